@@ -112,6 +112,8 @@ impl ArchiveWriter for ParquetWriter {
                 let row = rows::of_part(&record, self.session()?, &EVENTS)?;
                 self.events.push(row);
             }
+            // Tables are for queries about sessions as they are.
+            Record::Superseded(_) => {}
             Record::Again => self.clear(),
             Record::End { .. } => self.end()?,
             // An incomplete Parquet file has no footer and can't be read.

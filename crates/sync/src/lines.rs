@@ -5,6 +5,8 @@ use std::{
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
 };
 
+use amplifier_session_core::{model::Digest, storage::LineDigester};
+
 use crate::state::ReadLine;
 
 /// The size of the read buffer.
@@ -26,6 +28,16 @@ pub(crate) struct Line {
     /// The offset of the next line.
     pub(crate) end: u64,
     pub(crate) text: LineText,
+}
+
+impl Line {
+    /// The digest of its text, unless it is too large.
+    pub(crate) fn digest(&self, digester: &LineDigester) -> Option<Digest> {
+        match &self.text {
+            LineText::Ended(text) | LineText::Unended(text) => Some(digester.digest(text)),
+            LineText::TooLarge => None,
+        }
+    }
 }
 
 /// The text of a line, without its ending.
@@ -89,6 +101,19 @@ impl LineReader {
             batch.lines.extend(line);
         }
         Ok(batch)
+    }
+
+    /// The digests of the remaining lines, without those that are too large. The next batch is the same as without this
+    /// call.
+    pub(crate) fn remaining(&mut self, digester: &LineDigester) -> io::Result<Vec<Digest>> {
+        let (offset, number) = (self.offset, self.number);
+        let mut digests = Vec::new();
+        while let Some((_, line)) = self.line()? {
+            digests.extend(line.and_then(|line| line.digest(digester)));
+        }
+        (self.offset, self.number) = (offset, number);
+        self.file.seek(SeekFrom::Start(offset))?;
+        Ok(digests)
     }
 
     /// The size of the next line, and the line unless it is blank; `None` at the end.
@@ -228,6 +253,22 @@ mod tests {
     fn a_byte_order_mark_is_not_text() {
         assert_eq!(lines(b"\xef\xbb\xbfa\n"), [(1, 3, 5, "a".into())]);
         assert!(lines(b"\xef\xbb\xbf\n").is_empty());
+    }
+
+    #[test]
+    fn remaining_lines_are_read_again() {
+        let mut reader = LineReader::new(file(b"a\n\nb\n0123456789abc\nc"), 2, 1, 10).unwrap();
+        let expected = [&b"b"[..], b"c"].map(Digest::of);
+        assert_eq!(reader.remaining(&LineDigester::default()).unwrap(), expected);
+        let lines: Vec<_> = reader
+            .batch()
+            .unwrap()
+            .lines
+            .iter()
+            .filter_map(|line| line.digest(&LineDigester::default()))
+            .collect();
+        assert_eq!(lines, expected);
+        assert!(reader.remaining(&LineDigester::default()).unwrap().is_empty());
     }
 
     #[test]

@@ -32,8 +32,12 @@ pub struct SyncOptions {
     pub newest: Option<usize>,
     /// Whether to only report what would be done.
     pub dry_run: bool,
-    /// Whether to remove rows that a damaged file no longer contains, instead of keeping them.
+    /// Whether to remove rows that a damaged file no longer contains, instead of keeping them in their place. Their lines
+    /// are superseded.
     pub accept_removals: bool,
+    /// Whether to make the sessions equal to their files: rows that a file no longer contains are removed, and nothing is
+    /// superseded. Includes `accept_removals`.
+    pub mirror: bool,
     /// Whether to read sessions that were deleted from the store, instead of skipping them.
     pub include_deleted: bool,
 }
@@ -51,6 +55,7 @@ impl SyncOptions {
             newest: None,
             dry_run: false,
             accept_removals: false,
+            mirror: false,
             include_deleted: false,
         }
     }
@@ -88,6 +93,18 @@ impl SyncOptions {
     pub fn with_accept_removals(mut self, accept_removals: bool) -> Self {
         self.accept_removals = accept_removals;
         self
+    }
+
+    /// Sets whether to make the sessions equal to their files.
+    #[must_use]
+    pub fn with_mirror(mut self, mirror: bool) -> Self {
+        self.mirror = mirror;
+        self
+    }
+
+    /// Whether rows that a damaged file no longer contains are removed.
+    pub(crate) fn accepts_removals(&self) -> bool {
+        self.accept_removals || self.mirror
     }
 
     /// Sets whether to read sessions that were deleted from the store.

@@ -100,7 +100,7 @@ impl Plan {
         mut states: HashMap<SessionId, SyncState>,
         report: &mut SyncReport,
     ) -> Self {
-        if options.accept_removals {
+        if options.accepts_removals() {
             states.values_mut().for_each(SyncState::forget_damage);
         }
         let planned = |folder: SessionFolder| {

@@ -85,6 +85,8 @@ pub struct MessageCounts {
     pub written: u64,
     /// Messages that are gone from the transcript.
     pub removed: u64,
+    /// Removed or replaced messages whose lines were superseded.
+    pub superseded: u64,
     /// Stored messages whose time changed because events or metadata changed.
     pub retimed: u64,
     /// The written messages by content type; a message may have several or none.
@@ -99,6 +101,8 @@ pub struct EventCounts {
     pub written: u64,
     /// Events that are gone from the log.
     pub removed: u64,
+    /// Removed or replaced events whose lines were superseded.
+    pub superseded: u64,
 }
 
 /// A line, file or folder that was skipped.
@@ -164,6 +168,8 @@ impl SyncReport {
     pub(crate) fn add(&mut self, ingest: &IngestReport) {
         self.messages.written += ingest.messages_written;
         self.messages.removed += ingest.messages_removed;
+        self.messages.superseded += ingest.messages_superseded;
+        self.events.superseded += ingest.events_superseded;
         self.messages.retimed += ingest.messages_retimed;
         add_counts(&mut self.messages.by_content_type, &ingest.messages_by_content_type);
         self.events.written += ingest.events_written;
@@ -175,6 +181,8 @@ impl SyncReport {
     pub(crate) fn merge(&mut self, other: Self) {
         self.messages.written += other.messages.written;
         self.messages.removed += other.messages.removed;
+        self.messages.superseded += other.messages.superseded;
+        self.events.superseded += other.events.superseded;
         self.messages.retimed += other.messages.retimed;
         add_counts(&mut self.messages.by_content_type, &other.messages.by_content_type);
         self.events.written += other.events.written;

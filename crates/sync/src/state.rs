@@ -7,7 +7,7 @@ use std::{
 
 use amplifier_session_core::{
     model::{Digest, ProjectSlug, Session, Timestamp},
-    storage::EventDetail,
+    storage::{EventDetail, Removal},
 };
 use serde::{Deserialize, Serialize};
 
@@ -53,6 +53,9 @@ pub(crate) struct FileState {
     /// Damage because of which rows are stored that the file does not contain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) damage: Option<Damage>,
+    /// Present while stored rows are replaced that the file no longer contains. If it is stored, that was interrupted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) replacing: Option<Removal>,
 }
 
 /// What is wrong with a file, and how many rows were kept because of it.
@@ -102,9 +105,14 @@ pub(crate) struct ReadLine {
 }
 
 impl FileState {
+    /// The state of a file that was not read.
+    fn unread(file: Source) -> Self {
+        Self { stamp: file.stamp, settled: false, log: None, timed: None, damage: None, replacing: None }
+    }
+
     /// Whether the file was read to its end.
     fn is_whole(&self) -> bool {
-        self.log.as_ref().is_none_or(|log| log.bytes >= self.stamp.size)
+        self.replacing.is_none() && self.log.as_ref().is_none_or(|log| log.bytes >= self.stamp.size)
     }
 }
 
@@ -195,21 +203,25 @@ impl SyncState {
     /// Records that a file was read completely at `read`.
     pub(crate) fn set_read(&mut self, file: Source, read: Timestamp, FileEnd { log, damage }: FileEnd) {
         let settled = file.stamp.is_settled(read);
-        self.set(file, FileState { stamp: file.stamp, settled, log, timed: None, damage });
+        let state = FileState { stamp: file.stamp, settled, log, timed: None, damage, replacing: None };
+        self.set(file, state);
     }
 
     /// Records that an event log was read up to `position`.
     pub(crate) fn set_reading(&mut self, file: Source, position: LogPosition) {
-        let log = Some(position);
-        self.set(file, FileState { stamp: file.stamp, settled: false, log, timed: None, damage: None });
+        self.set(file, FileState { log: Some(position), ..FileState::unread(file) });
+    }
+
+    /// Records that stored rows are being replaced that a file no longer contains. If this is interrupted, the file is
+    /// read again from its beginning.
+    pub(crate) fn set_replacing(&mut self, file: Source, log: Option<LogPosition>, removal: Removal) {
+        self.set(file, FileState { log, replacing: Some(removal), ..FileState::unread(file) });
     }
 
     /// Records that an event log was read at `read` only for its times. The position up to which its events are stored
     /// stays.
     pub(crate) fn set_timed(&mut self, file: Source, read: Timestamp) {
-        let nothing =
-            || FileState { stamp: file.stamp, settled: false, log: None, timed: None, damage: None };
-        let known = self.files.entry(file.name.to_owned()).or_insert_with(nothing);
+        let known = self.files.entry(file.name.to_owned()).or_insert_with(|| FileState::unread(file));
         known.timed = file.stamp.is_settled(read).then_some(file.stamp);
     }
 

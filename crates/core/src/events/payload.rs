@@ -57,7 +57,7 @@ pub fn assemble(payload: Payload) -> Result<Option<RawJson>> {
     }
 }
 
-fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
+pub(crate) fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
     thread_local! {
         /// Creating a compressor takes about as long as compressing a few kilobytes.
         static COMPRESSOR: RefCell<io::Result<Compressor<'static>>> = RefCell::new(Compressor::new(ZSTD_LEVEL));
@@ -67,13 +67,12 @@ fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
             Ok(compressor) => compressor.compress(bytes),
             Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
         })
-        .map_err(|source| Error::new(ErrorKind::StorageIo, "can't compress an event").with_source(source))
+        .map_err(|source| Error::new(ErrorKind::StorageIo, "can't compress a line").with_source(source))
 }
 
-fn decompress(bytes: &[u8]) -> Result<Vec<u8>> {
-    zstd::stream::decode_all(bytes).map_err(|source| {
-        Error::new(ErrorKind::Damaged, "the stored line of an event is damaged").with_source(source)
-    })
+pub(crate) fn decompress(bytes: &[u8]) -> Result<Vec<u8>> {
+    zstd::stream::decode_all(bytes)
+        .map_err(|source| Error::new(ErrorKind::Damaged, "a stored line is damaged").with_source(source))
 }
 
 #[cfg(test)]

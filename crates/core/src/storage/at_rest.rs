@@ -71,9 +71,21 @@ impl KnownAtRest {
     }
 }
 
+/// Computes the digests of what is stored of lines: secrets in them may be masked.
+#[derive(Debug, Clone, Default)]
+pub struct LineDigester(pub(super) LineMasker);
+
+impl LineDigester {
+    /// The digest of what is stored of `line`.
+    #[must_use]
+    pub fn digest(&self, line: &[u8]) -> Digest {
+        self.0.digest(line)
+    }
+}
+
 /// Masks lines before they are stored, if secrets are masked in the store.
 #[derive(Debug, Clone, Default)]
-pub(super) struct LineMasker(Option<Arc<dyn Redactor>>);
+pub(crate) struct LineMasker(Option<Arc<dyn Redactor>>);
 
 impl LineMasker {
     /// Whether secrets are masked.
@@ -116,13 +128,12 @@ impl LineMasker {
     }
 
     /// The digest of what is stored of a line.
-    pub(super) fn digest(&self, line: &RawJson) -> Digest {
+    pub(super) fn digest(&self, line: &[u8]) -> Digest {
         if self.0.is_none() {
-            return Digest::of(line.as_bytes());
+            return Digest::of(line);
         }
         // A line that can't be masked is not stored, so no digest is like its own.
-        let masked = self.mask_now(line.clone());
-        Digest::of(masked.as_ref().map_or(line, |(masked, _)| masked).as_bytes())
+        self.mask_now(RawJson::new(line)).map_or_else(|_| Digest::of(line), |(masked, _)| Digest::of(masked.as_bytes()))
     }
 }
 

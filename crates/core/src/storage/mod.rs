@@ -22,6 +22,7 @@ mod secrets;
 mod sessions;
 mod short_ids;
 mod statistics;
+mod superseded;
 mod sync_statistics;
 mod transcript;
 mod tree;
@@ -48,9 +49,9 @@ pub use activity::Activity;
 pub use archive::{
     ArchiveReader, ArchiveWriter, BrokenPart, Checksum, EventRecord, ExportReport, FileRecord, ImportOptions,
     ImportReport, JsonLinesReader, JsonLinesWriter, MessageRecord, Raw, Record, RefusedSession,
-    SessionRecord,
+    SessionRecord, SupersededRecord,
 };
-pub use at_rest::SecretsAtRest;
+pub use at_rest::{LineDigester, SecretsAtRest};
 pub use context::MessageContext;
 pub use damage::Readable;
 pub use edit::{SessionEdit, Sharing};
@@ -59,6 +60,7 @@ pub use embeddings::{EmbeddedChunk, GivenEmbeddings, MessageEmbeddings};
 pub use events::{EventLine, EventLines};
 pub use find::{Addressed, AddressedLine};
 pub use ingest::{Extent, IngestReport, IngestTarget, LineOutcome, Mend, SessionIngest};
+pub use ingest::{Extent, IngestReport, IngestTarget, LineOutcome, Remaining, Removal, SessionIngest};
 pub use periods::PeriodStatistics;
 pub use rebuild::{Estimate, EstimateOf, GenerationStatus, VectorStatus, VectorsOf};
 pub use rewind::{RewindOptions, RewindReport, SyncStateAfterRewind};
@@ -67,6 +69,9 @@ pub use sessions::SessionStatistics;
 pub use statistics::{
     DayStatistics, EventTypeStatistics, ModelStatistics, SessionGroup, Statistics, StatisticsOptions,
     ToolStatistics,
+};
+pub use superseded::{
+    PruneOptions, PruneReport, SupersededLine, SupersededLines, SupersededMatch, SupersededSession,
 };
 pub use sync_statistics::SyncStatistics;
 pub use transcript::SyncLines;

@@ -1,9 +1,13 @@
 //! A damaged log must not remove rows from the store.
 //!
-//! A log with complete lines is what its writer intended, even if it is shorter than before: that is a rewind. A log
+//! A log with complete lines is what its writer intended, even if it is shorter than before: see `replaced.rs`. A log
 //! that is empty, has unreadable lines, or ends in the middle of a line has lost something instead.
 
-use amplifier_session_core::{backend::SkippedLine, model::RawJson, storage::SessionIngest};
+use amplifier_session_core::{
+    backend::SkippedLine,
+    model::{RawJson, SupersededReason},
+    storage::{Removal, SessionIngest},
+};
 
 use super::{SessionReader, kind::Kind};
 use crate::{
@@ -23,8 +27,8 @@ pub(super) struct DamageNotes {
     first: Option<(u64, String)>,
     /// The last line, if it has no ending.
     unended: Option<u64>,
-    /// Whether the file was damaged or larger when it was last read. Then a different first line is not a rewind.
-    was_more: bool,
+    /// Whether the last line is incomplete.
+    is_torn: bool,
     /// Whether removals are accepted, so damage does not matter.
     accepted: bool,
     /// Whether stored rows were kept, so that lines and rows no longer correspond.
@@ -44,9 +48,7 @@ impl DamageNotes {
             before.and_then(|before| before.damage.as_ref()).map_or(u64::MAX, |damage| damage.line);
         let is_known = |line: &&SkippedLine| line.file == file.name && line.line < damaged_from;
         let known = skipped.iter().filter(is_known).cloned().collect();
-        let was_more =
-            before.is_some_and(|known| known.damage.is_some() || known.stamp.size > file.stamp.size);
-        Self { kind, file, known, first: None, unended: None, was_more, accepted, keeps_rows: false }
+        Self { kind, file, known, first: None, unended: None, is_torn: false, accepted, keeps_rows: false }
     }
 
     fn is_known(&self, line: u64, reason: &str) -> bool {
@@ -63,7 +65,13 @@ impl DamageNotes {
 
     /// What is wrong with the log, which has `rows` valid lines.
     fn reason(&self, rows: u32) -> Option<(u64, String)> {
-        let unended = || Some((self.unended?, format!("ends without a newline in line {}", self.unended?)));
+        let unended = || {
+            let line = self.unended?;
+            Some(match self.is_torn {
+                true => (line, format!("ends in the middle of line {line}")),
+                false => (line, format!("ends without a newline in line {line}")),
+            })
+        };
         let blank = || match (rows, self.file.stamp.size) {
             (0, 0) => Some((1, "is empty".to_owned())),
             (0, _) => Some((1, "has no readable line".to_owned())),
@@ -74,25 +82,22 @@ impl DamageNotes {
 
     /// Whether the last line, which has no ending, is left for the next sync: it is incomplete, or the file was cut off
     /// there.
-    pub(super) fn leaves_unended(&mut self, ingest: &SessionIngest, line: u64, text: &RawJson) -> bool {
+    pub(super) fn leaves_unended(
+        &mut self,
+        ingest: &SessionIngest,
+        line: u64,
+        text: &RawJson,
+        removal: Option<Removal>,
+    ) -> bool {
         self.unended = Some(line);
         if text.parse().is_err() {
-            let is_binary = is_binary(text.as_bytes());
-            self.note(line, is_binary, || format!("ends in the middle of line {line}"));
+            self.is_torn = true;
+            if is_binary(text.as_bytes()) {
+                self.note(line, true, String::new);
+            }
             return true;
         }
-        !self.accepted && self.kind.cuts_off(ingest, text)
-    }
-
-    /// Checks the first valid line. Keeps all stored rows if it is different and the file has become shorter, as when it
-    /// was emptied and appended to since.
-    pub(super) fn check_beginning(&mut self, ingest: &mut SessionIngest, line: u64, text: &RawJson) {
-        let is_suspect = self.was_more && !self.accepted;
-        if is_suspect && self.kind.begins_otherwise(ingest, text) && text.parse_object().is_ok() {
-            self.note(line, false, || "begins differently than before".to_owned());
-            self.kind.keep_stored(ingest);
-            self.keeps_rows = true;
-        }
+        !self.accepted && removal.is_none() && self.kind.cuts_off(ingest, text.as_bytes())
     }
 
     /// Keeps the stored rows from an unreadable line on, unless the line was already unreadable before.
@@ -111,10 +116,21 @@ impl DamageNotes {
         self.keeps_rows |= self.kind.missing(ingest) > 0;
     }
 
-    /// The damage because of which stored rows are kept, if any. The log has `rows` valid lines.
-    pub(super) fn damage(&self, ingest: &SessionIngest, rows: u32) -> Option<Damage> {
+    /// The damage because of which stored rows are kept, if any. The log has `rows` valid lines, and `removal` is what was
+    /// decided about the stored rows that it does not contain.
+    pub(super) fn damage(
+        &self,
+        ingest: &SessionIngest,
+        rows: u32,
+        removal: Option<Removal>,
+    ) -> Option<Damage> {
         let missing = self.kind.missing(ingest);
         if missing == 0 || self.accepted {
+            return None;
+        }
+        // A log that was rewritten is still being appended to.
+        let is_edited = removal == Some(Removal::Superseded(SupersededReason::Edited));
+        if removal.is_some() && !is_edited && self.first.is_none() {
             return None;
         }
         let (line, reason) = self.reason(rows)?;

@@ -3,7 +3,7 @@
 use amplifier_session_core::{
     Result,
     model::{RawJson, Timestamp},
-    storage::{Extent, LineOutcome, SessionIngest},
+    storage::{Extent, LineOutcome, Remaining, Removal, SessionIngest},
 };
 
 use crate::files::{EVENTS, TRANSCRIPT, TRANSCRIPT_BACKUP};
@@ -64,14 +64,25 @@ impl Kind {
         }
     }
 
-    pub(super) fn begins_otherwise(self, ingest: &SessionIngest, line: &RawJson) -> bool {
+    pub(super) fn differs(self, ingest: &SessionIngest, line: &[u8]) -> bool {
         match self {
-            Self::Transcript => ingest.begins_other_messages(line),
-            Self::Events => ingest.begins_other_events(line),
+            Self::Transcript => ingest.differs_from_message(line),
+            Self::Events => ingest.differs_from_event(line),
         }
     }
 
-    pub(super) fn cuts_off(self, ingest: &SessionIngest, line: &RawJson) -> bool {
+    pub(super) async fn supersede(
+        self,
+        ingest: &mut SessionIngest,
+        remaining: &Remaining,
+    ) -> Result<Option<Removal>> {
+        match self {
+            Self::Transcript => Ok(ingest.supersede_messages(remaining)),
+            Self::Events => ingest.supersede_events(remaining).await,
+        }
+    }
+
+    pub(super) fn cuts_off(self, ingest: &SessionIngest, line: &[u8]) -> bool {
         match self {
             Self::Transcript => ingest.cuts_off_messages(line),
             Self::Events => ingest.cuts_off_events(line),

@@ -3,7 +3,7 @@
 use amplifier_session_core::{
     Result,
     model::RawJson,
-    storage::{EventDetail, Extent, LineOutcome, SessionIngest},
+    storage::{EventDetail, LineOutcome, SessionIngest},
 };
 
 use super::{
@@ -11,6 +11,7 @@ use super::{
     damage::{DamageNotes, is_binary},
     kind::Kind,
     open::OpenLog,
+    replaced::Replaced,
 };
 use crate::{
     files::{SessionFiles, Source},
@@ -21,15 +22,17 @@ use crate::{
 
 /// The state of reading a log.
 #[derive(Debug)]
-struct Reading {
-    kind: Kind,
+pub(super) struct Reading {
+    pub(super) kind: Kind,
     /// The file as it was when it was opened.
-    file: Source,
+    pub(super) file: Source,
     /// Whether to store the position while reading.
     resumable: bool,
-    position: LogPosition,
+    pub(super) position: LogPosition,
     /// Signs of damage.
-    notes: DamageNotes,
+    pub(super) notes: DamageNotes,
+    /// What the file no longer contains of the stored rows.
+    pub(super) replaced: Replaced,
     /// At most this many lines are stored: a rewind has removed the rows of the others.
     most: Option<u32>,
 }
@@ -102,9 +105,10 @@ impl SessionReader<'_> {
         let is_stored = position.is_some_and(|log| log.rows <= stored);
         let known = known.filter(|_| is_stored && !rewriting);
         let mut open = OpenLog::open(self.folder.path.join(file.name), known).await?;
-        let accepted = self.context.options.accept_removals;
+        let accepted = self.context.options.accepts_removals();
         let opened = Source { stamp: open.stamp, ..file };
         let notes = DamageNotes::new(kind, opened, &self.skipped, self.state.file(file.name), accepted);
+        let replaced = Replaced::new(opened, self.state.file(file.name));
         for name in kind.files() {
             self.forget_skipped(name, if name == file.name { open.start.lines } else { 0 });
         }
@@ -119,13 +123,15 @@ impl SessionReader<'_> {
             resumable: kind == Kind::Events && !rewriting && most.is_none(),
             position: LogPosition { payloads: self.keeps_payloads(), ..open.start.clone() },
             notes,
+            replaced,
             most,
         };
         while let Some(batch) = open.batch().await? {
-            self.batch(ingest, &mut reading, batch).await?;
+            self.batch(ingest, &mut reading, &mut open, batch).await?;
         }
-        let damage = reading.notes.damage(ingest, reading.position.rows);
-        kind.end(ingest, if damage.is_some() { Extent::Part } else { Extent::Whole });
+        let damage = reading.notes.damage(ingest, reading.position.rows, reading.replaced.removal());
+        let extent = self.end_of_rows(ingest, &mut reading, damage.is_some()).await?;
+        kind.end(ingest, extent);
         if let Some(damage) = &damage {
             self.report.keep(Kept::of(self.folder, file.name, damage));
         }
@@ -144,12 +150,20 @@ impl SessionReader<'_> {
         Ok(())
     }
 
-    async fn batch(&mut self, ingest: &mut SessionIngest, reading: &mut Reading, batch: Batch) -> Result<()> {
+    async fn batch(
+        &mut self,
+        ingest: &mut SessionIngest,
+        reading: &mut Reading,
+        open: &mut OpenLog,
+        batch: Batch,
+    ) -> Result<(), FileError> {
         let last = match reading.kind {
             Kind::Transcript => None,
             Kind::Events => batch.lines.iter().rev().find_map(recognisable),
         };
-        for line in batch.lines {
+        let mut lines = batch.lines.into_iter();
+        while let Some(line) = lines.next() {
+            self.compare(ingest, reading, open, (&line, lines.as_slice())).await?;
             self.line(ingest, reading, line).await?;
         }
         self.context.progress.advance(batch.bytes);
@@ -157,7 +171,7 @@ impl SessionReader<'_> {
         let position = &mut reading.position;
         (position.bytes, position.lines) = (batch.end, batch.number);
         position.last = last.or(position.last.take());
-        if reading.resumable && !reading.notes.keeps_rows {
+        if reading.resumable && !reading.notes.keeps_rows && reading.replaced.removal().is_none() {
             // It is stored whenever the ingest writes rows, and then all rows before this position are written.
             self.state.set_reading(reading.file, position.clone());
             self.save(ingest);
@@ -180,11 +194,9 @@ impl SessionReader<'_> {
                 return Ok(());
             }
         };
-        if !has_ending && reading.notes.leaves_unended(ingest, line.number, &text) {
+        let removal = reading.replaced.removal();
+        if !has_ending && reading.notes.leaves_unended(ingest, line.number, &text, removal) {
             return Ok(());
-        }
-        if reading.position.rows == 0 {
-            reading.notes.check_beginning(ingest, line.number, &text);
         }
         let is_binary = is_binary(text.as_bytes());
         match reading.kind.line(ingest, text, seen).await? {

@@ -5,6 +5,7 @@ mod kind;
 mod logs;
 mod metadata;
 mod open;
+mod replaced;
 
 use std::io;
 
@@ -165,7 +166,7 @@ impl<'a> SessionReader<'a> {
     fn new(context: Context<'a>, folder: &'a SessionFolder, stored: Option<&StoredSession>) -> Self {
         let mut state =
             SyncState::of(&folder.project, stored.and_then(|stored| stored.sync_state.as_deref()));
-        if context.options.accept_removals {
+        if context.options.accepts_removals() {
             state.forget_damage();
         }
         state.set_folder(&folder.path);

@@ -2,7 +2,9 @@
 
 use std::{fs::File, io, path::PathBuf};
 
-use amplifier_session_core::{Result, blocking, events::MAX_LINE_BYTES};
+use amplifier_session_core::{
+    Result, blocking, events::MAX_LINE_BYTES, model::Digest, storage::LineDigester,
+};
 
 use super::FileError;
 use crate::{
@@ -39,6 +41,18 @@ impl OpenLog {
             Ok(Self { stamp, start, first: Some(first), reader })
         };
         Ok(blocking(open).await??)
+    }
+
+    /// The digests of the lines after the batches that were returned.
+    pub(super) async fn remaining(&mut self, digester: LineDigester) -> Result<Vec<Digest>, FileError> {
+        let Some(mut reader) = self.reader.take() else { return Ok(Vec::new()) };
+        let read = move || {
+            let remaining = reader.remaining(&digester);
+            (reader, remaining)
+        };
+        let (reader, remaining) = blocking(read).await?;
+        self.reader = Some(reader);
+        Ok(remaining?)
     }
 
     /// The next lines; `None` at the end.

@@ -13,6 +13,7 @@ mod restore;
 mod rewind;
 mod secrets;
 mod selection;
+mod superseded;
 mod times;
 mod transcript;
 mod vectors;

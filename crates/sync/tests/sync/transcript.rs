@@ -170,10 +170,14 @@ async fn while_an_append_is_pending_the_backup_is_read() {
     folder.remove("transcript.jsonl.append-pending").unwrap();
     fixture.sync().await;
     assert_eq!(fixture.texts().await, ["one", "two", "do not trust"]);
-    // The backup is used again: the transcript that was read in between must not hide it.
+    // The backup is used again: the transcript that was read in between must not hide it. An older one removes nothing.
     folder.file("transcript.jsonl.append-pending", "").unwrap();
     fixture.sync().await;
-    assert_eq!(fixture.texts().await, ["one", "two"]);
+    assert_eq!(fixture.texts().await, ["one", "two", "do not trust"]);
+    let backup = ["one", "two", "three"].map(|text| lines::user(text).raw().to_text().into_owned() + "\n");
+    folder.file("transcript.jsonl.backup", backup.concat()).unwrap();
+    fixture.sync().await;
+    assert_eq!(fixture.texts().await, ["one", "two", "three"]);
 }
 
 #[tokio::test]

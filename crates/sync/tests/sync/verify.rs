@@ -193,7 +193,8 @@ async fn kept_rows_of_damaged_files_are_known() {
 async fn lines_that_cannot_be_read_are_known() {
     let fixture = Fixture::new();
     let good = lines::user("good").raw();
-    let content = [&b"not json\n"[..], good.as_bytes(), b"\n{\"role\":\"nobody\"}\n\n{\"role\":\"us"].concat();
+    let content =
+        [&b"not json\n"[..], good.as_bytes(), b"\n{\"role\":\"nobody\"}\n\n{\"role\":\"us"].concat();
     fixture.folder().file("transcript.jsonl", content).unwrap();
     fixture.folder().file("metadata.json", "{").unwrap();
     fixture.sync().await;

@@ -29,6 +29,8 @@ pub struct ExportReport {
     pub messages: u64,
     /// The number of events.
     pub events: u64,
+    /// The number of superseded lines.
+    pub superseded: u64,
     /// Rows that are missing because they can't be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<DamagedRow>,
@@ -113,6 +115,7 @@ impl SessionStorage {
             out.put(session_record(stored, expected))?;
             let messages = self.export_messages(key, out, &mut damaged).await?;
             let events = self.export_events(key, out, &mut damaged).await?;
+            let superseded = self.export_superseded(key, out).await?;
             let after = self.backend.get_session(key).await?;
             let missing = Missing::of(&damaged);
             if missing == expected && after.is_some_and(|after| after.version == version) {
@@ -120,6 +123,7 @@ impl SessionStorage {
                 report.sessions += 1;
                 report.messages += u64::from(messages);
                 report.events += u64::from(events);
+                report.superseded += superseded;
                 report.damaged.append(&mut damaged);
                 return Ok(());
             }

@@ -39,6 +39,8 @@ pub struct ImportReport {
     pub messages: u64,
     /// The number of their events.
     pub events: u64,
+    /// The number of their superseded lines.
+    pub superseded: u64,
     /// Sessions that were refused.
     pub refused: Vec<RefusedSession>,
     /// Broken parts of the archive, in order: the first 1,000. Their sessions were not imported.
@@ -223,6 +225,10 @@ impl Import<'_> {
                             reading.event(*record)?;
                             self.storage.relieve(reading, self.archive).await?
                         }
+                        Record::Superseded(record) => {
+                            reading.superseded(*record)?;
+                            self.storage.relieve(reading, self.archive).await?
+                        }
                         Record::End { messages, events, checksum } => {
                             self.end((messages, events), checksum).await?;
                             false
@@ -267,6 +273,7 @@ impl Import<'_> {
             self.report.sessions += 1;
             self.report.messages += u64::from(stated.0);
             self.report.events += u64::from(stated.1);
+            self.report.superseded += reading.superseded_lines;
         }
         if let Some(digits) = checksum {
             self.checksum.add(digits.as_bytes());

@@ -53,7 +53,7 @@ impl<W: Write + Send> ArchiveWriter for JsonLinesWriter<W> {
                 self.session = Checksum::default();
                 self.session.add(&self.line);
             }
-            Record::Message(_) | Record::Event(_) => self.session.add(&self.line),
+            Record::Message(_) | Record::Event(_) | Record::Superseded(_) => self.session.add(&self.line),
             _ => {}
         }
         self.line.push(b'\n');
@@ -135,7 +135,7 @@ impl<R: BufRead + Send> JsonLinesReader<R> {
                 self.session = Checksum::default();
                 self.session.add(line);
             }
-            Record::Message(_) | Record::Event(_) => self.session.add(line),
+            Record::Message(_) | Record::Event(_) | Record::Superseded(_) => self.session.add(line),
             Record::End { checksum: Some(digits), .. } if *digits != self.session.digits() => {
                 let error = invalid(
                     "the lines of the session are not those that were exported: its checksum differs",

@@ -5,6 +5,7 @@
 //! | `archive` | the first line: the version of the format, and who wrote it |
 //! | `session` | the fields of a session, its metadata files, and the skipped lines of its files |
 //! | `message`, `event` | the rows of the session, in order, with their original lines |
+//! | `superseded` | the superseded lines of the session, after its rows; only if it has some |
 //! | `again` | the session changed while it was written: discard its records; it is written again |
 //! | `end` | the end of a session, with the number of its rows and their checksum; without it, the session is incomplete |
 //! | `complete` | the last line, with the number of sessions and the checksum of their checksums; without it, the archive is incomplete |
@@ -22,6 +23,7 @@ mod export;
 mod import;
 mod json_lines;
 mod session;
+mod superseded;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -36,6 +38,7 @@ pub use checksum::Checksum;
 pub use export::ExportReport;
 pub use import::{BrokenPart, ImportOptions, ImportReport, RefusedSession};
 pub use json_lines::{JsonLinesReader, JsonLinesWriter};
+pub use superseded::SupersededRecord;
 
 /// The version of the format, for writing and reading.
 const FORMAT: u32 = 1;
@@ -106,6 +109,8 @@ pub enum Record {
     Message(Box<MessageRecord>),
     /// An event of the session.
     Event(Box<EventRecord>),
+    /// A superseded line of the session.
+    Superseded(Box<SupersededRecord>),
     /// The session changed while it was written. Its records must be discarded, and it is written again.
     Again,
     /// The session is complete.

@@ -2,7 +2,7 @@
 
 use super::{
     super::at_rest::LineMasker, ArchiveReader, EventRecord, ImportOptions, MessageRecord, Record,
-    SessionRecord, digest, invalid,
+    SessionRecord, SupersededRecord, digest, invalid, superseded::Packing,
 };
 use crate::{
     Result, SessionStorage,
@@ -34,6 +34,9 @@ pub(super) struct Reading {
     pub(super) replaces: bool,
     /// The number of messages and events so far.
     pub(super) rows: (u32, u32),
+    /// The number of superseded lines so far.
+    pub(super) superseded_lines: u64,
+    packing: Packing,
     /// Ids of events that are still to be looked up.
     ids: Vec<String>,
     /// The size of the lines in `change`.
@@ -98,6 +101,8 @@ impl Reading {
             refused,
             replaces,
             rows: (0, 0),
+            superseded_lines: 0,
+            packing: Packing::default(),
             ids: Vec::new(),
             bytes: 0,
             can_return,
@@ -210,6 +215,19 @@ impl Reading {
         Ok(())
     }
 
+    pub(super) fn superseded(&mut self, record: SupersededRecord) -> Result<()> {
+        if self.refused.is_some() {
+            return Ok(());
+        }
+        self.superseded_lines += 1;
+        if self.stage != Stage::Checking {
+            let pieces = self.packing.add(&self.session.key(), record)?;
+            self.bytes += pieces.iter().map(|piece| piece.data.len()).sum::<usize>();
+            self.change.superseded.extend(pieces);
+        }
+        Ok(())
+    }
+
     /// Checks that no row is missing. The end of the session states the number of its rows, and so does the session.
     pub(super) fn check_end(&self, stated: (u32, u32)) -> Result<()> {
         let counted = (self.session.message_count, self.session.event_count);
@@ -223,6 +241,9 @@ impl Reading {
     fn restart(&mut self, stage: Stage) {
         self.change.messages.put.clear();
         self.change.events.put.clear();
+        self.change.superseded.clear();
+        self.packing = Packing::default();
+        self.superseded_lines = 0;
         self.ids.clear();
         (self.rows, self.bytes, self.stage) = ((0, 0), 0, stage);
     }
@@ -269,12 +290,14 @@ impl SessionStorage {
     async fn check_ahead(&self, reading: &mut Reading, archive: &mut dyn ArchiveReader) -> Result<bool> {
         // Events that were collected are looked up with those that follow.
         let (ids, rows) = (std::mem::take(&mut reading.ids), reading.rows);
+        let superseded_lines = reading.superseded_lines;
         reading.restart(Stage::Checking);
-        (reading.ids, reading.rows) = (ids, rows);
+        (reading.ids, reading.rows, reading.superseded_lines) = (ids, rows, superseded_lines);
         loop {
             match archive.next()? {
                 Some(Record::Message(record)) => reading.message(*record)?,
                 Some(Record::Event(record)) => reading.event(*record)?,
+                Some(Record::Superseded(record)) => reading.superseded(*record)?,
                 Some(Record::Again) => return Ok(false),
                 Some(Record::End { messages, events, .. }) => {
                     reading.check_end((messages, events))?;
@@ -301,6 +324,7 @@ impl SessionStorage {
         let mut change = SessionChange::new(reading.session.clone(), None);
         std::mem::swap(&mut change, &mut reading.change);
         change.session = reading.session.clone();
+        change.superseded.extend(reading.packing.finish()?);
         change.sync_state = match reading.stage {
             Stage::Writing => Some(reading.sync_state.take().unwrap_or_default()),
             _ => reading.sync_state.take(),

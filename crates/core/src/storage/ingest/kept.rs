@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::SessionIngest;
-use crate::model::{Digest, RawJson};
+use crate::model::Digest;
 
 /// The stored rows from a damaged part of a file on. None of them is replaced or removed: a later line is one of them,
 /// or new and stored after all of them.
@@ -61,14 +61,8 @@ impl SessionIngest {
 
     /// Whether `line`, the last one, would replace a stored message that is not the last one.
     #[must_use]
-    pub fn cuts_off_messages(&self, line: &RawJson) -> bool {
+    pub fn cuts_off_messages(&self, line: &[u8]) -> bool {
         self.messages.pending.cuts_off(self.masker.digest(line))
-    }
-
-    /// Whether `line`, the first one, differs from the first stored message.
-    #[must_use]
-    pub fn begins_other_messages(&self, line: &RawJson) -> bool {
-        self.messages.pending.begins_otherwise(self.masker.digest(line))
     }
 
     /// Keeps all stored events from the next line on, like [`SessionIngest::keep_stored_messages`].
@@ -82,15 +76,9 @@ impl SessionIngest {
         self.events.pending.missing()
     }
 
-    /// Whether `line`, the first one, differs from the first stored event.
-    #[must_use]
-    pub fn begins_other_events(&self, line: &RawJson) -> bool {
-        self.events.pending.begins_otherwise(self.masker.digest(line))
-    }
-
     /// Whether `line`, the last one, would replace a stored event that is not the last one.
     #[must_use]
-    pub fn cuts_off_events(&self, line: &RawJson) -> bool {
+    pub fn cuts_off_events(&self, line: &[u8]) -> bool {
         self.events.pending.cuts_off(self.masker.digest(line))
     }
 }

@@ -6,15 +6,18 @@ mod pending;
 mod report;
 mod rewind;
 mod rows;
+mod superseded;
 mod times;
 
 use std::collections::{HashMap, HashSet};
 
 pub use mend::Mend;
 pub use report::{Extent, IngestReport, IngestTarget, LineOutcome};
+pub use superseded::{Remaining, Removal};
 
 use self::{
     rows::{EventRows, MessageRows},
+    superseded::SupersededRows,
     times::Times,
 };
 use super::{EventDetail, SessionStorage, at_rest::LineMasker};
@@ -47,6 +50,7 @@ pub struct SessionIngest {
     messages: MessageRows,
     events: EventRows,
     times: Times,
+    superseded: SupersededRows,
     report: IngestReport,
     flush_bytes: usize,
     /// Masks secrets in lines.
@@ -87,6 +91,7 @@ impl SessionStorage {
             skipped: None,
             sync_state: None,
             stored,
+            superseded: SupersededRows::default(),
             report: IngestReport::default(),
             flush_bytes: FLUSH_BYTES,
             masker: LineMasker::default(),
@@ -355,6 +360,7 @@ impl SessionIngest {
         let change = self.change().await?;
         let session = change.session.clone();
         let version = self.storage.backend.write_one(change).await?;
+        self.superseded.has_written = true;
         self.remember(session, version);
         Ok(())
     }
@@ -364,6 +370,7 @@ impl SessionIngest {
         let messages = self.messages.pending.take();
         let mut events = self.events.pending.take();
         self.make_event_ids_unique(&mut events).await?;
+        let superseded = self.superseded_by(&messages, &events).await?;
         let session = self.session_after();
         let change = SessionChange {
             expected: self.stored.as_ref().map(|stored| stored.version.clone()),
@@ -374,7 +381,7 @@ impl SessionIngest {
             messages,
             retimed: std::mem::take(&mut self.times.retimed),
             events,
-            superseded: Vec::new(),
+            superseded,
         };
         self.count(&change);
         Ok(change)

@@ -62,8 +62,19 @@ impl<T> Pending<T> {
     }
 
     /// The digests of the stored rows from the next line on.
-    fn following(&self) -> &[Digest] {
+    pub(super) fn following(&self) -> &[Digest] {
         self.digests.get((self.next - self.first) as usize..).unwrap_or_default()
+    }
+
+    /// The digests of the stored rows before the next line.
+    pub(super) fn preceding(&self) -> &[Digest] {
+        self.digests.get(..(self.next - self.first) as usize).unwrap_or(&self.digests)
+    }
+
+    /// Whether the next line differs from the stored row with its sequence.
+    pub(super) fn differs(&self, line: impl FnOnce() -> Digest) -> bool {
+        // Most lines are new: they need no digest here.
+        !self.following().is_empty() && self.replaces_stored(line())
     }
 
     /// Whether the next line is already stored under its sequence.
@@ -90,11 +101,6 @@ impl<T> Pending<T> {
     pub(super) fn missing(&self) -> u32 {
         let not_reached = || self.stored.saturating_sub(self.next);
         self.kept.as_ref().map_or_else(not_reached, KeptRows::missing)
-    }
-
-    /// Whether this is the first line, and differs from the first stored one.
-    pub(super) fn begins_otherwise(&self, line: Digest) -> bool {
-        self.next == 0 && self.replaces_stored(line)
     }
 
     /// Whether the line would replace a stored row that is not the last one.

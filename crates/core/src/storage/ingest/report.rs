@@ -58,12 +58,16 @@ pub struct IngestReport {
     pub messages_by_content_type: BTreeMap<ContentType, u64>,
     /// Number of messages that were removed.
     pub messages_removed: u64,
+    /// Number of messages, removed or replaced, whose lines were superseded.
+    pub messages_superseded: u64,
     /// Number of stored messages whose time changed.
     pub messages_retimed: u64,
     /// Number of new or changed events that were written.
     pub events_written: u64,
     /// Number of events that were removed.
     pub events_removed: u64,
+    /// Number of events, removed or replaced, whose lines were superseded.
+    pub events_superseded: u64,
     /// Number of secrets that were masked in the lines that were written.
     pub secrets_masked: u64,
 }

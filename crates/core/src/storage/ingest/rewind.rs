@@ -91,7 +91,12 @@ impl SessionIngest {
     }
 
     /// The sequence of the first event that belongs to message `first` or is later; `u32::MAX` if there is none.
-    async fn first_event(&self, first: usize, states: &[MessageState], clock: &EventClock) -> Result<u32> {
+    pub(super) async fn first_event(
+        &self,
+        first: usize,
+        states: &[MessageState],
+        clock: &EventClock,
+    ) -> Result<u32> {
         let key = &self.target.key;
         let mut lines = self.stored_lines(0, states.len() as u32, clock).await?;
         let range = SequenceRange { start: first as u32, limit: 1 };

@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 #[derive(Debug)]
 pub(super) struct MessageRows {
     pub(super) pending: Pending<Message>,
-    states: Vec<MessageState>,
+    pub(super) states: Vec<MessageState>,
     /// When the stored lines without a time were first seen, in order; each is used for one line.
     first_seen: HashMap<Digest, VecDeque<Timestamp>>,
     /// The basis for the times of the processed lines.

@@ -33,6 +33,7 @@ mod scopes;
 mod search;
 mod sessions;
 mod statistics;
+mod superseded;
 mod trees;
 mod vector_search;
 mod vectors;

@@ -1,0 +1,400 @@
+//! Keeps the lines that a file has lost without an explanation.
+//!
+//! Where a file first differs from the stored rows, its remaining lines decide: either it was rewound, and the rows
+//! after that are removed, or lines have changed or are gone, and these are superseded.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::SessionIngest;
+use crate::{
+    Result,
+    backend::{RowChange, SequenceRange, SessionChange, StorageBackendExt, SupersededQuery},
+    events::parse_event_line,
+    model::{
+        Digest, Event, LineKind, Message, MessageState, RawJson, Role, StoredEvent, SupersededPiece,
+        SupersededReason,
+    },
+    scope::Scope,
+    search::SessionFilter,
+    storage::{at_rest::LineDigester, superseded::{OldLine, Packer, unpack_all}},
+};
+
+/// The number of events read at a time.
+const PAGE: usize = 1_000;
+/// The size of event lines read at a time.
+const PAGE_BYTES: u64 = 8 << 20;
+
+/// What becomes of the stored rows that a file no longer contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Removal {
+    /// The session was rewound: they are removed.
+    Rewind,
+    /// They are superseded, for this reason.
+    Superseded(SupersededReason),
+}
+
+/// The lines of a file from the first one on that differs from the stored rows.
+#[derive(Debug, Default)]
+pub struct Remaining {
+    /// Their digests. Empty at the end of the file.
+    pub lines: Vec<Digest>,
+    /// Whether an earlier ingest of the session was interrupted after it had begun to replace rows of this kind. Then
+    /// some of the lines may be stored twice, in their old place and in the new one.
+    pub interrupted: bool,
+    /// What that ingest decided, if the file is still the same.
+    pub decided: Option<Removal>,
+}
+
+/// The rows of one kind to supersede.
+#[derive(Debug)]
+pub(super) struct Superseding {
+    kind: LineKind,
+    reason: SupersededReason,
+    /// The sequence of the first row that may be removed.
+    first: u32,
+    /// The digests of the rows from there on.
+    old: Vec<Digest>,
+    /// How often each line is still to be superseded.
+    lost: HashMap<Digest, usize>,
+    /// Whether some of their lines may be superseded already.
+    interrupted: bool,
+}
+
+/// What an ingest knows of superseded lines.
+#[derive(Debug, Default)]
+pub(super) struct SupersededRows {
+    messages: Option<Superseding>,
+    events: Option<Superseding>,
+    /// The first message that a rewind removes, and the messages before it.
+    rewound: Option<(usize, Vec<MessageState>)>,
+    /// Whether rows of this ingest were written.
+    pub(super) has_written: bool,
+    /// The sync state while rows are being replaced.
+    state: Option<String>,
+    /// What was superseded before, if that matters: kind, sequence and digest.
+    known: Option<HashSet<(LineKind, u32, Digest)>>,
+}
+
+impl SessionIngest {
+    /// Computes the digests for [`Remaining`].
+    #[must_use]
+    pub fn line_digester(&self) -> LineDigester {
+        LineDigester(self.masker.clone())
+    }
+
+    /// Whether `line`, the next one, is a valid message that differs from the stored message with its sequence.
+    #[must_use]
+    pub fn differs_from_message(&self, line: &[u8]) -> bool {
+        let is_message = || {
+            let object = RawJson::new(line).parse_object().ok()?;
+            object.get("role")?.as_str()?.parse::<Role>().ok()
+        };
+        self.messages.pending.differs(|| self.masker.digest(line)) && is_message().is_some()
+    }
+
+    /// Whether `line`, the next one, is a valid event that differs from the stored event with its sequence.
+    #[must_use]
+    pub fn differs_from_event(&self, line: &[u8]) -> bool {
+        self.events.pending.differs(|| self.masker.digest(line)) && parse_event_line(&RawJson::new(line)).is_ok()
+    }
+
+    /// Decides what becomes of the stored messages from the next line on that the transcript no longer contains. Without
+    /// this call, they are removed.
+    ///
+    /// It is a rewind if the next stored message begins a turn, none of the following ones is among the remaining lines,
+    /// and the transcript does not have as many lines as before.
+    pub fn supersede_messages(&mut self, remaining: &Remaining) -> Option<Removal> {
+        let at = self.messages.pending.next();
+        let (first, old) = (at as usize, self.messages.pending.following());
+        let states = &self.messages.states;
+        let lost = lost(old, self.messages.pending.preceding(), remaining);
+        if lost.is_empty() {
+            return None;
+        }
+        let decided = remaining.decided.unwrap_or_else(|| {
+            let lines: HashSet<&Digest> = remaining.lines.iter().collect();
+            let recurs = old.iter().any(|digest| lines.contains(digest));
+            let has_as_many = remaining.lines.len() == old.len();
+            if first > 0 && begins_turn(first, states) && !recurs && !has_as_many {
+                Removal::Rewind
+            } else if first == 0 && !remaining.lines.is_empty() {
+                Removal::Superseded(SupersededReason::HeadLost)
+            } else if recurs || has_as_many {
+                Removal::Superseded(SupersededReason::Edited)
+            } else {
+                Removal::Superseded(SupersededReason::CutOff)
+            }
+        });
+        match decided {
+            Removal::Rewind => self.superseded.rewound = Some((first, states.clone())),
+            Removal::Superseded(reason) => {
+                let (kind, old, interrupted) = (LineKind::Message, old.to_vec(), remaining.interrupted);
+                self.superseded.messages =
+                    Some(Superseding { kind, reason, first: at, old, lost, interrupted });
+            }
+        }
+        self.superseded.state.clone_from(&self.sync_state);
+        Some(decided)
+    }
+
+    /// As [`SessionIngest::supersede_messages`], for the events. If the transcript was rewound, the events of the removed
+    /// turns go with them, provided that the log was only cut off.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend.
+    pub async fn supersede_events(&mut self, remaining: &Remaining) -> Result<Option<Removal>> {
+        let pending = &self.events.pending;
+        let (at, mut old) = (pending.next(), pending.following().to_vec());
+        let before = pending.preceding().to_vec();
+        let is_shorter = remaining.lines.len() < old.len();
+        let mut lost_lines = lost(&old, &before, remaining);
+        if lost_lines.is_empty() {
+            return Ok(None);
+        }
+        let reason = match remaining.decided {
+            Some(Removal::Superseded(reason)) => reason,
+            _ if is_shorter => SupersededReason::Compacted,
+            _ if at == 0 => SupersededReason::HeadLost,
+            _ => SupersededReason::Edited,
+        };
+        let mut decided = Removal::Superseded(reason);
+        if remaining.lines.is_empty()
+            && let Some(first) = self.first_rewound_event().await?
+        {
+            old.truncate(first.saturating_sub(at) as usize);
+            lost_lines = lost(&old, &before, remaining);
+        }
+        match lost_lines.is_empty() {
+            true => decided = Removal::Rewind,
+            false => {
+                let (kind, lost, interrupted) = (LineKind::Event, lost_lines, remaining.interrupted);
+                self.superseded.events =
+                    Some(Superseding { kind, reason, first: at, old, lost, interrupted });
+            }
+        }
+        self.superseded.state.clone_from(&self.sync_state);
+        Ok(Some(decided))
+    }
+
+    /// Sets the sync state to store while rows are being replaced: it says that this was not completed.
+    pub fn set_replacing_state(&mut self, sync_state: String) {
+        self.superseded.state = Some(sync_state.clone());
+        self.sync_state = Some(sync_state);
+    }
+
+    /// The first event that belongs to a message that was rewound in this ingest, if that can be determined.
+    async fn first_rewound_event(&mut self) -> Result<Option<u32>> {
+        // The stored messages tell to which events they belong.
+        if self.superseded.has_written {
+            return Ok(None);
+        }
+        let Some((first, states)) = self.superseded.rewound.take() else { return Ok(None) };
+        let clock = self.stored_clock().await?;
+        Ok(self.first_event(first, &states, &clock).await.ok().filter(|first| *first < u32::MAX))
+    }
+
+    /// The superseded lines among the rows that a change is about to remove. If there is much of it, a part is stored at
+    /// once.
+    pub(super) async fn superseded_by(
+        &mut self,
+        messages: &RowChange<Message>,
+        events: &RowChange<StoredEvent>,
+    ) -> Result<Vec<SupersededPiece>> {
+        let mut pieces = Vec::new();
+        if let Some(mut superseding) = self.superseded.messages.take() {
+            let put = messages.put.iter().map(|message| message.sequence);
+            let gone = superseding.removed(messages.truncate, put);
+            self.pack_messages(&superseding, &gone, &mut pieces).await?;
+            self.superseded.messages = Some(superseding);
+        }
+        if let Some(mut superseding) = self.superseded.events.take() {
+            let put = events.put.iter().map(|stored| stored.event.sequence);
+            let gone = superseding.removed(events.truncate, put);
+            self.pack_events(&superseding, &gone, &mut pieces).await?;
+            self.superseded.events = Some(superseding);
+        }
+        Ok(pieces)
+    }
+
+    async fn pack_messages(
+        &mut self,
+        superseding: &Superseding,
+        gone: &[u32],
+        pieces: &mut Vec<SupersededPiece>,
+    ) -> Result<()> {
+        let mut packer = self.packer(superseding);
+        for (start, end) in runs(gone) {
+            let mut next = start;
+            while next < end {
+                let range = SequenceRange { start: next, limit: (end - next) as usize };
+                let page: Vec<Message> =
+                    self.storage.readable_page(&self.target.key, range, &mut Vec::new()).await?;
+                let Some(last) = page.last() else { break };
+                next = last.sequence + 1;
+                let lines =
+                    page.into_iter().filter(|message| message.sequence < end).map(OldLine::of_message);
+                self.pack(superseding, &mut packer, lines.collect(), pieces).await?;
+            }
+        }
+        pieces.extend(packer.finish()?);
+        Ok(())
+    }
+
+    async fn pack_events(
+        &mut self,
+        superseding: &Superseding,
+        gone: &[u32],
+        pieces: &mut Vec<SupersededPiece>,
+    ) -> Result<()> {
+        let mut packer = self.packer(superseding);
+        for (start, end) in runs(gone) {
+            let mut next = start;
+            while next < end {
+                let range = SequenceRange { start: next, limit: PAGE.min((end - next) as usize) };
+                let mut page: Vec<Event> =
+                    self.storage.readable_page(&self.target.key, range, &mut Vec::new()).await?;
+                page.truncate(fitting(&page));
+                let Some(last) = page.last() else { break };
+                next = last.sequence + 1;
+                page.retain(|event| event.sequence < end);
+                let mut lines =
+                    self.storage.readable_payloads(&self.target.key, &page, &mut Vec::new()).await?;
+                let lines = page.into_iter().filter_map(|event| {
+                    let line = lines.remove(&event.sequence)?;
+                    Some(OldLine::of_event(event, line))
+                });
+                self.pack(superseding, &mut packer, lines.collect(), pieces).await?;
+            }
+        }
+        pieces.extend(packer.finish()?);
+        Ok(())
+    }
+
+    fn packer(&self, superseding: &Superseding) -> Packer {
+        Packer::new(self.target.key.clone(), superseding.kind, self.storage.now(), superseding.reason)
+    }
+
+    /// Packs lines that are not superseded yet. Stores pieces when there are many.
+    async fn pack(
+        &mut self,
+        superseding: &Superseding,
+        packer: &mut Packer,
+        lines: Vec<OldLine>,
+        pieces: &mut Vec<SupersededPiece>,
+    ) -> Result<()> {
+        let kind = superseding.kind;
+        let check = superseding.interrupted || !self.storage.backend.info().atomic_writes;
+        for line in lines {
+            let (sequence, digest) = line.identity();
+            if check && self.known_superseded().await?.contains(&(kind, sequence, digest)) {
+                continue;
+            }
+            pieces.extend(packer.add(&line)?);
+            self.count_superseded(kind);
+        }
+        if pieces.iter().map(|piece| piece.data.len()).sum::<usize>() >= self.flush_bytes
+            && let Some(stored) = &self.stored
+        {
+            let session = stored.session.clone();
+            let mut change = SessionChange::new(session, Some(stored.version.clone()));
+            change.sync_state.clone_from(&self.superseded.state);
+            change.superseded = std::mem::take(pieces);
+            let version = self.storage.backend.write_one(change).await?;
+            if let Some(stored) = &mut self.stored {
+                stored.version = version;
+            }
+        }
+        Ok(())
+    }
+
+    fn count_superseded(&mut self, kind: LineKind) {
+        match kind {
+            LineKind::Message => self.report.messages_superseded += 1,
+            LineKind::Event => self.report.events_superseded += 1,
+        }
+    }
+
+    /// The lines of the session that are superseded already.
+    async fn known_superseded(&mut self) -> Result<&HashSet<(LineKind, u32, Digest)>> {
+        if self.superseded.known.is_none() {
+            let key = self.target.key.clone();
+            let query = SupersededQuery::new(Scope::User(key.user_id))
+                .with_filter(SessionFilter::default().with_session(key.session_id));
+            let mut known = HashSet::new();
+            unpack_all(&self.storage, query, |line| {
+                known.insert((line.kind, line.sequence, Digest::of(line.raw.as_bytes())));
+            })
+            .await?;
+            self.superseded.known = Some(known);
+        }
+        Ok(self.superseded.known.get_or_insert_default())
+    }
+}
+
+impl Superseding {
+    /// The rows to supersede of those that are truncated or replaced, in order.
+    fn removed(&mut self, truncate: Option<u32>, put: impl Iterator<Item = u32>) -> Vec<u32> {
+        let end = self.first + self.old.len() as u32;
+        let mut removed: BTreeSet<u32> = put.collect();
+        removed.extend(truncate.into_iter().flat_map(|start| start..end));
+        removed.into_iter().filter(|sequence| self.takes(*sequence)).collect()
+    }
+
+    fn takes(&mut self, sequence: u32) -> bool {
+        let digest = sequence.checked_sub(self.first).and_then(|at| self.old.get(at as usize));
+        match digest.and_then(|digest| self.lost.get_mut(digest)) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// How often each line of the rows `old` is missing from the remaining lines. `before` are the rows before them.
+fn lost(old: &[Digest], before: &[Digest], remaining: &Remaining) -> HashMap<Digest, usize> {
+    let mut lost: HashMap<Digest, usize> = HashMap::new();
+    for digest in old {
+        *lost.entry(*digest).or_default() += 1;
+    }
+    if remaining.interrupted {
+        // Some lines may be stored in two places.
+        for line in remaining.lines.iter().chain(before) {
+            lost.remove(line);
+        }
+    }
+    for line in &remaining.lines {
+        if let Some(count) = lost.get_mut(line) {
+            *count = count.saturating_sub(1);
+        }
+    }
+    lost.retain(|_, count| *count > 0);
+    lost
+}
+
+/// Whether a turn begins with this message.
+fn begins_turn(at: usize, states: &[MessageState]) -> bool {
+    let turn = |at: usize| states.get(at).and_then(|state| state.turn);
+    at.checked_sub(1).is_none_or(|before| turn(at).is_some() && turn(at) != turn(before))
+}
+
+/// Consecutive sequences, each as its first and the one after its last.
+fn runs(sequences: &[u32]) -> Vec<(u32, u32)> {
+    let runs = sequences.chunk_by(|a, b| a + 1 == *b);
+    runs.filter_map(|run| Some((*run.first()?, run.last()?.saturating_add(1)))).collect()
+}
+
+/// How many events of a page to read at a time: at least one.
+fn fitting(page: &[Event]) -> usize {
+    let mut bytes = 0_u64;
+    let fit = page.iter().take_while(|event| {
+        bytes = bytes.saturating_add(event.data_size_bytes);
+        bytes <= PAGE_BYTES
+    });
+    fit.count().max(1)
+}

@@ -1,0 +1,93 @@
+//! Removes superseded lines.
+
+use serde::Serialize;
+
+use super::{SupersededSession, all_pieces};
+use crate::{
+    Result, Scope,
+    backend::{Remains, SupersededQuery},
+    model::{ProjectSlug, SessionId, SupersededPiece, Timestamp, UserId},
+    search::SessionFilter,
+    storage::SessionStorage,
+};
+
+/// Which superseded lines to remove. The default is all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PruneOptions {
+    /// Only those of these sessions.
+    pub sessions: Option<Vec<SessionId>>,
+    /// Only those of this project.
+    pub project: Option<ProjectSlug>,
+    /// Only those that were superseded before this time.
+    pub until: Option<Timestamp>,
+    /// Whether to report what would be removed, and to remove nothing. Default: no.
+    pub dry_run: bool,
+}
+
+impl PruneOptions {
+    optional_setters! {
+        /// Only those of these sessions.
+        with_sessions(sessions: Vec<SessionId>);
+        /// Only those of this project.
+        with_project(project: ProjectSlug);
+        /// Only those that were superseded before `until`.
+        with_until(until: Timestamp);
+    }
+
+    setters! {
+        /// Sets whether nothing is removed.
+        with_dry_run(dry_run: bool);
+    }
+}
+
+/// What was removed, or would be.
+#[derive(Debug, Clone, Default, Serialize)]
+#[non_exhaustive]
+pub struct PruneReport {
+    /// The sessions, with what was removed of each.
+    pub sessions: Vec<SupersededSession>,
+    /// The number of messages.
+    pub messages: u64,
+    /// The number of events.
+    pub events: u64,
+    /// The size of the lines in bytes.
+    pub bytes: u64,
+    /// The files that still contain removed lines. The next write of any process tries again to erase them.
+    #[serde(skip)]
+    pub remains: Vec<Remains>,
+}
+
+impl SessionStorage {
+    /// Removes superseded lines of `user`, and erases them from all files.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend. Lines of some sessions may have been removed then; repeating the call completes it.
+    pub async fn prune_superseded(&self, user: &UserId, options: &PruneOptions) -> Result<PruneReport> {
+        let mut filters = vec![SessionFilter::default().with_project(options.project.clone())];
+        if let Some(sessions) = &options.sessions {
+            let project = filters.remove(0);
+            filters = sessions.iter().map(|id| project.clone().with_session(id.clone())).collect();
+        }
+        let (mut report, mut pieces) = (PruneReport::default(), Vec::new());
+        for filter in filters {
+            let query =
+                SupersededQuery::new(Scope::User(user.clone())).with_filter(filter).with_until(options.until);
+            report.sessions.extend(self.superseded_sessions(&query).await?);
+            let found = all_pieces(&*self.backend, query).await?;
+            pieces.extend(found.iter().map(SupersededPiece::piece_ref));
+        }
+        for session in &report.sessions {
+            report.messages += session.messages;
+            report.events += session.events;
+            report.bytes += session.bytes;
+        }
+        if !options.dry_run && !pieces.is_empty() {
+            let pruned = self.backend.prune_superseded(&pieces).await;
+            pruned.deleted.into_iter().collect::<Result<Vec<bool>>>()?;
+            report.remains = pruned.remains;
+        }
+        Ok(report)
+    }
+}

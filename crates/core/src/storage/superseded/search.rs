@@ -1,0 +1,162 @@
+//! Searches superseded messages for words. They are not in the search index: all of them in scope are read.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{SupersededLine, unpack_all};
+use crate::{
+    Result, Scope,
+    backend::SupersededQuery,
+    content::extract,
+    model::{LineKind, ProjectSlug, Role, SessionKey, SupersededReason, TimeSource, Timestamp},
+    search::{SearchOptions, SearchResult, SearchSource},
+    storage::SessionStorage,
+    text::{
+        Analyzer, Snippets,
+        bm25::{CollectionStatistics, DocumentTerms, count_terms, score},
+        query_terms,
+    },
+};
+
+/// A superseded message that a search found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct SupersededMatch {
+    /// The message, with the sequence that it had. Another message may have it now.
+    #[serde(flatten)]
+    pub result: SearchResult,
+    /// Always true.
+    pub superseded: bool,
+    /// When it was superseded.
+    pub superseded_at: Timestamp,
+    /// Why it was.
+    pub reason: SupersededReason,
+}
+
+impl SessionStorage {
+    /// Searches the superseded messages in `scope` for words, best first. Scores are those of BM25 among the superseded
+    /// messages. The mode and the options about meaning are ignored.
+    ///
+    /// Reads all superseded messages of the matching sessions.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` if an option is out of range; errors of the backend.
+    pub async fn search_superseded(
+        &self,
+        scope: &Scope,
+        options: &SearchOptions,
+    ) -> Result<Vec<SupersededMatch>> {
+        options.validate()?;
+        let terms = query_terms(&options.query);
+        let query = SupersededQuery::new(scope.clone())
+            .with_filter(options.filter.sessions.clone())
+            .with_kind(LineKind::Message);
+        let sessions = self.superseded_sessions(&query).await?.into_iter();
+        let projects = sessions.map(|of| (SessionKey::new(of.user_id, of.session_id), of.project)).collect();
+        let mut scan = Scan::new(options, &terms, projects);
+        unpack_all(self, query, |line| scan.look(&line)).await?;
+        Ok(scan.best())
+    }
+}
+
+struct Scan<'a> {
+    options: &'a SearchOptions,
+    terms: &'a [String],
+    projects: BTreeMap<SessionKey, ProjectSlug>,
+    analyzer: Analyzer,
+    snippets: Snippets<'a>,
+    statistics: CollectionStatistics,
+    found: Vec<(DocumentTerms, SupersededMatch)>,
+}
+
+impl<'a> Scan<'a> {
+    fn new(
+        options: &'a SearchOptions,
+        terms: &'a [String],
+        projects: BTreeMap<SessionKey, ProjectSlug>,
+    ) -> Self {
+        Self {
+            options,
+            terms,
+            projects,
+            analyzer: Analyzer::looking_for(terms),
+            snippets: Snippets::new(terms),
+            statistics: CollectionStatistics::new(terms.len()),
+            found: Vec::new(),
+        }
+    }
+
+    fn look(&mut self, line: &SupersededLine) {
+        let Ok(object) = line.raw.parse_object() else { return };
+        let role = object.get("role").and_then(|role| role.as_str()).unwrap_or_default().parse::<Role>();
+        let Ok(role) = role else { return };
+        let key = SessionKey::new(line.user_id.clone(), line.session_id.clone());
+        let Some(project) = self.projects.get(&key) else { return };
+        for text in extract(&object, role) {
+            let document = count_terms(&mut self.analyzer, &text.text, self.terms);
+            self.statistics.add_document(&document);
+            let is_wanted = self.options.content_types.contains(text.content_type)
+                && self.options.filter.admits_message(role, line.ts);
+            if !is_wanted || !document.matches() {
+                continue;
+            }
+            let snippet = self.snippets.cut(&text.text, None, self.options.snippet_chars);
+            let ts_source = line.ts_source.unwrap_or(TimeSource::File);
+            let result = SearchResult {
+                user_id: line.user_id.clone(),
+                session_id: line.session_id.clone(),
+                project: project.clone(),
+                sequence: line.sequence,
+                turn: line.turn,
+                role,
+                ts: line.ts,
+                ts_estimated: ts_source.is_estimated(),
+                ts_source,
+                content_type: text.content_type,
+                span: (0, u32::try_from(text.text.chars().count()).unwrap_or(u32::MAX)),
+                score: 0.0,
+                source: SearchSource::FullText,
+                text_score: None,
+                similarity: None,
+                snippet: snippet.text,
+                highlights: snippet.highlights,
+                message: self.options.with_message.then(|| serde_json::Value::Object(object.clone())),
+            };
+            let (superseded_at, reason) = (line.superseded_at, line.reason);
+            self.found.push((document, SupersededMatch { result, superseded: true, superseded_at, reason }));
+        }
+    }
+
+    /// The best matches: of each message, its best text.
+    fn best(self) -> Vec<SupersededMatch> {
+        let Self { options, statistics, found, .. } = self;
+        let scored = found.into_iter().map(|(document, found)| (score(&statistics, &document), found));
+        let mut scored: Vec<(f32, SupersededMatch)> = scored.collect();
+        scored.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        let highest = scored.first().map_or(1.0, |(score, _)| *score).max(f32::MIN_POSITIVE);
+        let mut matches: Vec<SupersededMatch> = Vec::new();
+        for (score, mut found) in scored {
+            let is_same = |other: &SupersededMatch| {
+                (&other.result.user_id, &other.result.session_id, other.result.sequence, other.superseded_at)
+                    == (
+                        &found.result.user_id,
+                        &found.result.session_id,
+                        found.result.sequence,
+                        found.superseded_at,
+                    )
+            };
+            if matches.iter().any(is_same) {
+                continue;
+            }
+            found.result.score = score / highest;
+            found.result.text_score = Some(score);
+            matches.push(found);
+            if matches.len() == options.limit {
+                break;
+            }
+        }
+        matches
+    }
+}

@@ -1,0 +1,134 @@
+//! What a log no longer contains of the stored rows: rewound, or superseded.
+//!
+//! The first line that differs from the stored rows decides, together with all lines after it. So they are read once more
+//! from there, but only then.
+
+use amplifier_session_core::{
+    Error, ErrorKind, Result,
+    model::Digest,
+    storage::{Extent, Remaining, Removal, SessionIngest},
+};
+
+use super::{FileError, SessionReader, kind::Kind, logs::Reading, open::OpenLog};
+use crate::{
+    files::{Source, TRANSCRIPT_BACKUP},
+    lines::{Line, LineText},
+    state::{FileState, LogPosition},
+};
+
+/// The comparison of a log with the stored rows.
+#[derive(Debug)]
+pub(super) struct Replaced {
+    /// Whether a line differed.
+    differs: bool,
+    /// What was decided about the stored rows that the log does not contain.
+    removal: Option<Removal>,
+    /// How many lines must follow.
+    expected: usize,
+    /// Whether an earlier sync was interrupted while it replaced rows.
+    interrupted: bool,
+    /// What that sync decided, if the file is still the same.
+    decided: Option<Removal>,
+}
+
+impl Replaced {
+    pub(super) fn new(file: Source, before: Option<&FileState>) -> Self {
+        let replacing = before.filter(|before| before.replacing.is_some());
+        let is_same = replacing.filter(|before| before.stamp == file.stamp);
+        Self {
+            differs: false,
+            removal: None,
+            expected: 0,
+            interrupted: replacing.is_some(),
+            decided: is_same.and_then(|before| before.replacing),
+        }
+    }
+
+    /// What was decided about the stored rows that the log does not contain, if there are any.
+    pub(super) fn removal(&self) -> Option<Removal> {
+        self.removal
+    }
+}
+
+impl SessionReader<'_> {
+    /// Compares a line with the stored rows before it is processed. `lines` are the line and those that follow it in its
+    /// batch.
+    pub(super) async fn compare(
+        &mut self,
+        ingest: &mut SessionIngest,
+        reading: &mut Reading,
+        open: &mut OpenLog,
+        lines: (&Line, &[Line]),
+    ) -> Result<(), FileError> {
+        let (line, following) = lines;
+        if reading.replaced.differs {
+            reading.replaced.expected = reading.replaced.expected.saturating_sub(1);
+            return Ok(());
+        }
+        let text = match &line.text {
+            LineText::Ended(text) => text,
+            // It waits for its ending if it would cut off stored rows.
+            LineText::Unended(text)
+                if self.context.options.accepts_removals() || !reading.kind.cuts_off(ingest, text) =>
+            {
+                text
+            }
+            LineText::Unended(_) | LineText::TooLarge => return Ok(()),
+        };
+        if !reading.kind.differs(ingest, text) {
+            return Ok(());
+        }
+        let digester = ingest.line_digester();
+        let lines = std::iter::once(line).chain(following);
+        let mut remaining: Vec<_> = lines.filter_map(|line| line.digest(&digester)).collect();
+        remaining.extend(open.remaining(digester).await?);
+        // The line itself has come.
+        reading.replaced.expected = remaining.len().saturating_sub(1);
+        self.replace(ingest, reading, remaining).await?;
+        Ok(())
+    }
+
+    /// Decides about the stored rows that the file does not contain, if no line differed, and returns whether the rows
+    /// after the last line stay.
+    ///
+    /// The backup of a transcript that is being appended to may be older than what is stored, and removes nothing.
+    pub(super) async fn end_of_rows(
+        &mut self,
+        ingest: &mut SessionIngest,
+        reading: &mut Reading,
+        is_damaged: bool,
+    ) -> Result<Extent> {
+        if reading.replaced.expected > 0 {
+            let message = "the file became shorter while it was read";
+            return Err(Error::new(ErrorKind::Conflict, message).with("file", reading.file.name).retryable());
+        }
+        if is_damaged || (!reading.replaced.differs && reading.file.name == TRANSCRIPT_BACKUP) {
+            return Ok(Extent::Part);
+        }
+        if !reading.replaced.differs && reading.kind.missing(ingest) > 0 {
+            self.replace(ingest, reading, Vec::new()).await?;
+        }
+        Ok(Extent::Whole)
+    }
+
+    async fn replace(
+        &mut self,
+        ingest: &mut SessionIngest,
+        reading: &mut Reading,
+        lines: Vec<Digest>,
+    ) -> Result<()> {
+        reading.replaced.differs = true;
+        if self.context.options.mirror {
+            return Ok(());
+        }
+        let Replaced { interrupted, decided, .. } = reading.replaced;
+        let remaining = Remaining { lines, interrupted, decided };
+        reading.replaced.removal = reading.kind.supersede(ingest, &remaining).await?;
+        if let Some(removal) = reading.replaced.removal {
+            let log = LogPosition { payloads: reading.position.payloads, ..LogPosition::default() };
+            self.state.set_replacing(reading.file, (reading.kind == Kind::Events).then_some(log), removal);
+            ingest.set_replacing_state(self.state.to_json());
+        }
+        Ok(())
+    }
+}
