@@ -151,7 +151,7 @@ impl<'a> EventView<'a> {
 }
 
 /// The line byte for byte if it is valid JSON in valid UTF-8 that every program can read, or else repaired.
-fn line(raw: &RawJson) -> Option<Box<RawValue>> {
+pub(crate) fn line(raw: &RawJson) -> Option<Box<RawValue>> {
     let text = || std::str::from_utf8(raw.as_bytes()).ok().filter(|_| !raw.is_deep());
     let exact = text().and_then(|text| RawValue::from_string(text.to_owned()).ok());
     exact.or_else(|| serde_json::value::to_raw_value(&raw.parse().ok()?).ok())

@@ -14,7 +14,8 @@ session from its beginning, and `show 3a7c1e90_evt_14` a single event in full. `
 #[command(after_long_help = "\
 In a pipe, each event is one line of tab-separated fields, with `-` for unknown values: time, level, type, tool, model, \
 session, number in the log, duration in milliseconds, input tokens, output tokens, kind of error. Then follow the owner if \
---scope is not own, the error message, and with --full the original line.
+--scope is not own, the error message, and with --full the original line. With --superseded, the fields are: time, type, \
+session, number in the log, when it was superseded, why; then the owner and with --full the line.
 
 If there are more events than --limit, --json has a `next` cursor for --after. Exits with 3 if nothing is found.
 
@@ -56,6 +57,11 @@ pub(crate) struct EventsArgs {
     /// Only events with this kind of error
     #[arg(long, value_name = "TYPE")]
     pub(crate) error_type: Option<String>,
+    /// Show only superseded events, which are no longer in their log, in the order of the log
+    #[arg(long, conflicts_with_all = [
+        "text", "category", "tool", "model", "provider", "level", "error_type", "after",
+    ])]
+    pub(crate) superseded: bool,
     /// Maximum number of events, up to 10000
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = at_least_one)]
     pub(crate) limit: usize,

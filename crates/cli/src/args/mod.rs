@@ -12,6 +12,7 @@ mod events;
 mod filter;
 mod global;
 mod models;
+mod prune;
 mod quickstart;
 mod recent;
 mod restore;
@@ -45,6 +46,7 @@ pub(crate) use events::EventsArgs;
 pub(crate) use filter::{FilterArgs, LimitArgs, NarrowArgs};
 pub(crate) use global::{GlobalArgs, ScopeArg, When, quoted};
 pub(crate) use models::{InstallModelArgs, ModelsAction, ModelsArgs, VerifyModelArgs};
+pub(crate) use prune::PruneArgs;
 pub(crate) use quickstart::QuickstartArgs;
 pub(crate) use recent::RecentArgs;
 pub(crate) use restore::RestoreArgs;
@@ -134,6 +136,7 @@ pub(crate) enum Command {
     Share(ShareArgs),
     Rewind(RewindArgs),
     Delete(DeleteArgs),
+    Prune(PruneArgs),
     Export(ExportArgs),
     Import(ImportArgs),
     Restore(RestoreArgs),

@@ -70,6 +70,9 @@ pub(crate) struct SearchArgs {
     /// Show complete messages, each up to --max-chars
     #[arg(long)]
     pub(crate) full: bool,
+    /// Search only superseded messages, which are no longer in their files, by words
+    #[arg(long, conflicts_with_all = ["min_similarity", "budget"])]
+    pub(crate) superseded: bool,
     /// Do not read recent changes in ~/.amplifier first; by default they are read if that takes less than a second
     #[arg(long)]
     pub(crate) no_refresh: bool,

@@ -16,7 +16,8 @@ not in the list are at the top level.")]
 #[command(after_long_help = "\
 In a pipe, each session is one line of tab-separated fields: session, time of the last change, project, messages, turns, \
 events, title; then the owner if --scope is not own. With --tree, three fields come first: depth from 0, origin (root, \
-sub_agent or fork), parent or `-`.
+sub_agent or fork), parent or `-`. With --superseded, the fields are: session, when its last line was superseded, project, \
+superseded messages, superseded events, bytes, reasons; then the owner.
 
 Exits with 3 if no session matches.
 
@@ -36,6 +37,9 @@ pub(crate) struct SessionsArgs {
     /// List sub-agents and forks under the session that they came from
     #[arg(long)]
     pub(crate) tree: bool,
+    /// List only sessions with superseded lines, which are no longer in their files: how many, since when and why
+    #[arg(long, conflicts_with_all = ["tree", "words"])]
+    pub(crate) superseded: bool,
     /// Maximum number of sessions
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,

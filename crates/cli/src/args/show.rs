@@ -53,6 +53,9 @@ pub(crate) struct ShowArgs {
     /// Show the event log instead of the conversation
     #[arg(long, conflicts_with_all = ["max_chars", "budget"])]
     pub(crate) events: bool,
+    /// Show only superseded messages (or events, with --events), which are no longer in the files of the session
+    #[arg(long, conflicts_with = "budget")]
+    pub(crate) superseded: bool,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
 }

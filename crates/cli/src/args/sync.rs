@@ -13,8 +13,10 @@ files are not read again, so a sync with nothing to do is fast. Searches that ru
 whose folder is gone stays in the store. Names, descriptions and tags that were set with `edit` and `tag` do not change.")]
 #[command(after_long_help = "\
 A file that is suddenly empty, binary or cut off in the middle of a line removes nothing: its stored messages and events \
-are kept, and each sync reports how many, until the file is complete again or --accept-removals is given. A file that ends \
-with a complete line is mirrored, even if it is shorter than before: that is a rewind.
+are kept, and each sync reports how many, until the file is complete again or --accept-removals is given. If a transcript \
+ends earlier than before, at the end of a turn, that is a rewind: later messages are removed. Other lines that a file has \
+lost or that have changed are superseded: they are hidden, and stay in the store until `prune` removes them. `sessions \
+--superseded` lists the sessions that have some. --mirror keeps nothing.
 
 Lines that can't be read are reported and skipped, without changing the exit code; `show` also reports them. With --dry-run, \
 each session that would be read is one line of tab-separated fields: new or changed, project, session, size.
@@ -48,9 +50,12 @@ pub(crate) struct SyncArgs {
     /// Also read sessions that you deleted from the store; by default they are skipped
     #[arg(long)]
     pub(crate) include_deleted: bool,
-    /// Remove stored messages and events that a damaged file no longer contains; by default they are kept
+    /// Supersede stored messages and events that a damaged file no longer contains; by default they stay in their place
     #[arg(long)]
     pub(crate) accept_removals: bool,
+    /// Make the sessions equal to their files: keep nothing that a file no longer contains; includes --accept-removals
+    #[arg(long)]
+    pub(crate) mirror: bool,
 }
 
 /// How much of the event logs to store.

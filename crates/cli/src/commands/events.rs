@@ -8,6 +8,7 @@ use amplifier_session_storage::{
 };
 use serde::Serialize;
 
+use super::superseded;
 use crate::{
     app::{App, Reader},
     args::EventsArgs,
@@ -41,6 +42,9 @@ struct Rest<'a> {
 }
 
 pub(super) async fn run(app: &mut App, args: EventsArgs) -> Result<Outcome, Failure> {
+    if args.superseded {
+        return superseded::events(app, args).await;
+    }
     let after = args.after.as_deref().map(parse_cursor).transpose()?;
     let (filter, sessions) = (filter(app, &args)?, args.narrow.filter()?);
     let reader = app.reader().await?;

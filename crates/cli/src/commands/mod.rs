@@ -12,6 +12,7 @@ mod embeddings;
 mod events;
 mod gaps;
 mod models;
+mod prune;
 mod quickstart;
 mod recent;
 mod restore;
@@ -27,6 +28,7 @@ mod sql;
 mod stats;
 #[cfg(feature = "watch")]
 mod status;
+mod superseded;
 mod sync;
 mod tag;
 mod upgrade;
@@ -91,6 +93,7 @@ async fn dispatch(app: &mut App, command: Command) -> Result<Outcome, Failure> {
         Command::Share(args) => share::run(app, args).await,
         Command::Rewind(args) => rewind::run(app, args).await,
         Command::Delete(args) => delete::run(app, args).await,
+        Command::Prune(args) => prune::run(app, args).await,
         Command::Export(args) => archive::export(app, args).await,
         Command::Import(args) => archive::import(app, args).await,
         Command::Restore(args) => restore::run(app, args).await,

@@ -9,6 +9,7 @@ use amplifier_session_storage::{
     search::{MissingVectors, SearchFilter, SearchMode, SearchOptions, SearchResult, SearchResults},
 };
 
+use super::superseded;
 use crate::{
     app::{App, Reader},
     args::{LimitArgs, SearchArgs},
@@ -28,9 +29,12 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     let mode = SearchMode::from(args.mode);
     let options = options(app, &args)?;
     options.validate()?;
-    let reader = app.silent_reader(mode != SearchMode::FullText).await?;
+    let reader = app.silent_reader(mode != SearchMode::FullText && !args.superseded).await?;
     refresh::before_reading(app, &reader, args.no_refresh).await;
     let options = narrowed(app, &reader, options, &args).await?;
+    if args.superseded {
+        return superseded::search(app, &reader, &options, &args).await;
+    }
     let mut found = reader.storage.search_transcripts(&reader.scope, &options).await?;
     if let Some(missing) = found.missing_vectors {
         let is_filtered = options.filter != SearchFilter::default();
@@ -39,7 +43,7 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     for notice in &found.notices {
         say("note", notice);
     }
-    let names = names(&reader.storage, &reader.scope, &found).await?;
+    let names = names(&reader.storage, &reader.scope, &found.results).await?;
     // On stderr, this is printed at the end of every command.
     found.notices.extend(damaged_sessions_note(&reader.storage.damaged_sessions()));
     show(app, &reader, &found, &names, args.limits)?;
@@ -160,10 +164,9 @@ fn show(
 pub(super) async fn names(
     storage: &SessionStorage,
     scope: &Scope,
-    found: &SearchResults,
+    results: &[SearchResult],
 ) -> Result<Names, Failure> {
-    let keys: BTreeSet<SessionKey> = found
-        .results
+    let keys: BTreeSet<SessionKey> = results
         .iter()
         .map(|result| SessionKey::new(result.user_id.clone(), result.session_id.clone()))
         .collect();
@@ -175,6 +178,6 @@ pub(super) async fn names(
         let sessions = storage.search_sessions(&query).await?;
         titles.extend(sessions.into_iter().map(|session| (session.key(), session.title().to_owned())));
     }
-    let ids = found.results.iter().map(|result| &result.session_id);
+    let ids = results.iter().map(|result| &result.session_id);
     Ok(Names::new(titles, storage.short_ids(scope, ids).await?))
 }

@@ -7,6 +7,7 @@ use amplifier_session_storage::{
 };
 use serde::Serialize;
 
+use super::superseded;
 use crate::{
     app::{App, Reader},
     args::SessionsArgs,
@@ -53,6 +54,9 @@ struct Page {
 pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Failure> {
     if args.limit == 0 {
         return Err(Failure::wrong_use("--limit must be at least 1", "the default is 50"));
+    }
+    if args.superseded {
+        return superseded::sessions(app, args).await;
     }
     let period = args.filter.period(&app.now)?;
     let filter = args.narrow.filter()?;

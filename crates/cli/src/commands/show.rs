@@ -9,6 +9,7 @@ use amplifier_session_storage::{
 };
 use serde::Serialize;
 
+use super::superseded;
 use crate::{
     app::{App, Reader},
     args::{LimitArgs, ShowArgs},
@@ -56,6 +57,9 @@ struct EventsView<'a> {
 pub(super) async fn run(app: &mut App, args: ShowArgs) -> Result<Outcome, Failure> {
     let reader = app.reader().await?;
     let Addressed { session, line, .. } = reader.storage.find_address(&reader.scope, &args.session).await?;
+    if args.superseded {
+        return superseded::show(app, &reader, &session, &args).await;
+    }
     let part = Part::of(&args, line)?;
     if args.events || matches!(line, Some(AddressedLine::Event(_))) {
         show_events(app, &reader, &session, &args, part).await

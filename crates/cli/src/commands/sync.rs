@@ -50,6 +50,7 @@ pub(super) async fn run(app: &mut App, args: SyncArgs) -> Result<Outcome, Failur
             .with_newest(args.newest)
             .with_dry_run(args.dry_run)
             .with_accept_removals(args.accept_removals)
+            .with_mirror(args.mirror)
             .with_include_deleted(args.include_deleted)
     };
     if args.dry_run {

@@ -20,6 +20,7 @@ pub(crate) mod snippet;
 pub(crate) mod sql;
 pub(crate) mod stats;
 pub(crate) mod summary;
+pub(crate) mod superseded;
 pub(crate) mod table;
 pub(crate) mod text;
 pub(crate) mod tool_call;

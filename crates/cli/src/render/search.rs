@@ -35,7 +35,7 @@ impl Names {
         Self { titles, short_ids }
     }
 
-    fn title(&self, result: &SearchResult) -> Option<&str> {
+    pub(crate) fn title(&self, result: &SearchResult) -> Option<&str> {
         let key = SessionKey::new(result.user_id.clone(), result.session_id.clone());
         self.titles.get(&key).map(String::as_str)
     }

@@ -36,9 +36,17 @@ fn rows(report: &SyncReport) -> Vec<(&'static str, String)> {
         ("sessions", detailed(sessions.found, &by_outcome)),
         (
             "messages",
-            detailed(messages.written, &texts) + &removed(messages.removed) + &retimed(messages.retimed),
+            detailed(messages.written, &texts)
+                + &removed(messages.removed)
+                + &superseded(messages.superseded)
+                + &retimed(messages.retimed),
         ),
-        ("events", grouped(report.events.written) + &removed(report.events.removed)),
+        (
+            "events",
+            grouped(report.events.written)
+                + &removed(report.events.removed)
+                + &superseded(report.events.superseded),
+        ),
         ("vectors", detailed(vectors, &by_type)),
     ];
     if sessions.deleted > 0 {
@@ -79,6 +87,10 @@ pub(super) fn detailed(total: u64, details: &str) -> String {
 
 fn retimed(count: u64) -> String {
     if count == 0 { String::new() } else { format!(", {} with a new time", grouped(count)) }
+}
+
+fn superseded(count: u64) -> String {
+    if count == 0 { String::new() } else { format!(", {} superseded", grouped(count)) }
 }
 
 fn removed(count: u64) -> String {

@@ -29,6 +29,7 @@ mod output_statistics;
 mod read_only;
 mod restore;
 mod services;
+mod superseded;
 mod support;
 mod terminal;
 mod typed;

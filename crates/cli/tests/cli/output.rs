@@ -25,6 +25,8 @@ fn filters(home: &Home) -> Vec<(String, &'static str)> {
         (r#""bytes": \d+"#.to_owned(), r#""bytes": "[BYTES]""#),
         (r"(?m)^(first shared\s+)2\d{3}-.*$".to_owned(), "$1[NOW]"),
         (r#""shared_at": "[^"]+""#.to_owned(), r#""shared_at": "[NOW]""#),
+        (r#"superseded_at": "[^"]+""#.to_owned(), r#"superseded_at": "[NOW]""#),
+        (r"superseded 2\d{3}-\d\d-\d\d \d\d:\d\d".to_owned(), "superseded [NOW]"),
     ]
 }
 

@@ -119,7 +119,11 @@ fn summary(report: &SyncReport) -> String {
     let [sessions, messages, events] =
         [(sessions, "session"), (report.messages.written, "message"), (report.events.written, "event")]
             .map(|(count, one)| counted(count, one));
-    format!("{sessions}, {messages}, {events} in {}", duration(report.seconds * 1e3))
+    let superseded = match report.messages.superseded + report.events.superseded {
+        0 => String::new(),
+        lines => format!(", {}", counted(lines, "superseded line")),
+    };
+    format!("{sessions}, {messages}, {events}{superseded} in {}", duration(report.seconds * 1e3))
 }
 
 /// Logs an event with its fields.

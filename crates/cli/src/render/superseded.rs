@@ -1,0 +1,117 @@
+//! Sessions with superseded lines, and the lines.
+
+use amplifier_session_storage::{
+    model::SupersededReason,
+    storage::{SupersededLine, SupersededSession},
+};
+use jiff::Zoned;
+
+use super::{
+    table::{Cell, Column, table},
+    text::{counted, grouped, one_line, size},
+};
+use crate::{dates, out::Out, paint::Paint};
+
+/// The number of messages and events, and their size.
+pub(crate) fn amount(messages: u64, events: u64, bytes: u64) -> String {
+    let counts = [(messages, "superseded message"), (events, "superseded event")];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = counts.map(|(count, one)| counted(count, one)).collect();
+    match counts.is_empty() {
+        true => "no superseded lines".to_owned(),
+        false => format!("{} ({})", counts.join(" and "), size(bytes)),
+    }
+}
+
+/// A session with what it has, in one line.
+pub(crate) fn sentence(session: &SupersededSession) -> String {
+    let SupersededSession { session_id, project, messages, events, bytes, .. } = session;
+    format!("{session_id}  {} · {}", one_line(project.as_str()), amount(*messages, *events, *bytes))
+}
+
+/// A label, the session, its project and its counts, separated by tabs.
+pub(crate) fn tabbed_counts(label: &str, session: &SupersededSession) -> String {
+    let SupersededSession { session_id, project, messages, events, bytes, .. } = session;
+    format!("{label}\t{session_id}\t{}\t{messages}\t{events}\t{bytes}", one_line(project.as_str()))
+}
+
+/// Writes sessions, one per line: a table on a terminal, tab-separated fields in a pipe.
+pub(crate) fn sessions(
+    out: &mut Out,
+    sessions: &[SupersededSession],
+    owners: bool,
+    now: &Zoned,
+) -> std::io::Result<()> {
+    if !out.is_terminal() {
+        return sessions.iter().try_for_each(|session| out.line(&tabbed(session, owners, now)));
+    }
+    let columns = [
+        Column::text("session").giving_way(2, 12),
+        Column::text("owner"),
+        Column::text("superseded"),
+        Column::text("project").giving_way(1, 8).cut_at_start(),
+        Column::number("messages"),
+        Column::number("events"),
+        Column::number("size"),
+        Column::text("why"),
+    ];
+    let row = |session: &SupersededSession| {
+        vec![
+            Cell::plain(session.session_id.to_string()),
+            Cell::plain(if owners { one_line(session.user_id.as_str()) } else { String::new() }),
+            Cell::styled(dates::minute(session.last_superseded_at, now), Paint::aside),
+            Cell::plain(one_line(session.project.as_str())),
+            Cell::plain(grouped(session.messages)),
+            Cell::plain(grouped(session.events)),
+            Cell::plain(size(session.bytes)),
+            Cell::plain(reasons(session)),
+        ]
+    };
+    let rows: Vec<Vec<Cell>> = sessions.iter().map(row).collect();
+    out.lines(&table(&columns, &rows, out.width, out.paint))
+}
+
+fn reasons(session: &SupersededSession) -> String {
+    session.reasons.iter().map(|reason| reason.as_str()).collect::<Vec<_>>().join(",")
+}
+
+fn tabbed(session: &SupersededSession, owners: bool, now: &Zoned) -> String {
+    let mut fields = vec![
+        session.session_id.to_string(),
+        dates::with_offset(session.last_superseded_at, now),
+        one_line(session.project.as_str()),
+        session.messages.to_string(),
+        session.events.to_string(),
+        session.bytes.to_string(),
+        reasons(session),
+    ];
+    fields.extend(owners.then(|| one_line(session.user_id.as_str())));
+    fields.join("\t")
+}
+
+/// The line before messages that were superseded together.
+pub(crate) fn heading(line: &SupersededLine, now: &Zoned) -> String {
+    let why = match line.reason {
+        SupersededReason::Compacted => "the log became shorter",
+        SupersededReason::HeadLost => "the file begins with another line",
+        SupersededReason::Edited => "lines were changed or removed",
+        SupersededReason::CutOff => "the file ends within a turn",
+        _ => line.reason.as_str(),
+    };
+    format!("superseded {}: {why}", dates::minute(line.superseded_at, now))
+}
+
+/// An event as tab-separated fields.
+pub(crate) fn event(line: &SupersededLine, owner: bool, full: bool, now: &Zoned) -> String {
+    let mut fields = vec![
+        dates::with_offset(line.ts, now),
+        one_line(line.event_type.as_deref().unwrap_or("-")),
+        line.session_id.to_string(),
+        line.sequence.to_string(),
+        dates::with_offset(line.superseded_at, now),
+        line.reason.to_string(),
+    ];
+    fields.extend(owner.then(|| one_line(line.user_id.as_str())));
+    fields.extend(full.then(|| super::text::escaped(&line.raw.to_text())));
+    fields.join("\t")
+}
