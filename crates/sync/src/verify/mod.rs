@@ -12,7 +12,7 @@ use amplifier_session_core::{
     ErrorKind, Result, Scope, SessionStorage,
     backend::StoredSession,
     blocking,
-    model::{Difference, DifferenceKind, SessionId, SessionKey},
+    model::{Difference, DifferenceKind, RowKind, SessionId, SessionKey},
     storage::SessionCheck,
 };
 
@@ -113,6 +113,15 @@ pub async fn verify(
     }
     report.seconds = (storage.now().as_micros() - begun.as_micros()) as f64 / 1e6;
     Ok(report)
+}
+
+impl Round {
+    /// Whether a difference is about a message that is known to be damaged.
+    fn is_damaged(&self, difference: &Difference) -> bool {
+        let differing = difference.session_id.as_ref().and_then(|session| self.differing.get(session));
+        let rows = differing.map(|differing| differing.check.damaged_of(RowKind::Message));
+        rows.zip(difference.sequence).is_some_and(|(rows, sequence)| rows.contains(&sequence))
+    }
 }
 
 impl<'a> Verification<'a> {
@@ -259,7 +268,7 @@ impl<'a> Verification<'a> {
         Ok(())
     }
 
-    /// Compares the index with all rows.
+    /// Compares the index with all rows. The row of a damaged message may be unreadable, so that it is not compared.
     async fn index(
         &self,
         sessions: &BTreeSet<SessionId>,
@@ -272,7 +281,8 @@ impl<'a> Verification<'a> {
         let is_partial = self.options.sessions.is_some() || self.options.project.is_some();
         let differences: Vec<Difference> = check.problems.into_iter().map(Difference::from).collect();
         let (mine, others): (Vec<_>, Vec<_>) = differences.into_iter().partition(|difference| {
-            !is_partial || difference.session_id.as_ref().is_none_or(|session| sessions.contains(session))
+            let is_chosen = |session| !is_partial || sessions.contains(session);
+            difference.session_id.as_ref().is_none_or(is_chosen) && !round.is_damaged(difference)
         });
         round.index_differs = !mine.is_empty();
         let unlisted = if is_partial { 0 } else { check.problem_count - (mine.len() + others.len()) as u64 };

@@ -55,6 +55,10 @@ impl Verification<'_> {
         for (session, differing) in &round.differing {
             let Some(folder) = self.folders.get(session) else { continue };
             let key = self.key(session);
+            // They would be in the way of those of the messages that are missing.
+            if differing.check.repair.stray {
+                self.storage.backend().remove_stray_rows(&key).await?;
+            }
             if differing.has_no_record
                 && let Err(error) =
                     self.storage.recreate_session(&key, &self.options.host, &folder.project).await
