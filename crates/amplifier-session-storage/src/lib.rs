@@ -51,6 +51,7 @@ mod backends;
 pub mod config;
 pub mod identity;
 mod open;
+mod salvage;
 mod store_url;
 pub mod upgrade;
 
@@ -70,6 +71,7 @@ pub use amplifier_session_sqlite as sqlite;
 pub use amplifier_session_sync as sync;
 pub use backends::BACKENDS;
 pub use open::{OpenOptions, backup, open, open_at};
+pub use salvage::salvage;
 pub use store_url::StoreUrl;
 
 /// Embedding providers: the trait and its implementations.

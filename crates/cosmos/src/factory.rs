@@ -24,6 +24,7 @@ pub static FACTORY: BackendFactory = BackendFactory {
     read_only: false,
     settings: SETTINGS,
     backup: None,
+    salvage: None,
     open: Open::Service(|address, request| Box::pin(open(address, request))),
 };
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use amplifier_session_core::{
-    backend::{BackendFactory, Open, StorageBackend},
+    backend::{BackendFactory, Open, SalvageSource, StorageBackend},
     blocking,
 };
 
-use crate::{Sqlite, pool::Pool};
+use crate::{Sqlite, pool::Pool, salvage::Salvage};
 
 /// SQLite stores: `sqlite:PATH`.
 pub static FACTORY: BackendFactory = BackendFactory {
@@ -29,5 +29,11 @@ pub static FACTORY: BackendFactory = BackendFactory {
     },
     backup: Some(|from, to| {
         Box::pin(async move { blocking(move || Pool::open(&from)?.copy_to(&to)).await? })
+    }),
+    salvage: Some(|path| {
+        Box::pin(async move {
+            let source: Box<dyn SalvageSource> = Box::new(blocking(move || Salvage::open(&path)).await??);
+            Ok(source)
+        })
     }),
 };

@@ -11,6 +11,7 @@
 //! | `read_only.rs` | files that can only be read |
 //! | `rights.rs` | rights of the files beside the database |
 //! | `peek.rs` | opening a file to see what it is |
+//! | `salvage/` | reading what is left of a damaged file |
 //! | `factory.rs` | opening a store by its URL |
 //! | `error.rs` | errors of SQLite as ours |
 //!
@@ -31,6 +32,7 @@ mod plans;
 mod pool;
 mod read_only;
 mod rights;
+mod salvage;
 mod schema;
 mod tables;
 

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Written into the file's header (`PRAGMA application_id`): `AmSs`.
-const APPLICATION_ID: i32 = 0x416d_5373;
+pub(crate) const APPLICATION_ID: i32 = 0x416d_5373;
 
 /// Refuses a file that is not a store, without changing it. A missing or empty file is accepted.
 pub(crate) fn check(path: &Path) -> Result<()> {

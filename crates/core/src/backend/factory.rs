@@ -4,7 +4,7 @@ use std::{fmt, path::PathBuf, sync::Arc};
 
 use futures_util::future::BoxFuture;
 
-use super::StorageBackend;
+use super::{SalvageSource, StorageBackend};
 use crate::{
     Result,
     config::{Setting, Settings, Variables},
@@ -32,6 +32,8 @@ pub struct BackendFactory {
     pub open: Open,
     /// Copies a store in a file, if the backend can do that while others use it.
     pub backup: Option<BackupFile>,
+    /// Reads what is left of a damaged store in a file, if the backend can do more than open it.
+    pub salvage: Option<SalvageFile>,
 }
 
 /// What follows the scheme of a store URL, and the function that opens the store.
@@ -57,6 +59,9 @@ pub type OpenService = fn(String, OpenRequest) -> Opening;
 /// Copies the store in the first file to the second one, which is empty or does not exist: in one consistent state, also
 /// while other processes read and write it.
 pub type BackupFile = fn(PathBuf, PathBuf) -> BoxFuture<'static, Result<()>>;
+
+/// Finds what is left of the damaged store in a file, which is not changed. No other process may write it meanwhile.
+pub type SalvageFile = fn(PathBuf) -> BoxFuture<'static, Result<Box<dyn SalvageSource>>>;
 
 /// A store that is being opened.
 pub type Opening = BoxFuture<'static, Result<Arc<dyn StorageBackend>>>;

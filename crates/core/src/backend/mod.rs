@@ -24,6 +24,7 @@ mod locks;
 mod messages;
 pub mod meta;
 mod query;
+mod salvage;
 mod scheduling;
 mod search;
 mod sessions;
@@ -43,7 +44,9 @@ pub use counts::{
 };
 pub use deletion::{Deletion, Remains};
 pub use events::Events;
-pub use factory::{BackendFactory, BackupFile, Open, OpenFile, OpenRequest, OpenService, Opening};
+pub use factory::{
+    BackendFactory, BackupFile, Open, OpenFile, OpenRequest, OpenService, Opening, SalvageFile,
+};
 pub use info::{ServiceUsage, StoreInfo, StorePlace};
 pub use integrity::{IndexCheck, IndexProblem, Integrity, StrayKind, StrayRows};
 pub use locks::SessionLocks;
@@ -52,6 +55,7 @@ pub use meta::Meta;
 pub use query::{
     PendingQuery, SequenceRange, SessionCursor, SessionName, SessionQuery, TextQuery, VectorQuery,
 };
+pub use salvage::{RemainingMessage, RemainingSession, SalvageSource};
 pub use scheduling::{Scheduling, SyncGuard};
 pub use search::Search;
 pub use sessions::Sessions;

@@ -17,6 +17,7 @@ mod projects;
 mod rebuild;
 mod renewal;
 mod rewind;
+mod salvage;
 mod search;
 mod secrets;
 mod sessions;
@@ -65,6 +66,7 @@ pub use periods::PeriodStatistics;
 pub use rebuild::{Estimate, EstimateOf, GenerationStatus, VectorStatus, VectorsOf};
 pub use rewind::{RewindOptions, RewindReport, SyncStateAfterRewind};
 pub use secrets::{SecretIn, SessionSecrets, StoredSecret};
+pub use salvage::SalvageReport;
 pub use sessions::SessionStatistics;
 pub use statistics::{
     DayStatistics, EventTypeStatistics, ModelStatistics, SessionGroup, Statistics, StatisticsOptions,

@@ -1,4 +1,4 @@
-//! Tests that are specific to stores in a SQLite file: erasure, a full disk, the log, and stores of earlier builds.
+//! Tests that are specific to stores in a SQLite file: erasure, a full disk, damaged pages, the log, and stores of earlier builds.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
@@ -6,4 +6,5 @@ mod erasure;
 mod full_disk;
 mod layout;
 mod log;
+mod pages;
 mod support;

@@ -1,0 +1,81 @@
+//! What is left of a damaged store.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    Result,
+    model::{Message, MetadataFile, ProjectSlug, Session, SessionKey, StoredEvent, Timestamp, VectorRecord},
+};
+
+use super::StoredSession;
+
+/// Reads what is left of a damaged store, without changing it. Every call blocks.
+///
+/// [`SessionStorage::salvage`](crate::SessionStorage::salvage) writes it to another store.
+pub trait SalvageSource: Send {
+    /// The entries of the schema meta table that can be read.
+    fn meta(&self) -> BTreeMap<String, String>;
+
+    /// The deleted sessions that the store remembers.
+    fn deleted_sessions(&self) -> Vec<SessionKey>;
+
+    /// The sessions of which something is left, at least their id, in order.
+    fn sessions(&self) -> Vec<SessionKey>;
+
+    /// What is left of a session.
+    ///
+    /// # Errors
+    ///
+    /// `StorageIo` if reading fails for other reasons than damage.
+    fn session(&mut self, key: &SessionKey) -> Result<RemainingSession>;
+
+    /// The message of `session` with this sequence.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged` if it can't be read or is not what was written.
+    fn message(&mut self, session: &Session, sequence: u32) -> Result<RemainingMessage>;
+
+    /// The event of `session` with this sequence. The caller checks the digest of its line.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged` if it can't be read.
+    fn event(&mut self, session: &Session, sequence: u32) -> Result<StoredEvent>;
+
+    /// The parts of the store that can't be read, as phrases such as `page 812 (messages)`.
+    fn unreadable(&self) -> Vec<String>;
+
+    /// What may be lost besides sessions, as phrases such as `settings of the store`.
+    fn lost(&self) -> Vec<String>;
+}
+
+/// What is left of a session.
+#[derive(Debug)]
+pub struct RemainingSession {
+    /// Its record, with the metadata files that can be read. `Damaged` if it is lost.
+    pub stored: Result<StoredSession>,
+    /// If the record is lost: the metadata files that can be read.
+    pub metadata_files: Vec<MetadataFile>,
+    /// If the record is lost: its project, if an index names it.
+    pub project: Option<ProjectSlug>,
+    /// If the record is lost: when it was created, if an index has it.
+    pub created: Option<Timestamp>,
+    /// Why metadata files are missing, if so.
+    pub lost_metadata: Option<String>,
+    /// The sequences of the messages that are left, in order. Some may not be readable.
+    pub messages: Vec<u32>,
+    /// The sequences of the events that are left, in order. Some may not be readable.
+    pub events: Vec<u32>,
+}
+
+/// A message with its vectors of the current generation.
+#[derive(Debug)]
+pub struct RemainingMessage {
+    /// The message.
+    pub message: Message,
+    /// Its vectors that can be read; some may be missing.
+    pub vectors: Vec<VectorRecord>,
+    /// When they were made.
+    pub vectors_created: Option<Timestamp>,
+}

@@ -1,0 +1,408 @@
+//! Writes what is left of a damaged store to another store.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde::Serialize;
+
+use super::SessionStorage;
+use crate::{
+    Error, ErrorKind, Result,
+    backend::{
+        MessageVectors, RemainingMessage, RemainingSession, SalvageSource, SessionChange, StorageBackendExt,
+        StoredSession, Version,
+        meta::{self, Generation},
+    },
+    content::{TitleFinder, extract},
+    events::assemble,
+    metadata::Metadata,
+    model::{
+        ContentType, DamagedRow, Digest, Event, HostId, Payload, ProjectSlug, RowKind, Session, SessionKey,
+        StoredEvent, Timestamp, UserId, VectorState,
+    },
+};
+
+/// The size of the lines and vectors to write at a time.
+const PART_BYTES: usize = 8 << 20;
+/// The sync state of a session while it is written in parts. No sync knows it, so it would read the files again.
+const SALVAGING: &str = "salvaging";
+
+/// The report of a salvage.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct SalvageReport {
+    /// The number of sessions that were written.
+    pub sessions: u64,
+    /// The number of sessions among them whose fields were derived again from their rows, because their record is lost.
+    pub derived: u64,
+    /// The number of messages.
+    pub messages: u64,
+    /// The number of events.
+    pub events: u64,
+    /// The number of vectors. Others become pending.
+    pub vectors: u64,
+    /// Rows that are missing. A session is missing if its record, its metadata files or all of it is lost.
+    pub missing: Vec<DamagedRow>,
+    /// What may be missing besides sessions, such as settings of the store.
+    pub lost: Vec<String>,
+    /// The parts of the old store that can't be read. They may have contained rows that were found elsewhere, or data
+    /// that is derived again.
+    pub unreadable: Vec<String>,
+}
+
+impl SalvageReport {
+    /// Whether everything could be read.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.missing.is_empty() && self.lost.is_empty()
+    }
+}
+
+impl SessionStorage {
+    /// Writes what is left of a damaged store to this one, which should be empty: sessions with their messages, events
+    /// and vectors, the pinned user and the remembered deletions. Only a few rows are in memory.
+    ///
+    /// The fields of a session whose record is lost are derived from its metadata files and its messages. If rows of a
+    /// session are lost, those after them are renumbered, and the next sync reads its files again.
+    ///
+    /// # Errors
+    ///
+    /// Errors of this store, and those of `source` that are not about damage.
+    pub async fn salvage(&self, source: &mut dyn SalvageSource) -> Result<SalvageReport> {
+        let mut salvage = Salvage {
+            storage: self,
+            report: SalvageReport {
+                lost: source.lost(),
+                unreadable: source.unreadable(),
+                ..SalvageReport::default()
+            },
+            generation: self.take_meta(source.meta()).await?,
+            hosts: HashMap::new(),
+        };
+        for key in source.sessions() {
+            salvage.session(source, &key).await?;
+        }
+        self.remember_deletions(source.deleted_sessions()).await?;
+        Ok(salvage.report)
+    }
+
+    /// Copies entries of the meta table. Returns the generation of the vectors.
+    async fn take_meta(&self, entries: BTreeMap<String, String>) -> Result<Option<Generation>> {
+        if let Some(user) = entries.get(meta::USER_ID).and_then(|user| UserId::new(user).ok()) {
+            self.pin_user(&user).await?;
+        }
+        // Derived data follows the rules of the old store, or unknown ones.
+        for key in [meta::EXTRACTION, meta::SUMMARIES] {
+            let rules = entries.get(key).map_or("1", String::as_str);
+            self.backend.put_meta_if_absent(key, rules).await?;
+        }
+        let Some(held) = entries.get(meta::EMBEDDING_SPACE).and_then(|value| Generation::parse(value)) else {
+            return Ok(None);
+        };
+        let number = self.claim_space(&held.space).await?.ok();
+        Ok(number.map(|number| Generation { space: held.space, number }))
+    }
+
+    /// Makes this store remember the deletions that the old one remembered, by deleting empty sessions.
+    async fn remember_deletions(&self, keys: Vec<SessionKey>) -> Result<()> {
+        let mut deleted = Vec::new();
+        for key in keys {
+            if self.backend.get_session(&key).await?.is_none() {
+                let session = Session::new(key.clone(), unknown_host()?, ProjectSlug::unnamed(), self.now());
+                self.backend.write_one(SessionChange::new(session, None)).await?;
+                deleted.push(key);
+            }
+        }
+        if deleted.is_empty() {
+            return Ok(());
+        }
+        let deletion = self.backend.delete_sessions(&deleted).await;
+        deletion.deleted.into_iter().collect::<Result<Vec<bool>>>().map(drop)
+    }
+}
+
+/// A salvage that is running.
+struct Salvage<'a> {
+    storage: &'a SessionStorage,
+    report: SalvageReport,
+    /// The generation of the vectors in the new store.
+    generation: Option<Generation>,
+    /// The host of another session of each user, for sessions whose own is lost.
+    hosts: HashMap<UserId, HostId>,
+}
+
+/// A session that is being written.
+struct Writing {
+    session: Session,
+    /// What is to be written next.
+    change: SessionChange,
+    vectors: Vec<MessageVectors>,
+    bytes: usize,
+    title: TitleFinder,
+    turns: BTreeSet<u32>,
+    /// The times of the first and the last row.
+    span: Option<(Timestamp, Timestamp)>,
+}
+
+impl Salvage<'_> {
+    async fn session(&mut self, source: &mut dyn SalvageSource, key: &SessionKey) -> Result<()> {
+        let before = self.report.missing.len();
+        match self.write_session(source, key).await {
+            // Such as an event whose id another session has.
+            Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Validation) => {
+                self.report.missing.truncate(before);
+                self.report.missing.push(DamagedRow::of_session(key, &error));
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    async fn write_session(&mut self, source: &mut dyn SalvageSource, key: &SessionKey) -> Result<()> {
+        let remaining = source.session(key)?;
+        let (messages, events) = (remaining.messages.clone(), remaining.events.clone());
+        let before = self.report.missing.len();
+        let Some(stored) = self.record(key, remaining)? else { return Ok(()) };
+        let is_derived = stored.version == derived_version();
+        let expected = |count: u32, left: &[u32]| {
+            let last = left.last().map_or(0, |last| last.saturating_add(1));
+            if is_derived { last } else { count.max(last) }
+        };
+        let message_count = expected(stored.session.message_count, &messages);
+        let event_count = expected(stored.session.event_count, &events);
+        let mut writing = Writing::new(&stored);
+        self.lost(key, RowKind::Message, message_count, &messages);
+        for sequence in messages {
+            match source.message(&stored.session, sequence) {
+                Ok(message) => writing.message(message, self.generation.as_ref()),
+                Err(error) => self.damaged(key, RowKind::Message, sequence, error)?,
+            }
+            self.write_part(&mut writing).await?;
+        }
+        self.lost(key, RowKind::Event, event_count, &events);
+        for sequence in events {
+            match source.event(&stored.session, sequence).and_then(checked) {
+                Ok(event) => writing.event(event),
+                Err(error) => self.damaged(key, RowKind::Event, sequence, error)?,
+            }
+            self.write_part(&mut writing).await?;
+        }
+        writing.describe(is_derived);
+        // After losses, a sync reads the files again.
+        let is_whole = self.report.missing.len() == before;
+        let had_state = stored.sync_state.is_some() || writing.change.expected.is_some();
+        let state = stored.sync_state.filter(|_| is_whole);
+        writing.change.sync_state = state.or_else(|| had_state.then(String::new));
+        self.write(&mut writing).await?;
+        self.report.sessions += 1;
+        self.report.derived += u64::from(is_derived);
+        self.report.messages += u64::from(writing.session.message_count);
+        self.report.events += u64::from(writing.session.event_count);
+        Ok(())
+    }
+
+    /// The record of a session, or one with what is known instead. `None` if nothing but its id is left.
+    fn record(&mut self, key: &SessionKey, remaining: RemainingSession) -> Result<Option<StoredSession>> {
+        let RemainingSession { stored, metadata_files, project, created, lost_metadata, messages, events } =
+            remaining;
+        if let Some(reason) = lost_metadata {
+            let error = Error::new(ErrorKind::Damaged, reason);
+            self.report.missing.push(DamagedRow::of_session(key, &error));
+        }
+        let error = match stored {
+            Ok(stored) => {
+                self.hosts.insert(key.user_id.clone(), stored.session.host_id.clone());
+                return Ok(Some(stored));
+            }
+            Err(error) if error.kind() == ErrorKind::Damaged => error,
+            Err(error) => return Err(error),
+        };
+        let lost = DamagedRow::of_session(key, &error);
+        if !self.report.missing.contains(&lost) {
+            self.report.missing.push(lost);
+        }
+        if messages.is_empty() && events.is_empty() && metadata_files.is_empty() {
+            return Ok(None);
+        }
+        let host = self.hosts.get(&key.user_id).cloned().map_or_else(unknown_host, Ok)?;
+        let project = project.unwrap_or_else(ProjectSlug::unnamed);
+        let metadata = Metadata::read(&metadata_files).unwrap_or_default();
+        let created = metadata.created().or(created).unwrap_or_else(|| Timestamp::from_micros(0));
+        let mut session = Session::new(key.clone(), host, project, created);
+        session.updated = metadata.updated().unwrap_or(created);
+        metadata.apply(&mut session);
+        Ok(Some(StoredSession {
+            session,
+            version: derived_version(),
+            metadata_files,
+            skipped: Vec::new(),
+            sync_state: None,
+        }))
+    }
+
+    /// Reports the rows below `count` that are not `left`.
+    fn lost(&mut self, key: &SessionKey, kind: RowKind, count: u32, left: &[u32]) {
+        let error = Error::new(ErrorKind::Damaged, "the part of the store that held it can't be read");
+        let mut left = left.iter().copied().peekable();
+        for sequence in 0..count {
+            if left.next_if_eq(&sequence).is_none() {
+                self.report.missing.push(DamagedRow::new(kind, key, Some(sequence), &error));
+            }
+        }
+    }
+
+    /// Reports a row that can't be read. Fails with other errors.
+    fn damaged(&mut self, key: &SessionKey, kind: RowKind, sequence: u32, error: Error) -> Result<()> {
+        if !matches!(error.kind(), ErrorKind::Damaged | ErrorKind::Validation) {
+            return Err(error);
+        }
+        self.report.missing.push(DamagedRow::new(kind, key, Some(sequence), &error));
+        Ok(())
+    }
+
+    /// Writes the rows that were read if they are many.
+    async fn write_part(&mut self, writing: &mut Writing) -> Result<()> {
+        if writing.bytes < PART_BYTES {
+            return Ok(());
+        }
+        writing.change.sync_state = Some(SALVAGING.to_owned());
+        self.write(writing).await
+    }
+
+    async fn write(&mut self, writing: &mut Writing) -> Result<()> {
+        let mut change = SessionChange::new(writing.session.clone(), None);
+        std::mem::swap(&mut change, &mut writing.change);
+        change.session = writing.session.clone();
+        writing.change.expected = Some(self.storage.backend.write_one(change).await?);
+        writing.bytes = 0;
+        let vectors = std::mem::take(&mut writing.vectors);
+        if let Some(generation) = self.generation.as_ref().filter(|_| !vectors.is_empty()) {
+            let key = writing.session.key();
+            let written = self.storage.backend.write_vectors(&key, generation.number, vectors).await?;
+            self.report.vectors += written as u64;
+        }
+        Ok(())
+    }
+}
+
+impl Writing {
+    fn new(stored: &StoredSession) -> Self {
+        let mut session = stored.session.clone();
+        (session.message_count, session.event_count) = (0, 0);
+        let mut change = SessionChange::new(session.clone(), None);
+        change.metadata_files = Some(stored.metadata_files.clone());
+        change.skipped = Some(stored.skipped.clone());
+        Self {
+            session,
+            change,
+            vectors: Vec::new(),
+            bytes: 0,
+            title: TitleFinder::default(),
+            turns: BTreeSet::new(),
+            span: None,
+        }
+    }
+
+    fn message(&mut self, remaining: RemainingMessage, generation: Option<&Generation>) {
+        let RemainingMessage { mut message, vectors, vectors_created } = remaining;
+        message.sequence = self.session.message_count;
+        let line = message.raw.parse_object().unwrap_or_default();
+        let texts = extract(&line, message.role).into_iter().map(|text| text.content_type);
+        let embedded: BTreeSet<ContentType> =
+            texts.filter(|content_type| ContentType::EMBEDDED.contains(content_type)).collect();
+        message.vectors = if embedded.is_empty() { VectorState::Nothing } else { VectorState::Pending };
+        let is_whole = |generation: &Generation| {
+            let is_valid = vectors
+                .iter()
+                .all(|record| record.validate(&generation.space).is_ok() && has_unit_length(&record.vector));
+            is_valid && are_complete(&vectors, &embedded)
+        };
+        if !embedded.is_empty() && generation.is_some_and(is_whole) {
+            let vectors = MessageVectors {
+                sequence: message.sequence,
+                digest: message.digest,
+                created_at: vectors_created.unwrap_or(message.synced_at),
+                records: vectors,
+                failure: None,
+            };
+            self.bytes += vectors.vector_bytes();
+            self.vectors.push(vectors);
+        }
+        self.title.look(&line);
+        self.turns.extend(message.turn);
+        self.extend_span(message.ts);
+        self.bytes += message.raw.as_bytes().len();
+        self.session.message_count += 1;
+        self.change.messages.put.push(message);
+    }
+
+    fn event(&mut self, mut stored: StoredEvent) {
+        stored.event.sequence = self.session.event_count;
+        self.extend_span(stored.event.ts);
+        self.bytes += match &stored.payload {
+            Payload::None => 0,
+            Payload::Plain(bytes) | Payload::Zstd(bytes) => bytes.len(),
+            Payload::Chunks(chunks) => chunks.iter().map(Vec::len).sum(),
+        };
+        self.session.event_count += 1;
+        self.change.events.put.push(stored);
+    }
+
+    fn extend_span(&mut self, ts: Timestamp) {
+        let (first, last) = self.span.unwrap_or((ts, ts));
+        self.span = Some((first.min(ts), last.max(ts)));
+    }
+
+    /// Sets the fields that come from the rows.
+    fn describe(&mut self, is_derived: bool) {
+        self.session.turn_count = self.turns.len() as u32;
+        if !is_derived {
+            return;
+        }
+        self.session.first_prompt = self.title.found().map(str::to_owned);
+        let Some((first, last)) = self.span else { return };
+        if self.session.created == Timestamp::from_micros(0) {
+            self.session.created = first;
+        }
+        self.session.updated = self.session.updated.max(last);
+    }
+}
+
+/// The version of a session whose record is lost.
+fn derived_version() -> Version {
+    Version(String::new())
+}
+
+fn unknown_host() -> Result<HostId> {
+    HostId::new("unknown")
+}
+
+/// Vectors have no digest, but those that were written have this length.
+fn has_unit_length(vector: &[f32]) -> bool {
+    let square: f32 = vector.iter().map(|x| x * x).sum();
+    (square - 1.0).abs() < 0.01
+}
+
+/// Whether every text of a message has all of its vectors.
+fn are_complete(vectors: &[crate::model::VectorRecord], texts: &BTreeSet<ContentType>) -> bool {
+    let found: BTreeSet<ContentType> = vectors.iter().map(|record| record.content_type).collect();
+    let has_all = |content_type: &ContentType| {
+        let mut of_text = vectors.iter().filter(|record| record.content_type == *content_type);
+        let total = of_text.clone().next().map_or(0, |record| record.total_chunks);
+        of_text.all(|record| record.total_chunks == total)
+            && vectors.iter().filter(|record| record.content_type == *content_type).count() == total as usize
+    };
+    found == *texts && texts.iter().all(has_all)
+}
+
+/// The event, if its line is the one that was stored.
+fn checked(stored: StoredEvent) -> Result<StoredEvent> {
+    let StoredEvent { event: Event { digest, .. }, payload } = &stored;
+    let line = assemble(payload.clone())?;
+    if line.is_some_and(|line| Digest::of(line.as_bytes()) != *digest) {
+        return Err(Error::new(
+            ErrorKind::Damaged,
+            "the stored line of the event is not the one that was written",
+        ));
+    }
+    Ok(stored)
+}

@@ -1,0 +1,86 @@
+//! The rows that were found, by session.
+
+use std::collections::{BTreeMap, HashMap, btree_map::Entry};
+
+use amplifier_session_core::model::{ProjectSlug, SessionId, SessionKey, Timestamp, UserId};
+
+use super::tables::Table;
+
+/// Where a row is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) page: u32,
+    /// The number of its cell.
+    pub(super) cell: u16,
+    /// Whether its page was found through the pages above it. Otherwise, it may be an earlier version of the row.
+    pub(super) is_linked: bool,
+}
+
+/// The rows that were found.
+#[derive(Debug, Default)]
+pub(super) struct Catalog {
+    pub(super) meta: BTreeMap<String, String>,
+    pub(super) deleted: Vec<SessionKey>,
+    pub(super) sessions: BTreeMap<SessionKey, Found>,
+    /// What indexes say about sessions, by the key of their row.
+    pub(super) indexed: HashMap<i64, Indexed>,
+    /// The columns of the tables, if their statements can be read.
+    pub(super) columns: HashMap<Table, Vec<String>>,
+    /// The pages that can't be read.
+    pub(super) unreadable: Vec<(u32, Option<Table>)>,
+}
+
+/// The rows of a session.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) record: Option<Place>,
+    pub(super) metadata: BTreeMap<i64, Place>,
+    pub(super) messages: BTreeMap<u32, Place>,
+    pub(super) events: BTreeMap<u32, Place>,
+    /// By event and index.
+    pub(super) chunks: BTreeMap<(u32, u32), Place>,
+    /// By message and row id.
+    pub(super) vectors: BTreeMap<(u32, i64), Place>,
+    pub(super) project: Option<ProjectSlug>,
+    pub(super) created: Option<Timestamp>,
+}
+
+/// What indexes say about a session.
+#[derive(Debug, Default)]
+pub(super) struct Indexed {
+    pub(super) key: Option<SessionKey>,
+    pub(super) project: Option<String>,
+    pub(super) created: Option<Timestamp>,
+}
+
+impl Catalog {
+    /// The rows of a session.
+    pub(super) fn session(&mut self, user: &str, session: &str) -> Option<&mut Found> {
+        let key = SessionKey::new(UserId::new(user).ok()?, SessionId::new(session).ok()?);
+        Some(self.sessions.entry(key).or_default())
+    }
+
+    /// Whether a page of this table can't be read.
+    pub(super) fn has_lost(&self, table: Table) -> bool {
+        self.unreadable.iter().any(|(_, of)| of.is_none_or(|of| of == table))
+    }
+
+    /// Adds the sessions that only indexes name, and what they say about others.
+    pub(super) fn take_indexed(&mut self) {
+        for Indexed { key, project, created } in std::mem::take(&mut self.indexed).into_values() {
+            let Some(key) = key else { continue };
+            let found = self.sessions.entry(key).or_default();
+            found.project = project.and_then(|project| ProjectSlug::new(project).ok());
+            found.created = created;
+        }
+    }
+}
+
+/// Adds a row. Of two rows with the same key, the one on a linked page stays.
+pub(super) fn put<K: Ord>(rows: &mut BTreeMap<K, Place>, key: K, place: Place) {
+    match rows.entry(key) {
+        Entry::Vacant(entry) => drop(entry.insert(place)),
+        Entry::Occupied(mut entry) if place.is_linked && !entry.get().is_linked => drop(entry.insert(place)),
+        Entry::Occupied(_) => {}
+    }
+}

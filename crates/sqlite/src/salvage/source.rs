@@ -1,0 +1,341 @@
+//! The rows as values of the model.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
+
+use amplifier_session_core::{
+    Error, ErrorKind, Result,
+    backend::{
+        RemainingMessage, RemainingSession, SalvageSource, StoredSession,
+        meta::{EMBEDDING_SPACE, Generations, VERSION},
+    },
+    model::{MetadataFile, Payload, RawJson, Session, SessionKey, StoredEvent, Timestamp, VectorRecord},
+};
+use amplifier_session_sql::{
+    Columns, damaged,
+    file::refused,
+    rows::{self, EVENT, MESSAGES, SESSION, SESSION_STATE, VECTOR, encoding},
+};
+
+use super::{
+    btree::Node,
+    catalog::{Catalog, Found, Place},
+    pages::Pages,
+    record::{Record, Stored},
+    scan::scan,
+    tables::Table,
+};
+
+/// What is left of the store in a file.
+#[derive(Debug)]
+pub(crate) struct Salvage {
+    pages: Pages,
+    catalog: Catalog,
+    /// The page that was read last: rows that follow one another are often on one page.
+    last: RefCell<Option<(u32, Vec<u8>)>>,
+}
+
+impl Salvage {
+    /// Finds what is left of the store in the file `path`, with its log.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let pages = Pages::open(path)?;
+        let catalog = scan(&pages);
+        if catalog.sessions.is_empty() && catalog.meta.is_empty() {
+            return Err(refused(path, "holds nothing of a store"));
+        }
+        Ok(Self { pages, catalog, last: RefCell::default() })
+    }
+
+    fn found(&self, key: &SessionKey) -> Result<&Found> {
+        self.catalog.sessions.get(key).ok_or_else(lost)
+    }
+
+    /// The row at a place.
+    fn row(&self, place: Place) -> Result<Record> {
+        let mut last = self.last.borrow_mut();
+        if last.as_ref().is_none_or(|(number, _)| *number != place.page) {
+            *last = Some((place.page, self.pages.page(place.page).ok_or_else(lost)?));
+        }
+        let page = last.as_ref().map(|(_, page)| page.as_slice()).unwrap_or_default();
+        let node = Node::of(place.page, page, &self.pages).ok_or_else(lost)?;
+        let cell = node.cells.iter().find(|(index, _)| *index == place.cell).ok_or_else(lost)?.1;
+        Record::parse(cell.content(&self.pages), cell.length()).ok_or_else(lost)
+    }
+
+    /// Reads a row with these columns. Columns of the session are taken from `session`.
+    fn read<T>(
+        &self,
+        table: Table,
+        place: Place,
+        columns: &str,
+        session: Option<&Session>,
+        read: impl Fn(&dyn Columns) -> Result<T>,
+    ) -> Result<T> {
+        let row = self.row(place)?;
+        let own = table.columns();
+        let stored = self.catalog.columns.get(&table).unwrap_or(&own);
+        let columns = columns.split(',').map(|column| column.trim().rsplit('.').next().unwrap_or_default());
+        let values = columns.map(|column| match (column, session) {
+            ("host_id", Some(session)) => Some(Stored::Text(session.host_id.as_str().as_bytes())),
+            ("project_slug", Some(session)) => Some(Stored::Text(session.project_slug.as_str().as_bytes())),
+            _ => value(&row, stored, column),
+        });
+        read(&Picked(values.collect()))
+    }
+
+    fn stored_session(&self, key: &SessionKey) -> Result<StoredSession> {
+        let place = self.found(key)?.record.ok_or_else(lost)?;
+        let columns = format!("{SESSION}, {SESSION_STATE}");
+        self.read(Table::Sessions, place, &columns, None, rows::stored_session)
+    }
+
+    /// The metadata files of a session that can be read, and why others are missing, if so.
+    fn metadata_files(&self, key: &SessionKey) -> Result<(Vec<MetadataFile>, Option<String>)> {
+        let found = self.found(key)?;
+        let file = |place: &Place| {
+            self.read(Table::MetadataFiles, *place, "name, raw", None, |row| {
+                Ok(MetadataFile { name: row.text(0)?, raw: RawJson::new(row.bytes(1)?) })
+            })
+        };
+        let files: Vec<_> = found.metadata.values().filter_map(|place| file(place).ok()).collect();
+        let lost = if files.len() < found.metadata.len() || found.metadata.keys().ne(&positions(files.len()))
+        {
+            Some("a metadata file of the session can't be read")
+        } else if files.is_empty() && self.catalog.has_lost(Table::MetadataFiles) {
+            Some("the metadata files of the session, if it had any, can't be read")
+        } else {
+            None
+        };
+        Ok((files, lost.map(str::to_owned)))
+    }
+
+    /// The vectors of a message of the current generation, and when they were made.
+    fn vectors(&self, found: &Found, sequence: u32) -> (Vec<VectorRecord>, Option<Timestamp>) {
+        let generation = i64::from(Generations::of(&self.catalog.meta).current_number());
+        let (mut records, mut created) = (Vec::new(), None);
+        let mut texts = BTreeSet::new();
+        for place in found.vectors.range((sequence, i64::MIN)..=(sequence, i64::MAX)).map(|(_, place)| place)
+        {
+            let columns = format!("{VECTOR}, generation, created_at");
+            let read = self.read(Table::Vectors, *place, &columns, None, |row| {
+                Ok((rows::record(row)?, row.integer(7)?, row.time(8)?))
+            });
+            if let Ok((record, of, at)) = read
+                && of == generation
+                && texts.insert((record.content_type, record.chunk_index))
+            {
+                records.push(record);
+                created = Some(at);
+            }
+        }
+        (records, created)
+    }
+
+    fn payload(&self, found: &Found, sequence: u32, place: Place, chunks: Option<u32>) -> Result<Payload> {
+        let (encoding, bytes) = self.read(Table::Events, place, "encoding, raw", None, |row| {
+            let encoding = row.integer(0)?;
+            let has_bytes = matches!(encoding, encoding::PLAIN | encoding::ZSTD);
+            Ok((encoding, if has_bytes { row.bytes(1)? } else { Vec::new() }))
+        })?;
+        match encoding {
+            encoding::NONE => Ok(Payload::None),
+            encoding::PLAIN => Ok(Payload::Plain(bytes)),
+            encoding::ZSTD => Ok(Payload::Zstd(bytes)),
+            encoding::CHUNKS => {
+                let chunk = |index: u32| {
+                    let place = *found.chunks.get(&(sequence, index)).ok_or_else(lost)?;
+                    self.read(Table::Chunks, place, "chunk_data", None, |row| row.bytes(0))
+                };
+                let count = chunks.ok_or_else(|| damaged("chunked payload"))?;
+                Ok(Payload::Chunks((0..count).map(chunk).collect::<Result<_>>()?))
+            }
+            _ => Err(damaged("payload")),
+        }
+    }
+}
+
+impl SalvageSource for Salvage {
+    fn meta(&self) -> BTreeMap<String, String> {
+        let mut entries = self.catalog.meta.clone();
+        // Vectors of an unknown space can't be used.
+        if Generations::of(&entries).current.is_none() {
+            entries.remove(EMBEDDING_SPACE);
+        }
+        entries
+    }
+
+    fn deleted_sessions(&self) -> Vec<SessionKey> {
+        let distinct: BTreeSet<_> = self.catalog.deleted.iter().cloned().collect();
+        distinct.into_iter().collect()
+    }
+
+    fn sessions(&self) -> Vec<SessionKey> {
+        self.catalog.sessions.keys().cloned().collect()
+    }
+
+    fn session(&mut self, key: &SessionKey) -> Result<RemainingSession> {
+        let (metadata_files, lost_metadata) = self.metadata_files(key)?;
+        let stored = self.stored_session(key);
+        let found = self.found(key)?;
+        let mut remaining = RemainingSession {
+            stored: Err(lost()),
+            metadata_files: Vec::new(),
+            project: found.project.clone(),
+            created: found.created,
+            lost_metadata,
+            messages: found.messages.keys().copied().collect(),
+            events: found.events.keys().copied().collect(),
+        };
+        match stored {
+            Ok(stored) => remaining.stored = Ok(StoredSession { metadata_files, ..stored }),
+            Err(error) => {
+                remaining.stored = Err(of_kind_damaged(error));
+                remaining.metadata_files = metadata_files;
+            }
+        }
+        Ok(remaining)
+    }
+
+    fn message(&mut self, session: &Session, sequence: u32) -> Result<RemainingMessage> {
+        let found = self.found(&session.key())?;
+        let place = *found.messages.get(&sequence).ok_or_else(lost)?;
+        let columns = MESSAGES.trim_start_matches("SELECT ").split(" FROM ").next().unwrap_or_default();
+        let message = self.read(Table::Messages, place, columns, Some(session), rows::message)?;
+        let (vectors, vectors_created) = self.vectors(found, sequence);
+        Ok(RemainingMessage { message, vectors, vectors_created })
+    }
+
+    fn event(&mut self, session: &Session, sequence: u32) -> Result<StoredEvent> {
+        let found = self.found(&session.key())?;
+        let place = *found.events.get(&sequence).ok_or_else(lost)?;
+        let event = self.read(Table::Events, place, EVENT, Some(session), rows::event)?;
+        let payload = self.payload(found, sequence, place, event.chunk_count)?;
+        Ok(StoredEvent { event, payload })
+    }
+
+    fn unreadable(&self) -> Vec<String> {
+        let mut pages = self.catalog.unreadable.clone();
+        pages.sort_unstable();
+        let name = |(page, table): (u32, Option<Table>)| match table {
+            Some(table) => format!("page {page} ({})", table.contents()),
+            None => format!("page {page} (the list of tables)"),
+        };
+        pages.into_iter().map(name).collect()
+    }
+
+    fn lost(&self) -> Vec<String> {
+        let is_lost = |table: &Table| match table {
+            Table::Meta => !self.catalog.meta.contains_key(VERSION),
+            _ => self.catalog.unreadable.iter().any(|(_, of)| *of == Some(*table)),
+        };
+        [Table::Meta, Table::Deleted]
+            .iter()
+            .filter(|table| is_lost(table))
+            .map(|table| table.contents().to_owned())
+            .collect()
+    }
+}
+
+/// The numbers of that many metadata files.
+fn positions(count: usize) -> Vec<i64> {
+    (0..count as i64).collect()
+}
+
+/// The error for a row that can't be read.
+fn lost() -> Error {
+    Error::new(ErrorKind::Damaged, "the part of the store that held it can't be read")
+}
+
+/// A value that violates the model was not stored that way.
+fn of_kind_damaged(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Validation => Error::new(ErrorKind::Damaged, error.message()).with_source(error),
+        _ => error,
+    }
+}
+
+/// The value of a column. Rows from before a column was added end before it.
+fn value<'a>(row: &'a Record, stored: &[String], column: &str) -> Option<Stored<'a>> {
+    let index = stored.iter().position(|name| name == column);
+    match index {
+        Some(index) if index < row.len() => row.get(index),
+        _ => Some(match column {
+            "edited" => Stored::Text(b"[]"),
+            "ts_source" => Stored::Text(b"file"),
+            "generation" => Stored::Integer(0),
+            _ => Stored::Null,
+        }),
+    }
+}
+
+/// The chosen columns of a row. A value that can't be read is `None`.
+struct Picked<'a>(Vec<Option<Stored<'a>>>);
+
+impl Picked<'_> {
+    fn get(&self, index: usize) -> Result<Stored<'_>> {
+        self.0.get(index).copied().flatten().ok_or_else(|| damaged("value"))
+    }
+}
+
+impl Columns for Picked<'_> {
+    fn text_ref(&self, index: usize) -> Result<&str> {
+        match self.get(index)? {
+            Stored::Text(text) => std::str::from_utf8(text).map_err(|_| damaged("text")),
+            _ => Err(damaged("text")),
+        }
+    }
+
+    fn maybe_text(&self, index: usize) -> Result<Option<String>> {
+        match self.get(index)? {
+            Stored::Null => Ok(None),
+            _ => self.text(index).map(Some),
+        }
+    }
+
+    fn maybe_integer(&self, index: usize) -> Result<Option<i64>> {
+        match self.get(index)? {
+            Stored::Null => Ok(None),
+            Stored::Integer(number) => Ok(Some(number)),
+            _ => Err(damaged("number")),
+        }
+    }
+
+    fn flag(&self, index: usize) -> Result<bool> {
+        Ok(self.integer(index)? != 0)
+    }
+
+    fn day(&self, index: usize) -> Result<String> {
+        self.text(index)
+    }
+
+    fn maybe_time(&self, index: usize) -> Result<Option<Timestamp>> {
+        match self.get(index)? {
+            Stored::Null => Ok(None),
+            _ => Timestamp::parse(self.text_ref(index)?).map(Some),
+        }
+    }
+
+    fn bytes_ref(&self, index: usize) -> Result<&[u8]> {
+        match self.get(index)? {
+            Stored::Text(bytes) | Stored::Blob(bytes) => Ok(bytes),
+            _ => Err(damaged("line")),
+        }
+    }
+
+    fn texts(&self, index: usize) -> Result<Vec<String>> {
+        serde_json::from_str(self.text_ref(index)?).map_err(|_| damaged("list"))
+    }
+
+    fn read_vector(&self, index: usize, into: &mut Vec<f32>) -> Result<()> {
+        let (floats, rest) = self.bytes_ref(index)?.as_chunks::<4>();
+        if !rest.is_empty() {
+            return Err(damaged("vector"));
+        }
+        into.clear();
+        into.extend(floats.iter().map(|bytes| f32::from_le_bytes(*bytes)));
+        Ok(())
+    }
+}

@@ -1,0 +1,147 @@
+//! Which table a row belongs to, and its columns.
+
+use amplifier_session_core::model::{ContentType, Role};
+
+use super::record::{Record, Stored};
+use crate::tables::TABLES;
+
+/// A table with rows to save.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Table {
+    Meta,
+    Deleted,
+    Sessions,
+    MetadataFiles,
+    Messages,
+    Vectors,
+    Events,
+    Chunks,
+}
+
+impl Table {
+    pub(super) const ALL: [Self; 8] = [
+        Self::Meta,
+        Self::Deleted,
+        Self::Sessions,
+        Self::MetadataFiles,
+        Self::Messages,
+        Self::Vectors,
+        Self::Events,
+        Self::Chunks,
+    ];
+
+    /// Its name in the database.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Meta => "schema_meta",
+            Self::Deleted => "deleted_sessions",
+            Self::Sessions => "sessions",
+            Self::MetadataFiles => "metadata_files",
+            Self::Messages => "transcripts",
+            Self::Vectors => "transcript_vectors",
+            Self::Events => "events",
+            Self::Chunks => "event_chunks",
+        }
+    }
+
+    /// What its rows are, for people.
+    pub(super) fn contents(self) -> &'static str {
+        match self {
+            Self::Meta => "settings of the store",
+            Self::Deleted => "deleted sessions",
+            Self::Sessions => "sessions",
+            Self::MetadataFiles => "metadata files",
+            Self::Messages => "messages",
+            Self::Vectors => "vectors",
+            Self::Events => "events",
+            Self::Chunks => "long events",
+        }
+    }
+
+    /// Whether its rows have row ids.
+    pub(super) fn has_row_ids(self) -> bool {
+        !matches!(self, Self::Meta | Self::MetadataFiles)
+    }
+
+    /// The table that a row belongs to, by its values. For pages that no readable page leads to.
+    pub(super) fn of_row(has_row_ids: bool, row: &Record) -> Option<Self> {
+        let types: String = (0..row.len()).map(|index| letter(row.get(index))).collect();
+        let table = match types.get(..2)? {
+            "tt" if types == "tt" && !has_row_ids => Self::Meta,
+            "tt" if types == "tt" => Self::Deleted,
+            "tt" if types.starts_with("ttitt") && types.len() > 5 => Self::Events,
+            // The last value may be on another page.
+            "tt" if types.starts_with("ttiii") && types.len() == 6 => Self::Chunks,
+            "tt" if types.starts_with("ttit") && types.len() == 5 => Self::MetadataFiles,
+            "nt" if types.starts_with("ntttt") => Self::Sessions,
+            "nt" if types.starts_with("nttit") => match row.text(4)? {
+                role if role.parse::<Role>().is_ok() => Self::Messages,
+                text if text.parse::<ContentType>().is_ok() => Self::Vectors,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        (table.has_row_ids() == has_row_ids).then_some(table)
+    }
+
+    /// The columns that are stored, by the statements that this version creates tables with.
+    pub(super) fn columns(self) -> Vec<String> {
+        let create = format!("CREATE TABLE {} ", self.name());
+        let statement = TABLES.split(';').find(|statement| statement.trim_start().starts_with(&create));
+        statement.map_or_else(Vec::new, column_names)
+    }
+}
+
+fn letter(value: Option<Stored<'_>>) -> char {
+    match value {
+        Some(Stored::Null) => 'n',
+        Some(Stored::Integer(_)) => 'i',
+        Some(Stored::Real) => 'r',
+        Some(Stored::Text(_)) => 't',
+        Some(Stored::Blob(_)) => 'b',
+        None => '?',
+    }
+}
+
+/// The names of the stored columns in a statement that creates a table.
+pub(super) fn column_names(create: &str) -> Vec<String> {
+    let inner =
+        create.split_once('(').and_then(|(_, rest)| rest.rsplit_once(')')).map_or("", |(inner, _)| inner);
+    let (mut depth, mut parts) = (0, vec![String::new()]);
+    for character in inner.chars() {
+        match character {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        match parts.last_mut() {
+            Some(part) if character != ',' || depth > 0 => part.push(character),
+            _ => parts.push(String::new()),
+        }
+    }
+    let name = |part: &String| {
+        let first = part.split_whitespace().next()?.trim_matches('"');
+        let is_column = !["UNIQUE", "CHECK", "PRIMARY", "FOREIGN", "CONSTRAINT"]
+            .iter()
+            .any(|word| first.split('(').next().is_some_and(|first| first.eq_ignore_ascii_case(word)));
+        (is_column && !part.contains(" AS (")).then(|| first.to_owned())
+    };
+    parts.iter().filter_map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_found_in_statements() {
+        let columns = Table::Messages.columns();
+        assert_eq!(columns[..4], ["key", "user_id", "session_id", "sequence"]);
+        assert_eq!((columns.len(), columns.last().unwrap().as_str()), (15, "ts_source"));
+        assert_eq!(Table::MetadataFiles.columns(), ["user_id", "session_id", "position", "name", "raw"]);
+        assert_eq!(Table::Sessions.columns().len(), 27);
+        for table in Table::ALL.into_iter().filter(|table| *table != Table::Deleted) {
+            assert!(!table.columns().is_empty(), "{table:?}");
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! Pages that can't be read: what is on other pages is saved, and what is not is named.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+    sync::Arc,
+};
+
+use amplifier_session_sqlite::FACTORY;
+use amplifier_session_testkit::{erasure::noise, prelude::*};
+
+use super::support::Folder;
+
+const PAGE: usize = 8192;
+/// Pages have no more rows than this here.
+const ROWS_OF_A_PAGE: usize = 60;
+
+/// The lines of the messages and of the events of each session.
+type Lines = BTreeMap<String, (Vec<String>, Vec<String>)>;
+
+/// Writes sessions with short and long lines, metadata files and vectors. Remembers a deletion.
+async fn fill(folder: &Folder) -> Lines {
+    let storage = folder.storage().await;
+    let mut written = Lines::new();
+    for session in 0..12_usize {
+        let name = format!("session-{session:02}");
+        let target = target_of("ana", ["shop", "site"][session % 2], &name);
+        let text = |n: usize| match n % 7 {
+            3 => noise(session * 100 + n, 30_000),
+            5 => noise(session * 100 + n, 2_000),
+            _ => format!("message {n} about zebra {session}"),
+        };
+        let messages: Vec<RawJson> = (0..20 + session)
+            .map(|n| if n % 2 == 0 { lines::user(&text(n)) } else { lines::assistant(&text(n)) })
+            .map(|line| line.at("2026-02-01T08:00:00Z").raw())
+            .collect();
+        let length = |n: usize| match n {
+            4 => 20_000,
+            9 if session % 4 == 0 => 600_000,
+            _ => 50,
+        };
+        let events: Vec<RawJson> = (0..24)
+            .map(|n| {
+                let data = json!({"tool_name": "bash", "output": noise(session * 1_000 + n, length(n))});
+                lines::logger_event("tool:post").data(data).raw()
+            })
+            .collect();
+        let metadata = json!({"name": format!("The session {session}"), "working_dir": "/work"});
+        storage.sync_session_metadata(&target, RawJson::new(metadata.to_string())).await.unwrap();
+        storage.sync_transcript_lines(&target, SyncLines::whole(messages.clone())).await.unwrap();
+        storage.sync_event_lines(&target, SyncLines::whole(events.clone())).await.unwrap();
+        let texts = |lines: Vec<RawJson>| lines.iter().map(|line| line.to_text().into_owned()).collect();
+        written.insert(name, (texts(messages), texts(events)));
+    }
+    let gone = target_of("ana", "shop", "gone");
+    storage.sync_transcript_lines(&gone, SyncLines::whole(vec![lines::user("gone").raw()])).await.unwrap();
+    storage.pin_user(&gone.key.user_id).await.unwrap();
+    storage.delete_sessions(&[gone.key]).await;
+    storage.embed_pending(&UserId::new("ana").unwrap(), None).await.unwrap();
+    written
+}
+
+/// A store as it lies on disk, closed.
+async fn filled() -> (Vec<u8>, Lines) {
+    let folder = Folder::new();
+    let written = fill(&folder).await;
+    let bytes = fs::read(folder.database()).unwrap();
+    assert!(!folder.path().join("sessions.sqlite-wal").exists());
+    (bytes, written)
+}
+
+async fn salvage(file: &Path, to: &SessionStorage) -> Result<SalvageReport> {
+    let mut source = FACTORY.salvage.unwrap()(file.to_owned()).await?;
+    to.salvage(source.as_mut()).await
+}
+
+fn in_memory() -> SessionStorage {
+    SessionStorage::new(Arc::new(MemoryBackend::new()))
+}
+
+/// The lines in a store.
+async fn lines_in(storage: &SessionStorage) -> Lines {
+    let mut found = Lines::new();
+    for session in storage.search_sessions(&SessionQuery::new(Scope::Everyone)).await.unwrap() {
+        let (id, scope) = (&session.session_id, Scope::Everyone);
+        let messages = storage.get_transcript_lines(&scope, id, None, usize::MAX).await.unwrap();
+        let messages = messages.iter().map(|message| message.raw.to_text().into_owned()).collect();
+        let events = EventLines::default().with_payload(true).with_limit(usize::MAX);
+        let events = storage.get_event_lines(&scope, id, events).await.unwrap();
+        let events: Vec<String> =
+            events.iter().map(|event| event.raw.as_ref().unwrap().to_text().into_owned()).collect();
+        assert_eq!(session.event_count as usize, events.len());
+        found.insert(id.to_string(), (messages, events));
+    }
+    found
+}
+
+/// Compares what was saved with what there was, without the rows that are named as missing.
+fn check(what: &str, written: &Lines, saved: &Lines, report: &SalvageReport) {
+    let missing: BTreeSet<(&str, RowKind, u32)> = report
+        .missing
+        .iter()
+        .filter_map(|row| Some((row.session_id.as_str(), row.kind, row.sequence?)))
+        .collect();
+    assert!(missing.len() <= ROWS_OF_A_PAGE, "{what}: {:?}", report.missing);
+    for (session, (messages, events)) in written {
+        let without = |kind, lines: &[String]| -> Vec<String> {
+            let lines = lines.iter().enumerate();
+            let left = lines.filter(|(n, _)| !missing.contains(&(session.as_str(), kind, *n as u32)));
+            left.map(|(_, line)| line.clone()).collect()
+        };
+        let expected = (without(RowKind::Message, messages), without(RowKind::Event, events));
+        assert!(saved.get(session) == Some(&expected), "{what}: {session} differs: {:?}", report.missing);
+    }
+    assert_eq!(saved.len(), written.len(), "{what}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_whole_store_is_saved_as_it_is() {
+    let folder = Folder::new();
+    let written = fill(&folder).await;
+    // With changes in the log: another connection keeps it.
+    let open = folder.storage().await;
+    let key = target_of("ana", "shop", "session-00").key;
+    let edit = SessionEdit::default().with_name(Some("By hand".to_owned()));
+    open.update_session(&key, &edit).await.unwrap();
+    assert!(fs::metadata(folder.path().join("sessions.sqlite-wal")).unwrap().len() > 0);
+
+    let other = Folder::new();
+    let storage = other.storage().await;
+    let report = salvage(&folder.database(), &storage).await.unwrap();
+    assert!(report.is_complete() && report.unreadable.is_empty(), "{report:?}");
+    assert_eq!(lines_in(&storage).await, written);
+    let vectors = open.backend().count_vectors(&Scope::Everyone).await.unwrap();
+    assert_eq!(storage.backend().count_vectors(&Scope::Everyone).await.unwrap(), vectors);
+    assert_eq!(report.vectors, vectors.generations[&0].vectors);
+    for session in written.keys() {
+        let id = SessionId::new(session.as_str()).unwrap();
+        let [before, after] = [&open, &storage].map(|storage| storage.get_session(&Scope::Everyone, &id));
+        assert_eq!(before.await.unwrap(), after.await.unwrap());
+    }
+    assert_eq!(storage.pinned_user().await.unwrap(), open.pinned_user().await.unwrap());
+    let deleted = storage.backend().deleted_sessions(&key.user_id).await.unwrap();
+    assert_eq!(deleted, [SessionId::new("gone").unwrap()]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_is_saved_but_what_is_on_the_damaged_page() {
+    let (bytes, written) = filled().await;
+    let folder = Folder::new();
+    let (mut random, mut complete) = (Random(7), 0);
+    let count = bytes.len() / PAGE;
+    assert!(count > 300, "{count} pages");
+    let step = count.div_ceil(150);
+    let sampled = (0..12).chain((12..count).step_by(step));
+    for page in sampled {
+        let mut damaged = bytes.clone();
+        let at = &mut damaged[page * PAGE..][..PAGE];
+        match page % 3 {
+            0 => at.fill(0),
+            1 => at.iter_mut().for_each(|byte| *byte = random.bits() as u8),
+            // Half of a page.
+            _ => at[PAGE / 2..].iter_mut().for_each(|byte| *byte = random.bits() as u8),
+        }
+        fs::write(folder.database(), &damaged).unwrap();
+        let storage = in_memory();
+        let report = salvage(&folder.database(), &storage).await.unwrap();
+        let what = format!("page {}", page + 1);
+        check(&what, &written, &lines_in(&storage).await, &report);
+        complete += usize::from(report.is_complete());
+        assert_eq!(fs::read(folder.database()).unwrap(), damaged, "{what}: the file was changed");
+    }
+    assert!(complete > 10 && complete < 120, "{complete}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_truncated_file_is_saved_up_to_its_end() {
+    let (bytes, written) = filled().await;
+    let folder = Folder::new();
+    for part in [9, 7, 5] {
+        fs::write(folder.database(), &bytes[..bytes.len() / 10 * part]).unwrap();
+        let storage = in_memory();
+        let report = salvage(&folder.database(), &storage).await.unwrap();
+        let saved = lines_in(&storage).await;
+        assert!(!report.is_complete() && !saved.is_empty());
+        for (session, (messages, events)) in saved {
+            let (all_messages, all_events) = &written[&session];
+            assert!(messages.iter().all(|line| all_messages.contains(line)));
+            assert!(events.iter().all(|line| all_events.contains(line)));
+        }
+        let named: BTreeSet<&str> = report.missing.iter().map(|row| row.session_id.as_str()).collect();
+        assert!(!named.is_empty(), "{report:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_files_are_refused() {
+    let folder = Folder::new();
+    for content in [&b"not a database"[..], &[0; 3 * PAGE], b""] {
+        fs::write(folder.database(), content).unwrap();
+        let error = salvage(&folder.database(), &in_memory()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::StorageConnection, "{error}");
+    }
+    let other = rusqlite::Connection::open(folder.path().join("other.sqlite")).unwrap();
+    other.execute_batch("CREATE TABLE schema_meta (key TEXT, value TEXT)").unwrap();
+    let error = salvage(&folder.path().join("other.sqlite"), &in_memory()).await.unwrap_err();
+    assert!(error.message().contains("is not a store"), "{error}");
+}
+
+/// The lines in an archive.
+fn lines_of(archive: &[u8]) -> Lines {
+    let mut found = Lines::new();
+    let mut session: (String, (Vec<String>, Vec<String>)) = Default::default();
+    for line in archive.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        match serde_json::from_slice::<Record>(line).unwrap() {
+            Record::Session(record) => session = (record.session.session_id.to_string(), Default::default()),
+            Record::Message(record) => session.1.0.extend(record.raw.raw),
+            Record::Event(record) => session.1.1.extend(record.raw.raw),
+            Record::End { .. } => drop(found.insert(session.0.clone(), session.1.clone())),
+            Record::Again => session.1 = Default::default(),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// What an export of a damaged store says.
+async fn export(storage: &SessionStorage) -> Result<(Lines, Vec<DamagedRow>)> {
+    let mut archive = Vec::new();
+    let mut out = JsonLinesWriter::new(&mut archive);
+    let report = storage.export_sessions(&Scope::Everyone, SessionFilter::default(), &mut out).await?;
+    Ok((lines_of(&archive), report.damaged))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reads_leave_out_what_is_on_a_damaged_page_and_name_it() {
+    let (bytes, written) = filled().await;
+    let count = bytes.len() / PAGE;
+    let (mut failed, mut named, mut searched) = (Vec::new(), 0, 0);
+    let sampled: Vec<usize> = (0..4).chain((4..count).step_by(count.div_ceil(50))).collect();
+    for &page in &sampled {
+        let folder = Folder::new();
+        let mut damaged = bytes.clone();
+        damaged[page * PAGE..][..PAGE].fill(if page % 2 == 0 { 0 } else { 0xa5 });
+        fs::write(folder.database(), &damaged).unwrap();
+        let what = format!("page {}", page + 1);
+        let clear = |error: &Error| {
+            let kinds = [ErrorKind::Damaged, ErrorKind::StorageConnection];
+            assert!(kinds.contains(&error.kind()), "{what}: {error:?}");
+        };
+        let storage = match amplifier_session_sqlite::Sqlite::open(folder.database()).await {
+            Ok(backend) => SessionStorage::new(Arc::new(backend)),
+            Err(error) => {
+                clear(&error);
+                failed.push(page);
+                continue;
+            }
+        };
+        match export(&storage).await {
+            Err(error) => {
+                clear(&error);
+                failed.push(page);
+            }
+            Ok((exported, missing)) => {
+                let lost: BTreeSet<&str> = missing
+                    .iter()
+                    .filter(|row| row.kind == RowKind::Session)
+                    .map(|row| row.session_id.as_str())
+                    .collect();
+                named += usize::from(!missing.is_empty());
+                for (session, (messages, events)) in &written {
+                    let Some((read_messages, read_events)) = exported.get(session) else {
+                        assert!(lost.contains(session.as_str()), "{what}: {session} is missing: {missing:?}");
+                        continue;
+                    };
+                    let of_session = |kind| {
+                        missing
+                            .iter()
+                            .filter(|row| row.session_id.as_str() == session && row.kind == kind)
+                            .count()
+                    };
+                    let left = (
+                        messages.len() - of_session(RowKind::Message),
+                        events.len() - of_session(RowKind::Event),
+                    );
+                    assert_eq!((read_messages.len(), read_events.len()), left, "{what}: {session}");
+                }
+            }
+        }
+        match storage.search_transcripts(&Scope::Everyone, &words("zebra")).await {
+            Ok(found) => searched += usize::from(!found.results.is_empty()),
+            Err(error) => clear(&error),
+        }
+        if let Err(error) = storage.get_statistics(&Scope::Everyone, &StatisticsOptions::default()).await {
+            clear(&error);
+        }
+        let target = target_of("ana", "shop", "session-03");
+        if let Err(error) = storage.sync_transcript_lines(&target, whole(vec![lines::user("new")])).await {
+            clear(&error);
+        }
+        let new = target_of("ana", "shop", "new");
+        if let Err(error) = storage.sync_transcript_lines(&new, whole(vec![lines::user("new")])).await {
+            clear(&error);
+        }
+    }
+    assert!(failed.len() < 8, "{failed:?} of {}", sampled.len());
+    assert!(
+        named > sampled.len() / 4 && searched > sampled.len() * 3 / 4,
+        "{named}, {searched} of {}",
+        sampled.len()
+    );
+}
