@@ -21,7 +21,7 @@ pub enum ErrorKind {
     /// Reading or writing the store failed.
     StorageIo,
     /// A stored row can't be read or is not what was written, but others can be read. The context has its `session`,
-    /// and for a message or an event its `user` and `sequence`.
+    /// and for a message or an event its `user` and `sequence`, unless the backend can't tell which row it is.
     Damaged,
     /// The store can't be reached or opened.
     StorageConnection,

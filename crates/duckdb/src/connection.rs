@@ -192,6 +192,7 @@ pub(crate) const DUCKDB: Dialect = Dialect {
     ),
     // DuckDB holds a whole result in memory. Each query scans whole tables, so few queries are better.
     batch: Some(Batch { rows: 4096, bytes: 16 << 20 }),
+    session_keys: &[],
 };
 
 fn params(values: &[Value]) -> ParamsFromIter<impl Iterator<Item = ToSqlOutput<'_>>> {

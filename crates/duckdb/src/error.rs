@@ -54,6 +54,9 @@ fn describe(message_text: &str) -> (ErrorKind, String, bool) {
     if message_text.contains("No space left on device") {
         return (ErrorKind::StorageIo, DISK_FULL.to_owned(), false);
     }
+    if message_text.contains("Corrupt database file") {
+        return (ErrorKind::Damaged, format!("a part of the database is damaged: {}", message()), false);
+    }
     (ErrorKind::StorageIo, message(), false)
 }
 

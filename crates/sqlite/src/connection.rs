@@ -161,6 +161,10 @@ pub(crate) const SQLITE: Dialect = Dialect {
     time: |ts| format!("'{ts}'"),
     has_table: None,
     batch: None,
+    session_keys: &[
+        "SELECT key, user_id, session_id FROM sessions INDEXED BY sqlite_autoindex_sessions_1",
+        "SELECT key, user_id, session_id FROM sessions NOT INDEXED",
+    ],
 };
 
 /// The index to list sessions by: the one that selects few sessions, otherwise the one that has all of them in order.

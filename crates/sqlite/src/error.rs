@@ -26,6 +26,14 @@ pub(crate) fn column(source: rusqlite::Error) -> Error {
     }
 }
 
+/// Whether the disk can't read a part of the file.
+fn is_unreadable(error: &rusqlite::Error) -> bool {
+    use rusqlite::ffi::{SQLITE_IOERR_CORRUPTFS, SQLITE_IOERR_READ};
+
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    code.is_some_and(|code| [SQLITE_IOERR_READ, SQLITE_IOERR_CORRUPTFS].contains(&code))
+}
+
 fn describe(error: &rusqlite::Error) -> (ErrorKind, String, bool) {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => (ErrorKind::StorageIo, DISK_FULL.to_owned(), false),
@@ -44,7 +52,10 @@ fn describe(error: &rusqlite::Error) -> (ErrorKind, String, bool) {
             (ErrorKind::StorageIo, "the database can't be written".to_owned(), false)
         }
         Some(ErrorCode::DatabaseCorrupt) => {
-            (ErrorKind::StorageIo, format!("the database is damaged: {error}"), false)
+            (ErrorKind::Damaged, format!("a part of the database is damaged: {error}"), false)
+        }
+        Some(ErrorCode::SystemIoFailure) if is_unreadable(error) => {
+            (ErrorKind::Damaged, format!("a part of the database can't be read: {error}"), false)
         }
         _ => (ErrorKind::StorageIo, format!("SQLite: {error}"), false),
     }

@@ -1,7 +1,8 @@
 //! Skips rows that can't be read.
 //!
 //! If a backend finds a row that can't be read, it fails with [`ErrorKind::Damaged`](crate::ErrorKind::Damaged) and
-//! names the row. Methods that read many rows skip it, continue, and report it.
+//! names the row. Methods that read many rows skip it, continue, and report it. If the backend can't tell which row it
+//! is, because a part of a file can't be read, they ask for fewer and fewer rows.
 
 use std::sync::PoisonError;
 
@@ -13,6 +14,9 @@ use crate::{
     backend::{SequenceRange, SessionQuery, StorageBackend},
     model::{DamagedRow, Event, Message, MessageRef, RowKind, Session, SessionId, SessionKey, UserId},
 };
+
+/// If a page of rows can't be read, at most this many are asked for next.
+const LARGEST_HALF: usize = 1_000;
 
 /// Rows, with those that were skipped because they can't be read.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,7 +106,19 @@ impl SessionStorage {
             };
             // The damaged row must be in this range.
             let Some(sequence) = sequence_of(&error).filter(|sequence| *sequence >= range.start) else {
-                return Err(error);
+                if error.kind() != ErrorKind::Damaged {
+                    return Err(error);
+                }
+                if range.limit > 1 {
+                    range.limit = (range.limit / 2).min(LARGEST_HALF);
+                    continue;
+                }
+                if range.start >= self.row_count(T::KIND, key, &error).await? {
+                    return Ok(Vec::new());
+                }
+                damaged.push(DamagedRow::new(T::KIND, key, Some(range.start), &error));
+                range.start += 1;
+                continue;
             };
             let before = (sequence - range.start) as usize;
             if before > 0 {
@@ -117,6 +133,15 @@ impl SessionStorage {
             let Some(next) = sequence.checked_add(1) else { return Ok(Vec::new()) };
             range.start = next;
         }
+    }
+
+    /// The number of rows of a session, by its record. Fails with `error` if there is no session.
+    async fn row_count(&self, kind: RowKind, key: &SessionKey, error: &Error) -> Result<u32> {
+        let stored = self.backend.get_session(key).await?.ok_or_else(|| error.clone())?;
+        Ok(match kind {
+            RowKind::Event => stored.session.event_count,
+            _ => stored.session.message_count,
+        })
     }
 
     /// Up to `limit` rows of a session from `start` on, without those that can't be read.
@@ -176,6 +201,10 @@ impl SessionStorage {
         loop {
             match self.backend.messages_at(&message_refs).await {
                 Ok(rows) => return Ok(Readable { rows, damaged }),
+                // It is not known which message can't be read.
+                Err(error) if error.kind() == ErrorKind::Damaged && ref_of(&error).is_none() => {
+                    return self.readable_messages_one_by_one(message_refs).await;
+                }
                 Err(error) => {
                     let message_ref = ref_of(&error).filter(|message_ref| message_refs.contains(message_ref));
                     let Some(message_ref) = message_ref else { return Err(error) };
@@ -189,6 +218,23 @@ impl SessionStorage {
                 }
             }
         }
+    }
+}
+
+impl SessionStorage {
+    async fn readable_messages_one_by_one(&self, message_refs: Vec<MessageRef>) -> Result<Readable<Message>> {
+        let mut found: Readable<Message> = Readable::default();
+        for message_ref in message_refs {
+            match self.backend.messages_at(std::slice::from_ref(&message_ref)).await {
+                Ok(rows) => found.rows.extend(rows),
+                Err(error) if error.kind() == ErrorKind::Damaged => {
+                    let MessageRef { session, sequence } = &message_ref;
+                    found.damaged.push(DamagedRow::new(RowKind::Message, session, Some(*sequence), &error));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
     }
 }
 

@@ -215,7 +215,8 @@ impl SessionStorage {
                 Ok(payload) => readable.extend(payload),
                 Err(error) => {
                     let row = SequenceRange { start: event.sequence, limit: 1 };
-                    if self.backend.event_digests(key, row).await?.first() != Some(&event.digest) {
+                    let digests = self.backend.event_digests(key, row).await;
+                    if digests.is_ok_and(|digests| digests.first() != Some(&event.digest)) {
                         // It was replaced since it was read, and is another event now.
                         continue;
                     }

@@ -49,7 +49,7 @@ impl SessionStorage {
         let terms = query_terms(&options.query);
         let (texts, (mode, vector, vectors)) =
             tokio::try_join!(self.text_list(scope, options, &terms), self.nearest_list(scope, options))?;
-        let notices = self.notices(mode, vectors.notice, texts.notice);
+        let mut notices = self.notices(mode, vectors.notice, texts.notice);
 
         let weights = self.fusion_weights();
         let mut ranked = match mode {
@@ -66,7 +66,14 @@ impl SessionStorage {
         let Readable { rows: results, damaged } = self.show(picked, options, &terms).await?;
         let missing_vectors = match mode {
             SearchMode::FullText => None,
-            SearchMode::Semantic | SearchMode::Hybrid => self.missing_vectors(scope).await?,
+            SearchMode::Semantic | SearchMode::Hybrid => match self.missing_vectors(scope).await {
+                // Not what was searched for.
+                Err(error) if error.kind() == ErrorKind::Damaged => {
+                    notices.push(format!("messages without vectors could not be counted: {error}"));
+                    None
+                }
+                counted => counted?,
+            },
         };
         Ok(SearchResults { mode, notices, missing_vectors, results, damaged })
     }
@@ -239,7 +246,12 @@ impl SessionStorage {
             return Ok(());
         }
         let mut nearest: HashMap<MessageRef, (f32, VectorRecord)> = HashMap::new();
-        for (message_ref, record) in self.backend.vectors_of(query.generation, &lacking).await? {
+        let stored = match self.backend.vectors_of(query.generation, &lacking).await {
+            // Without their vectors, they are compared by words.
+            Err(error) if error.kind() == ErrorKind::Damaged => return Ok(()),
+            stored => stored?,
+        };
+        for (message_ref, record) in stored {
             let similarity = dot(&query.vector, &record.vector);
             if nearest.get(&message_ref).is_none_or(|(best, _)| similarity > *best) {
                 nearest.insert(message_ref, (similarity, record));

@@ -10,9 +10,9 @@ use super::{
     periods::{months, weeks, with_gaps},
 };
 use crate::{
-    Result, Scope,
+    ErrorKind, Result, Scope,
     backend::{EventCount, MessageCount, SessionQuery, Usage},
-    model::{ProjectSlug, Session, Timestamp},
+    model::{DamagedRow, ProjectSlug, Session, SessionKey, Timestamp},
     search::{EventFilter, SearchFilter, SessionFilter},
 };
 
@@ -153,8 +153,12 @@ impl SessionStorage {
             .with_limit(PAGE);
         let in_period =
             |ts: Timestamp| since.is_none_or(|since| ts >= since) && until.is_none_or(|until| ts < until);
-        self.each_page(query, |page| page.iter().for_each(|session| tables.session(session, in_period)))
-            .await?;
+        let mut keys = Vec::new();
+        self.each_page(query, |page| {
+            page.iter().for_each(|session| tables.session(session, in_period));
+            keys.extend(page.iter().map(Session::key));
+        })
+        .await?;
 
         let messages = SearchFilter::default()
             .with_sessions(options.sessions.clone())
@@ -164,13 +168,42 @@ impl SessionStorage {
             .with_sessions(options.sessions.clone())
             .with_since(since)
             .with_until(until);
-        for count in self.backend.count_messages(scope, &messages).await? {
-            tables.messages(&count);
+        match self.backend.count_messages(scope, &messages).await {
+            Ok(counts) => counts.iter().for_each(|count| tables.messages(count)),
+            Err(error) if error.kind() == ErrorKind::Damaged => {
+                for key in &keys {
+                    let (scope, of_session) = (Scope::User(key.user_id.clone()), messages.clone());
+                    let of_session = of_session.with_session(key.session_id.clone());
+                    let counts = self.backend.count_messages(&scope, &of_session).await;
+                    self.unless_damaged(key, counts)?.iter().for_each(|count| tables.messages(count));
+                }
+            }
+            Err(error) => return Err(error),
         }
-        for count in self.backend.count_events(scope, &events).await? {
-            tables.events(&count);
+        match self.backend.count_events(scope, &events).await {
+            Ok(counts) => counts.iter().for_each(|count| tables.events(count)),
+            Err(error) if error.kind() == ErrorKind::Damaged => {
+                for key in &keys {
+                    let (scope, mut of_session) = (Scope::User(key.user_id.clone()), events.clone());
+                    of_session.sessions = of_session.sessions.with_session(key.session_id.clone());
+                    let counts = self.backend.count_events(&scope, &of_session).await;
+                    self.unless_damaged(key, counts)?.iter().for_each(|count| tables.events(count));
+                }
+            }
+            Err(error) => return Err(error),
         }
         Ok(tables.into_statistics())
+    }
+
+    /// The counts of a session; nothing if they can't be read, which is remembered.
+    fn unless_damaged<T>(&self, key: &SessionKey, counts: Result<Vec<T>>) -> Result<Vec<T>> {
+        match counts {
+            Err(error) if error.kind() == ErrorKind::Damaged => {
+                self.remember_damaged(vec![DamagedRow::of_session(key, &error)]);
+                Ok(Vec::new())
+            }
+            counts => counts,
+        }
     }
 }
 

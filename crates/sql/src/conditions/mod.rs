@@ -49,6 +49,8 @@ pub struct Dialect {
     pub has_table: Option<&'static str>,
     /// The limit of one result, if the database holds it in memory as a whole.
     pub batch: Option<Batch>,
+    /// Ways to read key, user and id of all sessions on different pages, if a part of the database can't be read.
+    pub session_keys: &'static [&'static str],
 }
 
 /// The limit of one result.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use amplifier_session_core::{
-    Result, Scope,
+    ErrorKind, Result, Scope,
     backend::meta::STORE_ID,
     model::{MessageRef, SessionId, SessionKey, UserId},
     search::SessionFilter,
@@ -78,19 +78,32 @@ impl<'a, R: Reader> IndexRows<'a, R> {
         Ok(*self.store.get_or_init(|| id.to_be_bytes()))
     }
 
-    /// Calls `each` with the rows that `select` finds of a revision above `revision`, in order. `newer` are their keys with
-    /// their lengths. Both read the table `t`.
+    /// Calls `each` with the rows that `select` finds of a revision above `revision`, in order. It reads the table `t`,
+    /// which is `table`; `length` is the length of a row. Leaves out rows that can't be read.
     fn newer(
         &self,
-        newer: &str,
+        (table, length): (&str, &str),
         select: &str,
         revision: u64,
         each: &mut dyn FnMut(&dyn Columns) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         let Some(batch) = R::DIALECT.batch else {
-            return self.select(select, &format!("t.revision > {revision}"), each).map(drop);
+            // Where to continue if a part of the database can't be read.
+            let mut last = (revision.cast_signed(), i64::MAX);
+            let read = self.select(select, &format!("t.revision > {revision}"), &mut |row| {
+                last = (row.integer(1)?, row.integer(0)?);
+                each(row)
+            });
+            return match read {
+                Err(error) if error.kind() == ErrorKind::Damaged => {
+                    self.newer_one_by_one(table, select, last, each)
+                }
+                read => read.map(drop),
+            };
         };
-        let newer = format!("{newer} WHERE t.revision > {revision} ORDER BY t.revision, t.key");
+        let newer = format!(
+            "SELECT t.key, {length} FROM {table} t WHERE t.revision > {revision} ORDER BY t.revision, t.key"
+        );
         let decode = |row: &dyn Columns| Ok((row.integer(0)?, rows::count(row, 1)?));
         let newer = self.reader.rows(&Query::new("read_rows", newer, [], decode).once())?;
         for keys in batches(&newer, batch) {
@@ -99,6 +112,50 @@ impl<'a, R: Reader> IndexRows<'a, R> {
             }
         }
         Ok(())
+    }
+
+    /// [`Self::newer`] after a revision and key, if a part of the database can't be read.
+    fn newer_one_by_one(
+        &self,
+        table: &str,
+        select: &str,
+        after: (i64, i64),
+        each: &mut dyn FnMut(&dyn Columns) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let mut left_out = 0_u64;
+        for key in self.keys_after(table, after)? {
+            match self.select(select, &format!("t.key = {key}"), each) {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(())) => break,
+                Err(error) if error.kind() == ErrorKind::Damaged => left_out += 1,
+                Err(error) => return Err(error),
+            }
+        }
+        if left_out > 0 {
+            tracing::warn!(table, rows = left_out, "rows that can't be read are not in the search index");
+        }
+        Ok(())
+    }
+
+    /// The keys of the rows after a revision and key, in order: by an index, or else by the table.
+    fn keys_after(&self, table: &str, (revision, key): (i64, i64)) -> Result<Vec<i64>> {
+        let decode = |row: &dyn Columns| Ok((row.integer(0)?, row.integer(1)?));
+        let is_after = format!("t.revision > {revision} OR t.revision = {revision} AND t.key > {key}");
+        let by_index = format!(
+            "SELECT t.revision, t.key FROM {table} t WHERE t.revision >= {revision} AND ({is_after})"
+        );
+        let by_table = format!(
+            "SELECT t.revision, t.key FROM {table} t WHERE +t.revision >= {revision} AND ({is_after})"
+        );
+        let by_index = Query::new("read_rows", by_index, [], decode).once();
+        let mut rows = match self.reader.rows(&by_index) {
+            Err(error) if error.kind() == ErrorKind::Damaged => {
+                self.reader.rows(&Query::new("read_rows", by_table, [], decode).once())?
+            }
+            rows => rows?,
+        };
+        rows.sort_unstable();
+        Ok(rows.into_iter().map(|(_, key)| key).collect())
     }
 
     /// Whether `each` broke off.
@@ -131,19 +188,43 @@ impl<'a, R: Reader> IndexRows<'a, R> {
         each: &mut dyn FnMut(&mut RefCache, u64, &dyn Columns) -> Result<()>,
     ) -> Result<()> {
         for keys in keys.chunks(LOOKED_UP) {
-            let which = of_keys(keys);
-            let mut missing: HashSet<u64> = keys.iter().copied().collect();
-            for table in R::DIALECT.vector_tables {
-                if missing.is_empty() {
-                    break;
+            let mut done = HashSet::new();
+            let mut once = |message_refs: &mut RefCache, key, row: &dyn Columns| {
+                done.insert(key);
+                each(message_refs, key, row)
+            };
+            match self.each_vector_of(keys, more, &mut once) {
+                Err(error) if error.kind() == ErrorKind::Damaged => {
+                    for key in keys.iter().filter(|key| !done.contains(key)) {
+                        unless_damaged(self.each_vector_of(std::slice::from_ref(key), more, each))?;
+                    }
                 }
-                let sql = format!("SELECT {VECTOR_PLACE}{more} FROM {table} WHERE {which}");
-                self.reader.each_row(&Statement::once("search", sql, []), &mut |row| {
-                    let key = unsigned(row, 0)?;
-                    missing.remove(&key);
-                    each(&mut self.message_refs, key, row).map(ControlFlow::Continue)
-                })?;
+                read => read?,
             }
+        }
+        Ok(())
+    }
+
+    /// [`Self::each_vector`] of a few keys. Fails with `Damaged` if a row can't be read.
+
+    fn each_vector_of(
+        &mut self,
+        keys: &[u64],
+        more: &str,
+        each: &mut dyn FnMut(&mut RefCache, u64, &dyn Columns) -> Result<()>,
+    ) -> Result<()> {
+        let which = of_keys(keys);
+        let mut missing: HashSet<u64> = keys.iter().copied().collect();
+        for table in R::DIALECT.vector_tables {
+            if missing.is_empty() {
+                break;
+            }
+            let sql = format!("SELECT {VECTOR_PLACE}{more} FROM {table} WHERE {which}");
+            self.reader.each_row(&Statement::once("search", sql, []), &mut |row| {
+                let key = unsigned(row, 0)?;
+                missing.remove(&key);
+                each(&mut self.message_refs, key, row).map(ControlFlow::Continue)
+            })?;
         }
         Ok(())
     }
@@ -172,11 +253,12 @@ impl<R: Reader> Rows for IndexRows<'_, R> {
         revision: u64,
         each: &mut dyn FnMut(MessageRow<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        let newer = "SELECT t.key, octet_length(t.raw) FROM transcripts t";
         let select =
             "SELECT t.key, t.revision, s.key, t.user_id, s.project_slug, t.session_id, t.role, t.ts, t.raw
             FROM transcripts t JOIN sessions s ON s.user_id = t.user_id AND s.session_id = t.session_id";
-        self.newer(newer, select, revision, &mut |row| match unless_damaged(message_row(row))? {
+        self.newer(("transcripts", "octet_length(t.raw)"), select, revision, &mut |row| match unless_damaged(
+            message_row(row),
+        )? {
             Some(row) => each(row),
             None => Ok(ControlFlow::Continue(())),
         })
@@ -188,7 +270,6 @@ impl<R: Reader> Rows for IndexRows<'_, R> {
         each: &mut dyn FnMut(VectorRow<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         let vectors = R::DIALECT.all_vectors;
-        let newer = format!("SELECT t.key, 0 FROM {vectors} t");
         let select = format!(
             "SELECT t.key, t.revision, s.key, t.user_id, s.project_slug, t.session_id, m.role, t.content_type,
                 m.ts, t.generation, t.vector
@@ -198,15 +279,13 @@ impl<R: Reader> Rows for IndexRows<'_, R> {
                  ON m.user_id = t.user_id AND m.session_id = t.session_id AND m.sequence = t.sequence"
         );
         let mut vector = Vec::new();
-        self.newer(
-            &newer,
-            &select,
-            revision,
-            &mut |row| match unless_damaged(vector_row(row, &mut vector))? {
-                Some(row) => each(row),
-                None => Ok(ControlFlow::Continue(())),
-            },
-        )
+        self.newer((vectors, "0"), &select, revision, &mut |row| match unless_damaged(vector_row(
+            row,
+            &mut vector,
+        ))? {
+            Some(row) => each(row),
+            None => Ok(ControlFlow::Continue(())),
+        })
     }
 
     fn removed_messages_after(&mut self, revision: u64) -> Result<Vec<u64>> {
@@ -236,13 +315,23 @@ impl<R: Reader> Rows for IndexRows<'_, R> {
 impl<R: Reader> RowRefs for IndexRows<'_, R> {
     fn message_refs(&mut self, keys: &[u64]) -> Result<Vec<Option<MessageRef>>> {
         let mut found = HashMap::new();
-        for keys in keys.chunks(LOOKED_UP) {
+        let mut look_up = |keys: &[u64]| {
             let sql =
                 format!("SELECT key, user_id, session_id, sequence FROM transcripts WHERE {}", of_keys(keys));
             self.reader.each_row(&Statement::once("search", sql, []), &mut |row| {
                 found.insert(unsigned(row, 0)?, message_ref(row)?);
                 Ok(ControlFlow::Continue(()))
-            })?;
+            })
+        };
+        for keys in keys.chunks(LOOKED_UP) {
+            match look_up(keys) {
+                Err(error) if error.kind() == ErrorKind::Damaged => {
+                    for key in keys {
+                        unless_damaged(look_up(std::slice::from_ref(key)))?;
+                    }
+                }
+                read => read?,
+            }
         }
         // A message is asked for once for each of its texts.
         Ok(keys.iter().map(|key| found.get(key).cloned()).collect())

@@ -7,6 +7,7 @@ pub mod events;
 pub mod integrity;
 pub mod messages;
 pub mod meta;
+mod one_by_one;
 pub mod sessions;
 pub mod vectors;
 

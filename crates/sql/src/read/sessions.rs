@@ -3,13 +3,13 @@
 use std::ops::ControlFlow;
 
 use amplifier_session_core::{
-    Result, Scope,
+    Error, Result, Scope,
     backend::{SessionName, SessionQuery, SessionRows, StoredSession},
     model::{MetadataFile, RawJson, Session, SessionId, SessionKey, UserId},
     search::SessionFilter,
 };
 
-use super::{limit, meta, of_session};
+use super::{limit, meta, of_session, one_by_one};
 use crate::{
     Conditions, Query, Reader, deletions,
     rows::{self, SESSION, SESSION_STATE, count, is_pending, span},
@@ -31,6 +31,34 @@ pub fn get(reader: &impl Reader, key: &SessionKey) -> Result<Option<StoredSessio
 
 /// The sessions that match `query`, newest first.
 pub fn list<R: Reader>(reader: &R, query: &SessionQuery) -> Result<Vec<Session>> {
+    match list_at_once(reader, query) {
+        Err(error) if one_by_one::is_unnamed_damage(&error) => list_one_by_one(reader, query, error),
+        sessions => sessions,
+    }
+}
+
+/// [`list`] of a database of which a part can't be read.
+fn list_one_by_one<R: Reader>(reader: &R, query: &SessionQuery, error: Error) -> Result<Vec<Session>> {
+    let mut found = Vec::new();
+    for one in one_by_one::sessions(reader, error)? {
+        let mut conditions = Conditions::of_list(R::DIALECT, query)?;
+        let key = conditions.bind(one.key);
+        if query.without.contains(&one.name) {
+            continue;
+        }
+        let sql = format!("SELECT {SESSION} FROM sessions s WHERE s.key = {key} AND {}", conditions.sql());
+        let rows = reader.rows(&Query::with_conditions("list_sessions", sql, conditions, rows::session));
+        found.extend(one_by_one::named(&one, rows)?.into_iter().filter(|session| query.admits(session)));
+    }
+    found.sort_by(|a, b| {
+        let by_time = b.updated.cmp(&a.updated);
+        by_time.then_with(|| a.user_id.cmp(&b.user_id)).then_with(|| a.session_id.cmp(&b.session_id))
+    });
+    found.truncate(query.limit);
+    Ok(found)
+}
+
+fn list_at_once<R: Reader>(reader: &R, query: &SessionQuery) -> Result<Vec<Session>> {
     let mut conditions = Conditions::of_list(R::DIALECT, query)?;
     // If not all conditions are in the SQL, it is not known how many rows to read.
     let checks_rows = query.keys.is_some() || query.text.is_some() && R::DIALECT.session_says.is_none();
@@ -58,23 +86,69 @@ pub fn list<R: Reader>(reader: &R, query: &SessionQuery) -> Result<Vec<Session>>
 
 /// The ids of the sessions of `scope`, with those of their parents.
 pub fn names<R: Reader>(reader: &R, scope: &Scope) -> Result<Vec<SessionName>> {
-    let conditions = Conditions::of_sessions(R::DIALECT, scope, &SessionFilter::default())?;
-    let sql = format!("SELECT s.session_id, s.parent_id FROM sessions s WHERE {}", conditions.sql());
-    reader.rows(&Query::with_conditions("session_names", sql, conditions, |row| {
+    of_scope(reader, scope, &SessionFilter::default(), "s.session_id, s.parent_id", |row| {
         let parent = row.maybe_text(1)?.map(SessionId::new).transpose()?;
         Ok(SessionName::new(SessionId::new(row.text(0)?)?, parent))
-    }))
+    })
 }
 
 /// The keys of the sessions of `scope` that match `filter`.
 pub fn keys<R: Reader>(reader: &R, scope: &Scope, filter: &SessionFilter) -> Result<Vec<u64>> {
+    of_scope(reader, scope, filter, "s.key", |row| row.integer(0).map(i64::cast_unsigned))
+}
+
+/// Columns of the sessions of `scope` that match `filter`. If a part of the database can't be read, those that can.
+fn of_scope<R: Reader, T>(
+    reader: &R,
+    scope: &Scope,
+    filter: &SessionFilter,
+    columns: &str,
+    decode: fn(&dyn crate::Columns) -> Result<T>,
+) -> Result<Vec<T>> {
     let conditions = Conditions::of_sessions(R::DIALECT, scope, filter)?;
-    let sql = format!("SELECT s.key FROM sessions s WHERE {}", conditions.sql());
-    let decode = |row: &dyn crate::Columns| row.integer(0).map(i64::cast_unsigned);
-    reader.rows(&Query::with_conditions("session_keys", sql, conditions, decode))
+    let sql = format!("SELECT {columns} FROM sessions s WHERE {}", conditions.sql());
+    match reader.rows(&Query::with_conditions("read_sessions", sql, conditions.clone(), decode)) {
+        Err(error) if one_by_one::is_unnamed_damage(&error) => one_by_one::readable(reader, error, |one| {
+            let mut conditions = conditions.clone();
+            let key = conditions.bind(one.key);
+            let sql =
+                format!("SELECT {columns} FROM sessions s WHERE s.key = {key} AND {}", conditions.sql());
+            reader.rows(&Query::with_conditions("read_sessions", sql, conditions, decode))
+        }),
+        rows => rows,
+    }
 }
 
 /// The sync states of a user's sessions after `after`, in order.
+///
+/// If a part of the database can't be read, those that can: the sessions of others look new, and a sync that reads them
+/// finds that they can't be read.
+pub fn read_sync_states(
+    reader: &impl Reader,
+    user: &UserId,
+    after: Option<&SessionId>,
+    most: usize,
+) -> Result<Vec<(SessionId, String)>> {
+    match reader.rows(&sync_states(user, after, most)) {
+        Err(error) if one_by_one::is_unnamed_damage(&error) => {
+            let state = |row: &dyn crate::Columns| Ok((SessionId::new(row.text(0)?)?, row.text(1)?));
+            let mut states = one_by_one::readable(reader, error, |one| {
+                if one.name.user_id != *user || after.is_some_and(|after| one.name.session_id <= *after) {
+                    return Ok(Vec::new());
+                }
+                let sql =
+                    "SELECT session_id, sync_state FROM sessions WHERE key = ?1 AND sync_state IS NOT NULL";
+                reader.rows(&Query::new("sync_states", sql, [one.key.into()], state))
+            })?;
+            states.sort_by(|(a, _), (b, _)| a.cmp(b));
+            states.truncate(most);
+            Ok(states)
+        }
+        states => states,
+    }
+}
+
+/// The statement of [`read_sync_states`].
 #[must_use]
 pub fn sync_states(user: &UserId, after: Option<&SessionId>, most: usize) -> Query<(SessionId, String)> {
     let sql = "SELECT session_id, sync_state FROM sessions

@@ -44,8 +44,8 @@ impl<D: Database> Sessions for Embedded<D> {
         after: Option<&SessionId>,
         limit: usize,
     ) -> Result<Vec<(SessionId, String)>> {
-        let states = read::sessions::sync_states(user, after, limit);
-        self.read(move |reader| reader.rows(&states)).await
+        let (user, after) = (user.clone(), after.cloned());
+        self.read(move |reader| read::sessions::read_sync_states(reader, &user, after.as_ref(), limit)).await
     }
 
     async fn write(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
