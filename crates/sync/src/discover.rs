@@ -62,12 +62,15 @@ pub enum RejectedBecause {
     InvalidName,
     /// It can't be read.
     Unreadable,
+    /// It is a link to a folder outside the root.
+    LeadsOutside,
 }
 
 /// Lists the folders `projects/*/sessions/*` in `root` that contain a session.
 ///
-/// Folders without any file of a session are ignored. Links to folders are followed if they lead out of `projects`; a
-/// link into it would only show the same sessions again.
+/// Folders without any file of a session are ignored. Links to folders of projects are followed if they lead out of
+/// `projects`; a link into it would only show the same sessions again. A link to the folder of a session is not followed
+/// if it leads out of `root`: it is rejected.
 ///
 /// # Errors
 ///
@@ -137,6 +140,9 @@ impl Discovery {
     }
 
     fn add_folder(&mut self, project: &ProjectSlug, name: String, path: PathBuf) {
+        if path.is_symlink() && leads_outside(&path) {
+            return self.reject_link(project, name);
+        }
         match SessionFiles::find(&path) {
             Ok(Some(files)) => self.add_session(project, &name, path, files),
             Ok(None) => {}
@@ -178,6 +184,15 @@ impl Discovery {
         });
     }
 
+    fn reject_link(&mut self, project: &ProjectSlug, name: String) {
+        self.rejected.push(Rejected {
+            project: project.to_string(),
+            session: Some(name),
+            because: RejectedBecause::LeadsOutside,
+            reason: "the folder is a link that leads out of the root, and is not followed".to_owned(),
+        });
+    }
+
     fn reject_unreadable(&mut self, project: &ProjectSlug, session: Option<String>, error: &io::Error) {
         self.rejected.push(Rejected {
             project: project.to_string(),
@@ -214,6 +229,16 @@ fn leads_to_other_folder(projects: &Path, link: &Path) -> bool {
         // The target of an upward link contains `projects` itself.
         target.is_dir() && !target.starts_with(&projects) && !projects.starts_with(&target)
     })
+}
+
+/// Whether the link `path` to the folder of a session leads to another place than the root of that session's project. A
+/// project may itself be a link.
+fn leads_outside(path: &Path) -> bool {
+    // ROOT/projects/<project>/sessions/<session>
+    let parents = [path.ancestors().nth(4), path.ancestors().nth(2)];
+    let Ok(target) = fs::canonicalize(path) else { return false };
+    let mut roots = parents.into_iter().flatten().filter_map(|parent| fs::canonicalize(parent).ok());
+    !roots.any(|root| target.starts_with(root))
 }
 
 /// The name as text. If it is not UTF-8, it contains U+FFFD, which is not valid in ids.

@@ -40,6 +40,16 @@ impl Stamp {
         Self { size: metadata.len(), mtime: nanoseconds(metadata), inode: inode(metadata) }
     }
 
+    /// The current stamp of an open file.
+    pub(crate) fn of(file: &File) -> io::Result<Self> {
+        Ok(Self::new(&file.metadata()?))
+    }
+
+    /// Whether a file with this stamp may be the one with the stamp `before`, with more at its end.
+    pub(crate) fn may_continue(&self, before: &Self) -> bool {
+        self == before || (self.inode.is_some() && self.inode == before.inode && self.size > before.size)
+    }
+
     /// The modification time.
     pub(crate) fn modified(&self) -> Timestamp {
         Timestamp::from_micros(self.mtime.div_euclid(1_000))

@@ -9,7 +9,7 @@
 //! | file | how |
 //! | --- | --- |
 //! | `metadata.json`, `context-intelligence/metadata.json` | the first takes precedence, the second fills in missing fields; if one is broken or gone, the stored one is kept |
-//! | `transcript.jsonl` | completely whenever it changed, because writers replace it |
+//! | `transcript.jsonl` | completely whenever it changed, because writers replace it; one of more than 1 MiB that was only appended to, from the last position |
 //! | `transcript.jsonl.backup` | instead of the transcript while `transcript.jsonl.append-pending` exists |
 //! | `events.jsonl` | from the last line that was read, if that line is unchanged; otherwise completely |
 //! | `context-intelligence/events.jsonl` | the same, if the session has no `events.jsonl`; a session keeps using the log that was read first |
@@ -29,6 +29,7 @@ mod changed;
 mod discover;
 mod embedding;
 mod files;
+mod head;
 mod last;
 mod lines;
 mod options;

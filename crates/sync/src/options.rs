@@ -40,6 +40,8 @@ pub struct SyncOptions {
     pub mirror: bool,
     /// Whether to read sessions that were deleted from the store, instead of skipping them.
     pub include_deleted: bool,
+    /// Whether to read all files from their beginning, and compare all lines with the store.
+    pub verify: bool,
 }
 
 impl SyncOptions {
@@ -57,6 +59,7 @@ impl SyncOptions {
             accept_removals: false,
             mirror: false,
             include_deleted: false,
+            verify: false,
         }
     }
 
@@ -111,6 +114,13 @@ impl SyncOptions {
     #[must_use]
     pub fn with_include_deleted(mut self, include_deleted: bool) -> Self {
         self.include_deleted = include_deleted;
+        self
+    }
+
+    /// Sets whether to read all files from their beginning, and compare all lines with the store.
+    #[must_use]
+    pub fn with_verify(mut self, verify: bool) -> Self {
+        self.verify = verify;
         self
     }
 }

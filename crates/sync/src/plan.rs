@@ -103,6 +103,9 @@ impl Plan {
         if options.accepts_removals() {
             states.values_mut().for_each(SyncState::forget_damage);
         }
+        if options.verify {
+            states.values_mut().for_each(SyncState::forget_positions);
+        }
         let planned = |folder: SessionFolder| {
             let state = states.get(&folder.session);
             let bytes = bytes_to_read(storage, &folder, state);
@@ -250,7 +253,7 @@ impl SyncReport {
     /// Reports a folder that can't be read.
     fn reject(&mut self, Rejected { project, session, because, reason }: Rejected) {
         match because {
-            RejectedBecause::InvalidName => {
+            RejectedBecause::InvalidName | RejectedBecause::LeadsOutside => {
                 self.skip(Skipped { project, session, file: None, line: None, reason })
             }
             RejectedBecause::Unreadable => self.fail(Failure { project, session, error: reason }),

@@ -7,11 +7,14 @@ use std::{
 
 use amplifier_session_core::{
     model::{Digest, ProjectSlug, Session, Timestamp},
-    storage::{EventDetail, Removal},
+    storage::{EventDetail, Removal, SettledRows},
 };
 use serde::{Deserialize, Serialize};
 
-use crate::files::{EVENTS, SessionFiles, Source, Stamp, TRANSCRIPT, TRANSCRIPT_BACKUP, absolute};
+use crate::{
+    files::{EVENTS, SessionFiles, Source, Stamp, TRANSCRIPT, TRANSCRIPT_BACKUP, absolute},
+    head::Head,
+};
 
 /// The current format. A state with an unknown format is ignored: the files are read again, and unchanged rows are not
 /// written.
@@ -21,7 +24,7 @@ const VERSION: u32 = 2;
 const EARLIER: u32 = 1;
 
 /// The state of a session's files. It is stored in the same transaction as the rows that were read.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SyncState {
     version: u32,
     project: String,
@@ -32,6 +35,9 @@ pub(crate) struct SyncState {
     /// The number of rows that a rewind has left of files that count as read although they have more.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     rewound: BTreeMap<String, u32>,
+    /// What is known of the stored rows, to continue from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) settled: Option<SettledRows>,
     /// For a state in the previous format: whether payloads of events were stored.
     #[serde(skip)]
     earlier: Option<bool>,
@@ -47,6 +53,9 @@ pub(crate) struct FileState {
     /// The position up to which an event log was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) log: Option<LogPosition>,
+    /// The part of a long transcript that was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) head: Option<Head>,
     /// The stamp of an event log when it was read only for its times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) timed: Option<Stamp>,
@@ -74,6 +83,8 @@ pub(crate) struct Damage {
 pub(crate) struct FileEnd {
     /// The position in an event log.
     pub(crate) log: Option<LogPosition>,
+    /// The part of a long transcript that was read.
+    pub(crate) head: Option<Head>,
     /// Damage because of which stored rows were kept.
     pub(crate) damage: Option<Damage>,
 }
@@ -107,7 +118,15 @@ pub(crate) struct ReadLine {
 impl FileState {
     /// The state of a file that was not read.
     fn unread(file: Source) -> Self {
-        Self { stamp: file.stamp, settled: false, log: None, timed: None, damage: None, replacing: None }
+        Self {
+            stamp: file.stamp,
+            settled: false,
+            log: None,
+            head: None,
+            timed: None,
+            damage: None,
+            replacing: None,
+        }
     }
 
     /// Whether the file was read to its end.
@@ -140,10 +159,8 @@ fn hex(text: &[u8]) -> String {
 impl SyncState {
     /// The stored state of a session that is now in `project`, or an empty state if there is none.
     pub(crate) fn of(project: &ProjectSlug, stored: Option<&str>) -> Self {
-        let known = stored.and_then(Self::parse);
-        let (folder, files, rewound, earlier) =
-            known.map(|state| (state.folder, state.files, state.rewound, state.earlier)).unwrap_or_default();
-        Self { version: VERSION, project: project.to_string(), folder, files, rewound, earlier }
+        let known = stored.and_then(Self::parse).unwrap_or_default();
+        Self { version: VERSION, project: project.to_string(), ..known }
     }
 
     /// Sets the folder that is read.
@@ -170,6 +187,7 @@ impl SyncState {
 
     /// Makes the next sync read the same files again from their beginning.
     fn reset(&mut self) {
+        self.settled = None;
         let logs = self.files.values_mut().filter_map(|file| file.log.as_mut());
         self.earlier = Some(logs.fold(false, |kept, log| {
             let payloads = log.payloads;
@@ -201,9 +219,9 @@ impl SyncState {
     }
 
     /// Records that a file was read completely at `read`.
-    pub(crate) fn set_read(&mut self, file: Source, read: Timestamp, FileEnd { log, damage }: FileEnd) {
+    pub(crate) fn set_read(&mut self, file: Source, read: Timestamp, FileEnd { log, head, damage }: FileEnd) {
         let settled = file.stamp.is_settled(read);
-        let state = FileState { stamp: file.stamp, settled, log, timed: None, damage, replacing: None };
+        let state = FileState { stamp: file.stamp, settled, log, head, timed: None, damage, replacing: None };
         self.set(file, state);
     }
 
@@ -286,9 +304,21 @@ impl SyncState {
         self.files.values_mut().filter(|file| file.damage.is_some()).for_each(|file| file.settled = false);
     }
 
+    /// Makes the next sync read all files from their beginning.
+    pub(crate) fn forget_positions(&mut self) {
+        self.settled = None;
+        for file in self.files.values_mut() {
+            (file.settled, file.head, file.timed) = (false, None, None);
+            if let Some(log) = &mut file.log {
+                *log = LogPosition { payloads: log.payloads, ..LogPosition::default() };
+            }
+        }
+    }
+
     /// Makes the files that were read completely count as unchanged, although rows of `session` were removed since.
     pub(crate) fn set_rewound(&mut self, session: &Session) {
         self.version = VERSION;
+        self.settled = None;
         // What an earlier version derived stays until the files change.
         let is_of_earlier = self.earlier.take().is_some();
         for (name, file) in &mut self.files {
@@ -328,6 +358,12 @@ impl SyncState {
         trusted.bytes_to_read(project, files, detail).is_some()
     }
 
+    /// The number of bytes that need not be read again if the file was only appended to.
+    fn head_bytes(&self, file: Source) -> u64 {
+        let known = self.file(file.name).filter(|known| file.stamp.may_continue(&known.stamp));
+        known.and_then(|known| known.head.as_ref()).map_or(0, |head| head.bytes.min(file.stamp.size))
+    }
+
     /// The number of bytes of `files` to read; `None` if the stored rows are up to date.
     pub(crate) fn bytes_to_read(
         &self,
@@ -337,7 +373,7 @@ impl SyncState {
     ) -> Option<u64> {
         let whole =
             files.metadata.iter().copied().chain(files.transcript).filter(|file| !self.is_current(*file));
-        let mut sizes: Vec<u64> = whole.map(|file| file.stamp.size).collect();
+        let mut sizes: Vec<u64> = whole.map(|file| file.stamp.size - self.head_bytes(file)).collect();
         if let Some(log) = files.events(self.known_events())
             && (!self.has_current_events(log, detail) || (detail == EventDetail::None && !sizes.is_empty()))
         {

@@ -4,6 +4,7 @@
 //! cargo bench -p amplifier-session-storage                        both, on made-up sessions
 //! cargo bench -p amplifier-session-storage -- sync                taking in alone
 //! cargo bench -p amplifier-session-storage -- search --root DIR   on sessions below DIR, with DIR/queries.json
+//! cargo bench -p amplifier-session-storage -- yardstick --root DIR   only how long parsing and inserting takes
 //! ```
 //!
 //! `--sessions N` sets how many made-up sessions of 50 messages there are (200: 10,000 messages).
@@ -36,6 +37,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 struct Arguments {
     sync: bool,
     search: bool,
+    yardstick: bool,
     root: Option<PathBuf>,
     sessions: usize,
 }
@@ -46,10 +48,12 @@ impl Arguments {
         let typed: Vec<String> = std::env::args().skip(1).filter(|one| one != "--bench").collect();
         let value = |name: &str| typed.iter().position(|one| one == name).and_then(|at| typed.get(at + 1));
         let named = |name: &str| typed.iter().any(|one| one == name);
-        let both = !named("sync") && !named("search");
+        let yardstick = named("yardstick");
+        let both = !named("sync") && !named("search") && !yardstick;
         Self {
             sync: both || named("sync"),
             search: both || named("search"),
+            yardstick,
             root: value("--root").map(PathBuf::from),
             sessions: value("--sessions").map_or(200, |number| number.parse().unwrap()),
         }
@@ -68,6 +72,10 @@ async fn main() {
         corpus.write_queries(made.path()).unwrap();
         made.path().to_owned()
     });
+    if arguments.yardstick {
+        let folder = tempfile::tempdir().unwrap();
+        println!("{:.2}", yardstick::parse_and_insert(&root, folder.path()).as_secs_f64());
+    }
     if arguments.sync {
         sync::measure(&root).await;
     }

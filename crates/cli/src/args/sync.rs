@@ -56,6 +56,9 @@ pub(crate) struct SyncArgs {
     /// Make the sessions equal to their files: keep nothing that a file no longer contains; includes --accept-removals
     #[arg(long)]
     pub(crate) mirror: bool,
+    /// Read all files from their beginning and compare every line, even if a file looks unchanged
+    #[arg(long)]
+    pub(crate) verify: bool,
 }
 
 /// How much of the event logs to store.

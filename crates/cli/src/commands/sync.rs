@@ -52,6 +52,7 @@ pub(super) async fn run(app: &mut App, args: SyncArgs) -> Result<Outcome, Failur
             .with_accept_removals(args.accept_removals)
             .with_mirror(args.mirror)
             .with_include_deleted(args.include_deleted)
+            .with_verify(args.verify)
     };
     if args.dry_run {
         return dry_run(app, settings, options).await;

@@ -82,7 +82,7 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 /// Root ignores permissions, unless it runs without its capabilities.
-fn without_rights_of_root(command: &Command) -> Command {
+pub(crate) fn without_rights_of_root(command: &Command) -> Command {
     let mut bound = Command::new("/usr/bin/setpriv");
     assert!(Path::new(bound.get_program()).exists(), "as root this test needs setpriv, of util-linux");
     bound.args(["--bounding-set", "-dac_override,-dac_read_search,-fowner"]).arg(command.get_program());

@@ -40,6 +40,12 @@ impl TurnCounter {
         Self { current: last }
     }
 
+    /// The turn of the last line.
+    #[must_use]
+    pub const fn last(&self) -> Option<u32> {
+        self.current
+    }
+
     /// The turn of the next line, which has this role.
     pub fn turn_of(&mut self, line: &Map<String, Value>, role: Role) -> Option<u32> {
         if let Some(given) = given_turn(line) {

@@ -62,6 +62,9 @@ pub use events::{EventLine, EventLines};
 pub use find::{Addressed, AddressedLine};
 pub use ingest::{Extent, IngestReport, IngestTarget, LineOutcome, Mend, SessionIngest};
 pub use ingest::{Extent, IngestReport, IngestTarget, LineOutcome, Remaining, Removal, SessionIngest};
+pub use ingest::{
+    Extent, IngestReport, IngestTarget, LineOutcome, SessionIngest, SettledRows, SyncStateWithSettled,
+};
 pub use periods::PeriodStatistics;
 pub use rebuild::{Estimate, EstimateOf, GenerationStatus, VectorStatus, VectorsOf};
 pub use rewind::{RewindOptions, RewindReport, SyncStateAfterRewind};

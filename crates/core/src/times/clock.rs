@@ -14,16 +14,16 @@ use crate::{
 /// The relevant data of an event: a log of gigabytes is read line by line, and its payloads are not kept in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tick {
-    ts: Option<Timestamp>,
-    kind: Kind,
-    call: Option<CallId>,
+    pub(super) ts: Option<Timestamp>,
+    pub(super) kind: Kind,
+    pub(super) call: Option<CallId>,
     /// The index of the model in [`EventClock::models`].
     model: Option<u32>,
     text: Option<TextId>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Begun,
     Resumed,
     Prompt,
@@ -88,6 +88,12 @@ impl EventClock {
         self.ticks.split_off(&start);
     }
 
+    /// Only the events from `start` on.
+    pub(crate) fn from(mut self, start: u32) -> Self {
+        self.ticks = self.ticks.split_off(&start);
+        self
+    }
+
     /// Records all events of `other`, replacing those with the same sequence.
     pub(crate) fn merge(&mut self, other: Self) {
         if self.ticks.is_empty() {
@@ -114,6 +120,16 @@ impl EventClock {
     /// Whether an event names this model.
     pub(crate) fn names(&self, model: &str) -> bool {
         self.models.iter().any(|known| known == model)
+    }
+
+    /// The events, in order of sequence.
+    pub(super) fn ticks(&self) -> impl Iterator<Item = (u32, &Tick)> {
+        self.ticks.iter().map(|(sequence, tick)| (*sequence, tick))
+    }
+
+    /// The model that an event names.
+    pub(super) fn model_of(&self, tick: &Tick) -> Option<&str> {
+        self.models.get(tick.model? as usize).map(String::as_str)
     }
 
     fn number_of(&mut self, model: &str) -> u32 {

@@ -69,9 +69,9 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Events in order of time.
-    pub(super) fn new(events: Vec<Happened>, overlap: Overlap) -> Self {
-        Self { used: vec![false; events.len()], events, matched: HashSet::new(), has_texts: false, overlap }
+    /// Events in order of time. `has_texts` says whether an earlier message and an event have the same text.
+    pub(super) fn new(events: Vec<Happened>, overlap: Overlap, has_texts: bool) -> Self {
+        Self { used: vec![false; events.len()], events, matched: HashSet::new(), has_texts, overlap }
     }
 
     /// Gives the messages of `slots`, which are in order, the times of events in the gap with the same text.

@@ -8,7 +8,7 @@
 //! 4. the time when the session began or ended, from its metadata or else its first and last event;
 //! 5. the modification time of its file when the line was first seen.
 //!
-//! [`resolve`] derives all times of a session at once, so that later data, such as an event log that arrives after the
+//! [`resolve_all`] derives all times of a session at once, so that later data, such as an event log that arrives after the
 //! transcript, corrects earlier estimates.
 
 mod alignment;
@@ -17,11 +17,18 @@ mod cut;
 mod line;
 mod matching;
 mod resolve;
+mod seen;
+mod settled;
 
+#[cfg(test)]
+mod settled_tests;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use clock::EventClock;
 pub(crate) use cut::{Cut, cut};
 pub(crate) use line::{LineTime, stated_time};
-pub(crate) use resolve::{Bounds, resolve};
+pub(crate) use resolve::Bounds;
+#[cfg(test)]
+use resolve::resolve;
+pub(crate) use settled::{Resolved, Settled, Span, resolve_all};

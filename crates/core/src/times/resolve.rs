@@ -3,7 +3,7 @@
 use super::{
     clock::{EventClock, Times},
     line::{LineTime, Part, TextId},
-    matching::{Events, Overlap, Slot, stretches},
+    matching::{Events, Overlap, Slot, Stretch, stretches},
 };
 use crate::model::{TimeSource, Timestamp};
 
@@ -34,7 +34,15 @@ pub(crate) fn resolve(
     clock: &EventClock,
     bounds: &Bounds,
 ) -> Vec<(Timestamp, TimeSource)> {
-    let known = known(lines, clock, bounds.is_fork);
+    resolve_known(lines, &known(lines, clock, bounds.is_fork), bounds)
+}
+
+/// The times of messages of which some are known.
+pub(super) fn resolve_known(
+    lines: &[LineTime],
+    known: &[Option<(Timestamp, TimeSource)>],
+    bounds: &Bounds,
+) -> Vec<(Timestamp, TimeSource)> {
     let times: Vec<Option<Timestamp>> = known.iter().map(|known| known.map(|(ts, _)| ts)).collect();
     let mut resolved: Vec<(Timestamp, TimeSource)> =
         known.iter().zip(lines).map(|(known, line)| known.unwrap_or((line.seen, TimeSource::File))).collect();
@@ -85,11 +93,57 @@ pub(super) fn known(
     clock: &EventClock,
     is_fork: bool,
 ) -> Vec<Option<(Timestamp, TimeSource)>> {
-    let times = clock.times();
+    Basis::new(lines, clock, is_fork).known(lines).times
+}
+
+/// The events from which times of messages are derived, and what is known about their log.
+#[derive(Debug)]
+pub(super) struct Basis {
+    pub(super) times: Times,
+    pub(super) has_events: bool,
+    pub(super) overlap: Overlap,
+    /// The time of the first message, if it is known already.
+    pub(super) first: Option<(Timestamp, TimeSource)>,
+    /// Whether an earlier message and an event have the same text.
+    pub(super) has_texts: bool,
+}
+
+/// The known times of messages.
+#[derive(Debug)]
+pub(super) struct Known {
+    /// The times, in order.
+    pub(super) times: Vec<Option<(Timestamp, TimeSource)>>,
+    /// The position of the first message with the same text as an event.
+    pub(super) first_by_text: Option<usize>,
+}
+
+impl Basis {
+    pub(super) fn new(lines: &[LineTime], clock: &EventClock, is_fork: bool) -> Self {
+        let overlap = Overlap {
+            is_shortened: lines.iter().any(|line| line.part == Part::Continuation),
+            is_late: is_fork || !clock.has_beginning(),
+        };
+        let has_events = !clock.is_empty();
+        Self { times: clock.times(), has_events, overlap, first: None, has_texts: false }
+    }
+
+    /// The time of a message from the line itself, or from the events of its tool calls.
+    pub(super) fn certain(&self, line: &LineTime) -> Option<Timestamp> {
+        line.own.or_else(|| by_id(&line.part, &self.times))
+    }
+
+    /// As [`known`].
+    pub(super) fn known(&self, lines: &[LineTime]) -> Known {
+        let known = known_by_id(lines, self);
+        known_by_order(lines, self, known)
+    }
+}
+
+fn known_by_id(lines: &[LineTime], basis: &Basis) -> Vec<Option<(Timestamp, TimeSource)>> {
     let of_event = |line: &LineTime| {
-        by_id(&line.part, &times).or(match clock.is_empty() {
-            true => line.of_event_before(),
-            false => line.by_id_before(),
+        by_id(&line.part, &basis.times).or(match basis.has_events {
+            false => line.of_event_before(),
+            true => line.by_id_before(),
         })
     };
     let mut known: Vec<Option<(Timestamp, TimeSource)>> = lines
@@ -99,22 +153,33 @@ pub(super) fn known(
             None => of_event(line).map(|ts| (ts, TimeSource::Event)),
         })
         .collect();
-    let overlap = Overlap {
-        is_shortened: lines.iter().any(|line| line.part == Part::Continuation),
-        is_late: is_fork || !clock.has_beginning(),
-    };
-    let Times { prompts, responses, .. } = times;
+    if let (Some(first), Some(time)) = (basis.first, known.first_mut()) {
+        *time = Some(first);
+    }
+    known
+}
+
+/// Gives messages the times of events.
+type Give = fn(&mut Events, Stretch, &[Slot]) -> Vec<(usize, Timestamp)>;
+
+fn known_by_order(
+    lines: &[LineTime],
+    basis: &Basis,
+    mut known: Vec<Option<(Timestamp, TimeSource)>>,
+) -> Known {
+    let mut first_by_text: Option<usize> = None;
+    let Times { prompts, responses, .. } = &basis.times;
     let prompt: fn(&Part) -> Option<Option<TextId>> = |part| match part {
         Part::Prompt(text) => Some(*text),
         _ => None,
     };
     let answer: fn(&Part) -> Option<Option<TextId>> = |part| matches!(part, Part::Answer(_)).then_some(None);
-    for (events, text_of) in [(prompts, prompt), (responses, answer)] {
+    for (events, text_of, has_texts) in [(prompts, prompt, basis.has_texts), (responses, answer, false)] {
         if events.is_empty() {
             continue;
         }
-        let mut events = Events::new(events, overlap);
-        for give in [Events::give_by_text, Events::give_in_order] {
+        let mut events = Events::new(events.clone(), basis.overlap, has_texts);
+        for (give, is_by_text) in [(Events::give_by_text as Give, true), (Events::give_in_order, false)] {
             let anchors: Vec<Option<Timestamp>> = known.iter().map(|known| known.map(|(ts, _)| ts)).collect();
             for stretch in stretches(&anchors) {
                 let slot = |position: usize| {
@@ -129,6 +194,9 @@ pub(super) fn known(
                     continue;
                 }
                 for (position, ts) in give(&mut events, stretch, &slots) {
+                    if is_by_text {
+                        first_by_text = Some(first_by_text.map_or(position, |first| first.min(position)));
+                    }
                     if let Some(time @ None) = known.get_mut(position) {
                         *time = Some((ts, TimeSource::Event));
                     }
@@ -136,7 +204,7 @@ pub(super) fn known(
             }
         }
     }
-    known
+    Known { times: known, first_by_text }
 }
 
 /// The time from the events of tool calls: results came when the last of their calls ended, and a response came before

@@ -1,7 +1,7 @@
 //! The files that are read line by line: the transcript and the event log.
 
 use amplifier_session_core::{
-    Result,
+    Result, blocking,
     model::RawJson,
     storage::{EventDetail, LineOutcome, SessionIngest},
 };
@@ -15,9 +15,10 @@ use super::{
 };
 use crate::{
     files::{SessionFiles, Source},
+    head::Head,
     lines::{Batch, Line, LineText},
     report::Kept,
-    state::{FileEnd, LogPosition, ReadLine},
+    state::{FileEnd, FileState, LogPosition, ReadLine},
 };
 
 /// The state of reading a log.
@@ -38,7 +39,7 @@ pub(super) struct Reading {
 }
 
 impl SessionReader<'_> {
-    /// Reads the transcript completely, because writers replace it.
+    /// Reads the transcript completely, because writers replace it, unless it is long and was only appended to.
     pub(super) async fn transcript(
         &mut self,
         ingest: &mut SessionIngest,
@@ -103,7 +104,10 @@ impl SessionReader<'_> {
         let rewriting = position.is_some_and(|log| self.keeps_payloads() && !log.payloads);
         let most = self.before.as_ref().and_then(|before| before.rewound_rows(file));
         let is_stored = position.is_some_and(|log| log.rows <= stored);
-        let known = known.filter(|_| is_stored && !rewriting);
+        let known = match kind {
+            Kind::Transcript => self.known_head(ingest, file),
+            Kind::Events => known.filter(|_| is_stored && !rewriting),
+        };
         let mut open = OpenLog::open(self.folder.path.join(file.name), known).await?;
         let accepted = self.context.options.accepts_removals();
         let opened = Source { stamp: open.stamp, ..file };
@@ -135,6 +139,10 @@ impl SessionReader<'_> {
         if let Some(damage) = &damage {
             self.report.keep(Kept::of(self.folder, file.name, damage));
         }
+        let head = match (kind, &damage) {
+            (Kind::Transcript, None) => self.head(&reading).await?,
+            _ => None,
+        };
         let position = match damage {
             // Rows and lines do not correspond: when it changes, it is compared from the beginning.
             Some(_) => {
@@ -143,11 +151,25 @@ impl SessionReader<'_> {
             None => reading.position,
         };
         let log = (kind == Kind::Events).then_some(position);
-        self.state.set_read(reading.file, read, FileEnd { log, damage });
+        self.state.set_read(reading.file, read, FileEnd { log, head, damage });
         if let Some(before) = self.before.as_ref().filter(|_| most.is_some()) {
             self.state.put_back(before, file.name);
         }
         Ok(())
+    }
+
+    /// The state of a long transcript whose head need not be read again if it is unchanged.
+    fn known_head(&self, ingest: &SessionIngest, file: Source) -> Option<FileState> {
+        let known = self.state.file(file.name)?;
+        let rows = known.head.as_ref()?.rows;
+        (rows > 0 && ingest.can_resume_transcript(rows)).then(|| known.clone())
+    }
+
+    /// What was read of a transcript, if it is long.
+    async fn head(&self, reading: &Reading) -> Result<Option<Head>, FileError> {
+        let (path, stamp) = (self.folder.path.join(reading.file.name), reading.file.stamp);
+        let position = reading.position.clone();
+        Ok(blocking(move || Head::read(&path, stamp, &position)).await??)
     }
 
     async fn batch(

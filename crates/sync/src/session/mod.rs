@@ -14,7 +14,7 @@ use amplifier_session_core::{
     backend::{SkippedLine, StoredSession},
     blocking,
     model::SessionKey,
-    storage::{IngestReport, IngestTarget, SessionIngest},
+    storage::{IngestReport, IngestTarget, SessionIngest, SettledRows},
 };
 use futures_util::{
     FutureExt,
@@ -107,6 +107,13 @@ pub(crate) async fn finish<'a>(
     written.await
 }
 
+/// Adds what is known of the stored rows to a state.
+fn with_settled(state: &str, settled: SettledRows) -> Option<String> {
+    let mut state = SyncState::parse(state)?;
+    state.settled = Some(settled);
+    Some(state.to_json())
+}
+
 /// One attempt to read a session folder.
 pub(crate) struct SessionReader<'a> {
     context: Context<'a>,
@@ -142,6 +149,7 @@ impl<'a> SessionReader<'a> {
             ingest.mend(mend.clone());
         }
         ingest.set_seen(folder.modified);
+        ingest.continue_settled(reader.state.settled.take(), with_settled);
         if let Some(had_payloads) = reader.state.is_of_earlier_version() {
             ingest.derive_again(had_payloads == reader.keeps_payloads());
         }
@@ -168,6 +176,9 @@ impl<'a> SessionReader<'a> {
             SyncState::of(&folder.project, stored.and_then(|stored| stored.sync_state.as_deref()));
         if context.options.accepts_removals() {
             state.forget_damage();
+        }
+        if context.options.verify {
+            state.forget_positions();
         }
         state.set_folder(&folder.path);
         Self {

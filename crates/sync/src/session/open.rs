@@ -77,6 +77,9 @@ impl OpenLog {
 /// A log with a different stamp and the same size was changed in the middle; a shorter one was rewritten. If the stamp
 /// is the same, the last sync was interrupted, or the stamp had not settled.
 fn position_after(file: &mut File, stamp: Stamp, known: FileState) -> io::Result<Option<LogPosition>> {
+    if let Some(head) = known.head {
+        return if stamp.may_continue(&known.stamp) { head.position_in(file) } else { Ok(None) };
+    }
     let appended = stamp.size > known.stamp.size || stamp == known.stamp;
     let Some(log) = known.log.filter(|_| appended) else { return Ok(None) };
     match &log.last {

@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
+mod appending;
 mod damage;
 mod deletion;
 mod events;
+mod faults;
 mod fixture;
 mod metadata;
 mod refresh;

@@ -7,6 +7,7 @@ mod report;
 mod rewind;
 mod rows;
 mod superseded;
+mod settled;
 mod times;
 
 use std::collections::{HashMap, HashSet};
@@ -14,6 +15,7 @@ use std::collections::{HashMap, HashSet};
 pub use mend::Mend;
 pub use report::{Extent, IngestReport, IngestTarget, LineOutcome};
 pub use superseded::{Remaining, Removal};
+pub use settled::{SettledRows, SyncStateWithSettled};
 
 use self::{
     rows::{EventRows, MessageRows},
@@ -51,6 +53,9 @@ pub struct SessionIngest {
     events: EventRows,
     times: Times,
     superseded: SupersededRows,
+    /// What was settled when the session was last ingested, and how to store what is settled then.
+    settled: Option<SettledRows>,
+    with_settled: Option<SyncStateWithSettled>,
     report: IngestReport,
     flush_bytes: usize,
     /// Masks secrets in lines.
@@ -87,6 +92,8 @@ impl SessionStorage {
             target,
             times: Times::new(session.as_ref()),
             session,
+            settled: None,
+            with_settled: None,
             metadata: None,
             skipped: None,
             sync_state: None,

@@ -12,7 +12,8 @@ pub(super) struct Pending<T> {
     extent: Option<Extent>,
     rows: RowChange<T>,
     bytes: usize,
-    touched: bool,
+    /// The first row that was written or removed, if any.
+    touched: Option<u32>,
     /// The digests of the stored rows from `first` on.
     digests: Vec<Digest>,
     first: u32,
@@ -32,7 +33,7 @@ impl<T> Pending<T> {
             extent: None,
             rows: RowChange::default(),
             bytes: 0,
-            touched: false,
+            touched: None,
             digests: Vec::new(),
             first: 0,
             kept: None,
@@ -119,8 +120,8 @@ impl<T> Pending<T> {
 
     /// The next line must be written as `row`, with this size in bytes.
     pub(super) fn put(&mut self, row: T, bytes: usize) {
+        self.touch(self.next);
         self.next += 1;
-        self.touched = true;
         self.bytes += bytes;
         self.rows.put.push(row);
     }
@@ -130,15 +131,20 @@ impl<T> Pending<T> {
         self.extent = Some(extent);
         if extent == Extent::Whole && self.next < self.stored {
             self.rows.truncate = Some(self.next);
-            self.touched = true;
+            self.touch(self.next);
         } else if extent == Extent::Whole && self.has_unknown_rows {
             self.rows.truncate = Some(self.next);
         }
     }
 
+    fn touch(&mut self, sequence: u32) {
+        self.touched = Some(self.touched.map_or(sequence, |first| first.min(sequence)));
+    }
+
     /// Only the first `count` rows stay.
     pub(super) fn cut(&mut self, count: u32) {
-        (self.next, self.begun, self.touched) = (count, true, true);
+        (self.next, self.begun) = (count, true);
+        self.touch(count);
         self.extent = Some(Extent::Whole);
         self.rows.truncate = Some(count);
     }
@@ -155,7 +161,12 @@ impl<T> Pending<T> {
 
     /// Whether rows are pending or were written already.
     pub(super) fn touched(&self) -> bool {
-        self.touched
+        self.touched.is_some()
+    }
+
+    /// Whether only rows from `sequence` on are pending or were written.
+    pub(super) fn is_untouched_before(&self, sequence: u32) -> bool {
+        self.touched.is_none_or(|first| first >= sequence)
     }
 
     /// The pending rows, in order of sequence.

@@ -32,7 +32,7 @@ impl SessionIngest {
         };
         let mut clock = EventClock::default();
         if !options.keep_events && (report.messages > 0 || events_before < u32::MAX) {
-            clock = self.stored_clock().await?;
+            clock = self.stored_clock(0).await?;
             let events = if is_later { self.first_event(first, &states, &clock).await? } else { u32::MAX };
             let events = events.min(events_before);
             report.events = clock.count_from(events) as u64;

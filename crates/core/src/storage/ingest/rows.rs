@@ -32,6 +32,10 @@ pub(super) struct MessageRows {
     /// Whether a turn begins before the first processed line, so that the session's first prompt is not among the
     /// lines.
     turn_before: bool,
+    /// Whether lines were begun at the first one.
+    began_at_first: bool,
+    /// Whether lines were begun after all stored rows, without looking at these.
+    resumed: bool,
     /// The number of pending messages with each content type.
     content_types: BTreeMap<ContentType, u64>,
     /// Messages that are written even if they are stored.
@@ -49,12 +53,15 @@ impl MessageRows {
             distinct_turns: BTreeSet::new(),
             title: TitleFinder::default(),
             turn_before: false,
+            began_at_first: false,
+            resumed: false,
             content_types: BTreeMap::new(),
             written_again: BTreeSet::new(),
         }
     }
 
     pub(super) fn begin(&mut self, start: u32, states: Vec<MessageState>) {
+        (self.began_at_first, self.resumed) = (start == 0, false);
         let before = states.get(..start as usize).unwrap_or_default();
         let last_turn = before.iter().rev().find_map(|state| state.turn);
         self.turns = TurnCounter::new(last_turn);
@@ -68,6 +75,28 @@ impl MessageRows {
             }
         }
         self.states = states;
+    }
+
+    /// Begins after all `count` stored rows, which have these turns and the title of the session.
+    pub(super) fn resume(&mut self, count: u32, turns: impl Iterator<Item = u32>, last_turn: Option<u32>) {
+        self.begin(count, Vec::new());
+        self.turns = TurnCounter::new(last_turn);
+        self.distinct_turns = turns.collect();
+        self.turn_before = true;
+        self.resumed = true;
+    }
+
+    /// The turns of all rows, the last of them, and whether later rows do not change the title of the session; `None`
+    /// if not all rows were read.
+    pub(super) fn all_turns(&self) -> Option<(&BTreeSet<u32>, Option<u32>, bool)> {
+        let is_complete = self.pending.is_whole() && (self.resumed || self.began_at_first);
+        is_complete
+            .then(|| (&self.distinct_turns, self.turns.last(), self.resumed || self.title.is_settled()))
+    }
+
+    /// The basis for the times of the processed lines from `first` on.
+    pub(super) fn times_from(&self, first: u32) -> impl Iterator<Item = &(u32, LineTime)> {
+        self.times.iter().filter(move |(sequence, _)| *sequence >= first)
     }
 
     /// Only the first `count` rows stay; `title` is what they say about the title.

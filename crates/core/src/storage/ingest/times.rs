@@ -6,7 +6,7 @@ use crate::{
     backend::SequenceRange,
     metadata::Metadata,
     model::{Message, MessageState, RawJson, Retimed, Session, TimeSource, Timestamp},
-    times::{Bounds, EventClock, LineTime, resolve},
+    times::{Bounds, EventClock, LineTime, Resolved, Span, resolve_all},
 };
 
 /// Number of rows read at a time.
@@ -41,9 +41,6 @@ impl Times {
     }
 }
 
-/// The earliest and the latest time.
-type Span = Option<(Timestamp, Timestamp)>;
-
 fn span(times: impl Iterator<Item = Timestamp>) -> Span {
     times.fold(None, |span, ts| {
         Some(span.map_or((ts, ts), |(from, to): (Timestamp, Timestamp)| (from.min(ts), to.max(ts))))
@@ -55,9 +52,13 @@ impl SessionIngest {
     /// lines.
     pub(super) async fn settle_times(&mut self) -> Result<()> {
         if !self.may_have_other_times() {
+            self.keep_settled();
             return Ok(());
         }
         let stated = self.stated_metadata()?;
+        if self.settle_appended(&stated).await? {
+            return Ok(());
+        }
         let clock = self.whole_clock().await?;
         let lines = self.all_lines(&clock).await?;
         let events = clock.span();
@@ -66,9 +67,10 @@ impl SessionIngest {
             ended: [stated.updated(), events.map(|(_, last)| last)],
             is_fork: stated.is_fork(),
         };
-        let times = resolve(&lines, &clock, &bounds);
-        self.put_times(&lines, &times);
+        let Resolved { times, settled, .. } = resolve_all(&lines, &clock, &bounds);
+        self.put_times(0, &lines, &times);
         self.times.found = Some(self.found(&stated, &clock, &lines, &times));
+        self.put_settled(settled);
         Ok(())
     }
 
@@ -113,17 +115,16 @@ impl SessionIngest {
         let mut clock = EventClock::default();
         let noted = std::mem::take(&mut self.events.clock);
         if !self.had_no_rows() && !noted.is_whole(self.events.pending.count()) {
-            clock = self.stored_clock().await?;
+            clock = self.stored_clock(0).await?;
             clock.truncate(self.events.pending.count());
         }
         clock.merge(noted);
         Ok(clock)
     }
 
-    /// The times of all stored events of the session.
-    pub(super) async fn stored_clock(&self) -> Result<EventClock> {
+    /// The times of the stored events of the session from `start` on.
+    pub(super) async fn stored_clock(&self, mut start: u32) -> Result<EventClock> {
         let mut clock = EventClock::default();
-        let mut start = 0;
         loop {
             let range = SequenceRange { start, limit: PAGE };
             let page = self.storage.backend().event_times(&self.target.key, range).await?;
@@ -190,10 +191,11 @@ impl SessionIngest {
         Ok(lines)
     }
 
-    /// Sets the times of pending messages, and records stored messages whose time changes.
-    fn put_times(&mut self, lines: &[LineTime], times: &[(Timestamp, TimeSource)]) {
+    /// Sets the times of pending messages, and records stored messages whose time changes. `lines` begins with message
+    /// `first`.
+    pub(super) fn put_times(&mut self, first: u32, lines: &[LineTime], times: &[(Timestamp, TimeSource)]) {
         let waiting = self.messages.pending.waiting();
-        for (sequence, (line, time)) in (0..).zip(lines.iter().zip(times)) {
+        for (sequence, (line, time)) in (first..).zip(lines.iter().zip(times)) {
             if line.stored == *time {
                 continue;
             }
@@ -253,16 +255,23 @@ impl SessionIngest {
             .or_else(|| stated.created().is_none().then(last_seen).flatten())
             .max(said_updated)
             .map_or(created, |updated| updated.max(created));
-        Found { created, updated, model: self.model(stated, clock) }
+        let logged = || clock.model().map(str::to_owned);
+        Found { created, updated, model: self.model(stated, |model| clock.names(model), logged) }
     }
 
-    /// The model in the metadata, or else the model that most events name.
-    fn model(&self, stated: &Metadata, clock: &EventClock) -> Option<String> {
+    /// The model in the metadata, or else the model that most events name, which is `logged`. `names` says whether an
+    /// event names a model.
+    pub(super) fn model(
+        &self,
+        stated: &Metadata,
+        names: impl Fn(&str) -> bool,
+        logged: impl FnOnce() -> Option<String>,
+    ) -> Option<String> {
         let before = self.times.before.as_ref().and_then(|session| session.model.as_deref());
         let has_files = self.stored.as_ref().is_some_and(|stored| !stored.metadata_files.is_empty());
         // If a session has no files, its creator may have stated the model.
-        let said = before.filter(|model| !has_files && !clock.names(model));
-        stated.model().or_else(|| said.or(clock.model()).map(str::to_owned))
+        let said = before.filter(|model| !has_files && !names(model));
+        stated.model().or_else(|| said.map(str::to_owned).or_else(logged))
     }
 
     /// Whether the session is new in the store.

@@ -1,0 +1,214 @@
+//! Continues a session without looking at its settled rows again: the cost of a line that is appended does not depend on
+//! the length of the session.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::{SessionIngest, times::Found};
+use crate::{
+    Result,
+    backend::SequenceRange,
+    metadata::Metadata,
+    model::{Message, Session, Timestamp},
+    times::{Bounds, EventClock, LineTime, Resolved, Settled},
+};
+
+/// Sessions with fewer messages and events than this are looked at completely.
+const FEWEST_ROWS: u32 = 1_000;
+/// A session whose turns are numbered with more gaps than this is looked at completely.
+const MOST_RUNS: usize = 32;
+
+/// What is known of the stored rows of a session, for the next ingest that appends to them. It is stored in the sync state,
+/// whose format is up to the caller.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettledRows {
+    messages: u32,
+    events: u32,
+    turns: Option<Turns>,
+    times: Settled,
+}
+
+/// Adds settled rows to a sync state; `None` leaves it unchanged.
+pub type SyncStateWithSettled = fn(&str, SettledRows) -> Option<String>;
+
+/// The turns of all messages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Turns {
+    /// First and last of each run of consecutive turns.
+    runs: Vec<(u32, u32)>,
+    last: Option<u32>,
+    /// Whether later messages do not change the title of the session.
+    has_title: bool,
+}
+
+impl Turns {
+    fn of((all, last, has_title): (&BTreeSet<u32>, Option<u32>, bool)) -> Option<Self> {
+        let mut runs: Vec<(u32, u32)> = Vec::new();
+        for turn in all {
+            match runs.last_mut() {
+                Some((_, end)) if end.checked_add(1) == Some(*turn) => *end = *turn,
+                _ => runs.push((*turn, *turn)),
+            }
+        }
+        (runs.len() <= MOST_RUNS).then_some(Self { runs, last, has_title })
+    }
+}
+
+impl SessionIngest {
+    /// Uses what was settled when the session was last ingested, and stores what is settled then with the sync state.
+    /// Call this before all lines. If `settled` does not fit the stored session, it is ignored.
+    pub fn continue_settled(&mut self, settled: Option<SettledRows>, store: SyncStateWithSettled) {
+        let is_of = |settled: &SettledRows, stored: &Session| {
+            (settled.messages, settled.events) == (stored.message_count, stored.event_count)
+        };
+        let stored = self.times.before.as_ref().filter(|_| self.storage.backend.info().atomic_writes);
+        self.settled = settled.filter(|settled| stored.is_some_and(|stored| is_of(settled, stored)));
+        self.with_settled = Some(store);
+    }
+
+    /// Whether [`SessionIngest::resume_transcript`] is possible after `stored` rows.
+    #[must_use]
+    pub fn can_resume_transcript(&self, stored: u32) -> bool {
+        self.turns_of(stored).is_some()
+    }
+
+    /// Begins the transcript after all of its `stored` rows, without reading these. Returns `false` if that is not
+    /// possible; then use [`SessionIngest::begin_transcript`].
+    pub fn resume_transcript(&mut self, stored: u32) -> bool {
+        let Some(Turns { runs, last, .. }) = self.turns_of(stored).cloned() else { return false };
+        let turns = runs.into_iter().flat_map(|(first, last)| first..=last);
+        self.messages.resume(stored, turns, last);
+        true
+    }
+
+    /// The turns of all `stored` messages, if nothing else must be known of them.
+    fn turns_of(&self, stored: u32) -> Option<&Turns> {
+        let has_prompt = self.session.as_ref().is_some_and(|session| session.first_prompt.is_some());
+        let settled = self.settled.as_ref().filter(|settled| settled.messages == stored && !self.times.again);
+        settled?.turns.as_ref().filter(|turns| turns.has_title && has_prompt)
+    }
+
+    /// Derives the times of appended messages only. Returns `false` if earlier ones may have changed.
+    pub(super) async fn settle_appended(&mut self, stated: &Metadata) -> Result<bool> {
+        let Some(settled) = self.settled.clone().filter(|_| self.only_appends(stated)) else {
+            return Ok(false);
+        };
+        let before = &settled.times;
+        if !self.messages.pending.is_untouched_before(before.message + 1)
+            || !self.events.pending.is_untouched_before(before.event)
+        {
+            return Ok(false);
+        }
+        let mut clock = self.stored_clock(before.event).await?;
+        clock.truncate(self.events.pending.count());
+        clock.merge(self.events.clock.clone());
+        // Unchanged events may have been read too.
+        let clock = clock.from(before.event);
+        let Some(lines) = self.appended_lines(before.message).await? else { return Ok(false) };
+        let bounds = Bounds {
+            begun: [stated.created(), None],
+            ended: [stated.updated(), None],
+            is_fork: stated.is_fork(),
+        };
+        let Some(resolved) = before.resolve(&lines, &clock, bounds) else { return Ok(false) };
+        self.put_times(before.message, &lines, &resolved.times);
+        self.times.found = Some(self.found_appended(stated, before, &clock, &resolved));
+        self.messages.take_times();
+        self.put_settled(resolved.settled);
+        Ok(true)
+    }
+
+    /// Whether the metadata says the same about the beginning of the session as before, and nothing is derived again.
+    fn only_appends(&self, stated: &Metadata) -> bool {
+        let stored = || Metadata::read(&self.stored.as_ref()?.metadata_files).ok();
+        let is_same =
+            |before: Metadata| before.created() == stated.created() && before.is_fork() == stated.is_fork();
+        !self.times.again
+            && !self.events.has_notes()
+            && self.sync_state.is_some()
+            && (!self.has_other_metadata() || stored().is_some_and(is_same))
+    }
+
+    /// The basis for the times of the messages from `first` on; `None` if one of them can't be read.
+    async fn appended_lines(&self, first: u32) -> Result<Option<Vec<LineTime>>> {
+        let mut lines = Vec::new();
+        for (sequence, line) in self.messages.times_from(first) {
+            if !self.add_stored_lines(&mut lines, first, *sequence).await? {
+                return Ok(None);
+            }
+            lines.push(line.clone());
+        }
+        let count = self.messages.pending.count();
+        Ok(self.add_stored_lines(&mut lines, first, count).await?.then_some(lines))
+    }
+
+    /// Adds the basis for the times of the stored messages up to `end`, so that `lines` has those of `first..end`.
+    /// Returns `false` if one of them can't be read.
+    async fn add_stored_lines(&self, lines: &mut Vec<LineTime>, first: u32, end: u32) -> Result<bool> {
+        loop {
+            let start = first + lines.len() as u32;
+            if start >= end {
+                return Ok(start == end);
+            }
+            let range = SequenceRange { start, limit: (end - start) as usize };
+            let page: Vec<Message> =
+                self.storage.readable_page(&self.target.key, range, &mut Vec::new()).await?;
+            if page.first().is_none_or(|message| message.sequence != start) {
+                return Ok(false);
+            }
+            for (message, sequence) in page.iter().zip(start..) {
+                if message.sequence != sequence {
+                    break;
+                }
+                let line = message.raw.parse_object().unwrap_or_default();
+                let time = LineTime::of(&line, message.role, message.ts);
+                lines.push(time.with_stored((message.ts, message.ts_source)));
+            }
+        }
+    }
+
+    /// As `found`, of a session with settled messages. Their times are known, and so is that the session was synced.
+    fn found_appended(
+        &self,
+        stated: &Metadata,
+        before: &Settled,
+        clock: &EventClock,
+        resolved: &Resolved,
+    ) -> Found {
+        let spans = || resolved.known.into_iter().chain(resolved.logged);
+        let from = spans().map(|(from, _)| from).min();
+        let to: Option<Timestamp> = spans().map(|(_, to)| to).max();
+        let created = stated.created().or(from).unwrap_or_else(|| self.storage.now());
+        let updated = stated.updated().max(to).map_or(created, |updated| updated.max(created));
+        let names = |model: &str| before.names(model, clock);
+        Found { created, updated, model: self.model(stated, names, || before.model(clock)) }
+    }
+
+    /// Stores again what was settled before: nothing has changed.
+    pub(super) fn keep_settled(&mut self) {
+        let settled = self.settled.clone();
+        self.store_settled(settled);
+    }
+
+    /// Stores what is settled with the sync state.
+    pub(super) fn put_settled(&mut self, times: Option<Settled>) {
+        let (messages, events) = (self.messages.pending.count(), self.events.pending.count());
+        let is_stored = !self.events.has_notes() && messages.saturating_add(events) >= FEWEST_ROWS;
+        let Some(times) = times.filter(|_| is_stored && self.with_settled.is_some()) else { return };
+        let turns = match self.messages.pending.begun() {
+            true => self.messages.all_turns().and_then(Turns::of),
+            false => self.settled.take().and_then(|settled| settled.turns),
+        };
+        self.store_settled(Some(SettledRows { messages, events, turns, times }));
+    }
+
+    fn store_settled(&mut self, settled: Option<SettledRows>) {
+        let (Some(store), Some(settled), Some(state)) = (self.with_settled, settled, &self.sync_state) else {
+            return;
+        };
+        if let Some(state) = store(state, settled) {
+            self.sync_state = Some(state);
+        }
+    }
+}

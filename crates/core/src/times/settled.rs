@@ -1,0 +1,299 @@
+//! Continues a session whose times were derived before: what was appended since is resolved without the messages and
+//! events before it.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    clock::{EventClock, Kind, Tick},
+    line::{LineTime, Part},
+    resolve::{Basis, Bounds, Known, resolve_known},
+    seen::{Seen, calls_of},
+};
+use crate::model::{TimeSource, Timestamp};
+
+/// A log with more models than this is not continued.
+const MOST_MODELS: usize = 16;
+/// At most this many messages are examined to find the last settled one.
+const MOST_TRIED: usize = 32;
+
+/// An earliest and a latest time.
+pub(crate) type Span = Option<(Timestamp, Timestamp)>;
+
+/// What is known of the first messages and events of a session, whose times no longer change.
+///
+/// The last of these messages has a certain time: it states it, or the event of its tool call does. All known times of
+/// messages and events before it are not later, and all after it are later. So the later events belong to later
+/// messages only, and the estimates before it depend on nothing after it. What cannot be divided like this, such as a
+/// log whose lines are not in order of time, is resolved completely each time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Settled {
+    /// The last settled message, and its time.
+    pub(crate) message: u32,
+    ts: Timestamp,
+    source: TimeSource,
+    /// The first event that is not settled.
+    pub(crate) event: u32,
+    /// The times in settled events.
+    logged: Span,
+    /// The known times of settled messages.
+    known: (Timestamp, Timestamp),
+    /// Whether the log begins with the session; `None` if no settled event says so.
+    has_beginning: Option<bool>,
+    /// Whether the session has any event.
+    has_events: bool,
+    is_shortened: bool,
+    /// Whether a settled message has the text of an event.
+    had_texts: bool,
+    /// Whether any message had, when the times of settled messages were derived.
+    has_texts: bool,
+    /// The tool calls of settled messages and events.
+    seen: Seen,
+    /// How many settled events name each model, and which was the last of them.
+    models: Vec<(String, u64, u32)>,
+}
+
+/// The times of a session.
+#[derive(Debug)]
+pub(crate) struct Resolved {
+    /// The times of the messages that were resolved, in order.
+    pub(crate) times: Vec<(Timestamp, TimeSource)>,
+    /// All times in events.
+    pub(crate) logged: Span,
+    /// All known times of messages.
+    pub(crate) known: Span,
+    /// What to continue from the next time.
+    pub(crate) settled: Option<Settled>,
+}
+
+fn joined(left: Span, right: Span) -> Span {
+    match (left, right) {
+        (Some((from, to)), Some((other_from, other_to))) => Some((from.min(other_from), to.max(other_to))),
+        (left, right) => left.or(right),
+    }
+}
+
+fn span(times: impl Iterator<Item = Timestamp>) -> Span {
+    times.fold(None, |span, ts| joined(span, Some((ts, ts))))
+}
+
+/// The times of all messages of a session, and what to continue from when it grows.
+pub(crate) fn resolve_all(lines: &[LineTime], clock: &EventClock, bounds: &Bounds) -> Resolved {
+    let basis = Basis::new(lines, clock, bounds.is_fork);
+    let known = basis.known(lines);
+    let has_texts = known.first_by_text.is_some();
+    let settled = Settled::find(None, &Window { lines, clock, basis: &basis, known: &known, has_texts });
+    Resolved {
+        times: resolve_known(lines, &known.times, bounds),
+        logged: clock.span(),
+        known: span(known.times.iter().flatten().map(|(ts, _)| *ts)),
+        settled,
+    }
+}
+
+/// The messages and events from the last settled message on.
+#[derive(Debug)]
+struct Window<'a> {
+    lines: &'a [LineTime],
+    clock: &'a EventClock,
+    basis: &'a Basis,
+    known: &'a Known,
+    has_texts: bool,
+}
+
+impl Settled {
+    /// The times of the messages after the last settled one. `lines` begins with that one, and `clock` has only the
+    /// events that are not settled. `bounds` has the times of the metadata.
+    ///
+    /// `None` if the settled messages may have other times now.
+    pub(crate) fn resolve(
+        &self,
+        lines: &[LineTime],
+        clock: &EventClock,
+        mut bounds: Bounds,
+    ) -> Option<Resolved> {
+        let (first, later) = lines.split_first()?;
+        let shortens = later.iter().any(|line| line.part == Part::Continuation);
+        let calls = clock.ticks().filter_map(|(_, tick)| tick.call.as_ref());
+        let is_apart = clock.ticks().all(|(_, tick)| tick.ts.is_none_or(|ts| ts > self.ts))
+            && (self.is_shortened || !shortens)
+            && !calls.chain(later.iter().flat_map(calls_of)).any(|call| self.seen.contains(*call))
+            && first.stored == (self.ts, self.source)
+            && self.has_events == (self.event > 0 || !clock.is_empty());
+        if !is_apart {
+            return None;
+        }
+        let mut basis = Basis::new(later, clock, bounds.is_fork);
+        basis.has_events |= self.has_events;
+        basis.overlap.is_shortened |= self.is_shortened;
+        basis.overlap.is_late =
+            bounds.is_fork || !self.has_beginning.unwrap_or_else(|| clock.has_beginning());
+        basis.first = Some((self.ts, self.source));
+        basis.has_texts = self.had_texts;
+        let mut lines = lines.to_vec();
+        if let Some(first) = lines.first_mut() {
+            (first.own, first.part) = (None, Part::Other);
+        }
+        let known = basis.known(&lines);
+        let has_texts = self.had_texts || known.first_by_text.is_some();
+        let is_later = |time: &Option<(Timestamp, TimeSource)>| time.is_none_or(|(ts, _)| ts > self.ts);
+        if has_texts != self.has_texts || !known.times.iter().skip(1).all(is_later) {
+            return None;
+        }
+        let logged = joined(self.logged, clock.span());
+        bounds.begun[1] = logged.map(|(first, _)| first);
+        bounds.ended[1] = logged.map(|(_, last)| last);
+        let part = Window { lines: &lines, clock, basis: &basis, known: &known, has_texts };
+        Some(Resolved {
+            times: resolve_known(&lines, &known.times, &bounds),
+            logged,
+            known: joined(Some(self.known), span(known.times.iter().flatten().map(|(ts, _)| *ts))),
+            // If nothing more is settled, the same is continued again.
+            settled: Self::find(Some(self), &part).or_else(|| Some(self.clone())),
+        })
+    }
+
+    /// The model that most events name; of several, the one named last. `clock` has the events that are not settled.
+    pub(crate) fn model(&self, clock: &EventClock) -> Option<String> {
+        let models = count_models(&self.models, clock.ticks(), clock);
+        let most = models.into_iter().max_by_key(|(_, count, last)| (*count, *last));
+        most.map(|(model, ..)| model)
+    }
+
+    /// Whether an event names this model.
+    pub(crate) fn names(&self, model: &str, clock: &EventClock) -> bool {
+        self.models.iter().any(|(known, ..)| known == model) || clock.names(model)
+    }
+
+    /// What is settled in `part`, in addition to `before`; `None` if nothing is.
+    fn find(before: Option<&Self>, part: &Window<'_>) -> Option<Self> {
+        let Window { lines, clock, basis, known, .. } = part;
+        let known_ts: Vec<Option<Timestamp>> =
+            known.times.iter().map(|time| time.map(|(ts, _)| ts)).collect();
+        let latest_before = running(known_ts.iter().copied(), |known, ts| known.max(ts));
+        let earliest_from = from_end(&known_ts);
+        let ticks: Vec<(u32, &Tick)> = clock.ticks().collect();
+        let latest_event = running(ticks.iter().map(|(_, tick)| tick.ts), |known, ts| known.max(ts));
+        let earliest_event = from_end(&ticks.iter().map(|(_, tick)| tick.ts).collect::<Vec<_>>());
+        let first = usize::from(before.is_some());
+        let candidates = (first..lines.len())
+            .rev()
+            .filter(|at| lines.get(*at).is_some_and(|line| basis.certain(line).is_some()));
+        for at in candidates.take(MOST_TRIED) {
+            let Some(Some((ts, source))) = known.times.get(at).copied() else { continue };
+            let is_latest = latest_before.get(at).copied().flatten() == Some(ts);
+            let is_first = earliest_from.get(at + 1).copied().flatten().is_none_or(|next| next > ts);
+            // The events up to the time of the message.
+            let split = latest_event.partition_point(|latest| latest.is_none_or(|latest| latest <= ts));
+            let is_apart = earliest_event.get(split).copied().flatten().is_none_or(|next| next > ts);
+            let at_once = |(_, tick): &&(u32, &Tick)| {
+                tick.ts == Some(ts) && matches!(tick.kind, Kind::Prompt | Kind::Response)
+            };
+            let (done, rest) = ticks.split_at(split.min(ticks.len()));
+            if is_latest && is_first && is_apart && !done.iter().any(|tick| at_once(&tick)) {
+                let settled = Self::at(before, part, (at, ts, source), done, rest);
+                if settled.is_some() {
+                    return settled;
+                }
+            }
+        }
+        None
+    }
+
+    /// What is settled up to the message at position `at`, with the events `done`; `None` if one of their calls occurs
+    /// after it too.
+    fn at(
+        before: Option<&Self>,
+        part: &Window<'_>,
+        (at, ts, source): (usize, Timestamp, TimeSource),
+        done: &[(u32, &Tick)],
+        rest: &[(u32, &Tick)],
+    ) -> Option<Self> {
+        let Window { lines, clock, known, .. } = part;
+        // The first line is settled already.
+        let skipped = usize::from(before.is_some());
+        let (settled, later) = lines.split_at((at + 1).min(lines.len()));
+        let settled = settled.iter().skip(skipped);
+        let calls = || done.iter().filter_map(|(_, tick)| tick.call.as_ref());
+        let mut seen = match before {
+            Some(before) => before.seen.clone(),
+            None => Seen::with_room(calls().count() + settled.clone().flat_map(calls_of).count())?,
+        };
+        for call in calls().chain(settled.clone().flat_map(calls_of)) {
+            if !seen.add(*call) {
+                return None;
+            }
+        }
+        let calls_after = rest.iter().filter_map(|(_, tick)| tick.call.as_ref());
+        if calls_after.chain(later.iter().flat_map(calls_of)).any(|call| seen.contains(*call)) {
+            return None;
+        }
+        let times = known.times.iter().take(at + 1).skip(skipped).flatten().map(|(ts, _)| *ts);
+        let models = before.map_or(&[][..], |before| &before.models);
+        let models = count_models(models, done.iter().copied(), clock);
+        let kinds = done.iter().map(|(_, tick)| tick.kind).find(|kind| *kind != Kind::Other);
+        let first = before.map_or(0, |before| before.message);
+        let next_event =
+            rest.first().or(done.last()).map(|(sequence, _)| *sequence + u32::from(rest.is_empty()));
+        Some(Self {
+            message: first + u32::try_from(at).ok()?,
+            ts,
+            source,
+            event: next_event.or(before.map(|before| before.event)).unwrap_or_default(),
+            logged: joined(
+                before.and_then(|before| before.logged),
+                span(done.iter().filter_map(|(_, t)| t.ts)),
+            ),
+            known: joined(before.map(|before| before.known), span(times))?,
+            has_beginning: before
+                .and_then(|before| before.has_beginning)
+                .or(kinds.map(|kind| kind == Kind::Begun)),
+            has_events: part.basis.has_events,
+            is_shortened: before.is_some_and(|before| before.is_shortened)
+                || settled.clone().any(|line| line.part == Part::Continuation),
+            had_texts: before.is_some_and(|before| before.had_texts)
+                || known.first_by_text.is_some_and(|first| first <= at),
+            has_texts: part.has_texts,
+            seen,
+            models,
+        })
+        .filter(|settled| settled.models.len() <= MOST_MODELS)
+    }
+}
+
+/// How many events name each model, and which is the last of them.
+fn count_models<'a>(
+    before: &[(String, u64, u32)],
+    ticks: impl Iterator<Item = (u32, &'a Tick)>,
+    clock: &EventClock,
+) -> Vec<(String, u64, u32)> {
+    let mut models = before.to_vec();
+    for (sequence, tick) in ticks {
+        let Some(model) = clock.model_of(tick) else { continue };
+        match models.iter_mut().find(|(known, ..)| known == model) {
+            Some((_, count, last)) => (*count, *last) = (*count + 1, sequence),
+            None => models.push((model.to_owned(), 1, sequence)),
+        }
+    }
+    models
+}
+
+/// The value after each item of folding those before it with it.
+fn running<T: Copy>(items: impl Iterator<Item = Option<T>>, fold: fn(T, T) -> T) -> Vec<Option<T>> {
+    let mut so_far = None;
+    items
+        .map(|item| {
+            so_far = match (so_far, item) {
+                (Some(known), Some(item)) => Some(fold(known, item)),
+                (known, item) => known.or(item),
+            };
+            so_far
+        })
+        .collect()
+}
+
+/// The earliest time from each position on.
+fn from_end(times: &[Option<Timestamp>]) -> Vec<Option<Timestamp>> {
+    let mut earliest = running(times.iter().rev().copied(), |known, ts| known.min(ts));
+    earliest.reverse();
+    earliest
+}
