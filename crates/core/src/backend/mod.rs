@@ -6,8 +6,7 @@
 //! document store without joins or aggregates that answers in pages.
 //!
 //! It is the sum of small traits, each about one subject: [`Meta`], [`Sessions`], [`Messages`], [`Events`],
-//! [`Superseded`], [`Vectors`], [`Search`] and [`Scheduling`]. These rules hold for every method:
-//! [`Vectors`], [`Search`], [`Integrity`] and [`Scheduling`]. These rules hold for every method:
+//! [`Superseded`], [`Vectors`], [`Search`], [`Integrity`] and [`Scheduling`]. These rules hold for every method:
 //!
 //! - An unknown session is not an error: the answer is empty or `None`, unless the method says otherwise.
 //! - Data of other users than the named one is never touched.
@@ -67,14 +66,12 @@ use crate::{Error, ErrorKind, Result, model::SessionKey};
 
 /// A store: everything that a backend implements.
 pub trait StorageBackend:
-    Meta + Sessions + Messages + Events + Superseded + Vectors + Search + Scheduling + Debug
-    Meta + Sessions + Messages + Events + Vectors + Search + Integrity + Scheduling + Debug
+    Meta + Sessions + Messages + Events + Superseded + Vectors + Search + Integrity + Scheduling + Debug
 {
 }
 
 impl<T> StorageBackend for T where
-    T: Meta + Sessions + Messages + Events + Superseded + Vectors + Search + Scheduling + Debug
-    T: Meta + Sessions + Messages + Events + Vectors + Search + Integrity + Scheduling + Debug
+    T: Meta + Sessions + Messages + Events + Superseded + Vectors + Search + Integrity + Scheduling + Debug
 {
 }
 
@@ -82,10 +79,8 @@ impl<T> StorageBackend for T where
 /// [`StorageBackendExt`] must be imported.
 pub mod prelude {
     pub use super::{
-        Events as _, Messages as _, Meta as _, Scheduling as _, Search as _, Sessions as _, StorageBackend,
-        StorageBackendExt as _, Superseded as _, Vectors as _,
         Events as _, Integrity as _, Messages as _, Meta as _, Scheduling as _, Search as _, Sessions as _,
-        StorageBackend, StorageBackendExt as _, Vectors as _,
+        StorageBackend, StorageBackendExt as _, Superseded as _, Vectors as _,
     };
 }
 

@@ -133,7 +133,8 @@ impl LineMasker {
             return Digest::of(line);
         }
         // A line that can't be masked is not stored, so no digest is like its own.
-        self.mask_now(RawJson::new(line)).map_or_else(|_| Digest::of(line), |(masked, _)| Digest::of(masked.as_bytes()))
+        self.mask_now(RawJson::new(line))
+            .map_or_else(|_| Digest::of(line), |(masked, _)| Digest::of(masked.as_bytes()))
     }
 }
 

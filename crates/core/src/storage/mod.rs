@@ -60,16 +60,15 @@ pub use embed::{EmbedReport, OnEmbedded};
 pub use embeddings::{EmbeddedChunk, GivenEmbeddings, MessageEmbeddings};
 pub use events::{EventLine, EventLines};
 pub use find::{Addressed, AddressedLine};
-pub use ingest::{Extent, IngestReport, IngestTarget, LineOutcome, Mend, SessionIngest};
-pub use ingest::{Extent, IngestReport, IngestTarget, LineOutcome, Remaining, Removal, SessionIngest};
 pub use ingest::{
-    Extent, IngestReport, IngestTarget, LineOutcome, SessionIngest, SettledRows, SyncStateWithSettled,
+    Extent, IngestReport, IngestTarget, LineOutcome, Mend, Remaining, Removal, SessionIngest, SettledRows,
+    SyncStateWithSettled,
 };
 pub use periods::PeriodStatistics;
 pub use rebuild::{Estimate, EstimateOf, GenerationStatus, VectorStatus, VectorsOf};
 pub use rewind::{RewindOptions, RewindReport, SyncStateAfterRewind};
-pub use secrets::{SecretIn, SessionSecrets, StoredSecret};
 pub use salvage::SalvageReport;
+pub use secrets::{SecretIn, SessionSecrets, StoredSecret};
 pub use sessions::SessionStatistics;
 pub use statistics::{
     DayStatistics, EventTypeStatistics, ModelStatistics, SessionGroup, Statistics, StatisticsOptions,

@@ -6,16 +6,16 @@ mod pending;
 mod report;
 mod rewind;
 mod rows;
-mod superseded;
 mod settled;
+mod superseded;
 mod times;
 
 use std::collections::{HashMap, HashSet};
 
 pub use mend::Mend;
 pub use report::{Extent, IngestReport, IngestTarget, LineOutcome};
-pub use superseded::{Remaining, Removal};
 pub use settled::{SettledRows, SyncStateWithSettled};
+pub use superseded::{Remaining, Removal};
 
 use self::{
     rows::{EventRows, MessageRows},

@@ -18,7 +18,10 @@ use crate::{
     },
     scope::Scope,
     search::SessionFilter,
-    storage::{at_rest::LineDigester, superseded::{OldLine, Packer, unpack_all}},
+    storage::{
+        at_rest::LineDigester,
+        superseded::{OldLine, Packer, unpack_all},
+    },
 };
 
 /// The number of events read at a time.
@@ -98,7 +101,8 @@ impl SessionIngest {
     /// Whether `line`, the next one, is a valid event that differs from the stored event with its sequence.
     #[must_use]
     pub fn differs_from_event(&self, line: &[u8]) -> bool {
-        self.events.pending.differs(|| self.masker.digest(line)) && parse_event_line(&RawJson::new(line)).is_ok()
+        self.events.pending.differs(|| self.masker.digest(line))
+            && parse_event_line(&RawJson::new(line)).is_ok()
     }
 
     /// Decides what becomes of the stored messages from the next line on that the transcript no longer contains. Without
