@@ -80,6 +80,11 @@ pub fn discover(root: &Path) -> Result<Discovery> {
     let folders = subfolders(&projects, &projects).map_err(|error| unreadable_root(&projects, error))?;
     let mut found = Discovery::default();
     for (name, path) in folders {
+        // Another folder may have the same name as text.
+        if path.file_name().is_some_and(|name| name.to_str().is_none()) {
+            found.reject_encoding(name);
+            continue;
+        }
         match ProjectSlug::new(&name) {
             Ok(project) => found.add_project(&projects, &project, &path),
             Err(error) if path.join("sessions").is_dir() => found.reject_name(&name, None, &error),
@@ -184,6 +189,15 @@ impl Discovery {
         });
     }
 
+    fn reject_encoding(&mut self, project: String) {
+        self.rejected.push(Rejected {
+            project,
+            session: None,
+            because: RejectedBecause::InvalidName,
+            reason: "the folder name is not valid UTF-8".to_owned(),
+        });
+    }
+
     fn reject_link(&mut self, project: &ProjectSlug, name: String) {
         self.rejected.push(Rejected {
             project: project.to_string(),
@@ -241,7 +255,7 @@ fn leads_outside(path: &Path) -> bool {
     !roots.any(|root| target.starts_with(root))
 }
 
-/// The name as text. If it is not UTF-8, it contains U+FFFD, which is not valid in ids.
+/// The name as text. If it is not UTF-8, it contains U+FFFD, which is not valid in ids of sessions.
 fn text(name: &OsStr) -> String {
     name.to_string_lossy().into_owned()
 }

@@ -87,6 +87,7 @@ const WRITES: [Operation; 10] = [
 #[derive(Debug)]
 pub struct FlakyBackend {
     inner: Arc<dyn StorageBackend>,
+    claims_atomic_writes: bool,
     state: Mutex<State>,
 }
 
@@ -104,7 +105,13 @@ impl FlakyBackend {
     /// Wraps `inner`, without failures.
     #[must_use]
     pub fn new(inner: Arc<dyn StorageBackend>) -> Self {
-        Self { inner, state: Mutex::default() }
+        Self { inner, claims_atomic_writes: false, state: Mutex::default() }
+    }
+
+    /// Says that writes are atomic, whatever the wrapped backend says. That is true as long as no write fails.
+    #[must_use]
+    pub fn claiming_atomic_writes(self) -> Self {
+        Self { claims_atomic_writes: true, ..self }
     }
 
     /// Fails every call of `operation` with an error of `kind`, until [`FlakyBackend::mend`].
@@ -176,7 +183,9 @@ pub(crate) fn count_down(planned: &mut Option<usize>) -> bool {
 #[async_trait]
 impl Meta for FlakyBackend {
     fn info(&self) -> StoreInfo {
-        self.inner.info()
+        let info = self.inner.info();
+        let atomic = info.atomic_writes || self.claims_atomic_writes;
+        info.with_atomic_writes(atomic)
     }
 
     async fn meta(&self) -> Result<BTreeMap<String, String>> {

@@ -69,20 +69,17 @@ impl Installation {
         file.write_all(text.as_bytes()).unwrap();
     }
 
-    /// Continues a random session, or rewinds it first, or replaces its event log.
+    /// Continues a random session, or rewinds it first.
     fn change(&mut self) {
         let session = self.random.below(SESSIONS);
         let folder = self.folder(session);
         fs::create_dir_all(&folder).unwrap();
-        let (transcript, log) = (folder.join("transcript.jsonl"), folder.join("events.jsonl"));
+        let transcript = folder.join("transcript.jsonl");
         if self.random.below(5) == 0
             && let Ok(text) = fs::read_to_string(&transcript)
         {
             let lines: Vec<&str> = text.split_inclusive('\n').collect();
             fs::write(&transcript, lines[..lines.len() / 4 * 2].concat()).unwrap();
-        }
-        if self.random.below(8) == 0 && log.exists() {
-            fs::write(&log, "{\"ts\":\"2026-01-05T08:00:00Z\",\"event\":\"again\",\"data\":{}}\n").unwrap();
         }
         self.prompts += 1;
         let (prompt, length) = (format!("needle{}", self.prompts), self.random.length(200.0, 1.5, 100_000));

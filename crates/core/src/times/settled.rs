@@ -1,11 +1,13 @@
 //! Continues a session whose times were derived before: what was appended since is resolved without the messages and
 //! events before it.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::{
     clock::{EventClock, Kind, Tick},
-    line::{LineTime, Part},
+    line::{CallId, LineTime, Part},
     resolve::{Basis, Bounds, Known, resolve_known},
     seen::{Seen, calls_of},
 };
@@ -15,6 +17,9 @@ use crate::model::{TimeSource, Timestamp};
 const MOST_MODELS: usize = 16;
 /// At most this many messages are examined to find the last settled one.
 const MOST_TRIED: usize = 32;
+
+/// Results of a tool call are expected within this many messages.
+const RESULTS_WITHIN: usize = 16;
 
 /// An earliest and a latest time.
 pub(crate) type Span = Option<(Timestamp, Timestamp)>;
@@ -212,11 +217,17 @@ impl Settled {
         // The first line is settled already.
         let skipped = usize::from(before.is_some());
         let (settled, later) = lines.split_at((at + 1).min(lines.len()));
+        if has_open_calls(settled) {
+            return None;
+        }
         let settled = settled.iter().skip(skipped);
         let calls = || done.iter().filter_map(|(_, tick)| tick.call.as_ref());
         let mut seen = match before {
             Some(before) => before.seen.clone(),
-            None => Seen::with_room(calls().count() + settled.clone().flat_map(calls_of).count())?,
+            None => {
+                let all: HashSet<&CallId> = calls().chain(settled.clone().flat_map(calls_of)).collect();
+                Seen::with_room(all.len())?
+            }
         };
         for call in calls().chain(settled.clone().flat_map(calls_of)) {
             if !seen.add(*call) {
@@ -258,6 +269,20 @@ impl Settled {
         })
         .filter(|settled| settled.models.len() <= MOST_MODELS)
     }
+}
+
+/// Whether results are missing of one of the last tool calls: they may come yet.
+fn has_open_calls(lines: &[LineTime]) -> bool {
+    let last = lines.iter().rev().take(RESULTS_WITHIN);
+    let mut results: Vec<&CallId> = Vec::new();
+    last.into_iter().any(|line| match &line.part {
+        Part::Results(ids) => {
+            results.extend(ids);
+            false
+        }
+        Part::Answer(ids) => ids.iter().any(|id| !results.contains(&id)),
+        Part::Prompt(_) | Part::Continuation | Part::Other => false,
+    })
 }
 
 /// How many events name each model, and which is the last of them.

@@ -55,7 +55,7 @@ fn text(lines: &[Value]) -> String {
 
 /// Session `s` with these turns, which was synced.
 async fn long() -> (Fixture, Folder) {
-    let fixture = Fixture::new();
+    let fixture = Fixture::with_atomic_writes();
     let folder = fixture.folder();
     folder.metadata(r#"{"created":"2026-01-05T00:00:00Z"}"#).unwrap();
     for n in 0..TURNS {

@@ -70,7 +70,7 @@ impl<F: FnOnce() + Send> Progress for Meanwhile<F> {
 async fn changed_meanwhile(change: impl FnOnce(PathBuf) + Send) -> Vec<String> {
     let fixture = Fixture::new();
     let folder = fixture.folder();
-    folder.transcript([lines::user("one"), lines::user("two")]).unwrap();
+    folder.metadata("{}").unwrap().transcript([lines::user("one"), lines::user("two")]).unwrap();
     fixture.sync().await;
     folder.append_transcript([lines::user("three")]).unwrap();
     let path = folder.path().join("transcript.jsonl");
@@ -134,7 +134,7 @@ mod on_unix {
         fixture.session("p", "good").transcript([lines::user("one")]).unwrap();
         for _ in 0..2 {
             let report = fixture.sync().await;
-            assert_eq!((report.sessions.failed, report.failures.len()), (1, 1), "{reason}");
+            assert_eq!(report.failures.len(), 1, "{reason}");
             assert_eq!(report.failures[0].session.as_deref(), Some("s"));
             assert!(report.failures[0].error.contains(reason), "{}", report.failures[0].error);
             assert_eq!(fixture.messages("good").await.len(), 1);

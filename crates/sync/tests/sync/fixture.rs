@@ -33,7 +33,16 @@ pub(crate) struct Fixture {
 
 impl Fixture {
     pub(crate) fn new() -> Self {
-        let backend = Arc::new(FlakyBackend::new(Arc::new(MemoryBackend::new())));
+        Self::of(FlakyBackend::new(Arc::new(MemoryBackend::new())))
+    }
+
+    /// With a store like SQLite, whose writes are atomic.
+    pub(crate) fn with_atomic_writes() -> Self {
+        Self::of(FlakyBackend::new(Arc::new(MemoryBackend::new())).claiming_atomic_writes())
+    }
+
+    fn of(backend: FlakyBackend) -> Self {
+        let backend = Arc::new(backend);
         let clock = TestClock::fixed(NOW);
         let storage = SessionStorage::new(backend.clone()).with_clock(clock.function());
         Self { home: AmplifierHome::new().unwrap(), backend, clock, storage }
