@@ -86,7 +86,12 @@ impl App {
 
     /// The configured settings of a store.
     pub(crate) fn settings(&self) -> Result<StorageSettings, Failure> {
-        Ok(StorageSettings::default().with_events(self.config.event_detail()?))
+        Ok(self.settings_of_secrets()?.with_events(self.config.event_detail()?))
+    }
+
+    /// The settings of a command that stores lines, but does not read event logs.
+    pub(crate) fn settings_of_secrets(&self) -> Result<StorageSettings, Failure> {
+        Ok(StorageSettings::default().with_secrets(self.config.secrets_at_rest()?))
     }
 
     /// The user and the host.

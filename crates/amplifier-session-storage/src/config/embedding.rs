@@ -60,9 +60,9 @@ impl Configuration {
     ///
     /// # Errors
     ///
-    /// `Validation` when the setting is neither on nor off.
+    /// `Validation` when the setting is not one of `off`, `mark` and `mask`.
     pub fn redaction(&self) -> Result<Redaction> {
-        Ok(if self.switch("redact")? { Redaction::Remote } else { Redaction::Off })
+        Ok(if self.level("redact")? == Some("off") { Redaction::Off } else { Redaction::Remote })
     }
 
     fn wrapped(&self, configured: Configured) -> Result<Arc<dyn EmbeddingProvider>> {
@@ -90,7 +90,7 @@ impl Configuration {
 mod tests {
     use std::path::PathBuf;
 
-    use amplifier_session_core::content::Redaction;
+    use amplifier_session_core::{content::Redaction, storage::SecretsAtRest};
 
     use crate::config::{ConfigSources, Configuration};
 
@@ -150,7 +150,12 @@ mod tests {
     fn secrets_are_masked_unless_that_is_switched_off() {
         let sources = ConfigSources::default();
         assert_eq!(configured(&sources).redaction().unwrap(), Redaction::Remote);
-        let off = configured(&sources.with_option("redact", "off"));
+        let off = configured(&sources.clone().with_option("redact", "off"));
         assert_eq!(off.redaction().unwrap(), Redaction::Off);
+        assert_eq!(off.secrets_at_rest().unwrap(), Some(SecretsAtRest::Off));
+        assert_eq!(configured(&sources).secrets_at_rest().unwrap(), None);
+        let mask = configured(&sources.with_option("redact", "mask"));
+        assert_eq!(mask.redaction().unwrap(), Redaction::Remote);
+        assert_eq!(mask.secrets_at_rest().unwrap(), Some(SecretsAtRest::Mask));
     }
 }

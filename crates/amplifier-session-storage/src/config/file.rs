@@ -114,6 +114,10 @@ fn text_of(setting: &Setting, value: &DeValue<'_>) -> Option<String> {
         (Kind::Choice(choices), DeValue::String(text)) => {
             choices.contains(&text.as_ref()).then(|| text.clone().into_owned())
         }
+        (Kind::Level(_), DeValue::Boolean(value)) => Some(value.to_string()),
+        (Kind::Level(levels), DeValue::String(text)) => {
+            levels.contains(&text.as_ref()).then(|| text.clone().into_owned())
+        }
         (Kind::List, DeValue::Array(items)) => items
             .iter()
             .map(|item| match item.get_ref() {
@@ -182,7 +186,7 @@ mod tests {
                 "line 2: there is no setting \"opnai.model\"; known are [azure_openai], [cache], ",
             ),
             ("store = 7", "line 1: store must be a text in quotes"),
-            ("redact = 'off'", "line 1: redact must be true or false"),
+            ("redact = 'perhaps'", "line 1: redact must be one of off, mark, mask"),
             ("[cache]\nmax_megabytes = -1", "line 2: cache.max_megabytes must be a whole number"),
             ("price_per_million_tokens = nan", "must be a number"),
             ("events = 'some'", "line 1: events must be one of full, summary, none"),

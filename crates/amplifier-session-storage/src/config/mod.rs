@@ -34,7 +34,11 @@ use std::{
 };
 
 pub use amplifier_session_core::config::{Entry, Kind, Origin, Setting, Settings, Variables};
-use amplifier_session_core::{Error, Result, backend::OpenRequest, storage::EventDetail};
+use amplifier_session_core::{
+    Error, Result,
+    backend::OpenRequest,
+    storage::{EventDetail, SecretsAtRest},
+};
 
 use crate::store_url::StoreUrl;
 
@@ -151,6 +155,18 @@ impl Configuration {
             Some("none") => EventDetail::None,
             _ => EventDetail::Full,
         })
+    }
+
+    /// What is done with secrets in lines that are stored; `None` if the store decides, because nothing else was chosen.
+    ///
+    /// # Errors
+    ///
+    /// As [`Settings::count`].
+    pub fn secrets_at_rest(&self) -> Result<Option<SecretsAtRest>> {
+        match self.level("redact")? {
+            Some(level) if *self.origin("redact") != Origin::Default => level.parse().map(Some),
+            _ => Ok(None),
+        }
     }
 
     /// The folder that holds `projects/`; `None` if the home folder is not known.

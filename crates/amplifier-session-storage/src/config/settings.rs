@@ -40,13 +40,14 @@ static GENERAL: &[Setting] = &[
     Setting::text("embedding", "AMPLIFIER_SESSIONS_EMBEDDING", "The embedding model or service")
         .with_option("--embedding")
         .with_default("local"),
-    Setting::switch(
+    Setting::level(
         "redact",
         "AMPLIFIER_SESSIONS_REDACT",
-        "Mask secrets in texts for services on other machines",
+        &["off", "mark", "mask"],
+        "Mask secrets in texts for services on other machines (mark), and in the store (mask)",
     )
     .with_option("--redact")
-    .with_default("true"),
+    .with_default("mark"),
     Setting::switch(
         "allow_http",
         "AMPLIFIER_SESSIONS_ALLOW_HTTP",

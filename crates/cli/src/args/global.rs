@@ -6,7 +6,11 @@ use amplifier_session_storage::{
     BACKENDS, Error,
     config::{ConfigSources, Configuration, FILE_VARIABLE, Origin, Setting, settings},
 };
-use clap::{ArgAction, ArgMatches, Args, ValueEnum, parser::ValueSource};
+use clap::{
+    ArgAction, ArgMatches, Args, ValueEnum,
+    builder::{PossibleValue, PossibleValuesParser},
+    parser::ValueSource,
+};
 
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
@@ -39,9 +43,10 @@ pub(crate) struct GlobalArgs {
     #[arg(long, global = true, value_name = "NAME", env = variable_of("embedding"))]
     #[arg(default_value = default_of("embedding"), hide_env_values = true)]
     pub(crate) embedding: String,
-    /// Whether to mask secrets in text that is sent to a service on another machine; on by default
-    #[arg(long, global = true, value_name = "WHETHER", env = variable_of("redact"), hide_env_values = true)]
-    #[arg(value_parser = ["on", "off"])]
+    /// Mask secrets in text for services on other machines (`mark`), in the store too (`mask`), or nowhere (`off`); by default
+    /// what was last chosen for the store, or `mark`
+    #[arg(long, global = true, value_name = "WHAT", env = variable_of("redact"), hide_env_values = true)]
+    #[arg(value_parser = redact_values())]
     pub(crate) redact: Option<String>,
     /// Allow sending a key to another machine over plain http://, where others can read it
     #[arg(long, global = true, hide_short_help = true)]
@@ -95,6 +100,16 @@ fn variable_of(key: &str) -> &'static str {
 
 fn default_of(key: &str) -> &'static str {
     setting(key).and_then(|setting| setting.default).unwrap_or_default()
+}
+
+/// The values of `--redact`. Earlier versions had `on`, and any value that a switch takes in the environment.
+fn redact_values() -> PossibleValuesParser {
+    let value = PossibleValue::new;
+    PossibleValuesParser::new([
+        value("off").aliases(["false", "no", "0"]),
+        value("mark").aliases(["on", "true", "yes", "1"]),
+        value("mask"),
+    ])
 }
 
 /// The help of `--store`: the stores of this build.

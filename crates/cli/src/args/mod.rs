@@ -18,6 +18,7 @@ mod recent;
 mod restore;
 mod rewind;
 mod search;
+mod secrets;
 mod sessions;
 mod share;
 mod show;
@@ -52,6 +53,7 @@ pub(crate) use recent::RecentArgs;
 pub(crate) use restore::RestoreArgs;
 pub(crate) use rewind::RewindArgs;
 pub(crate) use search::SearchArgs;
+pub(crate) use secrets::SecretsArgs;
 pub(crate) use sessions::SessionsArgs;
 pub(crate) use share::ShareArgs;
 pub(crate) use show::ShowArgs;
@@ -137,6 +139,7 @@ pub(crate) enum Command {
     Rewind(RewindArgs),
     Delete(DeleteArgs),
     Prune(PruneArgs),
+    Secrets(SecretsArgs),
     Export(ExportArgs),
     Import(ImportArgs),
     Restore(RestoreArgs),

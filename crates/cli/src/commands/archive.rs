@@ -7,7 +7,7 @@ use std::{
 };
 
 use amplifier_session_storage::{
-    Error, Scope, StorageSettings,
+    Error, Scope,
     search::SessionFilter,
     storage::{
         ArchiveReader, BrokenPart, ExportReport, ImportOptions, ImportReport, JsonLinesReader,
@@ -146,7 +146,7 @@ fn from_lines(file: &Path) -> Result<Box<dyn ArchiveReader>, Failure> {
 
 pub(super) async fn import(app: &mut App, args: ImportArgs) -> Result<Outcome, Failure> {
     let mut archive = if args.file.is_dir() { from_parquet(&args.file)? } else { from_lines(&args.file)? };
-    let writer = app.writer(StorageSettings::default()).await?;
+    let writer = app.writer(app.settings_of_secrets()?).await?;
     let owner = (app.global.scope != ScopeArg::All).then(|| writer.user.clone());
     let options = ImportOptions::default().with_replace(args.replace).with_owner(owner);
     writer.storage.pin_user(&writer.user).await?;

@@ -18,6 +18,7 @@ mod recent;
 mod restore;
 mod rewind;
 mod search;
+mod secrets;
 #[cfg(feature = "watch")]
 mod service;
 mod sessions;
@@ -57,6 +58,7 @@ pub(crate) async fn run(app: &mut App, command: Command) -> Result<Outcome, Fail
             | Command::Rebuild(_)
             | Command::Restore(_)
             | Command::Gaps(_)
+            | Command::Secrets(_)
             | Command::User(_)
     );
     let outcome = dispatch(app, command).await;
@@ -94,6 +96,7 @@ async fn dispatch(app: &mut App, command: Command) -> Result<Outcome, Failure> {
         Command::Rewind(args) => rewind::run(app, args).await,
         Command::Delete(args) => delete::run(app, args).await,
         Command::Prune(args) => prune::run(app, args).await,
+        Command::Secrets(args) => secrets::run(app, args).await,
         Command::Export(args) => archive::export(app, args).await,
         Command::Import(args) => archive::import(app, args).await,
         Command::Restore(args) => restore::run(app, args).await,

@@ -39,7 +39,7 @@ pub(super) async fn run(app: &mut App, args: SyncArgs) -> Result<Outcome, Failur
     let since = dates::parse_optional(args.since.as_deref(), Bound::Since, &app.now)?;
     let root = root(app, args.root)?;
     let settings = match args.events {
-        Some(events) => StorageSettings::default().with_events(events.into()),
+        Some(events) => app.settings_of_secrets()?.with_events(events.into()),
         None => app.settings()?,
     };
     let exclude: Vec<String> = app.config.list("exclude").iter().cloned().chain(args.exclude).collect();

@@ -14,6 +14,7 @@ pub(crate) mod note;
 pub(crate) mod recent;
 pub(crate) mod rewound;
 pub(crate) mod search;
+pub(crate) mod secrets;
 pub(crate) mod sessions;
 pub(crate) mod snippet;
 #[cfg(feature = "duckdb-system")]

@@ -30,6 +30,7 @@ mod output_statistics;
 #[cfg(unix)]
 mod read_only;
 mod restore;
+mod secrets;
 mod services;
 mod superseded;
 mod support;

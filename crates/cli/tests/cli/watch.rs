@@ -104,6 +104,42 @@ fn a_change_is_stored_while_it_runs() {
     watch.stop("TERM");
 }
 
+#[cfg(all(unix, feature = "duckdb-system"))]
+#[test]
+fn several_roots_are_stored_in_sqlite_and_duckdb() {
+    let home = Home::with_samples();
+    let write = |root: &str, session: &str| {
+        let folder = home.path().join(root).join("projects/shop/sessions").join(session);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("transcript.jsonl"), LINE).unwrap();
+    };
+    write("second", "before");
+    let roots = [".amplifier", "second"].map(|root| home.path().join(root).display().to_string());
+    let duckdb = format!("duckdb:{}", home.path().join("other.duckdb").display());
+    let mut watch = Watch::start(&home, &["--root", &roots[0], "--root", &roots[1], "--also-store", &duckdb]);
+    // Both roots, for each store.
+    for _ in 0..4 {
+        assert_eq!(watch.until("synced", is_complete)["failed"], 0);
+    }
+    write(".amplifier", "first");
+    write("second", "second");
+    for _ in 0..4 {
+        assert_eq!(watch.until("synced", |entry| entry["messages"] == 1)["sessions"], 1);
+    }
+    watch.stop("TERM");
+    for store in [&[][..], &["--store", &duckdb]] {
+        let arguments = ["sessions", "--no-refresh", "--project", "shop", "--limit", "1000"];
+        let listed = home.json(&[&arguments, store].concat());
+        let ids: Vec<_> = listed["sessions"].as_array().unwrap().iter().map(|of| &of["session_id"]).collect();
+        for id in ["before", "first", "second"] {
+            assert!(ids.contains(&&Value::from(id)), "{id} is not in {ids:?}");
+        }
+        let found =
+            home.json(&[&["search", "heliograph", "--no-refresh", "--embedding", "none"], store].concat());
+        assert_eq!(found["results"].as_array().unwrap().len(), 3, "{found}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_second_watch_is_refused_and_searches_rely_on_the_first() {

@@ -11,7 +11,7 @@ use std::{
 };
 
 use amplifier_session_storage::{
-    Error, OpenOptions, SessionStorage, StorageSettings, StoreUrl,
+    Error, OpenOptions, SessionStorage, StoreUrl,
     model::UserId,
     open_at,
     sync::{
@@ -70,7 +70,7 @@ pub(super) fn check(app: &App, args: &WatchedArgs) -> Result<(), Failure> {
 /// The selected store, and those of `--also-store`.
 fn targets(app: &App, args: &WatchedArgs, json: bool) -> Result<Vec<WatchTarget>, Failure> {
     let settings = match args.events {
-        Some(events) => StorageSettings::default().with_events(events.into()),
+        Some(events) => app.settings_of_secrets()?.with_events(events.into()),
         None => app.settings()?,
     };
     let options = app.open_options()?.with_embedding(app.embedding()?).with_settings(settings);
