@@ -6,7 +6,9 @@
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use amplifier_session_core::{
-    Error, ErrorKind, Result, SessionStorage, backend::StorageBackendExt as _, model::HostId,
+    Error, ErrorKind, Result, SessionStorage,
+    backend::StorageBackendExt as _,
+    model::{HostId, Timestamp},
 };
 use amplifier_session_sync::{
     SyncOptions, SyncReport,
@@ -338,6 +340,48 @@ async fn failed_sessions_are_listed_until_they_can_be_read() {
     watching.until(|event| event.wrote(1)).await;
     watching.stop().await;
     assert!(state(&fixture).await.failures.is_empty());
+}
+
+#[tokio::test]
+async fn sessions_that_failed_are_tried_again_although_nothing_changes() {
+    let (fixture, mut watching) = watched().await;
+    fs::create_dir(fixture.session("p", "bad").path().join("transcript.jsonl")).unwrap();
+    for _ in 0..4 {
+        let failed =
+            |event: &Seen| matches!(event, Seen::Synced { report, .. } if report.sessions.failed == 1);
+        watching.until(failed).await;
+    }
+    watching.stop().await;
+}
+
+#[tokio::test]
+async fn an_exclusive_store_is_closed_while_there_is_nothing_to_do() {
+    let fixture = Fixture::new();
+    fixture.folder().transcript([lines::user("one")]).unwrap();
+    // The watcher has the storage only while a clone of this exists.
+    let (open, storage) = (Arc::new(()), fixture.storage.clone());
+    let held = Arc::clone(&open);
+    let backend = move || {
+        let clock = Arc::clone(&held);
+        let storage = storage.clone().with_clock(move || {
+            let _held = &clock;
+            Timestamp::now()
+        });
+        ready(Ok(storage)).boxed()
+    };
+    let target = WatchTarget::new("exclusive", backend).with_exclusive(true);
+    let mut watching = Watching::start(vec![target], options(&fixture));
+    watching.until(Seen::is_complete).await;
+    for text in ["two", "three"] {
+        // Only this and the closure hold it.
+        while Arc::strong_count(&open) > 2 {
+            tokio::task::yield_now().await;
+        }
+        fixture.folder().append_transcript([lines::user(text)]).unwrap();
+        watching.until(|event| event.wrote(1)).await;
+    }
+    assert_eq!(fixture.texts().await, ["one", "two", "three"]);
+    watching.stop().await;
 }
 
 #[tokio::test]
