@@ -49,7 +49,7 @@ pub(crate) async fn sync_while(
     let _turn = storage.backend().begin_sync();
     let mut report = SyncReport { dry_run: options.dry_run, ..SyncReport::default() };
     if !options.dry_run {
-        storage.settle_secrets().await?;
+        report.secrets_masked_in_store = storage.settle_secrets().await?;
     }
     let plan = Plan::new(storage, options, &mut report).await?;
     report.bytes = plan.bytes();
@@ -87,7 +87,7 @@ pub(crate) async fn sync_changed(
     let _turn = storage.backend().begin_sync();
     let mut report = SyncReport::default();
     // Another process may have chosen something else for the store.
-    storage.settle_secrets().await?;
+    report.secrets_masked_in_store = storage.settle_secrets().await?;
     let plan = Plan::of_changed(storage, options, changed, &mut report).await?;
     report.bytes = plan.bytes();
     ingest(context, &plan, &mut report, more).await?;

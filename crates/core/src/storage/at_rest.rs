@@ -29,7 +29,7 @@ const MESSAGES: usize = 500;
 const EVENTS: usize = 500;
 const LINES: usize = 16;
 /// Longer lines are searched on a thread where they don't block other tasks.
-const LONG: usize = 64 * 1024;
+const LONG: usize = 4 * 1024;
 
 /// What is done with secrets in lines that are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
@@ -163,13 +163,14 @@ impl SessionStorage {
 
     /// Makes the store follow the settings about secrets, and what another process chose for the store. If secrets are to
     /// be masked now and were not before, all stored lines are masked, and what they contained is erased from files. If
-    /// they are no longer masked, the next sync reads all files again. Call this before a sync.
+    /// they are no longer masked, the next sync reads all files again. Call this before a sync. Returns the number of secrets
+    /// that were masked.
     ///
     /// # Errors
     ///
     /// `Unsupported` if secrets are to be masked, and there is no redactor; errors of the backend. If it is interrupted, the
     /// next call starts over.
-    pub async fn settle_secrets(&self) -> Result<()> {
+    pub async fn settle_secrets(&self) -> Result<u64> {
         let held = self.backend.meta().await?;
         let stored: Option<SecretsAtRest> = held.get(SECRETS).and_then(|value| value.parse().ok());
         let wanted = self.settings.secrets.or(stored).unwrap_or_default();
@@ -185,12 +186,13 @@ impl SessionStorage {
         let masked = held.get(MASKED).map_or("0", String::as_str);
         let goal = if wanted == SecretsAtRest::Mask { MASKING } else { 0 }.to_string();
         if masked == goal {
-            return Ok(());
+            return Ok(0);
         }
+        let mut count = 0;
         for session in self.all_sessions(SessionQuery::new(Scope::Everyone)).await? {
             let key = session.key();
             match wanted {
-                SecretsAtRest::Mask => self.retry_conflicts(|| self.mask_session(&key)).await?,
+                SecretsAtRest::Mask => count += self.retry_conflicts(|| self.mask_session(&key)).await?,
                 SecretsAtRest::Off | SecretsAtRest::Mark => {
                     self.retry_conflicts(|| self.forget_files(&key)).await?;
                 }
@@ -199,7 +201,8 @@ impl SessionStorage {
         if wanted == SecretsAtRest::Mask {
             self.erase_replaced().await?;
         }
-        self.backend.swap_meta(MASKED, held.get(MASKED).map(String::as_str), &goal).await.map(drop)
+        self.backend.swap_meta(MASKED, held.get(MASKED).map(String::as_str), &goal).await?;
+        Ok(count)
     }
 
     /// What masks lines before they are stored.
@@ -222,20 +225,22 @@ impl SessionStorage {
         self.backend.write_one(change).await.map(drop)
     }
 
-    /// Masks the stored lines of a session.
-    async fn mask_session(&self, key: &SessionKey) -> Result<()> {
-        let Some(stored) = self.backend.get_session(key).await? else { return Ok(()) };
+    /// Masks the stored lines of a session. Returns the number of secrets.
+    async fn mask_session(&self, key: &SessionKey) -> Result<u64> {
+        let Some(stored) = self.backend.get_session(key).await? else { return Ok(0) };
         let mut masking = MaskingSession {
             storage: self,
             // Not `line_masker`, which would settle first.
             masker: LineMasker(self.redactor.clone()),
             key,
             title: TitleFinder::default(),
+            count: 0,
             stored,
         };
         masking.messages().await?;
         masking.events().await?;
-        masking.session().await
+        masking.session().await?;
+        Ok(masking.count)
     }
 
     /// Has what was replaced erased from files, as after a deletion.
@@ -261,6 +266,8 @@ struct MaskingSession<'a> {
     masker: LineMasker,
     key: &'a SessionKey,
     title: TitleFinder,
+    /// The number of secrets in messages and events.
+    count: u64,
     /// The session, as it was last written.
     stored: StoredSession,
 }
@@ -277,6 +284,7 @@ impl MaskingSession<'_> {
                 let (raw, secrets) = self.masker.mask(message.raw.clone()).await?;
                 let object = raw.parse_object().unwrap_or_default();
                 self.title.look(&object);
+                self.count += secrets as u64;
                 if secrets > 0 {
                     let mut texts = extract(&object, message.role).into_iter();
                     let is_embedded = texts.any(|text| ContentType::EMBEDDED.contains(&text.content_type));
@@ -311,9 +319,10 @@ impl MaskingSession<'_> {
     }
 
     /// The event, if its line has secrets. A line that is damaged stays.
-    async fn masked_event(&self, event: &Event, payload: Payload) -> Result<Option<StoredEvent>> {
+    async fn masked_event(&mut self, event: &Event, payload: Payload) -> Result<Option<StoredEvent>> {
         let Ok(Some(line)) = assemble(payload) else { return Ok(None) };
         let (line, secrets) = self.masker.mask(line).await?;
+        self.count += secrets as u64;
         let fields = match parse_event_line(&line) {
             Ok(fields) if secrets > 0 => fields,
             _ => return Ok(None),

@@ -2,13 +2,16 @@
 
 use std::{sync::Arc, time::Duration};
 
-use amplifier_session_core::{SessionStorage, model::UserId, storage::EmbedReport};
-use tokio::{sync::Notify, task::JoinSet};
+use amplifier_session_core::{SessionStorage, content::tokens, model::UserId, storage::EmbedReport};
+use tokio::{sync::Notify, task::JoinSet, time::timeout};
 
 use super::observer::{WatchEvent, WatchObserver};
 
 /// How long to wait after the provider has failed.
 const RETRY: Duration = Duration::from_secs(60);
+
+/// After this time without new messages, memory is freed that only making vectors needs.
+const REST: Duration = Duration::from_secs(20);
 
 /// Makes the vectors of stored messages. Stops when it is dropped.
 #[derive(Debug)]
@@ -41,7 +44,8 @@ impl Embedding {
                     }
                     if failed {
                         tokio::time::sleep(RETRY).await;
-                    } else {
+                    } else if timeout(REST, stored.notified()).await.is_err() {
+                        tokens::unload();
                         stored.notified().await;
                     }
                 }

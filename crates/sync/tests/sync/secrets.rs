@@ -106,7 +106,7 @@ async fn stored_sessions_are_masked_when_that_is_chosen_even_if_their_folders_ar
     let (folder, away) = (fixture.folder().path().to_owned(), fixture.home.path().join("away"));
     fs::rename(&folder, &away).unwrap();
     fixture.storage = redacting(&fixture.storage, Some(SecretsAtRest::Mask)).with_embedding(None);
-    fixture.sync().await;
+    assert_eq!(fixture.sync().await.secrets_masked_in_store, 2);
     let text = stored(&fixture).await;
     assert!(!text.contains(WORD) && text.contains(&format!("about {MASKED}")), "{text}");
     let messages = fixture.messages("s").await;
