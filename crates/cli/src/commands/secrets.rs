@@ -55,12 +55,8 @@ pub(super) async fn run(app: &mut App, args: SecretsArgs) -> Result<Outcome, Fai
     } else {
         let ids = found.iter().map(|session| &session.session_id);
         let short_ids = reader.storage.short_ids(&reader.scope, ids).await?;
-        let titled = |secrets| (secrets, sessions.iter());
-        for (secrets, mut sessions) in found.iter().map(titled) {
-            let session = sessions.find(|session| {
-                session.session_id == secrets.session_id && session.user_id == secrets.user_id
-            });
-            secrets::session(&mut app.out, secrets, session.map_or("", Session::title), &short_ids)?;
+        for secrets in &found {
+            secrets::session(&mut app.out, secrets, &short_ids)?;
         }
     }
     app.out.finish()?;

@@ -10,18 +10,15 @@ use super::{
 };
 use crate::out::Out;
 
-/// Writes the secrets of a session: on a terminal below its title, otherwise as lines of tab-separated fields.
-pub(crate) fn session(
-    out: &mut Out,
-    session: &SessionSecrets,
-    title: &str,
-    short_ids: &ShortIds,
-) -> io::Result<()> {
+/// Writes the secrets of a session: on a terminal below its id, otherwise as lines of tab-separated fields. Its title is not
+/// shown, because there may be a secret in it.
+pub(crate) fn session(out: &mut Out, session: &SessionSecrets, short_ids: &ShortIds) -> io::Result<()> {
     if !out.is_terminal() {
         return session.secrets.iter().try_for_each(|secret| out.line(&tabbed(session, secret)));
     }
     let id = short(short_ids, &session.session_id);
-    let heading = format!("{id}  {}  {}", counted(session.count, "secret"), one_line(title));
+    let project = one_line(session.project_slug.as_str());
+    let heading = format!("{id}  {}  {project}", counted(session.count, "secret"));
     out.line(&fitted(&heading, out.width))?;
     let place = |secret: &StoredSecret| match secret.sequence {
         Some(sequence) => format!("{}#{sequence}", secret.file),

@@ -367,7 +367,7 @@ async fn an_exclusive_store_is_closed_while_there_is_nothing_to_do() {
             let _held = &clock;
             Timestamp::now()
         });
-        ready(Ok(storage)).boxed()
+        ready(Ok::<_, Error>(storage)).boxed()
     };
     let target = WatchTarget::new("exclusive", backend).with_exclusive(true);
     let mut watching = Watching::start(vec![target], options(&fixture));

@@ -77,6 +77,14 @@ fn a_secret_in_several_strings_is_masked_in_their_values() {
 }
 
 #[test]
+fn long_strings_are_searched_by_themselves() {
+    let long = "é".repeat(LONG);
+    let line = format!(r#"{{"a":"{long} k123 \u006b456","pin":4521,"b":"k789{long}"}}"#);
+    let expected = format!(r#"{{"a":"{long} **** \u002a***","pin":1111,"b":"****{long}"}}"#);
+    assert_eq!(masked(&line), expected);
+}
+
+#[test]
 fn bytes_that_are_not_utf8_stay() {
     let line = RawJson::new(b"{\"a\":\"\xff k123 \xe9\"}".to_vec());
     let (masked, count) = mask_line(&Keys, &line).unwrap().unwrap();
