@@ -260,16 +260,6 @@ impl SyncState {
         self.rewound.get(file.name).copied().filter(|_| is_unchanged)
     }
 
-    /// Makes all files be read again from their beginning.
-    pub(crate) fn forget_positions(&mut self) {
-        for file in self.files.values_mut() {
-            file.settled = false;
-            if let Some(log) = &mut file.log {
-                *log = LogPosition { payloads: log.payloads, ..LogPosition::default() };
-            }
-        }
-    }
-
     /// Restores the state that a file had before it was read.
     pub(crate) fn put_back(&mut self, before: &Self, name: &str) {
         if let Some(file) = before.files.get(name) {

@@ -111,7 +111,9 @@ fn files_without_permissions_are_reported_and_removed_from_nothing() {
     set_mode(&folder(3), 0o000);
     let command = home.command(&[&SYNC[..], &["--json"]].concat());
     let ran = Ran::from(crate::read_only::without_rights_of_root(&command).output().unwrap());
-    [(1, 0o700), (2, 0o700), (3, 0o700)].map(|(n, mode)| set_mode(&folder(n), mode));
+    for n in [1, 2, 3] {
+        set_mode(&folder(n), 0o700);
+    }
     assert_eq!(ran.code, 1, "{}", ran.all());
     let report = ran.json();
     let mut failed: Vec<&str> = report["failures"]

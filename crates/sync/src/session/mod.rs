@@ -177,7 +177,8 @@ impl<'a> SessionReader<'a> {
         if context.options.accepts_removals() {
             state.forget_damage();
         }
-        if context.options.verify {
+        let before = context.options.verify.then(|| state.clone());
+        if before.is_some() {
             state.forget_positions();
         }
         state.set_folder(&folder.path);
@@ -185,7 +186,7 @@ impl<'a> SessionReader<'a> {
             context,
             folder,
             state,
-            before: None,
+            before,
             skipped: stored.map_or_else(Vec::new, |stored| stored.skipped.clone()),
             report: SyncReport::default(),
             changed: stored.is_some_and(|stored| stored.session.project_slug != folder.project),

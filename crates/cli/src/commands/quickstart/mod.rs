@@ -190,7 +190,7 @@ async fn show(
         if found.results.is_empty() {
             app.out.line("    no message matches")?;
         }
-        let names = names(storage, scope, found).await?;
+        let names = names(storage, scope, &found.results).await?;
         let options = ResultOptions { names: &names, owners: false, max_chars: &|_| None };
         blocks(&mut app.out, &found.results, options, &app.now)?;
     }

@@ -197,7 +197,7 @@ impl SessionIngest {
             return Ok(None);
         }
         let Some((first, states)) = self.superseded.rewound.take() else { return Ok(None) };
-        let clock = self.stored_clock().await?;
+        let clock = self.stored_clock(0).await?;
         Ok(self.first_event(first, &states, &clock).await.ok().filter(|first| *first < u32::MAX))
     }
 
