@@ -277,7 +277,7 @@ fn has_open_calls(lines: &[LineTime]) -> bool {
     let mut results: Vec<&CallId> = Vec::new();
     last.into_iter().any(|line| match &line.part {
         Part::Results(ids) => {
-            results.extend(ids);
+            results.extend(ids.iter());
             false
         }
         Part::Answer(ids) => ids.iter().any(|id| !results.contains(&id)),
