@@ -272,7 +272,7 @@ pub(super) async fn search(
             found.iter().map(|result| ResultView { title: names.title(&result.result), result }).collect();
         app.out.json(&ResultsView { results })?;
     } else {
-        let max_chars = |_| most;
+        let max_chars = |_: usize| most;
         let options = ResultOptions { names: &names, owners: reader.names_owners(), max_chars: &max_chars };
         match app.out.is_terminal() {
             true => render_search::blocks(&mut app.out, &results, options, &app.now)?,

@@ -122,6 +122,8 @@ pub(crate) struct SessionReader<'a> {
     state: SyncState,
     /// The state from the previous sync, if all files are compared completely.
     before: Option<SyncState>,
+    /// The state before this sync, with the files whose rows are being replaced.
+    before: SyncState,
     /// The invalid lines to store.
     skipped: Vec<SkippedLine>,
     report: SyncReport,
@@ -185,6 +187,7 @@ impl<'a> SessionReader<'a> {
         Self {
             context,
             folder,
+            before: state.clone(),
             state,
             before,
             skipped: stored.map_or_else(Vec::new, |stored| stored.skipped.clone()),

@@ -126,8 +126,11 @@ impl SessionReader<'_> {
         reading.replaced.removal = reading.kind.supersede(ingest, &remaining).await?;
         if let Some(removal) = reading.replaced.removal {
             let log = LogPosition { payloads: reading.position.payloads, ..LogPosition::default() };
-            self.state.set_replacing(reading.file, (reading.kind == Kind::Events).then_some(log), removal);
-            ingest.set_replacing_state(self.state.to_json());
+            let log = (reading.kind == Kind::Events).then_some(log);
+            self.before.set_replacing(reading.file, log.clone(), removal);
+            ingest.set_replacing_state(self.before.to_json());
+            self.state.set_replacing(reading.file, log, removal);
+            self.save(ingest);
         }
         Ok(())
     }

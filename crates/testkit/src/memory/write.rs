@@ -123,7 +123,9 @@ fn removals(rows: &Rows, key: &SessionKey, messages: u32, events: u32) -> Vec<St
 impl SessionRows {
     fn take(&mut self, step: Step) {
         match step {
-            Step::Supersede(piece) => drop(self.superseded.entry(piece.id.clone()).or_insert(*piece)),
+            Step::Supersede(piece) => {
+                self.superseded.entry(piece.id.clone()).or_insert(*piece);
+            }
             Step::RemoveMessage(sequence) => drop(self.messages.remove(&sequence)),
             Step::RemoveEvent(sequence) => drop(self.events.remove(&sequence)),
             Step::PutMessage(message) => {

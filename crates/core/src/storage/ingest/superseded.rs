@@ -75,8 +75,10 @@ pub(super) struct SupersededRows {
     rewound: Option<(usize, Vec<MessageState>)>,
     /// Whether rows of this ingest were written.
     pub(super) has_written: bool,
-    /// The sync state while rows are being replaced.
+    /// The sync state to store before rows are replaced.
     state: Option<String>,
+    /// Whether that was stored, if writes are not atomic.
+    is_announced: bool,
     /// What was superseded before, if that matters: kind, sequence and digest.
     known: Option<HashSet<(LineKind, u32, Digest)>>,
 }
@@ -140,7 +142,6 @@ impl SessionIngest {
                     Some(Superseding { kind, reason, first: at, old, lost, interrupted });
             }
         }
-        self.superseded.state.clone_from(&self.sync_state);
         Some(decided)
     }
 
@@ -180,14 +181,13 @@ impl SessionIngest {
                     Some(Superseding { kind, reason, first: at, old, lost, interrupted });
             }
         }
-        self.superseded.state.clone_from(&self.sync_state);
         Ok(Some(decided))
     }
 
-    /// Sets the sync state to store while rows are being replaced: it says that this was not completed.
+    /// Sets the sync state to store with superseded lines before any row of this ingest is stored: it says that rows are
+    /// being replaced, and that the files are to be read again.
     pub fn set_replacing_state(&mut self, sync_state: String) {
-        self.superseded.state = Some(sync_state.clone());
-        self.sync_state = Some(sync_state);
+        self.superseded.state = Some(sync_state);
     }
 
     /// The first event that belongs to a message that was rewound in this ingest, if that can be determined.
@@ -221,6 +221,7 @@ impl SessionIngest {
             self.pack_events(&superseding, &gone, &mut pieces).await?;
             self.superseded.events = Some(superseding);
         }
+        self.announce(&mut pieces).await?;
         Ok(pieces)
     }
 
@@ -300,17 +301,32 @@ impl SessionIngest {
             pieces.extend(packer.add(&line)?);
             self.count_superseded(kind);
         }
-        if pieces.iter().map(|piece| piece.data.len()).sum::<usize>() >= self.flush_bytes
-            && let Some(stored) = &self.stored
-        {
-            let session = stored.session.clone();
-            let mut change = SessionChange::new(session, Some(stored.version.clone()));
-            change.sync_state.clone_from(&self.superseded.state);
-            change.superseded = std::mem::take(pieces);
-            let version = self.storage.backend.write_one(change).await?;
-            if let Some(stored) = &mut self.stored {
-                stored.version = version;
-            }
+        if pieces.iter().map(|piece| piece.data.len()).sum::<usize>() >= self.flush_bytes {
+            self.write_pieces(pieces).await?;
+        }
+        Ok(())
+    }
+
+    /// Stores pieces before the change that removes their rows.
+    async fn write_pieces(&mut self, pieces: &mut Vec<SupersededPiece>) -> Result<()> {
+        let Some(stored) = &self.stored else { return Ok(()) };
+        let mut change = SessionChange::new(stored.session.clone(), Some(stored.version.clone()));
+        change.sync_state.clone_from(&self.superseded.state);
+        change.superseded = std::mem::take(pieces);
+        let version = self.storage.backend.write_one(change).await?;
+        if let Some(stored) = &mut self.stored {
+            stored.version = version;
+        }
+        Ok(())
+    }
+
+    /// If writes are not atomic, stores pieces, and that rows are being replaced, before the first row is. If that is
+    /// interrupted, the next ingest knows that some lines may be stored in two places.
+    async fn announce(&mut self, pieces: &mut Vec<SupersededPiece>) -> Result<()> {
+        let is_due = !self.superseded.is_announced && self.superseded.state.is_some();
+        if is_due && !self.storage.backend.info().atomic_writes {
+            self.superseded.is_announced = true;
+            self.write_pieces(pieces).await?;
         }
         Ok(())
     }
