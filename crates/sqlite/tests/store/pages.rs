@@ -123,7 +123,7 @@ async fn a_whole_store_is_saved_as_it_is() {
     // With changes in the log: another connection keeps it.
     let open = folder.storage().await;
     let key = target_of("ana", "shop", "session-00").key;
-    let edit = SessionEdit::default().with_name(Some("By hand".to_owned()));
+    let edit = SessionEdit::default().set_name("By hand");
     open.update_session(&key, &edit).await.unwrap();
     assert!(fs::metadata(folder.path().join("sessions.sqlite-wal")).unwrap().len() > 0);
 
