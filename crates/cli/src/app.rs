@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use amplifier_session_storage::{
-    OpenOptions, Scope, SessionStorage, StorageSettings, StoreUrl, Viewer,
+    Error, OpenOptions, Scope, SessionStorage, StorageSettings, StoreUrl, Viewer,
     config::Configuration,
     embedding::{EmbeddingProvider, check_provider},
     identity::{Identity, Sources},
@@ -32,6 +32,8 @@ pub(crate) struct App {
     pub(crate) now: Zoned,
     /// The user's home folder.
     pub(crate) home: Option<PathBuf>,
+    /// Why the configuration can't be read. Only `doctor` runs then.
+    pub(crate) config_error: Option<Error>,
 }
 
 /// A store opened for reading.
@@ -74,7 +76,7 @@ pub(crate) struct Writer {
 impl App {
     pub(crate) fn new(global: GlobalArgs, config: Configuration) -> Self {
         let out = Out::new(global.json, global.color);
-        Self { global, config, out, now: Zoned::now(), home: std::env::home_dir() }
+        Self { global, config, out, now: Zoned::now(), home: std::env::home_dir(), config_error: None }
     }
 
     /// The folder with the sessions of Amplifier: `~/.amplifier`, unless another one is configured.

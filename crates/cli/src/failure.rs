@@ -65,6 +65,8 @@ enum Hint {
     Text(String),
     /// The hint for this error. It is worded when it is printed, because it contains commands to type.
     For(Box<Error>),
+    /// A part of the store can't be read.
+    Salvage,
     None,
 }
 
@@ -72,6 +74,11 @@ impl Failure {
     /// A failure with a hint.
     pub(crate) fn failed(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Failed(Report { message: message.into(), hint: Hint::Text(hint.into()) })
+    }
+
+    /// A failure whose hints are printed already.
+    pub(crate) fn without_hint(message: impl Into<String>) -> Self {
+        Self::Failed(Report { message: message.into(), hint: Hint::None })
     }
 
     /// What failed.
@@ -87,23 +94,31 @@ impl Failure {
         Self::WrongUse(Report { message: message.into(), hint: Hint::Text(hint.into()) })
     }
 
-    /// Prints the error and its hint, and returns the exit code. `program` is the name of the program in hints.
-    pub(crate) fn report(&self, program: &str) -> ExitCode {
+    /// Prints the error and its hint, and returns the exit code. `program` is the name of the program in hints, and
+    /// `store` that of the store.
+    pub(crate) fn report(&self, program: &str, store: Option<&str>) -> ExitCode {
         let (report, code) = match self {
             Self::Failed(report) => (report, 1),
             Self::WrongUse(report) => (report, 2),
             Self::OutputClosed => return ExitCode::SUCCESS,
         };
         say("error", &report.message);
-        let hint = match &report.hint {
-            Hint::Text(text) => Some(text.clone()),
-            Hint::For(error) => hint_for(error, program),
-            Hint::None => None,
-        };
-        if let Some(hint) = hint {
+        if let Some(hint) = self.hint(program, store) {
             say("hint", &hint);
         }
         ExitCode::from(code)
+    }
+
+    /// What the user can do about it, if known. For the arguments, see [`Failure::report`].
+    pub(crate) fn hint(&self, program: &str, store: Option<&str>) -> Option<String> {
+        let (Self::Failed(report) | Self::WrongUse(report)) = self else { return None };
+        match &report.hint {
+            Hint::Text(text) => Some(text.clone()),
+            Hint::For(error) if is_damage(error) => Some(salvage_hint(program, store)),
+            Hint::For(error) => hint_for(error, program),
+            Hint::Salvage => Some(salvage_hint(program, store)),
+            Hint::None => None,
+        }
     }
 }
 
@@ -152,6 +167,17 @@ const LISTED: usize = 20;
 /// Lists the rows that were skipped because they can't be read, and fails if there are any. Call this after all other
 /// output.
 pub(crate) fn report_damage(damaged: &[DamagedRow]) -> Result<(), Failure> {
+    list_damage(damaged);
+    let message = match damaged.len() {
+        0 => return Ok(()),
+        1 => "1 row of the store can't be read and was skipped".to_owned(),
+        more => format!("{more} rows of the store can't be read and were skipped"),
+    };
+    Err(Failure::Failed(Report { message, hint: Hint::Salvage }))
+}
+
+/// Lists rows that can't be read.
+pub(crate) fn list_damage(damaged: &[DamagedRow]) {
     for row in damaged.iter().take(LISTED) {
         let place = match row.sequence {
             Some(sequence) => format!("{} {sequence} of session {}", row.kind.as_str(), row.session_id),
@@ -162,17 +188,6 @@ pub(crate) fn report_damage(damaged: &[DamagedRow]) -> Result<(), Failure> {
     if damaged.len() > LISTED {
         say("damaged", &format!("… and {} more", damaged.len() - LISTED));
     }
-    if damaged.is_empty() {
-        return Ok(());
-    }
-    let message = match damaged.len() {
-        1 => "1 row of the store can't be read and was skipped".to_owned(),
-        more => format!("{more} rows of the store can't be read and were skipped"),
-    };
-    Err(Failure::failed(
-        message,
-        "restore the store from a backup, or delete the session and sync it again from its folder",
-    ))
 }
 
 /// A note about sessions that were skipped because they can't be read, if there are any.
@@ -192,15 +207,17 @@ pub(crate) fn damaged_sessions_note(damaged: &[DamagedRow]) -> Option<String> {
 pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         let shown = error.print();
-        return shown
-            .map_or_else(|error| Failure::from(error).report(&program::name()), |()| ExitCode::SUCCESS);
+        return shown.map_or_else(
+            |error| Failure::from(error).report(&program::name(), None),
+            |()| ExitCode::SUCCESS,
+        );
     }
     if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let _ = error.print();
         return ExitCode::from(2);
     }
     if let Some(failure) = unknown_command(error) {
-        return failure.report(&program::name());
+        return failure.report(&program::name(), None);
     }
     let rendered = error.render().to_string();
     let text = rendered.split("\nFor more information").next().unwrap_or_default().trim_end();
@@ -247,6 +264,7 @@ fn meaning(typed: &str) -> Option<&'static str> {
         "undo" | "truncate" => "rewind",
         "check" | "fsck" | "validate" => "verify",
         "label" | "tags" => "tag",
+        "recover" | "rescue" => "salvage",
         "follow" | "daemon" | "monitor" => "watch",
         "index" | "update" | "pull" | "ingest" => "sync",
         "init" | "start" | "demo" => "quickstart",
@@ -323,6 +341,20 @@ fn is_about_arguments(error: &Error) -> bool {
     }
 }
 
+/// Whether a part of the store can't be read.
+fn is_damage(error: &Error) -> bool {
+    error.kind() == ErrorKind::Damaged
+}
+
+/// What to do about a damaged store.
+fn salvage_hint(program: &str, store: Option<&str>) -> String {
+    let store = store.map_or_else(|| "the store".to_owned(), |store| format!("the damaged store {store}"));
+    format!(
+        "`{program} salvage --to FILE` copies what can be read of {store} to a new one; or restore a backup, or delete \
+         the session and sync it again from its folder"
+    )
+}
+
 /// What to do about an error, if known.
 fn hint_for(error: &Error, program: &str) -> Option<String> {
     // Without `--store`: its value may be what is wrong, and may hold a key that does not belong there.
@@ -383,6 +415,9 @@ fn hint_for(error: &Error, program: &str) -> Option<String> {
         (ErrorKind::Authentication, _) if error.context("account").is_some() => {
             "sign in with `az login`, or set AMPLIFIER_COSMOS_AUTH_METHOD=key and AMPLIFIER_COSMOS_KEY"
         }
+        (ErrorKind::StorageConnection, _) if error.message().ends_with("no SQLite database") => &format!(
+            "if it was a store, its first page is damaged: `{program} salvage --to FILE` copies what can be read to a new one"
+        ),
         (ErrorKind::StorageConnection, _) if error.context("database").is_some() => {
             &format!("if the address is right, `{program} sync` creates the store")
         }

@@ -25,6 +25,7 @@ mod unfinished;
 
 use std::process::ExitCode;
 
+use amplifier_session_storage::config::Configuration;
 use app::App;
 use args::{Cli, Command};
 use clap::{CommandFactory as _, FromArgMatches as _};
@@ -48,15 +49,24 @@ fn main() -> ExitCode {
         Ok(parsed) => parsed,
         Err(error) => return failure::report_usage(&error),
     };
+    let mut config_error = None;
     let config = match cli.global.configure(&matches) {
         Ok(config) => config,
-        Err(error) => return Failure::from(error).report(&program::name()),
+        Err(error) if matches!(cli.command, Command::Doctor(_)) => {
+            config_error = Some(error);
+            Configuration::default()
+        }
+        Err(error) => return Failure::from(error).report(&program::name(), None),
     };
     start_log(&cli);
     let mut app = App::new(cli.global, config);
+    app.config_error = config_error;
     match run(&mut app, cli.command) {
         Ok(outcome) => outcome.exit_code(),
-        Err(failure) => failure.report(&app.program()),
+        Err(failure) => {
+            let store = app.store_url().ok().map(|url| url.to_string());
+            failure.report(&app.program(), store.as_deref())
+        }
     }
 }
 

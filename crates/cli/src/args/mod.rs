@@ -6,6 +6,7 @@ mod completions;
 mod config;
 mod context;
 mod delete;
+mod doctor;
 mod edit;
 mod embeddings;
 mod events;
@@ -17,6 +18,7 @@ mod quickstart;
 mod recent;
 mod restore;
 mod rewind;
+mod salvage;
 mod search;
 mod secrets;
 mod sessions;
@@ -39,6 +41,7 @@ pub(crate) use completions::CompletionsArgs;
 pub(crate) use config::{ConfigAction, ConfigArgs};
 pub(crate) use context::{ContextArgs, PositionArgs};
 pub(crate) use delete::DeleteArgs;
+pub(crate) use doctor::DoctorArgs;
 pub(crate) use edit::{EditArgs, FieldArg, TagArgs};
 pub(crate) use embeddings::{
     BackfillArgs, EmbeddingsAction, EmbeddingsArgs, EstimateArgs, PartArgs, RebuildArgs,
@@ -52,6 +55,7 @@ pub(crate) use quickstart::QuickstartArgs;
 pub(crate) use recent::RecentArgs;
 pub(crate) use restore::RestoreArgs;
 pub(crate) use rewind::RewindArgs;
+pub(crate) use salvage::SalvageArgs;
 pub(crate) use search::SearchArgs;
 pub(crate) use secrets::SecretsArgs;
 pub(crate) use sessions::SessionsArgs;
@@ -146,6 +150,8 @@ pub(crate) enum Command {
     Backup(BackupArgs),
     Verify(VerifyArgs),
     Gaps(GapsArgs),
+    Salvage(SalvageArgs),
+    Doctor(DoctorArgs),
     Embeddings(EmbeddingsArgs),
     Backfill(BackfillArgs),
     Rebuild(RebuildArgs),

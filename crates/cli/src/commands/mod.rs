@@ -7,6 +7,7 @@ mod config;
 mod confirm;
 mod context;
 mod delete;
+mod doctor;
 mod edit;
 mod embeddings;
 mod events;
@@ -17,6 +18,7 @@ mod quickstart;
 mod recent;
 mod restore;
 mod rewind;
+mod salvage;
 mod search;
 mod secrets;
 #[cfg(feature = "watch")]
@@ -103,6 +105,8 @@ async fn dispatch(app: &mut App, command: Command) -> Result<Outcome, Failure> {
         Command::Backup(args) => backup::run(app, args).await,
         Command::Verify(args) => verify::run(app, args).await,
         Command::Gaps(args) => gaps::run(app, args).await,
+        Command::Salvage(args) => salvage::run(app, args).await,
+        Command::Doctor(_) => doctor::run(app).await,
         Command::Embeddings(args) => embeddings::run(app, args).await,
         Command::Backfill(args) => embeddings::backfill(app, args).await,
         Command::Rebuild(args) => embeddings::rebuild(app, args).await,

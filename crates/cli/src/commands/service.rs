@@ -88,6 +88,11 @@ fn uninstall(app: &App) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
+/// Whether the service is installed.
+pub(super) fn is_installed(app: &App) -> bool {
+    file(app).is_ok_and(|file| file.exists())
+}
+
 /// Where the service is defined.
 fn file(app: &App) -> Result<PathBuf, Failure> {
     let home = app.home.clone();

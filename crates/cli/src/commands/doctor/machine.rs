@@ -1,0 +1,176 @@
+//! Checks of the machine: files, disk, clock, watcher and the folder with sessions.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use amplifier_session_storage::{backend::StorePlace, config::Origin, model::Timestamp};
+
+use super::Check;
+use crate::{
+    app::App,
+    render::text::{duration, size},
+};
+
+/// Below this, a store can't be used.
+const LEAST_FREE: u64 = 64 << 20;
+/// Clocks of machines that share a store may differ by this much.
+const TOLERANCE: Duration = Duration::from_secs(600);
+
+/// Permissions and free space of the files at `places`, and permissions of the configuration.
+pub(super) fn check_files(app: &App, places: &[StorePlace], checks: &mut Vec<Check>) {
+    let has_keys = app
+        .config
+        .entries()
+        .iter()
+        .any(|entry| entry.setting.is_secret() && matches!(entry.origin, Origin::File { .. }));
+    let config = app.config.file().filter(|_| has_keys).map(Path::to_owned);
+    let files: Vec<PathBuf> =
+        places.iter().flat_map(|place| place.files.iter().cloned()).chain(config).collect();
+    if cfg!(unix) && !files.is_empty() {
+        checks.push(permissions(&files));
+    }
+    let store = places.iter().find(|place| place.what == "store");
+    if let Some((place, file)) = store.and_then(|place| Some((place, place.files.first()?))) {
+        checks.extend(disk(file, place.bytes().unwrap_or(0)));
+    }
+}
+
+/// Whether only their owner can read the files.
+fn permissions(files: &[PathBuf]) -> Check {
+    let open: Vec<&PathBuf> = files.iter().filter(|file| is_open_to_others(file)).collect();
+    let Some(first) = open.first() else { return Check::ok("permissions", "only you can read the files") };
+    let others = match open.len() {
+        1 => String::new(),
+        more => format!(" and {} more", more - 1),
+    };
+    let names: Vec<String> =
+        open.iter().map(|file| crate::args::quoted(&file.display().to_string())).collect();
+    Check::failed(
+        "permissions",
+        format!("others can read {}{others}", first.display()),
+        format!("`chmod -R go= {}`", names.join(" ")),
+    )
+}
+
+#[cfg(unix)]
+fn is_open_to_others(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_open_to_others(_: &Path) -> bool {
+    false
+}
+
+/// The free space beside a store of this size.
+fn disk(store: &Path, bytes: u64) -> Option<Check> {
+    let free = free_bytes(store)?;
+    let text = format!("{} free", size(free));
+    Some(if free < LEAST_FREE {
+        Check::failed("disk", text, "free some space: nothing can be stored on a full disk")
+    } else if free < bytes.saturating_add(LEAST_FREE) {
+        let hint = "free some space: `delete` needs as much as the store to erase what it deletes";
+        Check::warning("disk", format!("{text}, less than the store has"), hint)
+    } else {
+        Check::ok("disk", text)
+    })
+}
+
+#[cfg(unix)]
+fn free_bytes(file: &Path) -> Option<u64> {
+    let found = rustix::fs::statvfs(file).ok()?;
+    Some(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
+#[cfg(not(unix))]
+fn free_bytes(_: &Path) -> Option<u64> {
+    None
+}
+
+/// Whether the time of this machine is plausible, given when the store was last written and the newest session.
+pub(super) fn clock(app: &App, places: &[StorePlace], newest: Option<Timestamp>) -> Check {
+    let now = SystemTime::now();
+    let written = places
+        .iter()
+        .flat_map(|place| &place.files)
+        .filter_map(|file| fs::metadata(file).ok()?.modified().ok());
+    let micros = |time: Timestamp| u64::try_from(time.as_micros()).unwrap_or(0);
+    let newest = newest.map(|time| SystemTime::UNIX_EPOCH + Duration::from_micros(micros(time)));
+    let ahead = |time: SystemTime| time.duration_since(now).ok().filter(|ahead| *ahead > TOLERANCE);
+    let hint =
+        "set the clock of this machine: times decide what is new, and what a search for a period finds";
+    let time = crate::dates::second(Timestamp::from_micros(app.now.timestamp().as_microsecond()), &app.now);
+    let millis = |time: Duration| duration(time.as_secs_f64() * 1e3);
+    if let Some(ahead) = written.filter_map(ahead).max() {
+        return Check::failed(
+            "clock",
+            format!("{time}; the store was written {} later", millis(ahead)),
+            hint,
+        );
+    }
+    match newest.and_then(ahead) {
+        Some(ahead) => {
+            Check::warning("clock", format!("{time}; the newest session is {} later", millis(ahead)), hint)
+        }
+        None => Check::ok("clock", time),
+    }
+}
+
+/// The folder with Amplifier's sessions.
+pub(super) fn check_root(app: &App, checks: &mut Vec<Check>) {
+    const NAME: &str = "root";
+    let root = match app.default_root() {
+        Ok(root) => root,
+        Err(failure) => return checks.push(Check::of(NAME, app, &failure)),
+    };
+    let projects = root.join("projects");
+    let hint = "set `root` in the configuration to the folder that contains `projects`";
+    checks.push(match fs::read_dir(&projects) {
+        Ok(_) => Check::ok(NAME, root.display().to_string()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Check::failed(NAME, format!("there is no folder {}", projects.display()), hint)
+        }
+        Err(error) => Check::failed(NAME, format!("{} can't be read: {error}", projects.display()), hint),
+    });
+}
+
+/// Whether `watch` runs, if it is installed.
+#[cfg(feature = "watch")]
+pub(super) async fn watch(
+    app: &App,
+    storage: &amplifier_session_storage::SessionStorage,
+    checks: &mut Vec<Check>,
+) {
+    use amplifier_session_storage::sync::{SyncOptions, watch::watchers};
+
+    const NAME: &str = "watch";
+    let (Ok(root), Ok((identity, host))) = (app.default_root(), app.who()) else { return };
+    let options = SyncOptions::new(root, identity.user_id, host);
+    let watcher = match watchers(storage).await {
+        Ok(watchers) => watchers.into_iter().find(|watcher| watcher.follows(&options)),
+        Err(error) => return checks.push(Check::of(NAME, app, &crate::failure::Failure::from(error))),
+    };
+    let is_installed = crate::commands::service::is_installed(app);
+    let runs = watcher.filter(|watcher| watcher.is_running_here(storage.now()));
+    checks.push(match runs {
+        Some(watcher) if watcher.failures.is_empty() => {
+            Check::ok(NAME, format!("runs as process {}", watcher.process))
+        }
+        Some(watcher) => Check::warning(
+            NAME,
+            format!("runs as process {}, and could not read all sessions", watcher.process),
+            format!("`{} status` lists them", app.program()),
+        ),
+        None if is_installed => Check::failed(
+            NAME,
+            "is installed as a service, but does not run",
+            "`systemctl --user status amplifier-sessions-watch` shows why; on macOS, `launchctl list`",
+        ),
+        None => Check::ok(NAME, "does not run, and is not installed as a service"),
+    });
+}

@@ -1,0 +1,144 @@
+//! `salvage`: copies what can still be read of a damaged store to a new one.
+
+use std::{
+    fs::File,
+    io::{BufReader, BufWriter, Write as _},
+    path::Path,
+};
+
+use amplifier_session_storage::{
+    Scope, SessionStorage, StorageSettings, StoreUrl,
+    backend::SessionQuery,
+    model::DamagedRow,
+    salvage,
+    search::SessionFilter,
+    storage::{ImportOptions, JsonLinesReader, JsonLinesWriter, SalvageReport},
+};
+use serde::Serialize;
+
+use crate::{
+    app::App,
+    args::SalvageArgs,
+    failure::{Failure, Outcome, list_damage, say},
+    render::text::{counted, grouped},
+};
+
+/// At most this many unreadable parts are listed.
+const LISTED: usize = 10;
+
+/// The result as JSON.
+#[derive(Serialize)]
+struct View<'a> {
+    store: String,
+    #[serde(flatten)]
+    report: &'a SalvageReport,
+}
+
+pub(super) async fn run(app: &mut App, args: SalvageArgs) -> Result<Outcome, Failure> {
+    let from = app.store_url()?;
+    app.check_existence()?;
+    let to = target(app, &from, &args.to)?;
+    let storage = app.storage(&to, StorageSettings::default()).await?;
+    check_empty(&storage, &to).await?;
+    let report = match from.backend().salvage {
+        Some(_) => salvage(&from, &storage).await?,
+        None => through_archive(app, &storage).await?,
+    };
+    storage.update_index().await?;
+    if app.out.is_json() {
+        app.out.json(&View { store: to.to_string(), report: &report })?;
+    } else {
+        let derived = match report.derived {
+            0 => String::new(),
+            derived => format!(" ({} with fields derived again)", grouped(derived)),
+        };
+        app.out.line(&format!("sessions  {}{derived}", grouped(report.sessions)))?;
+        app.out.line(&format!("messages  {}", grouped(report.messages)))?;
+        app.out.line(&format!("events    {}", grouped(report.events)))?;
+        app.out.line(&format!("vectors   {}", grouped(report.vectors)))?;
+    }
+    app.out.finish()?;
+    outcome(&from, &to, &report)
+}
+
+/// The new store, which must not exist. A path means a store of the same kind as the damaged one.
+fn target(app: &App, from: &StoreUrl, typed: &str) -> Result<StoreUrl, Failure> {
+    let is_url = typed.split_once(':').is_some_and(|(scheme, _)| {
+        scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    });
+    let scheme = match from.file() {
+        Some(_) => from.backend().schemes.first().copied().unwrap_or_default(),
+        None => "sqlite",
+    };
+    let url = if is_url { typed.to_owned() } else { format!("{scheme}:{typed}") };
+    let to = StoreUrl::parse(&url, app.home.as_deref())?;
+    if to.file().is_some_and(|file| file.symlink_metadata().is_ok()) {
+        let message = format!("{to} already exists");
+        return Err(Failure::wrong_use(message, "choose a file that does not exist yet"));
+    }
+    Ok(to)
+}
+
+/// A store in a service may exist, but must be empty.
+async fn check_empty(storage: &SessionStorage, to: &StoreUrl) -> Result<(), Failure> {
+    let any = SessionQuery::new(Scope::Everyone).with_limit(1);
+    if storage.search_sessions(&any).await?.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::wrong_use(format!("{to} already has sessions"), "choose another store"))
+}
+
+/// Copies what can be read by opening the damaged store.
+async fn through_archive(app: &App, to: &SessionStorage) -> Result<SalvageReport, Failure> {
+    let from = app.existing_storage(false).await?;
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("archive.jsonl");
+    let mut out = BufWriter::new(private(&file)?);
+    let exported = from
+        .export_sessions(&Scope::Everyone, SessionFilter::default(), &mut JsonLinesWriter::new(&mut out))
+        .await?;
+    out.flush()?;
+    let mut archive = JsonLinesReader::seekable(BufReader::new(File::open(&file)?));
+    let imported = to.import_sessions(&mut archive, &ImportOptions::default()).await?;
+    if let Some(user) = from.pinned_user().await? {
+        to.pin_user(&user).await?;
+    }
+    let mut report = SalvageReport::default();
+    (report.sessions, report.messages, report.events) =
+        (imported.sessions, imported.messages, imported.events);
+    report.missing = exported.damaged;
+    Ok(report)
+}
+
+/// A new file that only its owner can read, as the folder of temporary files may be.
+fn private(path: &Path) -> Result<File, Failure> {
+    Ok(File::options().write(true).create_new(true).open(path)?)
+}
+
+fn outcome(from: &StoreUrl, to: &StoreUrl, report: &SalvageReport) -> Result<Outcome, Failure> {
+    for part in report.unreadable.iter().take(LISTED) {
+        say("note", &format!("{part} of {from} can't be read"));
+    }
+    if report.unreadable.len() > LISTED {
+        say("note", &format!("… and {} more", counted((report.unreadable.len() - LISTED) as u64, "page")));
+    }
+    for lost in &report.lost {
+        say("lost", lost);
+    }
+    list_damage(&report.missing);
+    if report.is_complete() {
+        return Ok(Outcome::Done);
+    }
+    Err(Failure::failed(
+        missing(&report.missing, to),
+        "if their session folders are still there, `sync` into the new store brings the lines back",
+    ))
+}
+
+fn missing(rows: &[DamagedRow], to: &StoreUrl) -> String {
+    match rows.len() {
+        0 => format!("not all of the store is in {to}"),
+        1 => format!("1 row of the store can't be read and is missing in {to}"),
+        more => format!("{} rows of the store can't be read and are missing in {to}", grouped(more as u64)),
+    }
+}
