@@ -2,9 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use amplifier_session_core::{
-    SessionStorage, StorageSettings, backend::prelude::*, content::Redaction, storage::SecretsAtRest,
-};
+use amplifier_session_core::{SessionStorage, StorageSettings, content::Redaction, storage::SecretsAtRest};
 use amplifier_session_testkit::{
     WordRedactor,
     erasure::{

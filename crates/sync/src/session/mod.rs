@@ -123,7 +123,7 @@ pub(crate) struct SessionReader<'a> {
     /// The state from the previous sync, if all files are compared completely.
     before: Option<SyncState>,
     /// The state before this sync, with the files whose rows are being replaced.
-    before: SyncState,
+    replacing: SyncState,
     /// The invalid lines to store.
     skipped: Vec<SkippedLine>,
     report: SyncReport,
@@ -187,7 +187,7 @@ impl<'a> SessionReader<'a> {
         Self {
             context,
             folder,
-            before: state.clone(),
+            replacing: state.clone(),
             state,
             before,
             skipped: stored.map_or_else(Vec::new, |stored| stored.skipped.clone()),

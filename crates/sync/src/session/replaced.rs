@@ -127,8 +127,8 @@ impl SessionReader<'_> {
         if let Some(removal) = reading.replaced.removal {
             let log = LogPosition { payloads: reading.position.payloads, ..LogPosition::default() };
             let log = (reading.kind == Kind::Events).then_some(log);
-            self.before.set_replacing(reading.file, log.clone(), removal);
-            ingest.set_replacing_state(self.before.to_json());
+            self.replacing.set_replacing(reading.file, log.clone(), removal);
+            ingest.set_replacing_state(self.replacing.to_json());
             self.state.set_replacing(reading.file, log, removal);
             self.save(ingest);
         }
