@@ -7,11 +7,14 @@ use std::{
 
 use serde::Serialize;
 
-use super::SessionStorage;
+use super::{
+    SessionStorage,
+    superseded::{LineHead, OldLine, Packer, unpack},
+};
 use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{
-        SequenceRange, SessionChange, SessionQuery, StorageBackendExt, StoredSession,
+        SequenceRange, SessionChange, SessionQuery, StorageBackendExt, StoredSession, SupersededQuery,
         meta::{self, MASKED, SECRETS},
     },
     blocking,
@@ -19,8 +22,9 @@ use crate::{
     events::{assemble, parse_event_line, store},
     model::{
         ContentType, Digest, Event, Message, MetadataFile, Payload, RawJson, SessionKey, StoredEvent,
-        VectorState,
+        SupersededPiece, VectorState,
     },
+    search::SessionFilter,
 };
 
 /// Number of messages read at a time.
@@ -239,6 +243,7 @@ impl SessionStorage {
         };
         masking.messages().await?;
         masking.events().await?;
+        masking.superseded().await?;
         masking.session().await?;
         Ok(masking.count)
     }
@@ -318,6 +323,39 @@ impl MaskingSession<'_> {
         }
     }
 
+    /// Replaces superseded lines that have secrets.
+    async fn superseded(&mut self) -> Result<()> {
+        let query = SupersededQuery::new(Scope::User(self.key.user_id.clone()))
+            .with_filter(SessionFilter::default().with_session(self.key.session_id.clone()));
+        let mut lines = self.storage.superseded_lines(query);
+        let mut replaced = Vec::new();
+        while let Some(group) = lines.next_group().await? {
+            let Some(pieces) = self.masked_pieces(&group).await? else { continue };
+            replaced.extend(group.iter().map(SupersededPiece::piece_ref));
+            let mut change = self.change();
+            change.superseded = pieces;
+            self.write(change).await?;
+        }
+        let deletion = self.storage.backend.prune_superseded(&replaced).await;
+        deletion.deleted.into_iter().try_for_each(|deleted| deleted.map(drop))
+    }
+
+    /// The pieces that replace a group, if it has secrets. A group that is damaged stays.
+    async fn masked_pieces(&self, group: &[SupersededPiece]) -> Result<Option<Vec<SupersededPiece>>> {
+        let (Some(first), Ok(lines)) = (group.first(), unpack(group)) else { return Ok(None) };
+        let mut packer = Packer::new(self.key.clone(), first.kind, first.superseded_at, first.reason);
+        let (mut pieces, mut secrets) = (Vec::new(), 0);
+        for (head, raw) in lines {
+            let (raw, found) = self.masker.mask(raw).await?;
+            secrets += found;
+            pieces.extend(
+                packer.add(&OldLine { head: LineHead { bytes: raw.as_bytes().len(), ..head }, raw })?,
+            );
+        }
+        pieces.extend(packer.finish()?);
+        Ok(Some(pieces).filter(|_| secrets > 0))
+    }
+
     /// The event, if its line has secrets. A line that is damaged stays.
     async fn masked_event(&mut self, event: &Event, payload: Payload) -> Result<Option<StoredEvent>> {
         let Ok(Some(line)) = assemble(payload) else { return Ok(None) };
@@ -367,6 +405,7 @@ impl MaskingSession<'_> {
     async fn write(&mut self, change: SessionChange) -> Result<()> {
         let is_same = change.messages.is_empty()
             && change.events.is_empty()
+            && change.superseded.is_empty()
             && change.metadata_files.is_none()
             && change.session == self.stored.session;
         if !is_same {

@@ -4,7 +4,7 @@ use std::{fs, sync::Arc};
 
 use amplifier_session_core::{
     ErrorKind, SessionStorage, StorageSettings,
-    backend::SequenceRange,
+    backend::{SequenceRange, SupersededQuery},
     content::Redaction,
     model::{SessionId, VectorState},
     storage::{SecretIn, SecretsAtRest},
@@ -143,4 +143,25 @@ async fn without_a_redactor_nothing_is_stored_in_a_masked_store() {
     let key = fixture.stored("s").await.unwrap().session.key();
     let range = SequenceRange { start: 0, limit: 10 };
     assert_eq!(fixture.storage.backend().read_messages(&key, range).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn superseded_lines_are_masked_too() {
+    let fixture = fixture(Some(SecretsAtRest::Mark));
+    fixture.sync().await;
+    let first = format!("it is still {WORD}");
+    fixture.folder().transcript([lines::user(&first), lines::assistant("thanks")]).unwrap();
+    assert_eq!(fixture.sync().await.messages.superseded, 1);
+    let superseded = async || {
+        let mut lines = fixture.storage.superseded_lines(SupersededQuery::new(scope()));
+        let line = lines.next().await.unwrap().unwrap().remove(0);
+        assert!(lines.next().await.unwrap().is_none());
+        line.raw.to_text().into_owned()
+    };
+    assert!(superseded().await.contains(WORD));
+
+    let masking = redacting(&fixture.storage, Some(SecretsAtRest::Mask));
+    masking.settle_secrets().await.unwrap();
+    let text = superseded().await;
+    assert!(text.contains(MASKED) && !text.contains(WORD), "{text}");
 }

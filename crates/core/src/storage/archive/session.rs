@@ -221,7 +221,7 @@ impl Reading {
         }
         self.superseded_lines += 1;
         if self.stage != Stage::Checking {
-            let pieces = self.packing.add(&self.session.key(), record)?;
+            let pieces = self.packing.add(&self.session.key(), record, &self.masker)?;
             self.bytes += pieces.iter().map(|piece| piece.data.len()).sum::<usize>();
             self.change.superseded.extend(pieces);
         }

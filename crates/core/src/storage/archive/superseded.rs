@@ -8,7 +8,10 @@ use crate::{
     backend::SupersededQuery,
     model::{LineKind, RawJson, SessionKey, SupersededPiece, SupersededReason, TimeSource, Timestamp},
     search::SessionFilter,
-    storage::superseded::{LineHead, OldLine, Packer, unpack},
+    storage::{
+        at_rest::LineMasker,
+        superseded::{LineHead, OldLine, Packer, unpack},
+    },
 };
 
 /// A superseded line.
@@ -59,9 +62,9 @@ impl SupersededRecord {
         }
     }
 
-    fn into_line(self) -> Result<OldLine> {
+    fn into_line(self, masker: &LineMasker) -> Result<OldLine> {
         let Self { sequence, turn, ts, ts_source, event_type, is_summary, raw, .. } = self;
-        let raw = raw.whole()?;
+        let (raw, _) = masker.mask_now(raw.whole()?)?;
         let bytes = raw.as_bytes().len();
         Ok(OldLine { head: LineHead { sequence, bytes, turn, ts, ts_source, event_type, is_summary }, raw })
     }
@@ -101,7 +104,12 @@ pub(super) struct Packing(Option<(String, Packer)>);
 
 impl Packing {
     /// Adds a line of a session. Returns the pieces that are complete.
-    pub(super) fn add(&mut self, key: &SessionKey, record: SupersededRecord) -> Result<Vec<SupersededPiece>> {
+    pub(super) fn add(
+        &mut self,
+        key: &SessionKey,
+        record: SupersededRecord,
+        masker: &LineMasker,
+    ) -> Result<Vec<SupersededPiece>> {
         let mut pieces = Vec::new();
         if self.0.as_ref().is_none_or(|(piece, _)| *piece != record.piece) {
             pieces = self.finish()?;
@@ -109,7 +117,7 @@ impl Packing {
             self.0 = Some((record.piece.clone(), packer));
         }
         if let Some((_, packer)) = &mut self.0 {
-            pieces.extend(packer.add(&record.into_line()?)?);
+            pieces.extend(packer.add(&record.into_line(masker)?)?);
         }
         Ok(pieces)
     }
