@@ -92,6 +92,8 @@ fn help() {
         "backup",
         "verify",
         "gaps",
+        "salvage",
+        "doctor",
         "completions",
     ] {
         text(&format!("help_{command}"), &[command, "--help"]);
