@@ -91,7 +91,11 @@ async fn model(app: &App, storage: Option<&SessionStorage>, checks: &mut Vec<Che
     let provider = match app.embedding() {
         Ok(Some(provider)) => provider,
         Ok(None) => return checks.push(Check::ok(NAME, "none: searches go by words")),
-        Err(failure) => return checks.push(Check::of(NAME, app, &failure)),
+        Err(failure) => {
+            let mut check = Check::of(NAME, app, &failure);
+            check.hint.get_or_insert_with(|| "--embedding local needs no configuration".to_owned());
+            return checks.push(check);
+        }
     };
     let space = provider.space().clone();
     let stored = match storage {
