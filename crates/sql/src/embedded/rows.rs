@@ -206,7 +206,6 @@ impl<'a, R: Reader> IndexRows<'a, R> {
     }
 
     /// [`Self::each_vector`] of a few keys. Fails with `Damaged` if a row can't be read.
-
     fn each_vector_of(
         &mut self,
         keys: &[u64],
