@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     files::{self, Stamp},
-    state::LogPosition,
+    position::LogPosition,
 };
 
 /// Transcripts are read completely up to this size.

@@ -35,6 +35,7 @@ mod lines;
 mod options;
 mod pending;
 mod plan;
+mod position;
 mod progress;
 mod refresh;
 mod report;

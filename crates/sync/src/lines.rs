@@ -7,7 +7,7 @@ use std::{
 
 use amplifier_session_core::{model::Digest, storage::LineDigester};
 
-use crate::state::ReadLine;
+use crate::position::ReadLine;
 
 /// The size of the read buffer.
 const BUFFER_BYTES: usize = 256 * 1024;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use amplifier_session_core::{
-    model::{Digest, ProjectSlug, Session, Timestamp},
+    model::{ProjectSlug, Session, Timestamp},
     storage::{EventDetail, Removal, SettledRows},
 };
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     files::{EVENTS, SessionFiles, Source, Stamp, TRANSCRIPT, TRANSCRIPT_BACKUP, absolute},
     head::Head,
+    position::LogPosition,
 };
 
 /// The current format. A state with an unknown format is ignored: the files are read again, and unchanged rows are not
@@ -89,32 +90,6 @@ pub(crate) struct FileEnd {
     pub(crate) damage: Option<Damage>,
 }
 
-/// A position in an event log, after the end of a line.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct LogPosition {
-    /// Bytes before it.
-    pub(crate) bytes: u64,
-    /// Lines before it, including invalid and blank ones.
-    pub(crate) lines: u64,
-    /// Valid lines before it: the sequence of the next one.
-    pub(crate) rows: u32,
-    /// The last line before it that is neither blank nor too large.
-    pub(crate) last: Option<ReadLine>,
-    /// Whether the payloads of the events were stored.
-    pub(crate) payloads: bool,
-}
-
-/// A line that was read, to recognise it later.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ReadLine {
-    /// The offset of its text.
-    pub(crate) offset: u64,
-    /// The length of its text, without the ending.
-    pub(crate) length: u64,
-    /// The digest of its text.
-    digest: String,
-}
-
 impl FileState {
     /// The state of a file that was not read.
     fn unread(file: Source) -> Self {
@@ -135,25 +110,10 @@ impl FileState {
     }
 }
 
-impl ReadLine {
-    pub(crate) fn new(offset: u64, text: &[u8]) -> Self {
-        Self { offset, length: text.len() as u64, digest: hex(text) }
-    }
-
-    /// Whether `text` is the text of this line.
-    pub(crate) fn is(&self, text: &[u8]) -> bool {
-        self.digest == hex(text)
-    }
-}
-
 /// The folder that a session was read from, according to its stored sync state, if that has it.
 #[must_use]
 pub fn source_folder(sync_state: &str) -> Option<PathBuf> {
     SyncState::parse(sync_state)?.folder.map(PathBuf::from)
-}
-
-fn hex(text: &[u8]) -> String {
-    format!("{:032x}", u128::from_be_bytes(Digest::of(text).0))
 }
 
 impl SyncState {

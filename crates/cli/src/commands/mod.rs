@@ -13,6 +13,7 @@ mod embeddings;
 mod events;
 mod gaps;
 mod models;
+mod names;
 mod prune;
 mod quickstart;
 mod recent;

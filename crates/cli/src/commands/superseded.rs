@@ -9,7 +9,7 @@ use amplifier_session_storage::{
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::search::names;
+use super::names::names;
 use crate::{
     app::{App, Reader},
     args::{EventsArgs, SearchArgs, SessionsArgs, ShowArgs},

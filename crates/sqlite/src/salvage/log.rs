@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use super::number_at;
+use super::{is_page_size, number_at};
 
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
@@ -33,7 +33,7 @@ impl Log {
         reader.read_exact(&mut header).ok()?;
         let magic = number_at(&header, 0, 4)?;
         let page_size = number_at(&header, 8, 4)? as usize;
-        if !MAGIC.contains(&magic) || !super::pages::is_page_size(page_size) {
+        if !MAGIC.contains(&magic) || !is_page_size(page_size) {
             return None;
         }
         let mut log = Self { file, page_size, pages: HashMap::new() };

@@ -25,6 +25,11 @@ mod tables;
 
 pub(crate) use source::Salvage;
 
+/// Whether pages may have this size.
+fn is_page_size(size: usize) -> bool {
+    (512..=65_536).contains(&size) && size.is_power_of_two()
+}
+
 /// The big-endian number at `at`.
 fn number_at(bytes: &[u8], at: usize, length: usize) -> Option<u32> {
     let digits = bytes.get(at..at.checked_add(length)?)?;

@@ -9,7 +9,7 @@ use std::{
 use amplifier_session_core::{Error, ErrorKind, Result};
 use amplifier_session_sql::file::{beside, refused};
 
-use super::{log::Log, number_at};
+use super::{is_page_size, log::Log, number_at};
 use crate::{peek::LOGS, schema::APPLICATION_ID};
 
 /// The first bytes of a database.
@@ -108,9 +108,4 @@ impl Pages {
 fn read_at(mut file: &File, at: u64, into: &mut [u8]) -> Option<()> {
     file.seek(SeekFrom::Start(at)).ok()?;
     file.read_exact(into).ok()
-}
-
-/// Whether pages may have this size.
-pub(super) fn is_page_size(size: usize) -> bool {
-    (512..=65_536).contains(&size) && size.is_power_of_two()
 }

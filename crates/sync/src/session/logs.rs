@@ -11,32 +11,16 @@ use super::{
     damage::{DamageNotes, is_binary},
     kind::Kind,
     open::OpenLog,
-    replaced::Replaced,
+    reading::{Reading, Replaced},
 };
 use crate::{
     files::{SessionFiles, Source},
     head::Head,
     lines::{Batch, Line, LineText},
+    position::{LogPosition, ReadLine},
     report::Kept,
-    state::{FileEnd, FileState, LogPosition, ReadLine},
+    state::{FileEnd, FileState},
 };
-
-/// The state of reading a log.
-#[derive(Debug)]
-pub(super) struct Reading {
-    pub(super) kind: Kind,
-    /// The file as it was when it was opened.
-    pub(super) file: Source,
-    /// Whether to store the position while reading.
-    resumable: bool,
-    pub(super) position: LogPosition,
-    /// Signs of damage.
-    pub(super) notes: DamageNotes,
-    /// What the file no longer contains of the stored rows.
-    pub(super) replaced: Replaced,
-    /// At most this many lines are stored: a rewind has removed the rows of the others.
-    most: Option<u32>,
-}
 
 impl SessionReader<'_> {
     /// Reads the transcript completely, because writers replace it, unless it is long and was only appended to.

@@ -5,6 +5,7 @@ mod kind;
 mod logs;
 mod metadata;
 mod open;
+mod reading;
 mod replaced;
 
 use std::io;

@@ -10,7 +10,8 @@ use super::FileError;
 use crate::{
     files::{self, Stamp},
     lines::{Batch, LineReader, is_unchanged},
-    state::{FileState, LogPosition},
+    position::LogPosition,
+    state::FileState,
 };
 
 /// A log that is being read.

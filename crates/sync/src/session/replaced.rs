@@ -6,49 +6,20 @@
 use amplifier_session_core::{
     Error, ErrorKind, Result,
     model::Digest,
-    storage::{Extent, Remaining, Removal, SessionIngest},
+    storage::{Extent, Remaining, SessionIngest},
 };
 
-use super::{FileError, SessionReader, kind::Kind, logs::Reading, open::OpenLog};
+use super::{
+    FileError, SessionReader,
+    kind::Kind,
+    open::OpenLog,
+    reading::{Reading, Replaced},
+};
 use crate::{
-    files::{Source, TRANSCRIPT_BACKUP},
+    files::TRANSCRIPT_BACKUP,
     lines::{Line, LineText},
-    state::{FileState, LogPosition},
+    position::LogPosition,
 };
-
-/// The comparison of a log with the stored rows.
-#[derive(Debug)]
-pub(super) struct Replaced {
-    /// Whether a line differed.
-    differs: bool,
-    /// What was decided about the stored rows that the log does not contain.
-    removal: Option<Removal>,
-    /// How many lines must follow.
-    expected: usize,
-    /// Whether an earlier sync was interrupted while it replaced rows.
-    interrupted: bool,
-    /// What that sync decided, if the file is still the same.
-    decided: Option<Removal>,
-}
-
-impl Replaced {
-    pub(super) fn new(file: Source, before: Option<&FileState>) -> Self {
-        let replacing = before.filter(|before| before.replacing.is_some());
-        let is_same = replacing.filter(|before| before.stamp == file.stamp);
-        Self {
-            differs: false,
-            removal: None,
-            expected: 0,
-            interrupted: replacing.is_some(),
-            decided: is_same.and_then(|before| before.replacing),
-        }
-    }
-
-    /// What was decided about the stored rows that the log does not contain, if there are any.
-    pub(super) fn removal(&self) -> Option<Removal> {
-        self.removal
-    }
-}
 
 impl SessionReader<'_> {
     /// Compares a line with the stored rows before it is processed. `lines` are the line and those that follow it in its

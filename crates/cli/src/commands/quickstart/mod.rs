@@ -18,7 +18,7 @@ use serde::Serialize;
 use tempfile::TempDir;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{search::names, sync::report_problems};
+use super::{names::names, sync::report_problems};
 use crate::{
     app::{App, Writer},
     args::QuickstartArgs,

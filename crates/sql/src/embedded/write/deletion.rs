@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{Result, model::SessionKey};
 
-use super::{removal::RowsOf, sessions::Stored};
+use super::{leftover::Leftover, removal::RowsOf, sessions::Stored};
 use crate::{
     Query, Reader, Statement, deletions,
     embedded::{Database, Writer},
@@ -23,58 +23,6 @@ const BATCH_BYTES: u64 = 16 << 20;
 
 /// One transaction removes at most this many pieces of superseded lines.
 const BATCH_PIECES: usize = 32;
-
-/// What may still contain words of deleted sessions.
-///
-/// The table of metadata has an entry for each of them with the revision of the last deletion. The entry is empty when
-/// its words are erased. It is not removed, because DuckDB checks keys before the deletions of the same transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::embedded) enum Leftover {
-    Index,
-    Database,
-}
-
-impl Leftover {
-    /// In the order in which they are erased.
-    pub(in crate::embedded) const ALL: [Self; 2] = [Self::Index, Self::Database];
-
-    /// What kind of place of the store it is, in [`StorePlace::what`](amplifier_session_core::backend::StorePlace::what).
-    pub(in crate::embedded) fn place(self) -> &'static str {
-        match self {
-            Self::Index => "index",
-            Self::Database => "store",
-        }
-    }
-
-    fn key(self) -> &'static str {
-        match self {
-            Self::Index => "to_erase_from_index",
-            Self::Database => "to_erase_from_database",
-        }
-    }
-
-    /// Records that words of a deleted session are to be erased.
-    pub(super) fn record(self, writer: &impl Writer, revision: i64) -> Result<()> {
-        let sql = "INSERT INTO schema_meta (key, value) VALUES (?1, ?2)
-            ON CONFLICT (key) DO UPDATE SET value = excluded.value";
-        let values = [self.key().into(), revision.to_string().into()];
-        writer.execute(&Statement::new(OPERATION, sql, values)).map(drop)
-    }
-
-    /// The revision of the last deletion, if its words are still to be erased.
-    pub(in crate::embedded) fn recorded(self, reader: &impl Reader) -> Result<Option<String>> {
-        let sql = "SELECT value FROM schema_meta WHERE key = ?1 AND value <> ''";
-        reader.first(&Query::new("erase", sql, [self.key().into()], |row| row.text(0)))
-    }
-
-    /// Records that everything was erased, unless another session was deleted since `revision`.
-    pub(in crate::embedded) fn clear<D: Database>(self, database: &D, revision: &str) -> Result<()> {
-        let sql = "UPDATE schema_meta SET value = '' WHERE key = ?1 AND value = ?2";
-        let values = [self.key().into(), revision.into()];
-        database
-            .transaction("erase", |writer| writer.execute(&Statement::new("erase", sql, values)).map(drop))
-    }
-}
 
 /// Removes a session with everything that belongs to it; returns whether it existed.
 ///

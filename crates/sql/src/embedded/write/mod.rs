@@ -12,6 +12,7 @@
 
 mod deletion;
 mod integrity;
+mod leftover;
 mod removal;
 mod sessions;
 mod superseded;
@@ -22,8 +23,9 @@ use amplifier_session_core::Result;
 use super::{Database, Writer};
 use crate::{Query, Reader, Statement, Value};
 
-pub(super) use deletion::{Leftover, delete_session};
+pub(super) use deletion::delete_session;
 pub(super) use integrity::remove_stray_rows;
+pub(super) use leftover::Leftover;
 pub(super) use sessions::{rename_user, sessions};
 pub(super) use superseded::prune_superseded;
 pub(super) use vectors::{complete_generation, mark_pending, prune_vectors, vectors};

@@ -7,7 +7,7 @@ use amplifier_session_core::{
     model::{SessionKey, SupersededPiece, SupersededRef},
 };
 
-use super::deletion::Leftover;
+use super::leftover::Leftover;
 use crate::{
     Reader as _, Statement, Value,
     embedded::{Database, Writer},

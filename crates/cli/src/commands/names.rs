@@ -1,0 +1,31 @@
+//! The titles and short ids of sessions in search results.
+
+use std::collections::{BTreeSet, HashMap};
+
+use amplifier_session_storage::{
+    Scope, SessionStorage, backend::SessionQuery, model::SessionKey, search::SearchResult,
+};
+
+use crate::{failure::Failure, render::search::Names};
+
+/// The titles and short ids of the sessions in the results.
+pub(super) async fn names(
+    storage: &SessionStorage,
+    scope: &Scope,
+    results: &[SearchResult],
+) -> Result<Names, Failure> {
+    let keys: BTreeSet<SessionKey> = results
+        .iter()
+        .map(|result| SessionKey::new(result.user_id.clone(), result.session_id.clone()))
+        .collect();
+    let mut titles = HashMap::new();
+    if !keys.is_empty() {
+        let limit = keys.len();
+        // Listing skips a session that can't be read.
+        let query = SessionQuery::new(scope.clone()).with_keys(keys).with_limit(limit);
+        let sessions = storage.search_sessions(&query).await?;
+        titles.extend(sessions.into_iter().map(|session| (session.key(), session.title().to_owned())));
+    }
+    let ids = results.iter().map(|result| &result.session_id);
+    Ok(Names::new(titles, storage.short_ids(scope, ids).await?))
+}

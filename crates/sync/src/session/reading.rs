@@ -1,0 +1,57 @@
+//! The state of reading a log.
+
+use amplifier_session_core::storage::Removal;
+
+use super::{damage::DamageNotes, kind::Kind};
+use crate::{files::Source, position::LogPosition, state::FileState};
+
+/// The state of reading a log.
+#[derive(Debug)]
+pub(super) struct Reading {
+    pub(super) kind: Kind,
+    /// The file as it was when it was opened.
+    pub(super) file: Source,
+    /// Whether to store the position while reading.
+    pub(super) resumable: bool,
+    pub(super) position: LogPosition,
+    /// Signs of damage.
+    pub(super) notes: DamageNotes,
+    /// What the file no longer contains of the stored rows.
+    pub(super) replaced: Replaced,
+    /// At most this many lines are stored: a rewind has removed the rows of the others.
+    pub(super) most: Option<u32>,
+}
+
+/// The comparison of a log with the stored rows.
+#[derive(Debug)]
+pub(super) struct Replaced {
+    /// Whether a line differed.
+    pub(super) differs: bool,
+    /// What was decided about the stored rows that the log does not contain.
+    pub(super) removal: Option<Removal>,
+    /// How many lines must follow.
+    pub(super) expected: usize,
+    /// Whether an earlier sync was interrupted while it replaced rows.
+    pub(super) interrupted: bool,
+    /// What that sync decided, if the file is still the same.
+    pub(super) decided: Option<Removal>,
+}
+
+impl Replaced {
+    pub(super) fn new(file: Source, before: Option<&FileState>) -> Self {
+        let replacing = before.filter(|before| before.replacing.is_some());
+        let is_same = replacing.filter(|before| before.stamp == file.stamp);
+        Self {
+            differs: false,
+            removal: None,
+            expected: 0,
+            interrupted: replacing.is_some(),
+            decided: is_same.and_then(|before| before.replacing),
+        }
+    }
+
+    /// What was decided about the stored rows that the log does not contain, if there are any.
+    pub(super) fn removal(&self) -> Option<Removal> {
+        self.removal
+    }
+}
