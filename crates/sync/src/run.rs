@@ -85,9 +85,9 @@ pub(crate) async fn sync_changed(
     let Context { storage, options, .. } = context;
     let begun = storage.now();
     let _turn = storage.backend().begin_sync();
-    let mut report = SyncReport::default();
     // Another process may have chosen something else for the store.
-    report.secrets_masked_in_store = storage.settle_secrets().await?;
+    let secrets_masked_in_store = storage.settle_secrets().await?;
+    let mut report = SyncReport { secrets_masked_in_store, ..SyncReport::default() };
     let plan = Plan::of_changed(storage, options, changed, &mut report).await?;
     report.bytes = plan.bytes();
     ingest(context, &plan, &mut report, more).await?;

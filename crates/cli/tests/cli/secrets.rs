@@ -55,7 +55,7 @@ fn masked_secrets_are_not_in_any_file_of_the_store() {
         assert_eq!(home.run(&["search", &token(), "--mode", "full-text"]).code, 3);
         let shown = home.ok(&["show", "38e6d1f5"]);
         assert!(shown.contains(&format!("Why is {} refused?", "*".repeat(40))), "{shown}");
-        let events = home.ok(&["events", "38e6d1f5", "--full", "--json"]);
+        let events = home.ok(&["events", "--session", "38e6d1f5", "--full", "--json"]);
         assert!(!events.contains("aB3!") && events.contains("************"), "{events}");
         for secret in [token().as_str(), "aB3!dE6#gH9$"] {
             let found = files_with(&home.amplifier(), secret.as_bytes());

@@ -210,7 +210,7 @@ async fn an_edit_that_leaves_no_trace_in_the_metadata_is_found_by_verifying() {
     let (fixture, folder) = long().await;
     let (transcript, log) = (folder.path().join(TRANSCRIPT), folder.path().join(EVENTS));
     // Between two samples of the transcript.
-    overwrite(&transcript, find(&transcript, "Answer 13."), b"Answer XX.");
+    overwrite(&transcript, find(&transcript, "Answer 10."), b"Answer XX.");
     overwrite(&log, find(&log, "Question 5?"), b"Question X?");
     folder.append(TRANSCRIPT, text(&turn(TURNS)[0])).unwrap().append(EVENTS, text(&turn(TURNS)[1])).unwrap();
     let report = fixture.sync().await;

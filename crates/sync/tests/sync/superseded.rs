@@ -245,7 +245,7 @@ async fn a_compacted_log() {
         (&["a", "e"], &["b", "c", "d"], SupersededReason::Compacted),
         (&["a", "b"], &["c", "d", "e"], SupersededReason::Compacted),
         (&["summary"], &["a", "b", "c", "d", "e"], SupersededReason::Compacted),
-        (&["a", "B", "c", "d", "e", "f"], &["b"], SupersededReason::Edited),
+        (&["a", "changed", "c", "d", "e", "f"], &["b"], SupersededReason::Edited),
     ];
     for (types, lost, reason) in cases {
         let fixture = synced().await;

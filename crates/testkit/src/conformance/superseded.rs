@@ -3,6 +3,9 @@
 use super::sessions::check_unknown;
 use crate::prelude::*;
 
+/// Which pieces a query returns.
+type Condition<'a> = &'a dyn Fn(&SupersededPiece) -> bool;
+
 const AT: &str = "2026-01-09T10:00:00Z";
 
 fn at(time: &str) -> Timestamp {
@@ -114,7 +117,7 @@ pub async fn superseded_lines_are_listed_in_pages(store: Store) {
     }
     let project = SessionFilter::default().with_project(ProjectSlug::new("b-project").unwrap());
     let session = SessionFilter::default().with_session(SessionId::new("a").unwrap());
-    let queries: [(SupersededQuery, &dyn Fn(&SupersededPiece) -> bool); 5] = [
+    let queries: [(SupersededQuery, Condition<'_>); 5] = [
         (everyone().with_kind(LineKind::Event), &|piece| piece.kind == LineKind::Event),
         (everyone().with_until(later), &|piece| piece.superseded_at < later),
         (everyone().with_filter(project), &|piece| piece.session.session_id.as_str() == "b"),
@@ -144,9 +147,9 @@ pub async fn superseded_lines_stay_in_scope(store: Store) {
     supersede(&store, &anas, std::slice::from_ref(&mine)).await;
     supersede(&store, &bens, std::slice::from_ref(&his)).await;
     let viewer = |user: &UserId| Scope::Visible(Viewer::new(user.clone()));
-    assert_eq!(all(&store, anas.key.user_id.clone()).await, [mine.clone()]);
-    assert_eq!(all(&store, bens.key.user_id.clone()).await, [his.clone()]);
-    assert_eq!(all(&store, viewer(&bens.key.user_id)).await, [his.clone()]);
+    assert_eq!(all(&store, anas.key.user_id.clone()).await, std::slice::from_ref(&mine));
+    assert_eq!(all(&store, bens.key.user_id.clone()).await, std::slice::from_ref(&his));
+    assert_eq!(all(&store, viewer(&bens.key.user_id)).await, std::slice::from_ref(&his));
     store.storage.share_session(&anas.key, &Sharing::public()).await.unwrap();
     assert_eq!(all(&store, viewer(&bens.key.user_id)).await, [mine.clone(), his.clone()]);
     let of_ana = [mine.piece_ref()];
@@ -212,10 +215,10 @@ pub async fn superseded_lines_move_with_their_session(store: Store) {
     store.write(&target, |change| change.session.project_slug = project.clone()).await;
     let filter = SessionFilter::default().with_project(project);
     let query = SupersededQuery::new(Scope::Everyone).with_filter(filter).with_data(true);
-    assert_eq!(listed(&store, &query).await, [before.clone()]);
+    assert_eq!(listed(&store, &query).await, std::slice::from_ref(&before));
     store.storage.rename_user(&target.key.user_id, &eve.key.user_id).await.unwrap();
     assert!(all(&store, target.key.user_id.clone()).await.is_empty());
     let moved = SupersededPiece { session: eve.key.clone(), ..before };
-    assert_eq!(all(&store, eve.key.user_id.clone()).await, [moved.clone()]);
+    assert_eq!(all(&store, eve.key.user_id.clone()).await, std::slice::from_ref(&moved));
     assert_eq!(listed(&store, &query).await, [moved]);
 }

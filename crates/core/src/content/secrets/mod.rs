@@ -183,7 +183,8 @@ impl<'a> Masking<'a> {
             let touches = literal.span.end > secret.start;
             let is_whole = literal.contains(secret);
             is_in_string |= touches;
-            if touches && (is_whole || !literal.is_key) && !(self.clipped && !changes.is_empty()) {
+            let is_wanted = changes.is_empty() || !self.clipped;
+            if touches && is_wanted && (is_whole || !literal.is_key) {
                 self.mask_in(literal, secret, &mut changes);
             }
             if literal.span.end >= secret.end {
