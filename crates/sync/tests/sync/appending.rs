@@ -25,6 +25,9 @@ const TURNS: usize = 400;
 /// More than a turn, and much less than the files.
 const FEW_BYTES: u64 = 20_000;
 
+/// Changes the content of a file.
+type Edit<'a> = &'a dyn Fn(&Path, String);
+
 /// The lines and the events of a turn.
 fn turn(n: usize) -> [Vec<Value>; 2] {
     let at = |second: usize| {
@@ -182,7 +185,7 @@ async fn a_long_transcript_that_was_not_only_appended_to_is_read_completely() {
         fs::write(&other, content).unwrap();
         fs::rename(&other, path).unwrap();
     };
-    let edits: [(&str, &dyn Fn(&Path, String)); 4] = [
+    let edits: [(&str, Edit<'_>); 4] = [
         ("the file was replaced", &|path, content| replace(path, &content.replace("Answer 7.", "Answer X."))),
         ("a line was made longer", &|path, content| {
             fs::write(path, content.replace("Answer 7.", "Answer seven.")).unwrap();

@@ -36,9 +36,7 @@ fn fixture(secrets: Option<SecretsAtRest>) -> Fixture {
     folder
         .file(
             "events.jsonl",
-            &format!(
-                "{{\"ts\":\"2026-01-05T08:00:00Z\",\"event\":\"a\",\"data\":{{\"x\":\"{escaped}\"}}}}\n"
-            ),
+            format!("{{\"ts\":\"2026-01-05T08:00:00Z\",\"event\":\"a\",\"data\":{{\"x\":\"{escaped}\"}}}}\n"),
         )
         .unwrap();
     fixture
