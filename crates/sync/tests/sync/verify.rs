@@ -127,7 +127,7 @@ async fn damage_that_digests_hide_is_written_again() {
     let fixture = synced().await;
     let stored = fixture.stored("s").await.unwrap();
     let mut message = fixture.messages("s").await.remove(2);
-    message.raw = lines::user("thrEe").raw();
+    message.raw = lines::user("THREE").raw();
     message.vectors = VectorState::Pending;
     let mut change = SessionChange::new(stored.session, Some(stored.version));
     change.messages = RowChange { put: vec![message], truncate: None };
