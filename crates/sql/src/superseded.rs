@@ -111,7 +111,8 @@ fn has_table<R: Reader>(reader: &R) -> Result<bool> {
     Ok(reader.first(&Query::new("list_superseded", sql, [name], |row| row.integer(0)))?.is_some())
 }
 
-fn piece(row: &dyn Columns) -> Result<SupersededPiece> {
+/// Decodes the columns of [`LINES`].
+pub fn piece(row: &dyn Columns) -> Result<SupersededPiece> {
     Ok(SupersededPiece { data: row.bytes(10)?, ..piece_without_data(row)? })
 }
 

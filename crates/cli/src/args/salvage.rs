@@ -6,7 +6,8 @@ use clap::{Args, builder::NonEmptyStringValueParser};
 #[derive(Debug, Args)]
 #[command(long_about = "\
 Copies everything that can still be read of a damaged store to a new store: sessions of all users with their messages, \
-events and vectors. The damaged store is not changed. Names what can't be read: sessions, messages and events.
+events, vectors and superseded lines. The damaged store is not changed. Names what can't be read: sessions, messages and \
+events.
 
 A SQLite file is read page by page, without SQLite, so that one damaged page costs only what is on it. If the fields of a \
 session are lost, they are derived again from its metadata and messages. Of other kinds of stores, this copies what can be \
@@ -18,8 +19,8 @@ The next `sync` into the new store reads the missing lines again from the sessio
 missing vectors. Rows after a missing one are renumbered until then.
 
 Exits with 1 if anything is missing. --json prints one object: store, sessions, derived (sessions with fields that were \
-derived again), messages, events, vectors, missing, lost (what is missing besides sessions), unreadable (parts of the old \
-store that can't be read).
+derived again), messages, events, vectors, superseded, missing, lost (what is missing besides sessions), unreadable (parts \
+of the old store that can't be read).
 
 Examples:
   amplifier-sessions salvage --to ~/saved.sqlite

@@ -56,6 +56,9 @@ pub(super) async fn run(app: &mut App, args: SalvageArgs) -> Result<Outcome, Fai
         app.out.line(&format!("messages  {}", grouped(report.messages)))?;
         app.out.line(&format!("events    {}", grouped(report.events)))?;
         app.out.line(&format!("vectors   {}", grouped(report.vectors)))?;
+        if report.superseded > 0 {
+            app.out.line(&format!("superseded lines  {}", grouped(report.superseded)))?;
+        }
     }
     app.out.finish()?;
     outcome(&from, &to, &report)
@@ -104,8 +107,8 @@ async fn through_archive(app: &App, to: &SessionStorage) -> Result<SalvageReport
         to.pin_user(&user).await?;
     }
     let mut report = SalvageReport::default();
-    (report.sessions, report.messages, report.events) =
-        (imported.sessions, imported.messages, imported.events);
+    (report.sessions, report.messages) = (imported.sessions, imported.messages);
+    (report.events, report.superseded) = (imported.events, imported.superseded);
     report.missing = exported.damaged;
     Ok(report)
 }

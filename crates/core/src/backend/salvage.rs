@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::{
     Result,
-    model::{Message, MetadataFile, ProjectSlug, Session, SessionKey, StoredEvent, Timestamp, VectorRecord},
+    model::{
+        Message, MetadataFile, ProjectSlug, Session, SessionKey, StoredEvent, SupersededPiece, SupersededRef,
+        Timestamp, VectorRecord,
+    },
 };
 
 use super::StoredSession;
@@ -43,6 +46,13 @@ pub trait SalvageSource: Send {
     /// `Damaged` if it can't be read.
     fn event(&mut self, session: &Session, sequence: u32) -> Result<StoredEvent>;
 
+    /// A piece of superseded lines. The caller checks its content.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged` if it can't be read.
+    fn superseded(&mut self, piece: &SupersededRef) -> Result<SupersededPiece>;
+
     /// The parts of the store that can't be read, as phrases such as `page 812 (messages)`.
     fn unreadable(&self) -> Vec<String>;
 
@@ -67,6 +77,8 @@ pub struct RemainingSession {
     pub messages: Vec<u32>,
     /// The sequences of the events that are left, in order. Some may not be readable.
     pub events: Vec<u32>,
+    /// The ids of the pieces of superseded lines that are left, in order. Some may not be readable.
+    pub superseded: Vec<String>,
 }
 
 /// A message with its vectors of the current generation.

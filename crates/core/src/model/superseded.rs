@@ -122,7 +122,13 @@ impl SupersededPiece {
     /// What the ids of all parts of the same lines begin with.
     #[must_use]
     pub fn group(&self) -> &str {
-        self.id.rsplit_once('-').map_or(&self.id, |(group, _)| group)
+        Self::group_of(&self.id)
+    }
+
+    /// The [group](Self::group) of the piece with this id.
+    #[must_use]
+    pub fn group_of(id: &str) -> &str {
+        id.rsplit_once('-').map_or(id, |(group, _)| group)
     }
 
     /// Whether it contains only a continuation of a line.

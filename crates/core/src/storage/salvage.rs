@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Serialize;
 
-use super::SessionStorage;
+use super::{SessionStorage, superseded::unpack};
 use crate::{
     Error, ErrorKind, Result,
     backend::{
@@ -17,7 +17,7 @@ use crate::{
     metadata::Metadata,
     model::{
         ContentType, DamagedRow, Digest, Event, HostId, Payload, ProjectSlug, RowKind, Session, SessionKey,
-        StoredEvent, Timestamp, UserId, VectorState,
+        StoredEvent, SupersededPiece, SupersededRef, Timestamp, UserId, VectorState,
     },
 };
 
@@ -40,7 +40,10 @@ pub struct SalvageReport {
     pub events: u64,
     /// The number of vectors. Others become pending.
     pub vectors: u64,
-    /// Rows that are missing. A session is missing if its record, its metadata files or all of it is lost.
+    /// The number of superseded lines.
+    pub superseded: u64,
+    /// Rows that are missing. A session is missing if its record, its metadata files, superseded lines of it or all of
+    /// it is lost.
     pub missing: Vec<DamagedRow>,
     /// What may be missing besides sessions, such as settings of the store.
     pub lost: Vec<String>,
@@ -58,8 +61,8 @@ impl SalvageReport {
 }
 
 impl SessionStorage {
-    /// Writes what is left of a damaged store to this one, which should be empty: sessions with their messages, events
-    /// and vectors, the pinned user and the remembered deletions. Only a few rows are in memory.
+    /// Writes what is left of a damaged store to this one, which should be empty: sessions with their messages, events,
+    /// vectors and superseded lines, the pinned user and the remembered deletions. Only a few rows are in memory.
     ///
     /// The fields of a session whose record is lost are derived from its metadata files and its messages. If rows of a
     /// session are lost, those after them are renumbered, and the next sync reads its files again.
@@ -141,6 +144,8 @@ struct Writing {
     turns: BTreeSet<u32>,
     /// The times of the first and the last row.
     span: Option<(Timestamp, Timestamp)>,
+    /// The number of superseded lines.
+    superseded: u64,
 }
 
 impl Salvage<'_> {
@@ -160,6 +165,7 @@ impl Salvage<'_> {
     async fn write_session(&mut self, source: &mut dyn SalvageSource, key: &SessionKey) -> Result<()> {
         let remaining = source.session(key)?;
         let (messages, events) = (remaining.messages.clone(), remaining.events.clone());
+        let superseded = remaining.superseded.clone();
         let before = self.report.missing.len();
         let Some(stored) = self.record(key, remaining)? else { return Ok(()) };
         let is_derived = stored.version == derived_version();
@@ -186,6 +192,14 @@ impl Salvage<'_> {
             }
             self.write_part(&mut writing).await?;
         }
+        for group in superseded.chunk_by(|a, b| SupersededPiece::group_of(a) == SupersededPiece::group_of(b))
+        {
+            match superseded_lines(source, key, group) {
+                Ok((lines, pieces)) => writing.superseded(lines, pieces),
+                Err(error) => self.damaged_superseded(key, group, error)?,
+            }
+            self.write_part(&mut writing).await?;
+        }
         writing.describe(is_derived);
         // After losses, a sync reads the files again.
         let is_whole = self.report.missing.len() == before;
@@ -197,14 +211,14 @@ impl Salvage<'_> {
         self.report.derived += u64::from(is_derived);
         self.report.messages += u64::from(writing.session.message_count);
         self.report.events += u64::from(writing.session.event_count);
+        self.report.superseded += writing.superseded;
         Ok(())
     }
 
     /// The record of a session, or one with what is known instead. `None` if nothing but its id is left.
     fn record(&mut self, key: &SessionKey, remaining: RemainingSession) -> Result<Option<StoredSession>> {
-        let RemainingSession { stored, metadata_files, project, created, lost_metadata, messages, events } =
-            remaining;
-        if let Some(reason) = lost_metadata {
+        let RemainingSession { stored, metadata_files, project, created, messages, events, .. } = remaining;
+        if let Some(reason) = remaining.lost_metadata {
             let error = Error::new(ErrorKind::Damaged, reason);
             self.report.missing.push(DamagedRow::of_session(key, &error));
         }
@@ -220,7 +234,11 @@ impl Salvage<'_> {
         if !self.report.missing.contains(&lost) {
             self.report.missing.push(lost);
         }
-        if messages.is_empty() && events.is_empty() && metadata_files.is_empty() {
+        if messages.is_empty()
+            && events.is_empty()
+            && metadata_files.is_empty()
+            && remaining.superseded.is_empty()
+        {
             return Ok(None);
         }
         let host = self.hosts.get(&key.user_id).cloned().map_or_else(unknown_host, Ok)?;
@@ -256,6 +274,17 @@ impl Salvage<'_> {
             return Err(error);
         }
         self.report.missing.push(DamagedRow::new(kind, key, Some(sequence), &error));
+        Ok(())
+    }
+
+    /// Reports superseded lines that can't be read. Fails with other errors.
+    fn damaged_superseded(&mut self, key: &SessionKey, group: &[String], error: Error) -> Result<()> {
+        if !matches!(error.kind(), ErrorKind::Damaged | ErrorKind::Validation) {
+            return Err(error);
+        }
+        let pieces = group.first().map_or("", |id| SupersededPiece::group_of(id));
+        let error = Error::new(ErrorKind::Damaged, format!("its superseded lines {pieces} can't be read"));
+        self.report.missing.push(DamagedRow::of_session(key, &error));
         Ok(())
     }
 
@@ -299,6 +328,7 @@ impl Writing {
             title: TitleFinder::default(),
             turns: BTreeSet::new(),
             span: None,
+            superseded: 0,
         }
     }
 
@@ -347,6 +377,12 @@ impl Writing {
         self.change.events.put.push(stored);
     }
 
+    fn superseded(&mut self, lines: usize, pieces: Vec<SupersededPiece>) {
+        self.superseded += lines as u64;
+        self.bytes += pieces.iter().map(|piece| piece.data.len()).sum::<usize>();
+        self.change.superseded.extend(pieces);
+    }
+
     fn extend_span(&mut self, ts: Timestamp) {
         let (first, last) = self.span.unwrap_or((ts, ts));
         self.span = Some((first.min(ts), last.max(ts)));
@@ -392,6 +428,18 @@ fn are_complete(vectors: &[crate::model::VectorRecord], texts: &BTreeSet<Content
             && vectors.iter().filter(|record| record.content_type == *content_type).count() == total as usize
     };
     found == *texts && texts.iter().all(has_all)
+}
+
+/// The pieces of a group with the number of their lines, if they are those that were stored.
+fn superseded_lines(
+    source: &mut dyn SalvageSource,
+    session: &SessionKey,
+    ids: &[String],
+) -> Result<(usize, Vec<SupersededPiece>)> {
+    let piece = |id: &String| source.superseded(&SupersededRef { session: session.clone(), id: id.clone() });
+    let pieces: Vec<_> = ids.iter().map(piece).collect::<Result<_>>()?;
+    let lines = unpack(&pieces)?.len();
+    Ok((lines, pieces))
 }
 
 /// The event, if its line is the one that was stored.

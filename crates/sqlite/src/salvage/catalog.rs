@@ -41,6 +41,8 @@ pub(super) struct Found {
     pub(super) chunks: BTreeMap<(u32, u32), Place>,
     /// By message and row id.
     pub(super) vectors: BTreeMap<(u32, i64), Place>,
+    /// By id.
+    pub(super) superseded: BTreeMap<String, Place>,
     pub(super) project: Option<ProjectSlug>,
     pub(super) created: Option<Timestamp>,
 }

@@ -201,6 +201,7 @@ impl Scan<'_> {
             Table::Messages => put(&mut found.messages, number(0)?, place),
             Table::Events => put(&mut found.events, number(0)?, place),
             Table::Chunks => put(&mut found.chunks, (number(0)?, number(1)?), place),
+            Table::Superseded => put(&mut found.superseded, row.text(2)?.to_owned(), place),
             Table::Vectors => put(&mut found.vectors, (number(0)?, cell.row_id), place),
             Table::Meta | Table::Deleted => {}
         }

@@ -12,12 +12,16 @@ use amplifier_session_core::{
         RemainingMessage, RemainingSession, SalvageSource, StoredSession,
         meta::{EMBEDDING_SPACE, Generations, VERSION},
     },
-    model::{MetadataFile, Payload, RawJson, Session, SessionKey, StoredEvent, Timestamp, VectorRecord},
+    model::{
+        MetadataFile, Payload, RawJson, Session, SessionKey, StoredEvent, SupersededPiece, SupersededRef,
+        Timestamp, VectorRecord,
+    },
 };
 use amplifier_session_sql::{
     Columns, damaged,
     file::refused,
     rows::{self, EVENT, MESSAGES, SESSION, SESSION_STATE, VECTOR, encoding},
+    superseded,
 };
 
 use super::{
@@ -188,6 +192,7 @@ impl SalvageSource for Salvage {
             lost_metadata,
             messages: found.messages.keys().copied().collect(),
             events: found.events.keys().copied().collect(),
+            superseded: found.superseded.keys().cloned().collect(),
         };
         match stored {
             Ok(stored) => remaining.stored = Ok(StoredSession { metadata_files, ..stored }),
@@ -216,6 +221,11 @@ impl SalvageSource for Salvage {
         Ok(StoredEvent { event, payload })
     }
 
+    fn superseded(&mut self, piece: &SupersededRef) -> Result<SupersededPiece> {
+        let place = *self.found(&piece.session)?.superseded.get(&piece.id).ok_or_else(lost)?;
+        self.read(Table::Superseded, place, superseded::LINES.columns[0], None, superseded::piece)
+    }
+
     fn unreadable(&self) -> Vec<String> {
         let mut pages = self.catalog.unreadable.clone();
         pages.sort_unstable();
@@ -231,7 +241,7 @@ impl SalvageSource for Salvage {
             Table::Meta => !self.catalog.meta.contains_key(VERSION),
             _ => self.catalog.unreadable.iter().any(|(_, of)| *of == Some(*table)),
         };
-        [Table::Meta, Table::Deleted]
+        [Table::Meta, Table::Deleted, Table::Superseded]
             .iter()
             .filter(|table| is_lost(table))
             .map(|table| table.contents().to_owned())

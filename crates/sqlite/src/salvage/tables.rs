@@ -4,6 +4,7 @@ use amplifier_session_core::model::{ContentType, Role};
 
 use super::record::{Record, Stored};
 use crate::tables::TABLES;
+use amplifier_session_sql::superseded;
 
 /// A table with rows to save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,10 +17,11 @@ pub(super) enum Table {
     Vectors,
     Events,
     Chunks,
+    Superseded,
 }
 
 impl Table {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Meta,
         Self::Deleted,
         Self::Sessions,
@@ -28,6 +30,7 @@ impl Table {
         Self::Vectors,
         Self::Events,
         Self::Chunks,
+        Self::Superseded,
     ];
 
     /// Its name in the database.
@@ -41,6 +44,7 @@ impl Table {
             Self::Vectors => "transcript_vectors",
             Self::Events => "events",
             Self::Chunks => "event_chunks",
+            Self::Superseded => superseded::NAME,
         }
     }
 
@@ -55,6 +59,7 @@ impl Table {
             Self::Vectors => "vectors",
             Self::Events => "events",
             Self::Chunks => "long events",
+            Self::Superseded => "superseded lines",
         }
     }
 
@@ -73,6 +78,7 @@ impl Table {
             // The last value may be on another page.
             "tt" if types.starts_with("ttiii") && types.len() == 6 => Self::Chunks,
             "tt" if types.starts_with("ttit") && types.len() == 5 => Self::MetadataFiles,
+            "tt" if types.starts_with("tttti") && types.len() == 11 => Self::Superseded,
             "nt" if types.starts_with("ntttt") => Self::Sessions,
             "nt" if types.starts_with("nttit") => match row.text(4)? {
                 role if role.parse::<Role>().is_ok() => Self::Messages,
@@ -86,8 +92,12 @@ impl Table {
 
     /// The columns that are stored, by the statements that this version creates tables with.
     pub(super) fn columns(self) -> Vec<String> {
-        let create = format!("CREATE TABLE {} ", self.name());
-        let statement = TABLES.split(';').find(|statement| statement.trim_start().starts_with(&create));
+        let begin = format!(" {} (", self.name());
+        let mut statements = [TABLES, superseded::TABLE].into_iter().flat_map(|text| text.split(';'));
+        let statement = statements.find(|statement| {
+            statement.trim_start().starts_with("CREATE TABLE")
+                && statement.split_inclusive('(').next().is_some_and(|head| head.ends_with(&begin))
+        });
         statement.map_or_else(Vec::new, column_names)
     }
 }

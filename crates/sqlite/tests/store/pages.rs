@@ -18,8 +18,13 @@ const ROWS_OF_A_PAGE: usize = 60;
 
 /// The lines of the messages and of the events of each session.
 type Lines = BTreeMap<String, (Vec<String>, Vec<String>)>;
+/// Superseded lines, with their sessions.
+type Superseded = BTreeSet<(String, String)>;
 
-/// Writes sessions with short and long lines, metadata files and vectors. Remembers a deletion.
+/// The number of superseded events of every third session.
+const SUPERSEDED: usize = 6;
+
+/// Writes sessions with short and long lines, metadata files, vectors and superseded events. Remembers a deletion.
 async fn fill(folder: &Folder) -> Lines {
     let storage = folder.storage().await;
     let mut written = Lines::new();
@@ -40,7 +45,8 @@ async fn fill(folder: &Folder) -> Lines {
             9 if session % 4 == 0 => 600_000,
             _ => 50,
         };
-        let events: Vec<RawJson> = (0..24)
+        let superseded = if session % 3 == 0 { SUPERSEDED } else { 0 };
+        let mut events: Vec<RawJson> = (0..24 + superseded)
             .map(|n| {
                 let data = json!({"tool_name": "bash", "output": noise(session * 1_000 + n, length(n))});
                 lines::logger_event("tool:post").data(data).raw()
@@ -50,6 +56,12 @@ async fn fill(folder: &Folder) -> Lines {
         storage.sync_session_metadata(&target, RawJson::new(metadata.to_string())).await.unwrap();
         storage.sync_transcript_lines(&target, SyncLines::whole(messages.clone())).await.unwrap();
         storage.sync_event_lines(&target, SyncLines::whole(events.clone())).await.unwrap();
+        events.truncate(24);
+        let mut ingest = storage.ingest(target).await.unwrap();
+        ingest.begin_events(24).await.unwrap();
+        ingest.supersede_events(&Remaining::default()).await.unwrap();
+        ingest.end_events(Extent::Whole);
+        ingest.commit().await.unwrap();
         let texts = |lines: Vec<RawJson>| lines.iter().map(|line| line.to_text().into_owned()).collect();
         written.insert(name, (texts(messages), texts(events)));
     }
@@ -62,12 +74,13 @@ async fn fill(folder: &Folder) -> Lines {
 }
 
 /// A store as it lies on disk, closed.
-async fn filled() -> (Vec<u8>, Lines) {
+async fn filled() -> (Vec<u8>, Lines, Superseded) {
     let folder = Folder::new();
     let written = fill(&folder).await;
+    let superseded = superseded_in(&folder.storage().await).await;
     let bytes = fs::read(folder.database()).unwrap();
     assert!(!folder.path().join("sessions.sqlite-wal").exists());
-    (bytes, written)
+    (bytes, written, superseded)
 }
 
 async fn salvage(file: &Path, to: &SessionStorage) -> Result<SalvageReport> {
@@ -94,6 +107,30 @@ async fn lines_in(storage: &SessionStorage) -> Lines {
         found.insert(id.to_string(), (messages, events));
     }
     found
+}
+
+/// The superseded lines in a store, with their sessions.
+async fn superseded_in(storage: &SessionStorage) -> Superseded {
+    let (mut found, mut lines) =
+        (BTreeSet::new(), storage.superseded_lines(SupersededQuery::new(Scope::Everyone)));
+    while let Some(lines) = lines.next().await.unwrap() {
+        found.extend(lines.iter().map(|line| (line.session_id.to_string(), line.raw.to_text().into_owned())));
+    }
+    found
+}
+
+/// Checks that superseded lines were saved, or that the report names them.
+fn check_superseded(what: &str, written: &Superseded, saved: &Superseded, report: &SalvageReport) {
+    assert!(saved.is_subset(written), "{what}");
+    let names = |session: &String| {
+        let of_session = |row: &&DamagedRow| row.session_id.as_str() == session;
+        report.missing.iter().filter(of_session).any(|row| row.reason.contains("superseded"))
+    };
+    let is_lost = report.lost.iter().any(|lost| lost == "superseded lines");
+    for (session, _) in written.difference(saved) {
+        assert!(is_lost || names(session), "{what}: {session}: {report:?}");
+    }
+    assert_eq!(report.superseded as usize, saved.len(), "{what}");
 }
 
 /// Compares what was saved with what there was, without the rows that are named as missing.
@@ -132,6 +169,9 @@ async fn a_whole_store_is_saved_as_it_is() {
     let report = salvage(&folder.database(), &storage).await.unwrap();
     assert!(report.is_complete() && report.unreadable.is_empty(), "{report:?}");
     assert_eq!(lines_in(&storage).await, written);
+    let superseded = superseded_in(&storage).await;
+    assert_eq!((superseded.len(), &superseded), (4 * SUPERSEDED, &superseded_in(&open).await));
+    assert_eq!(report.superseded, 4 * SUPERSEDED as u64);
     let vectors = open.backend().count_vectors(&Scope::Everyone).await.unwrap();
     assert_eq!(storage.backend().count_vectors(&Scope::Everyone).await.unwrap(), vectors);
     assert_eq!(report.vectors, vectors.generations[&0].vectors);
@@ -147,7 +187,7 @@ async fn a_whole_store_is_saved_as_it_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_is_saved_but_what_is_on_the_damaged_page() {
-    let (bytes, written) = filled().await;
+    let (bytes, written, superseded) = filled().await;
     let folder = Folder::new();
     let (mut random, mut complete) = (Random(7), 0);
     let count = bytes.len() / PAGE;
@@ -168,6 +208,7 @@ async fn everything_is_saved_but_what_is_on_the_damaged_page() {
         let report = salvage(&folder.database(), &storage).await.unwrap();
         let what = format!("page {}", page + 1);
         check(&what, &written, &lines_in(&storage).await, &report);
+        check_superseded(&what, &superseded, &superseded_in(&storage).await, &report);
         complete += usize::from(report.is_complete());
         assert_eq!(fs::read(folder.database()).unwrap(), damaged, "{what}: the file was changed");
     }
@@ -176,7 +217,7 @@ async fn everything_is_saved_but_what_is_on_the_damaged_page() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_truncated_file_is_saved_up_to_its_end() {
-    let (bytes, written) = filled().await;
+    let (bytes, written, superseded) = filled().await;
     let folder = Folder::new();
     for part in [9, 7, 5] {
         fs::write(folder.database(), &bytes[..bytes.len() / 10 * part]).unwrap();
@@ -191,6 +232,7 @@ async fn a_truncated_file_is_saved_up_to_its_end() {
         }
         let named: BTreeSet<&str> = report.missing.iter().map(|row| row.session_id.as_str()).collect();
         assert!(!named.is_empty(), "{report:?}");
+        assert!(superseded_in(&storage).await.is_subset(&superseded));
     }
 }
 
@@ -235,7 +277,7 @@ async fn export(storage: &SessionStorage) -> Result<(Lines, Vec<DamagedRow>)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reads_leave_out_what_is_on_a_damaged_page_and_name_it() {
-    let (bytes, written) = filled().await;
+    let (bytes, written, _) = filled().await;
     let count = bytes.len() / PAGE;
     let (mut failed, mut named, mut searched) = (Vec::new(), 0, 0);
     let sampled: Vec<usize> = (0..4).chain((4..count).step_by(count.div_ceil(50))).collect();

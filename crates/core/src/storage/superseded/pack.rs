@@ -147,12 +147,14 @@ impl Packer {
 pub(in crate::storage) fn unpack(pieces: &[SupersededPiece]) -> Result<Vec<(LineHead, RawJson)>> {
     let parts = pieces.iter().map(|piece| decompress(&piece.data)).collect::<Result<Vec<_>>>()?;
     let content = parts.concat();
+    let Some(first) = pieces.first() else { return Ok(Vec::new()) };
+    let damaged = || Error::new(ErrorKind::Damaged, "superseded lines are damaged").with("piece", &first.id);
+    if first.id != SupersededPiece::new_id(first.kind, first.first_sequence, Digest::of(&content), 0) {
+        return Err(damaged());
+    }
     let (mut rest, mut lines) = (content.as_slice(), Vec::new());
     while !rest.is_empty() {
-        let (head, raw, after) = first_line(rest).ok_or_else(|| {
-            let piece = pieces.first().map_or("", |piece| piece.id.as_str());
-            Error::new(ErrorKind::Damaged, "superseded lines are damaged").with("piece", piece)
-        })?;
+        let (head, raw, after) = first_line(rest).ok_or_else(damaged)?;
         lines.push((head, RawJson::new(raw)));
         rest = after;
     }
