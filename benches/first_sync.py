@@ -189,10 +189,8 @@ class Bench:
             for _ in range(5):
                 with open(folder / name, "a") as file:
                     file.write(line)
-                for file in folder.iterdir():
-                    os.utime(file, (time.time() - 60,) * 2)
                 times.append(self.run(store, "sync", "--root", str(root))[:2])
-            seconds, peak = min(times)
+            seconds, peak = sorted(times)[len(times) // 2]
             print(f"| sync after one line was appended to its `{name}` | {seconds * 1000:,.0f} ms | | {peak:,.0f} MB |")
 
     def watch(self):

@@ -114,10 +114,10 @@ def main():
             expected += args.appends
             watch.until(expected)
             caught_up = time.monotonic() - begun
-            time.sleep(15)
-            memory(f"after {args.appends:,} appended lines", watch.status())
+            time.sleep(60)
+            memory(f"a minute after {args.appends:,} appended lines", watch.status())
             if args.embedding != "none":
-                while watch.rows("SELECT count(*) FROM transcripts WHERE vectors = 1") > 0:
+                while watch.rows("SELECT count(*) FROM transcripts WHERE vectors IN (0, 3)") > 0:
                     time.sleep(1)
 
             times = []

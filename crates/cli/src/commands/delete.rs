@@ -6,7 +6,7 @@ use std::{
 };
 
 use amplifier_session_storage::{
-    backend::{Deletion, Remains, SessionCursor, SessionQuery},
+    backend::{Deletion, Remains, SessionQuery},
     model::{Session, SessionKey, Timestamp},
     search::SessionFilter,
     sync::source_folder,
@@ -135,20 +135,11 @@ async fn matching(
     before: Option<Timestamp>,
 ) -> Result<Vec<Session>, Failure> {
     let project = app.project(reader, args.project.as_deref()).await?;
-    let mut query = SessionQuery::new(reader.scope.clone())
+    let query = SessionQuery::new(reader.scope.clone())
         .with_filter(SessionFilter::default().with_project(project.clone()))
         .with_until(before)
         .with_limit(PAGE);
-    let mut sessions = Vec::new();
-    loop {
-        let page = reader.storage.search_sessions(&query).await?;
-        let is_last = page.len() < PAGE;
-        query = query.with_after(page.last().map(SessionCursor::from));
-        sessions.extend(page);
-        if is_last {
-            break;
-        }
-    }
+    let sessions = reader.storage.all_sessions(query).await?;
     if sessions.is_empty() {
         say("note", "no session matches");
         app.warn_of_unknown_project(reader, project.as_ref()).await?;

@@ -1,7 +1,7 @@
 //! `gaps`: lists missing messages and events.
 
 use amplifier_session_storage::{
-    backend::{SessionCursor, SessionQuery},
+    backend::SessionQuery,
     model::{Session, SessionId, UserId},
     storage::Gaps,
 };
@@ -40,16 +40,9 @@ pub(super) async fn run(app: &mut App, args: GapsArgs) -> Result<Outcome, Failur
     let reader = app.patient_reader().await?;
     let mut view = GapsView::default();
     if args.sessions.is_empty() {
-        let mut query = SessionQuery::new(reader.scope.clone()).with_limit(SESSIONS);
-        loop {
-            let page = reader.storage.search_sessions(&query).await?;
-            for session in &page {
-                view.add(session, &reader).await?;
-            }
-            if page.len() < SESSIONS {
-                break;
-            }
-            query.after = page.last().map(SessionCursor::from);
+        let query = SessionQuery::new(reader.scope.clone()).with_limit(SESSIONS);
+        for session in &reader.storage.all_sessions(query).await? {
+            view.add(session, &reader).await?;
         }
     }
     for typed in &args.sessions {

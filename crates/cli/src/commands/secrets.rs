@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use amplifier_session_storage::{
     Error,
-    backend::{SessionCursor, SessionQuery},
+    backend::SessionQuery,
     model::{Session, SessionId},
     search::SessionFilter,
     storage::{SecretsAtRest, SessionSecrets},
@@ -87,17 +87,8 @@ async fn selected(app: &App, reader: &Reader, args: &SecretsArgs) -> Result<Vec<
         return Ok(sessions);
     }
     let filter = SessionFilter::default().with_project(project.clone());
-    let mut query = SessionQuery::new(reader.scope.clone()).with_filter(filter).with_limit(PAGE);
-    let mut sessions = Vec::new();
-    loop {
-        let page = reader.storage.search_sessions(&query).await?;
-        let is_last = page.len() < PAGE;
-        query = query.with_after(page.last().map(SessionCursor::from));
-        sessions.extend(page);
-        if is_last {
-            break;
-        }
-    }
+    let query = SessionQuery::new(reader.scope.clone()).with_filter(filter).with_limit(PAGE);
+    let sessions = reader.storage.all_sessions(query).await?;
     if sessions.is_empty() {
         app.warn_of_unknown_project(reader, project.as_ref()).await?;
         app.hint_at_others(reader).await?;

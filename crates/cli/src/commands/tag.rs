@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use amplifier_session_storage::{
-    backend::{SessionCursor, SessionQuery},
+    backend::SessionQuery,
     model::Session,
     storage::SessionEdit,
 };
@@ -114,16 +114,9 @@ async fn list(app: &mut App, reader: &Reader) -> Result<Outcome, Failure> {
 /// The tags of all sessions, the most frequent first.
 async fn in_use(reader: &Reader) -> Result<Vec<TagCount>, Failure> {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-    let mut query = SessionQuery::new(reader.scope.clone()).with_limit(PAGE);
-    loop {
-        let page = reader.storage.search_sessions(&query).await?;
-        for tag in page.iter().flat_map(|session| &session.tags) {
-            *counts.entry(tag.clone()).or_default() += 1;
-        }
-        if page.len() < PAGE {
-            break;
-        }
-        query = query.with_after(page.last().map(SessionCursor::from));
+    let query = SessionQuery::new(reader.scope.clone()).with_limit(PAGE);
+    for tag in reader.storage.all_sessions(query).await?.into_iter().flat_map(|session| session.tags) {
+        *counts.entry(tag).or_default() += 1;
     }
     let mut tags: Vec<TagCount> =
         counts.into_iter().map(|(tag, sessions)| TagCount { tag, sessions }).collect();

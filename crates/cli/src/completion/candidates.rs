@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use amplifier_session_storage::{
     Scope, SessionStorage,
-    backend::{SessionCursor, SessionQuery},
+    backend::SessionQuery,
     embedding::models::KNOWN,
     model::Session,
 };
@@ -112,16 +112,9 @@ fn all<V: IntoIterator<Item = String>>(
     of: impl Fn(&Session) -> V,
 ) -> Option<BTreeSet<String>> {
     ask(words, async |storage, own| {
-        let mut found = BTreeSet::new();
-        let mut query = SessionQuery::new(scope(own)).with_limit(PAGE);
-        loop {
-            let page = storage.search_sessions(&query).await.ok()?;
-            found.extend(page.iter().flat_map(&of));
-            if page.len() < PAGE {
-                return Some(found);
-            }
-            query = query.with_after(page.last().map(SessionCursor::from));
-        }
+        let query = SessionQuery::new(scope(own)).with_limit(PAGE);
+        let sessions = storage.all_sessions(query).await.ok()?;
+        Some(sessions.iter().flat_map(&of).collect())
     })
 }
 

@@ -186,8 +186,12 @@ impl SessionStorage {
         attempt().await
     }
 
-    /// All sessions that match `query`.
-    pub(super) async fn all_sessions(&self, query: SessionQuery) -> Result<Vec<Session>> {
+    /// All sessions that match `query`, whose limit is the number of sessions read at a time.
+    ///
+    /// # Errors
+    ///
+    /// As [`SessionStorage::search_sessions`].
+    pub async fn all_sessions(&self, query: SessionQuery) -> Result<Vec<Session>> {
         let mut found = Vec::new();
         self.each_page(query, |page| found.extend(page)).await?;
         Ok(found)

@@ -13,7 +13,7 @@ use std::{
 
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope, SessionStorage,
-    backend::{SessionCursor, SessionQuery, StoredSession},
+    backend::{SessionQuery, StoredSession},
     model::{Session, SessionKey},
     search::SessionFilter,
 };
@@ -142,15 +142,7 @@ async fn keys(storage: &SessionStorage, options: &RestoreOptions) -> Result<Vec<
     let mut query =
         SessionQuery::new(options.scope.clone()).with_filter(options.filter.clone()).with_limit(SESSIONS);
     query.keys = options.sessions.clone();
-    let mut keys = Vec::new();
-    loop {
-        let page = storage.search_sessions(&query).await?;
-        keys.extend(page.iter().map(Session::key));
-        if page.len() < SESSIONS {
-            return Ok(keys);
-        }
-        query.after = page.last().map(SessionCursor::from);
-    }
+    Ok(storage.all_sessions(query).await?.iter().map(Session::key).collect())
 }
 
 fn cannot_write(folder: &Path, error: &io::Error) -> Error {

@@ -402,7 +402,10 @@ impl SessionIngest {
         self.report.messages_removed += removed(before(|s| s.message_count), change.messages.truncate);
         self.report.events_removed += removed(before(|s| s.event_count), change.events.truncate);
         self.report.messages_written += change.messages.put.len() as u64;
-        self.report.messages_retimed += change.retimed.len() as u64;
+        // Messages that this ingest wrote in an earlier part are new.
+        let stored = self.times.before.as_ref().map_or(0, |session| session.message_count);
+        let retimed = change.retimed.iter().filter(|retimed| retimed.sequence < stored).count();
+        self.report.messages_retimed += retimed as u64;
         for (content_type, count) in self.messages.take_content_types() {
             *self.report.messages_by_content_type.entry(content_type).or_default() += count;
         }
