@@ -11,7 +11,7 @@
 use std::{collections::VecDeque, env, fs, path::Path};
 
 /// The folder of the compiled-in model.
-const MODEL_FOLDER: &str = "models/static-256";
+const MODEL_FOLDER: &str = "models/static-256-v2";
 
 /// The prefix of tokens that continue a word.
 const CONTINUATION: &str = "##";

@@ -1,6 +1,6 @@
 //! The embedding model that is compiled in.
 //!
-//! A table of one vector for each token (`models/static-256`): a text's vector is the weighted mean of its tokens'
+//! A table of one vector for each token (`models/static-256-v2`): a text's vector is the weighted mean of its tokens'
 //! vectors, so word order and context play no part. It is modest and very fast, and needs no key, no network and
 //! no file. Vocabulary and vectors are used where they lie in the program, so there is nothing to load.
 //!
@@ -26,7 +26,7 @@ use table::vector_of;
 /// The name under which vectors of this model are stored.
 ///
 /// Stores hold vectors of it: a changed table or tokenizer needs another name.
-pub const MODEL: &str = "static-256";
+pub const MODEL: &str = "static-256-v2";
 
 /// The length of its vectors.
 pub const DIMENSIONS: usize = 256;
@@ -45,14 +45,14 @@ const LIMITS: EmbeddingLimits = EmbeddingLimits {
 /// over would.
 const SHORT_BYTES: usize = 512;
 
-/// The compiled-in model, `static-256`. Building one costs nothing.
+/// The compiled-in model, `static-256-v2`. Building one costs nothing.
 ///
 /// ```
 /// use amplifier_session_core::embedding::EmbeddingProvider;
 /// use amplifier_session_embed::LocalEmbedding;
 ///
 /// let provider = LocalEmbedding::new();
-/// assert_eq!(provider.space().model, "static-256");
+/// assert_eq!(provider.space().model, "static-256-v2");
 /// assert_eq!(provider.space().dimensions, 256);
 /// ```
 #[derive(Debug, Clone)]

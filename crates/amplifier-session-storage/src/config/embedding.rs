@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn the_configuration_names_the_provider() {
         let local = configured(&ConfigSources::default()).embedding().unwrap().unwrap();
-        assert_eq!((local.space().model.as_str(), local.is_local()), ("static-256", true));
+        assert_eq!((local.space().model.as_str(), local.is_local()), ("static-256-v2", true));
         let sources = ConfigSources::default().with_option("embedding", "none");
         assert!(configured(&sources).embedding().unwrap().is_none());
         let sources = ConfigSources::default().with_option("embedding", "smoke-signals");
