@@ -52,7 +52,7 @@ impl Search for CosmosBackend {
             });
             text.count(&query.terms, &mut found.terms);
         }
-        let mut statistics = CollectionStatistics::new(query.terms.len());
+        let mut statistics = query.no_statistics();
         matches.values().for_each(|found| statistics.add_document(&found.terms));
         // A session that is being written may have more texts than its document says.
         statistics.documents = totals.texts.max(statistics.documents);
@@ -72,7 +72,7 @@ impl Search for CosmosBackend {
                 "more than {limit} texts contain these words, so some were left out; try more specific words"
             )
         });
-        Ok(Candidates { items, notice })
+        Ok(Candidates::new(items).with_statistics(statistics).with_notice(notice))
     }
 
     async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {
@@ -99,7 +99,7 @@ impl Search for CosmosBackend {
         } else {
             None
         };
-        Ok(Candidates { items, notice })
+        Ok(Candidates::new(items).with_notice(notice))
     }
 
     /// Does nothing: the service updates its indexes with each write.

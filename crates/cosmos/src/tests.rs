@@ -222,6 +222,7 @@ async fn texts_of_others_do_not_displace_ones_own() {
         filter: Default::default(),
         content_types: ContentTypes::embedded(),
         terms: vec!["twice".to_owned()],
+        weights: Vec::new(),
         limit: 10,
     };
     let found = backend.text_candidates(&query).await.unwrap();

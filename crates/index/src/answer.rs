@@ -1,6 +1,6 @@
 //! Results of a search in the index.
 
-use amplifier_session_core::model::ContentType;
+use amplifier_session_core::{model::ContentType, text::bm25::CollectionStatistics};
 
 /// A matching text.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,8 +30,18 @@ pub struct VectorHit {
 pub struct Answer<T> {
     /// Best first; equal scores by ascending key. At most the query's limit.
     pub hits: Vec<T>,
+    /// Of a text query: the statistics that the scores were computed with. Of a vector query: empty.
+    pub statistics: CollectionStatistics,
     /// Number of rows that are not in the index and were searched directly.
     pub tail_rows: u64,
     /// Why the index, or part of it, could not be used, as a sentence for users. The hits are correct nevertheless.
     pub notice: Option<String>,
+}
+
+/// What a search of a part and the rows above it found.
+pub(crate) struct Found<T> {
+    pub(crate) hits: Vec<T>,
+    pub(crate) statistics: CollectionStatistics,
+    /// Number of rows above the part.
+    pub(crate) tail_rows: u64,
 }

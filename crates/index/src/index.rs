@@ -12,7 +12,7 @@ use amplifier_session_core::{
 };
 
 use crate::{
-    answer::{Answer, TextHit, VectorHit},
+    answer::{Answer, Found, TextHit, VectorHit},
     error::{SearchFailure, io_error},
     files::{create_folder, private_file},
     part::{Part, PartFolder, PartView},
@@ -228,20 +228,21 @@ impl SearchIndex {
         Status { text: self.text.load().mark(), vectors: self.vectors.load().mark() }
     }
 
-    /// Searches a part and the rows above it. `run` returns the hits and the number of rows above.
+    /// Searches a part and the rows above it.
     fn search<P: Part, S: TailBuffer, T>(
         &self,
         part_folder: &PartFolder<P>,
         tail: &Tail<S>,
         rows: &mut dyn Rows,
-        run: impl Fn(&PartView<P>, &mut dyn Rows) -> Result<(Vec<T>, u64), SearchFailure>,
+        run: impl Fn(&PartView<P>, &mut dyn Rows) -> Result<Found<T>, SearchFailure>,
     ) -> Result<Answer<T>> {
         let mut view = part_folder.view_for_search(rows)?;
         loop {
             let rebuilt = self.prepare(part_folder, tail, rows, &mut view)?;
             match run(&view, rows) {
-                Ok((hits, tail_rows)) => {
-                    return Ok(Answer { hits, tail_rows, notice: notice(&view, rebuilt, tail_rows) });
+                Ok(Found { hits, statistics, tail_rows }) => {
+                    let notice = notice(&view, rebuilt, tail_rows);
+                    return Ok(Answer { hits, statistics, tail_rows, notice });
                 }
                 Err(SearchFailure::Outside(error)) => return Err(error),
                 Err(SearchFailure::Part(error)) => {

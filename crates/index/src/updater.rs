@@ -106,7 +106,8 @@ impl<S: Snapshots> IndexUpdater<S> {
                     score: hit.score,
                 })
             });
-            Ok((Candidates { items: items.collect(), notice: answer.notice }, answer.tail_rows))
+            let found = Candidates::new(items.collect()).with_statistics(answer.statistics);
+            Ok((found.with_notice(answer.notice), answer.tail_rows))
         })
         .await
     }
@@ -133,7 +134,7 @@ impl<S: Snapshots> IndexUpdater<S> {
                     vector: hit.vector,
                 })
             });
-            Ok((Candidates { items: items.collect(), notice: answer.notice }, answer.tail_rows))
+            Ok((Candidates::new(items.collect()).with_notice(answer.notice), answer.tail_rows))
         })
         .await
     }

@@ -2,11 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use amplifier_session_storage::{
-    backend::SessionQuery,
-    model::Session,
-    storage::SessionEdit,
-};
+use amplifier_session_storage::{backend::SessionQuery, model::Session, storage::SessionEdit};
 use serde::Serialize;
 
 use crate::{

@@ -3,10 +3,7 @@
 use std::collections::BTreeSet;
 
 use amplifier_session_storage::{
-    Scope, SessionStorage,
-    backend::SessionQuery,
-    embedding::models::KNOWN,
-    model::Session,
+    Scope, SessionStorage, backend::SessionQuery, embedding::models::KNOWN, model::Session,
 };
 use clap::{CommandFactory as _, FromArgMatches as _};
 

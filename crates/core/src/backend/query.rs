@@ -7,7 +7,7 @@ use crate::{
     model::{ContentTypes, MessageRef, Session, SessionId, SessionKey, Timestamp, UserId},
     scope::Scope,
     search::{SearchFilter, SessionFilter},
-    text::holds_words,
+    text::{bm25::CollectionStatistics, holds_words},
 };
 
 /// The id of a session and of its parent.
@@ -169,8 +169,18 @@ pub struct TextQuery {
     pub content_types: ContentTypes,
     /// The distinct terms of the query, not empty. A text matches if it contains any of them.
     pub terms: Vec<String>,
+    /// How much each term counts in a score. Terms without a weight count 1.
+    pub weights: Vec<f32>,
     /// Maximum number of candidates.
     pub limit: usize,
+}
+
+impl TextQuery {
+    /// The statistics of no texts, with the weights of the terms.
+    #[must_use]
+    pub fn no_statistics(&self) -> CollectionStatistics {
+        CollectionStatistics::new(self.terms.len()).with_weights(&self.weights)
+    }
 }
 
 /// A vector query.

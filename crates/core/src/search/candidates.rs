@@ -1,14 +1,41 @@
 //! Search candidates: the texts and vectors that a backend finds, before fusion and ranking.
 
-use crate::model::{ContentType, MessageRef};
+use crate::{
+    model::{ContentType, MessageRef},
+    text::bm25::CollectionStatistics,
+};
 
 /// Candidates, with a notice about the search if the user should know of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidates<T> {
     /// The candidates, best first.
     pub items: Vec<T>,
+    /// Of a text query: the statistics that the scores were computed with. Of a vector query: empty.
+    pub statistics: CollectionStatistics,
     /// Why the search was slow, for example because an index was missing. The answer is still correct.
     pub notice: Option<String>,
+}
+
+impl<T> Candidates<T> {
+    /// Candidates without statistics or a notice.
+    #[must_use]
+    pub fn new(items: Vec<T>) -> Self {
+        Self { items, statistics: CollectionStatistics::default(), notice: None }
+    }
+
+    /// Sets the notice.
+    #[must_use]
+    pub fn with_notice(mut self, notice: Option<String>) -> Self {
+        self.notice = notice;
+        self
+    }
+
+    /// Sets the statistics.
+    #[must_use]
+    pub fn with_statistics(mut self, statistics: CollectionStatistics) -> Self {
+        self.statistics = statistics;
+        self
+    }
 }
 
 /// A text that matches a text query.

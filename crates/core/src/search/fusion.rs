@@ -1,8 +1,10 @@
 //! Fusion: combines two lists of candidates into one ranking of messages.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::{SearchSource, TextCandidate, VectorCandidate, neighbours::lift_by_neighbours};
+use super::{
+    SearchSource, TextCandidate, VectorCandidate, neighbours::lift_by_neighbours, sessions::lift_by_sessions,
+};
 use crate::{
     embedding::ModelStrength,
     model::{ContentType, MessageRef},
@@ -19,19 +21,50 @@ pub(crate) struct FusionWeights {
     pub(crate) tool_vectors: f32,
     /// The factor for tool output in both lists, and for tool calls.
     pub(crate) tool_output: f32,
+    /// A text without a word of the query is a result only with at least this cosine similarity. `None` if it was not
+    /// measured for this kind of model.
+    pub(crate) similarity_floor: Option<f32>,
 }
 
 impl FusionWeights {
     /// The weights for a provider's strength; the figures are in `docs/search-quality.md`.
     #[must_use]
     pub(crate) fn of(strength: ModelStrength) -> Self {
+        let (text, tool_output) = (1.0, 0.8);
         match strength {
-            ModelStrength::Static => Self { text: 1.0, vectors: 0.3, tool_vectors: 0.15, tool_output: 0.8 },
+            ModelStrength::Static => {
+                let similarity_floor = Some(0.48);
+                Self { text, vectors: 0.4, tool_vectors: 0.25, tool_output, similarity_floor }
+            }
             ModelStrength::Contextual => {
-                Self { text: 1.0, vectors: 0.6, tool_vectors: 0.5, tool_output: 0.8 }
+                Self { text, vectors: 0.6, tool_vectors: 0.5, tool_output, similarity_floor: None }
             }
         }
     }
+}
+
+/// A text that matches, with the score that ranks it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RankedText {
+    pub(crate) candidate: TextCandidate,
+    /// The BM25 score, or one that also counts other evidence.
+    pub(crate) score: f32,
+}
+
+impl From<TextCandidate> for RankedText {
+    fn from(candidate: TextCandidate) -> Self {
+        Self { score: candidate.score, candidate }
+    }
+}
+
+/// What is known about messages beyond their match.
+#[derive(Debug, Default)]
+pub(crate) struct Judgements {
+    /// Messages that say nothing about their session, such as reminders, with the factor of their relevance.
+    pub(crate) unrelated: HashMap<MessageRef, f32>,
+    /// Messages that say something about their session, but are not what people look for, with the factor of their
+    /// relevance: summaries, and questions that repeat the query.
+    pub(crate) lowered: HashMap<MessageRef, f32>,
 }
 
 /// A message in one or both lists.
@@ -55,24 +88,25 @@ pub(crate) struct Fused {
     pub(crate) vector: Option<Vec<f32>>,
 }
 
-/// Fuses both lists into one entry per message, best first.
+/// Fuses the lists into one entry per message, best first. Either list may be empty.
 ///
 /// The scores of each list are scaled to 0..1, weighted by content type, and added for each message. Up to a factor,
 /// this is a convex combination, which performs better than reciprocal ranks (Bruch, Gai, Ingber: ACM TOIS 2023, and
 /// our own measurements in `docs/search-quality.md`). BM25 scores are scaled from 0. Similarities are scaled from the
 /// last one in the list, because the similarity of unrelated texts depends on the model. A message gains from its
-/// neighbours (see `neighbours.rs`). The best is scaled to 1.
+/// neighbours (see `neighbours.rs`) and from its session (see `sessions.rs`). The best is scaled to 1.
 #[must_use]
 pub(crate) fn fuse(
-    text: Vec<TextCandidate>,
+    texts: Vec<RankedText>,
     vectors: Vec<VectorCandidate>,
     weights: &FusionWeights,
+    judgements: &Judgements,
 ) -> Vec<Fused> {
     let mut fused: HashMap<MessageRef, Fused> = HashMap::new();
-    let scale = Scale::of(text.iter().map(|candidate| candidate.score).chain([0.0]));
-    for candidate in best_of_each(text, |c| (&c.message_ref, text_weight(c, weights) * c.score)) {
-        let relevance = text_weight(&candidate, weights) * scale.apply(candidate.score);
-        fused.insert(candidate.message_ref.clone(), Fused::from_text(candidate, relevance));
+    let scale = Scale::of(texts.iter().map(|text| text.score).chain([0.0]));
+    for text in best_of_each(texts, |text| (&text.candidate.message_ref, weighted_text(text, weights))) {
+        let relevance = scale.apply(weighted_text(&text, weights));
+        fused.insert(text.candidate.message_ref.clone(), Fused::from_text(text.candidate, relevance));
     }
     let scale = Scale::of(vectors.iter().map(|candidate| candidate.similarity));
     for candidate in best_of_each(vectors, |c| (&c.message_ref, vector_weight(c, weights) * c.similarity)) {
@@ -85,10 +119,47 @@ pub(crate) fn fuse(
         }
     }
     let mut fused: Vec<Fused> = fused.into_values().collect();
+    // Before the lifts, so that nothing else gains from them.
+    lower(&mut fused, &judgements.unrelated);
     lift_by_neighbours(&mut fused);
+    scale_to_one(&mut fused);
+    lift_by_sessions(&mut fused);
+    lower(&mut fused, &judgements.unrelated);
+    lower(&mut fused, &judgements.lowered);
     sort_best_first(&mut fused);
     scale_to_one(&mut fused);
     fused
+}
+
+/// The `count` most relevant messages of both lists, by their scores alone.
+#[must_use]
+pub(crate) fn most_relevant(
+    texts: &[RankedText],
+    vectors: &[VectorCandidate],
+    weights: &FusionWeights,
+    count: usize,
+) -> Vec<MessageRef> {
+    let of_texts = Scale::of(texts.iter().map(|text| text.score).chain([0.0]));
+    let of_vectors = Scale::of(vectors.iter().map(|candidate| candidate.similarity));
+    let mut relevance: HashMap<&MessageRef, (f32, f32)> = HashMap::new();
+    for text in texts {
+        let (best, _) = relevance.entry(&text.candidate.message_ref).or_default();
+        *best = best.max(of_texts.apply(weighted_text(text, weights)));
+    }
+    for candidate in vectors {
+        let (_, best) = relevance.entry(&candidate.message_ref).or_default();
+        *best = best.max(vector_weight(candidate, weights) * of_vectors.apply(candidate.similarity));
+    }
+    let mut ranked: Vec<(&MessageRef, f32)> =
+        relevance.into_iter().map(|(message_ref, (text, vector))| (message_ref, text + vector)).collect();
+    ranked.sort_by(|(a, x), (b, y)| y.total_cmp(x).then_with(|| a.cmp(b)));
+    ranked.into_iter().take(count).map(|(message_ref, _)| message_ref.clone()).collect()
+}
+
+fn lower(fused: &mut [Fused], factors: &HashMap<MessageRef, f32>) {
+    for found in fused {
+        found.relevance *= factors.get(&found.message_ref).copied().unwrap_or(1.0);
+    }
 }
 
 /// Scales the scores of a list to 0..1.
@@ -107,35 +178,6 @@ impl Scale {
     fn apply(&self, score: f32) -> f32 {
         if self.range > 0.0 { (score - self.least) / self.range } else { 1.0 }
     }
-}
-
-/// Ranks only the text list: relevance is the weighted score, scaled so that the best is 1.
-#[must_use]
-pub(crate) fn rank_texts(text: Vec<TextCandidate>, weights: &FusionWeights) -> Vec<Fused> {
-    let ranked = best_of_each(text, |c| (&c.message_ref, tool_factor(c.content_type, weights) * c.score));
-    let mut fused: Vec<Fused> = ranked
-        .map(|candidate| {
-            let relevance = tool_factor(candidate.content_type, weights) * candidate.score;
-            Fused::from_text(candidate, relevance)
-        })
-        .collect();
-    scale_to_one(&mut fused);
-    fused
-}
-
-/// Ranks only the vector list: relevance is the weighted similarity, or 0 if that is negative.
-#[must_use]
-pub(crate) fn rank_vectors(vectors: Vec<VectorCandidate>, weights: &FusionWeights) -> Vec<Fused> {
-    let ranked =
-        best_of_each(vectors, |c| (&c.message_ref, tool_factor(c.content_type, weights) * c.similarity));
-    let mut fused: Vec<Fused> = ranked
-        .map(|candidate| {
-            let relevance = tool_factor(candidate.content_type, weights) * candidate.similarity.max(0.0);
-            Fused::from_vector(candidate, relevance)
-        })
-        .collect();
-    scale_to_one(&mut fused);
-    fused
 }
 
 impl Fused {
@@ -177,8 +219,8 @@ impl Fused {
     }
 }
 
-fn text_weight(candidate: &TextCandidate, weights: &FusionWeights) -> f32 {
-    weights.text * tool_factor(candidate.content_type, weights)
+fn weighted_text(text: &RankedText, weights: &FusionWeights) -> f32 {
+    weights.text * tool_factor(text.candidate.content_type, weights) * text.score
 }
 
 fn vector_weight(candidate: &VectorCandidate, weights: &FusionWeights) -> f32 {
@@ -199,7 +241,7 @@ fn best_of_each<T>(mut list: Vec<T>, key: impl Fn(&T) -> (&MessageRef, f32)) -> 
         let ((place_a, score_a), (place_b, score_b)) = (key(a), key(b));
         score_b.total_cmp(&score_a).then_with(|| place_a.cmp(place_b))
     });
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     list.retain(|candidate| seen.insert(key(candidate).0.clone()));
     list.into_iter()
 }
@@ -246,19 +288,27 @@ pub(super) mod tests {
         }
     }
 
-    fn weights() -> FusionWeights {
-        FusionWeights::of(ModelStrength::Static)
+    fn fused(texts: Vec<TextCandidate>, vectors: Vec<VectorCandidate>) -> Vec<Fused> {
+        judged(texts, vectors, &Judgements::default())
+    }
+
+    fn judged(texts: Vec<TextCandidate>, vectors: Vec<VectorCandidate>, of: &Judgements) -> Vec<Fused> {
+        let texts = texts.into_iter().map(RankedText::from).collect();
+        fuse(texts, vectors, &FusionWeights::of(ModelStrength::Static), of)
+    }
+
+    fn order(fused: &[Fused]) -> Vec<u32> {
+        fused.iter().map(|f| f.message_ref.sequence).collect()
     }
 
     #[test]
     fn a_message_in_both_lists_ranks_above_those_in_one() {
         use ContentType::UserQuery;
-        let fused = fuse(
-            vec![text(1, UserQuery, 9.0), text(2, UserQuery, 8.0)],
-            vec![vector(3, UserQuery, 0.9), vector(2, UserQuery, 0.8), vector(4, UserQuery, 0.3)],
-            &weights(),
+        let fused = fused(
+            vec![text(10, UserQuery, 9.0), text(20, UserQuery, 8.0)],
+            vec![vector(30, UserQuery, 0.9), vector(20, UserQuery, 0.8), vector(40, UserQuery, 0.3)],
         );
-        assert_eq!(fused.iter().map(|f| f.message_ref.sequence).collect::<Vec<_>>(), [2, 1, 3, 4]);
+        assert_eq!(order(&fused), [20, 10, 30, 40]);
         assert_eq!(fused[0].relevance, 1.0);
         assert_eq!(fused[0].source, SearchSource::Both);
         assert!(fused.windows(2).all(|pair| pair[0].relevance >= pair[1].relevance));
@@ -267,8 +317,7 @@ pub(super) mod tests {
     #[test]
     fn a_message_appears_once_with_its_best_text() {
         use ContentType::{AssistantResponse, AssistantThinking};
-        let fused =
-            rank_texts(vec![text(1, AssistantThinking, 3.0), text(1, AssistantResponse, 5.0)], &weights());
+        let fused = fused(vec![text(1, AssistantThinking, 3.0), text(1, AssistantResponse, 5.0)], vec![]);
         assert_eq!(fused.len(), 1);
         assert_eq!(fused[0].content_type, AssistantResponse);
     }
@@ -276,12 +325,32 @@ pub(super) mod tests {
     #[test]
     fn tool_output_counts_less() {
         use ContentType::{ToolOutput, UserQuery};
-        let fused = rank_vectors(vec![vector(1, ToolOutput, 0.8), vector(2, UserQuery, 0.7)], &weights());
-        assert_eq!(fused[0].message_ref.sequence, 2);
+        let vectors =
+            vec![vector(10, ToolOutput, 0.8), vector(20, UserQuery, 0.7), vector(30, UserQuery, 0.1)];
+        assert_eq!(order(&fused(vec![], vectors)), [20, 10, 30]);
+    }
+
+    #[test]
+    fn judgements_lower_the_relevance() {
+        use ContentType::UserQuery;
+        let texts = vec![text(10, UserQuery, 9.0), text(20, UserQuery, 8.0), text(30, UserQuery, 7.0)];
+        let mut of = Judgements::default();
+        of.unrelated.insert(message_ref("s", 10), 0.2);
+        of.lowered.insert(message_ref("s", 20), 0.5);
+        assert_eq!(order(&judged(texts, vec![], &of)), [30, 20, 10]);
+    }
+
+    #[test]
+    fn the_most_relevant_messages_are_those_of_both_lists() {
+        use ContentType::UserQuery;
+        let texts = [text(10, UserQuery, 9.0), text(20, UserQuery, 8.0)].map(RankedText::from);
+        let vectors = [vector(30, UserQuery, 0.9), vector(20, UserQuery, 0.8), vector(40, UserQuery, 0.3)];
+        let found = most_relevant(&texts, &vectors, &FusionWeights::of(ModelStrength::Static), 3);
+        assert_eq!(found.iter().map(|found| found.sequence).collect::<Vec<_>>(), [20, 10, 30]);
     }
 
     #[test]
     fn no_candidates_give_no_results() {
-        assert!(fuse(vec![], vec![], &weights()).is_empty());
+        assert!(fused(vec![], vec![]).is_empty());
     }
 }

@@ -18,6 +18,34 @@ pub enum SearchSource {
     Both,
 }
 
+/// What a result matched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MatchKind {
+    /// The whole query, word by word: a phrase or an identifier.
+    Exact,
+    /// Some of the words of the query.
+    Words,
+    /// No word of the query: it is similar in meaning.
+    Similar,
+}
+
+names! {
+    MatchKind { Exact: "exact", Words: "words", Similar: "similar" }
+}
+
+/// A message with the same text as a result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Repeat {
+    /// The owner.
+    pub user_id: UserId,
+    /// The session.
+    pub session_id: SessionId,
+    /// The number of the message in the session, from 0.
+    pub sequence: u32,
+}
+
 /// One message that a search found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -44,18 +72,27 @@ pub struct SearchResult {
     pub content_type: ContentType,
     /// The range of characters of that text that matched: the best chunk, or the whole text.
     pub span: (u32, u32),
-    /// The score, 0 to 1: relevance, weighted with the difference from better results.
+    /// The score, 0 to 1: relevance, weighted with the difference from better results. It is relative to the best
+    /// result; `match_kind` and `similarity` say what a result is worth.
     pub score: f32,
+    /// What it matched.
+    #[serde(rename = "match")]
+    pub match_kind: MatchKind,
+    /// The words of the query that its text has, as they were typed.
+    pub words: Vec<String>,
     /// How it was found.
     pub source: SearchSource,
     /// The BM25 score of the text match.
     pub text_score: Option<f32>,
-    /// The cosine similarity to the query.
+    /// The cosine similarity to the query, -1 to 1. Unlike the score, it does not depend on other results.
     pub similarity: Option<f32>,
     /// The best passage of the text, with white space collapsed.
     pub snippet: String,
     /// The matched words, as character ranges of `snippet`.
     pub highlights: Vec<(u32, u32)>,
+    /// Other messages among the candidates with the same text, for example in forks of the session.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub also_in: Vec<Repeat>,
     /// The complete message, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<Value>,
@@ -83,6 +120,10 @@ pub struct SearchResults {
     pub missing_vectors: Option<MissingVectors>,
     /// The messages, best first.
     pub results: Vec<SearchResult>,
+    /// If nothing matches: the message that is nearest by meaning, although it is too far from the query to be a
+    /// result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nearest: Option<SearchResult>,
     /// Messages that would be among the results, but can't be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<DamagedRow>,

@@ -2,11 +2,16 @@
 
 use std::collections::HashSet;
 
-use super::{Readable, SessionStorage, embeddings::of_unit_length, search::CANDIDATES_A_RESULT};
+use super::{
+    SessionStorage,
+    embeddings::of_unit_length,
+    search::{CANDIDATES_A_RESULT, Reading, Shown},
+};
 use crate::{
     Error, Result, Scope,
     backend::{VectorCandidate, VectorQuery},
     search::{Fused, SearchMode, SearchResults, VectorSearchOptions},
+    text::QueryWords,
 };
 
 impl SessionStorage {
@@ -26,6 +31,7 @@ impl SessionStorage {
             notices: Vec::new(),
             missing_vectors: None,
             results: Vec::new(),
+            nearest: None,
             damaged: Vec::new(),
         };
         let Some(held) = self.generations().await?.current else { return Ok(answer) };
@@ -45,8 +51,10 @@ impl SessionStorage {
         let candidates = self.nearest_chunks(query, options.limit, options.min_similarity).await?;
         answer.notices = self.notices(SearchMode::Semantic, candidates.notice, None);
         let nearest = nearest_of_each(candidates.items, options.limit);
-        let Readable { rows, damaged } = self.show(nearest, &shown, &[]).await?;
-        (answer.results, answer.damaged) = (rows, damaged);
+        let mut reading = Reading::default();
+        let Shown { results, .. } =
+            self.show(nearest, &QueryWords::default(), &shown, None, &mut reading).await?;
+        (answer.results, answer.damaged) = (results, reading.damaged);
         Ok(answer)
     }
 }

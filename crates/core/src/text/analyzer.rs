@@ -58,6 +58,13 @@ impl Analyzer {
         Self { wanted, ..Self::new() }
     }
 
+    /// The term of a text with a single token; `None` if it has none or several.
+    pub(crate) fn only_term(&mut self, text: &str) -> Option<String> {
+        let mut tokens = self.tokens(text);
+        let term = tokens.advance().then(|| tokens.term().to_owned());
+        term.filter(|_| !tokens.advance())
+    }
+
     /// The tokens of `text`.
     pub fn tokens<'a>(&'a mut self, text: &'a str) -> Tokens<'a> {
         Tokens { analyzer: self, text, range: 0..0 }

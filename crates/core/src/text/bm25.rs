@@ -22,7 +22,7 @@ pub const B: f32 = 0.75;
 pub const AVERAGE_FACTOR: u64 = 3;
 
 /// Statistics of all texts, on which scores depend.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct CollectionStatistics {
     /// The number of texts, `N`.
     pub documents: u64,
@@ -31,13 +31,22 @@ pub struct CollectionStatistics {
     pub tokens: u64,
     /// For each term of the query, the number of texts that contain it, `n`.
     pub document_frequency: Vec<u64>,
+    /// How much each term counts in a score. Terms without a weight count 1.
+    pub weights: Vec<f32>,
 }
 
 impl CollectionStatistics {
     /// The statistics of no texts, for a query of `terms` terms.
     #[must_use]
     pub fn new(terms: usize) -> Self {
-        Self { documents: 0, tokens: 0, document_frequency: vec![0; terms] }
+        Self { document_frequency: vec![0; terms], ..Self::default() }
+    }
+
+    /// Sets how much each term counts in a score.
+    #[must_use]
+    pub fn with_weights(mut self, weights: &[f32]) -> Self {
+        self.weights = weights.to_vec();
+        self
     }
 
     /// Adds one text.
@@ -76,9 +85,13 @@ impl CollectionStatistics {
         self.tokens_for_average() as f32 / self.documents.max(1) as f32
     }
 
-    fn idf(&self, document_frequency: u64) -> f32 {
-        let without = self.documents.saturating_sub(document_frequency) as f32;
-        (1.0 + (without + 0.5) / (document_frequency as f32 + 0.5)).ln()
+    /// The inverse document frequency of a term, times its weight.
+    #[must_use]
+    pub fn idf(&self, term: usize) -> f32 {
+        let frequency = self.document_frequency.get(term).copied().unwrap_or(0);
+        let without = self.documents.saturating_sub(frequency) as f32;
+        let weight = self.weights.get(term).copied().unwrap_or(1.0);
+        weight * (1.0 + (without + 0.5) / (frequency as f32 + 0.5)).ln()
     }
 }
 
@@ -119,9 +132,8 @@ pub fn count_terms(analyzer: &mut Analyzer, text: &str, terms: &[String]) -> Doc
 pub fn score(statistics: &CollectionStatistics, document: &DocumentTerms) -> f32 {
     let average = statistics.average_length().max(f32::MIN_POSITIVE);
     let norm = K1 * (1.0 - B + B * stored_length(document.length) as f32 / average);
-    let terms = document.frequencies.iter().zip(&statistics.document_frequency);
-    let occurring = terms.filter(|(frequency, _)| **frequency > 0);
-    occurring.map(|(tf, n)| statistics.idf(*n) * (1.0 + K1) * (*tf as f32 / (*tf as f32 + norm))).sum()
+    let occurring = document.frequencies.iter().enumerate().filter(|(_, frequency)| **frequency > 0);
+    occurring.map(|(term, tf)| statistics.idf(term) * (1.0 + K1) * (*tf as f32 / (*tf as f32 + norm))).sum()
 }
 
 /// The length that an index stores in one byte: exact up to 40, with four significant bits above (Lucene's
@@ -206,8 +218,21 @@ mod tests {
     }
 
     #[test]
+    fn a_term_counts_by_its_weight() {
+        let terms = terms(&["rare", "common"]);
+        let (statistics, documents) = statistics_of(&["rare", "common", "common"], &terms);
+        let weighted = statistics.clone().with_weights(&[0.5]);
+        assert_eq!(score(&weighted, &documents[0]), 0.5 * score(&statistics, &documents[0]));
+        assert_eq!(score(&weighted, &documents[1]), score(&statistics, &documents[1]));
+    }
+
+    #[test]
     fn contradictory_statistics_are_harmless() {
-        let statistics = CollectionStatistics { documents: 1, tokens: 0, document_frequency: vec![5] };
+        let statistics = CollectionStatistics {
+            documents: 1,
+            document_frequency: vec![5],
+            ..CollectionStatistics::default()
+        };
         let document = DocumentTerms { length: 10, frequencies: vec![1, 1] };
         assert!(score(&statistics, &document).is_finite());
     }

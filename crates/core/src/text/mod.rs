@@ -2,7 +2,7 @@
 //! backend, and snippets.
 //!
 //! - [`Analyzer`] splits text into [`Tokens`]; the same word gives the same term everywhere.
-//! - [`query_terms`] returns the terms of a query, without stop words.
+//! - [`QueryWords`] are the words of a query; [`query_terms`] are its terms without stop words.
 //! - [`Snippets`] cuts out the best matching part of a text.
 //! - [`bm25`] scores texts that are not in the index, as the index would.
 
@@ -15,6 +15,6 @@ mod stems;
 mod words;
 
 pub use analyzer::{Analyzer, MAX_TOKEN_BYTES, Tokens};
-pub use query::{MAX_QUERY_TERMS, query_terms};
+pub use query::{MAX_QUERY_TERMS, QueryWords, query_terms};
 pub use snippet::{Snippet, Snippets};
 pub use words::holds_words;

@@ -18,17 +18,143 @@ pub const MAX_QUERY_TERMS: usize = 64;
 /// ```
 #[must_use]
 pub fn query_terms(query: &str) -> Vec<String> {
-    let mut analyzer = Analyzer::new();
-    let mut tokens = analyzer.tokens(query);
-    let (mut terms, mut stop_terms) = (Vec::new(), Vec::new());
-    while terms.len() < MAX_QUERY_TERMS && tokens.advance() {
-        let word = query.get(tokens.range()).unwrap_or_default();
-        let list = if is_stop_word(word) { &mut stop_terms } else { &mut terms };
-        if list.len() < MAX_QUERY_TERMS && !list.iter().any(|known| known == tokens.term()) {
-            list.push(tokens.term().to_owned());
+    QueryWords::of(query).terms
+}
+
+/// How much a part of an identifier counts, relative to the whole.
+const PART_WEIGHT: f32 = 0.3;
+
+/// The words of a query, as typed and as terms.
+///
+/// An identifier is also searched in other spellings: `getUserId` by its parts, which are the words of `get_user_id`,
+/// and `get_user_id` as one word, `getuserid`, which is what becomes of `getUserId`.
+///
+/// ```
+/// use amplifier_session_core::text::QueryWords;
+///
+/// assert_eq!(QueryWords::of("getUserId").terms(), ["getuserid", "get", "user", "id"]);
+/// assert_eq!(QueryWords::of("get_user_id").terms(), ["get", "user", "id", "getuserid"]);
+/// ```
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct QueryWords {
+    terms: Vec<String>,
+    weights: Vec<f32>,
+    typed: Vec<String>,
+    sequence: Vec<String>,
+    identifier: Option<String>,
+}
+
+impl QueryWords {
+    /// The words of `query`. At most [`MAX_QUERY_TERMS`] count.
+    #[must_use]
+    pub fn of(query: &str) -> Self {
+        let mut analyzer = Analyzer::new();
+        let mut tokens = analyzer.tokens(query);
+        let (mut words, mut stop_words) = (Self::default(), Self::default());
+        let mut sequence = Vec::new();
+        while words.terms.len() < MAX_QUERY_TERMS && tokens.advance() {
+            let typed = query.get(tokens.range()).unwrap_or_default();
+            let list = if is_stop_word(typed) { &mut stop_words } else { &mut words };
+            list.add(tokens.term(), typed, 1.0);
+            if sequence.len() < MAX_QUERY_TERMS {
+                sequence.push(tokens.term().to_owned());
+            }
+        }
+        let mut words = if words.terms.is_empty() { stop_words } else { words };
+        words.sequence = sequence;
+        query.split_whitespace().for_each(|typed| words.add_spellings(typed));
+        let is_one_word = query.split_whitespace().nth(1).is_none();
+        words.identifier = words.identifier.filter(|_| is_one_word);
+        words
+    }
+
+    /// The distinct terms to search for, without stop words unless there are no others.
+    #[must_use]
+    pub fn terms(&self) -> &[String] {
+        &self.terms
+    }
+
+    /// For each of the terms, how much it counts in a score.
+    #[must_use]
+    pub fn weights(&self) -> &[f32] {
+        &self.weights
+    }
+
+    /// If the query is only an identifier of several words: the term of its spelling as one word.
+    #[must_use]
+    pub fn identifier(&self) -> Option<&str> {
+        self.identifier.as_deref()
+    }
+
+    /// For each of the terms, the word as it was typed first.
+    #[must_use]
+    pub fn typed(&self) -> &[String] {
+        &self.typed
+    }
+
+    /// The terms of all words in their order, with stop words.
+    #[must_use]
+    pub fn sequence(&self) -> &[String] {
+        &self.sequence
+    }
+
+    fn add(&mut self, term: &str, typed: &str, weight: f32) {
+        if self.terms.len() < MAX_QUERY_TERMS && !self.terms.iter().any(|known| known == term) {
+            self.terms.push(term.to_owned());
+            self.typed.push(typed.to_owned());
+            self.weights.push(weight);
         }
     }
-    if terms.is_empty() { stop_terms } else { terms }
+
+    /// Adds the other spellings of an identifier.
+    fn add_spellings(&mut self, typed: &str) {
+        let is_letter = |c: char| c.is_ascii_alphanumeric();
+        let name = typed.trim_matches(|c: char| !is_letter(c));
+        if !name.chars().all(|c| is_letter(c) || matches!(c, '_' | '-')) {
+            return;
+        }
+        let mut analyzer = Analyzer::new();
+        if name.contains(['_', '-']) {
+            let joined: String = name.chars().filter(|c| is_letter(*c)).collect();
+            if let Some(term) = analyzer.only_term(&joined) {
+                self.add(&term, typed, 1.0);
+                self.identifier = Some(term);
+            }
+        }
+        let parts = parts_of(name);
+        if parts.len() < 2 {
+            return;
+        }
+        self.identifier = self.identifier.take().or_else(|| analyzer.only_term(name));
+        for part in parts.into_iter().filter(|part| !is_stop_word(part)) {
+            if let Some(term) = analyzer.only_term(part) {
+                self.add(&term, typed, PART_WEIGHT);
+            }
+        }
+    }
+}
+
+/// The words of a name in camel case: `HTTPServer2` has `HTTP`, `Server` and `2`.
+fn parts_of(name: &str) -> Vec<&str> {
+    let bytes = name.as_bytes();
+    let class = |at: usize| match bytes.get(at) {
+        Some(byte) if byte.is_ascii_uppercase() => 'A',
+        Some(byte) if byte.is_ascii_digit() => '0',
+        Some(byte) if byte.is_ascii_lowercase() => 'a',
+        _ => '_',
+    };
+    let begins = |at: &usize| match (class(*at - 1), class(*at)) {
+        (before, 'A') => before != 'A' || class(*at + 1) == 'a',
+        ('A', 'a') => false,
+        (before, now) => before != now,
+    };
+    let mut parts = Vec::new();
+    let mut start = 0;
+    for end in (1..bytes.len()).filter(begins).chain([bytes.len()]) {
+        parts.extend(name.get(start..end).filter(|part| !part.starts_with(['_', '-'])));
+        start = end;
+    }
+    parts
 }
 
 /// Whether `word` is an English stop word, ignoring case.
@@ -80,10 +206,39 @@ mod tests {
     }
 
     #[test]
+    fn words_are_kept_as_typed_and_in_their_order() {
+        let words = QueryWords::of("Why do Retries fail, and retry");
+        assert_eq!(words.terms(), ["retri", "fail"]);
+        assert_eq!(words.typed(), ["Retries", "fail"]);
+        assert_eq!(words.sequence(), ["whi", "do", "retri", "fail", "and", "retri"]);
+    }
+
+    #[test]
+    fn identifiers_are_searched_in_other_spellings() {
+        let words = QueryWords::of("where is HTTPServer started");
+        assert_eq!(words.terms(), ["httpserver", "start", "http", "server"]);
+        assert_eq!(words.typed(), ["HTTPServer", "started", "HTTPServer", "HTTPServer"]);
+        assert_eq!(words.weights(), [1.0, 1.0, PART_WEIGHT, PART_WEIGHT]);
+        assert_eq!(words.identifier(), None);
+        assert_eq!(QueryWords::of("get-user-id").identifier(), Some("getuserid"));
+        assert_eq!(QueryWords::of("`getUserId()`").identifier(), Some("getuserid"));
+        assert_eq!(QueryWords::of("user").identifier(), None);
+        let spellings: [(&str, &[&str]); 4] = [
+            ("x86_64", &["x", "86", "64"]),
+            ("HTTPServer2", &["HTTP", "Server", "2"]),
+            ("parseJSON", &["parse", "JSON"]),
+            ("", &[]),
+        ];
+        for (name, parts) in spellings {
+            assert_eq!(parts_of(name), parts, "{name}");
+        }
+    }
+
+    #[test]
     fn operators_are_plain_text() {
         assert_eq!(
             query_terms("100% \"exact phrase\" foo* AND bar_baz"),
-            ["100", "exact", "phrase", "foo", "bar", "baz"]
+            ["100", "exact", "phrase", "foo", "bar", "baz", "barbaz"]
         );
         assert!(query_terms("%_\"*' -- ;").is_empty());
         assert_eq!(query_terms("title:rust^2 (a OR b) NEAR/3"), ["titl", "rust", "2", "b", "near", "3"]);

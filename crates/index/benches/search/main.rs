@@ -37,6 +37,7 @@ fn text_query(words: &str, user: Option<&str>) -> TextQuery {
         filter: SearchFilter::default(),
         content_types: ContentTypes::embedded(),
         terms: query_terms(words),
+        weights: Vec::new(),
         limit: LIMIT,
     }
 }

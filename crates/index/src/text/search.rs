@@ -15,8 +15,8 @@ use tantivy::{
     DocSet, SegmentReader, Term,
     postings::SegmentPostings,
     query::{
-        Bm25StatisticsProvider, BooleanQuery, ConstScoreQuery, EnableScoring, Occur, Query, TermQuery,
-        TermSetQuery, Weight,
+        Bm25StatisticsProvider, BooleanQuery, BoostQuery, ConstScoreQuery, EnableScoring, Occur, Query,
+        TermQuery, TermSetQuery, Weight,
     },
     schema::{Field, IndexRecordOption},
 };
@@ -27,7 +27,7 @@ use super::{
     tail::{term_hash, texts_of},
 };
 use crate::{
-    answer::TextHit,
+    answer::{Found, TextHit},
     error::SearchFailure,
     error::tantivy_error,
     filter::Filter,
@@ -56,15 +56,15 @@ const FEW_SESSIONS: usize = 256;
 /// [`AVERAGE_FACTOR`]: amplifier_session_core::text::bm25::AVERAGE_FACTOR
 const PRUNING_MARGIN: f32 = 1.2;
 
-/// Finds the best texts for a query in the index and in the tail. Also returns the number of messages in the tail.
+/// Finds the best texts for a query in the index and in the tail.
 pub(crate) fn search(
     view: &PartView<TextPart>,
     tail: &Tail<TextTailBuffer>,
     rows: &mut dyn Rows,
     query: &TextQuery,
-) -> Result<(Vec<TextHit>, u64), SearchFailure> {
+) -> Result<Found<TextHit>, SearchFailure> {
     let filter = Filter::new(&query.scope, &query.filter, query.content_types, rows)?;
-    let mut newer = TailMatches::new(&filter, &query.terms);
+    let mut newer = TailMatches::new(&filter, query);
     let scanned = tail.scan(rows, view.after(), view.now, &mut newer)?;
     let TailMatches { mut statistics, matches, .. } = newer;
     let mut top = Top::new(query.limit);
@@ -77,7 +77,7 @@ pub(crate) fn search(
     }
     let hits = top.into_sorted().into_iter();
     let hits = hits.map(|hit| TextHit { key: hit.key, content_type: hit.item, score: hit.score });
-    Ok((hits.collect(), scanned.rows))
+    Ok(Found { hits: hits.collect(), statistics, tail_rows: scanned.rows })
 }
 
 /// Matches in the tail, scored when the statistics of all texts are known.
@@ -90,9 +90,9 @@ struct TailMatches<'a> {
 }
 
 impl<'a> TailMatches<'a> {
-    fn new(filter: &'a Filter<'a>, terms: &'a [String]) -> Self {
-        let statistics = CollectionStatistics::new(terms.len());
-        Self { filter, terms, analyzer: Analyzer::looking_for(terms), statistics, matches: Vec::new() }
+    fn new(filter: &'a Filter<'a>, query: &'a TextQuery) -> Self {
+        let analyzer = Analyzer::looking_for(&query.terms);
+        Self { filter, terms: &query.terms, analyzer, statistics: query.no_statistics(), matches: Vec::new() }
     }
 }
 
@@ -140,7 +140,7 @@ impl IndexSearch<'_> {
         let Some(names) = self.names()? else { return Ok(()) };
         let shared = SharedStatistics { statistics, terms: &terms };
         let scoring = EnableScoring::enabled_from_statistics_provider(&shared, searcher);
-        let weight = any_of(&terms, names.leading).weight(scoring)?;
+        let weight = any_of(&terms, &statistics.weights, names.leading).weight(scoring)?;
         for (segment, columns) in searcher.segment_readers().iter().zip(columns) {
             self.segment(segment, columns, weight.as_ref(), &names.looked_up, top)?;
         }
@@ -251,12 +251,17 @@ struct Names {
     looked_up: Vec<Term>,
 }
 
-/// Documents that contain any of `terms` and match all of `leading`.
-fn any_of(terms: &[Term], leading: Vec<Box<dyn Query>>) -> Box<dyn Query> {
-    let clause = |term: &Term| -> Box<dyn Query> {
-        Box::new(TermQuery::new(term.clone(), IndexRecordOption::WithFreqs))
+/// Documents that contain any of `terms`, each with its weight, and match all of `leading`.
+fn any_of(terms: &[Term], weights: &[f32], leading: Vec<Box<dyn Query>>) -> Box<dyn Query> {
+    let weights = weights.iter().copied().chain(std::iter::repeat(1.0));
+    let clause = |(term, weight): (&Term, f32)| -> (Occur, Box<dyn Query>) {
+        let query = Box::new(TermQuery::new(term.clone(), IndexRecordOption::WithFreqs));
+        match weight {
+            1.0 => (Occur::Should, query),
+            _ => (Occur::Should, Box::new(BoostQuery::new(query, weight))),
+        }
     };
-    let any = Box::new(BooleanQuery::new(terms.iter().map(|term| (Occur::Should, clause(term))).collect()));
+    let any = Box::new(BooleanQuery::new(terms.iter().zip(weights).map(clause).collect()));
     if leading.is_empty() {
         return any;
     }

@@ -77,6 +77,7 @@ fn statistics(
             .iter()
             .map(|term| document_frequency(segment, term, left_out))
             .collect::<tantivy::Result<_>>()?,
+        weights: Vec::new(),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, ops::Range, sync::Arc};
 
-use amplifier_session_core::{Error, Result, backend::VectorQuery};
+use amplifier_session_core::{Error, Result, backend::VectorQuery, text::bm25::CollectionStatistics};
 
 use super::{
     VectorPart, VectorTailBuffer,
@@ -11,7 +11,7 @@ use super::{
     segment::Table,
 };
 use crate::{
-    answer::VectorHit,
+    answer::{Found, VectorHit},
     error::{PartError, SearchFailure},
     filter::Filter,
     part::PartView,
@@ -23,14 +23,13 @@ use crate::{
 /// How many more vectors than the limit are compared in full, because the order by codes is approximate.
 const SPARE: usize = 20;
 
-/// Finds the vectors nearest to the query's in the index and in the tail. Also returns the number of vectors in the
-/// tail.
+/// Finds the vectors nearest to the query's in the index and in the tail.
 pub(crate) fn search(
     view: &PartView<VectorPart>,
     tail: &Tail<VectorTailBuffer>,
     rows: &mut dyn Rows,
     query: &VectorQuery,
-) -> Result<(Vec<VectorHit>, u64), SearchFailure> {
+) -> Result<Found<VectorHit>, SearchFailure> {
     let filter = Filter::new(&query.scope, &query.filter, query.content_types, rows)?;
     let (top, same_length) = (Top::new(query.limit), true);
     let mut nearest = Nearest { filter: &filter, query, top, same_length };
@@ -50,7 +49,8 @@ pub(crate) fn search(
     }
     let hits = nearest.top.into_sorted().into_iter();
     let hits = hits.map(|hit| VectorHit { key: hit.key, similarity: hit.score, vector: hit.item });
-    Ok((hits.collect(), scanned.rows))
+    let statistics = CollectionStatistics::default();
+    Ok(Found { hits: hits.collect(), statistics, tail_rows: scanned.rows })
 }
 
 /// The nearest vectors, compared in full.

@@ -56,6 +56,7 @@ pub(crate) fn text_query(words: &str) -> TextQuery {
         filter: SearchFilter::default(),
         content_types: ContentType::ALL.into_iter().collect(),
         terms: query_terms(words),
+        weights: Vec::new(),
         limit: 10_000,
     }
 }
@@ -79,7 +80,7 @@ fn admits(state: &State, scope: &Scope, filter: &SearchFilter, place: &Place) ->
 /// All matches of a text query, best first.
 pub(crate) fn text_model(state: &State, query: &TextQuery) -> Vec<TextHit> {
     let mut analyzer = Analyzer::new();
-    let mut statistics = CollectionStatistics::new(query.terms.len());
+    let mut statistics = query.no_statistics();
     let mut matches = Vec::new();
     for (key, message) in &state.messages {
         let line = RawJson::new(message.raw.as_slice()).parse_object().unwrap_or_default();

@@ -13,7 +13,14 @@ use crate::prelude::*;
 /// A text query in the scope of ana.
 fn query(terms: Vec<String>, limit: usize) -> TextQuery {
     let filter = SearchFilter::default();
-    TextQuery { scope: ana(), filter, content_types: ContentTypes::embedded(), terms, limit }
+    TextQuery {
+        scope: ana(),
+        filter,
+        content_types: ContentTypes::embedded(),
+        terms,
+        weights: Vec::new(),
+        limit,
+    }
 }
 
 /// Accents, case and English endings make no difference.

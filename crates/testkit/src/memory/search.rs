@@ -7,7 +7,7 @@ use amplifier_session_core::{
     model::SessionKey,
     text::{
         Analyzer,
-        bm25::{CollectionStatistics, count_terms, score},
+        bm25::{count_terms, score},
     },
 };
 use async_trait::async_trait;
@@ -19,7 +19,7 @@ impl Search for MemoryBackend {
     async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
         let mut analyzer = Analyzer::new();
         // The frequency of a word is that in all texts, and not only in those within the scope.
-        let mut statistics = CollectionStatistics::new(query.terms.len());
+        let mut statistics = query.no_statistics();
         let mut matching = Vec::new();
         for session in self.rows().sessions.values() {
             let is_within = session.is_within(&query.scope, &query.filter.sessions);
@@ -38,7 +38,8 @@ impl Search for MemoryBackend {
             let score = score(&statistics, &terms);
             TextCandidate { message_ref, content_type, score }
         });
-        Ok(best(candidates.collect(), |candidate| candidate.score, query.limit))
+        let found = best(candidates.collect(), |candidate| candidate.score, query.limit);
+        Ok(found.with_statistics(statistics))
     }
 
     async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {
@@ -72,5 +73,5 @@ impl Search for MemoryBackend {
 fn best<T>(mut items: Vec<T>, score: impl Fn(&T) -> f32, limit: usize) -> Candidates<T> {
     items.sort_by(|a, b| score(b).total_cmp(&score(a)));
     items.truncate(limit);
-    Candidates { items, notice: None }
+    Candidates::new(items)
 }

@@ -10,12 +10,11 @@ use crate::{
     backend::SupersededQuery,
     content::extract,
     model::{LineKind, ProjectSlug, Role, SessionKey, SupersededReason, TimeSource, Timestamp},
-    search::{SearchOptions, SearchResult, SearchSource},
+    search::{EvidenceFinder, SearchOptions, SearchResult, SearchSource},
     storage::SessionStorage,
     text::{
-        Analyzer, Snippets,
+        Analyzer, QueryWords, Snippets,
         bm25::{CollectionStatistics, DocumentTerms, count_terms, score},
-        query_terms,
     },
 };
 
@@ -49,13 +48,13 @@ impl SessionStorage {
         options: &SearchOptions,
     ) -> Result<Vec<SupersededMatch>> {
         options.validate()?;
-        let terms = query_terms(&options.query);
+        let words = QueryWords::of(&options.query);
         let query = SupersededQuery::new(scope.clone())
             .with_filter(options.filter.sessions.clone())
             .with_kind(LineKind::Message);
         let sessions = self.superseded_sessions(&query).await?.into_iter();
         let projects = sessions.map(|of| (SessionKey::new(of.user_id, of.session_id), of.project)).collect();
-        let mut scan = Scan::new(options, &terms, projects);
+        let mut scan = Scan::new(options, &words, projects);
         unpack_all(self, query, |line| scan.look(&line)).await?;
         Ok(scan.best())
     }
@@ -63,9 +62,10 @@ impl SessionStorage {
 
 struct Scan<'a> {
     options: &'a SearchOptions,
-    terms: &'a [String],
+    words: &'a QueryWords,
     projects: BTreeMap<SessionKey, ProjectSlug>,
     analyzer: Analyzer,
+    evidence: EvidenceFinder<'a>,
     snippets: Snippets<'a>,
     statistics: CollectionStatistics,
     found: Vec<(DocumentTerms, SupersededMatch)>,
@@ -74,16 +74,17 @@ struct Scan<'a> {
 impl<'a> Scan<'a> {
     fn new(
         options: &'a SearchOptions,
-        terms: &'a [String],
+        words: &'a QueryWords,
         projects: BTreeMap<SessionKey, ProjectSlug>,
     ) -> Self {
         Self {
             options,
-            terms,
+            words,
             projects,
-            analyzer: Analyzer::looking_for(terms),
-            snippets: Snippets::new(terms),
-            statistics: CollectionStatistics::new(terms.len()),
+            analyzer: Analyzer::looking_for(words.terms()),
+            evidence: EvidenceFinder::new(words),
+            snippets: Snippets::new(words.terms()),
+            statistics: CollectionStatistics::new(words.terms().len()),
             found: Vec::new(),
         }
     }
@@ -95,13 +96,14 @@ impl<'a> Scan<'a> {
         let key = SessionKey::new(line.user_id.clone(), line.session_id.clone());
         let Some(project) = self.projects.get(&key) else { return };
         for text in extract(&object, role) {
-            let document = count_terms(&mut self.analyzer, &text.text, self.terms);
+            let document = count_terms(&mut self.analyzer, &text.text, self.words.terms());
             self.statistics.add_document(&document);
             let is_wanted = self.options.content_types.contains(text.content_type)
                 && self.options.filter.admits_message(role, line.ts);
             if !is_wanted || !document.matches() {
                 continue;
             }
+            let evidence = self.evidence.find(&text.text);
             let snippet = self.snippets.cut(&text.text, None, self.options.snippet_chars);
             let ts_source = line.ts_source.unwrap_or(TimeSource::File);
             let result = SearchResult {
@@ -117,11 +119,14 @@ impl<'a> Scan<'a> {
                 content_type: text.content_type,
                 span: (0, u32::try_from(text.text.chars().count()).unwrap_or(u32::MAX)),
                 score: 0.0,
+                match_kind: evidence.kind(),
+                words: evidence.typed(self.words),
                 source: SearchSource::FullText,
                 text_score: None,
                 similarity: None,
                 snippet: snippet.text,
                 highlights: snippet.highlights,
+                also_in: Vec::new(),
                 message: self.options.with_message.then(|| serde_json::Value::Object(object.clone())),
             };
             let (superseded_at, reason) = (line.superseded_at, line.reason);

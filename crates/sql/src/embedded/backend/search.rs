@@ -20,7 +20,7 @@ impl<D: Database> Search for Embedded<D> {
     async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {
         let asked = query.clone();
         let reason = match self.run(move |database| database.nearest(&asked)).await? {
-            Nearest::Found(items) => return Ok(Candidates { items, notice: None }),
+            Nearest::Found(items) => return Ok(Candidates::new(items)),
             Nearest::NotAsked => None,
             Nearest::Unavailable(reason) => Some(reason),
         };

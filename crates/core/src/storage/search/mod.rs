@@ -1,30 +1,39 @@
-//! Search: fuses and diversifies the candidates of the backend, and reads the results.
+//! Search: ranks, judges and diversifies the candidates of the backend, and reads the results.
+
+mod judging;
+mod reading;
+mod results;
 
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    Readable, SessionStorage,
+    SessionStorage,
     embed::{of_service, other_space},
 };
 use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{Candidates, PendingQuery, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
-    content::extract,
     embedding::{EmbeddingPurpose, ModelStrength},
-    model::{ContentType, EmbeddingSpace, Message, MessageRef, VectorRecord},
+    model::{ContentType, EmbeddingSpace, MessageRef, VectorRecord},
     search::{
-        Fused, FusionWeights, MissingVectors, SearchMode, SearchOptions, SearchResult, SearchResults,
-        diversify, fuse, rank_texts, rank_vectors,
+        Fused, FusionWeights, MissingVectors, RankedText, SearchMode, SearchOptions, SearchResults,
+        diversify, fuse, most_relevant,
     },
-    text::{Snippets, query_terms},
+    text::QueryWords,
 };
+
+use judging::Judged;
+pub(super) use reading::Reading;
+pub(super) use results::Shown;
 
 /// Candidates to request from the backend per result: enough for diversification.
 pub(super) const CANDIDATES_A_RESULT: usize = 5;
-/// The minimum number of candidates of each list, if two are fused.
-const LEAST_FUSED: usize = 100;
+/// The minimum number of candidates of each list. A session is known by several of its messages.
+const LEAST_CANDIDATES: usize = 250;
 /// Candidates per result from which maximal marginal relevance chooses.
 const POOL_A_RESULT: usize = 3;
+/// The minimum number of candidates whose texts are read to judge them.
+const LEAST_JUDGED: usize = 30;
 
 /// The vector of a query, and the generation of vectors to compare it with. Empty if there are no vectors to compare
 /// with.
@@ -46,24 +55,26 @@ impl SessionStorage {
     /// of the backend.
     pub async fn search_transcripts(&self, scope: &Scope, options: &SearchOptions) -> Result<SearchResults> {
         options.validate()?;
-        let terms = query_terms(&options.query);
+        let words = QueryWords::of(&options.query);
         let (texts, (mode, vector, vectors)) =
-            tokio::try_join!(self.text_list(scope, options, &terms), self.nearest_list(scope, options))?;
+            tokio::try_join!(self.text_list(scope, options, &words), self.nearest_list(scope, options))?;
         let mut notices = self.notices(mode, vectors.notice, texts.notice);
 
         let weights = self.fusion_weights();
-        let mut ranked = match mode {
-            SearchMode::FullText => rank_texts(texts.items, &weights),
-            SearchMode::Semantic => rank_vectors(vectors.items, &weights),
-            SearchMode::Hybrid => fuse(texts.items, vectors.items, &weights),
-        };
-        if options.mmr_lambda < 1.0 && mode != SearchMode::FullText {
-            ranked.truncate(options.limit * POOL_A_RESULT);
-            self.complete_vectors(&mut ranked, &vector).await?;
-        }
+        let mut reading = Reading::default();
+        let ranked = texts.items.into_iter().map(RankedText::from).collect::<Vec<_>>();
+        let leading = most_relevant(&ranked, &vectors.items, &weights, judged_for(options));
+        let Judged { texts, judgements } =
+            self.judge(ranked, leading, &words, &texts.statistics, &mut reading).await?;
+        let mut ranked = fuse(texts, vectors.items, &weights, &judgements);
         let lambda = if mode == SearchMode::FullText { 1.0 } else { options.mmr_lambda };
-        let picked = diversify(ranked, lambda, options.limit);
-        let Readable { rows: results, damaged } = self.show(picked, options, &terms).await?;
+        ranked.truncate(options.limit * POOL_A_RESULT);
+        self.complete_vectors(&mut ranked, &vector).await?;
+        let floor = options.min_similarity.or(weights.similarity_floor);
+        let picked = diversify(ranked, lambda, options.limit * POOL_A_RESULT);
+        let Shown { results, nearest } = self.show(picked, &words, options, floor, &mut reading).await?;
+        let nearest = nearest.filter(|_| results.is_empty());
+        let damaged = reading.damaged;
         let missing_vectors = match mode {
             SearchMode::FullText => None,
             SearchMode::Semantic | SearchMode::Hybrid => match self.missing_vectors(scope).await {
@@ -75,7 +86,7 @@ impl SessionStorage {
                 counted => counted?,
             },
         };
-        Ok(SearchResults { mode, notices, missing_vectors, results, damaged })
+        Ok(SearchResults { mode, notices, missing_vectors, results, nearest, damaged })
     }
 
     /// Notices for the user about how the results were found. Each cause gives one notice: a read-only store, or an
@@ -120,7 +131,7 @@ impl SessionStorage {
         scope: &Scope,
         options: &SearchOptions,
     ) -> Result<(SearchMode, QueryVector, Candidates<VectorCandidate>)> {
-        let none = |notice| Candidates { items: Vec::new(), notice };
+        let none = |notice| Candidates::new(Vec::new()).with_notice(notice);
         if options.mode == SearchMode::FullText || options.query.trim().is_empty() {
             return Ok((options.mode, QueryVector::default(), none(None)));
         }
@@ -172,16 +183,17 @@ impl SessionStorage {
         &self,
         scope: &Scope,
         options: &SearchOptions,
-        terms: &[String],
+        words: &QueryWords,
     ) -> Result<Candidates<TextCandidate>> {
-        if options.mode == SearchMode::Semantic || terms.is_empty() {
-            return Ok(Candidates { items: Vec::new(), notice: None });
+        if options.mode == SearchMode::Semantic || words.terms().is_empty() {
+            return Ok(Candidates::new(Vec::new()));
         }
         let query = TextQuery {
             scope: scope.clone(),
             filter: options.filter.clone(),
             content_types: options.content_types,
-            terms: terms.to_vec(),
+            terms: words.terms().to_vec(),
+            weights: words.weights().to_vec(),
             limit: candidates_for(options),
         };
         self.backend.text_candidates(&query).await
@@ -195,7 +207,7 @@ impl SessionStorage {
     ) -> Result<Candidates<VectorCandidate>> {
         // A vector of zeros: the model knows no word of the query, so nothing is near it.
         if asked.vector.iter().all(|x| *x == 0.0) {
-            return Ok(Candidates { items: Vec::new(), notice: None });
+            return Ok(Candidates::new(Vec::new()));
         }
         let query = VectorQuery {
             scope: scope.clone(),
@@ -265,80 +277,16 @@ impl SessionStorage {
         }
         Ok(())
     }
-
-    /// Reads the messages and cuts their snippets. Messages that were removed in the meantime or can't be read are left
-    /// out.
-    pub(super) async fn show(
-        &self,
-        picked: Vec<(Fused, f32)>,
-        options: &SearchOptions,
-        terms: &[String],
-    ) -> Result<Readable<SearchResult>> {
-        let message_refs: Vec<MessageRef> =
-            picked.iter().map(|(fused, _)| fused.message_ref.clone()).collect();
-        let Readable { rows: messages, damaged } = self.readable_messages_at(message_refs).await?;
-        let mut messages: HashMap<MessageRef, Message> =
-            messages.into_iter().map(|m| (m.message_ref(), m)).collect();
-        let mut snippets = Snippets::new(terms);
-        let shown = picked.into_iter().filter_map(|(fused, score)| {
-            Some(result(messages.remove(&fused.message_ref)?, fused, score, options, &mut snippets))
-        });
-        Ok(Readable { rows: shown.collect(), damaged })
-    }
 }
 
-fn result(
-    message: Message,
-    fused: Fused,
-    score: f32,
-    options: &SearchOptions,
-    snippets: &mut Snippets<'_>,
-) -> SearchResult {
-    let line = message.raw.parse_object().unwrap_or_default();
-    let texts = extract(&line, message.role);
-    let text = texts
-        .into_iter()
-        .find(|text| text.content_type == fused.content_type)
-        .map(|t| t.text)
-        .unwrap_or_default();
-    let within = fused.span.map(|(start, end)| byte_range(&text, start, end));
-    let snippet = snippets.cut(&text, within, options.snippet_chars);
-    SearchResult {
-        user_id: message.user_id,
-        session_id: message.session_id,
-        project: message.project_slug,
-        sequence: message.sequence,
-        turn: message.turn,
-        role: message.role,
-        ts: message.ts,
-        ts_estimated: message.ts_source.is_estimated(),
-        ts_source: message.ts_source,
-        content_type: fused.content_type,
-        span: fused.span.unwrap_or_else(|| (0, text.chars().count() as u32)),
-        score,
-        source: fused.source,
-        text_score: fused.text_score,
-        similarity: fused.similarity,
-        snippet: snippet.text,
-        highlights: snippet.highlights,
-        message: options.with_message.then(|| serde_json::Value::Object(line)),
-    }
-}
-
-/// The byte range of the characters `start..end`.
-fn byte_range(text: &str, start: u32, end: u32) -> std::ops::Range<usize> {
-    let mut boundaries = text.char_indices().map(|(at, _)| at).chain([text.len()]);
-    let first = boundaries.nth(start as usize).unwrap_or(text.len());
-    let last =
-        (end as usize).checked_sub(start as usize + 1).and_then(|n| boundaries.nth(n)).unwrap_or(text.len());
-    first..last.max(first)
-}
-
-/// The number of candidates to request for each list. If two lists are fused, a candidate that is low in one may be
-/// high in the other.
+/// The number of candidates to request for each list: a candidate that is low in one may be high in the other.
 fn candidates_for(options: &SearchOptions) -> usize {
-    let wanted = options.limit * CANDIDATES_A_RESULT;
-    if options.mode == SearchMode::Hybrid { wanted.max(LEAST_FUSED) } else { wanted }
+    (options.limit * CANDIDATES_A_RESULT).max(LEAST_CANDIDATES)
+}
+
+/// The number of candidates to judge: those that may become results, and some that may move up when others move down.
+fn judged_for(options: &SearchOptions) -> usize {
+    (options.limit + options.limit / 2).max(LEAST_JUDGED)
 }
 
 fn is_about_vectors(error: &Error) -> bool {
@@ -352,18 +300,4 @@ fn is_of(space: &EmbeddingSpace, vector: &[f32]) -> bool {
 
 fn dot(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::byte_range;
-
-    #[test]
-    fn spans_are_characters() {
-        let text = "aé😀b";
-        assert_eq!(&text[byte_range(text, 1, 3)], "é😀");
-        assert_eq!(&text[byte_range(text, 0, 4)], text);
-        assert_eq!(&text[byte_range(text, 3, 99)], "b");
-        assert_eq!(&text[byte_range(text, 9, 12)], "");
-    }
 }

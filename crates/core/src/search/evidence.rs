@@ -1,0 +1,200 @@
+//! Evidence: what a text has of the words of a query.
+
+use std::collections::HashSet;
+
+use super::MatchKind;
+use crate::text::{Analyzer, QueryWords};
+
+/// The maximum distance of two words that count as near each other, in words.
+const NEAR: u32 = 6;
+
+/// How much words of the query that are near each other add to the score of a text, relative to the words themselves.
+const NEARNESS: f32 = 0.8;
+
+/// How much a text with all words of the query gains, as a share of its score.
+const COVERAGE: f32 = 0.2;
+
+/// What a text has of the words of a query.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Evidence {
+    /// For each term of the query, whether the text contains it.
+    pub(crate) has: Vec<bool>,
+    /// Whether the text contains the whole query, word by word.
+    pub(crate) has_phrase: bool,
+    /// For each term and the next one, the distance in words, if they are near each other. In the other order, the
+    /// distance counts twice.
+    distances: Vec<Option<u32>>,
+    /// The number of words of the text.
+    pub(crate) length: u32,
+}
+
+impl Evidence {
+    /// The score of a text with this evidence, from its BM25 score. `weights` are those of the terms.
+    ///
+    /// BM25 ignores where words are. In a text about the query, words that are neighbours in the query are near each
+    /// other, and most of the words are there.
+    pub(crate) fn score(&self, bm25: f32, weights: &[f32]) -> f32 {
+        let pairs = weights.iter().zip(weights.iter().skip(1));
+        let near = self.distances.iter().zip(pairs).filter_map(|(distance, (a, b))| {
+            let distance = (*distance)?;
+            Some(a.min(*b) / distance as f32)
+        });
+        let all: f32 = weights.iter().sum();
+        let held: f32 = self.has.iter().zip(weights).filter(|(has, _)| **has).map(|(_, weight)| weight).sum();
+        let coverage = if all > 0.0 { held / all } else { 0.0 };
+        (bm25 + NEARNESS * near.sum::<f32>()) * (1.0 + COVERAGE * coverage)
+    }
+
+    /// What the text matches of the query.
+    pub(crate) fn kind(&self) -> MatchKind {
+        match (self.has_phrase, self.has.contains(&true)) {
+            (true, _) => MatchKind::Exact,
+            (false, true) => MatchKind::Words,
+            (false, false) => MatchKind::Similar,
+        }
+    }
+
+    /// The words of the query that the text has, as they were typed.
+    pub(crate) fn typed(&self, words: &QueryWords) -> Vec<String> {
+        let typed = words.typed().iter().zip(&self.has);
+        let mut found: Vec<String> = Vec::new();
+        for (word, _) in typed.filter(|(_, has)| **has) {
+            if !found.contains(word) {
+                found.push(word.clone());
+            }
+        }
+        found
+    }
+}
+
+/// Finds evidence in texts for one query.
+#[derive(Debug)]
+pub(crate) struct EvidenceFinder<'a> {
+    words: &'a QueryWords,
+    analyzer: Analyzer,
+}
+
+impl<'a> EvidenceFinder<'a> {
+    pub(crate) fn new(words: &'a QueryWords) -> Self {
+        Self { words, analyzer: Analyzer::looking_for(words.sequence()) }
+    }
+
+    /// The evidence in `text`. The time is linear in its length.
+    pub(crate) fn find(&mut self, text: &str) -> Evidence {
+        let terms = self.words.terms();
+        let mut found = Evidence {
+            has: vec![false; terms.len()],
+            distances: vec![None; terms.len().saturating_sub(1)],
+            ..Evidence::default()
+        };
+        let mut last: Vec<Option<u32>> = vec![None; terms.len()];
+        let mut phrase = Phrase::new(self.words.sequence());
+        let mut tokens = self.analyzer.tokens(text);
+        while tokens.advance() {
+            let position = found.length;
+            found.length = found.length.saturating_add(1);
+            phrase.next(tokens.term());
+            let Some(term) = terms.iter().position(|term| term == tokens.term()) else { continue };
+            let before = term.checked_sub(1);
+            found.near(before, before.and_then(|before| *last.get(before)?), position, 1);
+            found.near(Some(term), last.get(term + 1).copied().flatten(), position, 2);
+            if let (Some(has), Some(last)) = (found.has.get_mut(term), last.get_mut(term)) {
+                (*has, *last) = (true, Some(position));
+            }
+        }
+        let identifier = self.words.identifier().and_then(|name| terms.iter().position(|term| term == name));
+        let has_identifier = identifier.is_some_and(|term| found.has.get(term) == Some(&true));
+        found.has_phrase = phrase.found || has_identifier;
+        found
+    }
+}
+
+impl Evidence {
+    /// Notes that the terms of a pair are `position - other` words apart, times `factor`, unless they are nearer
+    /// elsewhere.
+    fn near(&mut self, pair: Option<usize>, other: Option<u32>, position: u32, factor: u32) {
+        let (Some(pair), Some(other)) = (pair, other) else { return };
+        let distance = position.saturating_sub(other).max(1).saturating_mul(factor);
+        if let Some(nearest) = self.distances.get_mut(pair)
+            && distance <= NEAR
+            && nearest.is_none_or(|nearest| distance < nearest)
+        {
+            *nearest = Some(distance);
+        }
+    }
+}
+
+/// Looks for a run of terms.
+struct Phrase<'a> {
+    terms: &'a [String],
+    /// How many terms of each run that may still become the phrase have been seen.
+    open: HashSet<usize>,
+    found: bool,
+}
+
+impl<'a> Phrase<'a> {
+    fn new(terms: &'a [String]) -> Self {
+        Self { terms, open: HashSet::new(), found: false }
+    }
+
+    fn next(&mut self, term: &str) {
+        if self.found || self.terms.is_empty() {
+            return;
+        }
+        let is_at = |at: usize| self.terms.get(at).is_some_and(|wanted| wanted == term);
+        let mut open: HashSet<usize> = self.open.iter().filter(|at| is_at(**at)).map(|at| at + 1).collect();
+        if is_at(0) {
+            open.insert(1);
+        }
+        self.found = open.contains(&self.terms.len());
+        self.open = open;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn evidence(query: &str, text: &str) -> Evidence {
+        EvidenceFinder::new(&QueryWords::of(query)).find(text)
+    }
+
+    #[test]
+    fn words_and_their_distances_are_found() {
+        let found = evidence("connection pool size", "The pool had a size; the connection pools are fine");
+        assert_eq!(found.has, [true, true, true]);
+        assert_eq!(found.distances, [Some(1), Some(3)]);
+        assert_eq!((found.length, found.has_phrase), (10, false));
+        assert_eq!(evidence("alpha beta", "beta alpha").distances, [Some(2)]);
+        assert_eq!(evidence("alpha beta", "alpha a b c d e f g beta").distances, [None]);
+    }
+
+    #[test]
+    fn a_phrase_includes_stop_words_and_is_found_within_repetitions() {
+        assert!(evidence("out of the memory", "runs out of the memory").has_phrase);
+        assert!(!evidence("out of the memory", "out of a memory").has_phrase);
+        assert!(evidence("a b a c", "a b a b a c").has_phrase);
+        assert!(!evidence("", "text").has_phrase);
+    }
+
+    #[test]
+    fn an_identifier_is_found_in_any_spelling() {
+        for query in ["getUserId", "get_user_id", "GetUserID", "get-user-id"] {
+            let words = QueryWords::of(query);
+            for text in ["call getUserId(x)", "GET-USER-ID: 7", "let get_user_id = 1"] {
+                let found = EvidenceFinder::new(&words).find(text);
+                assert_ne!(found.kind(), MatchKind::Similar, "{query} in {text}");
+            }
+            assert_eq!(EvidenceFinder::new(&words).find("getUserId()").kind(), MatchKind::Exact, "{query}");
+        }
+    }
+
+    #[test]
+    fn words_that_are_near_each_other_score_higher() {
+        let (near, far) =
+            (evidence("alpha beta", "alpha beta"), evidence("alpha beta", "alpha x x x x x x x beta"));
+        let weights = [2.0, 1.0];
+        assert!(near.score(3.0, &weights) > far.score(3.0, &weights));
+        assert!(far.score(3.0, &weights) > evidence("alpha beta", "alpha").score(3.0, &weights));
+    }
+}

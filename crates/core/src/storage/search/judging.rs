@@ -1,0 +1,171 @@
+//! Judges the best candidates by their texts: where the words of the query are, and whether people look for such a
+//! message at all.
+
+use super::reading::{ReadMessage, Reading};
+use crate::{
+    Result,
+    backend::TextCandidate,
+    content::{is_continuation, is_real},
+    model::{ContentType, MessageRef, Role},
+    search::{Evidence, EvidenceFinder, Judgements, RankedText},
+    storage::SessionStorage,
+    text::{QueryWords, bm25::CollectionStatistics},
+};
+
+/// The factor for text that programs insert: reminders, summaries of a full context, and results of our own searches.
+const INSERTED: f32 = 0.2;
+
+/// The factor for a question that repeats the query, so that its answers rank above it.
+const REPEATED_QUESTION: f32 = 0.5;
+
+/// A question of fewer words is a search for words, which every message may contain.
+const LEAST_WORDS: usize = 3;
+
+/// How many messages after a question may contain its answer.
+const ANSWER_WITHIN: u32 = 8;
+
+/// At most this many repeated questions bring their answers along.
+const ANSWERED: usize = 5;
+
+/// The texts that match, judged.
+pub(super) struct Judged {
+    pub(super) texts: Vec<RankedText>,
+    pub(super) judgements: Judgements,
+}
+
+impl SessionStorage {
+    /// Reads the messages `leading` and judges them. The other texts keep their BM25 scores.
+    pub(super) async fn judge(
+        &self,
+        mut texts: Vec<RankedText>,
+        leading: Vec<MessageRef>,
+        words: &QueryWords,
+        statistics: &CollectionStatistics,
+        reading: &mut Reading,
+    ) -> Result<Judged> {
+        reading.read(self, leading.iter().cloned()).await?;
+        let weights: Vec<f32> = (0..words.terms().len()).map(|term| statistics.idf(term)).collect();
+        let mut finder = EvidenceFinder::new(words);
+        let mut judgements = Judgements::default();
+        let mut questions = Vec::new();
+        for message_ref in &leading {
+            let Some(read) = reading.get(message_ref) else { continue };
+            if read.message.role == Role::User && is_continuation(&read.line) {
+                judgements.lowered.insert(message_ref.clone(), INSERTED);
+            } else if is_unrelated(read) {
+                judgements.unrelated.insert(message_ref.clone(), INSERTED);
+            } else if is_repeated(read, words, &mut finder) {
+                judgements.lowered.insert(message_ref.clone(), REPEATED_QUESTION);
+                questions.push(message_ref);
+            }
+        }
+        for text in &mut texts {
+            let TextCandidate { message_ref, content_type, score } = &text.candidate;
+            if let Some(read) = reading.get(message_ref) {
+                text.score = finder.find(read.text(*content_type)).score(*score, &weights);
+            }
+        }
+        self.add_answers(&mut texts, questions, reading).await?;
+        Ok(Judged { texts, judgements })
+    }
+
+    /// Adds the answers to repeated questions: an answer need not contain a word of its question.
+    async fn add_answers(
+        &self,
+        texts: &mut Vec<RankedText>,
+        questions: Vec<&MessageRef>,
+        reading: &mut Reading,
+    ) -> Result<()> {
+        for question in questions.into_iter().take(ANSWERED) {
+            let after = (1..=ANSWER_WITHIN).filter_map(|by| question.sequence.checked_add(by));
+            let after: Vec<MessageRef> =
+                after.map(|sequence| MessageRef::new(question.session.clone(), sequence)).collect();
+            reading.read(self, after.iter().cloned()).await?;
+            let Some(answer) = answer_among(&after, reading) else { continue };
+            let of_question = texts.iter().find(|text| text.candidate.message_ref == *question);
+            let Some(score) = of_question.map(|text| text.score) else { continue };
+            let is_answer = |text: &&mut RankedText| {
+                text.candidate.message_ref == answer
+                    && text.candidate.content_type == ContentType::AssistantResponse
+            };
+            match texts.iter_mut().find(is_answer) {
+                Some(text) => text.score = text.score.max(score),
+                None => texts.push(RankedText {
+                    candidate: TextCandidate {
+                        message_ref: answer,
+                        content_type: ContentType::AssistantResponse,
+                        score: 0.0,
+                    },
+                    score,
+                }),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The last answer before the next question.
+fn answer_among(after: &[MessageRef], reading: &Reading) -> Option<MessageRef> {
+    let read = after.iter().map_while(|message_ref| Some((message_ref, reading.get(message_ref)?)));
+    let turn = read.take_while(|(_, read)| read.message.role != Role::User || !is_real(&read.line));
+    let answers = turn.filter(|(_, read)| !read.text(ContentType::AssistantResponse).trim().is_empty());
+    answers.last().map(|(message_ref, _)| message_ref.clone())
+}
+
+/// Whether a program inserted the message, or it repeats what was found before.
+fn is_unrelated(read: &ReadMessage) -> bool {
+    let asked = || !read.text(ContentType::UserQuery).is_empty();
+    match read.message.role {
+        Role::User if asked() => !is_real(&read.line),
+        _ => {
+            is_own_call(read.text(ContentType::ToolCall)) || is_own_output(read.text(ContentType::ToolOutput))
+        }
+    }
+}
+
+/// Whether a tool call runs our search.
+fn is_own_call(text: &str) -> bool {
+    text.contains("amplifier-sessions") && text.contains("search")
+}
+
+/// Whether a tool's output is that of our search, as JSON or as lines: score, session, message, ….
+fn is_own_output(text: &str) -> bool {
+    /// Fields of a result are within this many bytes of the beginning.
+    const BEGINNING: usize = 2_000;
+    let end = (0..=BEGINNING.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let beginning = text.get(..end).unwrap_or_default();
+    let has_fields = ["\"session_id\"", "\"content_type\"", "\"snippet\"", "\"results\""]
+        .iter()
+        .all(|field| beginning.contains(field));
+    let mut fields = beginning.lines().next().unwrap_or_default().split('\t');
+    let is_score =
+        |field: &str| field.len() == 4 && field.parse::<f32>().is_ok_and(|x| (0.0..=1.0).contains(&x));
+    has_fields || (fields.next().is_some_and(is_score) && fields.count() >= 6)
+}
+
+/// Whether a person asked in this message what the query asks: it has all of its words and few others.
+fn is_repeated(read: &ReadMessage, words: &QueryWords, finder: &mut EvidenceFinder<'_>) -> bool {
+    let asked = words.sequence().len();
+    if read.message.role != Role::User || words.terms().len() < LEAST_WORDS {
+        return false;
+    }
+    let Evidence { has, length, .. } = finder.find(read.text(ContentType::UserQuery));
+    has.iter().all(|has| *has) && (length as usize) <= asked + asked / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_of_our_own_search_is_recognised() {
+        let json = r#"{"mode":"hybrid","results":[{"user_id":"ana","session_id":"s","content_type":"user_query","snippet":"x"}]}"#;
+        assert!(is_own_output(json));
+        assert!(is_own_output("0.97\t7f3c9a52-0000\t4\t2026-01-01\tp\tuser_query\ttext\t7f3c9a52#4\n"));
+        assert!(!is_own_output("0.97 seconds"));
+        assert!(!is_own_output(r#"{"session_id": "s", "snippet": "x"}"#));
+        assert!(!is_own_output(&"é".repeat(3_000)));
+        assert!(is_own_call("bash: amplifier-sessions search 'flaky test' --json"));
+        assert!(!is_own_call("bash: rg search"));
+    }
+}

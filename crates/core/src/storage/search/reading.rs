@@ -1,0 +1,65 @@
+//! The messages that a search reads, each once.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Map, Value};
+
+use crate::{
+    Result,
+    content::{ExtractedText, extract},
+    model::{ContentType, DamagedRow, Message, MessageRef},
+    storage::{Readable, SessionStorage},
+};
+
+/// A message with its texts.
+#[derive(Debug)]
+pub(in crate::storage) struct ReadMessage {
+    pub(in crate::storage) message: Message,
+    pub(in crate::storage) line: Map<String, Value>,
+    pub(in crate::storage) texts: Vec<ExtractedText>,
+}
+
+impl ReadMessage {
+    fn new(message: Message) -> Self {
+        let line = message.raw.parse_object().unwrap_or_default();
+        let texts = extract(&line, message.role);
+        Self { message, line, texts }
+    }
+
+    /// Its text of a content type; empty if it has none.
+    pub(in crate::storage) fn text(&self, content_type: ContentType) -> &str {
+        let text = self.texts.iter().find(|text| text.content_type == content_type);
+        text.map_or("", |text| &text.text)
+    }
+}
+
+/// Messages that were read, and those that can't be read.
+#[derive(Debug, Default)]
+pub(in crate::storage) struct Reading {
+    messages: HashMap<MessageRef, ReadMessage>,
+    requested: HashSet<MessageRef>,
+    pub(in crate::storage) damaged: Vec<DamagedRow>,
+}
+
+impl Reading {
+    /// Reads messages unless that was tried before. Messages that were removed in the meantime are left out.
+    pub(in crate::storage) async fn read(
+        &mut self,
+        storage: &SessionStorage,
+        message_refs: impl IntoIterator<Item = MessageRef>,
+    ) -> Result<()> {
+        let new = message_refs.into_iter().filter(|message_ref| self.requested.insert(message_ref.clone()));
+        let new: Vec<MessageRef> = new.collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let Readable { rows, damaged } = storage.readable_messages_at(new).await?;
+        self.damaged.extend(damaged);
+        self.messages.extend(rows.into_iter().map(|row| (row.message_ref(), ReadMessage::new(row))));
+        Ok(())
+    }
+
+    pub(in crate::storage) fn get(&self, message_ref: &MessageRef) -> Option<&ReadMessage> {
+        self.messages.get(message_ref)
+    }
+}
