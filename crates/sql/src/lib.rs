@@ -50,3 +50,9 @@ pub use table::{Cell, Table};
 
 /// The message of errors of a full disk.
 pub const DISK_FULL: &str = "the disk is full";
+
+/// Whether an error says that the disk is full.
+#[must_use]
+pub fn is_disk_full(error: &amplifier_session_core::Error) -> bool {
+    error.message() == DISK_FULL
+}

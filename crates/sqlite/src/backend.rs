@@ -10,7 +10,7 @@ use amplifier_session_core::{
 use amplifier_session_index::{IndexUpdater, SearchIndex};
 use amplifier_session_sql::{
     embedded::{Database, Embedded, RowSnapshots},
-    file,
+    file, is_disk_full,
 };
 
 use crate::{connection::Write, pool::Pool};
@@ -42,8 +42,16 @@ impl Sqlite {
     }
 
     fn open_now(path: &Path) -> Result<SqliteBackend> {
-        let pool = Arc::new(Pool::open(path)?);
         let index = SearchIndex::open(file::beside(path, ".index"));
+        let pool = match Pool::open(path) {
+            // Without a little room, nothing can be read or deleted. The index can be made anew.
+            Err(error) if is_disk_full(&error) && index.discard().is_ok() => {
+                tracing::info!("the disk is full: the search index was removed to make room");
+                Pool::open(path)?
+            }
+            opened => opened?,
+        };
+        let pool = Arc::new(pool);
         let index = IndexUpdater::new(index, RowSnapshots::new(Arc::clone(&pool)));
         Ok(Embedded::new(Self { pool, index }))
     }

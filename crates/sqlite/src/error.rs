@@ -26,6 +26,11 @@ pub(crate) fn column(source: rusqlite::Error) -> Error {
     }
 }
 
+/// Whether there is no room for the index of the write-ahead log, which every connection needs.
+fn has_no_room(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE)
+}
+
 /// Whether the disk can't read a part of the file.
 fn is_unreadable(error: &rusqlite::Error) -> bool {
     use rusqlite::ffi::{SQLITE_IOERR_CORRUPTFS, SQLITE_IOERR_READ};
@@ -53,6 +58,9 @@ fn describe(error: &rusqlite::Error) -> (ErrorKind, String, bool) {
         }
         Some(ErrorCode::DatabaseCorrupt) => {
             (ErrorKind::Damaged, format!("a part of the database is damaged: {error}"), false)
+        }
+        Some(ErrorCode::SystemIoFailure) if has_no_room(error) => {
+            (ErrorKind::StorageIo, DISK_FULL.to_owned(), false)
         }
         Some(ErrorCode::SystemIoFailure) if is_unreadable(error) => {
             (ErrorKind::Damaged, format!("a part of the database can't be read: {error}"), false)

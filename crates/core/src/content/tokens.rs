@@ -7,7 +7,7 @@ use super::{
     pieces::pieces,
 };
 
-/// Frees the 20 MB of the vocabulary, for programs that rest for long. The next call that needs it loads it again.
+/// Frees the 10 MB of the vocabulary, for programs that rest for long. The next call that needs it loads it again.
 pub fn unload() {
     encoding::unload();
 }

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    sync::atomic::{AtomicUsize, Ordering::SeqCst},
+    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst},
 };
 
 use amplifier_session_core::{
@@ -12,8 +12,9 @@ use amplifier_session_core::{
 };
 use amplifier_session_index::IndexUpdater;
 use amplifier_session_sql::{
-    DISK_FULL,
+    Columns, DISK_FULL, Query, Reader,
     embedded::{Database, Embedded, RowSnapshots},
+    number,
 };
 use amplifier_session_sqlite::{Sqlite, SqliteBackend};
 use amplifier_session_testkit::{
@@ -31,12 +32,21 @@ struct FullDisk {
     rewrites: AtomicUsize,
     /// The number of deletions until the failing one, from 1.
     deletions: AtomicUsize,
+    /// Whether those after it fail too.
+    stays_full: AtomicBool,
+    /// The number of rows that a transaction of a deletion can change.
+    room: AtomicU64,
 }
 
 impl FullDisk {
     async fn open(folder: &Folder, rewrites: usize, deletions: usize) -> Embedded<Self> {
-        let (rewrites, deletions) = (AtomicUsize::new(rewrites), AtomicUsize::new(deletions));
-        Embedded::new(Self { store: folder.backend().await, rewrites, deletions })
+        Embedded::new(Self {
+            store: folder.backend().await,
+            rewrites: AtomicUsize::new(rewrites),
+            deletions: AtomicUsize::new(deletions),
+            stays_full: AtomicBool::new(false),
+            room: AtomicU64::new(u64::MAX),
+        })
     }
 }
 
@@ -47,6 +57,13 @@ fn disk_full() -> Error {
 /// Counts down. Returns whether it was above zero before.
 fn count_down(counter: &AtomicUsize) -> Option<usize> {
     counter.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).ok()
+}
+
+/// The number of rows that a connection has changed so far.
+fn changes(reader: &impl Reader) -> Result<u64> {
+    let decode = |row: &dyn Columns| number(row, 0);
+    let changes = reader.first(&Query::new("changes", "SELECT total_changes()", Vec::new(), decode))?;
+    Ok(changes.unwrap_or_default())
 }
 
 impl Database for FullDisk {
@@ -74,10 +91,19 @@ impl Database for FullDisk {
         operation: &'static str,
         write: impl FnOnce(&mut Self::Writer<'_>) -> Result<T>,
     ) -> Result<T> {
-        if operation == "delete_session" && count_down(&self.deletions) == Some(1) {
+        let is_deletion = operation == "delete_session";
+        let left = if is_deletion { count_down(&self.deletions) } else { Some(0) };
+        if left == Some(1) || left.is_none() && self.stays_full.load(SeqCst) {
             return Err(disk_full());
         }
-        self.store.transaction(operation, write)
+        self.store.transaction(operation, |writer| {
+            let before = changes(writer)?;
+            let answer = write(writer)?;
+            match is_deletion && changes(writer)? - before > self.room.load(SeqCst) {
+                true => Err(disk_full()),
+                false => Ok(answer),
+            }
+        })
     }
 
     fn erase(&self) -> Result<()> {
@@ -197,21 +223,37 @@ async fn a_long_session_is_deleted_in_several_transactions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_deleted_in_steps_that_have_room() {
+    let folder = Folder::new();
+    let storage = folder.storage().await.with_embedding(None);
+    let short = target("short");
+    let messages = (0..100).map(|n| lines::user(&format!("short {n}"))).collect();
+    storage.sync_transcript_lines(&short, whole(messages)).await.unwrap();
+    let events = (0..100).map(|n| lines::logger_event(&format!("event{n}"))).collect();
+    storage.sync_event_lines(&short, whole(events)).await.unwrap();
+    drop(storage);
+    // One step changes more than the row that it removes.
+    let backend = FullDisk::open(&folder, 0, 0).await;
+    backend.room.store(20, SeqCst);
+    let (deleted, remains) = delete(&backend, &short.key).await;
+    assert!(deleted && remains.is_empty(), "{remains:?}");
+    assert!(backend.get_session(&short.key).await.unwrap().is_none());
+    assert!(backend.message_states(&short.key).await.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_interrupted_deletion_leaves_a_shorter_session_that_can_be_deleted_again() {
     let folder = Folder::new();
     let key = fill_long(&folder).await;
-    // An index that cannot be removed, so that no room can be made.
-    let lock = folder.path().join("sessions.sqlite.index/lock");
-    let _ = fs::remove_file(&lock);
-    fs::create_dir_all(&lock).unwrap();
     let backend = FullDisk::open(&folder, 0, 3).await;
+    backend.stays_full.store(true, SeqCst);
     let deletion = backend.delete_sessions(std::slice::from_ref(&key)).await;
     assert_eq!(deletion.deleted[0].as_ref().unwrap_err().message(), DISK_FULL);
     let stored = backend.get_session(&key).await.unwrap().unwrap();
     let messages = backend.message_states(&key).await.unwrap().len();
     assert!(messages < LONG && stored.session.message_count as usize == messages);
     assert_eq!(stored.sync_state, None);
-    fs::remove_dir(&lock).unwrap();
+    backend.stays_full.store(false, SeqCst);
     let (deleted, remains) = delete(&backend, &key).await;
     assert!(deleted && remains.is_empty(), "{remains:?}");
 }

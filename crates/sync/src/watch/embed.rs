@@ -11,7 +11,7 @@ use super::observer::{WatchEvent, WatchObserver};
 const RETRY: Duration = Duration::from_secs(60);
 
 /// After this time without new messages, memory is freed that only making vectors needs.
-const REST: Duration = Duration::from_secs(20);
+const REST: Duration = Duration::from_secs(10);
 
 /// Makes the vectors of stored messages. Stops when it is dropped.
 #[derive(Debug)]

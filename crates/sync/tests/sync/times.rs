@@ -7,7 +7,7 @@ use amplifier_session_core::{
     model::{Retimed, SessionId, TimeSource, Timestamp},
     storage::EventDetail,
 };
-use amplifier_session_testkit::{FakeEmbedding, lines, lines::Line};
+use amplifier_session_testkit::{FakeEmbedding, Operation, lines, lines::Line};
 use serde_json::{Value, json};
 
 use super::fixture::{Fixture, scope, set_modified};
@@ -247,6 +247,41 @@ async fn dates_from_files_are_estimates() {
     session("empty").metadata(r#"{"started_at":"2026-01-05T08:00:00Z"}"#).unwrap();
     fixture.sync().await;
     assert_eq!(estimated().await, ["log-without-times"]);
+}
+
+/// SQLite writes a long line again if its time changes: one transaction for all of them made its log as long as the
+/// transcript.
+#[tokio::test]
+async fn many_times_are_corrected_in_several_writes() {
+    const MESSAGES: usize = 1_201;
+    let log = || {
+        let at = |n: usize| format!("2026-01-05T{:02}:{:02}:{:02}Z", n / 3_600, n / 60 % 60, n % 60);
+        let prompt = |n: usize| json!({"prompt": format!("question {n}")});
+        (0..MESSAGES).map(move |n| lines::logger_event("prompt:submit").at(at(n)).with("data", prompt(n)))
+    };
+    let mut expected = None;
+    // A write fails, and the next sync completes it.
+    for failing in [None, Some(0), Some(1), Some(2)] {
+        let fixture = Fixture::new();
+        let folder = fixture.folder();
+        folder.transcript((0..MESSAGES).map(|n| lines::user(&format!("question {n}")))).unwrap();
+        fixture.sync().await;
+        folder.events(log()).unwrap();
+        fixture.backend.reset_counts();
+        if let Some(writes) = failing {
+            fixture.backend.fail_after(Operation::Write, writes);
+            let _ = fixture.try_sync().await;
+            fixture.backend.mend();
+            fixture.sync().await;
+        } else {
+            assert_eq!(fixture.sync().await.messages.retimed, MESSAGES as u64);
+            assert_eq!(fixture.backend.calls(Operation::Write), 3);
+        }
+        let found = (times(&fixture, "s").await, fixture.stored("s").await.unwrap().session);
+        assert!(found.0.iter().all(|(_, source)| *source == TimeSource::Event), "{failing:?}");
+        assert_eq!(&found, expected.get_or_insert_with(|| found.clone()), "{failing:?}");
+        assert_eq!(fixture.sync_and_count().await.1, 0, "{failing:?}");
+    }
 }
 
 /// A session as an earlier version stored it.

@@ -352,6 +352,7 @@ impl SessionIngest {
     /// The pending change, with the times of all messages as known by now; `None` if nothing is pending.
     async fn last_change(&mut self) -> Result<Option<SessionChange>> {
         self.settle_times().await?;
+        self.write_most_times().await?;
         if self.has_changes() { self.change().await.map(Some) } else { Ok(None) }
     }
 
@@ -402,10 +403,7 @@ impl SessionIngest {
         self.report.messages_removed += removed(before(|s| s.message_count), change.messages.truncate);
         self.report.events_removed += removed(before(|s| s.event_count), change.events.truncate);
         self.report.messages_written += change.messages.put.len() as u64;
-        // Messages that this ingest wrote in an earlier part are new.
-        let stored = self.times.before.as_ref().map_or(0, |session| session.message_count);
-        let retimed = change.retimed.iter().filter(|retimed| retimed.sequence < stored).count();
-        self.report.messages_retimed += retimed as u64;
+        self.report.messages_retimed += self.times.count(&change.retimed);
         for (content_type, count) in self.messages.take_content_types() {
             *self.report.messages_by_content_type.entry(content_type).or_default() += count;
         }

@@ -3,7 +3,7 @@
 use super::SessionIngest;
 use crate::{
     Result,
-    backend::SequenceRange,
+    backend::{SequenceRange, SessionChange, StorageBackendExt},
     metadata::Metadata,
     model::{Message, MessageState, RawJson, Retimed, Session, TimeSource, Timestamp},
     times::{Bounds, EventClock, LineTime, Resolved, Span, resolve_all},
@@ -11,6 +11,9 @@ use crate::{
 
 /// Number of rows read at a time.
 const PAGE: usize = 10_000;
+
+/// One write gives at most this many stored messages a new time: a database may write the line of each again.
+const RETIMED: usize = 500;
 
 /// The basis for the times of a session that is being ingested.
 #[derive(Debug, Default)]
@@ -38,6 +41,12 @@ pub(super) struct Found {
 impl Times {
     pub(super) fn new(stored: Option<&Session>) -> Self {
         Self { before: stored.cloned(), ..Self::default() }
+    }
+
+    /// The number of messages that get another time. Those that this ingest wrote in an earlier part are new.
+    pub(super) fn count(&self, retimed: &[Retimed]) -> u64 {
+        let stored = self.before.as_ref().map_or(0, |session| session.message_count);
+        retimed.iter().filter(|retimed| retimed.sequence < stored).count() as u64
     }
 }
 
@@ -206,6 +215,21 @@ impl SessionIngest {
                 None => self.times.retimed.push(Retimed { sequence, ts, ts_source }),
             }
         }
+    }
+
+    /// Writes new times of stored messages until few are left for the last write, so that the log of a database does not
+    /// grow with the session. If the process is killed in between, the next ingest finds the same differences, because
+    /// nothing else is written here.
+    pub(super) async fn write_most_times(&mut self) -> Result<()> {
+        while self.flush_bytes != usize::MAX && self.times.retimed.len() > RETIMED {
+            let Some(stored) = &mut self.stored else { return Ok(()) };
+            let later = self.times.retimed.split_off(RETIMED);
+            let mut change = SessionChange::new(stored.session.clone(), Some(stored.version.clone()));
+            change.retimed = std::mem::replace(&mut self.times.retimed, later);
+            self.report.messages_retimed += self.times.count(&change.retimed);
+            stored.version = self.storage.backend().write_one(change).await?;
+        }
+        Ok(())
     }
 
     /// When the session began and last changed: from its metadata, else from events and lines, else from the estimates

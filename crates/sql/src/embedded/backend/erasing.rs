@@ -7,30 +7,35 @@
 
 use std::{path::PathBuf, sync::atomic::Ordering};
 
-use amplifier_session_core::{Error, Result, backend::Remains, model::SessionKey};
+use amplifier_session_core::{Result, backend::Remains, model::SessionKey};
 use amplifier_session_index::WhenBusy;
 
 use super::Embedded;
 use crate::{
-    DISK_FULL,
     embedded::{
         Database,
         write::{self, Leftover},
     },
+    is_disk_full,
 };
 
 impl<D: Database> Embedded<D> {
     /// Removes the rows of a session; returns whether it existed. If the disk is full, removes the index, which can be
-    /// made anew, and tries again.
+    /// made anew, and tries again in small steps.
     pub(super) async fn delete(&self, key: &SessionKey) -> Result<bool> {
-        let delete = || {
+        let delete = |is_tight| {
             let key = key.clone();
-            self.run(move |database| write::delete_session(database, &key))
+            self.run(move |database| write::delete_session(database, &key, is_tight))
         };
-        match delete().await {
-            Err(error) if is_disk_full(&error) && self.database().index().discard().await.is_ok() => {
-                tracing::info!("the disk is full: the search index was removed to make room for a deletion");
-                delete().await
+        match delete(false).await {
+            Err(error) if is_disk_full(&error) => {
+                match self.database().index().discard().await {
+                    Ok(()) => tracing::info!("the disk is full: the search index was removed to make room"),
+                    Err(error) => {
+                        tracing::info!(%error, "the disk is full, and the search index can't be removed")
+                    }
+                }
+                delete(true).await
             }
             deleted => deleted,
         }
@@ -83,9 +88,4 @@ impl<D: Database> Embedded<D> {
         let place = places.into_iter().find(|place| place.what == leftover.place());
         place.and_then(|place| place.files.into_iter().next()).unwrap_or_default()
     }
-}
-
-/// Whether the disk is full, as both databases report it.
-fn is_disk_full(error: &Error) -> bool {
-    error.message() == DISK_FULL
 }

@@ -6,7 +6,7 @@ use super::{leftover::Leftover, removal::RowsOf, sessions::Stored};
 use crate::{
     Query, Reader, Statement, deletions,
     embedded::{Database, Writer},
-    number,
+    is_disk_full, number,
     read::of_session,
     rows,
     superseded::{self, NAME as TABLE},
@@ -14,28 +14,72 @@ use crate::{
 
 const OPERATION: &str = "delete_session";
 
-/// One transaction removes at most this many messages and this many events: the write-ahead log contains what it
-/// changes.
-const BATCH_ROWS: usize = 4_000;
+/// How much one transaction removes: the write-ahead log contains what it changes.
+#[derive(Debug, Clone, Copy)]
+struct Batch {
+    /// At most this many messages, and this many events.
+    rows: usize,
+    /// Rows with about this many bytes of messages, and of events.
+    bytes: u64,
+    /// At most this many pieces of superseded lines.
+    pieces: usize,
+}
 
-/// One transaction removes rows with about this many bytes of messages, and of events.
-const BATCH_BYTES: u64 = 16 << 20;
+impl Batch {
+    const FULL: Self = Self { rows: 4_000, bytes: 16 << 20, pieces: 32 };
 
-/// One transaction removes at most this many pieces of superseded lines.
-const BATCH_PIECES: usize = 32;
+    /// A smaller one, unless this removes a single row already.
+    fn smaller(self) -> Option<Self> {
+        let part = |number: usize| (number / 8).max(1);
+        (self.rows > 1).then(|| Self {
+            rows: part(self.rows),
+            bytes: self.bytes / 8,
+            pieces: part(self.pieces),
+        })
+    }
+
+    /// The number of rows, given by sequence and length, that one transaction removes: at least one.
+    fn count(self, rows: &[(u32, u64)]) -> Option<usize> {
+        let mut bytes = 0;
+        let fits = |(at, (_, length)): (usize, &(u32, u64))| {
+            bytes += length;
+            at == 0 || (at < self.rows && bytes <= self.bytes)
+        };
+        let count = rows.iter().enumerate().map(fits).take_while(|fits| *fits).count();
+        (count > 0).then_some(count)
+    }
+}
 
 /// Removes a session with everything that belongs to it; returns whether it existed.
 ///
 /// A long session is removed in several transactions, from its end, so that neither memory nor the write-ahead log grows
 /// with it. The session is removed with its last rows: if the process is killed before, it exists with fewer rows, which
 /// the next sync reads again.
-pub(in crate::embedded) fn delete_session<D: Database>(database: &D, key: &SessionKey) -> Result<bool> {
-    let mut existed = false;
+///
+/// On a full disk, `is_tight` makes the transactions smaller until one has room in the write-ahead log, and empties the
+/// log after each.
+pub(in crate::embedded) fn delete_session<D: Database>(
+    database: &D,
+    key: &SessionKey,
+    is_tight: bool,
+) -> Result<bool> {
+    let (mut existed, mut batch) = (false, Batch::FULL);
     loop {
-        match database.transaction(OPERATION, |writer| remove_batch(writer, key))? {
-            Removed::Nothing => return Ok(existed),
-            Removed::Rows => existed = true,
-            Removed::Session => return Ok(true),
+        let removed = match database.transaction(OPERATION, |writer| remove_batch(writer, key, batch)) {
+            Err(error) if is_tight && is_disk_full(&error) => {
+                batch = batch.smaller().ok_or(error)?;
+                None
+            }
+            removed => Some(removed?),
+        };
+        if is_tight && let Err(error) = database.tidy() {
+            tracing::debug!(%error, "the write-ahead log could not be emptied on a full disk");
+        }
+        match removed {
+            None => {}
+            Some(Removed::Nothing) => return Ok(existed),
+            Some(Removed::Rows) => existed = true,
+            Some(Removed::Session) => return Ok(true),
         }
     }
 }
@@ -50,7 +94,7 @@ enum Removed {
     Session,
 }
 
-fn remove_batch<W: Writer>(writer: &mut W, key: &SessionKey) -> Result<Removed> {
+fn remove_batch<W: Writer>(writer: &mut W, key: &SessionKey, batch: Batch) -> Result<Removed> {
     if writer.first(&Stored::query(key))?.is_none() {
         return Ok(Removed::Nothing);
     }
@@ -59,17 +103,17 @@ fn remove_batch<W: Writer>(writer: &mut W, key: &SessionKey) -> Result<Removed> 
         leftover.record(writer, revision)?;
     }
     let rows = RowsOf { operation: OPERATION, writer: &*writer, key };
-    if let Some(start) = start_of_batch(writer, key, "transcripts", "octet_length(raw)")? {
+    if let Some(start) = start_of_batch(writer, key, batch, "transcripts", "octet_length(raw)")? {
         rows.remove_messages(&format!("sequence >= {start}"), revision)?;
         truncated(writer, key, "message_count", start, revision)?;
         return Ok(Removed::Rows);
     }
-    if let Some(start) = start_of_batch(writer, key, "events", "data_size_bytes")? {
+    if let Some(start) = start_of_batch(writer, key, batch, "events", "data_size_bytes")? {
         rows.remove_events(&format!("sequence >= {start}"))?;
         truncated(writer, key, "event_count", start, revision)?;
         return Ok(Removed::Rows);
     }
-    if let Some(next) = superseded::id_at(writer, key, BATCH_PIECES)? {
+    if let Some(next) = superseded::id_at(writer, key, batch.pieces)? {
         // Ids are made of letters, digits and hyphens.
         rows.execute_once(format!(
             "DELETE FROM {TABLE} WHERE user_id = ?1 AND session_id = ?2 AND id < '{next}'"
@@ -88,26 +132,21 @@ fn remove_batch<W: Writer>(writer: &mut W, key: &SessionKey) -> Result<Removed> 
 }
 
 /// The first sequence of the last rows of a session that one transaction can remove. `None` if it can remove all.
-fn start_of_batch(reader: &impl Reader, key: &SessionKey, table: &str, length: &str) -> Result<Option<u32>> {
+fn start_of_batch(
+    reader: &impl Reader,
+    key: &SessionKey,
+    batch: Batch,
+    table: &str,
+    length: &str,
+) -> Result<Option<u32>> {
     let sql = format!(
         "SELECT sequence, {length} FROM {table} WHERE user_id = ?1 AND session_id = ?2
          ORDER BY sequence DESC LIMIT {}",
-        BATCH_ROWS + 1
+        batch.rows + 1
     );
     let decode = |row: &dyn crate::Columns| Ok((number(row, 0)?, rows::count(row, 1)?));
     let last = reader.rows(&Query::new(OPERATION, sql, of_session(key), decode).once())?;
-    Ok(batch(&last).filter(|count| *count < last.len()).and_then(|count| Some(last.get(count - 1)?.0)))
-}
-
-/// The number of rows, given by sequence and length, that one transaction removes: at least one.
-fn batch(rows: &[(u32, u64)]) -> Option<usize> {
-    let mut bytes = 0;
-    let fits = |(at, (_, length)): (usize, &(u32, u64))| {
-        bytes += length;
-        at == 0 || (at < BATCH_ROWS && bytes <= BATCH_BYTES)
-    };
-    let count = rows.iter().enumerate().map(fits).take_while(|fits| *fits).count();
-    (count > 0).then_some(count)
+    Ok(batch.count(&last).filter(|count| *count < last.len()).and_then(|count| Some(last.get(count - 1)?.0)))
 }
 
 /// Records that a session ends before `start`. A write that knew the rows becomes a conflict, and a sync reads them again.
@@ -131,10 +170,20 @@ mod tests {
 
     #[test]
     fn a_batch_keeps_within_both_limits() {
-        assert_eq!(batch(&[]), None);
-        assert_eq!(batch(&[(9, 1), (8, 1)]), Some(2));
-        assert_eq!(batch(&[(9, BATCH_BYTES + 1), (8, 1)]), Some(1));
-        assert_eq!(batch(&[(9, BATCH_BYTES), (8, 0), (7, 1)]), Some(2));
-        assert_eq!(batch(&vec![(1, 1); BATCH_ROWS + 1]), Some(BATCH_ROWS));
+        let Batch { rows, bytes, .. } = Batch::FULL;
+        let count = |rows: &[(u32, u64)]| Batch::FULL.count(rows);
+        assert_eq!(count(&[]), None);
+        assert_eq!(count(&[(9, 1), (8, 1)]), Some(2));
+        assert_eq!(count(&[(9, bytes + 1), (8, 1)]), Some(1));
+        assert_eq!(count(&[(9, bytes), (8, 0), (7, 1)]), Some(2));
+        assert_eq!(count(&vec![(1, 1); rows + 1]), Some(rows));
+    }
+
+    #[test]
+    fn batches_shrink_to_a_single_row() {
+        let sizes: Vec<usize> = std::iter::successors(Some(Batch::FULL), |batch| batch.smaller())
+            .map(|batch| batch.count(&[(1, 1); 5_000]).unwrap())
+            .collect();
+        assert_eq!(sizes, [4_000, 500, 62, 7, 1]);
     }
 }
