@@ -21,6 +21,7 @@ pub struct FakeEmbedding {
     space: EmbeddingSpace,
     limits: EmbeddingLimits,
     is_local: bool,
+    strength: ModelStrength,
     state: Mutex<State>,
 }
 
@@ -72,6 +73,7 @@ impl FakeEmbedding {
                 concurrent_calls: 1,
             },
             is_local: true,
+            strength: ModelStrength::Contextual,
             state: Mutex::default(),
         }
     }
@@ -102,6 +104,13 @@ impl FakeEmbedding {
     pub fn with_chunks(mut self, threshold: usize, target: usize) -> Self {
         self.limits.chunk_threshold_tokens = threshold;
         self.limits.chunk_target_tokens = target;
+        self
+    }
+
+    /// Sets how far its similarities can be trusted.
+    #[must_use]
+    pub fn with_strength(mut self, strength: ModelStrength) -> Self {
+        self.strength = strength;
         self
     }
 
@@ -201,7 +210,7 @@ impl EmbeddingProvider for FakeEmbedding {
     }
 
     fn strength(&self) -> ModelStrength {
-        ModelStrength::Contextual
+        self.strength
     }
 
     fn is_local(&self) -> bool {

@@ -14,13 +14,18 @@ const NEARNESS: f32 = 0.8;
 /// How much a text with all words of the query gains, as a share of its score.
 const COVERAGE: f32 = 0.2;
 
+/// The factor for a text with an identifier of the query, in any spelling: its words may be common, but not in a row.
+const IDENTIFIER: f32 = 2.0;
+
 /// What a text has of the words of a query.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Evidence {
     /// For each term of the query, whether the text contains it.
     pub(crate) has: Vec<bool>,
     /// Whether the text contains the whole query, word by word.
-    pub(crate) has_phrase: bool,
+    has_phrase: bool,
+    /// Whether the text contains an identifier of the query, in any spelling.
+    has_identifier: bool,
     /// For each term and the next one, the distance in words, if they are near each other. In the other order, the
     /// distance counts twice.
     distances: Vec<Option<u32>>,
@@ -42,7 +47,8 @@ impl Evidence {
         let all: f32 = weights.iter().sum();
         let held: f32 = self.has.iter().zip(weights).filter(|(has, _)| **has).map(|(_, weight)| weight).sum();
         let coverage = if all > 0.0 { held / all } else { 0.0 };
-        (bm25 + NEARNESS * near.sum::<f32>()) * (1.0 + COVERAGE * coverage)
+        let identifier = if self.has_identifier { IDENTIFIER } else { 1.0 };
+        (bm25 + NEARNESS * near.sum::<f32>()) * (1.0 + COVERAGE * coverage) * identifier
     }
 
     /// What the text matches of the query.
@@ -76,7 +82,10 @@ pub(crate) struct EvidenceFinder<'a> {
 
 impl<'a> EvidenceFinder<'a> {
     pub(crate) fn new(words: &'a QueryWords) -> Self {
-        Self { words, analyzer: Analyzer::looking_for(words.sequence()) }
+        let parts = words.identifiers().iter().flat_map(|name| &name.parts);
+        let wanted: Vec<String> =
+            words.terms().iter().chain(words.sequence()).chain(parts).cloned().collect();
+        Self { words, analyzer: Analyzer::looking_for(&wanted) }
     }
 
     /// The evidence in `text`. The time is linear in its length.
@@ -89,11 +98,16 @@ impl<'a> EvidenceFinder<'a> {
         };
         let mut last: Vec<Option<u32>> = vec![None; terms.len()];
         let mut phrase = Phrase::new(self.words.sequence());
+        let identifiers = self.words.identifiers().iter();
+        let mut runs: Vec<Phrase<'_>> = identifiers
+            .flat_map(|name| [Phrase::new(std::slice::from_ref(&name.joined)), Phrase::new(&name.parts)])
+            .collect();
         let mut tokens = self.analyzer.tokens(text);
         while tokens.advance() {
             let position = found.length;
             found.length = found.length.saturating_add(1);
             phrase.next(tokens.term());
+            runs.iter_mut().for_each(|run| run.next(tokens.term()));
             let Some(term) = terms.iter().position(|term| term == tokens.term()) else { continue };
             let before = term.checked_sub(1);
             found.near(before, before.and_then(|before| *last.get(before)?), position, 1);
@@ -102,9 +116,8 @@ impl<'a> EvidenceFinder<'a> {
                 (*has, *last) = (true, Some(position));
             }
         }
-        let identifier = self.words.identifier().and_then(|name| terms.iter().position(|term| term == name));
-        let has_identifier = identifier.is_some_and(|term| found.has.get(term) == Some(&true));
-        found.has_phrase = phrase.found || has_identifier;
+        found.has_identifier = runs.iter().any(|run| run.found);
+        found.has_phrase = phrase.found || (found.has_identifier && self.words.is_identifier());
         found
     }
 }
@@ -183,9 +196,10 @@ mod tests {
             let words = QueryWords::of(query);
             for text in ["call getUserId(x)", "GET-USER-ID: 7", "let get_user_id = 1"] {
                 let found = EvidenceFinder::new(&words).find(text);
-                assert_ne!(found.kind(), MatchKind::Similar, "{query} in {text}");
+                assert_eq!(found.kind(), MatchKind::Exact, "{query} in {text}");
             }
-            assert_eq!(EvidenceFinder::new(&words).find("getUserId()").kind(), MatchKind::Exact, "{query}");
+            let found = EvidenceFinder::new(&words).find("the user, by id: get it");
+            assert_eq!(found.kind(), MatchKind::Words, "{query}");
         }
     }
 

@@ -15,6 +15,6 @@ mod stems;
 mod words;
 
 pub use analyzer::{Analyzer, MAX_TOKEN_BYTES, Tokens};
-pub use query::{MAX_QUERY_TERMS, QueryWords, query_terms};
+pub use query::{Identifier, MAX_QUERY_TERMS, QueryWords, query_terms};
 pub use snippet::{Snippet, Snippets};
 pub use words::holds_words;

@@ -41,7 +41,16 @@ pub struct QueryWords {
     weights: Vec<f32>,
     typed: Vec<String>,
     sequence: Vec<String>,
-    identifier: Option<String>,
+    identifiers: Vec<Identifier>,
+}
+
+/// An identifier of several words in a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identifier {
+    /// The term of its spelling as one word, as in `getUserId`.
+    pub joined: String,
+    /// The terms of its words, as in `get_user_id`.
+    pub parts: Vec<String>,
 }
 
 impl QueryWords {
@@ -63,8 +72,6 @@ impl QueryWords {
         let mut words = if words.terms.is_empty() { stop_words } else { words };
         words.sequence = sequence;
         query.split_whitespace().for_each(|typed| words.add_spellings(typed));
-        let is_one_word = query.split_whitespace().nth(1).is_none();
-        words.identifier = words.identifier.filter(|_| is_one_word);
         words
     }
 
@@ -80,10 +87,19 @@ impl QueryWords {
         &self.weights
     }
 
-    /// If the query is only an identifier of several words: the term of its spelling as one word.
+    /// The identifiers of several words.
     #[must_use]
-    pub fn identifier(&self) -> Option<&str> {
-        self.identifier.as_deref()
+    pub fn identifiers(&self) -> &[Identifier] {
+        &self.identifiers
+    }
+
+    /// Whether the query is only an identifier.
+    #[must_use]
+    pub fn is_identifier(&self) -> bool {
+        let is_word = |term: &String| {
+            self.identifiers.iter().any(|name| name.joined == *term || name.parts.contains(term))
+        };
+        !self.identifiers.is_empty() && self.sequence.iter().all(is_word)
     }
 
     /// For each of the terms, the word as it was typed first.
@@ -113,24 +129,23 @@ impl QueryWords {
         if !name.chars().all(|c| is_letter(c) || matches!(c, '_' | '-')) {
             return;
         }
-        let mut analyzer = Analyzer::new();
-        if name.contains(['_', '-']) {
-            let joined: String = name.chars().filter(|c| is_letter(*c)).collect();
-            if let Some(term) = analyzer.only_term(&joined) {
-                self.add(&term, typed, 1.0);
-                self.identifier = Some(term);
-            }
-        }
         let parts = parts_of(name);
         if parts.len() < 2 {
             return;
         }
-        self.identifier = self.identifier.take().or_else(|| analyzer.only_term(name));
-        for part in parts.into_iter().filter(|part| !is_stop_word(part)) {
-            if let Some(term) = analyzer.only_term(part) {
+        let mut analyzer = Analyzer::new();
+        let joined: String = name.chars().filter(|c| is_letter(*c)).collect();
+        let Some(joined) = analyzer.only_term(&joined) else { return };
+        self.add(&joined, typed, 1.0);
+        let mut terms = Vec::new();
+        for part in parts {
+            let Some(term) = analyzer.only_term(part) else { continue };
+            if !is_stop_word(part) {
                 self.add(&term, typed, PART_WEIGHT);
             }
+            terms.push(term);
         }
+        self.identifiers.push(Identifier { joined, parts: terms });
     }
 }
 
@@ -219,10 +234,12 @@ mod tests {
         assert_eq!(words.terms(), ["httpserver", "start", "http", "server"]);
         assert_eq!(words.typed(), ["HTTPServer", "started", "HTTPServer", "HTTPServer"]);
         assert_eq!(words.weights(), [1.0, 1.0, PART_WEIGHT, PART_WEIGHT]);
-        assert_eq!(words.identifier(), None);
-        assert_eq!(QueryWords::of("get-user-id").identifier(), Some("getuserid"));
-        assert_eq!(QueryWords::of("`getUserId()`").identifier(), Some("getuserid"));
-        assert_eq!(QueryWords::of("user").identifier(), None);
+        let identifier =
+            Identifier { joined: "getuserid".into(), parts: ["get", "user", "id"].map(Into::into).into() };
+        for query in ["getUserId", "get-user-id", "`get_user_id()`"] {
+            assert_eq!(QueryWords::of(query).identifiers(), std::slice::from_ref(&identifier), "{query}");
+        }
+        assert!(QueryWords::of("user id 7").identifiers().is_empty());
         let spellings: [(&str, &[&str]); 4] = [
             ("x86_64", &["x", "86", "64"]),
             ("HTTPServer2", &["HTTP", "Server", "2"]),

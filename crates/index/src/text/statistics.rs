@@ -35,15 +35,21 @@ impl OpenText {
         columns: &Columns,
         masked: &HashSet<u64>,
     ) -> tantivy::Result<Vec<DocId>> {
-        let deleted = segment.has_deletes();
-        if !deleted && masked.is_empty() {
-            return Ok(Vec::new());
+        // Most masked messages are new: their keys are greater than all in the index.
+        let keys = columns.key.min_value()..=columns.key.max_value();
+        let masked: HashSet<u64> = masked.iter().copied().filter(|key| keys.contains(key)).collect();
+        let all = 0..segment.max_doc();
+        if masked.len().saturating_mul(LOOKUP) >= segment.max_doc() as usize {
+            let is_masked = |doc| columns.key.first(doc).is_some_and(|key| masked.contains(&key));
+            return Ok(all.filter(|doc| segment.is_deleted(*doc) || is_masked(*doc)).collect());
         }
-        if !deleted && masked.len().saturating_mul(LOOKUP) < segment.max_doc() as usize {
-            return self.documents_of(segment, masked);
+        let mut documents = self.documents_of(segment, &masked)?;
+        if segment.has_deletes() {
+            documents.extend(all.filter(|doc| segment.is_deleted(*doc)));
+            documents.sort_unstable();
+            documents.dedup();
         }
-        let is_masked = |doc| columns.key.first(doc).is_some_and(|key| masked.contains(&key));
-        Ok((0..segment.max_doc()).filter(|doc| segment.is_deleted(*doc) || is_masked(*doc)).collect())
+        Ok(documents)
     }
 
     /// The documents of messages, in order.

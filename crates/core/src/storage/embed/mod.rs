@@ -277,7 +277,9 @@ pub(super) fn other_space(held: &Generations, asked: &EmbeddingSpace) -> Error {
         format!("the vectors of {asked} are still being made beside those of {}", of(&held.current))
     } else {
         let held = of(&held.current);
-        format!("the store has vectors of {held}, which can't be compared with those of {asked}")
+        format!(
+            "the store has vectors of {held}, which can't be compared with those of {asked}; `rebuild` makes new ones"
+        )
     };
     Error::new(ErrorKind::Embedding, message)
 }

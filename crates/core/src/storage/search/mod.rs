@@ -34,6 +34,8 @@ const LEAST_CANDIDATES: usize = 250;
 const POOL_A_RESULT: usize = 3;
 /// The minimum number of candidates whose texts are read to judge them.
 const LEAST_JUDGED: usize = 30;
+/// The same, if the query contains an identifier.
+const LEAST_JUDGED_FOR_IDENTIFIERS: usize = 100;
 
 /// The vector of a query, and the generation of vectors to compare it with. Empty if there are no vectors to compare
 /// with.
@@ -63,7 +65,7 @@ impl SessionStorage {
         let weights = self.fusion_weights();
         let mut reading = Reading::default();
         let ranked = texts.items.into_iter().map(RankedText::from).collect::<Vec<_>>();
-        let leading = most_relevant(&ranked, &vectors.items, &weights, judged_for(options));
+        let leading = most_relevant(&ranked, &vectors.items, &weights, judged_for(options, &words));
         let Judged { texts, judgements } =
             self.judge(ranked, leading, &words, &texts.statistics, &mut reading).await?;
         let mut ranked = fuse(texts, vectors.items, &weights, &judgements);
@@ -285,8 +287,10 @@ fn candidates_for(options: &SearchOptions) -> usize {
 }
 
 /// The number of candidates to judge: those that may become results, and some that may move up when others move down.
-fn judged_for(options: &SearchOptions) -> usize {
-    (options.limit + options.limit / 2).max(LEAST_JUDGED)
+/// The words of an identifier are common, so more texts contain them.
+fn judged_for(options: &SearchOptions, words: &QueryWords) -> usize {
+    let least = if words.identifiers().is_empty() { LEAST_JUDGED } else { LEAST_JUDGED_FOR_IDENTIFIERS };
+    (options.limit + options.limit / 2).max(least)
 }
 
 fn is_about_vectors(error: &Error) -> bool {

@@ -28,6 +28,7 @@ mod events;
 mod generations;
 mod lines;
 mod messages;
+mod ranking;
 mod rewind;
 mod scopes;
 mod search;

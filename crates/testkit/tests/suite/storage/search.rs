@@ -294,7 +294,9 @@ async fn hybrid_search_falls_back_to_full_text(store: Store) {
 async fn diversity_moves_copies_down(store: Store) {
     let copy = "tuning the connection pool of the database";
     let other = "why is the connection slow after lunch every day in our office";
-    store.sync(&target("s"), [copy, copy, copy, other].map(lines::user).to_vec()).await;
+    let copies =
+        [copy, "tuning our connection pool of the database", "tuning a connection pool of the database"];
+    store.sync(&target("s"), copies.into_iter().chain([other]).map(lines::user).collect()).await;
     for mode in [SearchMode::Semantic, SearchMode::Hybrid] {
         for (lambda, limit, expected) in
             [(1.0, 10, &[0, 1, 2, 3][..]), (0.3, 2, &[0, 3]), (0.3, 4, &[0, 3]), (0.3, 10, &[0, 3])]

@@ -1,0 +1,131 @@
+//! What ranks above what, what is one result, and what is none.
+
+use amplifier_session_core::{embedding::ModelStrength, search::MatchKind};
+use amplifier_session_testkit::prelude::*;
+
+on_both_stores![
+    words_near_each_other_rank_above_scattered_ones,
+    a_session_with_several_matches_ranks_first,
+    answers_rank_above_a_question_that_repeats_the_query,
+    text_that_programs_insert_ranks_last,
+    repeated_texts_are_one_result,
+    a_result_says_what_it_matched,
+    identifiers_are_found_in_any_spelling,
+    unrelated_texts_are_no_results,
+];
+
+const FILLER: &str = "and then we looked at several other things that day before we went on with it";
+
+async fn order(store: &Store, query: &str) -> Vec<u32> {
+    sequences(&store.search(&target("s"), &SearchOptions::new(query)).await.results)
+}
+
+async fn words_near_each_other_rank_above_scattered_ones(store: Store) {
+    let scattered = format!("the pool is warm {FILLER} and the connection was late");
+    let near = format!("the connection pool is warm {FILLER} and it was late");
+    store.sync(&target("s"), vec![lines::user(&scattered), lines::user(&near)]).await;
+    let found = store.search(&target("s"), &words("connection pool")).await.results;
+    assert_eq!(sequences(&found), [1, 0]);
+}
+
+async fn a_session_with_several_matches_ranks_first(store: Store) {
+    let matching = |n: u32| lines::user(&format!("the retry budget of service number {n} {FILLER}"));
+    let other = |n: u32| lines::user(&format!("something else entirely, number {n}"));
+    store.sync(&target("a"), vec![lines::user("the retry budget of services")]).await;
+    let several =
+        vec![matching(1), other(1), other(2), other(3), matching(2), other(4), other(5), matching(3)];
+    store.sync(&target("b"), several).await;
+    let found = store.search(&target("s"), &words("retry budget")).await.results;
+    assert_eq!(found[0].session_id.as_str(), "b");
+}
+
+async fn answers_rank_above_a_question_that_repeats_the_query(store: Store) {
+    let conversation = vec![
+        lines::user("How do we keep two workers from taking the same row?"),
+        lines::assistant("I look at the code first."),
+        lines::tool("src/queue.rs"),
+        lines::assistant("With SKIP LOCKED: each of them gets one that nobody else holds."),
+        lines::user("Thank you."),
+    ];
+    store.sync(&target("s"), conversation).await;
+    let found = order(&store, "how do we keep two workers from taking the same row").await;
+    let rank = |sequence: u32| found.iter().position(|found| *found == sequence);
+    assert_eq!(rank(3), Some(0), "{found:?}");
+    assert!(rank(0) > rank(3));
+}
+
+async fn text_that_programs_insert_ranks_last(store: Store) {
+    let own_output = r#"{"mode":"hybrid","results":[{"user_id":"ana","session_id":"s","content_type":"user_query","snippet":"flaky checkout test"}]}"#;
+    let inserted = [
+        lines::user("<system-reminder>flaky checkout test</system-reminder>"),
+        lines::user(
+            "This session is being continued from a previous conversation that ran out of context.\n\
+             flaky checkout test",
+        ),
+        lines::tool(own_output),
+        lines::tool_call("bash", json!({"command": "amplifier-sessions search 'flaky checkout test'"})),
+    ];
+    let written = format!("the test of the checkout is flaky {FILLER}");
+    store.sync(&target("s"), inserted.into_iter().chain([lines::user(&written)]).collect()).await;
+    assert_eq!(order(&store, "flaky checkout test").await[0], 4);
+}
+
+async fn repeated_texts_are_one_result(store: Store) {
+    let text = "tuning the connection pool of the database";
+    for session in ["a", "b", "c"] {
+        store.sync(&target(session), vec![lines::user(text), lines::user(FILLER)]).await;
+    }
+    for options in [words("connection pool"), SearchOptions::new("connection pool")] {
+        let found = store.search(&target("s"), &options).await.results;
+        let about: Vec<_> = found.iter().filter(|result| result.snippet.contains("connection")).collect();
+        assert_eq!(about.len(), 1);
+        let mut sessions: Vec<&str> =
+            about[0].also_in.iter().map(|repeat| repeat.session_id.as_str()).collect();
+        sessions.push(about[0].session_id.as_str());
+        sessions.sort_unstable();
+        assert_eq!(sessions, ["a", "b", "c"]);
+    }
+    // Short texts say the same by chance.
+    store.sync(&target("s"), vec![lines::user("so be it"), lines::user("so be it")]).await;
+    assert_eq!(store.find(&target("s"), "be it").await.len(), 2);
+}
+
+async fn a_result_says_what_it_matched(store: Store) {
+    let texts = ["the connection pool is empty", "a pool of Connections", "apples and pears"];
+    store.sync(&target("s"), texts.map(lines::user).to_vec()).await;
+    let mut found = store.search(&target("s"), &SearchOptions::new("Connection pool size")).await.results;
+    found.sort_by_key(|result| result.sequence);
+    let matched: Vec<_> = found.iter().map(|result| (result.match_kind, result.words.join(" "))).collect();
+    let both = "Connection pool".to_owned();
+    let expected =
+        [(MatchKind::Words, both.clone()), (MatchKind::Words, both), (MatchKind::Similar, String::new())];
+    assert_eq!(matched, expected);
+    let found = store.search(&target("s"), &words("connection pool")).await.results;
+    assert_eq!(found[0].match_kind, MatchKind::Exact);
+}
+
+async fn identifiers_are_found_in_any_spelling(store: Store) {
+    let texts = ["the user of the id should get it", "fn getUserId()", "let get_user_id = 1;", "a user"];
+    store.sync(&target("s"), texts.map(lines::user).to_vec()).await;
+    for query in ["getUserId", "get_user_id", "get-user-id", "GetUserID"] {
+        let found = store.search(&target("s"), &words(query)).await.results;
+        let mut best = sequences(&found)[..2].to_vec();
+        best.sort_unstable();
+        assert_eq!(best, [1, 2], "{query}");
+    }
+}
+
+/// A text without a word of the query is a result only if it is near enough in meaning. If there is no result, the
+/// nearest text is reported.
+async fn unrelated_texts_are_no_results(store: Store) {
+    let store = store.with_embedding(FakeEmbedding::new().with_strength(ModelStrength::Static));
+    let texts = ["apples and pears in a large basket", "a cup of tea with lemon"];
+    store.sync(&target("s"), texts.map(lines::user).to_vec()).await;
+    let answer = store.search(&target("s"), &SearchOptions::new("quantum flux")).await;
+    assert!(answer.results.is_empty());
+    let nearest = answer.nearest.unwrap();
+    assert_eq!(nearest.match_kind, MatchKind::Similar);
+    assert!(nearest.similarity.unwrap() < 0.48);
+    let answer = store.search(&target("s"), &SearchOptions::new("pears")).await;
+    assert_eq!((sequences(&answer.results), answer.nearest), (vec![0], None));
+}
