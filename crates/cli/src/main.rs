@@ -12,6 +12,7 @@ mod cut;
 mod dates;
 mod failure;
 mod file;
+mod groups;
 mod messages;
 mod out;
 mod paint;
