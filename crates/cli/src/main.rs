@@ -13,6 +13,7 @@ mod dates;
 mod failure;
 mod file;
 mod groups;
+mod interactive;
 mod messages;
 mod out;
 mod paint;

@@ -15,7 +15,8 @@ Finds messages by words, by meaning, or by both, best first. The query is plain 
 --until, --role and --in filter messages; other options filter the sessions that contain them. `sessions WORD` searches \
 titles. `context` shows what surrounds a result.
 
-On a terminal, results are grouped: each session is listed once, with its best messages.")]
+On a terminal, results are grouped: each session is listed once, with its best messages. Without a query, a terminal shows \
+results as you type, with filters and a preview.")]
 #[command(after_long_help = "\
 In a pipe, each result is one line of tab-separated fields: score, session, message, time, project, content type, snippet, \
 address; if --scope is not own, the owner comes before the address. With --full, the message follows, indented. With --group \
@@ -29,6 +30,7 @@ snippet, its address.
 Exits with 3 if nothing is found.
 
 Examples:
+  amplifier-sessions search                                as you type, on a terminal
   amplifier-sessions search connection pool exhausted
   amplifier-sessions search 'what did we decide about retries' --in assistant,thinking
   amplifier-sessions search ECONNRESET --mode full-text --in tool
@@ -39,7 +41,6 @@ Examples:
 pub(crate) struct SearchArgs {
     /// Words or a question; quotes are optional
     #[arg(value_name = "QUERY", value_parser = query, allow_hyphen_values = true)]
-    #[arg(required_unless_present = "words_after_dashes")]
     query: Option<String>,
     /// Further words
     #[arg(value_name = "WORD", hide = true)]
@@ -109,6 +110,11 @@ impl From<ModeArg> for SearchMode {
 }
 
 impl SearchArgs {
+    /// Whether there is a query, which may be empty.
+    pub(crate) fn has_query(&self) -> bool {
+        self.query.is_some() || !self.words_after_dashes.is_empty()
+    }
+
     /// The complete query.
     pub(crate) fn query(&self) -> String {
         let words = self.query.iter().chain(&self.further_words).chain(&self.words_after_dashes);
@@ -153,7 +159,9 @@ mod tests {
     #[test]
     fn a_query_may_begin_with_a_hyphen_but_a_mistyped_option_is_an_error() {
         let query = |typed: &[&str]| match Cli::try_parse_from([&["x", "search"], typed].concat()) {
-            Ok(Cli { command: Command::Search(search), .. }) => Some((search.query(), search.limit)),
+            Ok(Cli { command: Command::Search(search), .. }) if search.has_query() => {
+                Some((search.query(), search.limit))
+            }
             _ => None,
         };
         assert_eq!(query(&["- That", "--limit", "3"]), Some(("- That".to_owned(), 3)));

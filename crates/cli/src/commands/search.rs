@@ -11,8 +11,8 @@ use crate::{
     app::{App, Reader},
     args::{GroupArg, LimitArgs, SearchArgs},
     budget::{self, Items},
-    failure::{Failure, Outcome, damaged_sessions_note, report_damage, say},
-    groups, refresh,
+    failure::{Failure, Outcome, USAGE_HINT, damaged_sessions_note, report_damage, say},
+    groups, interactive, program, refresh,
     render::{
         search::{self as render, FoundView, Names, ResultOptions},
         text::grouped,
@@ -28,11 +28,20 @@ const GROUPED_INDENT: usize = 10;
 
 pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Failure> {
     let mode = SearchMode::from(args.mode);
+    let is_interactive = !args.has_query();
+    if is_interactive && (args.superseded || !interactive::is_possible(app)) {
+        return Err(no_query());
+    }
     let options = options(app, &args)?;
     options.validate()?;
-    let reader = app.silent_reader(mode != SearchMode::FullText && !args.superseded).await?;
+    // The mode of an interactive search can be changed.
+    let embeds = is_interactive || (mode != SearchMode::FullText && !args.superseded);
+    let reader = app.silent_reader(embeds).await?;
     refresh::before_reading(app, &reader, args.no_refresh).await;
     let options = narrowed(app, &reader, options, &args).await?;
+    if is_interactive {
+        return interactive::run(app, reader, options).await;
+    }
     if args.superseded {
         return superseded::search(app, &reader, &options, &args).await;
     }
@@ -62,6 +71,13 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     }
     report_damage(&found.damaged)?;
     Ok(Outcome::found(!found.results.is_empty()))
+}
+
+/// The usage error where there is no terminal for an interactive search.
+fn no_query() -> Failure {
+    let usage = format!("Usage: {} search <QUERY>", program::name());
+    let message = format!("the following required arguments were not provided:\n  <QUERY>\n\n{usage}");
+    Failure::wrong_use(message, USAGE_HINT)
 }
 
 /// A note that messages have no vectors yet, and what to do about it.

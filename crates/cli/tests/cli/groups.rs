@@ -5,6 +5,7 @@ use amplifier_session_storage::content::tokens::count;
 use crate::{
     output::{terminal, text},
     support::SYNCED,
+    terminal::Terminal,
 };
 
 const SEARCH: [&str; 4] = ["search", "order retry test", "--limit", "3"];
@@ -72,4 +73,17 @@ fn sessions_are_fitted_into_a_budget() {
         let groups = found["groups"].as_array().unwrap().len() as u64;
         assert_eq!(groups + found["left_out"].as_u64().unwrap(), 3);
     }
+}
+
+#[test]
+fn without_a_terminal_a_query_is_required() {
+    for arguments in [&["search"][..], &["search", "--json"], &["search", "--superseded"]] {
+        for ran in [SYNCED.run(arguments), Terminal::new(&SYNCED).run(arguments)] {
+            assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{arguments:?}");
+            assert!(ran.stderr.contains("<QUERY>") && ran.stderr.contains("hint: "), "{}", ran.stderr);
+        }
+    }
+    text("error_search_nothing", &["search"]);
+    let both = SYNCED.run(&["search", "x", "--superseded", "--group", "session"]);
+    assert_eq!(both.code, 2);
 }
