@@ -57,7 +57,7 @@ pub(crate) struct Report {
 }
 
 /// The hint for usage errors.
-const USAGE_HINT: &str = "run the command with --help to see its options, with examples";
+pub(crate) const USAGE_HINT: &str = "run the command with --help to see its options, with examples";
 
 /// What the user can do about an error.
 #[derive(Debug)]

@@ -12,6 +12,8 @@ mod cut;
 mod dates;
 mod failure;
 mod file;
+mod groups;
+mod interactive;
 mod messages;
 mod out;
 mod paint;

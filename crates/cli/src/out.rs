@@ -1,7 +1,7 @@
 //! Output of results to stdout, for terminals, pipes and programs.
 
 use std::{
-    io::{self, BufWriter, IsTerminal as _, StdoutLock, Write},
+    io::{self, BufWriter, IsTerminal as _, Stdout, Write},
     sync::OnceLock,
 };
 
@@ -33,7 +33,8 @@ pub(crate) fn width_of_messages() -> Option<usize> {
 /// Stdout.
 #[derive(Debug)]
 pub(crate) struct Out {
-    writer: BufWriter<StdoutLock<'static>>,
+    /// Not locked: if a thread panics during an interactive search, it restores the terminal.
+    writer: BufWriter<Stdout>,
     /// What was written since [`Self::capture`].
     captured: Option<Vec<u8>>,
     json: bool,
@@ -64,7 +65,7 @@ impl Out {
         let columns = forced_width()
             .or_else(|| terminal_size::terminal_size().map(|(columns, _)| usize::from(columns.0)));
         Self {
-            writer: BufWriter::new(stdout.lock()),
+            writer: BufWriter::new(stdout),
             captured: None,
             json,
             terminal,

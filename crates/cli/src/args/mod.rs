@@ -12,6 +12,7 @@ mod embeddings;
 mod events;
 mod filter;
 mod global;
+mod group;
 mod models;
 mod prune;
 mod quickstart;
@@ -49,6 +50,7 @@ pub(crate) use embeddings::{
 pub(crate) use events::EventsArgs;
 pub(crate) use filter::{FilterArgs, LimitArgs, NarrowArgs};
 pub(crate) use global::{GlobalArgs, ScopeArg, When, quoted};
+pub(crate) use group::GroupArg;
 pub(crate) use models::{InstallModelArgs, ModelsAction, ModelsArgs, VerifyModelArgs};
 pub(crate) use prune::PruneArgs;
 pub(crate) use quickstart::QuickstartArgs;

@@ -6,34 +6,41 @@ use amplifier_session_storage::{
 };
 use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
 
-use super::{FilterArgs, LimitArgs, NarrowArgs, parse};
+use super::{FilterArgs, GroupArg, LimitArgs, NarrowArgs, parse};
 
 /// Find messages by words and by meaning
 #[derive(Debug, Args)]
 #[command(long_about = "\
 Finds messages by words, by meaning, or by both, best first. The query is plain text; there are no operators. --since, \
 --until, --role and --in filter messages; other options filter the sessions that contain them. `sessions WORD` searches \
-titles. `context` shows what surrounds a result.")]
+titles. `context` shows what surrounds a result.
+
+On a terminal, results are grouped: each session is listed once, with its best messages. Without a query, a terminal shows \
+results as you type, with filters and a preview.")]
 #[command(after_long_help = "\
 In a pipe, each result is one line of tab-separated fields: score, session, message, time, project, content type, snippet, \
-address; if --scope is not own, the owner comes before the address. With --full, the message follows, indented.
+address; if --scope is not own, the owner comes before the address. With --full, the message follows, indented. With --group \
+session, each session is one line: score, session, time of its last change, project, title, number of messages found, best \
+snippet, its address.
 
 `show` and `context` accept the address of a result, such as 3a7c1e90#14. In JSON, each result has its `address` and the \
-`title` of its session. If --max-chars cuts a message, `truncated` has the number of characters `shown` and the total (`of`).
+`title` of its session. --group session adds `groups`, with the results of each session. If --max-chars cuts a message, \
+`truncated` has the number of characters `shown` and the total (`of`).
 
 Exits with 3 if nothing is found.
 
 Examples:
+  amplifier-sessions search                                as you type, on a terminal
   amplifier-sessions search connection pool exhausted
   amplifier-sessions search 'what did we decide about retries' --in assistant,thinking
   amplifier-sessions search ECONNRESET --mode full-text --in tool
+  amplifier-sessions search 'is the cache safe' --group none
   amplifier-sessions search -- --no-verify
   amplifier-sessions search rollback --tag incident --min-turns 3
   amplifier-sessions search timeout --project -home-ana-payments --since 2w --limit 3 --json")]
 pub(crate) struct SearchArgs {
     /// Words or a question; quotes are optional
     #[arg(value_name = "QUERY", value_parser = query, allow_hyphen_values = true)]
-    #[arg(required_unless_present = "words_after_dashes")]
     query: Option<String>,
     /// Further words
     #[arg(value_name = "WORD", hide = true)]
@@ -58,7 +65,10 @@ pub(crate) struct SearchArgs {
     /// Only messages with this role: user, assistant, tool, system, developer
     #[arg(long, value_parser = parse::<Role>)]
     pub(crate) role: Option<Role>,
-    /// Maximum number of results, 1 to 1000
+    /// List sessions with their best messages, or single messages [default: session on a terminal, else none]
+    #[arg(long, value_name = "WHAT", conflicts_with = "superseded")]
+    pub(crate) group: Option<GroupArg>,
+    /// Maximum number of results, 1 to 1000; with --group session, of sessions
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) limit: usize,
     /// Balance of relevance and diversity, 0 to 1; 1 is relevance only
@@ -100,6 +110,11 @@ impl From<ModeArg> for SearchMode {
 }
 
 impl SearchArgs {
+    /// Whether there is a query, which may be empty.
+    pub(crate) fn has_query(&self) -> bool {
+        self.query.is_some() || !self.words_after_dashes.is_empty()
+    }
+
     /// The complete query.
     pub(crate) fn query(&self) -> String {
         let words = self.query.iter().chain(&self.further_words).chain(&self.words_after_dashes);
@@ -144,7 +159,9 @@ mod tests {
     #[test]
     fn a_query_may_begin_with_a_hyphen_but_a_mistyped_option_is_an_error() {
         let query = |typed: &[&str]| match Cli::try_parse_from([&["x", "search"], typed].concat()) {
-            Ok(Cli { command: Command::Search(search), .. }) => Some((search.query(), search.limit)),
+            Ok(Cli { command: Command::Search(search), .. }) if search.has_query() => {
+                Some((search.query(), search.limit))
+            }
             _ => None,
         };
         assert_eq!(query(&["- That", "--limit", "3"]), Some(("- That".to_owned(), 3)));

@@ -1,6 +1,6 @@
 //! The titles and short ids of sessions in search results.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use amplifier_session_storage::{
     Scope, SessionStorage, backend::SessionQuery, model::SessionKey, search::SearchResult,
@@ -9,7 +9,7 @@ use amplifier_session_storage::{
 use crate::{failure::Failure, render::search::Names};
 
 /// The titles and short ids of the sessions in the results.
-pub(super) async fn names(
+pub(crate) async fn names(
     storage: &SessionStorage,
     scope: &Scope,
     results: &[SearchResult],
@@ -18,14 +18,13 @@ pub(super) async fn names(
         .iter()
         .map(|result| SessionKey::new(result.user_id.clone(), result.session_id.clone()))
         .collect();
-    let mut titles = HashMap::new();
+    let mut sessions = Vec::new();
     if !keys.is_empty() {
         let limit = keys.len();
         // Listing skips a session that can't be read.
         let query = SessionQuery::new(scope.clone()).with_keys(keys).with_limit(limit);
-        let sessions = storage.search_sessions(&query).await?;
-        titles.extend(sessions.into_iter().map(|session| (session.key(), session.title().to_owned())));
+        sessions = storage.search_sessions(&query).await?;
     }
     let ids = results.iter().map(|result| &result.session_id);
-    Ok(Names::new(titles, storage.short_ids(scope, ids).await?))
+    Ok(Names::new(sessions, storage.short_ids(scope, ids).await?))
 }

@@ -6,13 +6,13 @@ use amplifier_session_storage::{
     search::{MissingVectors, SearchFilter, SearchMode, SearchOptions, SearchResult, SearchResults},
 };
 
-use super::{names::names, superseded};
+use super::{groups::show_groups, names::names, superseded};
 use crate::{
     app::{App, Reader},
-    args::{LimitArgs, SearchArgs},
+    args::{GroupArg, LimitArgs, SearchArgs},
     budget::{self, Items},
-    failure::{Failure, Outcome, damaged_sessions_note, report_damage, say},
-    refresh,
+    failure::{Failure, Outcome, USAGE_HINT, damaged_sessions_note, report_damage, say},
+    groups, interactive, program, refresh,
     render::{
         search::{self as render, FoundView, Names, ResultOptions},
         text::grouped,
@@ -21,18 +21,35 @@ use crate::{
 
 /// The length of a snippet on a terminal; in a pipe and in JSON, the library's default applies.
 const TERMINAL_LINES: usize = 3;
+/// The same for one of several snippets of a session.
+const GROUPED_LINES: usize = 2;
+/// What is lost at the ends of these lines, on average.
+const GROUPED_INDENT: usize = 10;
 
 pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Failure> {
     let mode = SearchMode::from(args.mode);
+    let is_interactive = !args.has_query();
+    if is_interactive && (args.superseded || !interactive::is_possible(app)) {
+        return Err(no_query());
+    }
     let options = options(app, &args)?;
     options.validate()?;
-    let reader = app.silent_reader(mode != SearchMode::FullText && !args.superseded).await?;
+    // The mode of an interactive search can be changed.
+    let embeds = is_interactive || (mode != SearchMode::FullText && !args.superseded);
+    let reader = app.silent_reader(embeds).await?;
     refresh::before_reading(app, &reader, args.no_refresh).await;
     let options = narrowed(app, &reader, options, &args).await?;
+    if is_interactive {
+        return interactive::run(app, reader, options).await;
+    }
     if args.superseded {
         return superseded::search(app, &reader, &options, &args).await;
     }
-    let mut found = reader.storage.search_transcripts(&reader.scope, &options).await?;
+    let is_grouped = GroupArg::by_session(args.group, &app.out);
+    let mut found = match is_grouped {
+        true => groups::find(&reader.storage, &reader.scope, &options).await?,
+        false => reader.storage.search_transcripts(&reader.scope, &options).await?,
+    };
     if let Some(missing) = found.missing_vectors {
         let is_filtered = options.filter != SearchFilter::default();
         found.notices.push(missing_note(app, &reader, missing, is_filtered).await?);
@@ -43,7 +60,10 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     let names = names(&reader.storage, &reader.scope, &found.results).await?;
     // On stderr, this is printed at the end of every command.
     found.notices.extend(damaged_sessions_note(&reader.storage.damaged_sessions()));
-    show(app, &reader, &found, &names, args.limits)?;
+    match is_grouped {
+        true => show_groups(app, &reader, &found, &names, &args).await?,
+        false => show(app, &reader, &found, &names, args.limits)?,
+    }
     if found.results.is_empty() && found.damaged.is_empty() {
         say("note", "no message matches");
         args.narrow.explain_nothing();
@@ -51,6 +71,13 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     }
     report_damage(&found.damaged)?;
     Ok(Outcome::found(!found.results.is_empty()))
+}
+
+/// The usage error where there is no terminal for an interactive search.
+fn no_query() -> Failure {
+    let usage = format!("Usage: {} search <QUERY>", program::name());
+    let message = format!("the following required arguments were not provided:\n  <QUERY>\n\n{usage}");
+    Failure::wrong_use(message, USAGE_HINT)
 }
 
 /// A note that messages have no vectors yet, and what to do about it.
@@ -87,7 +114,11 @@ fn options(app: &App, args: &SearchArgs) -> Result<SearchOptions, Failure> {
         options = options.with_min_similarity(least);
     }
     if app.out.is_terminal() && !app.out.is_json() {
-        options = options.with_snippet_chars(TERMINAL_LINES * app.out.width);
+        let is_grouped = GroupArg::by_session(args.group, &app.out) && !args.superseded;
+        let width = app.out.width;
+        let chars =
+            if is_grouped { GROUPED_LINES * (width - GROUPED_INDENT) } else { TERMINAL_LINES * width };
+        options = options.with_snippet_chars(chars);
     }
     Ok(options)
 }
@@ -115,7 +146,7 @@ async fn narrowed(
 }
 
 /// Cuts the snippet of the last result that fits.
-fn shorten_snippet(result: &mut SearchResult, chars: usize) {
+pub(super) fn shorten_snippet(result: &mut SearchResult, chars: usize) {
     if let Some((end, _)) = result.snippet.char_indices().nth(chars) {
         result.snippet.truncate(end);
         result.snippet.push('…');

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::HashMap, io};
 
 use amplifier_session_storage::{
-    model::{ContentType, DamagedRow, SessionKey},
+    model::{ContentType, DamagedRow, Session, SessionKey},
     search::{SearchMode, SearchResult, SearchResults},
 };
 use jiff::Zoned;
@@ -11,6 +11,7 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{
+    groups::GroupView,
     ids::{ShortIds, address, short},
     message::{self, MessageOptions},
     snippet::wrapped,
@@ -22,28 +23,41 @@ use crate::{
     out::Out,
 };
 
-/// Titles and short ids of sessions.
+/// Sessions of results, for their titles, and their short ids.
 #[derive(Debug)]
 pub(crate) struct Names {
-    titles: HashMap<SessionKey, String>,
+    sessions: HashMap<SessionKey, Session>,
     /// Short forms of their ids, unique in the store.
     short_ids: ShortIds,
 }
 
 impl Names {
-    pub(crate) fn new(titles: HashMap<SessionKey, String>, short_ids: ShortIds) -> Self {
-        Self { titles, short_ids }
+    pub(crate) fn new(sessions: Vec<Session>, short_ids: ShortIds) -> Self {
+        Self { sessions: sessions.into_iter().map(|session| (session.key(), session)).collect(), short_ids }
+    }
+
+    /// The session of a result, if it can be read.
+    pub(crate) fn session(&self, result: &SearchResult) -> Option<&Session> {
+        self.sessions.get(&key_of(result))
     }
 
     pub(crate) fn title(&self, result: &SearchResult) -> Option<&str> {
-        let key = SessionKey::new(result.user_id.clone(), result.session_id.clone());
-        self.titles.get(&key).map(String::as_str)
+        self.session(result).map(Session::title)
+    }
+
+    /// The short id of the session.
+    pub(crate) fn short_id<'a>(&'a self, result: &'a SearchResult) -> &'a str {
+        short(&self.short_ids, &result.session_id)
     }
 
     /// The address of the message, for `show` and `context`.
-    fn address(&self, result: &SearchResult) -> String {
-        address(short(&self.short_ids, &result.session_id), result.sequence)
+    pub(crate) fn address(&self, result: &SearchResult) -> String {
+        address(self.short_id(result), result.sequence)
     }
+}
+
+fn key_of(result: &SearchResult) -> SessionKey {
+    SessionKey::new(result.user_id.clone(), result.session_id.clone())
 }
 
 /// Search results as JSON.
@@ -52,6 +66,9 @@ pub(crate) struct FoundView<'a> {
     mode: SearchMode,
     notices: &'a [String],
     results: Vec<ResultView<'a>>,
+    /// The same results by session, with `--group session`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    groups: Option<Vec<GroupView<'a>>>,
     /// Results that do not fit into the budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     left_out: Option<usize>,
@@ -60,8 +77,9 @@ pub(crate) struct FoundView<'a> {
     damaged: &'a [DamagedRow],
 }
 
+/// A result as JSON.
 #[derive(Debug, Serialize)]
-struct ResultView<'a> {
+pub(super) struct ResultView<'a> {
     /// The address for `show` and `context`.
     address: String,
     /// The title of the session.
@@ -81,17 +99,29 @@ impl<'a> FoundView<'a> {
         names: &'a Names,
         max_chars: impl Fn(usize) -> Option<usize>,
     ) -> Self {
-        let view = |(rank, result)| {
-            let (result, truncated) = cut(result, max_chars(rank));
-            ResultView { address: names.address(&result), title: names.title(&result), result, truncated }
-        };
+        let view = |(rank, result)| ResultView::new(result, names, max_chars(rank));
         let results = shown.iter().enumerate().map(view).collect();
-        Self { mode: found.mode, notices: &found.notices, results, left_out: None, damaged: &found.damaged }
+        let SearchResults { mode, notices, damaged, .. } = found;
+        Self { mode: *mode, notices, results, groups: None, left_out: None, damaged }
+    }
+
+    /// Adds the results by session.
+    pub(crate) fn with_groups(self, groups: Vec<GroupView<'a>>) -> Self {
+        Self { groups: Some(groups), ..self }
     }
 
     /// Adds how many results do not fit into the budget.
     pub(crate) fn with_left_out(self, left_out: Option<usize>) -> Self {
         Self { left_out, ..self }
+    }
+}
+
+impl<'a> ResultView<'a> {
+    /// A result with its message cut to `max_chars`.
+    pub(super) fn new(result: &'a SearchResult, names: &'a Names, max_chars: Option<usize>) -> Self {
+        let (result, truncated) = cut(result, max_chars);
+        let title = names.sessions.get(&key_of(&result)).map(Session::title);
+        Self { address: names.address(&result), title, result, truncated }
     }
 }
 
@@ -214,7 +244,7 @@ fn known(result: &SearchResult, owners: bool, room: usize, now: &Zoned) -> Strin
     fitted(&joined(&known), room)
 }
 
-fn whole_message(result: &SearchResult, indent: &str, options: MessageOptions) -> Vec<String> {
+pub(super) fn whole_message(result: &SearchResult, indent: &str, options: MessageOptions) -> Vec<String> {
     let line = result.message.as_ref().and_then(serde_json::Value::as_object);
     line.map_or_else(Vec::new, |line| message::body(line, result.role, options, indent))
 }

@@ -15,6 +15,7 @@ mod damage;
 mod dates;
 mod doctor;
 mod faults;
+mod groups;
 mod kill;
 mod kill_often;
 mod limits;

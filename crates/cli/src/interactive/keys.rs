@@ -1,0 +1,163 @@
+//! What keys do.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+/// Where keys go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The query is typed.
+    Query,
+    /// A result is chosen.
+    Results,
+    /// The filters are changed.
+    Filters,
+    /// A session is read.
+    Conversation,
+}
+
+/// What a key asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Action {
+    Quit,
+    /// Back to where one came from, or quit.
+    Back,
+    /// To the next place, or to the one before.
+    Next,
+    Previous,
+    /// To the query.
+    Search,
+    Open,
+    Copy,
+    Type(char),
+    Paste(String),
+    Backspace,
+    Delete,
+    DeleteWord,
+    Clear,
+    Left,
+    Right,
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    Home,
+    End,
+    /// Change a filter.
+    Toggle,
+    /// Show complete tool output, or no longer.
+    Full,
+    /// To the next message, or to the one before.
+    NextMessage,
+    PreviousMessage,
+}
+
+/// What a key does in a place, if anything.
+pub(super) fn action(key: KeyEvent, place: Place) -> Option<Action> {
+    if key.kind == KeyEventKind::Release {
+        return None;
+    }
+    if key.modifiers.contains(KeyModifiers::CONTROL) {
+        return with_control(key.code, place);
+    }
+    if key.modifiers.contains(KeyModifiers::ALT) {
+        return None;
+    }
+    Some(match (key.code, place) {
+        (KeyCode::Esc, _) => Action::Back,
+        (KeyCode::Up, _) => Action::Up,
+        (KeyCode::Down, _) => Action::Down,
+        (KeyCode::Left, _) => Action::Left,
+        (KeyCode::Right, _) => Action::Right,
+        (KeyCode::Home, _) => Action::Home,
+        (KeyCode::End, _) => Action::End,
+        (KeyCode::PageUp, _) => Action::PageUp,
+        (KeyCode::PageDown, _) => Action::PageDown,
+        (code, Place::Conversation) => return in_conversation(code),
+        (KeyCode::Tab, _) => Action::Next,
+        (KeyCode::BackTab, _) => Action::Previous,
+        (KeyCode::Enter | KeyCode::Char(' '), Place::Filters) => Action::Toggle,
+        (KeyCode::Enter, _) => Action::Open,
+        (KeyCode::Char(c), Place::Query) => Action::Type(c),
+        (KeyCode::Backspace, Place::Query) => Action::Backspace,
+        (KeyCode::Delete, Place::Query) => Action::Delete,
+        (KeyCode::Char('/') | KeyCode::Backspace, _) => Action::Search,
+        (KeyCode::Char('y'), Place::Results) => Action::Copy,
+        (KeyCode::Char('j'), Place::Results) => Action::Down,
+        (KeyCode::Char('k'), Place::Results) => Action::Up,
+        (KeyCode::Char('h'), Place::Filters) => Action::Left,
+        (KeyCode::Char('l'), Place::Filters) => Action::Right,
+        _ => return None,
+    })
+}
+
+fn in_conversation(code: KeyCode) -> Option<Action> {
+    Some(match code {
+        KeyCode::Char('q') | KeyCode::Backspace => Action::Back,
+        KeyCode::Char('y') => Action::Copy,
+        KeyCode::Char('f') => Action::Full,
+        KeyCode::Char('j') | KeyCode::Enter => Action::Down,
+        KeyCode::Char('k') => Action::Up,
+        KeyCode::Char(' ') => Action::PageDown,
+        KeyCode::Char('b') => Action::PageUp,
+        KeyCode::Char('g') => Action::Home,
+        KeyCode::Char('G') => Action::End,
+        KeyCode::Char('n') => Action::NextMessage,
+        KeyCode::Char('p') => Action::PreviousMessage,
+        _ => return None,
+    })
+}
+
+fn with_control(code: KeyCode, place: Place) -> Option<Action> {
+    let KeyCode::Char(c) = code else { return None };
+    Some(match (c, place) {
+        ('c', _) => Action::Quit,
+        ('y', _) => Action::Copy,
+        ('d', Place::Conversation) => Action::PageDown,
+        ('u', Place::Conversation) => Action::PageUp,
+        ('n', _) => Action::Down,
+        ('p', _) => Action::Up,
+        ('a', Place::Query) => Action::Home,
+        ('e', Place::Query) => Action::End,
+        ('u', Place::Query) => Action::Clear,
+        ('w' | 'h', Place::Query) => Action::DeleteWord,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pressed(code: KeyCode, place: Place) -> Option<Action> {
+        action(KeyEvent::new(code, KeyModifiers::NONE), place)
+    }
+
+    #[test]
+    fn letters_are_typed_only_into_the_query() {
+        assert_eq!(pressed(KeyCode::Char('y'), Place::Query), Some(Action::Type('y')));
+        assert_eq!(pressed(KeyCode::Char('Y'), Place::Query), Some(Action::Type('Y')));
+        assert_eq!(pressed(KeyCode::Char('y'), Place::Results), Some(Action::Copy));
+        assert_eq!(pressed(KeyCode::Char('y'), Place::Conversation), Some(Action::Copy));
+        assert_eq!(pressed(KeyCode::Char('q'), Place::Results), None);
+        assert_eq!(pressed(KeyCode::Char('q'), Place::Conversation), Some(Action::Back));
+        assert_eq!(pressed(KeyCode::Char(' '), Place::Filters), Some(Action::Toggle));
+        assert_eq!(pressed(KeyCode::Char(' '), Place::Query), Some(Action::Type(' ')));
+    }
+
+    #[test]
+    fn control_c_quits_everywhere_and_escape_goes_back() {
+        for place in [Place::Query, Place::Results, Place::Filters, Place::Conversation] {
+            let key = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+            assert_eq!(action(key, place), Some(Action::Quit));
+            assert_eq!(pressed(KeyCode::Esc, place), Some(Action::Back));
+        }
+    }
+
+    #[test]
+    fn releasing_a_key_does_nothing() {
+        let mut key = KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE);
+        key.kind = KeyEventKind::Release;
+        assert_eq!(action(key, Place::Query), None);
+        assert_eq!(action(KeyEvent::new(KeyCode::Char('x'), KeyModifiers::ALT), Place::Query), None);
+    }
+}

@@ -1,0 +1,131 @@
+//! The interactive search: results as you type, on a terminal.
+//!
+//! [`state`] knows what keys and answers do, [`draw`] how it looks, [`keys`] which key means what. Searches and reading
+//! run as tasks ([`work`]), so the input never waits for them.
+
+mod conversation;
+mod draw;
+mod filters;
+mod input;
+mod keys;
+mod latest;
+mod preview;
+mod state;
+mod terminal;
+#[cfg(test)]
+mod tests;
+mod text;
+mod work;
+
+use std::{io, time::Duration};
+
+use amplifier_session_storage::search::SearchOptions;
+use ratatui::crossterm::event::Event;
+use tokio::{
+    task::{JoinError, JoinSet},
+    time::{Instant, sleep_until},
+};
+
+use crate::{
+    app::{App, Reader},
+    failure::{Failure, Outcome},
+    paint::Paint,
+};
+use keys::Action;
+use state::{Answer, Effect, State};
+use terminal::Screen;
+use text::Look;
+use work::Worker;
+
+/// How long to wait whether more is typed before a search.
+const SETTLED: Duration = Duration::from_millis(120);
+/// The same if each search asks a service for a vector.
+const SETTLED_FOR_SERVICE: Duration = Duration::from_millis(500);
+
+/// Whether there is a terminal for it, and the results are for a person.
+pub(crate) fn is_possible(app: &App) -> bool {
+    !app.out.is_json() && terminal::is_available()
+}
+
+/// Runs until the user quits. `options` are those of the command line, without a query.
+pub(crate) async fn run(app: &mut App, reader: Reader, options: SearchOptions) -> Result<Outcome, Failure> {
+    let is_coloured = app.out.paint == Paint::new(true);
+    let mut state = State::new(options, Look::new(is_coloured, app.now.clone()));
+    let worker = Worker { storage: reader.storage, scope: reader.scope, now: app.now.clone() };
+    let is_local = app.global.embedding == "none" || app.global.embedding.starts_with("local");
+    let settled = if is_local { SETTLED } else { SETTLED_FOR_SERVICE };
+    app.out.finish()?;
+    let mut screen = Screen::open()?;
+    let mut events = terminal::events();
+    let mut work: JoinSet<Answer> = JoinSet::new();
+    let mut settles_at: Option<Instant> = None;
+    let mut told_to_end = std::pin::pin!(told_to_end());
+    loop {
+        screen.draw(|frame| draw::draw(frame, &mut state))?;
+        while let Some(next) = state.next_work() {
+            work.spawn(worker.clone().run(next));
+        }
+        let at = settles_at.unwrap_or_else(Instant::now);
+        tokio::select! {
+            event = events.recv() => {
+                let Some(event) = event else { return Ok(Outcome::Done) };
+                let mut next = Some(event);
+                while let Some(event) = next {
+                    match effect(event?, &mut state) {
+                        Effect::None => {}
+                        Effect::Settle => settles_at = Some(Instant::now() + settled),
+                        Effect::Copy(address) => {
+                            screen.copy(&address)?;
+                            state.status = Some(format!("copied {address}"));
+                        }
+                        Effect::Quit => return Ok(Outcome::Done),
+                    }
+                    // What was typed meanwhile is drawn at once.
+                    next = events.try_recv().ok();
+                }
+            }
+            Some(answer) = work.join_next(), if !work.is_empty() => state.answer(answered(answer)?),
+            () = sleep_until(at), if settles_at.is_some() => {
+                settles_at = None;
+                state.settle();
+            }
+            () = &mut told_to_end => return Ok(Outcome::Done),
+        }
+    }
+}
+
+fn effect(event: Event, state: &mut State) -> Effect {
+    let action = match event {
+        Event::Key(key) => keys::action(key, state.keys_go_to()),
+        Event::Paste(text) => Some(Action::Paste(text)),
+        _ => None,
+    };
+    action.map_or(Effect::None, |action| state.act(action))
+}
+
+/// The answer of a task. If it panicked, so does the program, which restores the terminal first.
+fn answered(answer: Result<Answer, JoinError>) -> Result<Answer, Failure> {
+    answer.map_err(|error| match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(error) => io::Error::other(error).into(),
+    })
+}
+
+/// Ends when the process is told to end, or when its terminal is closed.
+#[cfg(unix)]
+async fn told_to_end() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut terminate), Ok(mut hangup)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
+    else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = hangup.recv() => {}
+    }
+}
+
+#[cfg(not(unix))]
+async fn told_to_end() {
+    std::future::pending().await
+}

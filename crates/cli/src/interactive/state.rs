@@ -1,0 +1,460 @@
+//! The state of the interactive search, and what keys and answers do to it. Nothing here knows the terminal.
+
+use std::{collections::BTreeSet, ops::Range};
+
+use amplifier_session_storage::{
+    model::{Message, ProjectSlug, SessionId},
+    search::SearchOptions,
+};
+
+use super::{
+    conversation::Conversation,
+    filters::Filters,
+    input::Input,
+    keys::{Action, Place},
+    latest::Latest,
+    preview::Preview,
+    text::Look,
+};
+use crate::{groups::HITS, render::text::counted};
+
+/// The results of a session.
+#[derive(Debug, Clone)]
+pub(super) struct Group {
+    pub(super) session: SessionId,
+    /// The short id of the session.
+    pub(super) short: String,
+    pub(super) title: String,
+    pub(super) project: String,
+    /// When the session last changed.
+    pub(super) when: String,
+    /// Its results, best first.
+    pub(super) hits: Vec<Hit>,
+}
+
+/// A message that was found.
+#[derive(Debug, Clone)]
+pub(super) struct Hit {
+    pub(super) sequence: u32,
+    pub(super) address: String,
+    /// The content type, in words.
+    pub(super) kind: &'static str,
+    pub(super) snippet: String,
+    pub(super) highlights: Vec<(u32, u32)>,
+}
+
+/// The answer to a search.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Found {
+    pub(super) groups: Vec<Group>,
+    pub(super) notices: Vec<String>,
+}
+
+/// A line of the list of results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Row {
+    Session(usize),
+    Hit(usize, usize),
+    /// The number of results of a session that are not shown.
+    More(usize),
+}
+
+/// What runs beside the input.
+#[derive(Debug)]
+pub(super) enum Work {
+    /// The projects, and whether there are sessions at all.
+    Begin,
+    Search {
+        number: u64,
+        options: Box<SearchOptions>,
+    },
+    Preview {
+        number: u64,
+        session: SessionId,
+        sequence: u32,
+    },
+    Messages {
+        opened: u64,
+        session: SessionId,
+        range: Range<u32>,
+    },
+}
+
+/// What came of it. Errors are in words.
+#[derive(Debug)]
+pub(super) enum Answer {
+    Began { projects: Vec<ProjectSlug>, is_empty: bool },
+    Found { number: u64, found: Result<Found, String> },
+    Preview { number: u64, found: Result<Vec<Message>, String> },
+    Messages { opened: u64, range: Range<u32>, found: Result<(u32, Vec<Message>), String> },
+}
+
+/// What the loop has to do after a key.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    None,
+    /// Wait whether more is typed, and then call [`State::settle`].
+    Settle,
+    Copy(String),
+    Quit,
+}
+
+/// The interactive search.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) query: Input,
+    pub(super) filters: Filters,
+    pub(super) place: Place,
+    pub(super) look: Look,
+    pub(super) found: Found,
+    pub(super) preview: Option<Preview>,
+    pub(super) conversation: Option<Conversation>,
+    /// What happened last: what was copied, or an error.
+    pub(super) status: Option<String>,
+    /// Whether the store has no sessions.
+    pub(super) is_empty: bool,
+    /// The first row of the list that is shown.
+    pub(super) list_top: usize,
+    /// The number of columns of a snippet.
+    pub(super) snippet_width: usize,
+    base: SearchOptions,
+    /// The selected session and its result.
+    selected: (usize, usize),
+    /// Sessions of which all results are shown.
+    unfolded: BTreeSet<usize>,
+    search: Latest,
+    previews: Latest,
+    /// The address, the project and the number of the message that is being read for the preview.
+    previewed: (String, String, u32),
+    is_settled: bool,
+    has_begun: bool,
+    opened: u64,
+}
+
+impl State {
+    /// A search with the options of the command line.
+    pub(super) fn new(base: SearchOptions, look: Look) -> Self {
+        Self {
+            query: Input::default(),
+            filters: Filters::of(&base),
+            place: Place::Query,
+            look,
+            found: Found::default(),
+            preview: None,
+            conversation: None,
+            status: None,
+            is_empty: false,
+            list_top: 0,
+            snippet_width: base.snippet_chars,
+            base,
+            selected: (0, 0),
+            unfolded: BTreeSet::new(),
+            search: Latest::default(),
+            previews: Latest::default(),
+            previewed: Default::default(),
+            is_settled: false,
+            has_begun: false,
+            opened: 0,
+        }
+    }
+
+    /// Where keys go now.
+    pub(super) fn keys_go_to(&self) -> Place {
+        if self.conversation.is_some() { Place::Conversation } else { self.place }
+    }
+
+    /// Does what a key asks for.
+    pub(super) fn act(&mut self, action: Action) -> Effect {
+        self.status = None;
+        if action == Action::Quit {
+            return Effect::Quit;
+        }
+        match self.keys_go_to() {
+            Place::Conversation => self.act_in_conversation(&action),
+            Place::Filters => self.act_in_filters(&action),
+            Place::Query | Place::Results => self.act_in_search(action),
+        }
+    }
+
+    fn act_in_conversation(&mut self, action: &Action) -> Effect {
+        let Some(conversation) = &mut self.conversation else { return Effect::None };
+        match action {
+            Action::Back => self.conversation = None,
+            Action::Copy => return Effect::Copy(conversation.address()),
+            Action::Up => conversation.scroll(1, false),
+            Action::Down => conversation.scroll(1, true),
+            Action::PageUp => conversation.page(false),
+            Action::PageDown => conversation.page(true),
+            Action::Home => conversation.go(false),
+            Action::End => conversation.go(true),
+            Action::NextMessage => conversation.step(true),
+            Action::PreviousMessage => conversation.step(false),
+            Action::Full => conversation.toggle_full(&self.look),
+            _ => {}
+        }
+        Effect::None
+    }
+
+    fn act_in_filters(&mut self, action: &Action) -> Effect {
+        match action {
+            Action::Back | Action::Search => self.place = Place::Query,
+            Action::Next => self.place = Place::Query,
+            Action::Previous => self.place = Place::Results,
+            Action::Left => self.filters.previous(),
+            Action::Right => self.filters.next(),
+            Action::Toggle | Action::Down if self.filters.change(true) => return self.changed(),
+            Action::Up if self.filters.change(false) => return self.changed(),
+            Action::Copy => return self.copy(),
+            _ => {}
+        }
+        Effect::None
+    }
+
+    fn act_in_search(&mut self, action: Action) -> Effect {
+        let is_query = self.place == Place::Query;
+        match action {
+            Action::Back => return Effect::Quit,
+            Action::Next if is_query && self.hit().is_some() => self.place = Place::Results,
+            Action::Next => self.place = Place::Filters,
+            Action::Previous if is_query => self.place = Place::Filters,
+            Action::Previous | Action::Search => self.place = Place::Query,
+            Action::Open => self.open(),
+            Action::Copy => return self.copy(),
+            Action::Up => self.step(false),
+            Action::Down => self.step(true),
+            Action::PageUp | Action::PageDown => {
+                let is_down = action == Action::PageDown;
+                self.preview.iter_mut().for_each(|preview| preview.scroll(is_down));
+            }
+            Action::Left if !is_query => self.fold(true),
+            Action::Right if !is_query => self.fold(false),
+            Action::Home if !is_query => self.select((0, 0)),
+            Action::End if !is_query => {
+                let last = self.rows().into_iter().rev().find_map(hit_of);
+                self.select(last.unwrap_or_default());
+            }
+            Action::Left => self.query.left(),
+            Action::Right => self.query.right(),
+            Action::Home => self.query.home(),
+            Action::End => self.query.end(),
+            Action::Type(c) => {
+                self.query.insert(c);
+                return self.changed();
+            }
+            Action::Paste(text) => {
+                self.place = Place::Query;
+                self.query.paste(&text);
+                return self.changed();
+            }
+            Action::Backspace if self.query.backspace() => return self.changed(),
+            Action::Delete if self.query.delete() => return self.changed(),
+            Action::DeleteWord => {
+                self.query.delete_word();
+                return self.changed();
+            }
+            Action::Clear => {
+                self.query.clear();
+                return self.changed();
+            }
+            _ => {}
+        }
+        Effect::None
+    }
+
+    /// The query or a filter has changed.
+    fn changed(&mut self) -> Effect {
+        self.is_settled = false;
+        if self.query.is_blank() {
+            self.search.forget();
+            self.show(Found::default());
+            return Effect::None;
+        }
+        self.search.want();
+        Effect::Settle
+    }
+
+    /// Nothing was typed for a moment.
+    pub(super) fn settle(&mut self) {
+        self.is_settled = true;
+    }
+
+    /// What to start now, if anything. Call it again until there is nothing.
+    pub(super) fn next_work(&mut self) -> Option<Work> {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            return Some(Work::Begin);
+        }
+        if let Some(conversation) = &mut self.conversation
+            && let Some(range) = conversation.wanted()
+        {
+            let session = conversation.session.clone();
+            return Some(Work::Messages { opened: self.opened, session, range });
+        }
+        if self.is_settled
+            && let Some(number) = self.search.start()
+        {
+            return Some(Work::Search { number, options: Box::new(self.options()) });
+        }
+        let (group, hit) = self.hit()?;
+        let (session, sequence) = (group.session.clone(), hit.sequence);
+        let asked = (hit.address.clone(), group.project.clone(), sequence);
+        let number = self.previews.start()?;
+        self.previewed = asked;
+        Some(Work::Preview { number, session, sequence })
+    }
+
+    fn options(&self) -> SearchOptions {
+        let mut options = self.filters.apply(self.base.clone());
+        options.query = self.query.text();
+        options.with_snippet_chars(self.snippet_width.clamp(20, 400)).with_message(false)
+    }
+
+    /// Takes over what came of some work.
+    pub(super) fn answer(&mut self, answer: Answer) {
+        match answer {
+            Answer::Began { projects, is_empty } => {
+                self.filters.offer(projects);
+                self.is_empty = is_empty;
+            }
+            Answer::Found { number, found } => {
+                if self.search.accepts(number) {
+                    match found {
+                        Ok(found) => self.show(found),
+                        Err(error) => self.status = Some(error),
+                    }
+                }
+            }
+            Answer::Preview { number, found } => {
+                if self.previews.accepts(number) {
+                    self.show_preview(found);
+                }
+            }
+            Answer::Messages { opened, range, found } => {
+                let Some(conversation) = self.conversation.as_mut().filter(|_| opened == self.opened) else {
+                    return;
+                };
+                match found {
+                    Ok((total, messages)) => conversation.add(range, total, messages, &self.look),
+                    Err(error) => {
+                        conversation.failed();
+                        self.status = Some(error);
+                    }
+                }
+            }
+        }
+    }
+
+    fn show(&mut self, found: Found) {
+        self.look.highlight(&self.query.text());
+        self.found = found;
+        self.unfolded.clear();
+        self.list_top = 0;
+        if self.found.groups.is_empty() {
+            self.previews.forget();
+            self.preview = None;
+            if self.place == Place::Results {
+                self.place = Place::Query;
+            }
+        } else {
+            self.select((0, 0));
+        }
+    }
+
+    fn show_preview(&mut self, found: Result<Vec<Message>, String>) {
+        let (address, project, sequence) = self.previewed.clone();
+        match found {
+            Ok(messages) => self.preview = Some(Preview::new(address, project, sequence, messages)),
+            Err(error) => {
+                self.preview = None;
+                self.status = Some(error);
+            }
+        }
+    }
+
+    /// Whether a search is running or about to.
+    pub(super) fn is_searching(&self) -> bool {
+        self.search.is_open()
+    }
+
+    /// The lines of the list.
+    pub(super) fn rows(&self) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for (at, group) in self.found.groups.iter().enumerate() {
+            let shown = if self.unfolded.contains(&at) { usize::MAX } else { HITS }.min(group.hits.len());
+            rows.push(Row::Session(at));
+            rows.extend((0..shown).map(|hit| Row::Hit(at, hit)));
+            rows.extend((shown < group.hits.len()).then_some(Row::More(group.hits.len() - shown)));
+        }
+        rows
+    }
+
+    /// The selected result and its session.
+    pub(super) fn hit(&self) -> Option<(&Group, &Hit)> {
+        let group = self.found.groups.get(self.selected.0)?;
+        Some((group, group.hits.get(self.selected.1)?))
+    }
+
+    /// Whether this row is the selected one.
+    pub(super) fn is_selected(&self, row: Row) -> bool {
+        hit_of(row) == Some(self.selected)
+    }
+
+    fn select(&mut self, hit: (usize, usize)) {
+        self.selected = hit;
+        self.previews.want();
+    }
+
+    /// Selects the next result or the one before. Afterwards, keys go to the results.
+    fn step(&mut self, is_down: bool) {
+        let hits: Vec<(usize, usize)> = self.rows().into_iter().filter_map(hit_of).collect();
+        let Some(at) = hits.iter().position(|hit| *hit == self.selected) else { return };
+        let next = if is_down { Some(at + 1) } else { at.checked_sub(1) };
+        match next.and_then(|next| hits.get(next)) {
+            Some(next) => {
+                self.select(*next);
+                self.place = Place::Results;
+            }
+            // Above the first result is the query.
+            None if !is_down => self.place = Place::Query,
+            None => self.place = Place::Results,
+        }
+    }
+
+    /// Shows all results of the selected session, or only the best ones.
+    fn fold(&mut self, is_folded: bool) {
+        let (session, hit) = self.selected;
+        if is_folded {
+            self.unfolded.remove(&session);
+            if hit >= HITS {
+                self.select((session, HITS - 1));
+            }
+        } else {
+            self.unfolded.insert(session);
+        }
+    }
+
+    fn open(&mut self) {
+        let Some((group, hit)) = self.hit() else { return };
+        let Group { session, short, title, project, .. } = group.clone();
+        self.conversation = Some(Conversation::new(session, short, title, project, hit.sequence));
+        self.opened += 1;
+    }
+
+    fn copy(&self) -> Effect {
+        self.hit().map_or(Effect::None, |(_, hit)| Effect::Copy(hit.address.clone()))
+    }
+
+    /// How much was found, in words.
+    pub(super) fn count(&self) -> String {
+        let groups = &self.found.groups;
+        let messages: usize = groups.iter().map(|group| group.hits.len()).sum();
+        let sessions = counted(groups.len() as u64, "session");
+        format!("{} in {sessions}", counted(messages as u64, "message"))
+    }
+}
+
+fn hit_of(row: Row) -> Option<(usize, usize)> {
+    match row {
+        Row::Hit(group, hit) => Some((group, hit)),
+        Row::Session(_) | Row::More(_) => None,
+    }
+}

@@ -1,0 +1,137 @@
+//! The terminal: taking it over, giving it back, and its input.
+
+use std::{
+    io::{self, IsTerminal as _, Stdout, Write as _},
+    panic,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use ratatui::{
+    Frame, Terminal,
+    backend::CrosstermBackend,
+    crossterm::{
+        cursor::Show,
+        event::{self, DisableBracketedPaste, EnableBracketedPaste, Event},
+        execute,
+        terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode},
+    },
+};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+/// Whether a person can see the output and type.
+pub(super) fn is_available() -> bool {
+    io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
+/// Whether this process has taken over the terminal. It is given back once: a second time, the cursor would go back to
+/// where it was before, over the message of a panic.
+static IS_TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// The whole screen. Dropping it, or a panic anywhere, restores the terminal.
+pub(super) struct Screen {
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+}
+
+impl Screen {
+    pub(super) fn open() -> io::Result<Self> {
+        let report = panic::take_hook();
+        panic::set_hook(Box::new(move |panicked| {
+            restore();
+            report(panicked);
+        }));
+        enable_raw_mode()?;
+        IS_TAKEN.store(true, Ordering::SeqCst);
+        // From here on, an error restores the terminal.
+        let restored = Restored;
+        execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste)?;
+        let terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        std::mem::forget(restored);
+        Ok(Self { terminal })
+    }
+
+    pub(super) fn draw(&mut self, render: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+        self.terminal.draw(render).map(|_| ())
+    }
+
+    /// Asks the terminal to put text on the clipboard (OSC 52). Terminals that can't do it ignore this.
+    pub(super) fn copy(&mut self, text: &str) -> io::Result<()> {
+        let mut stdout = io::stdout();
+        write!(stdout, "\x1b]52;c;{}\x07", base64(text.as_bytes()))?;
+        stdout.flush()
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+/// Restores the terminal when it is dropped.
+struct Restored;
+
+impl Drop for Restored {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+/// Gives the terminal back as it was. What fails is left out: there is nobody to tell.
+fn restore() {
+    if !IS_TAKEN.swap(false, Ordering::SeqCst) {
+        return;
+    }
+    let _ = disable_raw_mode();
+    let _ = execute!(io::stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show);
+}
+
+/// What is typed, from a thread of its own, until the receiver is dropped or the terminal is closed.
+pub(super) fn events() -> UnboundedReceiver<io::Result<Event>> {
+    const WAIT: Duration = Duration::from_millis(100);
+    let (sender, receiver) = unbounded_channel();
+    std::thread::spawn(move || {
+        while !sender.is_closed() {
+            let read = match event::poll(WAIT) {
+                Ok(false) => continue,
+                Ok(true) => event::read(),
+                Err(error) => Err(error),
+            };
+            let has_failed = read.is_err();
+            if sender.send(read).is_err() || has_failed {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+/// `bytes` in Base64.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digit = |bits: u32, shift: u32| {
+        let at = ((bits >> shift) & 0x3f) as usize;
+        DIGITS.get(at).map_or('=', |digit| char::from(*digit))
+    };
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or_default());
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        text.push(digit(bits, 18));
+        text.push(digit(bits, 12));
+        text.push(if chunk.len() > 1 { digit(bits, 6) } else { '=' });
+        text.push(if chunk.len() > 2 { digit(bits, 0) } else { '=' });
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_padded() {
+        let encoded = ["", "a", "ab", "abc", "7f3c9a52#14"].map(|text| base64(text.as_bytes()));
+        assert_eq!(encoded, ["", "YQ==", "YWI=", "YWJj", "N2YzYzlhNTIjMTQ="]);
+    }
+}

@@ -1,0 +1,275 @@
+//! Messages as styled lines.
+
+use amplifier_session_storage::{
+    model::Message,
+    text::{Analyzer, query_terms},
+};
+use jiff::Zoned;
+use ratatui::{
+    style::{Color, Modifier, Style},
+    text::{Line, Span},
+};
+use unicode_width::UnicodeWidthChar as _;
+
+use crate::{
+    dates,
+    paint::Paint,
+    render::message::{self, MessageOptions},
+};
+
+/// What all texts have in common.
+#[derive(Debug)]
+pub(super) struct Look {
+    /// Whether there are colours.
+    pub(super) is_coloured: bool,
+    pub(super) now: Zoned,
+    /// The words to highlight.
+    terms: Vec<String>,
+}
+
+/// How to show one message.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct How {
+    pub(super) width: usize,
+    /// Whether to show tool calls and their output completely.
+    pub(super) full: bool,
+    /// The maximum number of characters.
+    pub(super) max_chars: usize,
+    /// Whether this is the message that was asked for.
+    pub(super) is_marked: bool,
+    /// What shows the rest of what was cut off, in place of the option of the command line.
+    pub(super) rest: &'static str,
+}
+
+/// A message as lines: a heading, the text, and an empty line.
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    pub(super) lines: Vec<Line<'static>>,
+    /// The first line with a highlighted word.
+    pub(super) first_match: Option<usize>,
+}
+
+impl Look {
+    pub(super) fn new(is_coloured: bool, now: Zoned) -> Self {
+        Self { is_coloured, now, terms: Vec::new() }
+    }
+
+    /// Highlights the words of `query` from now on.
+    pub(super) fn highlight(&mut self, query: &str) {
+        self.terms = query_terms(query);
+    }
+
+    /// A style of the palette, without its colour if there are none.
+    pub(super) fn style(&self, style: Style) -> Style {
+        if self.is_coloured { style } else { Style { fg: None, ..style } }
+    }
+
+    /// Less important text.
+    pub(super) fn aside(&self) -> Style {
+        Style::new().add_modifier(Modifier::DIM)
+    }
+
+    /// A matched word. It is underlined, too, where there are no colours.
+    pub(super) fn hit(&self) -> Style {
+        let style = Style::new().add_modifier(Modifier::BOLD);
+        if self.is_coloured { style.fg(Color::Yellow) } else { style.add_modifier(Modifier::UNDERLINED) }
+    }
+
+    /// The message as lines.
+    pub(super) fn message(&self, message: &Message, how: How) -> Shown {
+        let line = message.raw.parse_object().unwrap_or_default();
+        let paint = Paint::new(true);
+        let options = MessageOptions {
+            full: how.full,
+            max_chars: Some(how.max_chars),
+            width: Some(how.width),
+            ..MessageOptions::whole(paint)
+        };
+        let mark = if how.is_marked { "> " } else { "" };
+        let place = paint.title(&format!("#{}", message.sequence));
+        let role = paint.speaker(message.role, &message::speaker(&line, message.role));
+        let when = dates::about_minute(message.ts, message.ts_estimated(), &self.now);
+        let heading = format!("{mark}{place} {role}{}", paint.aside(&format!(" · {when}")));
+        let mut shown = Shown { lines: wrapped(&self.chars(&heading), how.width), first_match: None };
+        let mut analyzer = Analyzer::looking_for(&self.terms);
+        for text in message::body(&line, message.role, options, "  ") {
+            let text = text.replace("(--full)", how.rest).replace("(--max-chars 0)", "");
+            let chars = self.chars(&text);
+            let (lines, first_match) = self.highlighted(chars, how.width, &mut analyzer);
+            shown.first_match = shown.first_match.or(first_match.map(|at| shown.lines.len() + at));
+            shown.lines.extend(lines);
+        }
+        shown.lines.push(Line::default());
+        shown
+    }
+
+    /// The characters as lines, and the first line with a match.
+    fn highlighted(
+        &self,
+        mut chars: Vec<(char, Style)>,
+        width: usize,
+        analyzer: &mut Analyzer,
+    ) -> (Vec<Line<'static>>, Option<usize>) {
+        let plain: String = chars.iter().map(|(c, _)| *c).collect();
+        let mut has_match = false;
+        let mut tokens = analyzer.tokens(&plain);
+        // The number of the character at a byte, which only grows.
+        let (mut byte, mut at) = (0, 0);
+        while tokens.advance() {
+            if !self.terms.iter().any(|term| term == tokens.term()) {
+                continue;
+            }
+            let range = tokens.range();
+            at += plain.get(byte..range.start).map_or(0, |before| before.chars().count());
+            let length = plain.get(range.clone()).map_or(0, |token| token.chars().count());
+            byte = range.start;
+            for (_, style) in chars.iter_mut().skip(at).take(length) {
+                *style = style.patch(self.hit());
+            }
+            has_match = true;
+        }
+        let lines = wrapped(&chars, width);
+        let is_hit = |span: &Span<'_>| span.style.patch(self.hit()) == span.style;
+        let first_match = lines.iter().position(|line| line.spans.iter().any(is_hit));
+        (lines, first_match.filter(|_| has_match))
+    }
+
+    /// The characters of painted text. All escape sequences in it are those of [`Paint`].
+    fn chars(&self, painted: &str) -> Vec<(char, Style)> {
+        let mut chars = Vec::with_capacity(painted.len());
+        let mut style = Style::new();
+        let mut rest = painted;
+        while let Some((before, after)) = rest.split_once("\x1b[") {
+            chars.extend(before.chars().map(|c| (c, style)));
+            let (codes, after) = after.split_once('m').unwrap_or((after, ""));
+            style = self.style(codes.split(';').fold(style, with_code));
+            rest = after;
+        }
+        chars.extend(rest.chars().map(|c| (c, style)));
+        chars
+    }
+}
+
+/// `style` with the effect of a code of an escape sequence.
+fn with_code(style: Style, code: &str) -> Style {
+    match code {
+        "1" => style.add_modifier(Modifier::BOLD),
+        "2" => style.add_modifier(Modifier::DIM),
+        "31" => style.fg(Color::Red),
+        "32" => style.fg(Color::Green),
+        "33" => style.fg(Color::Yellow),
+        "35" => style.fg(Color::Magenta),
+        "36" => style.fg(Color::Cyan),
+        _ => Style::new(),
+    }
+}
+
+/// Characters as lines of at most `width` columns. Further lines are indented by two columns.
+fn wrapped(chars: &[(char, Style)], width: usize) -> Vec<Line<'static>> {
+    const INDENT: usize = 2;
+    const TAB: usize = 4;
+    let width = width.max(INDENT + 2);
+    let mut lines = Vec::new();
+    let mut runs: Vec<(String, Style)> = Vec::new();
+    let mut columns = 0;
+    for (c, style) in chars {
+        let wide = if *c == '\t' { TAB } else { c.width().unwrap_or(0) };
+        if columns + wide > width {
+            lines.push(line_of(std::mem::take(&mut runs)));
+            runs.push((" ".repeat(INDENT), Style::new()));
+            columns = INDENT;
+        }
+        columns += wide;
+        if runs.last().is_none_or(|(_, last)| last != style) {
+            runs.push((String::new(), *style));
+        }
+        if let Some((run, _)) = runs.last_mut() {
+            match c {
+                '\t' => run.push_str(&" ".repeat(TAB)),
+                c => run.push(*c),
+            }
+        }
+    }
+    lines.push(line_of(runs));
+    lines
+}
+
+fn line_of(runs: Vec<(String, Style)>) -> Line<'static> {
+    runs.into_iter().map(|(run, style)| Span::styled(run, style)).collect()
+}
+
+/// `text` in one line, with the characters in `ranges` highlighted.
+pub(super) fn marked(text: &str, ranges: &[(u32, u32)], plain: Style, hit: Style) -> Vec<Span<'static>> {
+    let mut runs: Vec<(String, bool)> = Vec::new();
+    for (at, c) in (0_u32..).zip(text.chars()) {
+        let Some(c) = crate::render::text::visible(c) else { continue };
+        let is_hit = ranges.iter().any(|(start, end)| (*start..*end).contains(&at));
+        match runs.last_mut() {
+            Some((run, same)) if *same == is_hit => run.push(c),
+            _ => runs.push((String::from(c), is_hit)),
+        }
+    }
+    let style = |is_hit| if is_hit { plain.patch(hit) } else { plain };
+    runs.into_iter().map(|(run, is_hit)| Span::styled(run, style(is_hit))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::tz::TimeZone;
+
+    use super::*;
+
+    fn look(is_coloured: bool) -> Look {
+        let now = "2026-01-05T08:00:00Z".parse::<jiff::Timestamp>().unwrap().to_zoned(TimeZone::UTC);
+        let mut look = Look::new(is_coloured, now);
+        look.highlight("cafés wörld");
+        look
+    }
+
+    fn plain(lines: &[Line<'_>]) -> Vec<String> {
+        lines.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn paint_becomes_styles() {
+        let paint = Paint::new(true);
+        let text = format!("a {} {}", paint.tool("b"), paint.title("c"));
+        let lines = wrapped(&look(true).chars(&text), 80);
+        let spans = &lines[0].spans;
+        assert_eq!(plain(&lines), ["a b c"]);
+        assert_eq!(spans[1].style, Style::new().fg(Color::Magenta));
+        assert_eq!(spans[3].style, Style::new().add_modifier(Modifier::BOLD));
+        let lines = wrapped(&look(false).chars(&text), 80);
+        assert!(lines[0].spans.iter().all(|span| span.style.fg.is_none()));
+    }
+
+    #[test]
+    fn words_are_highlighted_in_any_form() {
+        let look = look(false);
+        let highlighted =
+            |text: &str| look.highlighted(look.chars(text), 20, &mut Analyzer::looking_for(&look.terms));
+        let (lines, first_match) = highlighted("the Café, 日 worlds");
+        let hits: Vec<_> = lines[0]
+            .spans
+            .iter()
+            .filter(|span| span.style == look.hit())
+            .map(|span| span.content.clone().into_owned())
+            .collect();
+        assert_eq!((hits, first_match), (vec!["Café".to_owned(), "worlds".to_owned()], Some(0)));
+        assert_eq!(highlighted("nothing in the first line, café").1, Some(1));
+        assert_eq!(highlighted("nothing").1, None);
+    }
+
+    #[test]
+    fn long_lines_and_wide_characters_wrap() {
+        let lines = wrapped(&look(true).chars("ab\tcdef日本語x"), 8);
+        assert_eq!(plain(&lines), ["ab    cd", "  ef日本", "  語x"]);
+    }
+
+    #[test]
+    fn snippets_are_marked_by_characters() {
+        let spans = marked("das Café\u{1b}", &[(4, 8)], Style::new(), look(true).hit());
+        assert_eq!(spans.len(), 3);
+        assert_eq!((&*spans[1].content, &*spans[2].content), ("Café", "\u{241b}"));
+    }
+}
