@@ -6,7 +6,7 @@ use amplifier_session_storage::{
     search::{MissingVectors, SearchFilter, SearchMode, SearchOptions, SearchResult, SearchResults},
 };
 
-use super::{groups::show_groups, names::names, superseded};
+use super::{groups::show_groups, names::names, search_query::Typed, superseded};
 use crate::{
     app::{App, Reader},
     args::{GroupArg, LimitArgs, SearchArgs},
@@ -32,13 +32,14 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     if is_interactive && (args.superseded || !interactive::is_possible(app)) {
         return Err(no_query());
     }
-    let options = options(app, &args)?;
+    let typed = Typed::read(app, &args)?;
+    let options = typed.applied(options(app, &args)?);
     options.validate()?;
     // The mode of an interactive search can be changed.
     let embeds = is_interactive || (mode != SearchMode::FullText && !args.superseded);
     let reader = app.silent_reader(embeds).await?;
     refresh::before_reading(app, &reader, args.no_refresh).await;
-    let options = narrowed(app, &reader, options, &args).await?;
+    let options = typed.resolved(app, &reader, narrowed(app, &reader, options, &args).await?, &args).await?;
     if is_interactive {
         return interactive::run(app, reader, options).await;
     }
@@ -131,7 +132,7 @@ fn filter(app: &App, args: &SearchArgs) -> Result<SearchFilter, Failure> {
 }
 
 /// The options with the requested project and session, which are looked up in the store.
-async fn narrowed(
+pub(super) async fn narrowed(
     app: &App,
     reader: &Reader,
     options: SearchOptions,
