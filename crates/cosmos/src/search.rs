@@ -11,7 +11,7 @@ use amplifier_session_core::{
     model::{ContentType, MessageRef, SessionKey},
     text::{
         Analyzer,
-        bm25::{CollectionStatistics, DocumentTerms, score},
+        bm25::{DocumentTerms, score},
     },
 };
 use async_trait::async_trait;

@@ -9,11 +9,12 @@ use amplifier_session_storage::{
 use crate::{failure::Failure, render::search::Names};
 
 /// The titles and short ids of the sessions in the results.
-pub(crate) async fn names(
+pub(crate) async fn names<'a>(
     storage: &SessionStorage,
     scope: &Scope,
-    results: &[SearchResult],
+    results: impl IntoIterator<Item = &'a SearchResult>,
 ) -> Result<Names, Failure> {
+    let results: Vec<&SearchResult> = results.into_iter().collect();
     let keys: BTreeSet<SessionKey> = results
         .iter()
         .map(|result| SessionKey::new(result.user_id.clone(), result.session_id.clone()))

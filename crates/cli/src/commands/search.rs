@@ -15,7 +15,7 @@ use crate::{
     groups, interactive, program, refresh,
     render::{
         search::{self as render, FoundView, Names, ResultOptions},
-        text::grouped,
+        text::{fitted, grouped},
     },
 };
 
@@ -58,7 +58,8 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     for notice in &found.notices {
         say("note", notice);
     }
-    let names = names(&reader.storage, &reader.scope, &found.results).await?;
+    let shown = found.results.iter().chain(&found.nearest);
+    let names = names(&reader.storage, &reader.scope, shown).await?;
     // On stderr, this is printed at the end of every command.
     found.notices.extend(damaged_sessions_note(&reader.storage.damaged_sessions()));
     match is_grouped {
@@ -66,7 +67,7 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
         false => show(app, &reader, &found, &names, args.limits)?,
     }
     if found.results.is_empty() && found.damaged.is_empty() {
-        say("note", "no message matches");
+        say("note", &nothing_found(&found, &names));
         args.narrow.explain_nothing();
         app.warn_of_unknown_project(&reader, options.filter.sessions.project.as_ref()).await?;
     }
@@ -79,6 +80,15 @@ fn no_query() -> Failure {
     let usage = format!("Usage: {} search <QUERY>", program::name());
     let message = format!("the following required arguments were not provided:\n  <QUERY>\n\n{usage}");
     Failure::wrong_use(message, USAGE_HINT)
+}
+
+/// A note that nothing was found, with the message nearest in meaning if there is one.
+fn nothing_found(found: &SearchResults, names: &Names) -> String {
+    const CHARS: usize = 80;
+    let Some(nearest) = &found.nearest else { return "no message matches".to_owned() };
+    let address = names.address(nearest);
+    let similarity = nearest.similarity.map_or_else(String::new, |found| format!(" (similarity {found:.2})"));
+    format!("no match; nearest by meaning: {address}{similarity}: {}", fitted(&nearest.snippet, CHARS))
 }
 
 /// A note that messages have no vectors yet, and what to do about it.

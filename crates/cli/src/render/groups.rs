@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     message::MessageOptions,
-    search::{Names, ResultView, label, whole_message},
+    search::{Names, ResultView, label, remarks, whole_message},
     snippet::wrapped,
     text::{fitted, fitted_end, grouped, one_line},
 };
@@ -135,7 +135,8 @@ fn when(best: &SearchResult, options: GroupOptions<'_>, now: &Zoned) -> String {
 /// A result: its address and role, and its snippet or complete message.
 fn hit_lines(out: &Out, hit: &SearchResult, max_chars: Option<usize>, names: &Names) -> Vec<String> {
     const DEEPER: &str = "      ";
-    let kind = out.paint.aside(&format!("· {}", label(hit.content_type)));
+    let known = [vec![label(hit.content_type).to_owned()], remarks(hit)].concat();
+    let kind = out.paint.aside(&format!("· {}", known.join(" · ")));
     let mut lines = vec![format!("{INDENT}{} {kind}", names.address(hit))];
     let message = MessageOptions { max_chars, width: Some(out.width), ..MessageOptions::whole(out.paint) };
     let whole = whole_message(hit, DEEPER, message);

@@ -1,10 +1,14 @@
 //! Search results.
 
-use std::{borrow::Cow, collections::HashMap, io};
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, HashMap},
+    io,
+};
 
 use amplifier_session_storage::{
     model::{ContentType, DamagedRow, Session, SessionKey},
-    search::{SearchMode, SearchResult, SearchResults},
+    search::{MatchKind, SearchMode, SearchResult, SearchResults},
 };
 use jiff::Zoned;
 use serde::Serialize;
@@ -15,7 +19,7 @@ use super::{
     ids::{ShortIds, address, short},
     message::{self, MessageOptions},
     snippet::wrapped,
-    text::{fitted, fitted_end, one_line},
+    text::{fitted, fitted_end, grouped, one_line},
 };
 use crate::{
     cut::{self, Truncated},
@@ -69,6 +73,9 @@ pub(crate) struct FoundView<'a> {
     /// The same results by session, with `--group session`.
     #[serde(skip_serializing_if = "Option::is_none")]
     groups: Option<Vec<GroupView<'a>>>,
+    /// If there are no results: the message nearest in meaning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nearest: Option<ResultView<'a>>,
     /// Results that do not fit into the budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     left_out: Option<usize>,
@@ -101,8 +108,9 @@ impl<'a> FoundView<'a> {
     ) -> Self {
         let view = |(rank, result)| ResultView::new(result, names, max_chars(rank));
         let results = shown.iter().enumerate().map(view).collect();
-        let SearchResults { mode, notices, damaged, .. } = found;
-        Self { mode: *mode, notices, results, groups: None, left_out: None, damaged }
+        let SearchResults { mode, notices, nearest, damaged, .. } = found;
+        let nearest = nearest.as_ref().map(|nearest| ResultView::new(nearest, names, max_chars(0)));
+        Self { mode: *mode, notices, results, groups: None, nearest, left_out: None, damaged }
     }
 
     /// Adds the results by session.
@@ -138,6 +146,23 @@ fn cut(result: &SearchResult, most: Option<usize>) -> (Cow<'_, SearchResult>, Op
         Some((result, truncated)) => (Cow::Owned(result), Some(truncated)),
         None => (Cow::Borrowed(result), None),
     }
+}
+
+/// What a result is worth, if that is not obvious from its text: that it has no word of the query, and where else its
+/// text is.
+pub(super) fn remarks(result: &SearchResult) -> Vec<String> {
+    let similarity = result.similarity.filter(|_| result.match_kind == MatchKind::Similar);
+    let mut remarks: Vec<String> =
+        similarity.into_iter().map(|similarity| format!("similar {similarity:.2}")).collect();
+    let others = result.also_in.iter().map(|repeat| (&repeat.user_id, &repeat.session_id));
+    let others: BTreeSet<_> =
+        others.filter(|other| *other != (&result.user_id, &result.session_id)).collect();
+    match others.len() {
+        0 => {}
+        1 => remarks.push("also in another session".to_owned()),
+        count => remarks.push(format!("also in {} other sessions", grouped(count as u64))),
+    }
+    remarks
 }
 
 /// How to show results.
@@ -232,6 +257,7 @@ fn known(result: &SearchResult, owners: bool, room: usize, now: &Zoned) -> Strin
     let mut known =
         vec![label(result.content_type).to_owned(), dates::about_minute(result.ts, result.ts_estimated, now)];
     known.extend(owners.then(|| one_line(result.user_id.as_str())));
+    known.extend(remarks(result));
     let score = format!("{:.2}", result.score);
     let joined = |known: &[String]| format!("· {}", known.join(" · "));
     let left = room.saturating_sub(joined(&known).width() + score.width() + 6);
