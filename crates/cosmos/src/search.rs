@@ -3,8 +3,11 @@
 use std::{collections::HashMap, future::ready};
 
 use amplifier_session_core::{
-    Result, Scope,
-    backend::{Candidates, Messages, Search, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
+    Error, ErrorKind, Result, Scope,
+    backend::{
+        Candidates, Messages, Search, TermFinder, TermPattern, TextCandidate, TextQuery, VectorCandidate,
+        VectorQuery,
+    },
     model::{ContentType, MessageRef, SessionKey},
     text::{
         Analyzer,
@@ -57,7 +60,8 @@ impl Search for CosmosBackend {
         // A session that is being written may have more texts than its document says.
         statistics.documents = totals.texts.max(statistics.documents);
         statistics.tokens = totals.text_tokens.max(statistics.tokens);
-        let matches = matches.into_iter().filter(|(_, found)| found.in_scope && found.terms.matches());
+        let matches =
+            matches.into_iter().filter(|(_, found)| found.in_scope && query.is_matched_by(&found.terms));
         let mut items: Vec<TextCandidate> = matches
             .map(|((message_ref, content_type), found)| TextCandidate {
                 message_ref,
@@ -73,6 +77,34 @@ impl Search for CosmosBackend {
             )
         });
         Ok(Candidates::new(items).with_statistics(statistics).with_notice(notice))
+    }
+
+    /// Reads the texts with a term that begins or ends so or contains it, as many as a search reads at most: of a common
+    /// beginning, some terms may be missing. Terms with a typo are not supported.
+    async fn terms(&self, patterns: &[TermPattern], limit: usize) -> Result<Vec<Vec<String>>> {
+        let mut select = Select::of(kind::TEXT);
+        let mut contains = Vec::new();
+        for pattern in patterns {
+            // There is a space before and after each term.
+            let part = match pattern {
+                TermPattern::Whole(term) => format!(" {term} "),
+                TermPattern::Prefix(prefix) => format!(" {prefix}"),
+                TermPattern::Suffix(suffix) => format!("{suffix} "),
+                TermPattern::Infix(infix) => infix.clone(),
+                TermPattern::OneTypo(_) => {
+                    return Err(Error::new(ErrorKind::Unsupported, "Cosmos DB finds no words with a typo"));
+                }
+            };
+            contains.push(format!("CONTAINS(c.terms, {})", select.parameter(part)));
+        }
+        let mut finder = TermFinder::new(patterns);
+        if !contains.is_empty() {
+            let select = select.and(format!("({})", contains.join(" OR ")));
+            let texts: Vec<TextDocument> =
+                self.0.messages.all(select.top(self.0.config.most_texts, "*")).await?;
+            texts.iter().for_each(|text| text.each_term(|term| finder.add(term, 1)));
+        }
+        Ok(finder.finish(limit))
     }
 
     async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {

@@ -223,6 +223,7 @@ async fn texts_of_others_do_not_displace_ones_own() {
         content_types: ContentTypes::embedded(),
         terms: vec!["twice".to_owned()],
         weights: Vec::new(),
+        required: Vec::new(),
         limit: 10,
     };
     let found = backend.text_candidates(&query).await.unwrap();

@@ -8,7 +8,8 @@ use std::{
 
 use amplifier_session_core::{
     Result,
-    backend::{TextQuery, VectorQuery},
+    backend::{TermPattern, TextQuery, VectorQuery},
+    text::bm25::CollectionStatistics,
 };
 
 use crate::{
@@ -147,6 +148,26 @@ impl SearchIndex {
         self.search(&self.text, &self.text_tail, rows, |view, rows| {
             text::search(view, &self.text_tail, rows, query)
         })
+    }
+
+    /// Returns the terms that match each pattern, at most `limit` of each: those in the most texts first. Texts of
+    /// removed and changed rows may still count.
+    ///
+    /// # Errors
+    ///
+    /// Errors of `rows`.
+    pub fn terms(
+        &self,
+        rows: &mut dyn Rows,
+        patterns: &[TermPattern],
+        limit: usize,
+    ) -> Result<Vec<Vec<String>>> {
+        let answer = self.search(&self.text, &self.text_tail, rows, |view, rows| {
+            let finder = text::find_terms(view, &self.text_tail, rows, patterns)?;
+            let statistics = CollectionStatistics::default();
+            Ok(Found { hits: finder.finish(limit), statistics, tail_rows: 0 })
+        })?;
+        Ok(answer.hits)
     }
 
     /// Returns the vectors nearest to the query's, of exactly the messages in its scope, filter and content types.

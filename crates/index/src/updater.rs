@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
-    backend::{Candidates, IndexCheck, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
+    backend::{Candidates, IndexCheck, TermPattern, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
     blocking,
     model::{ContentType, MessageRef},
 };
@@ -110,6 +110,16 @@ impl<S: Snapshots> IndexUpdater<S> {
             Ok((found.with_notice(answer.notice), answer.tail_rows))
         })
         .await
+    }
+
+    /// Like [`SearchIndex::terms`].
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store.
+    pub async fn terms(&self, patterns: &[TermPattern], limit: usize) -> Result<Vec<Vec<String>>> {
+        let (inner, patterns) = (Arc::clone(&self.0), patterns.to_vec());
+        blocking(move || inner.read(|rows| inner.index.terms(rows, &patterns, limit))).await?
     }
 
     /// Like [`SearchIndex::vector_candidates`], with places.

@@ -11,8 +11,8 @@ use amplifier_session_core::{
         Candidates, Deletion, EventCount, EventTime, Events, IndexCheck, Integrity, MessageCount,
         MessageVectors, Messages, MessagesToEmbed, Meta, PendingQuery, Scheduling, Search, SequenceRange,
         SessionChange, SessionName, SessionQuery, SessionRows, Sessions, StorageBackend, StoreInfo,
-        StoredSession, StrayRows, Superseded, SupersededQuery, SyncGuard, TextCandidate, TextQuery,
-        VectorCandidate, VectorCounts, VectorQuery, Vectors, Version,
+        StoredSession, StrayRows, Superseded, SupersededQuery, SyncGuard, TermPattern, TextCandidate,
+        TextQuery, VectorCandidate, VectorCounts, VectorQuery, Vectors, Version,
     },
     model::{
         ContentType, ContentTypes, Digest, Event, Message, MessageRef, MessageState, Payload, Session,
@@ -56,6 +56,7 @@ pub enum Operation {
     CountEvents,
     CountMessages,
     TextCandidates,
+    Terms,
     VectorCandidates,
     UpdateIndex,
     CheckIndex,
@@ -381,6 +382,10 @@ impl Vectors for FlakyBackend {
 impl Search for FlakyBackend {
     async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
         self.call(Operation::TextCandidates)?.text_candidates(query).await
+    }
+
+    async fn terms(&self, patterns: &[TermPattern], limit: usize) -> Result<Vec<Vec<String>>> {
+        self.call(Operation::Terms)?.terms(patterns, limit).await
     }
 
     async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {

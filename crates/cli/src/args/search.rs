@@ -11,9 +11,9 @@ use super::{FilterArgs, GroupArg, LimitArgs, NarrowArgs, parse};
 /// Find messages by words and by meaning
 #[derive(Debug, Args)]
 #[command(long_about = "\
-Finds messages by words, by meaning, or by both, best first. The query is plain text; there are no operators. --since, \
---until, --role and --in filter messages; other options filter the sessions that contain them. `sessions WORD` searches \
-titles. `context` shows what surrounds a result.
+Finds messages by words, by meaning, or by both, best first. A query is words or a question, with \"exact phrase\", -word, \
+prefix* and fields; --plain takes it as plain text. --since, --until, --role and --in filter messages; other options filter \
+the sessions that contain them. `sessions WORD` searches titles. `context` shows what surrounds a result.
 
 On a terminal, results are grouped: each session is listed once, with its best messages. Without a query, a terminal shows \
 results as you type, with filters and a preview.")]
@@ -22,6 +22,18 @@ In a pipe, each result is one line of tab-separated fields: score, session, mess
 address; if --scope is not own, the owner comes before the address. With --full, the message follows, indented. With --group \
 session, each session is one line: score, session, time of its last change, project, title, number of messages found, best \
 snippet, its address.
+
+Syntax of a query; quote it, so that the shell leaves it alone:
+  \"exact phrase\"  these words in this order
+  -word            messages without this word; -\"a phrase\" without a phrase
+  prefix*          words that begin like this
+  role:user  project:NAME  session:ID  tag:NAME  after:DATE  before:DATE
+                   like --role, --project, --session, --tag, --since, and --until without the day itself
+  tool:bash        messages that call a tool, or are its output
+  file:PATH        like --file
+  -session:ID      like --not-session
+Anything else is plain text, also rm -rf, a - b, C:\\x, http://x and session::new. With only fields, the newest messages are
+found.
 
 `show` and `context` accept the address of a result, such as 3a7c1e90#14. In JSON, each result has its `address` and the \
 `title` of its session. --group session adds `groups`, with the results of each session. If --max-chars cuts a message, \
@@ -35,6 +47,9 @@ Examples:
   amplifier-sessions search 'what did we decide about retries' --in assistant,thinking
   amplifier-sessions search ECONNRESET --mode full-text --in tool
   amplifier-sessions search 'is the cache safe' --group none
+  amplifier-sessions search '\"connection pool\" time* -postgres role:assistant'
+  amplifier-sessions search --exact 'Basket.java:12'
+  amplifier-sessions search --file src/cart.rs rounding
   amplifier-sessions search -- --no-verify
   amplifier-sessions search rollback --tag incident --min-turns 3
   amplifier-sessions search timeout --project -home-ana-payments --since 2w --limit 3 --json")]
@@ -43,11 +58,23 @@ pub(crate) struct SearchArgs {
     #[arg(value_name = "QUERY", value_parser = query, allow_hyphen_values = true)]
     query: Option<String>,
     /// Further words
-    #[arg(value_name = "WORD", hide = true)]
+    #[arg(value_name = "WORD", hide = true, value_parser = query, allow_hyphen_values = true)]
     further_words: Vec<String>,
     /// Words that may look like options
     #[arg(value_name = "WORD", last = true, hide = true)]
     words_after_dashes: Vec<String>,
+    /// Take the query as plain text, without syntax
+    #[arg(long)]
+    pub(crate) plain: bool,
+    /// Find exactly this text, also within words: part of a hash or a line of a stack trace. Case matters
+    #[arg(long, conflicts_with = "mode")]
+    pub(crate) exact: bool,
+    /// Only sessions with a tool call on this file or folder; the end of a path suffices. Without words, finds the calls
+    #[arg(long = "file", value_name = "PATH", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) files: Vec<String>,
+    /// Not this session, by its address; the one in AMPLIFIER_SESSION_ID is left out anyway
+    #[arg(long = "not-session", value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) not_sessions: Vec<String>,
     /// Search by words, by meaning, or by both
     #[arg(long, default_value = "hybrid")]
     pub(crate) mode: ModeArg,
@@ -167,7 +194,9 @@ mod tests {
         assert_eq!(query(&["- That", "--limit", "3"]), Some(("- That".to_owned(), 3)));
         assert_eq!(query(&["--limit", "3", "-1", "%"]), Some(("-1 %".to_owned(), 3)));
         assert_eq!(query(&["--limit", "3", " --flag"]), Some((" --flag".to_owned(), 3)));
+        assert_eq!(query(&["time*", "-postgres", "--limit", "3"]), Some(("time* -postgres".to_owned(), 3)));
         assert_eq!(query(&["--limt", "3", "a"]), None);
+        assert_eq!(query(&["a", "--limt", "3"]), None);
         assert_eq!(query(&["--limit", "3", "--", "--mode"]), Some(("--mode".to_owned(), 3)));
         assert_eq!(
             query(&["the", "flag", "--", "--mode", "-x"]),

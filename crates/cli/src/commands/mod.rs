@@ -22,6 +22,7 @@ mod restore;
 mod rewind;
 mod salvage;
 mod search;
+mod search_query;
 mod secrets;
 #[cfg(feature = "watch")]
 mod service;

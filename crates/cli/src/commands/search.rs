@@ -6,7 +6,7 @@ use amplifier_session_storage::{
     search::{MissingVectors, SearchFilter, SearchMode, SearchOptions, SearchResult, SearchResults},
 };
 
-use super::{groups::show_groups, names::names, superseded};
+use super::{groups::show_groups, names::names, search_query::Typed, superseded};
 use crate::{
     app::{App, Reader},
     args::{GroupArg, LimitArgs, SearchArgs},
@@ -32,13 +32,14 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     if is_interactive && (args.superseded || !interactive::is_possible(app)) {
         return Err(no_query());
     }
-    let options = options(app, &args)?;
+    let typed = Typed::read(app, &args)?;
+    let options = typed.applied(options(app, &args)?);
     options.validate()?;
     // The mode of an interactive search can be changed.
     let embeds = is_interactive || (mode != SearchMode::FullText && !args.superseded);
     let reader = app.silent_reader(embeds).await?;
     refresh::before_reading(app, &reader, args.no_refresh).await;
-    let options = narrowed(app, &reader, options, &args).await?;
+    let options = typed.resolved(app, &reader, narrowed(app, &reader, options, &args).await?, &args).await?;
     if is_interactive {
         return interactive::run(app, reader, options).await;
     }
@@ -46,10 +47,14 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
         return superseded::search(app, &reader, &options, &args).await;
     }
     let is_grouped = GroupArg::by_session(args.group, &app.out);
-    let mut found = match is_grouped {
-        true => groups::find(&reader.storage, &reader.scope, &options).await?,
-        false => reader.storage.search_transcripts(&reader.scope, &options).await?,
-    };
+    let mut found = find(&reader, &options, is_grouped).await?;
+    if found.results.is_empty()
+        && let Some(relaxed) = without_phrases(&options)
+    {
+        found = find(&reader, &relaxed, is_grouped).await?;
+        let phrases = options.conditions.phrases.join("\", \"");
+        found.notices.push(format!("no message contains \"{phrases}\"; searched for its words"));
+    }
     if let Some(missing) = found.missing_vectors {
         let is_filtered = options.filter != SearchFilter::default();
         found.notices.push(missing_note(app, &reader, missing, is_filtered).await?);
@@ -72,6 +77,25 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     }
     report_damage(&found.damaged)?;
     Ok(Outcome::found(!found.results.is_empty()))
+}
+
+async fn find(reader: &Reader, options: &SearchOptions, is_grouped: bool) -> Result<SearchResults, Failure> {
+    Ok(match is_grouped {
+        true => groups::find(&reader.storage, &reader.scope, options).await?,
+        false => reader.storage.search_transcripts(&reader.scope, options).await?,
+    })
+}
+
+/// The search without its phrases, if the query has other words too: a title in quotes is part of many questions.
+fn without_phrases(options: &SearchOptions) -> Option<SearchOptions> {
+    let phrases = &options.conditions.phrases;
+    let of_phrases: usize = phrases.iter().map(|phrase| phrase.split_whitespace().count()).sum();
+    if phrases.is_empty() || options.query.split_whitespace().count() <= of_phrases {
+        return None;
+    }
+    let mut relaxed = options.clone();
+    relaxed.conditions.phrases.clear();
+    Some(relaxed)
 }
 
 /// The usage error where there is no terminal for an interactive search.
@@ -141,7 +165,7 @@ fn filter(app: &App, args: &SearchArgs) -> Result<SearchFilter, Failure> {
 }
 
 /// The options with the requested project and session, which are looked up in the store.
-async fn narrowed(
+pub(super) async fn narrowed(
     app: &App,
     reader: &Reader,
     options: SearchOptions,

@@ -28,6 +28,7 @@ mod scheduling;
 mod search;
 mod sessions;
 mod superseded;
+mod terms;
 mod vectors;
 
 use std::fmt::Debug;
@@ -53,12 +54,14 @@ pub use messages::Messages;
 pub use meta::Meta;
 pub use query::{
     PendingQuery, SequenceRange, SessionCursor, SessionName, SessionQuery, TextQuery, VectorQuery,
+    has_required,
 };
 pub use salvage::{RemainingMessage, RemainingSession, SalvageSource};
 pub use scheduling::{Scheduling, SyncGuard};
 pub use search::Search;
 pub use sessions::Sessions;
 pub use superseded::{Superseded, SupersededQuery};
+pub use terms::{TermFinder, TermPattern};
 pub use vectors::Vectors;
 
 pub use crate::search::{Candidates, TextCandidate, VectorCandidate};

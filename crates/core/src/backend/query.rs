@@ -7,7 +7,10 @@ use crate::{
     model::{ContentTypes, MessageRef, Session, SessionId, SessionKey, Timestamp, UserId},
     scope::Scope,
     search::{SearchFilter, SessionFilter},
-    text::{bm25::CollectionStatistics, holds_words},
+    text::{
+        bm25::{CollectionStatistics, DocumentTerms},
+        holds_words,
+    },
 };
 
 /// The id of a session and of its parent.
@@ -171,6 +174,8 @@ pub struct TextQuery {
     pub terms: Vec<String>,
     /// How much each term counts in a score. Terms without a weight count 1.
     pub weights: Vec<f32>,
+    /// Groups of positions in `terms`. A text matches only if it contains at least one term of each group.
+    pub required: Vec<Vec<usize>>,
     /// Maximum number of candidates.
     pub limit: usize,
 }
@@ -181,6 +186,19 @@ impl TextQuery {
     pub fn no_statistics(&self) -> CollectionStatistics {
         CollectionStatistics::new(self.terms.len()).with_weights(&self.weights)
     }
+
+    /// Whether a text in which the terms occur so often matches.
+    #[must_use]
+    pub fn is_matched_by(&self, found: &DocumentTerms) -> bool {
+        found.matches() && has_required(&self.required, found)
+    }
+}
+
+/// Whether a text contains a term of each group of positions.
+#[must_use]
+pub fn has_required(required: &[Vec<usize>], found: &DocumentTerms) -> bool {
+    let occurs = |term: &usize| found.frequencies.get(*term).is_some_and(|frequency| *frequency > 0);
+    required.iter().all(|group| group.iter().any(occurs))
 }
 
 /// A vector query.

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{TextQuery, VectorQuery};
+use super::{TermPattern, TextQuery, VectorQuery};
 use crate::{
     Result,
     model::SessionKey,
@@ -20,6 +20,13 @@ pub trait Search: Send + Sync {
     /// The chunks nearest to a query vector by cosine similarity, nearest first, filtered before they are ranked. May
     /// contain several chunks of a message.
     async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>>;
+
+    /// The terms in the texts of the store that match each pattern, in the order of the patterns: at most `limit` of
+    /// each, those in the most texts first. Terms of committed rows are found; terms that only changed or removed rows
+    /// had may be found as well. All users' texts count, so what is shown of a term must come from a text in scope.
+    ///
+    /// A backend that can't answer for one of the patterns returns `Unsupported`.
+    async fn terms(&self, patterns: &[TermPattern], limit: usize) -> Result<Vec<Vec<String>>>;
 
     /// Brings derived indexes up to date with the rows. Searches are correct without it, only slower.
     async fn update_index(&self) -> Result<()>;

@@ -1,6 +1,6 @@
 //! Filters for sessions and messages.
 
-use crate::model::{ProjectSlug, Role, Session, SessionId, Timestamp};
+use crate::model::{ProjectSlug, Role, Session, SessionId, SessionKey, Timestamp};
 
 /// A filter for sessions, which must match all fields. The default is all sessions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,6 +18,10 @@ pub struct SessionFilter {
     pub min_turns: Option<u32>,
     /// Only sessions with at most this many turns.
     pub max_turns: Option<u32>,
+    /// Only these sessions.
+    pub only: Option<Vec<SessionKey>>,
+    /// Not these sessions.
+    pub without: Vec<SessionKey>,
 }
 
 impl SessionFilter {
@@ -32,6 +36,20 @@ impl SessionFilter {
         with_min_turns(min_turns: u32);
         /// Only sessions with at most this many turns.
         with_max_turns(max_turns: u32);
+    }
+
+    /// Only these sessions.
+    #[must_use]
+    pub fn with_only(mut self, only: impl IntoIterator<Item = SessionKey>) -> Self {
+        self.only = Some(only.into_iter().collect());
+        self
+    }
+
+    /// Also not this session.
+    #[must_use]
+    pub fn excluding(mut self, session: SessionKey) -> Self {
+        self.without.push(session);
+        self
     }
 
     /// Only sessions with all of `tags`.
@@ -50,12 +68,16 @@ impl SessionFilter {
             && self.tags.iter().all(|tag| session.tags.contains(tag))
             && self.min_turns.is_none_or(|least| session.turn_count >= least)
             && self.max_turns.is_none_or(|most| session.turn_count <= most)
+            && self.only.as_ref().is_none_or(|only| only.contains(&session.key()))
+            && (self.without.is_empty() || !self.without.contains(&session.key()))
     }
 
     /// Whether the filter needs more than the project and the id of a session, which are stored with every message.
     #[must_use]
     pub fn needs_session(&self) -> bool {
-        self.bundle.is_some() || !self.tags.is_empty() || self.min_turns.is_some() || self.max_turns.is_some()
+        let Self { project: _, session: _, bundle, tags, min_turns, max_turns, only, without } = self;
+        let needs_row = bundle.is_some() || min_turns.is_some() || max_turns.is_some();
+        needs_row || !tags.is_empty() || only.is_some() || !without.is_empty()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Search: options, fusion and diversification of candidates, results.
 
 mod candidates;
+mod conditions;
 mod events;
 mod evidence;
 mod filter;
@@ -10,8 +11,11 @@ mod neighbours;
 mod options;
 mod result;
 mod sessions;
+mod syntax;
 
 pub use candidates::{Candidates, TextCandidate, VectorCandidate};
+pub(crate) use conditions::Checks;
+pub use conditions::TextConditions;
 pub use events::{EventCursor, EventFilter, EventSearchOptions};
 pub(crate) use evidence::{Evidence, EvidenceFinder};
 pub use filter::{SearchFilter, SessionFilter};
@@ -19,3 +23,4 @@ pub(crate) use fusion::{Fused, FusionWeights, Judgements, RankedText, fuse, most
 pub(crate) use mmr::diversify;
 pub use options::{SearchMode, SearchOptions, VectorSearchOptions};
 pub use result::{MatchKind, MissingVectors, Repeat, SearchResult, SearchResults, SearchSource};
+pub use syntax::{Field, FieldName, Query};

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::SearchFilter;
+use super::{Query, SearchFilter, TextConditions};
 use crate::{Error, Result, model::ContentTypes};
 
 /// The mode of a search.
@@ -42,8 +42,13 @@ impl FromStr for SearchMode {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SearchOptions {
-    /// Words or a question; plain text without operators.
+    /// Words or a question; plain text without operators. See [`SearchOptions::parsed`] for a query with operators.
     pub query: String,
+    /// What the texts of a message must contain beyond words of the query. Default: nothing.
+    pub conditions: TextConditions,
+    /// Whether a search without words finds the newest messages that match the filter and the conditions. Default: no,
+    /// it finds nothing.
+    pub newest_without_words: bool,
     /// The mode. Default: hybrid.
     pub mode: SearchMode,
     /// The content types to search. Default: [`ContentTypes::searched`].
@@ -68,6 +73,8 @@ impl SearchOptions {
     pub fn new(query: impl Into<String>) -> Self {
         Self {
             query: query.into(),
+            conditions: TextConditions::default(),
+            newest_without_words: false,
             mode: SearchMode::default(),
             content_types: ContentTypes::searched(),
             filter: SearchFilter::default(),
@@ -79,7 +86,17 @@ impl SearchOptions {
         }
     }
 
+    /// A search for a query with operators, without its fields.
+    #[must_use]
+    pub fn parsed(query: &Query) -> Self {
+        Self::new(query.text.clone()).with_conditions(query.into())
+    }
+
     setters! {
+        /// Sets the conditions on texts.
+        with_conditions(conditions: TextConditions);
+        /// Sets whether a search without words finds the newest messages.
+        with_newest_without_words(newest_without_words: bool);
         /// Sets the mode.
         with_mode(mode: SearchMode);
         /// Sets the content types to search.
@@ -99,6 +116,16 @@ impl SearchOptions {
     optional_setters! {
         /// Sets the minimum similarity of a semantic result.
         with_min_similarity(min_similarity: f32);
+    }
+
+    /// Whether it looks for words only, whatever its mode: an exact text has no meaning, and neither has no text.
+    pub(crate) fn is_about_words(&self) -> bool {
+        self.mode == SearchMode::FullText || self.conditions.exact.is_some() || self.lists_newest()
+    }
+
+    /// Whether it finds the newest messages.
+    pub(crate) fn lists_newest(&self) -> bool {
+        self.newest_without_words && self.query.trim().is_empty() && self.conditions.exact.is_none()
     }
 
     /// Checks the options.

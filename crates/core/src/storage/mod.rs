@@ -3,6 +3,7 @@
 mod activity;
 mod archive;
 mod at_rest;
+mod checked;
 mod context;
 mod damage;
 mod dates;
@@ -25,6 +26,8 @@ mod short_ids;
 mod statistics;
 mod superseded;
 mod sync_statistics;
+mod text_plan;
+mod touched;
 mod transcript;
 mod tree;
 mod vector_search;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{
     SessionStorage,
     embeddings::of_unit_length,
-    search::{CANDIDATES_A_RESULT, Reading, Shown},
+    search::{Asked, CANDIDATES_A_RESULT, Reading, Shown},
 };
 use crate::{
     Error, Result, Scope,
@@ -52,8 +52,9 @@ impl SessionStorage {
         answer.notices = self.notices(SearchMode::Semantic, candidates.notice, None);
         let nearest = nearest_of_each(candidates.items, options.limit);
         let mut reading = Reading::default();
-        let Shown { results, .. } =
-            self.show(nearest, &QueryWords::default(), &shown, None, &mut reading).await?;
+        let words = QueryWords::default();
+        let asked = Asked { words: &words, terms: &[], floor: None, options: &shown };
+        let Shown { results, .. } = self.show(nearest, asked, &mut reading).await?;
         (answer.results, answer.damaged) = (results, reading.damaged);
         Ok(answer)
     }

@@ -69,6 +69,11 @@ impl Analyzer {
     pub fn tokens<'a>(&'a mut self, text: &'a str) -> Tokens<'a> {
         Tokens { analyzer: self, text, range: 0..0 }
     }
+
+    /// The tokens of a query.
+    pub fn query_tokens<'a>(&'a mut self, query: &'a str) -> Tokens<'a> {
+        self.tokens(query)
+    }
 }
 
 impl Default for Analyzer {

@@ -9,12 +9,16 @@
 mod analyzer;
 pub mod bm25;
 mod characters;
+mod completions;
+mod phrase;
 mod query;
 mod snippet;
 mod stems;
 mod words;
 
 pub use analyzer::{Analyzer, MAX_TOKEN_BYTES, Tokens};
+pub(crate) use completions::{shorter_stems, stems_of_end, stems_of_part};
+pub(crate) use phrase::{Phrase, WordList, collapsed, folded_words, is_ideograph_alone};
 pub use query::{Identifier, MAX_QUERY_TERMS, QueryWords, query_terms};
 pub use snippet::{Snippet, Snippets};
 pub use words::holds_words;

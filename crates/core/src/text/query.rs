@@ -58,7 +58,7 @@ impl QueryWords {
     #[must_use]
     pub fn of(query: &str) -> Self {
         let mut analyzer = Analyzer::new();
-        let mut tokens = analyzer.tokens(query);
+        let mut tokens = analyzer.query_tokens(query);
         let (mut words, mut stop_words) = (Self::default(), Self::default());
         let mut sequence = Vec::new();
         while words.terms.len() < MAX_QUERY_TERMS && tokens.advance() {

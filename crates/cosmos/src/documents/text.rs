@@ -46,6 +46,11 @@ impl TextFields {
         }
     }
 
+    /// Calls `each` with every term.
+    pub(crate) fn each_term(&self, each: impl FnMut(&str)) {
+        self.terms.split(' ').filter(|term| !term.is_empty()).for_each(each);
+    }
+
     /// What it adds to the totals of its session. A text counts with its first document.
     pub(crate) fn totals(&self) -> TextTotals {
         let is_first = self.part == 0;

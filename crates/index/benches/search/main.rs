@@ -38,6 +38,7 @@ fn text_query(words: &str, user: Option<&str>) -> TextQuery {
         content_types: ContentTypes::embedded(),
         terms: query_terms(words),
         weights: Vec::new(),
+        required: Vec::new(),
         limit: LIMIT,
     }
 }

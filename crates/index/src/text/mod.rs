@@ -7,6 +7,7 @@ mod schema;
 mod search;
 mod statistics;
 mod tail;
+mod terms;
 
 use std::{
     fmt,
@@ -25,6 +26,7 @@ pub(crate) use fold::fold;
 use schema::{Fields, names, schema};
 pub(crate) use search::search;
 pub(crate) use tail::TextTailBuffer;
+pub(crate) use terms::find_terms;
 
 use crate::{error::PartError, part::Part, rows::StoreRevision};
 

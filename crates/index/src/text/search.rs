@@ -70,7 +70,7 @@ pub(crate) fn search(
     let mut top = Top::new(query.limit);
     if let Some(index) = view.part.as_ref().and_then(|part| part.opened.get()) {
         let search = IndexSearch { index, filter: &filter, masked: &scanned.masked };
-        search.run(&query.terms, &mut statistics, &mut top).map_err(tantivy_error)?;
+        search.run(query, &mut statistics, &mut top).map_err(tantivy_error)?;
     }
     for (key, content_type, document) in matches {
         top.put(score(&statistics, &document), key, content_type);
@@ -83,6 +83,7 @@ pub(crate) fn search(
 /// Matches in the tail, scored when the statistics of all texts are known.
 struct TailMatches<'a> {
     filter: &'a Filter<'a>,
+    query: &'a TextQuery,
     terms: &'a [String],
     analyzer: Analyzer,
     statistics: CollectionStatistics,
@@ -91,8 +92,9 @@ struct TailMatches<'a> {
 
 impl<'a> TailMatches<'a> {
     fn new(filter: &'a Filter<'a>, query: &'a TextQuery) -> Self {
-        let analyzer = Analyzer::looking_for(&query.terms);
-        Self { filter, terms: &query.terms, analyzer, statistics: query.no_statistics(), matches: Vec::new() }
+        let terms = query.terms.as_slice();
+        let (analyzer, statistics) = (Analyzer::looking_for(terms), query.no_statistics());
+        Self { filter, query, terms, analyzer, statistics, matches: Vec::new() }
     }
 }
 
@@ -103,7 +105,7 @@ impl Visitor<TextTailBuffer> for TailMatches<'_> {
         for (content_type, text) in texts_of(row.raw, row.role) {
             let found = count_terms(&mut self.analyzer, &text, self.terms);
             self.statistics.add_document(&found);
-            if admitted && self.filter.admits_content(content_type) && found.matches() {
+            if admitted && self.filter.admits_content(content_type) && self.query.is_matched_by(&found) {
                 self.matches.push((row.key, content_type, found));
             }
         }
@@ -113,7 +115,7 @@ impl Visitor<TextTailBuffer> for TailMatches<'_> {
         let terms: Vec<u64> = self.terms.iter().map(|term| term_hash(term)).collect();
         buffer.count(&terms, only, &mut |text, found| {
             self.statistics.add_document(found);
-            if found.matches() && text.facts.admitted_by(self.filter) {
+            if self.query.is_matched_by(found) && text.facts.admitted_by(self.filter) {
                 self.matches.push((text.key, text.facts.content_type, found.clone()));
             }
         });
@@ -130,14 +132,16 @@ impl IndexSearch<'_> {
     /// Adds the statistics of the index to those of the tail, and its best documents to `top`.
     fn run(
         &self,
-        terms: &[String],
+        query: &TextQuery,
         statistics: &mut CollectionStatistics,
         top: &mut Top<ContentType>,
     ) -> tantivy::Result<()> {
         let OpenText { searcher, fields, columns } = self.index;
-        let terms: Vec<Term> = terms.iter().map(|term| Term::from_field_text(fields.text, term)).collect();
+        let terms: Vec<Term> =
+            query.terms.iter().map(|term| Term::from_field_text(fields.text, term)).collect();
         statistics.merge(&self.index.statistics(&terms, self.masked)?);
-        let Some(names) = self.names()? else { return Ok(()) };
+        let Some(mut names) = self.names()? else { return Ok(()) };
+        names.leading.extend(query.required.iter().map(|group| one_of(&terms, group)));
         let shared = SharedStatistics { statistics, terms: &terms };
         let scoring = EnableScoring::enabled_from_statistics_provider(&shared, searcher);
         let weight = any_of(&terms, &statistics.weights, names.leading).weight(scoring)?;
@@ -267,6 +271,15 @@ fn any_of(terms: &[Term], weights: &[f32], leading: Vec<Box<dyn Query>>) -> Box<
     }
     let all = leading.into_iter().chain([any as Box<dyn Query>]);
     Box::new(BooleanQuery::new(all.map(|query| (Occur::Must, query)).collect()))
+}
+
+/// Documents that contain one of the terms at these positions. Adds nothing to the score.
+fn one_of(terms: &[Term], group: &[usize]) -> Box<dyn Query> {
+    let terms: Vec<Term> = group.iter().filter_map(|position| terms.get(*position)).cloned().collect();
+    match terms.as_slice() {
+        [term] => silent(TermQuery::new(term.clone(), IndexRecordOption::Basic)),
+        _ => silent(TermSetQuery::new(terms)),
+    }
 }
 
 /// A condition that adds nothing to the score.

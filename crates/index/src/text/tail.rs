@@ -32,10 +32,17 @@ pub(crate) struct TextTailBuffer {
     /// The positions of the texts of a message.
     by_key: HashMap<u64, Range<usize>>,
     /// For each term, by its hash, the positions of the texts that contain it, with its frequency.
-    postings: HashMap<u64, Vec<(u32, u32)>>,
+    postings: HashMap<u64, Postings>,
     removed: usize,
     facts: FactKeeper,
     analyzer: Analyzer,
+}
+
+/// The texts that contain a term.
+struct Postings {
+    term: Box<str>,
+    /// Their positions, with the frequency of the term.
+    texts: Vec<(u32, u32)>,
 }
 
 /// A text of the tail.
@@ -64,7 +71,7 @@ impl TextTailBuffer {
     ) {
         let mut counts = vec![0_u32; self.texts.len() * terms.len()];
         for (column, term) in terms.iter().enumerate() {
-            for (text, count) in self.postings.get(term).into_iter().flatten() {
+            for (text, count) in self.postings.get(term).into_iter().flat_map(|found| &found.texts) {
                 if let Some(cell) = counts.get_mut(*text as usize * terms.len() + column) {
                     *cell = *count;
                 }
@@ -81,13 +88,26 @@ impl TextTailBuffer {
         }
     }
 
+    /// Calls `each` with every term, and the number of texts that contain it.
+    pub(super) fn each_term(&self, each: &mut dyn FnMut(&str, u64)) {
+        let is_kept =
+            |(text, _): &&(u32, u32)| self.texts.get(*text as usize).is_some_and(|text| !text.removed);
+        for Postings { term, texts } in self.postings.values() {
+            let texts = texts.iter().filter(is_kept).count();
+            if texts > 0 {
+                each(term, texts as u64);
+            }
+        }
+    }
+
     fn add(&mut self, row: &MessageRow<'_>, content_type: ContentType, text: &str) {
         let position = self.texts.len() as u32;
         let mut length = 0;
         let mut tokens = self.analyzer.tokens(text);
         while tokens.advance() {
             length += 1;
-            let postings = self.postings.entry(term_hash(tokens.term())).or_default();
+            let new = || Postings { term: tokens.term().into(), texts: Vec::new() };
+            let postings = &mut self.postings.entry(term_hash(tokens.term())).or_insert_with(new).texts;
             match postings.last_mut() {
                 Some((last, count)) if *last == position => *count += 1,
                 _ => postings.push((position, 1)),
@@ -109,7 +129,7 @@ impl TextTailBuffer {
                 position
             })
             .collect();
-        self.postings.retain(|_, postings| {
+        self.postings.retain(|_, Postings { texts: postings, .. }| {
             let stays = |(text, count): (u32, u32)| Some((moved.get(text as usize).copied()??, count));
             *postings = postings.drain(..).filter_map(stays).collect();
             !postings.is_empty()

@@ -57,6 +57,7 @@ pub(crate) fn text_query(words: &str) -> TextQuery {
         content_types: ContentType::ALL.into_iter().collect(),
         terms: query_terms(words),
         weights: Vec::new(),
+        required: Vec::new(),
         limit: 10_000,
     }
 }

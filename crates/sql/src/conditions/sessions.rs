@@ -1,5 +1,7 @@
 //! Conditions on sessions: the table `sessions`, under the name `s`.
 
+use std::collections::BTreeMap;
+
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope, Viewer,
     backend::{SessionCursor, SessionQuery},
@@ -83,6 +85,21 @@ impl Conditions {
         self.require(format!("({})", shared.join(" OR ")));
     }
 
+    /// Whether the session is one of these.
+    fn any_session(&mut self, keys: &[SessionKey]) -> String {
+        let mut of_users: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for SessionKey { user_id, session_id } in keys {
+            of_users.entry(user_id.as_str()).or_default().push(session_id.as_str());
+        }
+        let of_users = of_users.into_iter().map(|(user, sessions)| {
+            let user = self.bind(user);
+            let sessions: Vec<String> = sessions.into_iter().map(|session| self.bind(session)).collect();
+            format!("s.user_id = {user} AND s.session_id IN ({})", sessions.join(", "))
+        });
+        let any: Vec<String> = of_users.collect();
+        if any.is_empty() { "FALSE".to_owned() } else { format!("(({}))", any.join(") OR (")) }
+    }
+
     fn admitted_by(&mut self, filter: &SessionFilter) {
         self.compare_if("s.project_slug = ?", filter.project.as_ref().map(ToString::to_string));
         self.compare_if("s.session_id = ?", filter.session.as_ref().map(ToString::to_string));
@@ -93,5 +110,13 @@ impl Conditions {
         }
         self.compare_if("s.turn_count >= ?", filter.min_turns);
         self.compare_if("s.turn_count <= ?", filter.max_turns);
+        if let Some(only) = &filter.only {
+            let only = self.any_session(only);
+            self.require(only);
+        }
+        if !filter.without.is_empty() {
+            let without = self.any_session(&filter.without);
+            self.require(format!("NOT {without}"));
+        }
     }
 }

@@ -19,6 +19,7 @@ fn query(terms: Vec<String>, limit: usize) -> TextQuery {
         content_types: ContentTypes::embedded(),
         terms,
         weights: Vec::new(),
+        required: Vec::new(),
         limit,
     }
 }

@@ -1,8 +1,12 @@
 //! Search candidates, found by scanning everything.
 
+use std::collections::BTreeSet;
+
 use amplifier_session_core::{
     Result,
-    backend::{Candidates, Search, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
+    backend::{
+        Candidates, Search, TermFinder, TermPattern, TextCandidate, TextQuery, VectorCandidate, VectorQuery,
+    },
     content::extract,
     model::SessionKey,
     text::{
@@ -28,7 +32,10 @@ impl Search for MemoryBackend {
                 for text in extract(&message.raw.parse_object().unwrap_or_default(), message.role) {
                     let terms = count_terms(&mut analyzer, &text.text, &query.terms);
                     statistics.add_document(&terms);
-                    if is_asked_for && terms.matches() && query.content_types.contains(text.content_type) {
+                    if is_asked_for
+                        && query.is_matched_by(&terms)
+                        && query.content_types.contains(text.content_type)
+                    {
                         matching.push((message.message_ref(), text.content_type, terms));
                     }
                 }
@@ -58,6 +65,23 @@ impl Search for MemoryBackend {
             }));
         }
         Ok(best(candidates, |candidate| candidate.similarity, query.limit))
+    }
+
+    async fn terms(&self, patterns: &[TermPattern], limit: usize) -> Result<Vec<Vec<String>>> {
+        let (mut analyzer, mut finder) = (Analyzer::new(), TermFinder::new(patterns));
+        let rows = self.rows();
+        for message in rows.sessions.values().flat_map(|session| session.messages.values()) {
+            let message = &message.message;
+            for text in extract(&message.raw.parse_object().unwrap_or_default(), message.role) {
+                let mut tokens = analyzer.tokens(&text.text);
+                let mut terms = BTreeSet::new();
+                while tokens.advance() {
+                    terms.insert(tokens.term().to_owned());
+                }
+                terms.iter().for_each(|term| finder.add(term, 1));
+            }
+        }
+        Ok(finder.finish(limit))
     }
 
     async fn update_index(&self) -> Result<()> {

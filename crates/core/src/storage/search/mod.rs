@@ -9,10 +9,11 @@ use std::collections::{HashMap, HashSet};
 use super::{
     SessionStorage,
     embed::{of_service, other_space},
+    text_plan::{Correction, TextPlan, did_you_mean},
 };
 use crate::{
     Error, ErrorKind, Result, Scope,
-    backend::{Candidates, PendingQuery, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
+    backend::{Candidates, PendingQuery, TextCandidate, VectorCandidate, VectorQuery},
     embedding::{EmbeddingPurpose, ModelStrength},
     model::{ContentType, EmbeddingSpace, MessageRef, VectorRecord},
     search::{
@@ -24,7 +25,7 @@ use crate::{
 
 use judging::Judged;
 pub(super) use reading::Reading;
-pub(super) use results::Shown;
+pub(super) use results::{Asked, Shown};
 
 /// Candidates to request from the backend per result: enough for diversification.
 pub(super) const CANDIDATES_A_RESULT: usize = 5;
@@ -45,6 +46,13 @@ struct QueryVector {
     generation: u32,
 }
 
+/// The text candidates, with the terms that they were found by.
+struct Corrected {
+    texts: Candidates<TextCandidate>,
+    plan: TextPlan,
+    corrections: Vec<Correction>,
+}
+
 impl SessionStorage {
     /// Finds messages.
     ///
@@ -58,9 +66,12 @@ impl SessionStorage {
     pub async fn search_transcripts(&self, scope: &Scope, options: &SearchOptions) -> Result<SearchResults> {
         options.validate()?;
         let words = QueryWords::of(&options.query);
+        let plan = self.text_plan(options, &words).await?;
         let (texts, (mode, vector, vectors)) =
-            tokio::try_join!(self.text_list(scope, options, &words), self.nearest_list(scope, options))?;
+            tokio::try_join!(self.text_list(scope, options, &plan), self.nearest_list(scope, options))?;
+        let Corrected { texts, plan, corrections } = self.corrected(scope, options, texts, plan).await?;
         let mut notices = self.notices(mode, vectors.notice, texts.notice);
+        notices.extend(plan.notices.iter().cloned());
 
         let weights = self.fusion_weights();
         let mut reading = Reading::default();
@@ -70,12 +81,17 @@ impl SessionStorage {
             self.judge(ranked, leading, &words, &texts.statistics, &mut reading).await?;
         let mut ranked = fuse(texts, vectors.items, &weights, &judgements);
         let lambda = if mode == SearchMode::FullText { 1.0 } else { options.mmr_lambda };
+        if plan.is_scan {
+            keep_order(&mut ranked);
+        }
         ranked.truncate(options.limit * POOL_A_RESULT);
         self.complete_vectors(&mut ranked, &vector).await?;
         let floor = options.min_similarity.or(weights.similarity_floor);
         let picked = diversify(ranked, lambda, options.limit * POOL_A_RESULT);
-        let Shown { results, nearest } = self.show(picked, &words, options, floor, &mut reading).await?;
+        let asked = Asked { words: &words, terms: &plan.terms, floor, options };
+        let Shown { results, nearest } = self.show(picked, asked, &mut reading).await?;
         let nearest = nearest.filter(|_| results.is_empty());
+        notices.extend(did_you_mean(&corrections, &results));
         let damaged = reading.damaged;
         let missing_vectors = match mode {
             SearchMode::FullText => None,
@@ -134,7 +150,10 @@ impl SessionStorage {
         options: &SearchOptions,
     ) -> Result<(SearchMode, QueryVector, Candidates<VectorCandidate>)> {
         let none = |notice| Candidates::new(Vec::new()).with_notice(notice);
-        if options.mode == SearchMode::FullText || options.query.trim().is_empty() {
+        if options.is_about_words() {
+            return Ok((SearchMode::FullText, QueryVector::default(), none(None)));
+        }
+        if options.query.trim().is_empty() {
             return Ok((options.mode, QueryVector::default(), none(None)));
         }
         match (self.query_vector(&options.query).await, options.mode) {
@@ -185,20 +204,34 @@ impl SessionStorage {
         &self,
         scope: &Scope,
         options: &SearchOptions,
-        words: &QueryWords,
+        plan: &TextPlan,
     ) -> Result<Candidates<TextCandidate>> {
-        if options.mode == SearchMode::Semantic || words.terms().is_empty() {
+        if options.mode == SearchMode::Semantic && !options.is_about_words() {
             return Ok(Candidates::new(Vec::new()));
         }
-        let query = TextQuery {
-            scope: scope.clone(),
-            filter: options.filter.clone(),
-            content_types: options.content_types,
-            terms: words.terms().to_vec(),
-            weights: words.weights().to_vec(),
-            limit: candidates_for(options),
-        };
-        self.backend.text_candidates(&query).await
+        self.planned_texts(scope, options, plan, candidates_for(options)).await
+    }
+
+    /// If no text contains a word of the query, searches for words that differ by a typo.
+    async fn corrected(
+        &self,
+        scope: &Scope,
+        options: &SearchOptions,
+        texts: Candidates<TextCandidate>,
+        plan: TextPlan,
+    ) -> Result<Corrected> {
+        let as_typed = Corrected { texts, plan, corrections: Vec::new() };
+        let is_about_meaning = options.mode == SearchMode::Semantic;
+        if !as_typed.texts.items.is_empty() || is_about_meaning || options.conditions.exact.is_some() {
+            return Ok(as_typed);
+        }
+        let corrections = self.corrections(&options.query).await?;
+        if corrections.is_empty() {
+            return Ok(as_typed);
+        }
+        let plan = as_typed.plan.clone().with_corrections(&corrections);
+        let texts = self.text_list(scope, options, &plan).await?;
+        Ok(if texts.items.is_empty() { as_typed } else { Corrected { texts, plan, corrections } })
     }
 
     async fn vector_list(
@@ -219,7 +252,7 @@ impl SessionStorage {
             generation: asked.generation,
             limit: candidates_for(options),
         };
-        self.nearest_chunks(query, options.limit * POOL_A_RESULT, options.min_similarity).await
+        self.checked_chunks(query, options.limit * POOL_A_RESULT, options).await
     }
 
     /// The chunks nearest to the vector of the query, from enough different messages if there are as many: chunks of a
@@ -291,6 +324,14 @@ fn candidates_for(options: &SearchOptions) -> usize {
 fn judged_for(options: &SearchOptions, words: &QueryWords) -> usize {
     let least = if words.identifiers().is_empty() { LEAST_JUDGED } else { LEAST_JUDGED_FOR_IDENTIFIERS };
     (options.limit + options.limit / 2).max(least)
+}
+
+/// Restores the order of candidates that were found one by one, newest first.
+fn keep_order(ranked: &mut [Fused]) {
+    for fused in ranked.iter_mut() {
+        fused.relevance = fused.text_score.unwrap_or(0.0);
+    }
+    ranked.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
 }
 
 fn is_about_vectors(error: &Error) -> bool {

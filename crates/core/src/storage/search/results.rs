@@ -20,6 +20,17 @@ use crate::{
 /// Shorter texts are not compared: that two people said "yes" makes no repeat.
 const LEAST_REPEATED_CHARS: usize = 20;
 
+/// What the results are for.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::storage) struct Asked<'a> {
+    pub(in crate::storage) words: &'a QueryWords,
+    /// The terms that were searched: those of the words, and those that prefixes stand for.
+    pub(in crate::storage) terms: &'a [String],
+    /// The least similarity of a text without a word of the query.
+    pub(in crate::storage) floor: Option<f32>,
+    pub(in crate::storage) options: &'a SearchOptions,
+}
+
 /// The results of a ranking.
 #[derive(Debug, Default)]
 pub(in crate::storage) struct Shown {
@@ -31,21 +42,18 @@ pub(in crate::storage) struct Shown {
 impl SessionStorage {
     /// Makes results of the best `limit` candidates, in their order. Candidates with the same text are one result.
     /// Candidates that were removed in the meantime or can't be read are left out, and so are those without a word of
-    /// the query whose similarity is below `floor`.
+    /// the query whose similarity is below the floor.
     pub(in crate::storage) async fn show(
         &self,
         picked: Vec<(Fused, f32)>,
-        words: &QueryWords,
-        options: &SearchOptions,
-        floor: Option<f32>,
+        asked: Asked<'_>,
         reading: &mut Reading,
     ) -> Result<Shown> {
+        let options = asked.options;
         let mut making = Making {
-            options,
-            floor,
-            words,
-            evidence: EvidenceFinder::new(words),
-            snippets: Snippets::new(words.terms()),
+            asked,
+            evidence: EvidenceFinder::new(asked.words),
+            snippets: Snippets::new(asked.terms),
             seen: HashMap::new(),
             shown: Shown::default(),
         };
@@ -71,9 +79,7 @@ impl SessionStorage {
 }
 
 struct Making<'a> {
-    options: &'a SearchOptions,
-    floor: Option<f32>,
-    words: &'a QueryWords,
+    asked: Asked<'a>,
     evidence: EvidenceFinder<'a>,
     snippets: Snippets<'a>,
     /// The texts of results, by their digests.
@@ -88,7 +94,7 @@ impl Making<'_> {
         }
         let result = self.result(read, fused, score);
         let is_too_far = result.match_kind == MatchKind::Similar
-            && result.similarity.zip(self.floor).is_some_and(|(similarity, floor)| similarity < floor);
+            && result.similarity.zip(self.asked.floor).is_some_and(|(similarity, floor)| similarity < floor);
         if is_too_far {
             let nearest = self.shown.nearest.get_or_insert_with(|| result.clone());
             if result.similarity > nearest.similarity {
@@ -118,7 +124,7 @@ impl Making<'_> {
         let text = read.text(fused.content_type);
         let evidence = self.evidence.find(text);
         let within = fused.span.map(|(start, end)| byte_range(text, start, end));
-        let snippet = self.snippets.cut(text, within, self.options.snippet_chars);
+        let snippet = self.snippets.cut(text, within, self.asked.options.snippet_chars);
         SearchResult {
             user_id: message.user_id.clone(),
             session_id: message.session_id.clone(),
@@ -132,15 +138,19 @@ impl Making<'_> {
             content_type: fused.content_type,
             span: fused.span.unwrap_or_else(|| (0, text.chars().count() as u32)),
             score,
-            match_kind: evidence.kind(),
-            words: evidence.typed(self.words),
+            match_kind: match evidence.kind() {
+                // A word that a prefix or a mistyped word stands for.
+                MatchKind::Similar if fused.text_score.is_some() => MatchKind::Words,
+                kind => kind,
+            },
+            words: evidence.typed(self.asked.words),
             source: fused.source,
             text_score: fused.text_score,
             similarity: fused.similarity,
             snippet: snippet.text,
             highlights: snippet.highlights,
             also_in: Vec::new(),
-            message: self.options.with_message.then(|| Value::Object(read.line.clone())),
+            message: self.asked.options.with_message.then(|| Value::Object(read.line.clone())),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     backend::SupersededQuery,
     content::extract,
     model::{LineKind, ProjectSlug, Role, SessionKey, SupersededReason, TimeSource, Timestamp},
-    search::{EvidenceFinder, SearchOptions, SearchResult, SearchSource},
+    search::{Checks, EvidenceFinder, SearchOptions, SearchResult, SearchSource},
     storage::SessionStorage,
     text::{
         Analyzer, QueryWords, Snippets,
@@ -63,6 +63,7 @@ impl SessionStorage {
 struct Scan<'a> {
     options: &'a SearchOptions,
     words: &'a QueryWords,
+    checks: Checks<'a>,
     projects: BTreeMap<SessionKey, ProjectSlug>,
     analyzer: Analyzer,
     evidence: EvidenceFinder<'a>,
@@ -80,6 +81,7 @@ impl<'a> Scan<'a> {
         Self {
             options,
             words,
+            checks: Checks::new(&options.conditions, options.content_types),
             projects,
             analyzer: Analyzer::looking_for(words.terms()),
             evidence: EvidenceFinder::new(words),
@@ -95,12 +97,14 @@ impl<'a> Scan<'a> {
         let Ok(role) = role else { return };
         let key = SessionKey::new(line.user_id.clone(), line.session_id.clone());
         let Some(project) = self.projects.get(&key) else { return };
+        let meets = self.options.conditions.is_empty() || self.checks.admit(&object, role);
         for text in extract(&object, role) {
             let document = count_terms(&mut self.analyzer, &text.text, self.words.terms());
             self.statistics.add_document(&document);
             let is_wanted = self.options.content_types.contains(text.content_type)
                 && self.options.filter.admits_message(role, line.ts);
-            if !is_wanted || !document.matches() {
+            let is_found = document.matches() || self.options.conditions.exact.is_some();
+            if !is_wanted || !is_found || !meets {
                 continue;
             }
             let evidence = self.evidence.find(&text.text);

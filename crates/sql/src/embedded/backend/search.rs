@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     Result,
-    backend::{Candidates, Search, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
+    backend::{Candidates, Search, TermPattern, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
     model::SessionKey,
 };
 use amplifier_session_index::WhenBusy;
@@ -15,6 +15,10 @@ use crate::embedded::{Database, Nearest};
 impl<D: Database> Search for Embedded<D> {
     async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
         self.database().index().text_candidates(query).await
+    }
+
+    async fn terms(&self, patterns: &[TermPattern], limit: usize) -> Result<Vec<Vec<String>>> {
+        self.database().index().terms(patterns, limit).await
     }
 
     async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {

@@ -1,0 +1,149 @@
+//! The syntax of the query of `search`: what its fields and the options beside it mean.
+
+use amplifier_session_storage::{
+    model::{Role, SessionId, SessionKey},
+    search::{Field, FieldName, Query, SearchOptions, TextConditions},
+};
+
+use crate::{
+    app::{App, Reader},
+    args::SearchArgs,
+    dates::{self, Bound},
+    failure::{Failure, say},
+};
+
+/// The session of the agent that runs this program.
+const CURRENT_SESSION: &str = "AMPLIFIER_SESSION_ID";
+
+/// A query as it was typed.
+pub(super) struct Typed {
+    query: Query,
+    exact: Option<String>,
+    files: Vec<String>,
+    role: Option<Role>,
+    since: Option<amplifier_session_storage::model::Timestamp>,
+    until: Option<amplifier_session_storage::model::Timestamp>,
+}
+
+impl Typed {
+    /// Reads the query, and the fields that need no store.
+    pub(super) fn read(app: &App, args: &SearchArgs) -> Result<Self, Failure> {
+        let text = args.query();
+        let exact = args.exact.then(|| text.clone());
+        let query = if args.exact || args.plain { Query::plain(text) } else { Query::parse(&text) };
+        let mut typed =
+            Self { query, exact, files: args.files.clone(), role: None, since: None, until: None };
+        for field in typed.query.fields.clone() {
+            let name = field.name.as_str();
+            if field.is_excluded && field.name != FieldName::Session {
+                let message = format!("-{name}: can't be excluded, only sessions can");
+                return Err(Failure::wrong_use(message, plain_hint(app)));
+            }
+            let read = |failure: Failure| unresolved(app, &field, &failure);
+            match field.name {
+                FieldName::Role => {
+                    let role: Role = field
+                        .value
+                        .parse()
+                        .map_err(|error| unresolved(app, &field, &Failure::from(error)))?;
+                    typed.role = Some(role);
+                }
+                FieldName::After => {
+                    typed.since = Some(dates::parse(&field.value, Bound::Since, &app.now).map_err(read)?)
+                }
+                FieldName::Before => {
+                    typed.until = Some(dates::parse(&field.value, Bound::Since, &app.now).map_err(read)?)
+                }
+                FieldName::File => typed.files.push(field.value.clone()),
+                _ => {}
+            }
+        }
+        Ok(typed)
+    }
+
+    /// The options with the query and the fields that need no store.
+    pub(super) fn applied(&self, mut options: SearchOptions) -> SearchOptions {
+        let tools = self.values(FieldName::Tool);
+        options.query.clone_from(&self.query.text);
+        options.conditions =
+            TextConditions::from(&self.query).with_exact(self.exact.clone()).with_tools(tools);
+        let has_words = !self.query.text.trim().is_empty();
+        if !has_words {
+            options.conditions.files.clone_from(&self.files);
+        }
+        options.newest_without_words =
+            !has_words && (!self.files.is_empty() || !self.query.fields.is_empty());
+        let filter = &mut options.filter;
+        filter.role = filter.role.or(self.role);
+        filter.since = filter.since.max(self.since);
+        filter.until = filter.until.into_iter().chain(self.until).min();
+        let tags = self.values(FieldName::Tag).map(|tag| tag.trim().to_owned());
+        filter.sessions.tags.extend(tags);
+        options
+    }
+
+    /// The options with the fields that are looked up in the store.
+    pub(super) async fn resolved(
+        &self,
+        app: &App,
+        reader: &Reader,
+        options: SearchOptions,
+        args: &SearchArgs,
+    ) -> Result<SearchOptions, Failure> {
+        let mut filter = options.filter.clone();
+        for field in &self.query.fields {
+            let failed = |failure: Failure| unresolved(app, field, &failure);
+            match (field.name, field.is_excluded) {
+                (FieldName::Project, _) => {
+                    let project = app.project(reader, Some(&field.value)).await.map_err(failed)?;
+                    filter.sessions.project = filter.sessions.project.take().or(project);
+                }
+                (FieldName::Session, is_excluded) => {
+                    let found = reader.storage.find_session(&reader.scope, &field.value).await;
+                    let session = found.map_err(|error| failed(Failure::from(error)))?;
+                    match is_excluded {
+                        true => filter.sessions.without.push(session.key()),
+                        false => filter = filter.with_session(session.session_id),
+                    }
+                }
+                _ => {}
+            }
+        }
+        for address in &args.not_sessions {
+            filter.sessions.without.push(reader.storage.find_session(&reader.scope, address).await?.key());
+        }
+        if let Some(current) = current_session(app, args) {
+            filter.sessions.without.push(current);
+        }
+        for file in &self.files {
+            let found = reader.storage.sessions_that_touched(&reader.scope, &filter.sessions, file).await?;
+            if found.is_empty() {
+                say("note", &format!("no session has a tool call on {file}"));
+            }
+            filter.sessions.only = Some(found);
+        }
+        Ok(options.with_filter(filter))
+    }
+
+    fn values(&self, name: FieldName) -> impl Iterator<Item = String> + '_ {
+        let fields = self.query.fields.iter().filter(move |field| field.name == name);
+        fields.map(|field| field.value.clone())
+    }
+}
+
+/// The session of the agent that runs this program, unless it is asked for.
+fn current_session(app: &App, args: &SearchArgs) -> Option<SessionKey> {
+    let id = std::env::var(CURRENT_SESSION).ok().filter(|id| !id.is_empty() && args.session.is_none())?;
+    let user = app.who().ok()?.0.user_id;
+    Some(SessionKey::new(user, SessionId::new(id).ok()?))
+}
+
+fn unresolved(app: &App, field: &Field, failure: &Failure) -> Failure {
+    let Field { name, value, .. } = field;
+    let why = failure.message();
+    Failure::wrong_use(format!("{}:{value}: {why}", name.as_str()), plain_hint(app))
+}
+
+fn plain_hint(app: &App) -> String {
+    format!("to search for this as text, add --plain; `{} search --help` explains the syntax", app.program())
+}

@@ -1,0 +1,246 @@
+//! Conditions on the texts of a message, beyond the words of a query.
+
+use serde_json::{Map, Value};
+
+use super::Query;
+use crate::{
+    content::{called_tools, extract},
+    model::{ContentTypes, Role},
+    text::{Analyzer, Phrase, WordList, bm25::count_terms, collapsed, query_terms},
+};
+
+/// Conditions on the texts of a message. A message must meet all of them. The default is none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TextConditions {
+    /// Each of these phrases occurs: its words as they are written, in this order. Case, accents and what is between
+    /// the words are ignored.
+    pub phrases: Vec<String>,
+    /// None of these words and phrases occurs. Words are compared like those of a query.
+    pub excluded: Vec<String>,
+    /// Also finds messages with words that begin so. This is not a condition: a message that contains another word of
+    /// the query is found as well.
+    pub prefixes: Vec<String>,
+    /// This text occurs, character by character. Runs of white space are equal.
+    pub exact: Option<String>,
+    /// The message calls each of these tools, or is its output.
+    pub tools: Vec<String>,
+    /// The message calls a tool with each of these files: see [`touches`].
+    pub files: Vec<String>,
+}
+
+impl From<&Query> for TextConditions {
+    fn from(query: &Query) -> Self {
+        let Query { phrases, prefixes, excluded, .. } = query.clone();
+        Self { phrases, prefixes, excluded, ..Self::default() }
+    }
+}
+
+impl TextConditions {
+    optional_setters! {
+        /// Only messages that contain this text.
+        with_exact(exact: String);
+    }
+
+    /// Only messages that call each of these tools, or that are its output.
+    #[must_use]
+    pub fn with_tools(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.tools = tools.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Only messages that call a tool with each of these files.
+    #[must_use]
+    pub fn with_files(mut self, files: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.files = files.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Whether any message meets them.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.phrases.is_empty()
+            && self.excluded.is_empty()
+            && self.exact.is_none()
+            && self.tools.is_empty()
+            && self.files.is_empty()
+    }
+}
+
+/// Conditions that are ready to be compared with messages.
+pub(crate) struct Checks<'a> {
+    tools: &'a [String],
+    files: &'a [String],
+    exact: Option<String>,
+    phrases: Vec<Phrase>,
+    excluded_phrases: Vec<Phrase>,
+    excluded_terms: Vec<String>,
+    content_types: ContentTypes,
+    analyzer: Analyzer,
+    words: WordList,
+}
+
+impl<'a> Checks<'a> {
+    /// Conditions on the texts of these types.
+    pub(crate) fn new(conditions: &'a TextConditions, content_types: ContentTypes) -> Self {
+        let phrases = |texts: &[String]| texts.iter().map(|text| Phrase::new(text)).collect();
+        let is_word = |text: &&String| query_terms(text).len() == 1 && Phrase::new(text).len() == 1;
+        let (words, longer): (Vec<&String>, Vec<&String>) = conditions.excluded.iter().partition(is_word);
+        let excluded_terms: Vec<String> = words.into_iter().flat_map(|word| query_terms(word)).collect();
+        Self {
+            tools: &conditions.tools,
+            files: &conditions.files,
+            exact: conditions.exact.as_deref().map(collapsed),
+            phrases: phrases(&conditions.phrases),
+            excluded_phrases: longer.into_iter().map(|text| Phrase::new(text)).collect(),
+            analyzer: Analyzer::looking_for(&excluded_terms),
+            excluded_terms,
+            content_types,
+            words: WordList::default(),
+        }
+    }
+
+    /// Whether a message with this line meets the conditions.
+    pub(crate) fn admit(&mut self, line: &Map<String, Value>, role: Role) -> bool {
+        let is_about = self.tools.iter().all(|tool| uses_tool(line, role, tool))
+            && self.files.iter().all(|file| touches(line, file));
+        if !is_about {
+            return false;
+        }
+        let texts = extract(line, role);
+        let texts: Vec<&str> = texts
+            .iter()
+            .filter(|text| self.content_types.contains(text.content_type))
+            .map(|text| text.text.as_str())
+            .collect();
+        let mut missing: Vec<&Phrase> = self.phrases.iter().collect();
+        let mut lacks_exact = self.exact.is_some();
+        for text in texts {
+            if !self.excluded_terms.is_empty()
+                && count_terms(&mut self.analyzer, text, &self.excluded_terms).matches()
+            {
+                return false;
+            }
+            if !missing.is_empty() || !self.excluded_phrases.is_empty() {
+                self.words.read(text);
+                if self.excluded_phrases.iter().any(|phrase| phrase.is_in(&self.words)) {
+                    return false;
+                }
+                missing.retain(|phrase| !phrase.is_in(&self.words));
+            }
+            lacks_exact &= !self.exact.as_ref().is_some_and(|exact| collapsed(text).contains(exact));
+        }
+        missing.is_empty() && !lacks_exact
+    }
+}
+
+/// Whether the message calls the tool, or is its output.
+fn uses_tool(line: &Map<String, Value>, role: Role, tool: &str) -> bool {
+    let is_named = |name: &str| name.eq_ignore_ascii_case(tool);
+    let names_it = |field: &str| line.get(field).and_then(Value::as_str).is_some_and(is_named);
+    called_tools(line).iter().any(|call| is_named(call.name))
+        || role == Role::Tool && ["name", "tool_name", "tool"].into_iter().any(names_it)
+}
+
+/// Whether a tool call of the message has the path `file` in its arguments, or a longer path that ends so or goes on in
+/// that folder.
+pub(crate) fn touches(line: &Map<String, Value>, file: &str) -> bool {
+    let file = file.strip_prefix("./").unwrap_or(file).trim_end_matches('/');
+    !file.is_empty() && called_tools(line).iter().any(|call| has_path(&call.text(), file))
+}
+
+fn has_path(text: &str, path: &str) -> bool {
+    let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+    text.match_indices(path).any(|(at, _)| {
+        let before = text.get(..at).and_then(|before| before.chars().next_back());
+        let mut after = text.get(at + path.len()..).unwrap_or_default().chars();
+        let (next, second) = (after.next(), after.next());
+        let goes_on = next.is_some_and(is_of_name) || next == Some('.') && second.is_some_and(is_of_name);
+        !before.is_some_and(|c| is_of_name(c) || c == '.') && !goes_on
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn admits(conditions: &TextConditions, role: Role, line: &Value) -> bool {
+        Checks::new(conditions, ContentTypes::searched()).admit(line.as_object().unwrap(), role)
+    }
+
+    fn says(typed: &str, text: &str) -> bool {
+        admits(&TextConditions::from(&Query::parse(typed)), Role::User, &json!({"content": text}))
+    }
+
+    #[test]
+    fn phrases_are_words_in_order() {
+        let text = "The connection-pool was\nexhausted; Café öffnet. 東京タワー";
+        for phrase in ["Connection Pool", "pool was exhausted", "cafe offnet", "exhausted", "京タ"] {
+            assert!(says(&format!("\"{phrase}\""), text), "{phrase}");
+        }
+        for phrase in ["pool connection", "connections pool", "connection was", "haust", "東タ"] {
+            assert!(!says(&format!("\"{phrase}\""), text), "{phrase}");
+        }
+    }
+
+    #[test]
+    fn words_are_excluded_in_any_form() {
+        for (typed, expected) in [
+            ("x -test", false),
+            ("x -failing", false),
+            ("x -tested", false),
+            ("x -\"failing test\"", true),
+            ("x -\"failing tests\"", false),
+            ("x -foo_bar", true),
+            ("x -failing-tests", false),
+        ] {
+            assert_eq!(says(typed, "x: Failing tests, foo"), expected, "{typed}");
+        }
+    }
+
+    #[test]
+    fn exact_texts_are_compared_character_by_character() {
+        let exact = |exact: &str| TextConditions::default().with_exact(exact.to_owned());
+        let line = json!({"content": "sha256:9f86d081884c\n    at com.shop.Basket(Basket.java:12)"});
+        for text in ["6d081", "9f86d081884c at com", "(Basket.java:12)", "hop.Bas"] {
+            assert!(admits(&exact(text), Role::User, &line), "{text}");
+        }
+        for text in ["9F86", "9f86d081884c  x", "basket(B"] {
+            assert!(!admits(&exact(text), Role::User, &line), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_a_path_or_its_end() {
+        let line = json!({"tool_calls": [{"tool": "bash", "arguments": {"command": "cat /home/ana/shop/src/cart.rs, ./.env"}}]});
+        let line = line.as_object().unwrap();
+        for file in [
+            "cart.rs",
+            "src/cart.rs",
+            "./src/cart.rs",
+            "/home/ana/shop/src/cart.rs",
+            "shop/src",
+            "src/",
+            ".env",
+        ] {
+            assert!(touches(line, file), "{file}");
+        }
+        for file in ["art.rs", "cart", "cart.r", "rc/cart.rs", "lib/cart.rs", "env", "", "/"] {
+            assert!(!touches(line, file), "{file}");
+        }
+        assert!(!touches(json!({"content": "cart.rs"}).as_object().unwrap(), "cart.rs"));
+    }
+
+    #[test]
+    fn a_tool_is_that_of_a_call_or_of_an_output() {
+        let conditions = TextConditions::default().with_tools(["bash"]);
+        let call = json!({"content": "", "tool_calls": [{"tool": "bash", "arguments": {}}]});
+        let output = json!({"content": "done", "name": "bash"});
+        assert!(admits(&conditions, Role::Assistant, &call));
+        assert!(admits(&conditions, Role::Tool, &output));
+        assert!(!admits(&conditions, Role::User, &output));
+        assert!(!admits(&TextConditions::default().with_tools(["grep"]), Role::Assistant, &call));
+    }
+}

@@ -1,0 +1,39 @@
+//! Sessions that touched a file.
+
+use std::collections::BTreeSet;
+
+use super::{SessionStorage, text_plan::TextPlan};
+use crate::{
+    Result, Scope,
+    model::{ContentType, SessionKey},
+    search::{SearchFilter, SearchMode, SearchOptions, SessionFilter, TextConditions},
+};
+
+/// At most this many tool calls are compared with the path.
+const MOST_CALLS: usize = 10_000;
+
+impl SessionStorage {
+    /// The sessions in `scope` that `filter` admits with a tool call whose arguments have the path `file`, or a longer
+    /// path that ends so or goes on in that folder.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend.
+    pub async fn sessions_that_touched(
+        &self,
+        scope: &Scope,
+        filter: &SessionFilter,
+        file: &str,
+    ) -> Result<Vec<SessionKey>> {
+        let plan = TextPlan::of_all_words(file);
+        let options = SearchOptions::new("")
+            .with_mode(SearchMode::FullText)
+            .with_content_types([ContentType::ToolCall].into_iter().collect())
+            .with_filter(SearchFilter::default().with_sessions(filter.clone()))
+            .with_conditions(TextConditions::default().with_files([file]));
+        let found = self.planned_texts(scope, &options, &plan, MOST_CALLS).await?;
+        let sessions: BTreeSet<SessionKey> =
+            found.items.into_iter().map(|candidate| candidate.message_ref.session).collect();
+        Ok(sessions.into_iter().collect())
+    }
+}
