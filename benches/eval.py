@@ -45,7 +45,7 @@ SENTENCES = {
     "Wie verhindern wir, dass zwei Arbeiter dieselbe Zeile nehmen?": "zwei Arbeiter Zeile",
     "Die Größe des Zwischenspeichers wird beim Start festgelegt.": "Zwischenspeicher Größe",
     "Comment éviter que la sauvegarde échoue pendant la nuit ?": "sauvegarde échoue nuit",
-    "Le délai d'attente dépasse trente secondes sur ce serveur.": "délai d'attente serveur",
+    "Le serveur dépasse souvent son délai d'attente.": "délai d'attente serveur",
     "¿Por qué se perdió la conexión con la base de datos?": "perdió conexión base de datos",
     "Почему тесты падают только по понедельникам?": "тесты падают",
     "Сервер отклоняет слишком большие запросы.": "большие запросы",

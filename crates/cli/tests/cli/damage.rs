@@ -233,7 +233,7 @@ fn damaged_sessions_are_left_out_of_lists_and_reported() {
     }
     assert_eq!(home.run(&["backfill"]).code, 1);
     let text = line["content"].as_str().unwrap_or_default().to_owned();
-    let ran = home.run_json(&["search", &text]);
+    let ran = home.run_json(&["search", &text, "--limit", "100"]);
     let found = ran.json();
     let of_damaged =
         found["results"].as_array().unwrap().iter().find(|one| one["session_id"] == last.as_str());

@@ -149,13 +149,12 @@ impl QueryWords {
     }
 }
 
-/// The words of a name in camel case: `HTTPServer2` has `HTTP`, `Server` and `2`.
+/// The words of a name: `HTTPServer2` has `HTTP` and `Server2`.
 fn parts_of(name: &str) -> Vec<&str> {
     let bytes = name.as_bytes();
     let class = |at: usize| match bytes.get(at) {
         Some(byte) if byte.is_ascii_uppercase() => 'A',
-        Some(byte) if byte.is_ascii_digit() => '0',
-        Some(byte) if byte.is_ascii_lowercase() => 'a',
+        Some(byte) if byte.is_ascii_lowercase() || byte.is_ascii_digit() => 'a',
         _ => '_',
     };
     let begins = |at: &usize| match (class(*at - 1), class(*at)) {
@@ -166,7 +165,7 @@ fn parts_of(name: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
     for end in (1..bytes.len()).filter(begins).chain([bytes.len()]) {
-        parts.extend(name.get(start..end).filter(|part| !part.starts_with(['_', '-'])));
+        parts.extend(name.get(start..end).filter(|part| !part.is_empty() && !part.starts_with(['_', '-'])));
         start = end;
     }
     parts
@@ -241,8 +240,8 @@ mod tests {
         }
         assert!(QueryWords::of("user id 7").identifiers().is_empty());
         let spellings: [(&str, &[&str]); 4] = [
-            ("x86_64", &["x", "86", "64"]),
-            ("HTTPServer2", &["HTTP", "Server", "2"]),
+            ("x86_64", &["x86", "64"]),
+            ("HTTPServer2", &["HTTP", "Server2"]),
             ("parseJSON", &["parse", "JSON"]),
             ("", &[]),
         ];

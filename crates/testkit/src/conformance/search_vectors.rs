@@ -19,9 +19,19 @@ pub async fn semantic_search_agrees_with_brute_force(store: Store) {
         let vector = store.embedding.vector(&query);
         let mut exact: Vec<(f32, usize)> = vectors.iter().map(|v| dot(&vector, v)).zip(0..).collect();
         exact.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let results = store.search(&target("s0"), &meaning(&query)).await.results;
+        let query = VectorQuery {
+            scope: ana(),
+            filter: SearchFilter::default(),
+            content_types: ContentTypes::embedded(),
+            vector,
+            generation: 0,
+            limit: 10,
+        };
+        let results = store.backend.vector_candidates(&query).await.unwrap().items;
         let expected: Vec<_> = exact[..10].iter().map(|(_, n)| (format!("s{}", n / 200), n % 200)).collect();
-        let place = |r: &SearchResult| (r.session_id.to_string(), r.sequence as usize);
+        let place = |found: &VectorCandidate| {
+            (found.message_ref.session.session_id.to_string(), found.message_ref.sequence as usize)
+        };
         found += results.iter().filter(|result| expected.contains(&place(result))).count();
         asked += 10;
     }

@@ -55,7 +55,6 @@ impl SessionStorage {
             } else if is_unrelated(read) {
                 judgements.unrelated.insert(message_ref.clone(), INSERTED);
             } else if is_repeated(read, words, &mut finder) {
-                judgements.lowered.insert(message_ref.clone(), REPEATED_QUESTION);
                 questions.push(message_ref);
             }
         }
@@ -65,17 +64,21 @@ impl SessionStorage {
                 text.score = finder.find(read.text(*content_type)).score(*score, &weights);
             }
         }
-        self.add_answers(&mut texts, questions, reading).await?;
+        for question in self.add_answers(&mut texts, questions, reading).await? {
+            judgements.lowered.insert(question, REPEATED_QUESTION);
+        }
         Ok(Judged { texts, judgements })
     }
 
-    /// Adds the answers to repeated questions: an answer need not contain a word of its question.
+    /// Adds the answers to repeated questions: an answer need not contain a word of its question. Returns the
+    /// questions that have one.
     async fn add_answers(
         &self,
         texts: &mut Vec<RankedText>,
         questions: Vec<&MessageRef>,
         reading: &mut Reading,
-    ) -> Result<()> {
+    ) -> Result<Vec<MessageRef>> {
+        let mut answered = Vec::new();
         for question in questions.into_iter().take(ANSWERED) {
             let after = (1..=ANSWER_WITHIN).filter_map(|by| question.sequence.checked_add(by));
             let after: Vec<MessageRef> =
@@ -84,6 +87,7 @@ impl SessionStorage {
             let Some(answer) = answer_among(&after, reading) else { continue };
             let of_question = texts.iter().find(|text| text.candidate.message_ref == *question);
             let Some(score) = of_question.map(|text| text.score) else { continue };
+            answered.push(question.clone());
             let is_answer = |text: &&mut RankedText| {
                 text.candidate.message_ref == answer
                     && text.candidate.content_type == ContentType::AssistantResponse
@@ -100,7 +104,7 @@ impl SessionStorage {
                 }),
             }
         }
-        Ok(())
+        Ok(answered)
     }
 }
 

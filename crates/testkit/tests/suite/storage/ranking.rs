@@ -62,7 +62,7 @@ async fn text_that_programs_insert_ranks_last(store: Store) {
             "This session is being continued from a previous conversation that ran out of context.\n\
              flaky checkout test",
         ),
-        lines::tool(own_output),
+        lines::message("tool", json!({"output": {"returncode": 0, "stdout": own_output, "stderr": ""}})),
         lines::tool_call("bash", json!({"command": "amplifier-sessions search 'flaky checkout test'"})),
     ];
     let written = format!("the test of the checkout is flaky {FILLER}");
@@ -86,8 +86,8 @@ async fn repeated_texts_are_one_result(store: Store) {
         assert_eq!(sessions, ["a", "b", "c"]);
     }
     // Short texts say the same by chance.
-    store.sync(&target("s"), vec![lines::user("so be it"), lines::user("so be it")]).await;
-    assert_eq!(store.find(&target("s"), "be it").await.len(), 2);
+    store.sync(&target("s"), vec![lines::user("maybe so"), lines::user("maybe so")]).await;
+    assert_eq!(store.find(&target("s"), "maybe").await.len(), 2);
 }
 
 async fn a_result_says_what_it_matched(store: Store) {

@@ -130,7 +130,7 @@ async fn a_message_is_ranked_by_its_nearest_chunk(store: Store) {
     assert!(results[0].snippet.contains("goldene Anker"), "{}", results[0].snippet);
 
     let long = "the asked words ".repeat(1_000);
-    let mut lines = vec![lines::user(&long), lines::thinking(&long, "something else")];
+    let mut lines = vec![lines::user(&long), lines::thinking(&format!("{long}, again"), "something else")];
     lines.extend((0..4).map(|n| lines::user(&format!("far away {n}"))));
     store.sync(&target("s"), lines).await;
     assert!(store.rows(&target("s")).await.vectors > 250);
