@@ -91,7 +91,7 @@ async fn tool_results_are_found_in_readable_form(store: Store) {
     let read = "first needle \"quoted\"";
     assert_eq!(snippets, [read, "NotFound: no needle here"]);
     assert_eq!(results[0].also_in[0].sequence, 2);
-    assert!(store.find(&target("s"), "returncode stdout success output nneedle").await.is_empty());
+    assert!(store.find(&target("s"), "returncode stdout success output").await.is_empty());
     assert_eq!(store.messages(&target("s")).await[0].raw, lines[0].clone().raw());
     let (_, record) = store.vectors(&target("s")).await.remove(0);
     assert_eq!((record.span_start, record.span_end), (0, 22));
