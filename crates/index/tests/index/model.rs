@@ -8,7 +8,7 @@ use amplifier_session_core::{
     search::SearchFilter,
     text::{
         Analyzer,
-        bm25::{CollectionStatistics, count_terms, score},
+        bm25::{count_terms, score},
         query_terms,
     },
 };
