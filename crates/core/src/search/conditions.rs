@@ -25,7 +25,7 @@ pub struct TextConditions {
     pub exact: Option<String>,
     /// The message calls each of these tools, or is its output.
     pub tools: Vec<String>,
-    /// The message calls a tool with each of these files: see [`touches`].
+    /// The message calls a tool with each of these files or folders; the end of a path suffices.
     pub files: Vec<String>,
 }
 
