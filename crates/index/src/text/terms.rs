@@ -18,7 +18,7 @@ use crate::{
 /// Finds terms in the index and in the tail.
 ///
 /// A prefix, a whole term and a term with a typo are found in a part of the sorted dictionary. For a suffix or an infix,
-/// all of it is read, which takes about 50 ns for each term.
+/// all of it is read.
 pub(crate) fn find_terms<'a>(
     view: &PartView<TextPart>,
     tail: &Tail<TextTailBuffer>,
