@@ -23,7 +23,7 @@ use crate::{
 const TERMINAL_LINES: usize = 3;
 /// The same for one of several snippets of a session.
 const GROUPED_LINES: usize = 2;
-/// What is lost at the ends of these lines, on average.
+/// The average number of columns that line breaks leave unused at the ends of these lines.
 const GROUPED_INDENT: usize = 10;
 
 pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Failure> {

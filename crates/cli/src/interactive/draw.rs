@@ -92,7 +92,7 @@ fn draw_search(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
     }
 }
 
-/// What to say in place of a list of results.
+/// The message that replaces an empty list of results.
 fn explanation(state: &State) -> String {
     let text = if state.is_empty {
         "The store has no sessions yet: `amplifier-sessions sync` reads them."

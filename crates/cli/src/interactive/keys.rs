@@ -1,4 +1,4 @@
-//! What keys do.
+//! The meaning of each key.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
@@ -15,7 +15,7 @@ pub(super) enum Place {
     Conversation,
 }
 
-/// What a key asks for.
+/// The action that a key requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Action {
     Quit,
@@ -51,7 +51,7 @@ pub(super) enum Action {
     PreviousMessage,
 }
 
-/// What a key does in a place, if anything.
+/// The action of a key in the current view; `None` if it has none.
 pub(super) fn action(key: KeyEvent, place: Place) -> Option<Action> {
     if key.kind == KeyEventKind::Release {
         return None;

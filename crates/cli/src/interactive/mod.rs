@@ -80,7 +80,7 @@ pub(crate) async fn run(app: &mut App, reader: Reader, options: SearchOptions) -
                         }
                         Effect::Quit => return Ok(Outcome::Done),
                     }
-                    // What was typed meanwhile is drawn at once.
+                    // Draw once for all keys that were typed in the meantime.
                     next = events.try_recv().ok();
                 }
             }

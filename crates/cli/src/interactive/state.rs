@@ -59,7 +59,7 @@ pub(super) enum Row {
     More(usize),
 }
 
-/// What runs beside the input.
+/// A task that runs beside the input.
 #[derive(Debug)]
 pub(super) enum Work {
     /// The projects, and whether there are sessions at all.
@@ -80,7 +80,7 @@ pub(super) enum Work {
     },
 }
 
-/// What came of it. Errors are in words.
+/// The outcome of a task. An error is its message.
 #[derive(Debug)]
 pub(super) enum Answer {
     Began { projects: Vec<ProjectSlug>, is_empty: bool },

@@ -1,4 +1,4 @@
-//! What runs beside the input: searches, and reading messages.
+//! The tasks that run beside the input: searches, and reading messages.
 
 use std::ops::Range;
 
