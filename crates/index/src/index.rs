@@ -18,6 +18,7 @@ use crate::{
     files::{create_folder, private_file},
     part::{Part, PartFolder, PartView},
     readers::Readers,
+    reserve::Reserve,
     rows::{Rows, StoreRevision},
     tail::{LONG_TAIL, Tail, TailBuffer},
     text::{self, TextPart, TextTailBuffer},
@@ -37,6 +38,7 @@ pub struct SearchIndex {
     vectors: PartFolder<VectorPart>,
     vector_tail: Tail<VectorTailBuffer>,
     readers: Readers,
+    reserve: Reserve,
 }
 
 /// The lock of a running sync. It is released when the process ends, however it ends.
@@ -93,6 +95,7 @@ impl SearchIndex {
             vectors: PartFolder::new(&dir),
             vector_tail: Tail::default(),
             readers: Readers::new(&dir),
+            reserve: Reserve::new(&dir),
             step_bytes: DEFAULT_STEP_BYTES,
             dir,
         }
@@ -216,7 +219,8 @@ impl SearchIndex {
         let _lock = self.lock(WhenBusy::Wait)?;
         let text = self.text.clear().and_then(|()| self.text.check_swept());
         let vectors = self.vectors.clear().and_then(|()| self.vectors.check_swept());
-        text.and(vectors)
+        let reserve = self.reserve.give_up().map_err(|error| io_error(error, &self.dir));
+        text.and(vectors).and(reserve)
     }
 
     /// Keeps other processes from replacing files, if possible: in a folder that can't be written, nobody does.
@@ -235,6 +239,7 @@ impl SearchIndex {
         let vectors = vectors::fold(&self.vectors, rows, self.step_bytes);
         let text = text::fold(&self.text, rows, self.step_bytes);
         let (text, vectors) = (text?, vectors?);
+        self.reserve.keep();
         Ok(Folded {
             busy: false,
             messages: text.rows,

@@ -28,6 +28,7 @@ mod folding;
 mod index;
 mod part;
 mod readers;
+mod reserve;
 mod rows;
 mod tail;
 mod text;
