@@ -54,13 +54,13 @@ fn prepared() -> (Store, tempfile::TempDir, SearchIndex) {
     (store, dir, index)
 }
 
-/// All files of the index except the lock.
+/// All files of the index except the lock and the reserve, which holds nothing.
 fn files(dir: &Path) -> Vec<PathBuf> {
     let entries =
         |dir: &Path| fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
     let mut files: Vec<_> =
         [dir.to_owned(), dir.join("text"), dir.join("vectors")].iter().flat_map(|dir| entries(dir)).collect();
-    files.retain(|path| path.is_file() && path.file_name().unwrap() != "lock");
+    files.retain(|path| path.is_file() && !path.ends_with("lock") && !path.ends_with("reserve"));
     files.sort();
     files
 }
