@@ -22,7 +22,7 @@ impl Reserve {
         Self { path: dir.join("reserve") }
     }
 
-    /// Makes the file unless it exists. Without room for it, there is none.
+    /// Creates the file if it is missing. If there is not enough space, the index works without it.
     pub(crate) fn keep(&self) {
         if self.path.exists() {
             return;
