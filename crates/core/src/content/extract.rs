@@ -20,11 +20,14 @@ use super::{
     tool_call::called_tools,
     tool_result::{result_text, was_other_text},
 };
-use crate::model::{ContentType, Role};
+use crate::{
+    model::{ContentType, Role},
+    text::is_cjk_or_emoji,
+};
 
-/// The version of the rules of [`extract`]. It is incremented whenever the text of a stored message may change: derived
-/// data is then derived again.
-pub const EXTRACTION: u32 = 2;
+/// The version of the rules of [`extract`] and of the [text analysis](crate::text). It is incremented whenever the text
+/// of a stored message or its terms may change: derived data is then derived again.
+pub const EXTRACTION: u32 = 3;
 
 /// How many characters of a tool's output are embedded by default.
 pub const TOOL_OUTPUT_LIMIT: usize = 10_000;
@@ -61,17 +64,23 @@ pub fn extract(line: &Map<String, Value>, role: Role) -> Vec<ExtractedText> {
     texts.finish()
 }
 
-/// How the texts of a message differ from those by the rules before [`EXTRACTION`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How the texts of a message, or their terms, differ from those by earlier rules.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Renewed {
-    /// Whether any text differs.
+    /// Whether any text or term differs.
     pub(crate) texts: bool,
     /// Whether a text that is embedded differs.
     pub(crate) embedded: bool,
 }
 
-/// How the texts of a line differ from those by earlier rules.
-pub(crate) fn renewed(line: &Map<String, Value>, role: Role) -> Renewed {
+/// How the texts of a line differ from those by the rules of version `from`.
+pub(crate) fn renewed(line: &Map<String, Value>, role: Role, from: u32) -> Renewed {
+    let since_1 = if from < 2 { renewed_since_1(line, role) } else { Renewed::default() };
+    let has_other_terms = || extract(line, role).iter().any(|text| text.text.chars().any(is_cjk_or_emoji));
+    Renewed { texts: since_1.texts || (from < 3 && has_other_terms()), ..since_1 }
+}
+
+fn renewed_since_1(line: &Map<String, Value>, role: Role) -> Renewed {
     let content = line.get("content").unwrap_or(&Value::Null);
     let embedded = match role {
         Role::Tool => was_other_text(content),

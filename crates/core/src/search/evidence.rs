@@ -104,10 +104,13 @@ impl<'a> EvidenceFinder<'a> {
             .collect();
         let mut tokens = self.analyzer.tokens(text);
         while tokens.advance() {
+            // The last character of a run is also in the token before.
+            if !tokens.is_last_of_run() {
+                found.length = found.length.saturating_add(1);
+                phrase.next(tokens.term());
+                runs.iter_mut().for_each(|run| run.next(tokens.term()));
+            }
             let position = found.length;
-            found.length = found.length.saturating_add(1);
-            phrase.next(tokens.term());
-            runs.iter_mut().for_each(|run| run.next(tokens.term()));
             let Some(term) = terms.iter().position(|term| term == tokens.term()) else { continue };
             let before = term.checked_sub(1);
             found.near(before, before.and_then(|before| *last.get(before)?), position, 1);

@@ -36,20 +36,20 @@ impl SessionStorage {
     async fn renew_store(&self) -> Result<u64> {
         let held = self.backend.meta().await?;
         let (mut pending, mut summaries) = (0, 0);
-        let texts_are_old = is_older(&held, meta::EXTRACTION, EXTRACTION);
-        let summaries_are_old = is_older(&held, meta::SUMMARIES, SUMMARIES);
-        if texts_are_old || summaries_are_old {
+        let texts = older_rules(&held, meta::EXTRACTION, EXTRACTION);
+        let summaries_are_old = older_rules(&held, meta::SUMMARIES, SUMMARIES).is_some();
+        if texts.is_some() || summaries_are_old {
             for session in self.all_sessions(SessionQuery::new(Scope::Everyone)).await? {
                 let key = session.key();
-                if texts_are_old {
-                    pending += self.renew_texts_of_session(&key).await?;
+                if let Some(from) = texts {
+                    pending += self.renew_texts_of_session(&key, from).await?;
                 }
                 if summaries_are_old {
                     summaries += self.retry_conflicts(|| self.renew_summaries_of_session(&key)).await?;
                 }
             }
         }
-        if texts_are_old {
+        if texts.is_some() {
             self.note_rules(&held, meta::EXTRACTION, EXTRACTION).await?;
         }
         if summaries_are_old {
@@ -115,7 +115,7 @@ impl SessionStorage {
         Ok(renewed)
     }
 
-    async fn renew_texts_of_session(&self, key: &SessionKey) -> Result<u64> {
+    async fn renew_texts_of_session(&self, key: &SessionKey, from: u32) -> Result<u64> {
         let mut pending = 0;
         let mut range = SequenceRange { start: 0, limit: PAGE };
         loop {
@@ -125,7 +125,7 @@ impl SessionStorage {
             let (mut texts, mut embedded) = (Vec::new(), Vec::new());
             for message in &page {
                 let Ok(line) = message.raw.parse_object() else { continue };
-                let renewed = renewed(&line, message.role);
+                let renewed = renewed(&line, message.role, from);
                 texts.extend(renewed.texts.then_some(message.sequence));
                 embedded.extend(renewed.embedded.then_some(message.sequence));
             }
@@ -139,9 +139,9 @@ impl SessionStorage {
     }
 }
 
-/// Whether a store follows earlier rules. Stores of newer versions are left alone.
-fn is_older(held: &BTreeMap<String, String>, key: &str, rules: u32) -> bool {
-    held.get(key).map_or(Some(1), |held| held.parse::<u32>().ok()).is_some_and(|held| held < rules)
+/// The version of the rules that a store follows, if it is earlier. Stores of newer versions are left alone.
+fn older_rules(held: &BTreeMap<String, String>, key: &str, rules: u32) -> Option<u32> {
+    held.get(key).map_or(Some(1), |held| held.parse::<u32>().ok()).filter(|held| *held < rules)
 }
 
 /// Whether the summary of an event may differ from that by earlier rules: it reports usage, an error, a duration, or a

@@ -6,7 +6,7 @@ use crate::{
     backend::TermPattern,
     search::{SearchMode, SearchOptions, SearchResult},
     text::{
-        Analyzer, QueryWords, folded_words, is_ideograph_alone, query_terms, shorter_stems, stems_of_end,
+        Analyzer, QueryWords, folded_words, is_cjk_alone, query_terms, shorter_stems, stems_of_end,
         stems_of_part,
     },
 };
@@ -63,7 +63,8 @@ impl TextPlan {
     /// All words of `text`, each of which must occur.
     pub(super) fn of_all_words(text: &str) -> Self {
         let mut plan = Self::default();
-        whole_terms(&text.to_lowercase()).iter().for_each(|term| plan.require(std::slice::from_ref(term)));
+        // Characters that stand alone would have to be expanded. The conditions of the search tell.
+        whole_words(text, &mut plan, &mut Expansions::default());
         plan
     }
 
@@ -131,8 +132,7 @@ impl SessionStorage {
             }
         }
         for phrase in &conditions.phrases {
-            let words: Vec<String> = whole_terms(&phrase.to_lowercase());
-            words.iter().for_each(|term| plan.require(std::slice::from_ref(term)));
+            whole_words(phrase, &mut plan, &mut expansions);
         }
         if options.mode != SearchMode::Semantic || options.is_about_words() {
             self.expand(&expansions, &mut plan).await?;
@@ -193,10 +193,12 @@ impl SessionStorage {
                 words.push(word.to_owned());
             }
         }
-        let terms_of = |word: &String| query_terms(word).pop().unwrap_or_default();
+        let mut analyzer = Analyzer::new();
+        let words: Vec<(String, String)> =
+            words.into_iter().filter_map(|word| Some((analyzer.only_term(&word)?, word))).collect();
         let patterns: Vec<TermPattern> = words
             .iter()
-            .flat_map(|word| [TermPattern::Whole(terms_of(word)), TermPattern::OneTypo(terms_of(word))])
+            .flat_map(|(term, _)| [TermPattern::Whole(term.clone()), TermPattern::OneTypo(term.clone())])
             .collect();
         if patterns.is_empty() {
             return Ok(Vec::new());
@@ -207,7 +209,7 @@ impl SessionStorage {
             found => found?,
         };
         let pairs = words.into_iter().zip(found.chunks(2));
-        let corrections = pairs.filter_map(|(word, found)| match found {
+        let corrections = pairs.filter_map(|((_, word), found)| match found {
             [whole, similar] if whole.is_empty() && !similar.is_empty() => {
                 Some(Correction { word, terms: similar.clone() })
             }
@@ -250,7 +252,7 @@ fn identifiers(query: &str, expansions: &mut Expansions) {
     let mut tokens = analyzer.query_tokens(query);
     while tokens.advance() {
         let word = query.get(tokens.range()).unwrap_or_default();
-        if is_ideograph_alone(word) {
+        if is_cjk_alone(word) {
             let character = folded_words(word).pop().unwrap_or_default();
             expansions.push(Purpose::Character, [TermPattern::Prefix(character)]);
         } else if looks_like_identifier(word) {
@@ -281,15 +283,18 @@ fn looks_like_identifier(word: &str) -> bool {
     word.is_ascii() && is_long && (is_hex || has_hump || is_mixed)
 }
 
-/// The terms of all words, in order, with stop words.
-fn whole_terms(text: &str) -> Vec<String> {
+/// Adds that a text must have all words of `text`, also stop words.
+fn whole_words(text: &str, plan: &mut TextPlan, expansions: &mut Expansions) {
+    let lower = text.to_lowercase();
     let mut analyzer = Analyzer::new();
-    let mut tokens = analyzer.query_tokens(text);
-    let mut terms = Vec::new();
+    let mut tokens = analyzer.query_tokens(&lower);
     while tokens.advance() {
-        terms.push(tokens.term().to_owned());
+        let word = lower.get(tokens.range()).unwrap_or_default();
+        match is_cjk_alone(word) {
+            true => expansions.push(Purpose::Part, [TermPattern::Prefix(tokens.term().to_owned())]),
+            false => plan.require(&[tokens.term().to_owned()]),
+        }
     }
-    terms
 }
 
 /// Adds what a text that contains `exact` must have: all words within it, and words that its first and last word are a
@@ -304,7 +309,7 @@ fn exact_parts(exact: &str, plan: &mut TextPlan, expansions: &mut Expansions) {
         let word = lower.get(range).unwrap_or_default();
         let part = folded_words(word).pop().unwrap_or_default();
         let begins_wide = !word.is_ascii() && folded_words(word).len() > 1;
-        if is_ideograph_alone(word) {
+        if is_cjk_alone(word) {
             expansions.push(Purpose::Part, [TermPattern::Prefix(part)]);
             continue;
         }

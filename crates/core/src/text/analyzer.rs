@@ -12,8 +12,10 @@ pub const MAX_TOKEN_BYTES: usize = 1024;
 
 /// Splits text into terms.
 ///
-/// - A token is a run of letters and digits; all other characters, including the underscore, are separators. Each
-///   Chinese character and kana is a token. Hashes and long identifiers are one token, up to [`MAX_TOKEN_BYTES`].
+/// - A token is a run of letters and digits; all other characters, including the underscore, are separators. Hashes and
+///   long identifiers are one token, up to [`MAX_TOKEN_BYTES`]. Each emoji is a token, without its skin tone.
+/// - Chinese, Japanese and Korean are split into overlapping pairs of characters, so that any part of a word is found.
+///   The last character of a run is a token too: each character then begins a token. A query has only the pairs.
 /// - Its term is the token in lower case, without accents, and stemmed as English if only ASCII letters are left.
 ///
 /// An analyzer has buffers and a cache of stems, so use one for many texts. Creating one is cheap.
@@ -67,12 +69,12 @@ impl Analyzer {
 
     /// The tokens of `text`.
     pub fn tokens<'a>(&'a mut self, text: &'a str) -> Tokens<'a> {
-        Tokens { analyzer: self, text, range: 0..0 }
+        Tokens { analyzer: self, text, range: 0..0, next: 0, is_query: false, is_last_of_run: false }
     }
 
-    /// The tokens of a query.
+    /// The tokens of a query: like those of a text, without the last character of a run of Chinese, Japanese or Korean.
     pub fn query_tokens<'a>(&'a mut self, query: &'a str) -> Tokens<'a> {
-        self.tokens(query)
+        Tokens { is_query: true, ..self.tokens(query) }
     }
 }
 
@@ -96,12 +98,16 @@ pub struct Tokens<'a> {
     analyzer: &'a mut Analyzer,
     text: &'a str,
     range: Range<usize>,
+    /// Where the next token is looked for: before the end of this one if they overlap.
+    next: usize,
+    is_query: bool,
+    is_last_of_run: bool,
 }
 
 impl Tokens<'_> {
     /// Advances to the next token. Returns `false` if there is none.
     pub fn advance(&mut self) -> bool {
-        let mut from = self.range.end;
+        let mut from = self.next;
         loop {
             let Some(start) = self.skip(from) else { return false };
             match self.take(start) {
@@ -117,10 +123,17 @@ impl Tokens<'_> {
         &self.analyzer.term
     }
 
-    /// The range of the current token in the text, in bytes.
+    /// The range of the current token in the text, in bytes. It may overlap that of the token before.
     #[must_use]
     pub fn range(&self) -> Range<usize> {
         self.range.clone()
+    }
+
+    /// Whether the current token is the last character of a run of Chinese, Japanese or Korean, and so part of the
+    /// token before.
+    #[must_use]
+    pub fn is_last_of_run(&self) -> bool {
+        self.is_last_of_run
     }
 
     /// The first byte at or after `from` that is not an ASCII separator.
@@ -143,7 +156,7 @@ impl Tokens<'_> {
             }
             end += 1;
         }
-        self.range = start..end;
+        self.put(start..end, end, false);
         let term = &mut self.analyzer.term;
         term.clear();
         let first = rest.first().map_or(0, u8::to_ascii_lowercase);
@@ -161,42 +174,59 @@ impl Tokens<'_> {
     /// [`Self::take`] for a token with characters beyond ASCII.
     fn take_wide(&mut self, start: usize) -> Result<(), usize> {
         let rest = self.text.get(start..).unwrap_or_default();
-        let length = match wide_token(rest) {
-            Ok(length) => length,
-            Err(skipped) => return Err(start + skipped),
+        let (class, length) = first_unit(rest);
+        let next = start + length;
+        // The pair before ends with this character.
+        let is_last_of_run = self.range.end > start;
+        let end = match class {
+            Class::Separator | Class::Mark => return Err(next),
+            Class::Word | Class::Emoji => next,
+            Class::Cjk => match first_unit(rest.get(length..).unwrap_or_default()) {
+                (Class::Cjk, second) => next + second,
+                _ if is_last_of_run && self.is_query => return Err(next),
+                _ => next,
+            },
         };
         let term = &mut self.analyzer.term;
-        fold(rest.get(..length).unwrap_or_default(), term);
+        fold(self.text.get(start..end).unwrap_or_default(), term);
         if term.is_empty() {
-            return Err(start + length);
+            return Err(next);
         }
         if term.bytes().all(|byte| byte.is_ascii_lowercase()) {
             self.analyzer.stems.stem(term);
         }
-        self.range = start..start + length;
+        self.put(start..end, next, is_last_of_run && end == next);
         Ok(())
+    }
+
+    fn put(&mut self, range: Range<usize>, next: usize, is_last_of_run: bool) {
+        (self.range, self.next, self.is_last_of_run) = (range, next, is_last_of_run);
     }
 }
 
-/// The length of the token at the beginning of `text`, or of the separator there as an error. Never zero.
-fn wide_token(text: &str) -> Result<usize, usize> {
-    let mut end = 0;
-    let mut alone = false;
-    for c in text.chars() {
+/// The class and the length of what `text` begins with: a run of letters and digits, another character with its marks,
+/// or a separator. The length is 0 only for an empty text.
+fn first_unit(text: &str) -> (Class, usize) {
+    let mut characters = text.chars();
+    let Some(first) = characters.next() else { return (Class::Separator, 0) };
+    let class = Class::of(first);
+    let mut end = first.len_utf8();
+    if matches!(class, Class::Separator | Class::Mark) {
+        return (class, end);
+    }
+    for c in characters {
         let next = end + c.len_utf8();
-        match Class::of(c) {
-            Class::Mark if end > 0 => {}
-            Class::Word if !alone => {}
-            Class::Ideograph if end == 0 => alone = true,
-            _ if end == 0 => return Err(next),
-            _ => break,
-        }
-        if next > MAX_TOKEN_BYTES {
+        let goes_on = match Class::of(c) {
+            Class::Mark => true,
+            Class::Word => class == Class::Word,
+            Class::Separator | Class::Cjk | Class::Emoji => false,
+        };
+        if !goes_on || next > MAX_TOKEN_BYTES {
             break;
         }
         end = next;
     }
-    Ok(end)
+    (class, end)
 }
 
 #[cfg(test)]
@@ -217,7 +247,7 @@ mod tests {
 
     #[test]
     fn texts_are_split_into_terms() {
-        let cases: [(&str, &[&str]); 16] = [
+        let cases: [(&str, &[&str]); 18] = [
             ("read_file(path: &str) -> io::Result", &["read", "file", "path", "str", "io", "result"]),
             ("StorageBackend x86_64 v1.2", &["storagebackend", "x86", "64", "v1", "2"]),
             ("a%b_c\"d*e'f", &["a", "b", "c", "d", "e", "f"]),
@@ -226,17 +256,20 @@ mod tests {
             ("Running tests running2", &["run", "test", "running2"]),
             ("Straße STRASSE strasse", &["strass", "strass", "strass"]),
             ("naïve—naive", &["naiv", "naiv"]),
-            // Each ideograph and kana is a word.
-            ("東京タワー2024年", &["東", "京", "タ", "ワ", "ー", "2024", "年"]),
-            ("ab漢字cd", &["ab", "漢", "字", "cd"]),
-            ("한국어 검색", &["한국어", "검색"]),
+            // Chinese, Japanese and Korean: pairs of characters, and the last one of each run.
+            ("東京タワー2024年", &["東京", "京タ", "タワ", "ワー", "ー", "2024", "年"]),
+            ("ab漢字cd、字", &["ab", "漢字", "字", "cd", "字"]),
+            ("한국어 검색", &["한국", "국어", "어", "검색", "색"]),
+            ("\u{1112}\u{1161}\u{11AB}\u{1100}\u{116E}\u{11A8}", &["한국", "국"]),
             ("Привет, мир!", &["привет", "мир"]),
             ("हिन्दी में", &["हिन्दी", "में"]),
             ("ไทย", &["ไทย"]),
-            // Marks without a letter are ignored; emoji are separators.
+            // Marks without a letter are ignored.
             ("\u{301}\u{302} \u{FE0F}", &[]),
             ("\u{301}a \u{200D}b", &["a", "b"]),
-            ("done👍🏽next", &["done", "next"]),
+            // Each emoji is a word, in any skin tone.
+            ("done👍🏽next👍", &["done", "👍", "next", "👍"]),
+            ("❤️🎉 👩\u{200D}💻", &["❤", "🎉", "👩", "💻"]),
         ];
         for (text, expected) in cases {
             assert_eq!(terms(text), expected, "{text}");
@@ -250,6 +283,30 @@ mod tests {
         }
         assert_eq!(terms("résumés"), terms("resumes"));
         assert_eq!(terms("が"), terms("か\u{3099}"));
+        assert_eq!(terms("ｶﾞｽ"), terms("ガス"));
+    }
+
+    #[test]
+    fn a_query_has_no_last_characters() {
+        let mut analyzer = Analyzer::new();
+        let mut terms = |query: &str| {
+            let mut tokens = analyzer.query_tokens(query);
+            let mut terms = Vec::new();
+            while tokens.advance() {
+                assert!(!tokens.is_last_of_run());
+                terms.push(tokens.term().to_owned());
+            }
+            terms.join(" ")
+        };
+        assert_eq!(terms("東京タワー"), "東京 京タ タワ ワー");
+        assert_eq!(terms("東 京都, 검색 결과 x"), "東 京都 검색 결과 x");
+        let mut analyzer = Analyzer::new();
+        let mut tokens = analyzer.tokens("東京 都");
+        let mut last = Vec::new();
+        while tokens.advance() {
+            last.push((tokens.range(), tokens.is_last_of_run()));
+        }
+        assert_eq!(last, [(0..6, false), (3..6, true), (7..10, false)]);
     }
 
     #[test]
@@ -264,15 +321,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn tokens_ascend_and_hold_all_letters(text in "(\\PC|[a-zé漢\u{301}\n_ ]){0,80}") {
+        fn tokens_ascend_and_hold_all_letters(text in "(\\PC|[a-zé漢字\u{301}\n_ ]){0,80}") {
             let mut analyzer = Analyzer::new();
             let mut tokens = analyzer.tokens(&text);
             let mut end = 0;
             while tokens.advance() {
                 let range = tokens.range();
-                let skipped = text.get(end..range.start).unwrap();
+                let skipped = text.get(end.min(range.start)..range.start).unwrap();
                 prop_assert!(!skipped.chars().any(|c| c.is_ascii_alphanumeric()), "{skipped:?}");
                 prop_assert!(!text.get(range.clone()).unwrap().is_empty() && !tokens.term().is_empty());
+                // Tokens overlap by one character.
+                prop_assert_eq!(tokens.is_last_of_run(), range.start < end && range.end == end);
+                prop_assert!(range.end >= end);
                 end = range.end;
             }
             prop_assert!(!text.get(end..).unwrap().chars().any(|c| c.is_ascii_alphanumeric()));

@@ -40,10 +40,12 @@ pub(super) enum Class {
     Separator,
     /// Part of a word.
     Word,
-    /// Belongs to the previous character: a combining mark, a variation selector, an invisible joiner.
+    /// Belongs to the previous character: a combining mark, a variation selector, an invisible joiner, a skin tone.
     Mark,
-    /// A word of its own: these scripts have no spaces.
-    Ideograph,
+    /// Chinese, Japanese or Korean, where a word is found by its parts.
+    Cjk,
+    /// A word of its own.
+    Emoji,
 }
 
 impl Class {
@@ -53,8 +55,10 @@ impl Class {
         }
         if is_mark(c) {
             Self::Mark
-        } else if is_ideograph(c) {
-            Self::Ideograph
+        } else if is_cjk(c) {
+            Self::Cjk
+        } else if is_emoji(c) {
+            Self::Emoji
         } else if c.is_alphanumeric() {
             Self::Word
         } else {
@@ -64,15 +68,38 @@ impl Class {
 }
 
 fn is_mark(c: char) -> bool {
-    // Soft hyphen, joiners, and half-width Japanese voice marks, which are letters in Unicode.
-    matches!(c, '\u{AD}' | '\u{200C}' | '\u{200D}' | '\u{2060}' | '\u{FF9E}' | '\u{FF9F}')
+    // Soft hyphen and joiners; half-width Japanese voice marks, and the vowels and last consonants of Korean syllables,
+    // which are letters in Unicode; skin tones.
+    matches!(u32::from(c),
+        0xAD | 0x200C | 0x200D | 0x2060
+        | 0xFF9E | 0xFF9F
+        | 0x1160..=0x11FF | 0xD7B0..=0xD7FB
+        | 0x1F3FB..=0x1F3FF)
         || is_combining_mark(c)
 }
 
-/// Chinese characters and kana. Korean is written with spaces.
-fn is_ideograph(c: char) -> bool {
+/// Whether a character is split into terms in another way than the letters of other scripts.
+pub(crate) fn is_cjk_or_emoji(c: char) -> bool {
+    !c.is_ascii() && matches!(Class::of(c), Class::Cjk | Class::Emoji)
+}
+
+/// The blocks that hold the emoji. Source: the property `Extended_Pictographic` of Unicode's `emoji-data.txt`. Letters
+/// and digits in these blocks, such as 🅰, are not excluded: they are emoji too.
+fn is_emoji(c: char) -> bool {
     matches!(u32::from(c),
-        0x3005..=0x3007           // 々 〆 〇
+        0x231A..=0x23FF           // watches, media controls
+        | 0x2600..=0x27BF         // symbols and dingbats
+        | 0x2B1B..=0x2B55         // squares, stars, circles
+        | 0x1F000..=0x1FAFF)
+}
+
+/// Chinese characters, kana, and Korean syllables.
+fn is_cjk(c: char) -> bool {
+    matches!(u32::from(c),
+        0x1100..=0x115F           // first consonants of decomposed syllables
+        | 0xA960..=0xA97C         // more of them
+        | 0xAC00..=0xD7A3         // syllables
+        | 0x3005..=0x3007         // 々 〆 〇
         | 0x3040..=0x30FF         // kana
         | 0x31F0..=0x31FF         // kana for Ainu
         | 0x3400..=0x4DBF         // extension A
@@ -91,8 +118,12 @@ fn is_ideograph(c: char) -> bool {
 /// (in kana and the scripts of India) stay.
 pub(super) fn fold(word: &str, folded: &mut String) {
     folded.clear();
-    if is_plain_ideograph(word) {
+    if word.chars().all(is_plain_cjk) {
         folded.push_str(word);
+        return;
+    }
+    if let Some(emoji) = word.chars().next().filter(|first| is_emoji(*first)) {
+        folded.push(emoji);
         return;
     }
     let plain = word.nfkd().filter(|c| !is_accent(*c) && Class::of(*c) != Class::Separator);
@@ -105,10 +136,9 @@ pub(super) fn fold(word: &str, folded: &mut String) {
     }
 }
 
-/// Whether `word` is one Chinese character of the main block, which has only one form.
-fn is_plain_ideograph(word: &str) -> bool {
-    let mut characters = word.chars();
-    characters.next().is_some_and(|c| ('\u{4E00}'..='\u{9FFF}').contains(&c)) && characters.next().is_none()
+/// A Chinese character or a Korean syllable of the main blocks, which has only one form.
+fn is_plain_cjk(c: char) -> bool {
+    matches!(u32::from(c), 0x4E00..=0x9FFF | 0xAC00..=0xD7A3)
 }
 
 /// Marks that searches ignore.

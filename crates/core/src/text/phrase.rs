@@ -108,10 +108,10 @@ pub(crate) fn folded_words(text: &str) -> Vec<String> {
     Phrase::new(text).words
 }
 
-/// Whether `word` is a single character of a script without spaces.
-pub(crate) fn is_ideograph_alone(word: &str) -> bool {
+/// Whether `word` is a single character of Chinese, Japanese or Korean.
+pub(crate) fn is_cjk_alone(word: &str) -> bool {
     let mut letters = word.chars().filter(|c| Class::of(*c) != Class::Mark);
-    letters.next().is_some_and(|c| Class::of(c) == Class::Ideograph) && letters.next().is_none()
+    letters.next().is_some_and(|c| Class::of(c) == Class::Cjk) && letters.next().is_none()
 }
 
 /// `text` with every run of white space as one space.

@@ -68,9 +68,10 @@ impl<'a> Snippets<'a> {
             let Some(term) = self.numbers.get(tokens.term()) else { continue };
             let range = tokens.range();
             let count = |range: Range<usize>| line.get(range).unwrap_or_default().chars().count();
+            // Tokens may overlap, but begin one after the other.
             let start = character + count(byte..range.start);
-            (byte, character) = (range.end, start + count(range));
-            matches.push(Match { term: *term, start, end: character });
+            (byte, character) = (range.start, start);
+            matches.push(Match { term: *term, start, end: start + count(range) });
         }
         matches
     }
@@ -123,7 +124,12 @@ impl View {
             let at = at.min(window.end) - window.start + usize::from(cut_before);
             u32::try_from(at).unwrap_or(u32::MAX)
         };
-        snippet.highlights.extend(shown.map(|found| (place(found.start), place(found.end))));
+        for (start, end) in shown.map(|found| (place(found.start), place(found.end))) {
+            match snippet.highlights.last_mut() {
+                Some((_, before)) if start < *before => *before = end.max(*before),
+                _ => snippet.highlights.push((start, end)),
+            }
+        }
         snippet
     }
 }
@@ -294,8 +300,8 @@ mod tests {
         let found = snippet(&text, None, std::slice::from_ref(&text), 50);
         assert_eq!((found.text.chars().count(), found.highlights.as_slice()), (49, &[(0, 48)][..]));
         let text = "漢".repeat(100) + "字" + &"漢".repeat(100);
-        let found = snippet(&text, None, &query_terms("字"), 12);
-        assert_eq!(marked(&found), "…漢漢漢漢[字]漢漢漢漢漢…");
+        let found = snippet(&text, None, &query_terms("漢字"), 12);
+        assert_eq!(marked(&found), "…漢漢漢漢[漢字]漢漢漢漢…");
     }
 
     #[test]

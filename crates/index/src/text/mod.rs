@@ -73,7 +73,7 @@ impl Part for TextPart {
     const ROWS: &'static str = "messages";
     const FOLDER: &'static str = "text";
     /// Also changes with the text analysis, with the extraction of texts from a line, and with tantivy's format.
-    const FORMAT: u32 = 3;
+    const FORMAT: u32 = 4;
     type Manifest = TextManifest;
 
     fn open(folder: &Path, mut manifest: TextManifest, _before: Option<&Self>) -> Result<Self, PartError> {

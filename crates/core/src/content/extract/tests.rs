@@ -132,7 +132,7 @@ fn tool_output_is_what_a_person_reads() {
 fn texts_that_earlier_rules_read_differently_are_recognized() {
     let of = |role, content: Value| {
         let line = json!({"content": content});
-        let Renewed { texts, embedded } = renewed(line.as_object().unwrap(), role);
+        let Renewed { texts, embedded } = renewed(line.as_object().unwrap(), role, 1);
         (texts, embedded)
     };
     for same in [json!("text"), json!(null), json!([{"type": "text", "text": "x"}]), json!("{\n \"a\": 1}")] {
@@ -146,6 +146,19 @@ fn texts_that_earlier_rules_read_differently_are_recognized() {
     assert_eq!(of(Role::User, json!([{"type": "tool_result", "content": answer.to_string()}])), (true, true));
     assert_eq!(of(Role::User, json!(answer.to_string())), (false, false));
     assert_eq!(of(Role::Assistant, json!([{"type": "tool_call", "name": "bash"}])), (true, false));
+}
+
+#[test]
+fn texts_with_other_terms_are_indexed_again_without_new_vectors() {
+    let of = |content: &str, from| {
+        let line = json!({"content": content});
+        let Renewed { texts, embedded } = renewed(line.as_object().unwrap(), Role::User, from);
+        (texts, embedded)
+    };
+    for other in ["東京", "검색 결과", "done 🎉"] {
+        assert_eq!((of(other, 2), of(other, 3)), ((true, false), (false, false)), "{other}");
+    }
+    assert_eq!(of("café Привет", 2), (false, false));
 }
 
 #[test]
