@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use amplifier_session_core::{
     Result, Scope,
     model::{ContentType, ContentTypes, Role, Timestamp},
-    search::SearchFilter,
+    search::{SearchFilter, SessionFilter},
 };
 
 use crate::rows::{Rows, SessionName, SessionOfRow};
@@ -23,6 +23,8 @@ pub(crate) struct Filter<'a> {
     content_types: ContentTypes,
     /// The keys of the admitted sessions, if names are not enough.
     sessions: Option<HashSet<u64>>,
+    /// The keys of the sessions that are excluded by name, if names are enough otherwise.
+    excluded: HashSet<u64>,
 }
 
 impl<'a> Filter<'a> {
@@ -35,9 +37,19 @@ impl<'a> Filter<'a> {
         // For an unknown scope, names are not enough.
         let names_tell =
             matches!(scope, Scope::User(_) | Scope::Everyone) && !filter.sessions.needs_session();
-        let sessions = if names_tell { None } else { Some(rows.session_keys(scope, &filter.sessions)?) };
-        let sessions = sessions.map(|keys| keys.into_iter().collect());
-        Ok(Self { scope, filter, content_types, sessions })
+        let mut keys = |filter: &SessionFilter| -> Result<HashSet<u64>> {
+            Ok(rows.session_keys(scope, filter)?.into_iter().collect())
+        };
+        let sessions = if names_tell { None } else { Some(keys(&filter.sessions)?) };
+        // A few excluded sessions are looked up, instead of all others.
+        let without = &filter.sessions.without;
+        let excluded = match &sessions {
+            None if !without.is_empty() => {
+                keys(&SessionFilter::default().with_only(without.iter().cloned()))?
+            }
+            _ => HashSet::new(),
+        };
+        Ok(Self { scope, filter, content_types, sessions, excluded })
     }
 
     /// The only user, if there is one.
@@ -67,7 +79,17 @@ impl<'a> Filter<'a> {
         self.user().is_none_or(|wanted| wanted == session.user)
             && self.project().is_none_or(|wanted| wanted == session.project)
             && self.session().is_none_or(|wanted| wanted == session.session)
-            && self.sessions.as_ref().is_none_or(|keys| keys.contains(&session.key))
+            && self.admits_key(session.key)
+    }
+
+    /// Whether a session is admitted by its key, regardless of names.
+    pub(crate) fn admits_key(&self, key: u64) -> bool {
+        self.sessions.as_ref().is_none_or(|keys| keys.contains(&key)) && !self.excluded.contains(&key)
+    }
+
+    /// Whether every key is admitted.
+    pub(crate) fn admits_all_keys(&self) -> bool {
+        self.sessions.is_none() && self.excluded.is_empty()
     }
 
     pub(crate) fn admits_message(&self, role: Role, ts: Timestamp) -> bool {

@@ -46,6 +46,10 @@ impl Typed {
                         .value
                         .parse()
                         .map_err(|error| unresolved(app, &field, &Failure::from(error)))?;
+                    let other = typed.role.or(args.role).filter(|other| *other != role);
+                    if let Some(other) = other {
+                        return Err(contradiction(app, &field, other.as_str()));
+                    }
                     typed.role = Some(role);
                 }
                 FieldName::After => {
@@ -96,31 +100,48 @@ impl Typed {
             match (field.name, field.is_excluded) {
                 (FieldName::Project, _) => {
                     let project = app.project(reader, Some(&field.value)).await.map_err(failed)?;
-                    filter.sessions.project = filter.sessions.project.take().or(project);
+                    match filter.sessions.project {
+                        Some(other) if Some(&other) != project.as_ref() => {
+                            return Err(contradiction(app, field, other.as_str()));
+                        }
+                        _ => filter.sessions.project = project,
+                    }
                 }
                 (FieldName::Session, is_excluded) => {
                     let found = reader.storage.find_session(&reader.scope, &field.value).await;
                     let session = found.map_err(|error| failed(Failure::from(error)))?;
                     match is_excluded {
-                        true => filter.sessions.without.push(session.key()),
-                        false => filter = filter.with_session(session.session_id),
+                        true => {
+                            filter.sessions.without.insert(session.key());
+                        }
+                        false => match &filter.sessions.session {
+                            Some(other) if *other != session.session_id => {
+                                return Err(contradiction(app, field, other.as_str()));
+                            }
+                            _ => filter = filter.with_session(session.session_id),
+                        },
                     }
                 }
                 _ => {}
             }
         }
         for address in &args.not_sessions {
-            filter.sessions.without.push(reader.storage.find_session(&reader.scope, address).await?.key());
+            filter.sessions.without.insert(reader.storage.find_session(&reader.scope, address).await?.key());
         }
-        if let Some(current) = current_session(app, args) {
-            filter.sessions.without.push(current);
+        if filter.sessions.session.is_none()
+            && let Some(current) = current_session(app)
+        {
+            filter.sessions.without.insert(current);
         }
         for file in &self.files {
             let found = reader.storage.sessions_that_touched(&reader.scope, &filter.sessions, file).await?;
-            if found.is_empty() {
+            if found.sessions.is_empty() {
                 say("note", &format!("no session has a tool call on {file}"));
             }
-            filter.sessions.only = Some(found);
+            if let Some(notice) = &found.notice {
+                say("note", &format!("sessions with {file}: {notice}"));
+            }
+            filter.sessions.only = Some(found.sessions);
         }
         Ok(options.with_filter(filter))
     }
@@ -131,11 +152,18 @@ impl Typed {
     }
 }
 
-/// The session of the agent that runs this program, unless it is asked for.
-fn current_session(app: &App, args: &SearchArgs) -> Option<SessionKey> {
-    let id = std::env::var(CURRENT_SESSION).ok().filter(|id| !id.is_empty() && args.session.is_none())?;
+/// The session of the agent that runs this program.
+fn current_session(app: &App) -> Option<SessionKey> {
+    let id = std::env::var(CURRENT_SESSION).ok().filter(|id| !id.is_empty())?;
     let user = app.who().ok()?.0.user_id;
     Some(SessionKey::new(user, SessionId::new(id).ok()?))
+}
+
+/// Two values where a message has one.
+fn contradiction(app: &App, field: &Field, other: &str) -> Failure {
+    let Field { name, value, .. } = field;
+    let name = name.as_str();
+    Failure::wrong_use(format!("{name}:{value}: another {name} is given, {other}"), plain_hint(app))
 }
 
 fn unresolved(app: &App, field: &Field, failure: &Failure) -> Failure {

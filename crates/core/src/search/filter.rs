@@ -1,5 +1,7 @@
 //! Filters for sessions and messages.
 
+use std::collections::BTreeSet;
+
 use crate::model::{ProjectSlug, Role, Session, SessionId, SessionKey, Timestamp};
 
 /// A filter for sessions, which must match all fields. The default is all sessions.
@@ -19,9 +21,9 @@ pub struct SessionFilter {
     /// Only sessions with at most this many turns.
     pub max_turns: Option<u32>,
     /// Only these sessions.
-    pub only: Option<Vec<SessionKey>>,
+    pub only: Option<BTreeSet<SessionKey>>,
     /// Not these sessions.
-    pub without: Vec<SessionKey>,
+    pub without: BTreeSet<SessionKey>,
 }
 
 impl SessionFilter {
@@ -48,7 +50,7 @@ impl SessionFilter {
     /// Also not this session.
     #[must_use]
     pub fn excluding(mut self, session: SessionKey) -> Self {
-        self.without.push(session);
+        self.without.insert(session);
         self
     }
 
@@ -72,12 +74,12 @@ impl SessionFilter {
             && (self.without.is_empty() || !self.without.contains(&session.key()))
     }
 
-    /// Whether the filter needs more than the project and the id of a session, which are stored with every message.
+    /// Whether the filter needs more than names (of the project and of sessions), which are stored with every message.
     #[must_use]
     pub fn needs_session(&self) -> bool {
-        let Self { project: _, session: _, bundle, tags, min_turns, max_turns, only, without } = self;
+        let Self { project: _, session: _, bundle, tags, min_turns, max_turns, only, without: _ } = self;
         let needs_row = bundle.is_some() || min_turns.is_some() || max_turns.is_some();
-        needs_row || !tags.is_empty() || only.is_some() || !without.is_empty()
+        needs_row || !tags.is_empty() || only.is_some()
     }
 }
 

@@ -81,6 +81,7 @@ pub use superseded::{
     PruneOptions, PruneReport, SupersededLine, SupersededLines, SupersededMatch, SupersededSession,
 };
 pub use sync_statistics::SyncStatistics;
+pub use touched::TouchedSessions;
 pub use transcript::SyncLines;
 pub use tree::{Origin, SessionTree};
 pub use verify::{Gaps, RowRepair, SessionCheck};

@@ -12,6 +12,16 @@ use crate::{
 /// At most this many tool calls are compared with the path.
 const MOST_CALLS: usize = 10_000;
 
+/// Sessions that touched a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TouchedSessions {
+    /// The sessions.
+    pub sessions: BTreeSet<SessionKey>,
+    /// Why some may be missing, for users.
+    pub notice: Option<String>,
+}
+
 impl SessionStorage {
     /// The sessions in `scope` that `filter` admits with a tool call whose arguments have the path `file`, or a longer
     /// path that ends so or goes on in that folder.
@@ -24,7 +34,7 @@ impl SessionStorage {
         scope: &Scope,
         filter: &SessionFilter,
         file: &str,
-    ) -> Result<Vec<SessionKey>> {
+    ) -> Result<TouchedSessions> {
         let plan = TextPlan::of_all_words(file);
         let options = SearchOptions::new("")
             .with_mode(SearchMode::FullText)
@@ -32,8 +42,7 @@ impl SessionStorage {
             .with_filter(SearchFilter::default().with_sessions(filter.clone()))
             .with_conditions(TextConditions::default().with_files([file]));
         let found = self.planned_texts(scope, &options, &plan, MOST_CALLS).await?;
-        let sessions: BTreeSet<SessionKey> =
-            found.items.into_iter().map(|candidate| candidate.message_ref.session).collect();
-        Ok(sessions.into_iter().collect())
+        let sessions = found.items.into_iter().map(|candidate| candidate.message_ref.session).collect();
+        Ok(TouchedSessions { sessions, notice: found.notice })
     }
 }

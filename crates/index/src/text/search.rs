@@ -240,8 +240,8 @@ impl IndexSearch<'_> {
 
     /// Whether the session of a document is admitted by its key. Names were compared before.
     fn admits_session(&self, columns: &Columns, doc: u32) -> bool {
-        let Some(admitted) = self.filter.session_keys() else { return true };
-        columns.session_key.first(doc).is_some_and(|key| admitted.contains(&key))
+        self.filter.admits_all_keys()
+            || columns.session_key.first(doc).is_some_and(|key| self.filter.admits_key(key))
     }
 }
 

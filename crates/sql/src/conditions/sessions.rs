@@ -1,6 +1,6 @@
 //! Conditions on sessions: the table `sessions`, under the name `s`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope, Viewer,
@@ -86,7 +86,7 @@ impl Conditions {
     }
 
     /// Whether the session is one of these.
-    fn any_session(&mut self, keys: &[SessionKey]) -> String {
+    fn any_session(&mut self, keys: &BTreeSet<SessionKey>) -> String {
         let mut of_users: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for SessionKey { user_id, session_id } in keys {
             of_users.entry(user_id.as_str()).or_default().push(session_id.as_str());
