@@ -104,6 +104,9 @@ pub(crate) struct SearchArgs {
     /// Minimum similarity of results found by meaning, -1 to 1
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub(crate) min_similarity: Option<f32>,
+    /// Show why each result has its place: its ranks by words and by meaning, and what its relevance consists of
+    #[arg(long, conflicts_with_all = ["group", "superseded"])]
+    pub(crate) explain: bool,
     /// Show complete messages, each up to --max-chars
     #[arg(long)]
     pub(crate) full: bool,

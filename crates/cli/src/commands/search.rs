@@ -46,21 +46,17 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     if args.superseded {
         return superseded::search(app, &reader, &options, &args).await;
     }
-    let is_grouped = GroupArg::by_session(args.group, &app.out);
+    let is_grouped = is_grouped(app, &args);
     let mut found = find(&reader, &options, is_grouped).await?;
-    if found.results.is_empty()
-        && let Some(relaxed) = without_phrases(&options)
-    {
-        found = find(&reader, &relaxed, is_grouped).await?;
-        let phrases = options.conditions.phrases.join("\", \"");
-        found.notices.push(format!("no message contains \"{phrases}\"; searched for its words"));
-    }
     if let Some(missing) = found.missing_vectors {
         let is_filtered = options.filter != SearchFilter::default();
         found.notices.push(missing_note(app, &reader, missing, is_filtered).await?);
     }
     for notice in &found.notices {
         say("note", notice);
+    }
+    if let Some(explanation) = &found.explanation {
+        say("note", &render::searched_for(explanation));
     }
     let shown = found.results.iter().chain(&found.nearest);
     let names = names(&reader.storage, &reader.scope, shown).await?;
@@ -79,23 +75,16 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     Ok(Outcome::found(!found.results.is_empty()))
 }
 
+/// Whether to list sessions. An explanation is about messages.
+fn is_grouped(app: &App, args: &SearchArgs) -> bool {
+    !args.explain && GroupArg::by_session(args.group, &app.out)
+}
+
 async fn find(reader: &Reader, options: &SearchOptions, is_grouped: bool) -> Result<SearchResults, Failure> {
     Ok(match is_grouped {
         true => groups::find(&reader.storage, &reader.scope, options).await?,
         false => reader.storage.search_transcripts(&reader.scope, options).await?,
     })
-}
-
-/// The search without its phrases, if the query has other words too: a title in quotes is part of many questions.
-fn without_phrases(options: &SearchOptions) -> Option<SearchOptions> {
-    let phrases = &options.conditions.phrases;
-    let of_phrases: usize = phrases.iter().map(|phrase| phrase.split_whitespace().count()).sum();
-    if phrases.is_empty() || options.query.split_whitespace().count() <= of_phrases {
-        return None;
-    }
-    let mut relaxed = options.clone();
-    relaxed.conditions.phrases.clear();
-    Some(relaxed)
 }
 
 /// The usage error where there is no terminal for an interactive search.
@@ -140,7 +129,8 @@ fn options(app: &App, args: &SearchArgs) -> Result<SearchOptions, Failure> {
         .with_filter(filter(app, args)?)
         .with_limit(args.limit)
         .with_mmr_lambda(args.mmr_lambda)
-        .with_message(args.full);
+        .with_message(args.full)
+        .with_explain(args.explain);
     if let Some(content_types) = args.content_types.iter().copied().reduce(ContentTypes::union) {
         options = options.with_content_types(content_types);
     }
@@ -148,7 +138,7 @@ fn options(app: &App, args: &SearchArgs) -> Result<SearchOptions, Failure> {
         options = options.with_min_similarity(least);
     }
     if app.out.is_terminal() && !app.out.is_json() {
-        let is_grouped = GroupArg::by_session(args.group, &app.out) && !args.superseded;
+        let is_grouped = is_grouped(app, args) && !args.superseded;
         let width = app.out.width;
         let chars =
             if is_grouped { GROUPED_LINES * (width - GROUPED_INDENT) } else { TERMINAL_LINES * width };

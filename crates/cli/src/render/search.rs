@@ -8,7 +8,7 @@ use std::{
 
 use amplifier_session_storage::{
     model::{ContentType, DamagedRow, Session, SessionKey},
-    search::{MatchKind, SearchMode, SearchResult, SearchResults},
+    search::{Lowered, MatchKind, SearchExplanation, SearchMode, SearchResult, SearchResults, SearchedTerm},
 };
 use jiff::Zoned;
 use serde::Serialize;
@@ -76,6 +76,9 @@ pub(crate) struct FoundView<'a> {
     /// If there are no results: the message nearest in meaning.
     #[serde(skip_serializing_if = "Option::is_none")]
     nearest: Option<ResultView<'a>>,
+    /// What was searched for, with `--explain`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explanation: Option<&'a SearchExplanation>,
     /// Results that do not fit into the budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     left_out: Option<usize>,
@@ -108,9 +111,10 @@ impl<'a> FoundView<'a> {
     ) -> Self {
         let view = |(rank, result)| ResultView::new(result, names, max_chars(rank));
         let results = shown.iter().enumerate().map(view).collect();
-        let SearchResults { mode, notices, nearest, damaged, .. } = found;
+        let SearchResults { mode, notices, nearest, explanation, damaged, .. } = found;
+        let explanation = explanation.as_ref();
         let nearest = nearest.as_ref().map(|nearest| ResultView::new(nearest, names, max_chars(0)));
-        Self { mode: *mode, notices, results, groups: None, nearest, left_out: None, damaged }
+        Self { mode: *mode, notices, results, groups: None, nearest, explanation, left_out: None, damaged }
     }
 
     /// Adds the results by session.
@@ -220,6 +224,7 @@ pub(crate) fn lines(
         let message =
             MessageOptions { max_chars: (options.max_chars)(rank), ..MessageOptions::whole(out.paint) };
         out.lines(&whole_message(result, "  ", message))?;
+        out.lines(&explained(result).map(|why| format!("  {why}")).into_iter().collect::<Vec<_>>())?;
     }
     Ok(())
 }
@@ -248,6 +253,7 @@ fn block(
     } else {
         lines.extend(whole);
     }
+    lines.extend(explained(result).map(|why| format!("{INDENT}{}", paint.aside(&why))));
     lines
 }
 
@@ -273,6 +279,52 @@ fn known(result: &SearchResult, owners: bool, room: usize, now: &Zoned) -> Strin
 pub(super) fn whole_message(result: &SearchResult, indent: &str, options: MessageOptions) -> Vec<String> {
     let line = result.message.as_ref().and_then(serde_json::Value::as_object);
     line.map_or_else(Vec::new, |line| message::body(line, result.role, options, indent))
+}
+
+/// Why a result has its place, in one line.
+fn explained(result: &SearchResult) -> Option<String> {
+    let why = result.explanation?;
+    let words = why.text_rank.map(|rank| {
+        let bm25 = result.text_score.map_or_else(String::new, |score| format!(", BM25 {score:.2}"));
+        format!("words {:.2} (rank {rank}{bm25})", why.words)
+    });
+    let meaning = why.vector_rank.map(|rank| {
+        let similarity =
+            result.similarity.map_or_else(String::new, |found| format!(", similarity {found:.2}"));
+        format!("meaning {:.2} (rank {rank}{similarity})", why.meaning)
+    });
+    let lifts = [("neighbours", why.neighbours), ("session", why.session)];
+    let lifts = lifts.into_iter().filter(|(_, share)| *share > 0.0);
+    let shares: Vec<String> = words
+        .into_iter()
+        .chain(meaning)
+        .chain(lifts.map(|(name, share)| format!("{name} {share:.2}")))
+        .collect();
+    let shares = if shares.is_empty() { "newest first".to_owned() } else { shares.join(" + ") };
+    let lowered = why.lowered.map_or_else(String::new, |lowered| {
+        let reason = match lowered {
+            Lowered::RepeatedQuestion => "repeats the query",
+            _ => "inserted by a program",
+        };
+        format!("; times {} already applied: {reason}", lowered.factor())
+    });
+    Some(format!("relevance {:.2} = {shares}{lowered}", why.relevance))
+}
+
+/// What a search looked for, in one line.
+pub(crate) fn searched_for(explanation: &SearchExplanation) -> String {
+    let SearchExplanation { terms, text_candidates, vector_candidates, .. } = explanation;
+    let terms: Vec<String> = terms
+        .iter()
+        .map(|SearchedTerm { term, weight, .. }| match weight {
+            1.0 => term.clone(),
+            _ => format!("{term} (times {weight})"),
+        })
+        .collect();
+    let terms = if terms.is_empty() { "no words".to_owned() } else { terms.join(", ") };
+    format!(
+        "searched for {terms}; ranked {text_candidates} texts by words and {vector_candidates} chunks by meaning"
+    )
 }
 
 /// The name of a content type on a terminal.

@@ -1,9 +1,10 @@
 //! Fusion: combines two lists of candidates into one ranking of messages.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, hash_map::Entry};
 
 use super::{
-    SearchSource, TextCandidate, VectorCandidate, neighbours::lift_by_neighbours, sessions::lift_by_sessions,
+    Explanation, Lowered, SearchSource, TextCandidate, VectorCandidate, neighbours::lift_by_neighbours,
+    sessions::lift_by_sessions,
 };
 use crate::{
     embedding::ModelStrength,
@@ -60,11 +61,11 @@ impl From<TextCandidate> for RankedText {
 /// What is known about messages beyond their match.
 #[derive(Debug, Default)]
 pub(crate) struct Judgements {
-    /// Messages that say nothing about their session, such as reminders, with the factor of their relevance.
-    pub(crate) unrelated: HashMap<MessageRef, f32>,
-    /// Messages that say something about their session, but are not what people look for, with the factor of their
-    /// relevance: summaries, and questions that repeat the query.
-    pub(crate) lowered: HashMap<MessageRef, f32>,
+    /// Messages that say nothing about their session, such as reminders.
+    pub(crate) unrelated: HashMap<MessageRef, Lowered>,
+    /// Messages that say something about their session, but are not what people look for: summaries, and questions that
+    /// repeat the query.
+    pub(crate) lowered: HashMap<MessageRef, Lowered>,
 }
 
 /// A message in one or both lists.
@@ -76,8 +77,8 @@ pub(crate) struct Fused {
     pub(crate) content_type: ContentType,
     /// The chunk nearest to the query, if the message is in the vector list.
     pub(crate) span: Option<(u32, u32)>,
-    /// The relevance, 0 to 1; the best is 1.
-    pub(crate) relevance: f32,
+    /// The relevance, 0 to 1, and what it consists of; the best is 1.
+    pub(crate) why: Explanation,
     /// The list or lists that contain it.
     pub(crate) source: SearchSource,
     /// Its BM25 score.
@@ -104,19 +105,26 @@ pub(crate) fn fuse(
 ) -> Vec<Fused> {
     let mut fused: HashMap<MessageRef, Fused> = HashMap::new();
     let scale = Scale::of(texts.iter().map(|text| text.score).chain([0.0]));
-    for text in best_of_each(texts, |text| (&text.candidate.message_ref, weighted_text(text, weights))) {
-        let relevance = scale.apply(weighted_text(&text, weights));
-        fused.insert(text.candidate.message_ref.clone(), Fused::from_text(text.candidate, relevance));
+    let texts = best_of_each(texts, |text| (&text.candidate.message_ref, weighted_text(text, weights)));
+    for (before, text) in texts.enumerate() {
+        let words = scale.apply(weighted_text(&text, weights));
+        let mut found = Fused::from_text(text.candidate, words);
+        found.why.text_rank = Some(before + 1);
+        fused.insert(found.message_ref.clone(), found);
     }
     let scale = Scale::of(vectors.iter().map(|candidate| candidate.similarity));
-    for candidate in best_of_each(vectors, |c| (&c.message_ref, vector_weight(c, weights) * c.similarity)) {
-        let relevance = vector_weight(&candidate, weights) * scale.apply(candidate.similarity);
-        match fused.get_mut(&candidate.message_ref) {
-            Some(found) => found.add_vector(candidate, relevance),
-            None => {
-                fused.insert(candidate.message_ref.clone(), Fused::from_vector(candidate, relevance));
+    let vectors = best_of_each(vectors, |c| (&c.message_ref, vector_weight(c, weights) * c.similarity));
+    for (before, candidate) in vectors.enumerate() {
+        let meaning = vector_weight(&candidate, weights) * scale.apply(candidate.similarity);
+        let found = match fused.entry(candidate.message_ref.clone()) {
+            Entry::Occupied(found) => {
+                let found = found.into_mut();
+                found.add_vector(candidate, meaning);
+                found
             }
-        }
+            Entry::Vacant(place) => place.insert(Fused::from_vector(candidate, meaning)),
+        };
+        found.why.vector_rank = Some(before + 1);
     }
     let mut fused: Vec<Fused> = fused.into_values().collect();
     // Before the lifts, so that nothing else gains from them.
@@ -156,9 +164,12 @@ pub(crate) fn most_relevant(
     ranked.into_iter().take(count).map(|(message_ref, _)| message_ref.clone()).collect()
 }
 
-fn lower(fused: &mut [Fused], factors: &HashMap<MessageRef, f32>) {
+fn lower(fused: &mut [Fused], reasons: &HashMap<MessageRef, Lowered>) {
     for found in fused {
-        found.relevance *= factors.get(&found.message_ref).copied().unwrap_or(1.0);
+        if let Some(lowered) = reasons.get(&found.message_ref) {
+            found.why.lowered = Some(*lowered);
+            found.why.scale(lowered.factor());
+        }
     }
 }
 
@@ -181,12 +192,16 @@ impl Scale {
 }
 
 impl Fused {
-    fn from_text(candidate: TextCandidate, relevance: f32) -> Self {
+    pub(crate) fn relevance(&self) -> f32 {
+        self.why.relevance
+    }
+
+    fn from_text(candidate: TextCandidate, words: f32) -> Self {
         Self {
             message_ref: candidate.message_ref,
             content_type: candidate.content_type,
             span: None,
-            relevance,
+            why: Explanation { relevance: words, words, ..Explanation::default() },
             source: SearchSource::FullText,
             text_score: Some(candidate.score),
             similarity: None,
@@ -194,12 +209,12 @@ impl Fused {
         }
     }
 
-    pub(crate) fn from_vector(candidate: VectorCandidate, relevance: f32) -> Self {
+    pub(crate) fn from_vector(candidate: VectorCandidate, meaning: f32) -> Self {
         Self {
             message_ref: candidate.message_ref,
             content_type: candidate.content_type,
             span: Some((candidate.span_start, candidate.span_end)),
-            relevance,
+            why: Explanation { relevance: meaning, meaning, ..Explanation::default() },
             source: SearchSource::Semantic,
             text_score: None,
             similarity: Some(candidate.similarity),
@@ -208,8 +223,9 @@ impl Fused {
     }
 
     /// The text list decides which text of the message is shown, because its words can be highlighted.
-    fn add_vector(&mut self, candidate: VectorCandidate, relevance: f32) {
-        self.relevance += relevance;
+    fn add_vector(&mut self, candidate: VectorCandidate, meaning: f32) {
+        self.why.relevance += meaning;
+        self.why.meaning = meaning;
         self.source = SearchSource::Both;
         self.similarity = Some(candidate.similarity);
         self.vector = Some(candidate.vector);
@@ -247,13 +263,15 @@ fn best_of_each<T>(mut list: Vec<T>, key: impl Fn(&T) -> (&MessageRef, f32)) -> 
 }
 
 fn sort_best_first(fused: &mut [Fused]) {
-    fused.sort_by(|a, b| b.relevance.total_cmp(&a.relevance).then_with(|| a.message_ref.cmp(&b.message_ref)));
+    fused.sort_by(|a, b| {
+        b.relevance().total_cmp(&a.relevance()).then_with(|| a.message_ref.cmp(&b.message_ref))
+    });
 }
 
 fn scale_to_one(fused: &mut [Fused]) {
-    let best = fused.iter().map(|f| f.relevance).fold(0.0, f32::max);
+    let best = fused.iter().map(Fused::relevance).fold(0.0, f32::max);
     if best > 0.0 {
-        fused.iter_mut().for_each(|f| f.relevance /= best);
+        fused.iter_mut().for_each(|f| f.why.scale(1.0 / best));
     }
 }
 
@@ -309,9 +327,9 @@ pub(super) mod tests {
             vec![vector(30, UserQuery, 0.9), vector(20, UserQuery, 0.8), vector(40, UserQuery, 0.3)],
         );
         assert_eq!(order(&fused), [20, 10, 30, 40]);
-        assert_eq!(fused[0].relevance, 1.0);
+        assert_eq!(fused[0].relevance(), 1.0);
         assert_eq!(fused[0].source, SearchSource::Both);
-        assert!(fused.windows(2).all(|pair| pair[0].relevance >= pair[1].relevance));
+        assert!(fused.windows(2).all(|pair| pair[0].relevance() >= pair[1].relevance()));
     }
 
     #[test]
@@ -335,9 +353,14 @@ pub(super) mod tests {
         use ContentType::UserQuery;
         let texts = vec![text(10, UserQuery, 9.0), text(20, UserQuery, 8.0), text(30, UserQuery, 7.0)];
         let mut of = Judgements::default();
-        of.unrelated.insert(message_ref("s", 10), 0.2);
-        of.lowered.insert(message_ref("s", 20), 0.5);
-        assert_eq!(order(&judged(texts, vec![], &of)), [30, 20, 10]);
+        of.unrelated.insert(message_ref("s", 10), Lowered::Inserted);
+        of.lowered.insert(message_ref("s", 20), Lowered::RepeatedQuestion);
+        let judged = judged(texts, vec![], &of);
+        assert_eq!(order(&judged), [30, 20, 10]);
+        let why = judged.iter().map(|fused| (fused.why.text_rank, fused.why.lowered));
+        let expected =
+            [(Some(3), None), (Some(2), Some(Lowered::RepeatedQuestion)), (Some(1), Some(Lowered::Inserted))];
+        assert_eq!(why.collect::<Vec<_>>(), expected);
     }
 
     #[test]
@@ -347,6 +370,20 @@ pub(super) mod tests {
         let vectors = [vector(30, UserQuery, 0.9), vector(20, UserQuery, 0.8), vector(40, UserQuery, 0.3)];
         let found = most_relevant(&texts, &vectors, &FusionWeights::of(ModelStrength::Static), 3);
         assert_eq!(found.iter().map(|found| found.sequence).collect::<Vec<_>>(), [20, 10, 30]);
+    }
+
+    #[test]
+    fn the_shares_of_an_explanation_add_up_to_the_relevance() {
+        use ContentType::UserQuery;
+        let texts = vec![text(10, UserQuery, 9.0), text(11, UserQuery, 8.0), text(30, UserQuery, 2.0)];
+        let vectors =
+            vec![vector(30, UserQuery, 0.9), vector(11, UserQuery, 0.8), vector(40, UserQuery, 0.3)];
+        let mut of = Judgements::default();
+        of.lowered.insert(message_ref("s", 11), Lowered::RepeatedQuestion);
+        for Fused { why, .. } in judged(texts, vectors, &of) {
+            let sum = why.words + why.meaning + why.neighbours + why.session;
+            assert!((sum - why.relevance).abs() < 1e-6 && why.session > 0.0, "{why:?}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::Fused;
 pub(crate) fn diversify(candidates: Vec<Fused>, lambda: f32, limit: usize) -> Vec<(Fused, f32)> {
     let mut open: Vec<(Fused, f32)> = candidates.into_iter().map(|candidate| (candidate, 0.0)).collect();
     let score = |(candidate, similarity): &(Fused, f32)| {
-        lambda * candidate.relevance + (1.0 - lambda) * (1.0 - similarity)
+        lambda * candidate.relevance() + (1.0 - lambda) * (1.0 - similarity)
     };
     let mut picked = Vec::with_capacity(limit.min(open.len()));
     while picked.len() < limit {

@@ -27,11 +27,12 @@ pub(super) fn lift_by_neighbours(candidates: &mut [Fused]) {
         .map(|(at, candidate)| {
             let around = candidates.iter().skip(at.saturating_sub(reach)).take(2 * reach + 1);
             let near = around.filter(|other| are_near(candidate, other));
-            SHARE * near.map(|other| other.relevance).fold(0.0, f32::max)
+            SHARE * near.map(|other| other.relevance()).fold(0.0, f32::max)
         })
         .collect();
     for (candidate, lift) in candidates.iter_mut().zip(lifts) {
-        candidate.relevance += lift;
+        candidate.why.relevance += lift;
+        candidate.why.neighbours += lift;
     }
 }
 
@@ -51,7 +52,7 @@ mod tests {
             |(session, sequence, relevance): &(&str, u32, f32)| candidate(session, *sequence, *relevance);
         let mut candidates: Vec<Fused> = candidates.iter().map(of).collect();
         lift_by_neighbours(&mut candidates);
-        candidates.iter().map(|candidate| candidate.relevance).collect()
+        candidates.iter().map(|candidate| candidate.relevance()).collect()
     }
 
     fn same(found: &[f32], expected: &[f32]) -> bool {

@@ -65,6 +65,8 @@ pub struct SearchOptions {
     pub snippet_chars: usize,
     /// Whether results include the complete message. Default: no.
     pub with_message: bool,
+    /// Whether to explain the places of the results. Default: no.
+    pub explain: bool,
 }
 
 impl SearchOptions {
@@ -83,6 +85,7 @@ impl SearchOptions {
             min_similarity: None,
             snippet_chars: 240,
             with_message: false,
+            explain: false,
         }
     }
 
@@ -111,6 +114,8 @@ impl SearchOptions {
         with_snippet_chars(snippet_chars: usize);
         /// Sets whether results include the complete message.
         with_message(with_message: bool);
+        /// Sets whether to explain the places of the results.
+        with_explain(explain: bool);
     }
 
     optional_setters! {
@@ -126,6 +131,18 @@ impl SearchOptions {
     /// Whether it finds the newest messages.
     pub(crate) fn lists_newest(&self) -> bool {
         self.newest_without_words && self.query.trim().is_empty() && self.conditions.exact.is_none()
+    }
+
+    /// The search without its phrases, if the query has other words too.
+    pub(crate) fn without_phrases(&self) -> Option<Self> {
+        let phrases = &self.conditions.phrases;
+        let of_phrases: usize = phrases.iter().map(|phrase| phrase.split_whitespace().count()).sum();
+        if phrases.is_empty() || self.query.split_whitespace().count() <= of_phrases {
+            return None;
+        }
+        let mut relaxed = self.clone();
+        relaxed.conditions.phrases.clear();
+        Some(relaxed)
     }
 
     /// Checks the options.
@@ -147,6 +164,10 @@ impl SearchOptions {
         }
         if self.min_similarity.is_some_and(|least| !(-1.0..=1.0).contains(&least)) {
             return Err(Error::validation("min_similarity", "must be -1 to 1"));
+        }
+        let SearchFilter { since, until, .. } = self.filter;
+        if since.is_some_and(|since| until.is_some_and(|until| until < since)) {
+            return Err(Error::validation("until", "the period ends before it begins"));
         }
         Ok(())
     }

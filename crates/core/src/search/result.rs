@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::SearchMode;
+use super::{Explanation, SearchExplanation, SearchMode};
 use crate::model::{ContentType, DamagedRow, ProjectSlug, Role, SessionId, TimeSource, Timestamp, UserId};
 
 /// How a result was found.
@@ -93,6 +93,9 @@ pub struct SearchResult {
     /// Other messages among the candidates with the same text, for example in forks of the session.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub also_in: Vec<Repeat>,
+    /// Why it has its place, if requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Explanation>,
     /// The complete message, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<Value>,
@@ -124,6 +127,9 @@ pub struct SearchResults {
     /// result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nearest: Option<SearchResult>,
+    /// What was searched for, if an explanation was requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<SearchExplanation>,
     /// Messages that would be among the results, but can't be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<DamagedRow>,

@@ -23,7 +23,7 @@ const SHARE: f32 = 0.5;
 pub(super) fn lift_by_sessions(candidates: &mut [Fused]) {
     let mut relevances: HashMap<SessionKey, Vec<f32>> = HashMap::new();
     for candidate in candidates.iter() {
-        relevances.entry(candidate.message_ref.session.clone()).or_default().push(candidate.relevance);
+        relevances.entry(candidate.message_ref.session.clone()).or_default().push(candidate.relevance());
     }
     let sums: HashMap<SessionKey, f32> =
         relevances.into_iter().map(|(session, relevances)| (session, decayed_sum(relevances))).collect();
@@ -33,7 +33,9 @@ pub(super) fn lift_by_sessions(candidates: &mut [Fused]) {
     }
     for candidate in candidates {
         let of_session = sums.get(&candidate.message_ref.session).copied().unwrap_or(0.0);
-        candidate.relevance += SHARE * of_session / best;
+        let lift = SHARE * of_session / best;
+        candidate.why.relevance += lift;
+        candidate.why.session += lift;
     }
 }
 
@@ -53,7 +55,7 @@ mod tests {
             |(session, sequence, relevance): &(&str, u32, f32)| candidate(session, *sequence, *relevance);
         let mut candidates: Vec<Fused> = candidates.iter().map(of).collect();
         lift_by_sessions(&mut candidates);
-        candidates.iter().map(|candidate| candidate.relevance).collect()
+        candidates.iter().map(|candidate| candidate.relevance()).collect()
     }
 
     #[test]

@@ -32,6 +32,7 @@ impl SessionStorage {
             missing_vectors: None,
             results: Vec::new(),
             nearest: None,
+            explanation: None,
             damaged: Vec::new(),
         };
         let Some(held) = self.generations().await?.current else { return Ok(answer) };

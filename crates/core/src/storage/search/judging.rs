@@ -7,16 +7,10 @@ use crate::{
     backend::TextCandidate,
     content::{is_continuation, is_real},
     model::{ContentType, MessageRef, Role},
-    search::{Evidence, EvidenceFinder, Judgements, RankedText},
+    search::{Evidence, EvidenceFinder, Judgements, Lowered, RankedText},
     storage::SessionStorage,
     text::{QueryWords, bm25::CollectionStatistics},
 };
-
-/// The factor for text that programs insert: reminders, summaries of a full context, and results of our own searches.
-const INSERTED: f32 = 0.2;
-
-/// The factor for a question that repeats the query, so that its answers rank above it.
-const REPEATED_QUESTION: f32 = 0.5;
 
 /// A question of fewer words is a search for words, which every message may contain.
 const LEAST_WORDS: usize = 3;
@@ -51,9 +45,9 @@ impl SessionStorage {
         for message_ref in &leading {
             let Some(read) = reading.get(message_ref) else { continue };
             if read.message.role == Role::User && is_continuation(&read.line) {
-                judgements.lowered.insert(message_ref.clone(), INSERTED);
+                judgements.lowered.insert(message_ref.clone(), Lowered::Inserted);
             } else if is_unrelated(read) {
-                judgements.unrelated.insert(message_ref.clone(), INSERTED);
+                judgements.unrelated.insert(message_ref.clone(), Lowered::Inserted);
             } else if is_repeated(read, words, &mut finder) {
                 questions.push(message_ref);
             }
@@ -65,7 +59,7 @@ impl SessionStorage {
             }
         }
         for question in self.add_answers(&mut texts, questions, reading).await? {
-            judgements.lowered.insert(question, REPEATED_QUESTION);
+            judgements.lowered.insert(question, Lowered::RepeatedQuestion);
         }
         Ok(Judged { texts, judgements })
     }

@@ -17,8 +17,8 @@ use crate::{
     embedding::{EmbeddingPurpose, ModelStrength},
     model::{ContentType, EmbeddingSpace, MessageRef, VectorRecord},
     search::{
-        Fused, FusionWeights, MissingVectors, RankedText, SearchMode, SearchOptions, SearchResults,
-        diversify, fuse, most_relevant,
+        Explanation, Fused, FusionWeights, MissingVectors, RankedText, SearchExplanation, SearchMode,
+        SearchOptions, SearchResults, SearchedTerm, diversify, fuse, most_relevant,
     },
     text::QueryWords,
 };
@@ -57,7 +57,8 @@ impl SessionStorage {
     /// Finds messages.
     ///
     /// Without an embedding provider, or with vectors of another model in the store, a hybrid search runs as full text
-    /// and says so in the notices.
+    /// and says so in the notices. If nothing has the phrases of a query that has other words too, all its words are
+    /// searched: a title in quotes is part of many questions.
     ///
     /// # Errors
     ///
@@ -65,6 +66,16 @@ impl SessionStorage {
     /// of the backend.
     pub async fn search_transcripts(&self, scope: &Scope, options: &SearchOptions) -> Result<SearchResults> {
         options.validate()?;
+        let found = self.search(scope, options).await?;
+        let relaxed = options.without_phrases().filter(|_| found.results.is_empty());
+        let Some(relaxed) = relaxed else { return Ok(found) };
+        let mut found = self.search(scope, &relaxed).await?;
+        let phrases = options.conditions.phrases.join("\", \"");
+        found.notices.push(format!("no message contains \"{phrases}\"; searched for its words"));
+        Ok(found)
+    }
+
+    async fn search(&self, scope: &Scope, options: &SearchOptions) -> Result<SearchResults> {
         let words = QueryWords::of(&options.query);
         let plan = self.text_plan(options, &words).await?;
         let (texts, (mode, vector, vectors)) =
@@ -73,6 +84,8 @@ impl SessionStorage {
         let mut notices = self.notices(mode, vectors.notice, texts.notice);
         notices.extend(plan.notices.iter().cloned());
 
+        let explanation =
+            options.explain.then(|| explanation(&words, texts.items.len(), vectors.items.len()));
         let weights = self.fusion_weights();
         let mut reading = Reading::default();
         let ranked = texts.items.into_iter().map(RankedText::from).collect::<Vec<_>>();
@@ -104,7 +117,7 @@ impl SessionStorage {
                 counted => counted?,
             },
         };
-        Ok(SearchResults { mode, notices, missing_vectors, results, nearest, damaged })
+        Ok(SearchResults { mode, notices, missing_vectors, results, nearest, explanation, damaged })
     }
 
     /// Notices for the user about how the results were found. Each cause gives one notice: a read-only store, or an
@@ -329,9 +342,18 @@ fn judged_for(options: &SearchOptions, words: &QueryWords) -> usize {
 /// Restores the order of candidates that were found one by one, newest first.
 fn keep_order(ranked: &mut [Fused]) {
     for fused in ranked.iter_mut() {
-        fused.relevance = fused.text_score.unwrap_or(0.0);
+        fused.why = Explanation { relevance: fused.text_score.unwrap_or(0.0), ..Explanation::default() };
     }
-    ranked.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
+    ranked.sort_by(|a, b| b.relevance().total_cmp(&a.relevance()));
+}
+
+fn explanation(words: &QueryWords, texts: usize, chunks: usize) -> SearchExplanation {
+    let terms = words.terms().iter().zip(words.weights());
+    SearchExplanation {
+        terms: terms.map(|(term, weight)| SearchedTerm { term: term.clone(), weight: *weight }).collect(),
+        text_candidates: texts,
+        vector_candidates: chunks,
+    }
 }
 
 fn is_about_vectors(error: &Error) -> bool {

@@ -150,6 +150,7 @@ impl Making<'_> {
             snippet: snippet.text,
             highlights: snippet.highlights,
             also_in: Vec::new(),
+            explanation: self.asked.options.explain.then_some(fused.why),
             message: self.asked.options.with_message.then(|| Value::Object(read.line.clone())),
         }
     }

@@ -131,6 +131,7 @@ impl<'a> Scan<'a> {
                 snippet: snippet.text,
                 highlights: snippet.highlights,
                 also_in: Vec::new(),
+                explanation: None,
                 message: self.options.with_message.then(|| serde_json::Value::Object(object.clone())),
             };
             let (superseded_at, reason) = (line.superseded_at, line.reason);
