@@ -91,7 +91,7 @@ impl Search for CosmosBackend {
                 TermPattern::Prefix(prefix) => format!(" {prefix}"),
                 TermPattern::Suffix(suffix) => format!("{suffix} "),
                 TermPattern::Infix(infix) => infix.clone(),
-                TermPattern::OneTypo(_) => {
+                TermPattern::OneTypo(_) | TermPattern::AnyOf(_) => {
                     return Err(Error::new(ErrorKind::Unsupported, "Cosmos DB finds no words with a typo"));
                 }
             };

@@ -140,9 +140,9 @@ impl From<ModeArg> for SearchMode {
 }
 
 impl SearchArgs {
-    /// Whether there is a query, which may be empty.
+    /// Whether something is searched for: a query, which may be empty, or a file.
     pub(crate) fn has_query(&self) -> bool {
-        self.query.is_some() || !self.words_after_dashes.is_empty()
+        self.query.is_some() || !self.words_after_dashes.is_empty() || !self.files.is_empty()
     }
 
     /// The complete query.

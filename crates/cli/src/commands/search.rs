@@ -29,7 +29,7 @@ const GROUPED_INDENT: usize = 10;
 pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Failure> {
     let mode = SearchMode::from(args.mode);
     let is_interactive = !args.has_query();
-    if is_interactive && (args.superseded || !interactive::is_possible(app)) {
+    if is_interactive && (args.superseded || args.exact || !interactive::is_possible(app)) {
         return Err(no_query());
     }
     let typed = Typed::read(app, &args)?;
@@ -41,7 +41,7 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     refresh::before_reading(app, &reader, args.no_refresh).await;
     let options = typed.resolved(app, &reader, narrowed(app, &reader, options, &args).await?, &args).await?;
     if is_interactive {
-        return interactive::run(app, reader, options).await;
+        return interactive::run(app, reader, options, args.plain).await;
     }
     if args.superseded {
         return superseded::search(app, &reader, &options, &args).await;

@@ -47,10 +47,16 @@ pub(crate) fn is_possible(app: &App) -> bool {
     !app.out.is_json() && terminal::is_available()
 }
 
-/// Runs until the user quits. `options` are those of the command line, without a query.
-pub(crate) async fn run(app: &mut App, reader: Reader, options: SearchOptions) -> Result<Outcome, Failure> {
+/// Runs until the user quits. `options` are those of the command line, without a query;
+/// `is_plain` switches the syntax of queries off.
+pub(crate) async fn run(
+    app: &mut App,
+    reader: Reader,
+    options: SearchOptions,
+    is_plain: bool,
+) -> Result<Outcome, Failure> {
     let is_coloured = app.out.paint == Paint::new(true);
-    let mut state = State::new(options, Look::new(is_coloured, app.now.clone()));
+    let mut state = State::new(options, Look::new(is_coloured, app.now.clone())).with_plain(is_plain);
     let worker = Worker { storage: reader.storage, scope: reader.scope, now: app.now.clone() };
     let is_local = app.global.embedding == "none" || app.global.embedding.starts_with("local");
     let settled = if is_local { SETTLED } else { SETTLED_FOR_SERVICE };

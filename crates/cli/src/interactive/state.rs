@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, ops::Range};
 
 use amplifier_session_storage::{
     model::{Message, ProjectSlug, SessionId},
-    search::SearchOptions,
+    search::{Query, SearchOptions, TextConditions},
 };
 
 use super::{
@@ -129,6 +129,8 @@ pub(super) struct State {
     is_settled: bool,
     has_begun: bool,
     opened: u64,
+    /// Whether queries have no syntax.
+    is_plain: bool,
 }
 
 impl State {
@@ -155,7 +157,13 @@ impl State {
             is_settled: false,
             has_begun: false,
             opened: 0,
+            is_plain: false,
         }
+    }
+
+    /// Whether queries are plain text, without syntax.
+    pub(super) fn with_plain(self, is_plain: bool) -> Self {
+        Self { is_plain, ..self }
     }
 
     /// Where keys go now.
@@ -302,9 +310,18 @@ impl State {
         Some(Work::Preview { number, session, sequence })
     }
 
+    /// The query. Its fields would have to be looked up in the store; the filters replace them.
+    fn parsed(&self) -> Query {
+        let typed = self.query.text();
+        let query = Query::parse(&typed);
+        if self.is_plain || !query.fields.is_empty() { Query::plain(typed) } else { query }
+    }
+
     fn options(&self) -> SearchOptions {
         let mut options = self.filters.apply(self.base.clone());
-        options.query = self.query.text();
+        let query = self.parsed();
+        options.conditions = TextConditions::from(&query);
+        options.query = query.text;
         options.with_snippet_chars(self.snippet_width.clamp(20, 400)).with_message(false)
     }
 
@@ -344,7 +361,7 @@ impl State {
     }
 
     fn show(&mut self, found: Found) {
-        self.look.highlight(&self.query.text());
+        self.look.highlight(&self.parsed().text);
         self.found = found;
         self.unfolded.clear();
         self.list_top = 0;

@@ -158,6 +158,7 @@ pub(super) fn remarks(result: &SearchResult) -> Vec<String> {
     let similarity = result.similarity.filter(|_| result.match_kind == MatchKind::Similar);
     let mut remarks: Vec<String> =
         similarity.into_iter().map(|similarity| format!("similar {similarity:.2}")).collect();
+    remarks.extend(result.by_title.then(|| "by its title".to_owned()));
     let others = result.also_in.iter().map(|repeat| (&repeat.user_id, &repeat.session_id));
     let others: BTreeSet<_> =
         others.filter(|other| *other != (&result.user_id, &result.session_id)).collect();
@@ -293,7 +294,7 @@ fn explained(result: &SearchResult) -> Option<String> {
             result.similarity.map_or_else(String::new, |found| format!(", similarity {found:.2}"));
         format!("meaning {:.2} (rank {rank}{similarity})", why.meaning)
     });
-    let lifts = [("neighbours", why.neighbours), ("session", why.session)];
+    let lifts = [("neighbours", why.neighbours), ("session", why.session), ("title", why.title)];
     let lifts = lifts.into_iter().filter(|(_, share)| *share > 0.0);
     let shares: Vec<String> = words
         .into_iter()

@@ -1,5 +1,7 @@
 //! Patterns of terms, to find words that a query does not spell out.
 
+use std::collections::{BTreeSet, HashMap};
+
 /// Which terms to find. See [`crate::text`] for terms: they are in lower case, without accents, and stemmed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TermPattern {
@@ -14,6 +16,8 @@ pub enum TermPattern {
     /// Terms with the same first letter that differ by one letter: another one, one more, one less, or two neighbours
     /// that are swapped.
     OneTypo(String),
+    /// One of these terms, of which there may be thousands.
+    AnyOf(BTreeSet<String>),
 }
 
 impl TermPattern {
@@ -26,6 +30,7 @@ impl TermPattern {
             Self::Suffix(suffix) => term.ends_with(suffix.as_str()),
             Self::Infix(infix) => term.contains(infix.as_str()),
             Self::OneTypo(word) => is_one_typo(word, term),
+            Self::AnyOf(terms) => terms.contains(term),
         }
     }
 
@@ -34,7 +39,7 @@ impl TermPattern {
     pub fn beginning(&self) -> &str {
         match self {
             Self::Whole(term) | Self::Prefix(term) => term,
-            Self::Suffix(_) | Self::Infix(_) => "",
+            Self::Suffix(_) | Self::Infix(_) | Self::AnyOf(_) => "",
             Self::OneTypo(word) => word.get(..first_length(word)).unwrap_or_default(),
         }
     }
@@ -69,14 +74,14 @@ fn is_one_typo(word: &str, term: &str) -> bool {
 #[derive(Debug)]
 pub struct TermFinder<'a> {
     patterns: &'a [TermPattern],
-    found: Vec<std::collections::HashMap<String, u64>>,
+    found: Vec<HashMap<String, u64>>,
 }
 
 impl<'a> TermFinder<'a> {
     /// A finder without terms.
     #[must_use]
     pub fn new(patterns: &'a [TermPattern]) -> Self {
-        Self { patterns, found: vec![std::collections::HashMap::new(); patterns.len()] }
+        Self { patterns, found: vec![HashMap::new(); patterns.len()] }
     }
 
     /// The patterns.
@@ -110,7 +115,7 @@ impl<'a> TermFinder<'a> {
     /// At most `limit` terms of each pattern: those in the most texts first, then in order of their bytes.
     #[must_use]
     pub fn finish(self, limit: usize) -> Vec<Vec<String>> {
-        let best = |found: std::collections::HashMap<String, u64>| {
+        let best = |found: HashMap<String, u64>| {
             let mut found: Vec<(String, u64)> = found.into_iter().collect();
             found.sort_unstable_by(|(a, of_a), (b, of_b)| of_b.cmp(of_a).then_with(|| a.cmp(b)));
             found.truncate(limit);

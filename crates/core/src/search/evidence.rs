@@ -51,6 +51,12 @@ impl Evidence {
         (bm25 + NEARNESS * near.sum::<f32>()) * (1.0 + COVERAGE * coverage) * identifier
     }
 
+    /// Whether the text has all words of the query. Of an identifier, any spelling counts.
+    pub(crate) fn has_all(&self, words: &QueryWords) -> bool {
+        let needed = self.has.iter().zip(words.weights()).filter(|(_, weight)| **weight >= 1.0);
+        self.has_identifier || needed.map(|(has, _)| *has).all(|has| has)
+    }
+
     /// What the text matches of the query.
     pub(crate) fn kind(&self) -> MatchKind {
         match (self.has_phrase, self.has.contains(&true)) {

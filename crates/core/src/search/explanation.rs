@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-/// Why a message has its place: what its relevance consists of. `words`, `meaning`, `neighbours` and `session` are
-/// shares of the relevance; their sum is `relevance`.
+/// Why a message has its place: what its relevance consists of. `words`, `meaning`, `neighbours`, `session` and
+/// `title` are shares of the relevance; their sum is `relevance`.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Explanation {
@@ -17,6 +17,8 @@ pub struct Explanation {
     pub neighbours: f32,
     /// The share of the best messages of its session.
     pub session: f32,
+    /// The share of the title of its session.
+    pub title: f32,
     /// Its place by words among the candidates, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text_rank: Option<usize>,
@@ -31,8 +33,8 @@ pub struct Explanation {
 impl Explanation {
     /// Multiplies the relevance and its shares.
     pub(crate) fn scale(&mut self, factor: f32) {
-        let Self { relevance, words, meaning, neighbours, session, .. } = self;
-        for share in [relevance, words, meaning, neighbours, session] {
+        let Self { relevance, words, meaning, neighbours, session, title, .. } = self;
+        for share in [relevance, words, meaning, neighbours, session, title] {
             *share *= factor;
         }
     }

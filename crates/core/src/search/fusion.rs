@@ -8,8 +8,11 @@ use super::{
 };
 use crate::{
     embedding::ModelStrength,
-    model::{ContentType, MessageRef},
+    model::{ContentType, MessageRef, SessionKey},
 };
+
+/// What a session gains whose title has all words of the query: more than any session without them.
+const TITLE: f32 = 1.5;
 
 /// The weights of the lists, by content type. All weights are here.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,6 +69,8 @@ pub(crate) struct Judgements {
     /// Messages that say something about their session, but are not what people look for: summaries, and questions that
     /// repeat the query.
     pub(crate) lowered: HashMap<MessageRef, Lowered>,
+    /// Sessions whose title or description has all words of the query.
+    pub(crate) titled: HashSet<SessionKey>,
 }
 
 /// A message in one or both lists.
@@ -95,7 +100,7 @@ pub(crate) struct Fused {
 /// this is a convex combination, which performs better than reciprocal ranks (Bruch, Gai, Ingber: ACM TOIS 2023, and
 /// our own measurements in `docs/search-quality.md`). BM25 scores are scaled from 0. Similarities are scaled from the
 /// last one in the list, because the similarity of unrelated texts depends on the model. A message gains from its
-/// neighbours (see `neighbours.rs`) and from its session (see `sessions.rs`). The best is scaled to 1.
+/// neighbours (see `neighbours.rs`), from its session (see `sessions.rs`) and from the title of its session. The best is scaled to 1.
 #[must_use]
 pub(crate) fn fuse(
     texts: Vec<RankedText>,
@@ -132,6 +137,7 @@ pub(crate) fn fuse(
     lift_by_neighbours(&mut fused);
     scale_to_one(&mut fused);
     lift_by_sessions(&mut fused);
+    lift_by_titles(&mut fused, &judgements.titled);
     lower(&mut fused, &judgements.unrelated);
     lower(&mut fused, &judgements.lowered);
     sort_best_first(&mut fused);
@@ -169,6 +175,21 @@ fn lower(fused: &mut [Fused], reasons: &HashMap<MessageRef, Lowered>) {
         if let Some(lowered) = reasons.get(&found.message_ref) {
             found.why.lowered = Some(*lowered);
             found.why.scale(lowered.factor());
+        }
+    }
+}
+
+/// Lets the best candidate of each titled session gain.
+fn lift_by_titles(fused: &mut [Fused], titled: &HashSet<SessionKey>) {
+    if titled.is_empty() {
+        return;
+    }
+    let mut left = titled.clone();
+    sort_best_first(fused);
+    for found in fused {
+        if left.remove(&found.message_ref.session) {
+            found.why.relevance += TITLE;
+            found.why.title += TITLE;
         }
     }
 }
@@ -278,7 +299,7 @@ fn scale_to_one(fused: &mut [Fused]) {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::model::{SessionId, SessionKey, UserId};
+    use crate::model::{SessionId, UserId};
 
     fn message_ref(session: &str, sequence: u32) -> MessageRef {
         let (user, session) = (UserId::new("u").unwrap(), SessionId::new(session).unwrap());
@@ -380,8 +401,9 @@ pub(super) mod tests {
             vec![vector(30, UserQuery, 0.9), vector(11, UserQuery, 0.8), vector(40, UserQuery, 0.3)];
         let mut of = Judgements::default();
         of.lowered.insert(message_ref("s", 11), Lowered::RepeatedQuestion);
+        of.titled.insert(message_ref("s", 0).session);
         for Fused { why, .. } in judged(texts, vectors, &of) {
-            let sum = why.words + why.meaning + why.neighbours + why.session;
+            let sum = why.words + why.meaning + why.neighbours + why.session + why.title;
             assert!((sum - why.relevance).abs() < 1e-6 && why.session > 0.0, "{why:?}");
         }
     }

@@ -165,6 +165,9 @@ impl SearchOptions {
         if self.min_similarity.is_some_and(|least| !(-1.0..=1.0).contains(&least)) {
             return Err(Error::validation("min_similarity", "must be -1 to 1"));
         }
+        if self.conditions.exact.as_ref().is_some_and(|exact| exact.trim().is_empty()) {
+            return Err(Error::validation("exact", "the text to find is empty"));
+        }
         let SearchFilter { since, until, .. } = self.filter;
         if since.is_some_and(|since| until.is_some_and(|until| until < since)) {
             return Err(Error::validation("until", "the period ends before it begins"));

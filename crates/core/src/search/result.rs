@@ -80,6 +80,9 @@ pub struct SearchResult {
     pub match_kind: MatchKind,
     /// The words of the query that its text has, as they were typed.
     pub words: Vec<String>,
+    /// Whether it stands for its session, because the title or the description has all words of the query.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub by_title: bool,
     /// How it was found.
     pub source: SearchSource,
     /// The BM25 score of the text match.

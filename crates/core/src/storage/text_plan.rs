@@ -7,7 +7,7 @@ use crate::{
     search::{SearchMode, SearchOptions, SearchResult},
     text::{
         Analyzer, QueryWords, folded_words, is_cjk_alone, query_terms, shorter_stems, stems_of_end,
-        stems_of_part,
+        stems_of_part, stems_of_typos,
     },
 };
 
@@ -19,6 +19,9 @@ const TERMS_OF_A_PART: usize = 300;
 
 /// The minimum length of a word that may have a typo, in letters.
 const LONG_WORD: usize = 6;
+
+/// The maximum length of a word that may have a typo: the number of words that differ by one letter grows with it.
+const LONGEST_WORD: usize = 32;
 
 /// The minimum length of a hexadecimal number that may be the beginning of a hash.
 const SHORT_HASH: usize = 7;
@@ -65,6 +68,7 @@ impl TextPlan {
         let mut plan = Self::default();
         // Characters that stand alone would have to be expanded. The conditions of the search tell.
         whole_words(text, &mut plan, &mut Expansions::default());
+        plan.is_scan = plan.terms.is_empty();
         plan
     }
 
@@ -128,6 +132,10 @@ impl SessionStorage {
             identifiers(&options.query, &mut expansions);
             for prefix in &conditions.prefixes {
                 let beginning = folded_words(prefix).pop().unwrap_or_default();
+                // Its pairs of characters are terms already, which continue in any way.
+                if is_cjk_alone(&beginning) {
+                    continue;
+                }
                 expansions.push(Purpose::Prefix(prefix.clone()), beginnings(&beginning));
             }
         }
@@ -186,7 +194,7 @@ impl SessionStorage {
     pub(super) async fn corrections(&self, query: &str) -> Result<Vec<Correction>> {
         let mut words: Vec<String> = Vec::new();
         for word in query.split(|c: char| !c.is_alphanumeric()) {
-            if word.chars().count() >= LONG_WORD
+            if (LONG_WORD..=LONGEST_WORD).contains(&word.chars().count())
                 && word.chars().all(char::is_alphabetic)
                 && !words.iter().any(|w| w == word)
             {
@@ -198,7 +206,7 @@ impl SessionStorage {
             words.into_iter().filter_map(|word| Some((analyzer.only_term(&word)?, word))).collect();
         let patterns: Vec<TermPattern> = words
             .iter()
-            .flat_map(|(term, _)| [TermPattern::Whole(term.clone()), TermPattern::OneTypo(term.clone())])
+            .flat_map(|(term, word)| [TermPattern::Whole(term.clone()), typo_of(term, word)])
             .collect();
         if patterns.is_empty() {
             return Ok(Vec::new());
@@ -217,6 +225,13 @@ impl SessionStorage {
         });
         Ok(corrections.collect())
     }
+}
+
+/// The terms of words that differ from `word` by one letter. Only English words are stemmed.
+fn typo_of(term: &str, word: &str) -> TermPattern {
+    let mut stems = stems_of_typos(&word.to_lowercase());
+    stems.remove(term);
+    if stems.is_empty() { TermPattern::OneTypo(term.to_owned()) } else { TermPattern::AnyOf(stems) }
 }
 
 /// What remains if the backend can't find terms.

@@ -51,6 +51,43 @@ pub(crate) fn stems_of_end(end: &str) -> BTreeSet<String> {
     ends
 }
 
+/// The stems of the words that differ from `word` (in lower case) by one letter after the first: another one, one more,
+/// one less, or two neighbours that are swapped. A typo may change the stem of a word beyond recognition. Empty unless
+/// `word` consists of ASCII letters.
+pub(crate) fn stems_of_typos(word: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    if word.is_empty() || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        return found;
+    }
+    let mut stems = Stems::new();
+    let mut add = |head: &str, middle: &str, tail: &str| {
+        let mut other = format!("{head}{middle}{tail}");
+        if other != word {
+            stems.stem(&mut other);
+            found.insert(other);
+        }
+    };
+    for at in 1..=word.len() {
+        let (head, tail) = word.split_at(at);
+        let after = |count: usize| tail.get(count..);
+        if let Some(rest) = after(1) {
+            add(head, "", rest);
+        }
+        if let Some((rest, swapped)) = after(2).zip(tail.get(..2)) {
+            add(head, &swapped.chars().rev().collect::<String>(), rest);
+        }
+        for letter in 'a'..='z' {
+            let mut buffer = [0; 4];
+            let letter = letter.encode_utf8(&mut buffer);
+            add(head, letter, tail);
+            if let Some(rest) = after(1) {
+                add(head, letter, rest);
+            }
+        }
+    }
+    found
+}
+
 /// The stems of `beginning` with each ending that continues it.
 fn completed(beginning: &str) -> impl Iterator<Item = String> {
     let mut stems = Stems::new();
@@ -104,6 +141,23 @@ mod tests {
         }
         assert!(shorter_stems("x86").is_empty() && shorter_stems("").is_empty());
         assert!(!shorter_stems("authenti").contains("auth"));
+    }
+
+    #[test]
+    fn a_word_with_a_typo_leads_to_the_stem_of_the_word() {
+        for (typed, meant) in [
+            ("idempotncy", "idempotency"),
+            ("autentication", "authentication"),
+            ("conenctions", "connections"),
+            ("retriess", "retries"),
+            ("databasess", "databases"),
+            ("configurqtion", "configuration"),
+        ] {
+            assert!(stems_of_typos(typed).contains(&query_terms(meant)[0]), "{typed}");
+        }
+        assert!(!stems_of_typos("idempotncy").contains("idl"));
+        assert!(stems_of_typos("größe").is_empty() && stems_of_typos("").is_empty());
+        assert!(stems_of_typos(&"a".repeat(1_000)).len() < 60_000);
     }
 
     #[test]

@@ -19,6 +19,9 @@ pub fn holds_words(texts: &[&str], wanted: &str) -> bool {
 }
 
 fn folded(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
     text.nfkd()
         .filter(|c| !unicode_normalization::char::is_combining_mark(*c))
         .flat_map(char::to_lowercase)

@@ -17,8 +17,8 @@ use crate::{
 
 /// Finds terms in the index and in the tail.
 ///
-/// A prefix, a whole term and a term with a typo are found in a part of the sorted dictionary. For a suffix or an infix,
-/// all of it is read.
+/// Whole terms are looked up in the sorted dictionary; of a prefix and a term with a typo, a part of it is read, and of a
+/// suffix or an infix all of it.
 pub(crate) fn find_terms<'a>(
     view: &PartView<TextPart>,
     tail: &Tail<TextTailBuffer>,
@@ -69,6 +69,14 @@ impl OpenText {
         for segment in self.searcher.segment_readers() {
             let index = segment.inverted_index(self.fields.text)?;
             for (number, pattern) in finder.patterns().iter().enumerate() {
+                if let Some(terms) = whole_terms(pattern) {
+                    for term in terms {
+                        if let Some(held) = index.terms().get(term)? {
+                            finder.add_to(number, term, u64::from(held.doc_freq));
+                        }
+                    }
+                    continue;
+                }
                 let beginning = pattern.beginning().as_bytes();
                 let mut range = index.terms().range().ge(beginning);
                 // The first bytes above all terms that begin so.
@@ -77,9 +85,7 @@ impl OpenText {
                     end.last_mut().into_iter().for_each(|last| *last += 1);
                     end
                 });
-                if let TermPattern::Whole(term) = pattern {
-                    range = range.le(term.as_bytes());
-                } else if let Some(end) = &end {
+                if let Some(end) = &end {
                     range = range.lt(end);
                 }
                 let mut stream = range.into_stream()?;
@@ -92,5 +98,16 @@ impl OpenText {
             }
         }
         Ok(())
+    }
+}
+
+/// The terms that a pattern names, if it names them.
+fn whole_terms(pattern: &TermPattern) -> Option<Vec<&str>> {
+    match pattern {
+        TermPattern::Whole(term) => Some(vec![term]),
+        TermPattern::AnyOf(terms) => Some(terms.iter().map(String::as_str).collect()),
+        TermPattern::Prefix(_) | TermPattern::Suffix(_) | TermPattern::Infix(_) | TermPattern::OneTypo(_) => {
+            None
+        }
     }
 }

@@ -25,6 +25,8 @@ const ANSWERED: usize = 5;
 pub(super) struct Judged {
     pub(super) texts: Vec<RankedText>,
     pub(super) judgements: Judgements,
+    /// Whether a text that was read has all words of the query.
+    pub(super) has_all_words: bool,
 }
 
 impl SessionStorage {
@@ -52,16 +54,19 @@ impl SessionStorage {
                 questions.push(message_ref);
             }
         }
+        let mut has_all_words = false;
         for text in &mut texts {
             let TextCandidate { message_ref, content_type, score } = &text.candidate;
             if let Some(read) = reading.get(message_ref) {
-                text.score = finder.find(read.text(*content_type)).score(*score, &weights);
+                let evidence = finder.find(read.text(*content_type));
+                text.score = evidence.score(*score, &weights);
+                has_all_words |= evidence.has_all(words);
             }
         }
         for question in self.add_answers(&mut texts, questions, reading).await? {
             judgements.lowered.insert(question, Lowered::RepeatedQuestion);
         }
-        Ok(Judged { texts, judgements })
+        Ok(Judged { texts, judgements, has_all_words })
     }
 
     /// Adds the answers to repeated questions: an answer need not contain a word of its question. Returns the

@@ -3,6 +3,7 @@
 mod judging;
 mod reading;
 mod results;
+mod titles;
 
 use std::collections::{HashMap, HashSet};
 
@@ -90,8 +91,9 @@ impl SessionStorage {
         let mut reading = Reading::default();
         let ranked = texts.items.into_iter().map(RankedText::from).collect::<Vec<_>>();
         let leading = most_relevant(&ranked, &vectors.items, &weights, judged_for(options, &words));
-        let Judged { texts, judgements } =
-            self.judge(ranked, leading, &words, &texts.statistics, &mut reading).await?;
+        let mut judged = self.judge(ranked, leading, &words, &texts.statistics, &mut reading).await?;
+        self.add_titled(scope, options, &words, &mut judged, &mut reading).await?;
+        let Judged { texts, judgements, .. } = judged;
         let mut ranked = fuse(texts, vectors.items, &weights, &judgements);
         let lambda = if mode == SearchMode::FullText { 1.0 } else { options.mmr_lambda };
         if plan.is_scan {

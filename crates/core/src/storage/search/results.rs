@@ -94,6 +94,7 @@ impl Making<'_> {
         }
         let result = self.result(read, fused, score);
         let is_too_far = result.match_kind == MatchKind::Similar
+            && !result.by_title
             && result.similarity.zip(self.asked.floor).is_some_and(|(similarity, floor)| similarity < floor);
         if is_too_far {
             let nearest = self.shown.nearest.get_or_insert_with(|| result.clone());
@@ -144,6 +145,7 @@ impl Making<'_> {
                 kind => kind,
             },
             words: evidence.typed(self.asked.words),
+            by_title: fused.why.title > 0.0,
             source: fused.source,
             text_score: fused.text_score,
             similarity: fused.similarity,

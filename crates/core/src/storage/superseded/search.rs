@@ -103,7 +103,8 @@ impl<'a> Scan<'a> {
             self.statistics.add_document(&document);
             let is_wanted = self.options.content_types.contains(text.content_type)
                 && self.options.filter.admits_message(role, line.ts);
-            let is_found = document.matches() || self.options.conditions.exact.is_some();
+            let is_found =
+                document.matches() || self.options.conditions.exact.is_some() || self.options.lists_newest();
             if !is_wanted || !is_found || !meets {
                 continue;
             }
@@ -125,6 +126,7 @@ impl<'a> Scan<'a> {
                 score: 0.0,
                 match_kind: evidence.kind(),
                 words: evidence.typed(self.words),
+                by_title: false,
                 source: SearchSource::FullText,
                 text_score: None,
                 similarity: None,

@@ -12,6 +12,8 @@ on_both_stores![
     a_result_says_what_it_matched,
     identifiers_are_found_in_any_spelling,
     unrelated_texts_are_no_results,
+    a_session_is_found_by_its_title,
+    an_explanation_adds_up,
 ];
 
 const FILLER: &str = "and then we looked at several other things that day before we went on with it";
@@ -128,4 +130,34 @@ async fn unrelated_texts_are_no_results(store: Store) {
     assert!(nearest.similarity.unwrap() < 0.48);
     let answer = store.search(&target("s"), &SearchOptions::new("pears")).await;
     assert_eq!((sequences(&answer.results), answer.nearest), (vec![0], None));
+}
+
+async fn a_session_is_found_by_its_title(store: Store) {
+    store.sync(&target("named"), vec![lines::assistant("Hello."), lines::user("Where do we begin?")]).await;
+    store.sync(&target("other"), vec![lines::user(&format!("the kickoff {FILLER}"))]).await;
+    let edit = SessionEdit::default().set_name("Phoenix kickoff");
+    store.storage.update_session(&target("named").key(), &edit).await.unwrap();
+    let found = store.search(&target("named"), &words("phoenix kickoffs")).await.results;
+    let first = &found[0];
+    assert_eq!((first.session_id.as_str(), first.sequence, first.by_title), ("named", 1, true));
+    assert_eq!((found[1].session_id.as_str(), found[1].by_title), ("other", false));
+    // Only as a whole, and only if no message has all the words.
+    assert!(store.search(&target("named"), &words("phoenix basket")).await.results.is_empty());
+    assert!(!store.search(&target("named"), &words("kickoff")).await.results[0].by_title);
+}
+
+async fn an_explanation_adds_up(store: Store) {
+    store.sync(&target("s"), vec![lines::user("the retry budget"), lines::user("a budget")]).await;
+    let search = SearchOptions::new("retry budget").with_explain(true);
+    let found = store.search(&target("s"), &search).await;
+    let terms = found.explanation.unwrap().terms;
+    assert_eq!(terms.iter().map(|term| term.term.as_str()).collect::<Vec<_>>(), ["retri", "budget"]);
+    for (rank, result) in (1..).zip(&found.results) {
+        let why = result.explanation.unwrap();
+        let sum = why.words + why.meaning + why.neighbours + why.session + why.title;
+        assert!((sum - why.relevance).abs() < 1e-5, "{why:?}");
+        assert_eq!(why.text_rank, Some(rank));
+    }
+    let plain = store.search(&target("s"), &SearchOptions::new("retry budget")).await;
+    assert!(plain.explanation.is_none() && plain.results[0].explanation.is_none());
 }
