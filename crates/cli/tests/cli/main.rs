@@ -29,6 +29,7 @@ mod output_scopes;
 #[cfg(feature = "duckdb-system")]
 mod output_sql;
 mod output_statistics;
+mod output_syntax;
 #[cfg(unix)]
 mod read_only;
 mod restore;

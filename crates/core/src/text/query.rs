@@ -102,10 +102,10 @@ impl QueryWords {
         !self.identifiers.is_empty() && self.sequence.iter().all(is_word)
     }
 
-    /// The terms of the words as they were typed, each with its word: without other spellings of identifiers.
-    pub(crate) fn main_terms(&self) -> impl Iterator<Item = (&str, &str)> {
-        let typed = self.terms.iter().zip(&self.typed).zip(&self.weights);
-        typed.filter(|(_, weight)| **weight >= 1.0).map(|((term, typed), _)| (term.as_str(), typed.as_str()))
+    /// The terms of the words as they were typed, without other spellings of identifiers.
+    pub(crate) fn main_terms(&self) -> impl Iterator<Item = &str> {
+        let weighted = self.terms.iter().zip(&self.weights);
+        weighted.filter(|(_, weight)| **weight >= 1.0).map(|(term, _)| term.as_str())
     }
 
     /// For each of the terms, the word as it was typed first.

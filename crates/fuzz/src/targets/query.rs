@@ -1,10 +1,13 @@
 //! Queries: a line with the query, and the text to search.
 
-use std::{collections::HashSet, sync::LazyLock};
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::LazyLock,
+};
 
 use amplifier_session_core::{
-    SessionStorage,
-    search::SearchMode,
+    Scope, SessionStorage,
+    search::{Query, SearchMode, SearchOptions},
     text::{MAX_QUERY_TERMS, Snippets, query_terms},
 };
 use amplifier_session_sqlite::Sqlite;
@@ -22,6 +25,7 @@ pub(super) const TARGET: Target = Target {
             "Why is the basket empty after login?",
             "100% \"exact\" foo* AND bar_baz",
             "naïve café 東京 don't",
+            "\"connection pool\" time* -postgres role:assistant rm -rf",
         ];
         let texts = samples("transcript.jsonl");
         queries.iter().zip(texts).map(|(query, text)| [query.as_bytes(), b"\n", &text].concat()).collect()
@@ -31,6 +35,10 @@ pub(super) const TARGET: Target = Target {
         " AND ",
         "\"",
         "*",
+        "* ",
+        " -",
+        " \"",
+        "role:",
         "the ",
         "ß",
         "İ",
@@ -100,4 +108,18 @@ fn check(input: &[u8]) {
     };
     assert_eq!(answer(&stores.indexed), answer(&stores.plain), "{query:?}");
     found(&stores.indexed, query, SearchMode::Hybrid).unwrap();
+    let parsed = Query::parse(query);
+    if !parsed.is_plain() {
+        let answer = |storage| messages(storage, &parsed, SearchMode::FullText);
+        assert_eq!(answer(&stores.indexed), answer(&stores.plain), "{parsed:?}");
+        messages(&stores.indexed, &parsed, SearchMode::Hybrid);
+    }
+}
+
+/// The messages that a query with operators finds, with those that repeat them.
+fn messages(storage: &SessionStorage, query: &Query, mode: SearchMode) -> BTreeSet<u32> {
+    let options = SearchOptions::parsed(query).with_mode(mode).with_limit(1_000);
+    let results = wait(storage.search_transcripts(&Scope::Everyone, &options)).unwrap().results;
+    let repeats = results.iter().flat_map(|result| &result.also_in).map(|repeat| repeat.sequence);
+    results.iter().map(|result| result.sequence).chain(repeats).collect()
 }

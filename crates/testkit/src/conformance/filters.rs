@@ -102,13 +102,31 @@ fn narrowings() -> Vec<Narrowing> {
         (of_sessions(|f| f.with_min_turns(3)), |s, _| s.turn_count >= 3),
         (of_sessions(|f| f.with_max_turns(2)), |s, _| s.turn_count <= 2),
         (of_sessions(|f| f.with_min_turns(2).with_max_turns(2)), |s, _| s.turn_count == 2),
+        (of_sessions(|f| f.excluding(target("s3").key)), |s, _| s.session_id.as_str() != "s3"),
+        // The session of another user.
+        (of_sessions(|f| f.excluding(target_of("ben", "shop", "s0").key)), |_, _| true),
+        (of_sessions(|f| f.with_only([target_of("ben", "shop", "s0").key])), |_, _| false),
+        (of_sessions(|f| f.with_only([])), |_, _| false),
+        (of_sessions(|f| f.with_only([target("s1").key, target("s6").key])), |s, _| {
+            ["s1", "s6"].contains(&s.session_id.as_str())
+        }),
+        (
+            of_sessions(|f| f.with_only([target("s1").key, target("s6").key]).excluding(target("s6").key)),
+            |s, _| s.session_id.as_str() == "s1",
+        ),
+        (
+            of_sessions(|f| f.excluding(target("s0").key).excluding(target("s6").key))
+                .with_project(project("shop"))
+                .with_role(Role::User),
+            |s, m| ["s3", "s9"].contains(&s.session_id.as_str()) && m.role == Role::User,
+        ),
         (none().with_role(Role::User), |_, m| m.role == Role::User),
         (none().with_role(Role::Tool), |_, m| m.role == Role::Tool),
         (none().with_role(Role::System), |_, _| false),
         (none().with_since(day(5)), |_, m| m.ts >= day(5)),
         (none().with_until(day(5)), |_, m| m.ts < day(5)),
         (none().with_since(day(3)).with_until(day(4)), |_, m| m.ts == day(3)),
-        (none().with_since(day(4)).with_until(day(3)), |_, _| false),
+        (none().with_since(day(4)).with_until(day(4)), |_, _| false),
         (of_sessions(|f| f.with_tags(["blue"]).with_max_turns(4)).with_role(Role::Assistant), |s, m| {
             s.tags.contains(&"blue".to_owned()) && s.turn_count <= 4 && m.role == Role::Assistant
         }),
@@ -202,6 +220,41 @@ pub async fn filters_apply_before_ranking(store: Store) {
                 let expected = [("rare".to_owned(), 0), ("rare".to_owned(), 1)];
                 let expected = Found::from_iter(expected.into_iter().take(if n == 5 { 1 } else { 2 }));
                 assert_eq!(found, expected, "{round} {way} {filter:?}");
+            }
+        }
+        store.storage.update_index().await.unwrap();
+    }
+}
+
+/// A session is excluded by its user and its id: the session of another user with the same id is still found.
+pub async fn sessions_are_excluded_by_user_and_id(store: Store) {
+    let (anas, bens) = (target("same"), target_of("ben", "shop", "same"));
+    for target in [&anas, &bens] {
+        store.sync(target, vec![lines::user("needle")]).await;
+        store.storage.share_session(&target.key, &Sharing::public()).await.unwrap();
+        // The first session is indexed, and the second one is not.
+        if *target == anas {
+            store.storage.update_index().await.unwrap();
+        }
+    }
+    let (ana, ben) = (anas.key, bens.key);
+    let cases = [
+        (of_sessions(|f| f.excluding(ana.clone())), vec!["ben"]),
+        (of_sessions(|f| f.excluding(ben.clone())), vec!["ana"]),
+        (of_sessions(|f| f.excluding(ana.clone()).excluding(ben.clone())), vec![]),
+        (of_sessions(|f| f.with_only([ben.clone()])), vec!["ben"]),
+        (of_sessions(|f| f.with_only([ana.clone(), ben.clone()]).excluding(ben.clone())), vec!["ana"]),
+    ];
+    let viewer = Viewer::new(target_of("carl", "p", "s").key.user_id);
+    for _ in 0..2 {
+        for scope in [Scope::Everyone, Scope::Visible(viewer.clone())] {
+            for (filter, expected) in &cases {
+                for options in [words("needle"), meaning("needle")] {
+                    let options = options.with_filter(filter.clone());
+                    let results = store.storage.search_transcripts(&scope, &options).await.unwrap().results;
+                    let users: Vec<&str> = results.iter().map(|result| result.user_id.as_str()).collect();
+                    assert_eq!(users, *expected, "{} {scope:?} {filter:?}", options.mode);
+                }
             }
         }
         store.storage.update_index().await.unwrap();

@@ -167,6 +167,10 @@ macro_rules! conformance_suite {
                 a_changed_message_is_found_by_its_new_text,
                 updating_the_index_changes_no_results,
                 a_committed_message_is_found_at_once,
+                required_terms_narrow_the_candidates,
+                terms_are_found_by_patterns,
+                terms_with_a_typo_are_found_or_refused,
+                terms_of_deleted_sessions_are_gone,
             ]
             search_vectors: [
                 semantic_search_agrees_with_brute_force,
@@ -178,6 +182,7 @@ macro_rules! conformance_suite {
                 every_search_filter_equals_brute_force,
                 filters_use_the_current_session,
                 filters_apply_before_ranking,
+                sessions_are_excluded_by_user_and_id,
                 only_requested_content_types_are_searched,
                 an_empty_store_has_no_results,
             ]

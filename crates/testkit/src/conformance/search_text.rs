@@ -195,3 +195,101 @@ pub async fn a_committed_message_is_found_at_once(store: Store) {
         }
     }
 }
+
+/// A text is a candidate only if it contains a term of each required group. The groups do not change its score.
+pub async fn required_terms_narrow_the_candidates(store: Store) {
+    let texts = ["alpha", "alpha beta", "beta gamma", "alpha gamma", "alpha beta gamma", "delta"];
+    store.sync_text(&target("s"), texts[..3].iter().map(|text| lines::user(text)).collect()).await;
+    store.storage.update_index().await.unwrap();
+    let rest = texts[3..].iter().map(|text| lines::user(text)).collect();
+    store.sync_from(&target("s"), 3, rest).await.unwrap();
+    let candidates = async |required: &[&[usize]]| -> Vec<(u32, f32)> {
+        let required = required.iter().map(|group| group.to_vec()).collect();
+        let query = TextQuery { required, ..query(query_terms("alpha beta gamma"), 10) };
+        let found = store.backend.text_candidates(&query).await.unwrap().items;
+        let mut found: Vec<_> = found.iter().map(|c| (c.message_ref.sequence, c.score)).collect();
+        found.sort_by_key(|(sequence, _)| *sequence);
+        found
+    };
+    let cases: [(&[&[usize]], &[u32]); 5] = [
+        (&[], &[0, 1, 2, 3, 4]),
+        (&[&[0]], &[0, 1, 3, 4]),
+        (&[&[0], &[1]], &[1, 4]),
+        (&[&[0], &[1, 2]], &[1, 3, 4]),
+        (&[&[0], &[1], &[2]], &[4]),
+    ];
+    for _ in 0..2 {
+        let all = candidates(&[]).await;
+        for (required, expected) in cases {
+            let found = candidates(required).await;
+            let places: Vec<u32> = found.iter().map(|(sequence, _)| *sequence).collect();
+            assert_eq!(places, expected, "{required:?}");
+            for (sequence, score) in found {
+                let (_, before) = all[sequence as usize];
+                assert!((score - before).abs() < 1e-5 * before, "{required:?} {sequence}: {score} {before}");
+            }
+        }
+        store.storage.update_index().await.unwrap();
+    }
+}
+
+/// Terms are found by each kind of pattern, whichever messages are indexed: those in the most texts first, up to the
+/// limit.
+pub async fn terms_are_found_by_patterns(store: Store) {
+    let indexed = ["conn1 connect", "reconnect connect"];
+    store.sync_text(&target("s"), indexed.map(lines::user).to_vec()).await;
+    store.storage.update_index().await.unwrap();
+    let newer = ["conn2 connect 全文検索", "conn2 lost"];
+    store.sync_from(&target("s"), 2, newer.map(lines::user).to_vec()).await.unwrap();
+    let cases: [(TermPattern, &[&str]); 6] = [
+        (TermPattern::Whole("connect".to_owned()), &["connect"]),
+        (TermPattern::Whole("conn".to_owned()), &[]),
+        (TermPattern::Prefix("conn".to_owned()), &["connect", "conn2", "conn1"]),
+        (TermPattern::Suffix("connect".to_owned()), &["connect", "reconnect"]),
+        (TermPattern::Infix("con".to_owned()), &["connect", "conn2", "conn1", "reconnect"]),
+        (TermPattern::Prefix("検".to_owned()), &["検索"]),
+    ];
+    let patterns: Vec<TermPattern> = cases.iter().map(|(pattern, _)| pattern.clone()).collect();
+    for _ in 0..2 {
+        for limit in [10, 2] {
+            let found = store.backend.terms(&patterns, limit).await.unwrap();
+            assert_eq!(found.len(), cases.len());
+            for ((pattern, expected), found) in cases.iter().zip(found) {
+                assert_eq!(found, expected[..expected.len().min(limit)], "{pattern:?}");
+            }
+        }
+        store.storage.update_index().await.unwrap();
+    }
+}
+
+/// Terms with a typo are found, or the backend says that it can't find them.
+pub async fn terms_with_a_typo_are_found_or_refused(store: Store) {
+    store.sync_text(&target("s"), vec![lines::user("connect")]).await;
+    store.storage.update_index().await.unwrap();
+    store.sync_from(&target("s"), 1, vec![lines::user("convect heat")]).await.unwrap();
+    let typed = "conect".to_owned();
+    let meant = ["connect", "connects", "heat"].map(str::to_owned).into();
+    let patterns =
+        [TermPattern::Whole(typed.clone()), TermPattern::OneTypo(typed), TermPattern::AnyOf(meant)];
+    for _ in 0..2 {
+        match store.backend.terms(&patterns, 10).await {
+            Ok(found) => assert_eq!(found, [vec![], vec!["connect", "convect"], vec!["connect", "heat"]]),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Unsupported),
+        }
+        store.storage.update_index().await.unwrap();
+    }
+}
+
+/// Once the index is updated, the terms of a deleted session are gone.
+pub async fn terms_of_deleted_sessions_are_gone(store: Store) {
+    store.sync_text(&target("kept"), vec![lines::user("zwang")]).await;
+    store.sync_text(&target("gone"), vec![lines::user("zugzwang")]).await;
+    store.storage.update_index().await.unwrap();
+    store.sync_from(&target("gone"), 1, vec![lines::user("zwischenzug")]).await.unwrap();
+    let prefix = [TermPattern::Prefix("z".to_owned())];
+    let terms = async || store.backend.terms(&prefix, 10).await.unwrap().remove(0);
+    assert_eq!(terms().await, ["zugzwang", "zwang", "zwischenzug"]);
+    assert!(store.backend.delete_session(&target("gone").key).await.unwrap());
+    store.storage.update_index().await.unwrap();
+    assert_eq!(terms().await, ["zwang"]);
+}

@@ -62,10 +62,11 @@ impl SessionStorage {
         options: &SearchOptions,
         words: &QueryWords,
     ) -> Result<Vec<Session>> {
-        let typed: Vec<&str> = words.main_terms().map(|(_, typed)| typed).collect();
+        // A stem is the beginning of each form of its word, except that it ends with `i` where the word has `y`.
+        let beginnings: Vec<&str> = words.main_terms().map(|term| term.trim_end_matches('i')).collect();
         let query = SessionQuery::new(scope.clone())
             .with_filter(options.filter.sessions.clone())
-            .with_text(Some(typed.join(" ")));
+            .with_text(Some(beginnings.join(" ")));
         let mut sessions = match self.backend.list_sessions(&query).await {
             // Titles that can't be read are not what was searched for.
             Err(error) if error.kind() == ErrorKind::Damaged => return Ok(Vec::new()),
@@ -78,7 +79,7 @@ impl SessionStorage {
                 session.title(),
                 session.description.as_deref().unwrap_or_default()
             ));
-            words.main_terms().all(|(term, _)| said.iter().any(|said| said == term))
+            words.main_terms().all(|term| said.iter().any(|said| said == term))
         });
         sessions.truncate(MOST);
         Ok(sessions)

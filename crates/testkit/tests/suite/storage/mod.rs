@@ -35,6 +35,7 @@ mod search;
 mod sessions;
 mod statistics;
 mod superseded;
+mod syntax;
 mod trees;
 mod vector_search;
 mod vectors;
