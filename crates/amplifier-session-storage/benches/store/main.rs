@@ -4,6 +4,7 @@
 //! cargo bench -p amplifier-session-storage                        both, on made-up sessions
 //! cargo bench -p amplifier-session-storage -- sync                taking in alone
 //! cargo bench -p amplifier-session-storage -- search --root DIR   on sessions below DIR, with DIR/queries.json
+//! cargo bench -p amplifier-session-storage -- search --store URL --root DIR [--user ID]...   on a store that is there
 //! cargo bench -p amplifier-session-storage -- yardstick --root DIR   only how long parsing and inserting takes
 //! ```
 //!
@@ -40,6 +41,8 @@ struct Arguments {
     yardstick: bool,
     root: Option<PathBuf>,
     sessions: usize,
+    store: Option<String>,
+    users: Vec<String>,
 }
 
 impl Arguments {
@@ -47,6 +50,10 @@ impl Arguments {
         // Cargo adds `--bench`.
         let typed: Vec<String> = std::env::args().skip(1).filter(|one| one != "--bench").collect();
         let value = |name: &str| typed.iter().position(|one| one == name).and_then(|at| typed.get(at + 1));
+        let values = |name: &str| {
+            let pairs = typed.iter().zip(typed.iter().skip(1));
+            pairs.filter(|(option, _)| *option == name).map(|(_, value)| value.clone()).collect()
+        };
         let named = |name: &str| typed.iter().any(|one| one == name);
         let yardstick = named("yardstick");
         let both = !named("sync") && !named("search") && !yardstick;
@@ -56,6 +63,8 @@ impl Arguments {
             yardstick,
             root: value("--root").map(PathBuf::from),
             sessions: value("--sessions").map_or(200, |number| number.parse().unwrap()),
+            store: value("--store").cloned(),
+            users: values("--user"),
         }
     }
 }
@@ -79,8 +88,10 @@ async fn main() {
     if arguments.sync {
         sync::measure(&root).await;
     }
-    if arguments.search {
-        search::measure(&root).await;
+    match arguments.store {
+        Some(url) => search::measure_store(&url, &root, &arguments.users).await,
+        None if arguments.search => search::measure(&root).await,
+        None => {}
     }
 }
 
@@ -89,11 +100,15 @@ fn user() -> UserId {
     UserId::new("bench").unwrap()
 }
 
+async fn opened(url: &str, embedding: &str) -> SessionStorage {
+    let options = OpenOptions::default().with_embedding(embedding::provider(embedding).unwrap());
+    open(url, options).await.unwrap()
+}
+
 /// A store in `folder` with all sessions below `root`.
 async fn filled(folder: &Path, root: &Path, embedding: &str) -> SessionStorage {
     let url = format!("sqlite:{}", folder.join(format!("{embedding}.sqlite")).display());
-    let options = OpenOptions::default().with_embedding(embedding::provider(embedding).unwrap());
-    let storage = open(&url, options).await.unwrap();
+    let storage = opened(&url, embedding).await;
     let options = SyncOptions::new(root, user(), HostId::new("here").unwrap());
     let report = sync_folders(&storage, &options, &NoProgress).await.unwrap();
     assert_eq!(report.sessions.failed, 0);

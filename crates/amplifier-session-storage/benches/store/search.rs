@@ -4,11 +4,12 @@ use std::{path::Path, time::Instant};
 
 use amplifier_session_storage::{
     Scope, SessionStorage,
+    model::UserId,
     search::{SearchMode, SearchOptions, SessionFilter},
 };
 use serde_json::Value;
 
-use super::{filled, user};
+use super::{filled, opened, user};
 
 /// How often each query is asked; the first time only warms up.
 const ROUNDS: usize = 5;
@@ -20,17 +21,36 @@ pub(crate) async fn measure(root: &Path) {
     println!("{} messages in {} sessions\n", counts.messages, counts.sessions);
     println!("| search, warm | p50 | p95 | worst |\n| --- | --- | --- | --- |");
     let all = queries(root, &["keyword", "semantic"]);
+    let scopes = [Scope::from(user())];
+    let measured = Measured { storage: &storage, scopes: &scopes };
     let plain = SessionFilter::default();
-    for mode in [SearchMode::FullText, SearchMode::Semantic, SearchMode::Hybrid] {
-        row(mode.as_str(), &storage, &all, mode, &plain).await;
+    for mode in MODES {
+        measured.row(mode.as_str(), &all, mode, &plain).await;
     }
     let busy = plain.with_min_turns(5);
-    row("hybrid, sessions of 5 turns and more", &storage, &all, SearchMode::Hybrid, &busy).await;
+    measured.row("hybrid, sessions of 5 turns and more", &all, SearchMode::Hybrid, &busy).await;
     for list in ["keyword", "semantic"] {
         let name = format!("full_text, {list} queries alone");
-        row(&name, &storage, &queries(root, &[list]), SearchMode::FullText, &SessionFilter::default()).await;
+        measured.row(&name, &queries(root, &[list]), SearchMode::FullText, &SessionFilter::default()).await;
     }
 }
+
+/// Searches a store that was filled before, by one user after the other.
+pub(crate) async fn measure_store(url: &str, root: &Path, users: &[String]) {
+    let start = Instant::now();
+    let storage = opened(url, "local").await;
+    println!("| search, warm | p50 | p95 | worst |\n| --- | --- | --- | --- |");
+    println!("| opening | {:.2} ms | | |", start.elapsed().as_secs_f64() * 1e3);
+    let users = users.iter().map(|user| UserId::new(user).unwrap());
+    let scopes: Vec<Scope> = users.map(Scope::from).collect();
+    let measured = Measured { storage: &storage, scopes: &scopes };
+    let all = queries(root, &["keyword", "semantic"]);
+    for mode in MODES {
+        measured.row(mode.as_str(), &all, mode, &SessionFilter::default()).await;
+    }
+}
+
+const MODES: [SearchMode; 3] = [SearchMode::FullText, SearchMode::Semantic, SearchMode::Hybrid];
 
 fn queries(root: &Path, lists: &[&str]) -> Vec<String> {
     let all: Value = serde_json::from_slice(&std::fs::read(root.join("queries.json")).unwrap()).unwrap();
@@ -38,27 +58,28 @@ fn queries(root: &Path, lists: &[&str]) -> Vec<String> {
     lists.map(|query| query.as_str().unwrap().to_owned()).collect()
 }
 
-async fn row(
-    name: &str,
-    storage: &SessionStorage,
-    queries: &[String],
-    mode: SearchMode,
-    sessions: &SessionFilter,
-) {
-    let scope = Scope::from(user());
-    let mut times = Vec::new();
-    for round in 0..ROUNDS {
-        for query in queries {
-            let mut options = SearchOptions::new(query).with_mode(mode);
-            options.filter.sessions = sessions.clone();
-            let start = Instant::now();
-            storage.search_transcripts(&scope, &options).await.unwrap();
-            if round > 0 {
-                times.push(start.elapsed().as_secs_f64() * 1e3);
+struct Measured<'a> {
+    storage: &'a SessionStorage,
+    /// Queries are asked in these scopes, in turn.
+    scopes: &'a [Scope],
+}
+
+impl Measured<'_> {
+    async fn row(&self, name: &str, queries: &[String], mode: SearchMode, sessions: &SessionFilter) {
+        let mut times = Vec::new();
+        for round in 0..ROUNDS {
+            for (query, scope) in queries.iter().zip(self.scopes.iter().cycle()) {
+                let mut options = SearchOptions::new(query).with_mode(mode);
+                options.filter.sessions = sessions.clone();
+                let start = Instant::now();
+                self.storage.search_transcripts(scope, &options).await.unwrap();
+                if round > 0 {
+                    times.push(start.elapsed().as_secs_f64() * 1e3);
+                }
             }
         }
+        times.sort_by(f64::total_cmp);
+        let at = |part: f64| times[(part * (times.len() - 1) as f64) as usize];
+        println!("| {name} | {:.2} ms | {:.2} ms | {:.2} ms |", at(0.5), at(0.95), at(1.0));
     }
-    times.sort_by(f64::total_cmp);
-    let at = |part: f64| times[(part * (times.len() - 1) as f64) as usize];
-    println!("| {name} | {:.2} ms | {:.2} ms | {:.2} ms |", at(0.5), at(0.95), at(1.0));
 }
