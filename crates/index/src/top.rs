@@ -63,6 +63,14 @@ impl<T> Top<T> {
         }
     }
 
+    /// Adds the values that another one has kept.
+    pub(crate) fn merge(mut self, other: Self) -> Self {
+        for Ranked { score, key, item } in other.kept {
+            self.put(score, key, item);
+        }
+        self
+    }
+
     /// Best first.
     pub(crate) fn into_sorted(self) -> Vec<Ranked<T>> {
         self.kept.into_sorted_vec()

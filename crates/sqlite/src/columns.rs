@@ -2,6 +2,7 @@
 
 use amplifier_session_core::{Result, model::Timestamp};
 use amplifier_session_sql::{Columns, damaged};
+use half::f16;
 use rusqlite::{Row, types::FromSql};
 
 use crate::error;
@@ -43,14 +44,7 @@ impl Columns for Cursor<'_> {
 
     fn read_vector(&self, index: usize, into: &mut Vec<f32>) -> Result<()> {
         let value = self.0.get_ref(index).map_err(error::column)?;
-        let bytes = value.as_blob().map_err(|_| damaged("vector"))?;
-        let (floats, rest) = bytes.as_chunks::<4>();
-        if !rest.is_empty() {
-            return Err(damaged("vector"));
-        }
-        into.clear();
-        into.extend(floats.iter().map(|bytes| f32::from_le_bytes(*bytes)));
-        Ok(())
+        read_vector(value.as_blob().map_err(|_| damaged("vector"))?, into)
     }
 }
 
@@ -62,9 +56,54 @@ pub(crate) fn column<T: FromSql>(row: &Row<'_>, index: usize) -> Result<T> {
     row.get(index).map_err(error::column)
 }
 
-/// Little-endian 32-bit floats.
+/// The first byte of a vector of 16-bit floats, which makes the number of bytes odd.
+const HALVES: u8 = 1;
+
+/// A vector as it is stored: [`HALVES`], then little-endian 16-bit floats. Half the bytes of 32-bit floats, and as
+/// exact as a search needs: similarities differ by less than 0.001.
 pub(crate) fn vector_bytes(vector: &[f32]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(size_of_val(vector));
-    vector.iter().for_each(|x| bytes.extend_from_slice(&x.to_le_bytes()));
+    let mut bytes = Vec::with_capacity(1 + 2 * vector.len());
+    bytes.push(HALVES);
+    vector.iter().for_each(|x| bytes.extend_from_slice(&f16::from_f32(*x).to_le_bytes()));
     bytes
+}
+
+/// Reads a stored vector. Stores of before have little-endian 32-bit floats, an even number of bytes.
+pub(crate) fn read_vector(bytes: &[u8], into: &mut Vec<f32>) -> Result<()> {
+    into.clear();
+    let rest = match bytes.split_first() {
+        Some((&HALVES, halves)) if bytes.len() % 2 == 1 => {
+            let (halves, rest) = halves.as_chunks::<2>();
+            into.extend(halves.iter().map(|half| f16::from_le_bytes(*half).to_f32()));
+            rest
+        }
+        _ => {
+            let (floats, rest) = bytes.as_chunks::<4>();
+            into.extend(floats.iter().map(|float| f32::from_le_bytes(*float)));
+            rest
+        }
+    };
+    if rest.is_empty() { Ok(()) } else { Err(damaged("vector")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_are_stored_as_halves_and_read_in_both_forms() {
+        let vector: Vec<f32> = (0..256).map(|n| ((n * 37 % 101) as f32 - 50.0) / 800.0).collect();
+        let mut read = Vec::new();
+        read_vector(&vector_bytes(&vector), &mut read).unwrap();
+        assert!(vector.iter().zip(&read).all(|(a, b)| (a - b).abs() <= a.abs() / 2048.0));
+        assert_eq!((read.len(), vector_bytes(&vector).len()), (256, 513));
+        let floats: Vec<u8> = vector.iter().flat_map(|x| x.to_le_bytes()).collect();
+        read_vector(&floats, &mut read).unwrap();
+        assert_eq!(read, vector);
+        for damaged in [&floats[..255], &floats[..254], &[2, 0, 0]] {
+            assert!(read_vector(damaged, &mut read).is_err(), "{}", damaged.len());
+        }
+        read_vector(&vector_bytes(&[]), &mut read).unwrap();
+        assert_eq!(read, []);
+    }
 }

@@ -1,6 +1,6 @@
 //! Short, unique forms of session ids.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::SessionStorage;
 use crate::{Result, Scope, backend::SessionName, model::SessionId};
@@ -57,18 +57,22 @@ pub(super) fn top_of<'a>(
 
 /// The ids of all sessions in scope.
 struct Names<'a> {
-    /// The ids with their parents, in order.
+    stored: &'a [SessionName],
+    /// The ids that begin like a requested one, with their parents, in order.
     ids: Vec<(&'a SessionId, Option<&'a SessionId>)>,
-    /// The ids and all their parts, each with its id, in order. Built when first needed.
+    /// All ids and all their parts, each with its id, in order. Built when first needed.
     parts: Vec<(&'a str, &'a str)>,
 }
 
 impl<'a> Names<'a> {
     /// `shown` are the requested ids, which need not be in the store.
     fn new(stored: &'a [SessionName], shown: &BTreeSet<&'a SessionId>) -> Self {
+        let beginning = |id: &'a SessionId| id.as_str().get(..SHORTEST);
+        let beginnings: HashSet<Option<&str>> = shown.iter().map(|id| beginning(id)).collect();
         let mut ids: BTreeMap<&SessionId, Option<&SessionId>> = shown.iter().map(|id| (*id, None)).collect();
-        ids.extend(stored.iter().map(|name| (&name.session_id, name.parent_id.as_ref())));
-        Self { ids: ids.into_iter().collect(), parts: Vec::new() }
+        let similar = stored.iter().filter(|name| beginnings.contains(&beginning(&name.session_id)));
+        ids.extend(similar.map(|name| (&name.session_id, name.parent_id.as_ref())));
+        Self { stored, ids: ids.into_iter().collect(), parts: Vec::new() }
     }
 
     fn shortest(&mut self, id: &SessionId) -> String {
@@ -109,7 +113,10 @@ impl<'a> Names<'a> {
     fn shortest_of_part<'b>(&mut self, id: &str, part: &'b str) -> Option<&'b str> {
         if self.parts.is_empty() {
             let of = |id: &'a str| std::iter::once(id).chain(parts(id)).map(move |part| (part, id));
-            self.parts = self.ids.iter().flat_map(|(id, _)| of(id.as_str())).collect();
+            let ids = self.ids.iter().map(|(id, _)| *id);
+            let ids: BTreeSet<&SessionId> =
+                ids.chain(self.stored.iter().map(|name| &name.session_id)).collect();
+            self.parts = ids.into_iter().flat_map(|id| of(id.as_str())).collect();
             self.parts.sort_unstable();
         }
         let at = self.parts.partition_point(|(other, _)| *other < part);

@@ -4,6 +4,8 @@ use std::{collections::HashSet, ops::Range, sync::Arc};
 
 use amplifier_session_core::{Error, Result, backend::VectorQuery, text::bm25::CollectionStatistics};
 
+use rayon::prelude::*;
+
 use super::{
     VectorPart, VectorTailBuffer,
     codes::{code_product, product, quantise},
@@ -22,6 +24,9 @@ use crate::{
 
 /// How many more vectors than the limit are compared in full, because the order by codes is approximate.
 const SPARE: usize = 20;
+
+/// Fewer bytes of codes are compared sooner by one core than it takes to wake up others.
+const ON_ONE_CORE: u64 = 4 << 20;
 
 /// Finds the vectors nearest to the query's in the index and in the tail.
 pub(crate) fn search(
@@ -109,13 +114,22 @@ fn candidates(
 ) -> Result<Vec<u64>, PartError> {
     let mut codes = Vec::with_capacity(query.vector.len());
     quantise(&query.vector, &mut codes);
-    let mut scan = Scan { filter, masked, codes: &codes, top: Top::new(query.limit.saturating_add(SPARE)) };
-    for segment in segments_of(part, query) {
-        let Some(table) = segment.table() else { continue };
-        let stretches = admitted_stretches(table, filter);
-        segment.each_stretch(&stretches, &mut |first, codes| scan.compare(table, first, codes))?;
-    }
-    Ok(scan.top.into_sorted().into_iter().map(|candidate| candidate.key).collect())
+    let none = || Top::new(query.limit.saturating_add(SPARE));
+    let nearest_in = |segment: &&LazySegment| -> Result<Top<()>, PartError> {
+        let mut scan = Scan { filter, masked, codes: &codes, top: none() };
+        if let Some(table) = segment.table() {
+            let stretches = admitted_stretches(table, filter);
+            segment.each_stretch(&stretches, &mut |first, codes| scan.compare(table, first, codes))?;
+        }
+        Ok(scan.top)
+    };
+    let segments: Vec<&LazySegment> = segments_of(part, query).collect();
+    let merge = |a: Top<()>, b: Top<()>| Ok(a.merge(b));
+    let top = match segments.iter().map(|segment| segment.entry.code_bytes()).sum::<u64>() {
+        ..ON_ONE_CORE => segments.iter().map(nearest_in).try_fold(none(), |top, found| merge(top, found?)),
+        _ => segments.par_iter().map(nearest_in).try_reduce(none, merge),
+    };
+    Ok(top?.into_sorted().into_iter().map(|candidate| candidate.key).collect())
 }
 
 /// The rows of the sessions that a filter admits; adjacent ones are joined to one range.

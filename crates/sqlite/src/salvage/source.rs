@@ -32,6 +32,7 @@ use super::{
     scan::scan,
     tables::Table,
 };
+use crate::columns::read_vector;
 
 /// What is left of the store in a file.
 #[derive(Debug)]
@@ -340,12 +341,6 @@ impl Columns for Picked<'_> {
     }
 
     fn read_vector(&self, index: usize, into: &mut Vec<f32>) -> Result<()> {
-        let (floats, rest) = self.bytes_ref(index)?.as_chunks::<4>();
-        if !rest.is_empty() {
-            return Err(damaged("vector"));
-        }
-        into.clear();
-        into.extend(floats.iter().map(|bytes| f32::from_le_bytes(*bytes)));
-        Ok(())
+        read_vector(self.bytes_ref(index)?, into)
     }
 }
