@@ -350,8 +350,7 @@ fn is_damage(error: &Error) -> bool {
 fn salvage_hint(program: &str, store: Option<&str>) -> String {
     let store = store.map_or_else(|| "the store".to_owned(), |store| format!("the damaged store {store}"));
     format!(
-        "`{program} salvage --to FILE` copies what can be read of {store} to a new one; or restore a backup, or delete \
-         the session and sync it again from its folder"
+        "`{program} salvage --to FILE` copies what can be read of {store} to a new one; or restore a backup"
     )
 }
 

@@ -176,7 +176,7 @@ impl FakeEmbedding {
         }
         let length = sum.iter().map(|x| x * x).sum::<f32>().sqrt();
         if length > 0.0 {
-            sum.iter_mut().for_each(|x| *x = as_half(*x / length));
+            sum.iter_mut().for_each(|x| *x /= length);
         }
         sum
     }
@@ -260,12 +260,6 @@ impl State {
         }
         Ok(self.answer)
     }
-}
-
-/// `x` rounded to the 10 bits that a 16-bit float has, so that every backend stores exactly the same vector.
-fn as_half(x: f32) -> f32 {
-    const DROPPED: u32 = f32::MANTISSA_DIGITS - 1 - 10;
-    f32::from_bits((x.to_bits() + (1 << (DROPPED - 1))) & !((1 << DROPPED) - 1))
 }
 
 /// Adds the random vector of a word, derived from a hash of the word (FNV-1a).

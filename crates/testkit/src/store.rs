@@ -326,6 +326,12 @@ pub fn meaning(query: &str) -> SearchOptions {
     SearchOptions::new(query).with_mode(SearchMode::Semantic).with_mmr_lambda(1.0)
 }
 
+/// Whether a stored vector is this one: a backend keeps at least the precision of 16-bit floats.
+pub fn is_kept(stored: &[f32], vector: &[f32]) -> bool {
+    let is_near = |(a, b): (&f32, &f32)| (a - b).abs() < 1e-3;
+    stored.len() == vector.len() && stored.iter().zip(vector).all(is_near)
+}
+
 /// The sequences of the results, in order.
 pub fn sequences(results: &[SearchResult]) -> Vec<u32> {
     results.iter().map(|result| result.sequence).collect()

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 
 use amplifier_session_storage::{
-    ErrorKind,
     backend::SkippedLine,
     model::{ContentTypes, DamagedRow, Message, Session},
     storage::{Addressed, AddressedLine, EventLine, EventLines, Readable},
@@ -114,11 +113,7 @@ async fn show(
     let after = part.from.checked_sub(1);
     let Readable { rows: messages, damaged, .. } =
         storage.readable_transcript_lines(scope, &session.session_id, after, part.limit).await?;
-    let skipped = match storage.get_sync_statistics(scope, &session.session_id).await {
-        // They can't be counted. Those that can't be read are reported.
-        Err(error) if error.kind() == ErrorKind::Damaged && !damaged.is_empty() => Vec::new(),
-        statistics => statistics?.skipped,
-    };
+    let skipped = storage.skipped_lines(scope, &session.session_id).await?;
     let (name, parent_name) = reader.short_names(session).await?;
     let estimated = Estimated::of(storage, std::slice::from_ref(session)).await?;
     let types = match app.out.is_json() {

@@ -242,3 +242,45 @@ fn damaged_sessions_are_left_out_of_lists_and_reported() {
     assert!(notices.contains(&first) && notices.contains(&last), "{notices}");
     assert!(ran.stderr.contains("can't be read and were skipped"), "{}", ran.all());
 }
+
+/// Overwrites the page with the first rows of the table of messages.
+fn zero_first_page_of_messages(file: &Path) {
+    let connection = Connection::open(file).unwrap();
+    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, u32>(0)).unwrap() as usize;
+    let size = number("PRAGMA page_size");
+    let root = number("SELECT rootpage FROM sqlite_master WHERE name = 'transcripts'");
+    drop(connection);
+    let mut bytes = fs::read(file).unwrap();
+    let root = &bytes[(root - 1) * size..root * size];
+    // https://www.sqlite.org/fileformat.html: an inner page of a table, and the page of its first cell.
+    assert_eq!(root[0], 5);
+    let cell = usize::from(u16::from_be_bytes([root[12], root[13]]));
+    let first = u32::from_be_bytes(root[cell..cell + 4].try_into().unwrap()) as usize;
+    bytes[(first - 1) * size..first * size].fill(0);
+    fs::write(file, bytes).unwrap();
+}
+
+#[test]
+fn messages_on_an_unreadable_page_are_named() {
+    let home = Home::new();
+    let messages: String = (0..9)
+        .map(|n| {
+            format!("{}\n", json!({"role": "user", "content": format!("zebra {n} {}", "x ".repeat(1_500))}))
+        })
+        .collect();
+    home.write_session("-home-dana-shop", SESSION, &messages);
+    home.ok(&["sync", "--embedding", "none"]);
+    zero_first_page_of_messages(&home.amplifier().join("sessions.sqlite"));
+    for found in
+        [&["search", "zebra", "--no-refresh"][..], &["search", "zebra", "--no-refresh", "--session", SESSION]]
+    {
+        let ran = home.run(&[found, &["--embedding", "none"]].concat());
+        assert_eq!(ran.code, 1, "{}", ran.all());
+        assert!(ran.stderr.contains(&format!("damaged: message 0 of session {SESSION}: ")), "{}", ran.all());
+        assert!(ran.stdout.contains("#8"), "{}", ran.all());
+    }
+    // What is asked for can be read.
+    assert!(home.ok(&["show", SESSION, "--from", "7", "--limit", "2"]).contains("zebra 8"));
+    assert!(home.ok(&["show", &format!("{SESSION}#8")]).contains("zebra 8"));
+    assert_eq!(home.run(&["show", SESSION]).code, 1);
+}

@@ -52,6 +52,7 @@ fn masked_secrets_are_not_in_any_file_of_the_store() {
     assert_eq!(synced["secrets_masked_in_store"], 2);
     let masked = |home: &Home| {
         assert_eq!(home.run(&["secrets"]).code, 3);
+        home.ok(&["verify"]);
         assert_eq!(home.run(&["search", &token(), "--mode", "full-text"]).code, 3);
         let shown = home.ok(&["show", "38e6d1f5"]);
         assert!(shown.contains(&format!("Why is {} refused?", "*".repeat(40))), "{shown}");

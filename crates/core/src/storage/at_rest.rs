@@ -85,6 +85,12 @@ impl LineDigester {
     pub fn digest(&self, line: &[u8]) -> Digest {
         self.0.digest(line)
     }
+
+    /// What is stored of a line or a metadata file; itself if it can't be masked.
+    #[must_use]
+    pub fn stored(&self, raw: RawJson) -> RawJson {
+        self.0.mask_now(raw.clone()).map_or(raw, |(masked, _)| masked)
+    }
 }
 
 /// Masks lines before they are stored, if secrets are masked in the store.
@@ -163,6 +169,16 @@ impl SessionStorage {
         let stored = held.get(SECRETS).and_then(|value| value.parse().ok()).unwrap_or_default();
         self.at_rest.set(stored);
         Ok(stored)
+    }
+
+    /// Computes the digests of what the store holds of lines. Changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend.
+    pub async fn line_digester(&self) -> Result<LineDigester> {
+        let is_masked = self.stored_secrets_at_rest().await? == SecretsAtRest::Mask;
+        Ok(LineDigester(LineMasker(self.redactor.clone().filter(|_| is_masked))))
     }
 
     /// Makes the store follow the settings about secrets, and what another process chose for the store. If secrets are to

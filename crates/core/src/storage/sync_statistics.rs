@@ -27,6 +27,17 @@ pub struct SyncStatistics {
 }
 
 impl SessionStorage {
+    /// The lines of a session's files that were skipped, and why.
+    ///
+    /// # Errors
+    ///
+    /// `SessionNotFound` if the session is not in `scope`; errors of the backend.
+    pub async fn skipped_lines(&self, scope: &Scope, session_id: &SessionId) -> Result<Vec<SkippedLine>> {
+        let key = self.existing_session(scope, session_id).await?.key();
+        let stored = self.backend.get_session(&key).await?;
+        Ok(stored.ok_or_else(|| Error::session_not_found(session_id))?.skipped)
+    }
+
     /// The stored rows of a session, and missing ones.
     ///
     /// # Errors

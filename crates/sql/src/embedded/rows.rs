@@ -314,19 +314,26 @@ impl<R: Reader> Rows for IndexRows<'_, R> {
 impl<R: Reader> RowRefs for IndexRows<'_, R> {
     fn message_refs(&mut self, keys: &[u64]) -> Result<Vec<Option<MessageRef>>> {
         let mut found = HashMap::new();
-        let mut look_up = |keys: &[u64]| {
-            let sql =
-                format!("SELECT key, user_id, session_id, sequence FROM transcripts WHERE {}", of_keys(keys));
+        let mut look_up = |which: &str| {
+            let sql = format!("SELECT key, user_id, session_id, sequence FROM transcripts WHERE {which}");
             self.reader.each_row(&Statement::once("search", sql, []), &mut |row| {
                 found.insert(unsigned(row, 0)?, message_ref(row)?);
                 Ok(ControlFlow::Continue(()))
             })
         };
         for keys in keys.chunks(LOOKED_UP) {
-            match look_up(keys) {
+            match look_up(&of_keys(keys)) {
                 Err(error) if error.kind() == ErrorKind::Damaged => {
+                    let mut unreadable = Vec::new();
                     for key in keys {
-                        unless_damaged(look_up(std::slice::from_ref(key)))?;
+                        if unless_damaged(look_up(&of_keys(std::slice::from_ref(key))))?.is_none() {
+                            unreadable.push(*key);
+                        }
+                    }
+                    // Without the key's own index, SQLite reads another one, so that it is known which messages can't
+                    // be read.
+                    if !unreadable.is_empty() {
+                        unless_damaged(look_up(&format!("+{}", of_keys(&unreadable))))?;
                     }
                 }
                 read => read?,

@@ -190,6 +190,18 @@ async fn kept_rows_of_damaged_files_are_known() {
 }
 
 #[tokio::test]
+async fn messages_that_the_backup_lacks_while_an_append_is_pending_are_known() {
+    let fixture = synced().await;
+    let lines = messages(&["one", "two", "three"]);
+    let backup: String = lines.iter().map(|line| line.to_text().into_owned() + "\n").collect();
+    fixture.folder().file("transcript.jsonl.append-pending", "").unwrap();
+    fixture.folder().file("transcript.jsonl.backup", backup).unwrap();
+    fixture.sync().await;
+    assert_eq!(assert_is_clean(&fixture).await.known.kept_rows, 1);
+    assert_eq!(fixture.texts().await.len(), 4);
+}
+
+#[tokio::test]
 async fn lines_that_cannot_be_read_are_known() {
     let fixture = Fixture::new();
     let good = lines::user("good").raw();

@@ -90,7 +90,8 @@ pub async fn concurrent_syncs_of_different_lines_keep_one_transcript(store: Stor
     let vectors = store.vectors(&target("s")).await;
     assert_eq!(vectors.len(), messages.len());
     for (sequence, record) in vectors {
-        assert_eq!(record.vector, store.embedding.vector(&format!("task{winner} message number{sequence}")));
+        let text = format!("task{winner} message number{sequence}");
+        assert!(is_kept(&record.vector, &store.embedding.vector(&text)), "{text}");
     }
     assert_eq!(store.find(&target("s"), "message").await.len(), messages.len());
     assert_eq!(store.find(&target("s"), &format!("task{winner}")).await.len(), messages.len());

@@ -95,7 +95,7 @@ async fn tool_results_are_found_in_readable_form(store: Store) {
     assert_eq!(store.messages(&target("s")).await[0].raw, lines[0].clone().raw());
     let (_, record) = store.vectors(&target("s")).await.remove(0);
     assert_eq!((record.span_start, record.span_end), (0, 22));
-    assert_eq!(record.vector, store.embedding.vector("first\nneedle \"quoted\"\n"));
+    assert!(is_kept(&record.vector, &store.embedding.vector("first\nneedle \"quoted\"\n")));
 }
 
 /// Snippets contain the match and mark the words, in any script.
