@@ -53,8 +53,8 @@ impl Evidence {
 
     /// Whether the text has all words of the query. Of an identifier, any spelling counts.
     pub(crate) fn has_all(&self, words: &QueryWords) -> bool {
-        let needed = self.has.iter().zip(words.weights()).filter(|(_, weight)| **weight >= 1.0);
-        self.has_identifier || needed.map(|(has, _)| *has).all(|has| has)
+        let mut needed = self.has.iter().zip(words.weights()).filter(|(_, weight)| **weight >= 1.0);
+        self.has_identifier || needed.all(|(has, _)| *has)
     }
 
     /// What the text matches of the query.
