@@ -157,12 +157,13 @@ fn in_one_line(text: &str) -> String {
 fn best_matches(matches: &[Match], room: usize) -> Option<Range<usize>> {
     let terms = matches.iter().map(|found| found.term + 1).max()?;
     let mut held = Held { counts: vec![0; terms], distinct: 0, matches: 0 };
-    let mut rest = matches.iter();
+    let mut from = 0;
     let mut best = None;
     let mut most = (0, 0);
-    for last in matches {
+    for (at, last) in matches.iter().enumerate() {
         held.add(last);
-        while let Some(first) = rest.as_slice().first() {
+        // Only what was added: if matches overlap, the next one may begin before this one ends.
+        while let Some(first) = matches.get(from).filter(|_| from <= at) {
             if last.end.saturating_sub(first.start) <= room {
                 if (held.distinct, held.matches) > most {
                     most = (held.distinct, held.matches);
@@ -171,7 +172,7 @@ fn best_matches(matches: &[Match], room: usize) -> Option<Range<usize>> {
                 break;
             }
             held.remove(first);
-            rest.next();
+            from += 1;
         }
     }
     // A single word may be longer than the room.
@@ -299,6 +300,8 @@ mod tests {
         let text = "a".repeat(500);
         let found = snippet(&text, None, std::slice::from_ref(&text), 50);
         assert_eq!((found.text.chars().count(), found.highlights.as_slice()), (49, &[(0, 48)][..]));
+        // Pairs of characters overlap, and are longer than the room.
+        assert_eq!(snippet("京o東京 東京", None, &query_terms("京o東京 東京"), 3).text, "京…");
         let text = "漢".repeat(100) + "字" + &"漢".repeat(100);
         let found = snippet(&text, None, &query_terms("漢字"), 12);
         assert_eq!(marked(&found), "…漢漢漢漢[漢字]漢漢漢漢…");
