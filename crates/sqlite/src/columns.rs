@@ -68,7 +68,7 @@ pub(crate) fn vector_bytes(vector: &[f32]) -> Vec<u8> {
     bytes
 }
 
-/// Reads a stored vector. Stores of before have little-endian 32-bit floats, an even number of bytes.
+/// Reads a stored vector. Earlier versions stored little-endian 32-bit floats, so the number of bytes is even.
 pub(crate) fn read_vector(bytes: &[u8], into: &mut Vec<f32>) -> Result<()> {
     into.clear();
     let rest = match bytes.split_first() {

@@ -76,7 +76,7 @@ pub(crate) struct FoundView<'a> {
     /// If there are no results: the message nearest in meaning.
     #[serde(skip_serializing_if = "Option::is_none")]
     nearest: Option<ResultView<'a>>,
-    /// What was searched for, with `--explain`.
+    /// The terms and the number of candidates, with `--explain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     explanation: Option<&'a SearchExplanation>,
     /// Results that do not fit into the budget.
@@ -312,7 +312,7 @@ fn explained(result: &SearchResult) -> Option<String> {
     Some(format!("relevance {:.2} = {shares}{lowered}", why.relevance))
 }
 
-/// What a search looked for, in one line.
+/// The terms of a search and the number of its candidates, in one line.
 pub(crate) fn searched_for(explanation: &SearchExplanation) -> String {
     let SearchExplanation { terms, text_candidates, vector_candidates, .. } = explanation;
     let terms: Vec<String> = terms

@@ -279,7 +279,7 @@ fn messages_on_an_unreadable_page_are_named() {
         assert!(ran.stderr.contains(&format!("damaged: message 0 of session {SESSION}: ")), "{}", ran.all());
         assert!(ran.stdout.contains("#8"), "{}", ran.all());
     }
-    // What is asked for can be read.
+    // Messages on other pages can still be shown.
     assert!(home.ok(&["show", SESSION, "--from", "7", "--limit", "2"]).contains("zebra 8"));
     assert!(home.ok(&["show", &format!("{SESSION}#8")]).contains("zebra 8"));
     assert_eq!(home.run(&["show", SESSION]).code, 1);

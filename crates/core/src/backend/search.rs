@@ -23,7 +23,8 @@ pub trait Search: Send + Sync {
 
     /// The terms in the texts of the store that match each pattern, in the order of the patterns: at most `limit` of
     /// each, those in the most texts first. Terms of committed rows are found; terms that only changed or removed rows
-    /// had may be found as well, until the next [`update_index`](Self::update_index). All users' texts count, so what is shown of a term must come from a text in scope.
+    /// had may be found as well, until the next [`update_index`](Self::update_index). All users' texts count, so what is
+    /// shown of a term must come from a text in scope.
     ///
     /// A backend that can't answer for one of the patterns returns `Unsupported`.
     async fn terms(&self, patterns: &[TermPattern], limit: usize) -> Result<Vec<Vec<String>>>;

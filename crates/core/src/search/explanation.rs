@@ -66,7 +66,7 @@ impl Lowered {
     }
 }
 
-/// What a search looked for.
+/// The terms and the number of candidates of a search.
 ///
 /// How often terms occur is left out, and so are the terms that prefixes stand for: they come from all texts, not only
 /// from those in scope.
@@ -81,7 +81,7 @@ pub struct SearchExplanation {
     pub vector_candidates: usize,
 }
 
-/// A term that a search looked for.
+/// A term of a search.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SearchedTerm {

@@ -11,7 +11,7 @@ use crate::{
     model::{ContentType, MessageRef, SessionKey},
 };
 
-/// What a session gains whose title has all words of the query: more than any session without them.
+/// The gain of a session whose title contains all words of the query. It is large enough to put such sessions first.
 const TITLE: f32 = 1.5;
 
 /// The weights of the lists, by content type. All weights are here.
@@ -100,7 +100,8 @@ pub(crate) struct Fused {
 /// this is a convex combination, which performs better than reciprocal ranks (Bruch, Gai, Ingber: ACM TOIS 2023, and
 /// our own measurements in `docs/search-quality.md`). BM25 scores are scaled from 0. Similarities are scaled from the
 /// last one in the list, because the similarity of unrelated texts depends on the model. A message gains from its
-/// neighbours (see `neighbours.rs`), from its session (see `sessions.rs`) and from the title of its session. The best is scaled to 1.
+/// neighbours (see `neighbours.rs`), from its session (see `sessions.rs`) and from the title of its session. The best is
+/// scaled to 1.
 #[must_use]
 pub(crate) fn fuse(
     texts: Vec<RankedText>,

@@ -130,7 +130,7 @@ pub struct SearchResults {
     /// result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nearest: Option<SearchResult>,
-    /// What was searched for, if an explanation was requested.
+    /// The terms and the number of candidates, if an explanation was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<SearchExplanation>,
     /// Messages that would be among the results, but can't be read.

@@ -86,7 +86,7 @@ impl LineDigester {
         self.0.digest(line)
     }
 
-    /// What is stored of a line or a metadata file; itself if it can't be masked.
+    /// A line or a metadata file as it is stored: with its secrets masked, or unchanged if masking fails.
     #[must_use]
     pub fn stored(&self, raw: RawJson) -> RawJson {
         self.0.mask_now(raw.clone()).map_or(raw, |(masked, _)| masked)

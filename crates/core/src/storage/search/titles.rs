@@ -68,11 +68,11 @@ impl SessionStorage {
             .with_filter(options.filter.sessions.clone())
             .with_text(Some(beginnings.join(" ")));
         let mut sessions = match self.backend.list_sessions(&query).await {
-            // Titles that can't be read are not what was searched for.
+            // The messages that were found are still worth showing.
             Err(error) if error.kind() == ErrorKind::Damaged => return Ok(Vec::new()),
             sessions => sessions?,
         };
-        // The list also has words within words.
+        // The list also contains sessions with a longer word in their title.
         sessions.retain(|session| {
             let said = query_terms(&format!(
                 "{} {}",
