@@ -5,6 +5,7 @@ mod macros;
 
 pub mod backend;
 mod blocking;
+pub mod compression;
 pub mod config;
 pub mod content;
 pub mod embedding;

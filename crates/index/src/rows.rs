@@ -1,6 +1,6 @@
 //! The rows of a store by revision, which a backend passes to the index.
 
-use std::ops::ControlFlow;
+use std::{borrow::Cow, ops::ControlFlow};
 
 use amplifier_session_core::{
     Result, Scope,
@@ -36,7 +36,7 @@ pub struct SessionOfRow<'a> {
 }
 
 /// A message for the index.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct MessageRow<'a> {
     /// The row's key. It stays the same when the message changes, and can be reused after it is removed.
     pub key: u64,
@@ -49,7 +49,7 @@ pub struct MessageRow<'a> {
     /// The time of the message.
     pub ts: Timestamp,
     /// The original line of the transcript.
-    pub raw: &'a [u8],
+    pub raw: Cow<'a, [u8]>,
 }
 
 /// A vector for the index.

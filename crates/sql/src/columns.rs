@@ -1,5 +1,7 @@
 //! Reading the columns of a row, of any driver.
 
+use std::borrow::Cow;
+
 use amplifier_session_core::{
     Error, ErrorKind, Result,
     model::{Digest, Timestamp},
@@ -49,6 +51,11 @@ pub trait Columns {
     /// The bytes of a text or a blob.
     fn bytes(&self, index: usize) -> Result<Vec<u8>> {
         self.bytes_ref(index).map(<[u8]>::to_vec)
+    }
+
+    /// A line of a transcript, as it was read from the file.
+    fn line(&self, index: usize) -> Result<Cow<'_, [u8]>> {
+        self.bytes_ref(index).map(Cow::Borrowed)
     }
 
     /// A list of texts.

@@ -112,7 +112,7 @@ pub fn message(row: &dyn Columns) -> Result<Message> {
 }
 
 fn read_message(row: &dyn Columns) -> Result<Message> {
-    let (digest, raw) = (digest(row, 9)?, row.bytes(10)?);
+    let (digest, raw) = (digest(row, 9)?, row.line(10)?.into_owned());
     if Digest::of(&raw) != digest {
         return Err(damaged("line"));
     }

@@ -1,6 +1,12 @@
 //! Reading columns of SQLite's rows.
 
-use amplifier_session_core::{Result, model::Timestamp};
+use std::borrow::Cow;
+
+use amplifier_session_core::{
+    Result,
+    compression::{decompress, is_compressed},
+    model::Timestamp,
+};
 use amplifier_session_sql::{Columns, damaged};
 use half::f16;
 use rusqlite::{Row, types::FromSql};
@@ -38,6 +44,10 @@ impl Columns for Cursor<'_> {
         self.0.get_ref(index).map_err(error::column)?.as_bytes().map_err(|_| damaged("line"))
     }
 
+    fn line(&self, index: usize) -> Result<Cow<'_, [u8]>> {
+        stored_line(self.bytes_ref(index)?)
+    }
+
     fn texts(&self, index: usize) -> Result<Vec<String>> {
         serde_json::from_str(&column::<String>(self.0, index)?).map_err(|_| damaged("list"))
     }
@@ -54,6 +64,11 @@ pub(crate) struct Cursor<'a>(pub(crate) &'a Row<'a>);
 /// A column of a row as a Rust value.
 pub(crate) fn column<T: FromSql>(row: &Row<'_>, index: usize) -> Result<T> {
     row.get(index).map_err(error::column)
+}
+
+/// A stored line. It is JSON, which never looks compressed.
+pub(crate) fn stored_line(bytes: &[u8]) -> Result<Cow<'_, [u8]>> {
+    if is_compressed(bytes) { decompress(bytes).map(Cow::Owned) } else { Ok(Cow::Borrowed(bytes)) }
 }
 
 /// The first byte of a vector of 16-bit floats, which makes the number of bytes odd.

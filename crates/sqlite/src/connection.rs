@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use amplifier_session_core::{
     Result, Scope,
     backend::SessionQuery,
+    compression::compress,
     model::Level,
     search::{EventFilter, SessionFilter},
 };
@@ -218,6 +219,10 @@ fn params(values: &[Value]) -> ParamsFromIter<impl Iterator<Item = ToSqlOutput<'
     }))
 }
 
+/// Longer lines of transcripts are compressed. In sessions of coding agents these are a quarter of the lines and four
+/// fifths of the bytes.
+const COMPRESSED_ABOVE: usize = 1024;
+
 /// A written value as SQLite stores it.
 struct Bound<'a>(&'a Cell<'a>);
 
@@ -230,14 +235,21 @@ impl ToSql for Bound<'_> {
             Cell::Flag(flag) => ToSqlOutput::from(*flag),
             Cell::Time(ts) => ToSqlOutput::from(ts.to_string()),
             Cell::Bytes(bytes) => ToSqlOutput::from(*bytes),
-            Cell::Line(bytes) => text_or_blob(bytes),
+            Cell::Line(bytes) => line(bytes),
             Cell::Texts(texts) => ToSqlOutput::from(serde_json::to_string(texts).unwrap_or_default()),
         })
     }
 }
 
-/// Text if the bytes are UTF-8, so that people can read and query them with any SQLite tool.
-fn text_or_blob(bytes: &[u8]) -> ToSqlOutput<'_> {
+/// A short line is text if it is UTF-8, so that people can read and query it with any SQLite tool. A long one is
+/// compressed.
+fn line(bytes: &[u8]) -> ToSqlOutput<'_> {
+    if bytes.len() > COMPRESSED_ABOVE
+        && let Ok(compressed) = compress(bytes)
+        && compressed.len() < bytes.len()
+    {
+        return ToSqlOutput::from(compressed);
+    }
     match std::str::from_utf8(bytes) {
         Ok(text) => ToSqlOutput::from(text),
         Err(_) => ToSqlOutput::from(bytes),

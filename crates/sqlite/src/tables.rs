@@ -203,11 +203,13 @@ pub(crate) fn indexes() -> String {
     INDEXES.replace("{pending}", &is_pending("vectors"))
 }
 
-/// SQLite's SQL in the views. A line that is not UTF-8 is a blob; values of a line that is not JSON are `NULL`.
+/// SQLite's SQL in the views. A line that is compressed or not UTF-8 is a blob; values of a blob and of a line that is
+/// not JSON are `NULL`.
 ///
 /// Views, and not generated columns, which SQLite computes with every row that is written, so that each line would be
-/// parsed twice more. They use no function of this library, because any SQLite program reads them. So `data` is that of
-/// uncompressed lines, and `source_text` is `NULL` if it takes more than joining blocks.
+/// parsed twice more. They use no function of this library, because any SQLite program reads them. So `content`,
+/// `metadata` and `data` are those of uncompressed lines, and `source_text` is also `NULL` if it takes more than joining
+/// blocks.
 const VIEW_DIALECT: &ViewDialect = &[
     (
         "source",
@@ -249,7 +251,7 @@ pub(crate) fn views() -> String {
 }
 
 /// The steps from each layout to the next, after which [`indexes`] and [`views`] are created.
-pub(crate) const UPGRADES: [&str; 8] = [
+pub(crate) const UPGRADES: [&str; 9] = [
     // Fields that a person edited, and an index that gets another column.
     "ALTER TABLE sessions ADD COLUMN edited TEXT NOT NULL DEFAULT '[]';
      DROP INDEX IF EXISTS sessions_by_bundle;",
@@ -313,4 +315,6 @@ pub(crate) const UPGRADES: [&str; 8] = [
      ALTER TABLE events ADD COLUMN synced_at TEXT;",
     // Superseded lines.
     amplifier_session_sql::superseded::TABLE,
+    // Compressed lines and vectors of 16-bit floats, which earlier builds would report as damaged. Rows stay as they are.
+    "",
 ];

@@ -59,7 +59,7 @@ fn secret_messages(count: usize) -> Vec<Line> {
     messages.extend((1..count).map(|n| match n % 3 {
         0 => lines::user(&format!("quondammessage {}", noise(n, 50 * n))),
         1 => lines::thinking(&format!("quondamthought {n}"), &format!("quondammessage {}", noise(n, 40))),
-        _ => lines::tool(&format!("quondamoutput {}", noise(n, 700 * n))),
+        _ => lines::tool(&format!("quondamoutput {}", noise(n, 1_000 * (n - 2)))),
     }));
     messages
 }

@@ -1,11 +1,8 @@
 //! The stored form of an event's line: plain, compressed, or in chunks.
 
-use std::{cell::RefCell, io};
-
-use zstd::bulk::Compressor;
-
 use crate::{
-    Error, ErrorKind, Result,
+    Result,
+    compression::{compress, decompress},
     model::{Payload, RawJson},
 };
 
@@ -17,9 +14,6 @@ pub const CHUNK_BYTES: usize = 256 * 1024;
 pub const COMPRESSED_ABOVE: usize = 4 * 1024;
 /// Lines larger than this are refused as `EventTooLarge`.
 pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
-
-/// Payloads are written once and rarely read, and the fastest level already more than halves them.
-const ZSTD_LEVEL: i32 = 1;
 
 /// The stored form of a line whose `data` has `data_size_bytes`.
 ///
@@ -55,24 +49,6 @@ pub fn assemble(payload: Payload) -> Result<Option<RawJson>> {
             Ok(Some(RawJson::new(parts.concat())))
         }
     }
-}
-
-pub(crate) fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
-    thread_local! {
-        /// Creating a compressor takes about as long as compressing a few kilobytes.
-        static COMPRESSOR: RefCell<io::Result<Compressor<'static>>> = RefCell::new(Compressor::new(ZSTD_LEVEL));
-    }
-    COMPRESSOR
-        .with_borrow_mut(|compressor| match compressor {
-            Ok(compressor) => compressor.compress(bytes),
-            Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
-        })
-        .map_err(|source| Error::new(ErrorKind::StorageIo, "can't compress a line").with_source(source))
-}
-
-pub(crate) fn decompress(bytes: &[u8]) -> Result<Vec<u8>> {
-    zstd::stream::decode_all(bytes)
-        .map_err(|source| Error::new(ErrorKind::Damaged, "a stored line is damaged").with_source(source))
 }
 
 #[cfg(test)]

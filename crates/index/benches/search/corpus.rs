@@ -221,7 +221,7 @@ impl Rows for CorpusRows<'_> {
                 session: self.0.session_of_row(key, &session),
                 role: Role::Assistant,
                 ts: Timestamp::from_micros(key as i64),
-                raw: line.as_bytes(),
+                raw: line.as_bytes().into(),
             };
             if each(row)?.is_break() {
                 break;

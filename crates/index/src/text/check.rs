@@ -40,7 +40,7 @@ impl CheckedPart for TextPart {
                     Some(row.ts.as_micros()),
                 ))
             };
-            let entries: Vec<u64> = texts_of(row.raw, row.role)
+            let entries: Vec<u64> = texts_of(&row.raw, row.role)
                 .into_iter()
                 .map(|(content_type, _)| entry(content_type))
                 .collect();

@@ -163,13 +163,13 @@ impl TailBuffer for TextTailBuffer {
             key: row.key,
             revision: row.revision,
             bytes: row.raw.len(),
-            checksum: crc32fast::hash(row.raw),
+            checksum: crc32fast::hash(&row.raw),
         }
     }
 
     fn put(&mut self, row: &MessageRow<'_>) {
         let start = self.texts.len();
-        for (content_type, text) in texts_of(row.raw, row.role) {
+        for (content_type, text) in texts_of(&row.raw, row.role) {
             self.add(row, content_type, &text);
         }
         self.by_key.insert(row.key, start..self.texts.len());
@@ -209,7 +209,7 @@ mod tests {
         let raw = format!(r#"{{"role":"user","content":"{text}"}}"#);
         let session = SessionOfRow { key: 1, user: "ana", project: "shop", session: "s-1" };
         let (role, ts) = (Role::User, Timestamp::from_micros(0));
-        buffer.put(&MessageRow { key, revision: 1, session, role, ts, raw: raw.as_bytes() });
+        buffer.put(&MessageRow { key, revision: 1, session, role, ts, raw: raw.as_bytes().into() });
     }
 
     fn counted(buffer: &TextTailBuffer, terms: &[String]) -> Vec<(u64, DocumentTerms)> {

@@ -259,7 +259,7 @@ impl Rows for Snapshot<'_> {
                 session: state.session_of_row(&message.place),
                 role: message.role,
                 ts: message.ts,
-                raw: &message.raw,
+                raw: (&message.raw).into(),
             };
             if each(row)?.is_break() {
                 break;

@@ -377,7 +377,7 @@ fn message_row(row: &dyn Columns) -> Result<MessageRow<'_>> {
         session: session_of_row(row)?,
         role: row.text_ref(6)?.parse()?,
         ts: row.time(7)?,
-        raw: row.bytes_ref(8)?,
+        raw: row.line(8)?,
     })
 }
 

@@ -1,6 +1,7 @@
 //! The rows as values of the model.
 
 use std::{
+    borrow::Cow,
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     path::Path,
@@ -32,7 +33,7 @@ use super::{
     scan::scan,
     tables::Table,
 };
-use crate::columns::read_vector;
+use crate::columns::{read_vector, stored_line};
 
 /// What is left of the store in a file.
 #[derive(Debug)]
@@ -334,6 +335,10 @@ impl Columns for Picked<'_> {
             Stored::Text(bytes) | Stored::Blob(bytes) => Ok(bytes),
             _ => Err(damaged("line")),
         }
+    }
+
+    fn line(&self, index: usize) -> Result<Cow<'_, [u8]>> {
+        stored_line(self.bytes_ref(index)?)
     }
 
     fn texts(&self, index: usize) -> Result<Vec<String>> {

@@ -6,6 +6,7 @@ use amplifier_session_core::{
     ErrorKind, Scope,
     backend::{SessionQuery, prelude::*},
     model::{Digest, RawJson, SessionField, UserId},
+    search::SearchOptions,
     storage::{SessionEdit, SyncLines},
 };
 use amplifier_session_sql::views::VIEWS;
@@ -70,7 +71,7 @@ async fn a_store_of_an_earlier_build_is_updated_when_it_is_opened() {
         backend.unwrap();
     }
     new.backend().await;
-    assert_eq!((layout(&folder), layout(&new)), (8, 8));
+    assert_eq!((layout(&folder), layout(&new)), (9, 9));
     assert_eq!(schema(&folder), schema(&new));
 
     let content = |folder: &Folder| -> (String, String) {
@@ -139,4 +140,34 @@ async fn views_have_the_contents_of_lines() {
     }
     let of_user = column("SELECT id || ' ' || turn FROM vectors_with_context WHERE role = 'user'");
     assert_eq!(of_user, ["s_msg_0_user_query_0 1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_lines_are_compressed_and_read_as_they_were() {
+    let folder = Folder::new();
+    let storage = folder.storage().await;
+    let session = target("s");
+    let text = "The cache is warm. ".repeat(1_000);
+    let messages = vec![lines::user("hello"), lines::assistant(&text)];
+    storage.sync_transcript_lines(&session, whole(messages)).await.unwrap();
+
+    let connection = Connection::open(folder.database()).unwrap();
+    let sql =
+        "SELECT group_concat(typeof(raw) || (octet_length(raw) < 500)) FROM transcripts ORDER BY sequence";
+    let stored: String = connection.query_one(sql, [], |row| row.get(0)).unwrap();
+    assert_eq!(stored, "text1,blob1");
+    let sql = "SELECT count(*), count(content) FROM transcripts_with_content";
+    let counts: (u32, u32) = connection.query_one(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    assert_eq!(counts, (2, 1));
+
+    let (ana, id) = (Scope::from(session.key.user_id.clone()), &session.key.session_id);
+    let read = storage.get_transcript_lines(&ana, id, None, 10).await.unwrap();
+    assert_eq!(read[1].content(), text);
+    let found = storage.search_transcripts(&ana, &SearchOptions::new("cache warm")).await.unwrap();
+    assert_eq!(found.results[0].sequence, 1);
+
+    connection.execute("UPDATE transcripts SET raw = substr(raw, 1, 20) WHERE sequence = 1", []).unwrap();
+    let error = storage.get_transcript_lines(&ana, id, None, 10).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Damaged);
+    assert!(error.to_string().contains("sequence 1"), "{error}");
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Error, ErrorKind, Result,
-    events::{compress, decompress},
+    compression::{compress, decompress},
     model::{
         Digest, Event, LineKind, Message, RawJson, SessionKey, SupersededPiece, SupersededReason, TimeSource,
         Timestamp,
