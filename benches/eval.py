@@ -151,6 +151,12 @@ def spellings(name):
     return [camel, camel[0].upper() + camel[1:], "-".join([first, *rest])]
 
 
+def has_name(text, name):
+    """Whether a text has a name, in any spelling."""
+    text = text.lower()
+    return any(name.replace("_", joint) in text for joint in ("_", "", "-"))
+
+
 def source_messages(module):
     """The functions and classes of a module, as messages, with the path of its file."""
     spec = importlib.util.find_spec(module)
@@ -192,7 +198,7 @@ def names(args):
         for _, text in messages:
             for name in sorted(set(re.findall(r"\b[a-z]+_[a-z]+(?:_[a-z]+)*\b", text))):
                 spelled = random_.choice(spellings(name))
-                questions["identifiers"].append((spelled, lambda text, name=name: name in text.lower()))
+                questions["identifiers"].append((spelled, lambda text, name=name: has_name(text, name)))
             for path in re.findall(r"^Lib/\S+\.py$", text, re.M):
                 questions["paths"].append((path, lambda text, path=path: path in text))
             for digest in re.findall(r"version ([0-9a-f]{64})", text):

@@ -14,8 +14,18 @@ const NEARNESS: f32 = 0.8;
 /// How much a text with all words of the query gains, as a share of its score.
 const COVERAGE: f32 = 0.2;
 
-/// The factor for a text with an identifier of the query, in any spelling: its words may be common, but not in a row.
+/// The factor for a text with an identifier or a path of the query, in any spelling: its words may be common, but not
+/// joined.
 const IDENTIFIER: f32 = 2.0;
+
+/// The factor for a text with the whole query, word by word, if it has several words: an error message, for example.
+const PHRASE: f32 = 1.5;
+
+/// A query of fewer words is not counted as a phrase: neighbouring words already count.
+const LEAST_OF_PHRASE: usize = 3;
+
+/// At most this many characters join the words of a name, as in `storage::search` and `a->b`.
+const MOST_JOINING: usize = 2;
 
 /// What a text has of the words of a query.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -24,7 +34,7 @@ pub(crate) struct Evidence {
     pub(crate) has: Vec<bool>,
     /// Whether the text contains the whole query, word by word.
     has_phrase: bool,
-    /// Whether the text contains an identifier of the query, in any spelling.
+    /// Whether the text contains an identifier or a path of the query, in any spelling.
     has_identifier: bool,
     /// For each term and the next one, the distance in words, if they are near each other. In the other order, the
     /// distance counts twice.
@@ -47,8 +57,12 @@ impl Evidence {
         let all: f32 = weights.iter().sum();
         let held: f32 = self.has.iter().zip(weights).filter(|(has, _)| **has).map(|(_, weight)| weight).sum();
         let coverage = if all > 0.0 { held / all } else { 0.0 };
-        let identifier = if self.has_identifier { IDENTIFIER } else { 1.0 };
-        (bm25 + NEARNESS * near.sum::<f32>()) * (1.0 + COVERAGE * coverage) * identifier
+        let whole = match (self.has_identifier, self.has_phrase && weights.len() >= LEAST_OF_PHRASE) {
+            (true, _) => IDENTIFIER,
+            (false, true) => PHRASE,
+            (false, false) => 1.0,
+        };
+        (bm25 + NEARNESS * near.sum::<f32>()) * (1.0 + COVERAGE * coverage) * whole
     }
 
     /// Whether the text has all words of the query. Of an identifier, any spelling counts.
@@ -106,15 +120,24 @@ impl<'a> EvidenceFinder<'a> {
         let mut phrase = Phrase::new(self.words.sequence());
         let identifiers = self.words.identifiers().iter();
         let mut runs: Vec<Phrase<'_>> = identifiers
-            .flat_map(|name| [Phrase::new(std::slice::from_ref(&name.joined)), Phrase::new(&name.parts)])
+            .flat_map(|name| [Phrase::new(name.joined.as_slice()), Phrase::new(&name.parts)])
             .collect();
+        let mut end = 0;
         let mut tokens = self.analyzer.tokens(text);
         while tokens.advance() {
             // The last character of a run is also in the token before.
             if !tokens.is_last_of_run() {
                 found.length = found.length.saturating_add(1);
                 phrase.next(tokens.term());
-                runs.iter_mut().for_each(|run| run.next(tokens.term()));
+                let range = tokens.range();
+                let is_joined = text.get(end..range.start).is_some_and(joins);
+                end = range.end;
+                for run in &mut runs {
+                    if !is_joined {
+                        run.open.clear();
+                    }
+                    run.next(tokens.term());
+                }
             }
             let position = found.length;
             let Some(term) = terms.iter().position(|term| term == tokens.term()) else { continue };
@@ -144,6 +167,11 @@ impl Evidence {
             *nearest = Some(distance);
         }
     }
+}
+
+/// Whether the characters between two words make them one name.
+fn joins(between: &str) -> bool {
+    between.len() <= MOST_JOINING && between.bytes().all(|byte| b"_-./\\:>".contains(&byte))
 }
 
 /// Looks for a run of terms.
@@ -207,9 +235,31 @@ mod tests {
                 let found = EvidenceFinder::new(&words).find(text);
                 assert_eq!(found.kind(), MatchKind::Exact, "{query} in {text}");
             }
-            let found = EvidenceFinder::new(&words).find("the user, by id: get it");
-            assert_eq!(found.kind(), MatchKind::Words, "{query}");
+            for text in ["the user, by id: get it", "first get users' ids", "f(get, user, id)", "get,user,id"]
+            {
+                let found = EvidenceFinder::new(&words).find(text);
+                assert!(!found.has_identifier, "{query} in {text}");
+            }
         }
+    }
+
+    #[test]
+    fn a_path_is_found_as_it_is_written() {
+        let is_there = |query, text| evidence(query, text).has_identifier;
+        for query in ["Lib/socket.py", "`lib/socket.py`", "the file lib/socket.py"] {
+            assert!(is_there(query, "I wrote /usr/Lib/socket.py today"), "{query}");
+            assert!(!is_there(query, "the lib socket is in socket.py"), "{query}");
+        }
+        assert!(is_there("core::text", "use crate::core::text;"));
+        assert!(!is_there("core::text", "the core: text"));
+        assert!(!is_there("the core, text", "core::text"));
+    }
+
+    #[test]
+    fn a_text_with_the_whole_query_scores_higher() {
+        let weights = [1.0; 3];
+        let score = |text| evidence("disk quota exceeded", text).score(3.0, &weights);
+        assert!(score("error: disk quota exceeded") > 1.4 * score("disk quota was exceeded"));
     }
 
     #[test]

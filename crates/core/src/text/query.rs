@@ -44,12 +44,12 @@ pub struct QueryWords {
     identifiers: Vec<Identifier>,
 }
 
-/// An identifier of several words in a query.
+/// An identifier of several words in a query, or a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identifier {
-    /// The term of its spelling as one word, as in `getUserId`.
-    pub joined: String,
-    /// The terms of its words, as in `get_user_id`.
+    /// The term of its spelling as one word, as in `getUserId`. A path has none.
+    pub joined: Option<String>,
+    /// The terms of its words, as in `get_user_id` and `get/user.id`.
     pub parts: Vec<String>,
 }
 
@@ -87,7 +87,7 @@ impl QueryWords {
         &self.weights
     }
 
-    /// The identifiers of several words.
+    /// The identifiers of several words, and the paths.
     #[must_use]
     pub fn identifiers(&self) -> &[Identifier] {
         &self.identifiers
@@ -97,7 +97,9 @@ impl QueryWords {
     #[must_use]
     pub fn is_identifier(&self) -> bool {
         let is_word = |term: &String| {
-            self.identifiers.iter().any(|name| name.joined == *term || name.parts.contains(term))
+            self.identifiers
+                .iter()
+                .any(|name| name.joined.as_ref() == Some(term) || name.parts.contains(term))
         };
         !self.identifiers.is_empty() && self.sequence.iter().all(is_word)
     }
@@ -133,6 +135,7 @@ impl QueryWords {
         let is_letter = |c: char| c.is_ascii_alphanumeric();
         let name = typed.trim_matches(|c: char| !is_letter(c));
         if !name.chars().all(|c| is_letter(c) || matches!(c, '_' | '-')) {
+            self.add_path(name);
             return;
         }
         let parts = parts_of(name);
@@ -151,7 +154,24 @@ impl QueryWords {
             }
             terms.push(term);
         }
-        self.identifiers.push(Identifier { joined, parts: terms });
+        self.identifiers.push(Identifier { joined: Some(joined), parts: terms });
+    }
+
+    /// Adds a path, such as `src/main.rs` or `std::fs`. Its words are terms of the query already.
+    fn add_path(&mut self, name: &str) {
+        if !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | '\\' | '.' | ':'))
+        {
+            return;
+        }
+        let mut analyzer = Analyzer::new();
+        let mut tokens = analyzer.query_tokens(name);
+        let mut parts = Vec::new();
+        while parts.len() < MAX_QUERY_TERMS && tokens.advance() {
+            parts.push(tokens.term().to_owned());
+        }
+        if parts.len() > 1 {
+            self.identifiers.push(Identifier { joined: None, parts });
+        }
     }
 }
 
@@ -239,8 +259,10 @@ mod tests {
         assert_eq!(words.terms(), ["httpserver", "start", "http", "server"]);
         assert_eq!(words.typed(), ["HTTPServer", "started", "HTTPServer", "HTTPServer"]);
         assert_eq!(words.weights(), [1.0, 1.0, PART_WEIGHT, PART_WEIGHT]);
-        let identifier =
-            Identifier { joined: "getuserid".into(), parts: ["get", "user", "id"].map(Into::into).into() };
+        let identifier = Identifier {
+            joined: Some("getuserid".into()),
+            parts: ["get", "user", "id"].map(Into::into).into(),
+        };
         for query in ["getUserId", "get-user-id", "`get_user_id()`"] {
             assert_eq!(QueryWords::of(query).identifiers(), std::slice::from_ref(&identifier), "{query}");
         }
