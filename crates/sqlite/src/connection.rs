@@ -219,9 +219,9 @@ fn params(values: &[Value]) -> ParamsFromIter<impl Iterator<Item = ToSqlOutput<'
     }))
 }
 
-/// Longer lines of transcripts are compressed. In sessions of coding agents these are a quarter of the lines and four
-/// fifths of the bytes.
-const COMPRESSED_ABOVE: usize = 1024;
+/// Longer lines of transcripts are compressed. In sessions of coding agents these are two fifths of the lines and nine
+/// tenths of the bytes.
+const COMPRESSED_ABOVE: usize = 512;
 
 /// A written value as SQLite stores it.
 struct Bound<'a>(&'a Cell<'a>);

@@ -265,7 +265,7 @@ fn messages_on_an_unreadable_page_are_named() {
     let home = Home::new();
     let messages: String = (0..9)
         .map(|n| {
-            format!("{}\n", json!({"role": "user", "content": format!("zebra {n} {}", "x ".repeat(450))}))
+            format!("{}\n", json!({"role": "user", "content": format!("zebra {n} {}", "x ".repeat(220))}))
         })
         .collect();
     home.write_session("-home-dana-shop", SESSION, &messages);
