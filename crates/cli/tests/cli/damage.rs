@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path};
 
+use amplifier_session_testkit::erasure::noise;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
@@ -265,7 +266,7 @@ fn messages_on_an_unreadable_page_are_named() {
     let home = Home::new();
     let messages: String = (0..9)
         .map(|n| {
-            format!("{}\n", json!({"role": "user", "content": format!("zebra {n} {}", "x ".repeat(220))}))
+            format!("{}\n", json!({"role": "user", "content": format!("zebra {n} {}", noise(n, 5_000))}))
         })
         .collect();
     home.write_session("-home-dana-shop", SESSION, &messages);

@@ -1,6 +1,6 @@
 //! Evidence: what a text has of the words of a query.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use super::MatchKind;
 use crate::text::{Analyzer, QueryWords};
@@ -98,14 +98,83 @@ impl Evidence {
 pub(crate) struct EvidenceFinder<'a> {
     words: &'a QueryWords,
     analyzer: Analyzer,
+    wanted: HashMap<String, Wanted>,
+    runs: Runs,
+}
+
+/// A term that is looked for.
+#[derive(Debug, Default)]
+struct Wanted {
+    /// Its place among the terms of the query, if it is one of them.
+    term: Option<usize>,
+    /// For each run, a bit for each of its places in the run.
+    places: Vec<u64>,
+}
+
+/// The runs of terms that are looked for: the whole query, then the spellings of its identifiers.
+///
+/// This is the bitap algorithm: bit *n* of a state says that the last *n* + 1 tokens are the first *n* + 1 terms of
+/// the run.
+#[derive(Debug, Default)]
+struct Runs {
+    /// The bit of the last term of each run.
+    last: Vec<u64>,
+    /// The state of each run.
+    open: Vec<u64>,
+    found: Vec<bool>,
+}
+
+/// The run that is the whole query. Its words need not be joined.
+const WHOLE_QUERY: usize = 0;
+
+impl Runs {
+    /// Adds a run, with its terms in `wanted`. One with more terms than bits is never found.
+    fn add(&mut self, terms: &[String], wanted: &mut HashMap<String, Wanted>) {
+        let run = self.last.len();
+        self.last.push(match terms.len() {
+            length @ 1..=64 => 1 << (length - 1),
+            _ => 0,
+        });
+        for (place, term) in terms.iter().take(64).enumerate() {
+            let places = &mut wanted.entry(term.clone()).or_default().places;
+            places.resize(run + 1, 0);
+            if let Some(bits) = places.last_mut() {
+                *bits |= 1 << place;
+            }
+        }
+    }
+
+    fn restart(&mut self) {
+        self.open = vec![0; self.last.len()];
+        self.found = vec![false; self.last.len()];
+    }
+
+    /// Takes the next token: a term with these places, joined to the token before it or not.
+    fn next(&mut self, places: &[u64], is_joined: bool) {
+        let places = places.iter().chain(std::iter::repeat(&0));
+        let runs = self.open.iter_mut().zip(&mut self.found).zip(&self.last).zip(places).enumerate();
+        for (run, (((open, found), last), places)) in runs {
+            let before = if is_joined || run == WHOLE_QUERY { *open } else { 0 };
+            *open = ((before << 1) | 1) & places;
+            *found |= *open & last != 0;
+        }
+    }
 }
 
 impl<'a> EvidenceFinder<'a> {
     pub(crate) fn new(words: &'a QueryWords) -> Self {
-        let parts = words.identifiers().iter().flat_map(|name| &name.parts);
-        let wanted: Vec<String> =
-            words.terms().iter().chain(words.sequence()).chain(parts).cloned().collect();
-        Self { words, analyzer: Analyzer::looking_for(&wanted) }
+        let mut wanted: HashMap<String, Wanted> = HashMap::new();
+        for (at, term) in words.terms().iter().enumerate() {
+            wanted.entry(term.clone()).or_default().term = Some(at);
+        }
+        let mut runs = Runs::default();
+        runs.add(words.sequence(), &mut wanted);
+        for name in words.identifiers() {
+            runs.add(name.joined.as_slice(), &mut wanted);
+            runs.add(&name.parts, &mut wanted);
+        }
+        let terms: Vec<String> = wanted.keys().cloned().collect();
+        Self { words, analyzer: Analyzer::looking_for(&terms), wanted, runs }
     }
 
     /// The evidence in `text`. The time is linear in its length.
@@ -117,30 +186,21 @@ impl<'a> EvidenceFinder<'a> {
             ..Evidence::default()
         };
         let mut last: Vec<Option<u32>> = vec![None; terms.len()];
-        let mut phrase = Phrase::new(self.words.sequence());
-        let identifiers = self.words.identifiers().iter();
-        let mut runs: Vec<Phrase<'_>> = identifiers
-            .flat_map(|name| [Phrase::new(name.joined.as_slice()), Phrase::new(&name.parts)])
-            .collect();
+        self.runs.restart();
         let mut end = 0;
         let mut tokens = self.analyzer.tokens(text);
         while tokens.advance() {
+            let wanted = self.wanted.get(tokens.term());
             // The last character of a run is also in the token before.
             if !tokens.is_last_of_run() {
                 found.length = found.length.saturating_add(1);
-                phrase.next(tokens.term());
                 let range = tokens.range();
                 let is_joined = text.get(end..range.start).is_some_and(joins);
                 end = range.end;
-                for run in &mut runs {
-                    if !is_joined {
-                        run.open.clear();
-                    }
-                    run.next(tokens.term());
-                }
+                self.runs.next(wanted.map_or(&[], |wanted| &wanted.places), is_joined);
             }
             let position = found.length;
-            let Some(term) = terms.iter().position(|term| term == tokens.term()) else { continue };
+            let Some(term) = wanted.and_then(|wanted| wanted.term) else { continue };
             let before = term.checked_sub(1);
             found.near(before, before.and_then(|before| *last.get(before)?), position, 1);
             found.near(Some(term), last.get(term + 1).copied().flatten(), position, 2);
@@ -148,8 +208,9 @@ impl<'a> EvidenceFinder<'a> {
                 (*has, *last) = (true, Some(position));
             }
         }
-        found.has_identifier = runs.iter().any(|run| run.found);
-        found.has_phrase = phrase.found || (found.has_identifier && self.words.is_identifier());
+        let [whole, names @ ..] = self.runs.found.as_slice() else { return found };
+        found.has_identifier = names.contains(&true);
+        found.has_phrase = *whole || (found.has_identifier && self.words.is_identifier());
         found
     }
 }
@@ -172,33 +233,6 @@ impl Evidence {
 /// Whether the characters between two words make them one name.
 fn joins(between: &str) -> bool {
     between.len() <= MOST_JOINING && between.bytes().all(|byte| b"_-./\\:>".contains(&byte))
-}
-
-/// Looks for a run of terms.
-struct Phrase<'a> {
-    terms: &'a [String],
-    /// How many terms of each run that may still become the phrase have been seen.
-    open: HashSet<usize>,
-    found: bool,
-}
-
-impl<'a> Phrase<'a> {
-    fn new(terms: &'a [String]) -> Self {
-        Self { terms, open: HashSet::new(), found: false }
-    }
-
-    fn next(&mut self, term: &str) {
-        if self.found || self.terms.is_empty() {
-            return;
-        }
-        let is_at = |at: usize| self.terms.get(at).is_some_and(|wanted| wanted == term);
-        let mut open: HashSet<usize> = self.open.iter().filter(|at| is_at(**at)).map(|at| at + 1).collect();
-        if is_at(0) {
-            open.insert(1);
-        }
-        self.found = open.contains(&self.terms.len());
-        self.open = open;
-    }
 }
 
 #[cfg(test)]
@@ -240,6 +274,16 @@ mod tests {
                 let found = EvidenceFinder::new(&words).find(text);
                 assert!(!found.has_identifier, "{query} in {text}");
             }
+        }
+    }
+
+    #[test]
+    fn a_name_of_any_length_can_be_searched_for() {
+        for words in [63, 64, 65, 200] {
+            let name: Vec<String> = (0..words).map(|n| format!("w{n}")).collect();
+            let name = name.join("_");
+            let found = evidence(&name, &format!("call {name}()"));
+            assert_eq!(found.has_identifier, words <= 64, "{words}");
         }
     }
 
