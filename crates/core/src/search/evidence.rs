@@ -113,7 +113,7 @@ struct Wanted {
 
 /// The runs of terms that are looked for: the whole query, then the spellings of its identifiers.
 ///
-/// This is the bitap algorithm: bit *n* of a state says that the last *n* + 1 tokens are the first *n* + 1 terms of
+/// This is the shift-and algorithm: bit *n* of a state says that the last *n* + 1 tokens are the first *n* + 1 terms of
 /// the run.
 #[derive(Debug, Default)]
 struct Runs {
