@@ -121,6 +121,8 @@ struct Runs {
     last: Vec<u64>,
     /// The state of each run.
     open: Vec<u64>,
+    /// Whether a run may be open: after most tokens, none is.
+    is_any_open: bool,
     found: Vec<bool>,
 }
 
@@ -145,12 +147,19 @@ impl Runs {
     }
 
     fn restart(&mut self) {
-        self.open = vec![0; self.last.len()];
+        (self.open, self.is_any_open) = (vec![0; self.last.len()], false);
         self.found = vec![false; self.last.len()];
     }
 
     /// Takes the next token: a term with these places, joined to the token before it or not.
     fn next(&mut self, places: &[u64], is_joined: bool) {
+        if places.is_empty() {
+            if std::mem::take(&mut self.is_any_open) {
+                self.open.fill(0);
+            }
+            return;
+        }
+        self.is_any_open = true;
         let places = places.iter().chain(std::iter::repeat(&0));
         let runs = self.open.iter_mut().zip(&mut self.found).zip(&self.last).zip(places).enumerate();
         for (run, (((open, found), last), places)) in runs {
@@ -195,7 +204,7 @@ impl<'a> EvidenceFinder<'a> {
             if !tokens.is_last_of_run() {
                 found.length = found.length.saturating_add(1);
                 let range = tokens.range();
-                let is_joined = text.get(end..range.start).is_some_and(joins);
+                let is_joined = wanted.is_some() && text.get(end..range.start).is_some_and(joins);
                 end = range.end;
                 self.runs.next(wanted.map_or(&[], |wanted| &wanted.places), is_joined);
             }

@@ -58,7 +58,7 @@ impl Yardstick {
         let mut writer: IndexWriter = index.writer_with_num_threads(1, 50_000_000).unwrap();
         rows.messages_after(0, &mut |row| {
             let mut document = TantivyDocument::default();
-            document.add_text(text, std::str::from_utf8(row.raw).unwrap());
+            document.add_text(text, std::str::from_utf8(&row.raw).unwrap());
             writer.add_document(document).unwrap();
             Ok(ControlFlow::Continue(()))
         })
