@@ -44,29 +44,30 @@ impl<'a> Packer<'a> {
         let mut fresh = self.content_from(0);
         let mut start = fresh;
         while fresh < self.end {
-            let (chunk, end) = self.next_chunk(start, fresh);
+            let (chunk, places) = self.next_chunk(start, fresh);
             chunks.push(chunk);
-            fresh = self.content_from(end);
-            start = self.overlap_start(start, end, fresh);
+            fresh = self.content_from(places.end);
+            start = self.overlap_start(places, fresh);
         }
         chunks
     }
 
-    /// A chunk from `start` that extends beyond `fresh`, the end of the previous chunks; and its end.
-    fn next_chunk(&self, start: usize, fresh: usize) -> (Packed, usize) {
+    /// A chunk that extends beyond `fresh`, the end of the previous chunks, and its places. It begins at `start`, or at
+    /// `fresh` if there is no room for both.
+    fn next_chunk(&self, start: usize, fresh: usize) -> (Packed, Range<usize>) {
         let target = self.limits.target;
         let mut limit = target;
         while let Some(end) = self.choose_end(start, fresh, limit) {
             let chunk = self.measured(start, end);
             if chunk.tokens <= target {
-                return (chunk, end);
+                return (chunk, start..end);
             }
             // Counts of atoms almost always add up. The step is at least a share of the target, so that even an
             // adversarial text is measured a bounded number of times.
             limit = limit.saturating_sub((chunk.tokens - target).max(target / 16));
         }
         let end = self.next_cut(fresh);
-        (self.measured(fresh, end), end)
+        (self.measured(fresh, end), fresh..end)
     }
 
     fn choose_end(&self, start: usize, fresh: usize, limit: usize) -> Option<usize> {
@@ -94,15 +95,16 @@ impl<'a> Packer<'a> {
         self.cuts(start + 1..self.reach(start, limit) + 1).next_back()
     }
 
-    /// The start of the chunk after the one from `previous` to `end`, if everything before `fresh` is covered. It is at
+    /// The start of the chunk after the one with the places `previous`, if everything before `fresh` is covered. It is at
     /// a sentence or line if one begins among the last tokens of the previous chunk, or else at a word. It is within a
     /// word only if the previous chunk ends within one.
-    fn overlap_start(&self, previous: usize, end: usize, fresh: usize) -> usize {
+    fn overlap_start(&self, previous: Range<usize>, fresh: usize) -> usize {
+        let Range { start, end } = previous;
         let required = self.next_cut(fresh);
         let earliest =
             self.reach_back(end, self.limits.overlap).max(self.reach_back(required, self.limits.target));
         let least = self.cut(end).min(Cut::Word);
-        let places = (earliest.max(previous + 1)..end).filter(|place| self.cut(*place) >= least);
+        let places = (earliest.max(start + 1)..end).filter(|place| self.cut(*place) >= least);
         let best = places.min_by_key(|place| (Reverse(self.cut(*place).min(Cut::Sentence)), *place));
         best.map_or(fresh, |place| self.content_from(place))
     }

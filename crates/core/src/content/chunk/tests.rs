@@ -259,6 +259,15 @@ fn any_document() -> impl Strategy<Value = (String, Vec<String>)> {
     })
 }
 
+/// Found by the test below: a chunk without room for the overlap began where the next one began.
+#[test]
+fn a_chunk_after_one_without_overlap_begins_later() {
+    let text = "\n# oaaab\n`-#`#-#-==`#-#-#-`-=-#-#-`#==--#-#-`#-`-==#-#-`-`-`=`aGcAojb JL   \t\n \r  \n \r \r \t\n\t\r\t\r\r\r\
+        字漢！漢名！名仮！名！仮仮漢名仮。、。漢仮仮！仮、名名名！名！";
+    let settings = ChunkSettings { threshold_tokens: 0, target_tokens: 20, overlap_tokens: 5, min_tokens: 0 };
+    checked(ContentType::UserQuery, text, &settings);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
