@@ -6,6 +6,7 @@ use amplifier_session_core::{
     Result, Scope,
     backend::SessionQuery,
     compression::compress,
+    events::MAX_LINE_BYTES,
     model::Level,
     search::{EventFilter, SessionFilter},
 };
@@ -242,9 +243,9 @@ impl ToSql for Bound<'_> {
 }
 
 /// A short line is text if it is UTF-8, so that people can read and query it with any SQLite tool. A long one is
-/// compressed.
+/// compressed, unless it is longer than what can be decompressed.
 fn line(bytes: &[u8]) -> ToSqlOutput<'_> {
-    if bytes.len() > COMPRESSED_ABOVE
+    if (COMPRESSED_ABOVE + 1..=MAX_LINE_BYTES).contains(&bytes.len())
         && let Ok(compressed) = compress(bytes)
         && compressed.len() < bytes.len()
     {

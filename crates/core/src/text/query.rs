@@ -154,7 +154,14 @@ impl QueryWords {
             }
             terms.push(term);
         }
-        self.identifiers.push(Identifier { joined: Some(joined), parts: terms });
+        self.add_identifier(Identifier { joined: Some(joined), parts: terms });
+    }
+
+    /// Adds an identifier, unless it is known or there are too many.
+    fn add_identifier(&mut self, name: Identifier) {
+        if self.identifiers.len() < MAX_QUERY_TERMS && !self.identifiers.contains(&name) {
+            self.identifiers.push(name);
+        }
     }
 
     /// Adds a path, such as `src/main.rs` or `std::fs`. Its words are terms of the query already.
@@ -170,7 +177,7 @@ impl QueryWords {
             parts.push(tokens.term().to_owned());
         }
         if parts.len() > 1 {
-            self.identifiers.push(Identifier { joined: None, parts });
+            self.add_identifier(Identifier { joined: None, parts });
         }
     }
 }
@@ -293,6 +300,9 @@ mod tests {
         assert_eq!(query_terms("test tests Testing TEST"), ["test"]);
         let long: String = (0..5_000).map(|n| format!("word{n} ")).collect();
         assert_eq!(query_terms(&long).len(), MAX_QUERY_TERMS);
+        let paths: String = (0..5_000).map(|n| format!("src/{n}.rs get_user{n} ")).collect();
+        assert_eq!(QueryWords::of(&paths).identifiers().len(), MAX_QUERY_TERMS);
+        assert_eq!(QueryWords::of("a/b a/b getUser getUser").identifiers().len(), 2);
     }
 
     #[test]
