@@ -199,7 +199,8 @@ impl<'a> EvidenceFinder<'a> {
         let mut end = 0;
         let mut tokens = self.analyzer.tokens(text);
         while tokens.advance() {
-            let wanted = self.wanted.get(tokens.term());
+            let term = tokens.term();
+            let wanted = if term.is_empty() { None } else { self.wanted.get(term) };
             // The last character of a run is also in the token before.
             if !tokens.is_last_of_run() {
                 found.length = found.length.saturating_add(1);
