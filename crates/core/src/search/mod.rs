@@ -13,6 +13,7 @@ mod options;
 mod result;
 mod sessions;
 mod syntax;
+mod timeline;
 
 pub use candidates::{Candidates, TextCandidate, VectorCandidate};
 pub(crate) use conditions::Checks;
@@ -26,3 +27,5 @@ pub(crate) use mmr::diversify;
 pub use options::{SearchMode, SearchOptions, VectorSearchOptions};
 pub use result::{MatchKind, MissingVectors, Repeat, SearchResult, SearchResults, SearchSource};
 pub use syntax::{Field, FieldName, Query};
+pub(crate) use timeline::LONGEST_GAP;
+pub use timeline::{Period, PeriodUnit, Timeline, TimelineRow};

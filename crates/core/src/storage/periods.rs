@@ -4,10 +4,10 @@ use jiff::{ToSpan as _, civil::Date};
 use serde::Serialize;
 
 use super::DayStatistics;
-use crate::backend::Usage;
-
-/// Longer gaps without activity are left out: a wrong date in one file would otherwise add thousands of days.
-const LONGEST_GAP: i32 = 366;
+use crate::{
+    backend::Usage,
+    search::{LONGEST_GAP, PeriodUnit},
+};
 
 /// Activity in a week or a month.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -54,15 +54,15 @@ pub(super) fn with_gaps(days: impl IntoIterator<Item = DayStatistics>) -> Vec<Da
     filled
 }
 
-fn days_between(first: Date, second: Date) -> i32 {
-    first.until(second).map_or(i32::MAX, |span| span.get_days())
+fn days_between(first: Date, second: Date) -> i64 {
+    first.until(second).map_or(i64::MAX, |span| i64::from(span.get_days()))
 }
 
 /// The ISO 8601 weeks of the days.
 pub(super) fn weeks(days: &[DayStatistics]) -> Vec<PeriodStatistics> {
     periods(days, |date| {
         let week = date.iso_week_date();
-        let monday = date.checked_sub(i32::from(date.weekday().to_monday_zero_offset()).days()).ok()?;
+        let monday = PeriodUnit::Week.start_of(date)?;
         Some((format!("{:04}-W{:02}", week.year(), week.week()), monday))
     })
 }
