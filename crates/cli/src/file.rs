@@ -83,6 +83,28 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
+/// Refuses file names of other picture formats.
+pub(crate) fn check_picture(file: &Path) -> Result<(), Failure> {
+    let Some(ending) = file.extension().filter(|ending| !ending.eq_ignore_ascii_case("svg")) else {
+        return Ok(());
+    };
+    let kind = ending.to_string_lossy().to_uppercase();
+    let svg = file.with_extension("svg");
+    let message = format!("pictures can only be written as SVG, not {kind}");
+    let hint = format!(
+        "use --plot {}, which browsers can open; `rsvg-convert` or Inkscape convert it to PNG",
+        svg.display()
+    );
+    Err(Failure::wrong_use(message, hint))
+}
+
+/// Writes a picture to a file that only the user can read, or to stdout.
+pub(crate) fn write_picture(file: &Path, picture: &str) -> Result<(), Failure> {
+    let mut whole = WholeFile::begin(file)?;
+    whole.writer().write_all(picture.as_bytes())?;
+    Ok(whole.place()?)
+}
+
 /// Another handle of stdout: the one in [`crate::out::Out`] is locked.
 fn stdout() -> io::Result<File> {
     #[cfg(unix)]

@@ -15,6 +15,7 @@ mod global;
 mod group;
 mod models;
 mod prune;
+mod query;
 mod quickstart;
 mod recent;
 mod restore;
@@ -28,6 +29,7 @@ mod show;
 mod sql;
 mod stats;
 mod sync;
+mod timeline;
 mod upgrade;
 mod user;
 mod verify;
@@ -53,6 +55,7 @@ pub(crate) use global::{GlobalArgs, ScopeArg, When, quoted};
 pub(crate) use group::GroupArg;
 pub(crate) use models::{InstallModelArgs, ModelsAction, ModelsArgs, VerifyModelArgs};
 pub(crate) use prune::PruneArgs;
+pub(crate) use query::QueryArgs;
 pub(crate) use quickstart::QuickstartArgs;
 pub(crate) use recent::RecentArgs;
 pub(crate) use restore::RestoreArgs;
@@ -68,6 +71,7 @@ pub(crate) use sql::SqlArgs;
 pub(crate) use sql::SqlFormat;
 pub(crate) use stats::{By, StatsArgs};
 pub(crate) use sync::SyncArgs;
+pub(crate) use timeline::TimelineArgs;
 pub(crate) use upgrade::UpgradeArgs;
 pub(crate) use user::{RenameArgs, UserAction, UserArgs};
 pub(crate) use verify::{GapsArgs, VerifyArgs};
@@ -130,6 +134,7 @@ pub(crate) enum Command {
     #[cfg(feature = "watch")]
     Service(ServiceArgs),
     Search(SearchArgs),
+    Timeline(TimelineArgs),
     Sessions(SessionsArgs),
     Recent(RecentArgs),
     Show(ShowArgs),

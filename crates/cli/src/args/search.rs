@@ -1,12 +1,8 @@
 //! `search`.
 
-use amplifier_session_storage::{
-    model::{ContentTypes, Role},
-    search::SearchMode,
-};
-use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
+use clap::Args;
 
-use super::{FilterArgs, GroupArg, LimitArgs, NarrowArgs, parse};
+use super::{GroupArg, LimitArgs, QueryArgs};
 
 /// Find messages by words and by meaning
 #[derive(Debug, Args)]
@@ -54,44 +50,8 @@ Examples:
   amplifier-sessions search rollback --tag incident --min-turns 3
   amplifier-sessions search timeout --project -home-ana-payments --since 2w --limit 3 --json")]
 pub(crate) struct SearchArgs {
-    /// Words or a question; quotes are optional
-    #[arg(value_name = "QUERY", value_parser = query, allow_hyphen_values = true)]
-    query: Option<String>,
-    /// Further words
-    #[arg(value_name = "WORD", hide = true)]
-    further_words: Vec<String>,
-    /// Words that may look like options
-    #[arg(value_name = "WORD", last = true, hide = true)]
-    words_after_dashes: Vec<String>,
-    /// Take the query as plain text, without syntax
-    #[arg(long)]
-    pub(crate) plain: bool,
-    /// Find exactly this text, also within words: part of a hash or a line of a stack trace. Case matters
-    #[arg(long, conflicts_with = "mode")]
-    pub(crate) exact: bool,
-    /// Only sessions with a tool call on this file or folder; the end of a path suffices. Without words, finds the calls
-    #[arg(long = "file", value_name = "PATH", value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) files: Vec<String>,
-    /// Not this session, by its address; the one in AMPLIFIER_SESSION_ID is left out anyway
-    #[arg(long = "not-session", value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) not_sessions: Vec<String>,
-    /// Search by words, by meaning, or by both
-    #[arg(long, default_value = "hybrid")]
-    pub(crate) mode: ModeArg,
-    /// Where to search: user, assistant, thinking, tool (or only tool_call, tool_output), system; by default everything
-    /// except system
-    #[arg(long = "in", value_name = "TYPES", value_delimiter = ',', value_parser = content_types)]
-    pub(crate) content_types: Vec<ContentTypes>,
     #[command(flatten)]
-    pub(crate) filter: FilterArgs,
-    #[command(flatten)]
-    pub(crate) narrow: NarrowArgs,
-    /// Only this session, by its address
-    #[arg(long, value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) session: Option<String>,
-    /// Only messages with this role: user, assistant, tool, system, developer
-    #[arg(long, value_parser = parse::<Role>)]
-    pub(crate) role: Option<Role>,
+    pub(crate) query: QueryArgs,
     /// List sessions with their best messages, or single messages [default: session on a terminal, else none]
     #[arg(long, value_name = "WHAT", conflicts_with = "superseded")]
     pub(crate) group: Option<GroupArg>,
@@ -120,68 +80,20 @@ pub(crate) struct SearchArgs {
     pub(crate) limits: LimitArgs,
 }
 
-/// How to search.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ModeArg {
-    Hybrid,
-    Semantic,
-    #[value(alias = "full_text")]
-    FullText,
-}
-
-impl From<ModeArg> for SearchMode {
-    fn from(arg: ModeArg) -> Self {
-        match arg {
-            ModeArg::Hybrid => Self::Hybrid,
-            ModeArg::Semantic => Self::Semantic,
-            ModeArg::FullText => Self::FullText,
-        }
-    }
-}
-
-impl SearchArgs {
-    /// Whether something is searched for: a query, which may be empty, or a file.
-    pub(crate) fn has_query(&self) -> bool {
-        self.query.is_some() || !self.words_after_dashes.is_empty() || !self.files.is_empty()
-    }
-
-    /// The complete query.
-    pub(crate) fn query(&self) -> String {
-        let words = self.query.iter().chain(&self.further_words).chain(&self.words_after_dashes);
-        words.map(String::as_str).collect::<Vec<_>>().join(" ")
-    }
-}
-
-fn content_types(text: &str) -> Result<ContentTypes, String> {
-    ContentTypes::parse(text).map_err(|error| error.message().to_owned())
-}
-
-/// Any text is a query, also `- that` or `-1`, but `--limt` is a mistyped option.
-fn query(text: &str) -> Result<String, String> {
-    let is_option_like = text.strip_prefix("--").is_some_and(|name| {
-        name.starts_with(|first: char| first.is_ascii_alphabetic()) && !name.contains(char::is_whitespace)
-    });
-    match is_option_like {
-        true => Err(format!("unknown option; to search for this text, put -- before it: -- {text}")),
-        false => Ok(text.to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use amplifier_session_storage::model::ContentType;
+    use amplifier_session_storage::model::{ContentType, ContentTypes};
     use clap::Parser as _;
 
-    use super::*;
-    use crate::args::{Cli, Command};
+    use crate::args::{Cli, Command, query::ModeArg};
 
     #[test]
     fn slugs_with_a_hyphen_and_negative_numbers_are_values() {
         let typed =
             ["x", "search", "a", "b", "--project", "-home-ana", "--min-similarity", "-0.5", "--limit", "3"];
         let Command::Search(search) = Cli::parse_from(typed).command else { panic!("not a search") };
-        assert_eq!(search.query(), "a b");
-        assert_eq!(search.filter.project.as_deref(), Some("-home-ana"));
+        assert_eq!(search.query.text(), "a b");
+        assert_eq!(search.query.filter.project.as_deref(), Some("-home-ana"));
         assert_eq!(search.min_similarity, Some(-0.5));
         assert_eq!(search.limit, 3);
     }
@@ -189,8 +101,8 @@ mod tests {
     #[test]
     fn a_query_may_begin_with_a_hyphen_but_a_mistyped_option_is_an_error() {
         let query = |typed: &[&str]| match Cli::try_parse_from([&["x", "search"], typed].concat()) {
-            Ok(Cli { command: Command::Search(search), .. }) if search.has_query() => {
-                Some((search.query(), search.limit))
+            Ok(Cli { command: Command::Search(search), .. }) if search.query.is_given() => {
+                Some((search.query.text(), search.limit))
             }
             _ => None,
         };
@@ -211,12 +123,12 @@ mod tests {
     fn content_types_come_as_a_list() {
         let typed = ["x", "search", "a", "--in", "user,tool", "--in", "system", "--mode", "full_text"];
         let Command::Search(search) = Cli::parse_from(typed).command else { panic!("not a search") };
-        let found = search.content_types.into_iter().fold(ContentTypes::NONE, ContentTypes::union);
+        let found = search.query.content_types.into_iter().fold(ContentTypes::NONE, ContentTypes::union);
         assert_eq!(
             found.iter().map(ContentType::as_str).collect::<Vec<_>>(),
             ["user_query", "tool_output", "system", "tool_call"]
         );
-        assert_eq!(search.mode, ModeArg::FullText);
+        assert_eq!(search.query.mode, ModeArg::FullText);
         assert!(Cli::try_parse_from(["x", "search", "a", "--in", "answers"]).is_err());
     }
 }

@@ -37,6 +37,7 @@ mod status;
 mod superseded;
 mod sync;
 mod tag;
+mod timeline;
 mod upgrade;
 mod user;
 mod verify;
@@ -88,6 +89,7 @@ async fn dispatch(app: &mut App, command: Command) -> Result<Outcome, Failure> {
         #[cfg(feature = "watch")]
         Command::Service(args) => service::run(app, args),
         Command::Search(args) => search::run(app, args).await,
+        Command::Timeline(args) => timeline::run(app, args).await,
         Command::Sessions(args) => sessions::run(app, args).await,
         Command::Recent(args) => recent::run(app, args).await,
         Command::Show(args) => show::run(app, args).await,

@@ -2,14 +2,13 @@
 
 use amplifier_session_storage::{
     Scope,
-    model::ContentTypes,
-    search::{MissingVectors, SearchFilter, SearchMode, SearchOptions, SearchResult, SearchResults},
+    search::{MissingVectors, SearchFilter, SearchOptions, SearchResult, SearchResults},
 };
 
 use super::{groups::show_groups, names::names, search_query::Typed, superseded};
 use crate::{
     app::{App, Reader},
-    args::{GroupArg, LimitArgs, SearchArgs},
+    args::{GroupArg, LimitArgs, QueryArgs, SearchArgs},
     budget::{self, Items},
     failure::{Failure, Outcome, USAGE_HINT, damaged_sessions_note, report_damage, say},
     groups, interactive, program, refresh,
@@ -27,34 +26,27 @@ const GROUPED_LINES: usize = 2;
 const GROUPED_INDENT: usize = 10;
 
 pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Failure> {
-    let mode = SearchMode::from(args.mode);
-    let is_interactive = !args.has_query();
-    if is_interactive && (args.superseded || args.exact || !interactive::is_possible(app)) {
-        return Err(no_query());
+    let is_interactive = !args.query.is_given();
+    if is_interactive && (args.superseded || args.query.exact || !interactive::is_possible(app)) {
+        return Err(no_query("search"));
     }
-    let typed = Typed::read(app, &args)?;
+    let typed = Typed::read(app, &args.query)?;
     let options = typed.applied(options(app, &args)?);
     options.validate()?;
     // The mode of an interactive search can be changed.
-    let embeds = is_interactive || (mode != SearchMode::FullText && !args.superseded);
+    let embeds = is_interactive || (args.query.embeds() && !args.superseded);
     let reader = app.silent_reader(embeds).await?;
     refresh::before_reading(app, &reader, args.no_refresh).await;
-    let options = typed.resolved(app, &reader, narrowed(app, &reader, options, &args).await?, &args).await?;
+    let options = typed.resolved(app, &reader, options, &args.query).await?;
     if is_interactive {
-        return interactive::run(app, reader, options, args.plain).await;
+        return interactive::run(app, reader, options, args.query.plain).await;
     }
     if args.superseded {
         return superseded::search(app, &reader, &options, &args).await;
     }
     let is_grouped = is_grouped(app, &args);
     let mut found = find(&reader, &options, is_grouped).await?;
-    if let Some(missing) = found.missing_vectors {
-        let is_filtered = options.filter != SearchFilter::default();
-        found.notices.push(missing_note(app, &reader, missing, is_filtered).await?);
-    }
-    for notice in &found.notices {
-        say("note", notice);
-    }
+    say_notices(app, &reader, &options, &mut found).await?;
     if let Some(explanation) = &found.explanation {
         say("note", &render::searched_for(explanation));
     }
@@ -67,12 +59,40 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
         false => show(app, &reader, &found, &names, args.limits)?,
     }
     if found.results.is_empty() && found.damaged.is_empty() {
-        say("note", &nothing_found(&found, &names));
-        args.narrow.explain_nothing();
-        app.warn_of_unknown_project(&reader, options.filter.sessions.project.as_ref()).await?;
+        say_nothing_found(app, &reader, &options, &args.query, &nothing_found(&found, &names)).await?;
     }
     report_damage(&found.damaged)?;
     Ok(Outcome::found(!found.results.is_empty()))
+}
+
+/// Prints the notices of a search, after adding one about missing vectors.
+pub(super) async fn say_notices(
+    app: &App,
+    reader: &Reader,
+    options: &SearchOptions,
+    found: &mut SearchResults,
+) -> Result<(), Failure> {
+    if let Some(missing) = found.missing_vectors {
+        let is_filtered = options.filter != SearchFilter::default();
+        found.notices.push(missing_note(app, reader, missing, is_filtered).await?);
+    }
+    for notice in &found.notices {
+        say("note", notice);
+    }
+    Ok(())
+}
+
+/// Prints that nothing was found, and what may be the reason.
+pub(super) async fn say_nothing_found(
+    app: &App,
+    reader: &Reader,
+    options: &SearchOptions,
+    args: &QueryArgs,
+    note: &str,
+) -> Result<(), Failure> {
+    say("note", note);
+    args.narrow.explain_nothing();
+    app.warn_of_unknown_project(reader, options.filter.sessions.project.as_ref()).await
 }
 
 /// Whether to list sessions. An explanation is about messages.
@@ -87,15 +107,15 @@ async fn find(reader: &Reader, options: &SearchOptions, is_grouped: bool) -> Res
     })
 }
 
-/// The usage error where there is no terminal for an interactive search.
-fn no_query() -> Failure {
-    let usage = format!("Usage: {} search <QUERY>", program::name());
+/// The usage error of `command` without a query, where there is no interactive search.
+pub(super) fn no_query(command: &str) -> Failure {
+    let usage = format!("Usage: {} {command} <QUERY>", program::name());
     let message = format!("the following required arguments were not provided:\n  <QUERY>\n\n{usage}");
     Failure::wrong_use(message, USAGE_HINT)
 }
 
 /// A note that nothing was found, with the message nearest in meaning if there is one.
-fn nothing_found(found: &SearchResults, names: &Names) -> String {
+pub(super) fn nothing_found(found: &SearchResults, names: &Names) -> String {
     const CHARS: usize = 80;
     let Some(nearest) = &found.nearest else { return "no message matches".to_owned() };
     let address = names.address(nearest);
@@ -124,16 +144,13 @@ async fn missing_note(
 }
 
 fn options(app: &App, args: &SearchArgs) -> Result<SearchOptions, Failure> {
-    let mut options = SearchOptions::new(args.query())
-        .with_mode(args.mode.into())
-        .with_filter(filter(app, args)?)
+    let mut options = args
+        .query
+        .options(app)?
         .with_limit(args.limit)
         .with_mmr_lambda(args.mmr_lambda)
         .with_message(args.full)
         .with_explain(args.explain);
-    if let Some(content_types) = args.content_types.iter().copied().reduce(ContentTypes::union) {
-        options = options.with_content_types(content_types);
-    }
     if let Some(least) = args.min_similarity {
         options = options.with_min_similarity(least);
     }
@@ -145,28 +162,6 @@ fn options(app: &App, args: &SearchArgs) -> Result<SearchOptions, Failure> {
         options = options.with_snippet_chars(chars);
     }
     Ok(options)
-}
-
-fn filter(app: &App, args: &SearchArgs) -> Result<SearchFilter, Failure> {
-    let period = args.filter.period(&app.now)?;
-    let mut filter = SearchFilter::default().with_sessions(args.narrow.filter()?);
-    (filter.role, filter.since, filter.until) = (args.role, period.since, period.until);
-    Ok(filter)
-}
-
-/// The options with the requested project and session, which are looked up in the store.
-pub(super) async fn narrowed(
-    app: &App,
-    reader: &Reader,
-    options: SearchOptions,
-    args: &SearchArgs,
-) -> Result<SearchOptions, Failure> {
-    let mut filter = options.filter.clone();
-    filter.sessions.project = args.filter.project(app, reader).await?;
-    if let Some(session) = &args.session {
-        filter = filter.with_session(reader.storage.find_session(&reader.scope, session).await?.session_id);
-    }
-    Ok(options.with_filter(filter))
 }
 
 /// Cuts the snippet of the last result that fits.

@@ -1,13 +1,13 @@
-//! The syntax of the query of `search`: what its fields and the options beside it mean.
+//! The syntax of the query of `search` and `timeline`: what its fields and the options beside it mean.
 
 use amplifier_session_storage::{
     model::{Role, SessionId, SessionKey},
-    search::{Field, FieldName, Query, SearchOptions, TextConditions},
+    search::{Field, FieldName, Query, SearchFilter, SearchOptions, TextConditions},
 };
 
 use crate::{
     app::{App, Reader},
-    args::SearchArgs,
+    args::QueryArgs,
     dates::{self, Bound},
     failure::{Failure, say},
 };
@@ -27,8 +27,8 @@ pub(super) struct Typed {
 
 impl Typed {
     /// Reads the query, and the fields that need no store.
-    pub(super) fn read(app: &App, args: &SearchArgs) -> Result<Self, Failure> {
-        let text = args.query();
+    pub(super) fn read(app: &App, args: &QueryArgs) -> Result<Self, Failure> {
+        let text = args.text();
         let exact = args.exact.then(|| text.clone());
         let query = if args.exact || args.plain { Query::plain(text) } else { Query::parse(&text) };
         let mut typed =
@@ -86,15 +86,15 @@ impl Typed {
         options
     }
 
-    /// The options with the fields that are looked up in the store.
+    /// The options with the options and fields that are looked up in the store.
     pub(super) async fn resolved(
         &self,
         app: &App,
         reader: &Reader,
         options: SearchOptions,
-        args: &SearchArgs,
+        args: &QueryArgs,
     ) -> Result<SearchOptions, Failure> {
-        let mut filter = options.filter.clone();
+        let mut filter = narrowed(app, reader, &options, args).await?;
         for field in &self.query.fields {
             let failed = |failure: Failure| unresolved(app, field, &failure);
             match (field.name, field.is_excluded) {
@@ -150,6 +150,24 @@ impl Typed {
         let fields = self.query.fields.iter().filter(move |field| field.name == name);
         fields.map(|field| field.value.clone())
     }
+}
+
+/// The filter with the requested project and session.
+async fn narrowed(
+    app: &App,
+    reader: &Reader,
+    options: &SearchOptions,
+    args: &QueryArgs,
+) -> Result<SearchFilter, Failure> {
+    let mut filter = options.filter.clone();
+    filter.sessions.project = args.filter.project(app, reader).await?;
+    Ok(match &args.session {
+        Some(session) => {
+            let session = reader.storage.find_session(&reader.scope, session).await?;
+            filter.with_session(session.session_id)
+        }
+        None => filter,
+    })
 }
 
 /// The session of the agent that runs this program.

@@ -1,7 +1,5 @@
 //! `stats`: counts and charts.
 
-use std::path::Path;
-
 use amplifier_session_storage::{
     Scope,
     backend::{PendingQuery, meta::Generations},
@@ -13,8 +11,11 @@ use crate::{
     args::StatsArgs,
     dates::Period,
     failure::{Failure, Outcome, say},
-    file::{WholeFile, is_stdout},
-    render::stats::{self, Facts, Shown, Unit, Vectors},
+    file::{check_picture, is_stdout, write_picture},
+    render::{
+        over_time::Unit,
+        stats::{self, Facts, Shown, Vectors},
+    },
 };
 
 /// Pending messages are counted one by one up to this number.
@@ -46,10 +47,7 @@ pub(super) async fn run(app: &mut App, args: StatsArgs) -> Result<Outcome, Failu
     let has_period = period != Period::default();
     let plot = args.plot.as_deref().filter(|_| any);
     if let Some(file) = plot {
-        let picture = stats::svg(&facts.statistics, Unit::of(&args.by));
-        let mut whole = WholeFile::begin(file)?;
-        whole.writer().write_all(picture.as_bytes())?;
-        whole.place()?;
+        write_picture(file, &stats::svg(&facts.statistics, Unit::of(&args.by)))?;
     }
     // A picture on stdout is the only output there.
     if !plot.is_some_and(is_stdout) {
@@ -65,21 +63,6 @@ pub(super) async fn run(app: &mut App, args: StatsArgs) -> Result<Outcome, Failu
         app.warn_of_unknown_project(&reader, project.as_ref()).await?;
     }
     Ok(Outcome::found(any))
-}
-
-/// Refuses file names of other picture formats.
-fn check_picture(file: &Path) -> Result<(), Failure> {
-    let Some(ending) = file.extension().filter(|ending| !ending.eq_ignore_ascii_case("svg")) else {
-        return Ok(());
-    };
-    let kind = ending.to_string_lossy().to_uppercase();
-    let svg = file.with_extension("svg");
-    let message = format!("pictures can only be written as SVG, not {kind}");
-    let hint = format!(
-        "use --plot {}, which browsers can open; `rsvg-convert` or Inkscape convert it to PNG",
-        svg.display()
-    );
-    Err(Failure::wrong_use(message, hint))
 }
 
 fn show(app: &mut App, facts: &Facts, args: &StatsArgs, has_period: bool) -> Result<(), Failure> {

@@ -26,6 +26,8 @@ fn exit_codes() {
     assert_eq!(code(&["--version"]), 0);
     assert_eq!(code(&[]), 2);
     assert_eq!(code(&["search", "xyzzyplugh", "--mode", "full-text"]), 3);
+    assert_eq!(code(&["timeline", "charged twice"]), 0);
+    assert_eq!(code(&["timeline", "xyzzyplugh", "--mode", "full-text"]), 3);
     assert_eq!(code(&["sessions", "--since", "2100-01-01"]), 3);
     assert_eq!(code(&["show", "38e6d1f5", "--from", "999"]), 3);
 }
@@ -41,6 +43,9 @@ fn every_error_has_a_code_and_a_hint_and_leaves_stdout_alone() {
     let wrong = [
         &["serch"][..],
         &["search"],
+        &["timeline"],
+        &["timeline", "x", "--by", "year"],
+        &["timeline", "x", "--plot", "x.png"],
         &["search", "x", "--mode", "fuzzy"],
         &["search", "x", "--limit", "0"],
         &["search", "x", "--limit", "1001"],
@@ -73,6 +78,7 @@ fn every_error_has_a_code_and_a_hint_and_leaves_stdout_alone() {
 fn without_results_the_list_is_empty() {
     for (arguments, list) in [
         (&["search", "xyzzyplugh", "--mode", "full-text"][..], "results"),
+        (&["timeline", "xyzzyplugh", "--mode", "full-text"][..], "periods"),
         (&["sessions", "--until", "2000-01-01"][..], "sessions"),
     ] {
         let ran = SYNCED.run_json(arguments);

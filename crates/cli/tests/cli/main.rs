@@ -39,6 +39,7 @@ mod services;
 mod superseded;
 mod support;
 mod terminal;
+mod timeline;
 mod typed;
 mod upgrade;
 mod upgrade_samples;

@@ -80,6 +80,7 @@ fn help() {
         "quickstart",
         "sync",
         "search",
+        "timeline",
         "sessions",
         "recent",
         "show",

@@ -4,7 +4,6 @@ mod charts;
 mod svg;
 mod tabbed;
 mod text;
-mod time;
 
 use std::path::Path;
 
@@ -18,7 +17,6 @@ use serde::Serialize;
 pub(crate) use svg::svg;
 pub(crate) use tabbed::tabbed;
 use text::{places, totals};
-pub(crate) use time::Unit;
 
 use crate::{args::By, paint::Paint};
 

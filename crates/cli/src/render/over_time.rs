@@ -1,9 +1,6 @@
 //! Bars over time in a picture: one for each day, week or month, or for several.
 
-use amplifier_session_storage::{
-    backend::Usage,
-    storage::{DayStatistics, PeriodStatistics, Statistics},
-};
+use amplifier_session_storage::search::PeriodUnit;
 use jiff::{ToSpan as _, civil::Date};
 
 use crate::args::By;
@@ -80,14 +77,18 @@ impl Unit {
     }
 }
 
-/// What was written in a day, week or month.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct TimeSpan {
-    first: Date,
-    pub(super) messages: u64,
-    pub(super) user_messages: u64,
-    pub(super) usage: Usage,
+impl From<PeriodUnit> for Unit {
+    fn from(unit: PeriodUnit) -> Self {
+        match unit {
+            PeriodUnit::Day => Self::Day,
+            PeriodUnit::Week => Self::Week,
+            PeriodUnit::Month => Self::Month,
+        }
+    }
 }
+
+/// The first day of a day, week or month, a number, and a part of it.
+pub(super) type Dated = (Date, u64, u64);
 
 /// A bar over time, and a part in another colour.
 #[derive(Debug, PartialEq, Eq)]
@@ -106,25 +107,10 @@ pub(super) struct Bars {
     pub(super) together: i64,
 }
 
-/// What was written, by `unit`.
-pub(super) fn time_spans(statistics: &Statistics, unit: Unit) -> Vec<TimeSpan> {
-    let span = |first: &str, messages, user_messages, usage| {
-        Some(TimeSpan { first: first.parse().ok()?, messages, user_messages, usage })
-    };
-    let of_day = |of: &DayStatistics| span(&of.day, of.messages, of.user_messages, of.usage);
-    let of_period = |of: &PeriodStatistics| span(&of.first_day, of.messages, of.user_messages, of.usage);
-    match unit {
-        Unit::Day => statistics.days.iter().filter_map(of_day).collect(),
-        Unit::Week => statistics.weeks.iter().filter_map(of_period).collect(),
-        Unit::Month => statistics.months.iter().filter_map(of_period).collect(),
-    }
-}
-
 /// The bars, including units without activity. If there are too many units, several share a bar.
-pub(super) fn bars(time_spans: &[TimeSpan], unit: Unit, of: impl Fn(&TimeSpan) -> (u64, u64)) -> Bars {
-    let used: Vec<(Date, (u64, u64))> =
-        time_spans.iter().map(|span| (span.first, of(span))).filter(|(_, (value, _))| *value > 0).collect();
-    let (Some((first, _)), Some((last, _))) = (used.first(), used.last()) else {
+pub(super) fn bars(values: impl IntoIterator<Item = Dated>, unit: Unit) -> Bars {
+    let used: Vec<Dated> = values.into_iter().filter(|(_, value, _)| *value > 0).collect();
+    let (Some((first, ..)), Some((last, ..))) = (used.first(), used.last()) else {
         return Bars { bars: Vec::new(), together: 1 };
     };
     let units = unit.since(*first, *last) + 1;
@@ -134,7 +120,7 @@ pub(super) fn bars(time_spans: &[TimeSpan], unit: Unit, of: impl Fn(&TimeSpan) -
         .filter_map(|at| unit.after(*first, at * together))
         .map(|day| TimeBar { name: unit.title(day), label: unit.label(day, of_one_year), value: 0, part: 0 })
         .collect();
-    for (day, (value, part)) in &used {
+    for (day, value, part) in &used {
         let at = usize::try_from(unit.since(*first, *day) / together).ok();
         if let Some(bar) = at.and_then(|at| bars.get_mut(at)) {
             (bar.value, bar.part) = (bar.value.saturating_add(*value), bar.part.saturating_add(*part));
@@ -148,14 +134,8 @@ mod tests {
     use super::*;
 
     fn shown(unit: Unit, days: &[(&str, u64)]) -> (Vec<(String, u64)>, i64) {
-        let span = |(first, messages): &(&str, u64)| TimeSpan {
-            first: first.parse().unwrap(),
-            messages: *messages,
-            user_messages: 0,
-            usage: Usage::default(),
-        };
-        let time_spans: Vec<TimeSpan> = days.iter().map(span).collect();
-        let Bars { bars, together } = bars(&time_spans, unit, |of| (of.messages, of.user_messages));
+        let dated = |(first, value): &(&str, u64)| (first.parse().unwrap(), *value, 0);
+        let Bars { bars, together } = bars(days.iter().map(dated), unit);
         (bars.into_iter().map(|bar| (bar.label, bar.value)).collect(), together)
     }
 

@@ -1,0 +1,61 @@
+//! `timeline`.
+
+use std::path::PathBuf;
+
+use amplifier_session_storage::search::PeriodUnit;
+use clap::{Args, ValueEnum};
+
+use super::QueryArgs;
+
+/// Show when messages that match a query were written
+#[derive(Debug, Args)]
+#[command(long_about = "\
+Searches as `search` does, and counts the best 100 messages by the day, week or month in which they were written. A query and \
+its filters are those of `search`; messages with the same text count once.
+
+Without --by, the chart has days up to five weeks, weeks up to a year, otherwise months. Periods are in UTC; weeks begin on \
+Monday (ISO 8601). On a terminal, more than three empty periods in a row are one line.")]
+#[command(after_long_help = "\
+In a pipe, each period is one line of tab-separated fields: its first day, its last day, number of messages. Empty periods
+between are included, except in gaps of more than 366 periods. --json has the same as `periods`, with `query`, `mode`, `by`, \
+the total number of `matches`, how many of these have an `estimated` time, and `has_more` if more than 100 messages match.
+
+Exits with 3 if nothing is found.
+
+Examples:
+  amplifier-sessions timeline connection pool exhausted
+  amplifier-sessions timeline 'flaky test' --mode full-text --by week --since 90d
+  amplifier-sessions timeline rollback --in user --project .
+  amplifier-sessions timeline deadlock --plot deadlock.svg
+  amplifier-sessions timeline timeout --by month --json")]
+pub(crate) struct TimelineArgs {
+    #[command(flatten)]
+    pub(crate) query: QueryArgs,
+    /// Count by day, week or month [default: what fits the time between the first message and the last]
+    #[arg(long, value_name = "UNIT", hide_possible_values = true)]
+    pub(crate) by: Option<UnitArg>,
+    /// Draw the chart to an SVG file, which only you can read; `-` is stdout
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
+    /// Do not read recent changes in ~/.amplifier first; by default they are read if that takes less than a second
+    #[arg(long)]
+    pub(crate) no_refresh: bool,
+}
+
+/// The unit of the periods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UnitArg {
+    Day,
+    Week,
+    Month,
+}
+
+impl From<UnitArg> for PeriodUnit {
+    fn from(arg: UnitArg) -> Self {
+        match arg {
+            UnitArg::Day => Self::Day,
+            UnitArg::Week => Self::Week,
+            UnitArg::Month => Self::Month,
+        }
+    }
+}

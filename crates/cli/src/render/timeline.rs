@@ -1,0 +1,152 @@
+//! When messages that match a query were written.
+
+use amplifier_session_storage::{
+    model::DamagedRow,
+    search::{MissingVectors, Period, PeriodUnit, SearchMode, SearchResults, Timeline, TimelineRow},
+};
+use jiff::civil::Date;
+use serde::Serialize;
+
+use super::{
+    chart::{Chart, Row},
+    over_time::{Dated, Unit, bars},
+    picture::{over_time, page, text},
+    text::{counted, fitted, grouped, one_line},
+};
+use crate::paint::Paint;
+
+/// The maximum length of the title of a picture, in characters.
+const TITLE: usize = 64;
+
+/// A timeline as JSON.
+#[derive(Debug, Serialize)]
+pub(crate) struct TimelineView<'a> {
+    query: &'a str,
+    mode: SearchMode,
+    notices: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing_vectors: Option<MissingVectors>,
+    #[serde(flatten)]
+    pub(crate) timeline: &'a Timeline,
+    /// Whether more messages match than are counted.
+    has_more: bool,
+    #[serde(skip_serializing_if = "<[DamagedRow]>::is_empty")]
+    damaged: &'a [DamagedRow],
+}
+
+impl<'a> TimelineView<'a> {
+    pub(crate) fn new(
+        query: &'a str,
+        found: &'a SearchResults,
+        timeline: &'a Timeline,
+        has_more: bool,
+    ) -> Self {
+        let SearchResults { mode, notices, missing_vectors, damaged, .. } = found;
+        Self { query, mode: *mode, notices, missing_vectors: *missing_vectors, timeline, has_more, damaged }
+    }
+}
+
+/// A summary and a chart.
+pub(crate) fn blocks(timeline: &Timeline, width: usize, paint: Paint) -> Vec<String> {
+    let Some(summary) = summary(timeline) else { return Vec::new() };
+    let rows = timeline.rows();
+    let shown = rows.iter().filter_map(|row| match row {
+        TimelineRow::Period(period) => Some(chart_row(timeline.by, period)),
+        TimelineRow::Gap(_) => None,
+    });
+    let title = match timeline.by {
+        PeriodUnit::Day => "Day (UTC)",
+        PeriodUnit::Week => "Week (UTC)",
+        PeriodUnit::Month => "Month (UTC)",
+    };
+    let chart = Chart {
+        title: title.to_owned(),
+        columns: vec!["messages"],
+        rows: shown.collect(),
+        ..Chart::default()
+    };
+    let mut drawn = chart.lines(width, paint).into_iter();
+    let mut lines = vec![fitted(&summary, width), String::new()];
+    lines.extend(drawn.next());
+    for row in rows {
+        match row {
+            TimelineRow::Period(_) => lines.extend(drawn.next()),
+            TimelineRow::Gap(periods) => {
+                let periods = counted(periods, timeline.by.as_str());
+                lines.push(paint.aside(&format!("… {periods} without a match")));
+            }
+        }
+    }
+    lines
+}
+
+/// How many messages were written from when to when; `None` if there are none.
+fn summary(timeline: &Timeline) -> Option<String> {
+    let (first, last) = (timeline.periods.first()?, timeline.periods.last()?);
+    let time = match first.start == last.end {
+        true => first.start.clone(),
+        false => format!("{} to {}", first.start, last.end),
+    };
+    let estimated = match timeline.estimated {
+        0 => String::new(),
+        count => format!(", {} with an estimated time", grouped(count)),
+    };
+    Some(format!("{}, {time}{estimated}", counted(timeline.matches, "message")))
+}
+
+fn chart_row(by: PeriodUnit, period: &Period) -> Row {
+    let (label, short_label) = labels(by, period);
+    Row { label, short_label, numbers: vec![grouped(period.count)], value: period.count as f64 }
+}
+
+/// The label of a period, and a short one if it is long.
+fn labels(by: PeriodUnit, period: &Period) -> (String, Option<String>) {
+    let Ok(first) = period.start.parse::<Date>() else { return (period.start.clone(), None) };
+    match by {
+        PeriodUnit::Day => (first.strftime("%a %F").to_string(), None),
+        PeriodUnit::Week => {
+            let week = first.strftime("%G-W%V").to_string();
+            (format!("{week} from {}", period.start), Some(week + &first.strftime(", %-d %b").to_string()))
+        }
+        PeriodUnit::Month => (first.strftime("%b %Y").to_string(), None),
+    }
+}
+
+/// One line per period, for a pipe.
+pub(crate) fn lines(timeline: &Timeline) -> Vec<String> {
+    timeline.periods.iter().map(|of| format!("{}\t{}\t{}", of.start, of.end, of.count)).collect()
+}
+
+/// The picture, with `title` above it.
+pub(crate) fn svg(timeline: &Timeline, title: &str) -> String {
+    let title = one_line(title);
+    let line = summary(timeline).map_or_else(String::new, |summary| summary + " (UTC)");
+    let mut body = String::new();
+    text(&mut body, (24.0, 36.0), "title", "start", &fitted(&title, TITLE));
+    text(&mut body, (24.0, 57.0), "aside", "start", &line);
+    let dated = |of: &Period| -> Option<Dated> { Some((of.start.parse().ok()?, of.count, 0)) };
+    let unit = Unit::from(timeline.by);
+    let bars = bars(timeline.periods.iter().filter_map(dated), unit);
+    let y = over_time(&mut body, 92.0, "messages", unit, &[], &bars);
+    page(&format!("{title}: {line}"), y + 30.0, &body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_messages_nothing_is_drawn() {
+        let nothing = Timeline::of_results([], Some(PeriodUnit::Week));
+        assert!(blocks(&nothing, 80, Paint::new(false)).is_empty() && lines(&nothing).is_empty());
+    }
+
+    #[test]
+    fn a_title_is_text() {
+        let nothing = Timeline::of_results([], None);
+        let picture = svg(&nothing, "<b>\u{1b}[1m & \"x\"\n\u{ffff}");
+        let title = "&lt;b&gt;␛[1m &amp; &quot;x&quot; \u{fffd}";
+        assert!(picture.contains(&format!("<title>{title}: </title>")), "{picture}");
+        assert!(picture.contains(&format!(">{title}</text>")), "{picture}");
+    }
+}
