@@ -16,7 +16,7 @@ its filters are those of `search`; messages with the same text count once.
 Without --by, the chart has days up to five weeks, weeks up to a year, otherwise months. Periods are in UTC; weeks begin on \
 Monday (ISO 8601). On a terminal, more than three empty periods in a row are one line.")]
 #[command(after_long_help = "\
-In a pipe, each period is one line of tab-separated fields: its first day, its last day, number of messages. Empty periods
+In a pipe, each period is one line of tab-separated fields: its first day, its last day, number of messages. Empty periods \
 between are included, except in gaps of more than 366 periods. --json has the same as `periods`, with `query`, `mode`, `by`, \
 the total number of `matches`, how many of these have an `estimated` time, and `has_more` if more than 100 messages match.
 
