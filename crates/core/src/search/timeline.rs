@@ -36,10 +36,13 @@ names! {
 impl PeriodUnit {
     /// The smallest unit with which the time from `first` to `last` has few periods.
     fn fitting(first: Date, last: Date) -> Self {
-        match Self::Day.distance(first, last) + 1 {
-            ..=MOST_DAYS => Self::Day,
-            ..=MOST_DAYS_IN_WEEKS => Self::Week,
-            _ => Self::Month,
+        let days = Self::Day.distance(first, last) + 1;
+        if days <= MOST_DAYS {
+            Self::Day
+        } else if days <= MOST_DAYS_IN_WEEKS {
+            Self::Week
+        } else {
+            Self::Month
         }
     }
 
