@@ -25,6 +25,9 @@ pub struct OpenOptions {
     pub settings: StorageSettings,
     /// Whether the store is opened read-only, which not every backend can do. Default: no.
     pub read_only: bool,
+    /// The length of the vectors that will be written, for a store that needs it when it is created. Default: that of the
+    /// embedding provider.
+    pub dimensions: Option<usize>,
     /// Whether the store must exist. Default: no, a missing store is created.
     pub existing: bool,
     /// The configuration: the home folder, settings of backends, and the environment. Default: empty, every setting at its
@@ -64,6 +67,13 @@ impl OpenOptions {
     #[must_use]
     pub fn with_read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
+        self
+    }
+
+    /// Sets the length of the vectors that will be written.
+    #[must_use]
+    pub fn with_dimensions(mut self, dimensions: Option<usize>) -> Self {
+        self.dimensions = dimensions;
         self
     }
 
@@ -112,7 +122,7 @@ pub async fn open_at(url: &StoreUrl, options: OpenOptions) -> Result<SessionStor
         .open_request(url)
         .with_read_only(options.read_only)
         .with_must_exist(options.existing)
-        .with_dimensions(options.embedding.as_ref().map(|provider| provider.space().dimensions));
+        .with_dimensions(options.dimensions.or_else(|| Some(options.embedding.as_ref()?.space().dimensions)));
     let storage = SessionStorage::new(url.open(request).await?)
         .with_embedding(options.embedding)
         .with_settings(options.settings);

@@ -128,7 +128,8 @@ impl App {
         Ok(reader)
     }
 
-    async fn open_reader(&self, with_embedding: bool) -> Result<Reader, Failure> {
+    /// As [`App::patient_reader`], for commands for which it does not matter whether the store can be written.
+    pub(crate) async fn open_reader(&self, with_embedding: bool) -> Result<Reader, Failure> {
         let user = self.identity()?.user_id;
         let scope = self.scope(user.clone())?;
         let storage = self.existing_storage(with_embedding).await?;
@@ -180,7 +181,8 @@ impl App {
         self.open(&url, options).await
     }
 
-    async fn open(&self, url: &StoreUrl, options: OpenOptions) -> Result<SessionStorage, Failure> {
+    /// Opens the store at `url`.
+    pub(crate) async fn open(&self, url: &StoreUrl, options: OpenOptions) -> Result<SessionStorage, Failure> {
         let storage = amplifier_session_storage::open_at(url, options).await?;
         self.out.asks_of(&storage);
         Ok(storage)

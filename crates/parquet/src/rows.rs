@@ -127,6 +127,7 @@ mod tests {
             }],
             skipped: Vec::new(),
             sync_state: Some("so far".to_owned()),
+            embedding_space: None,
         }
     }
 

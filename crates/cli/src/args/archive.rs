@@ -9,18 +9,19 @@ use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
 #[command(long_about = "\
 Exports sessions to a file of JSON lines, or to a folder with three Parquet files. `import` reads them into a store of any \
 kind. An export contains all fields, including those that a person set, the metadata files, and every line of transcripts and \
-event logs, byte for byte. It contains no vectors; `backfill` makes them again.
+event logs, byte for byte. It contains no vectors, unless --vectors is given; `backfill` makes them again.
 
 Exports the sessions in --scope, by default your own.")]
 #[command(after_long_help = "\
 Each JSON line is an object with a `record`: archive (first), session, message, event, end, complete (last). Parquet has the \
 same fields as columns of sessions.parquet, messages.parquet and events.parquet. Only you can read the output, which \
-replaces an existing file when it is complete. --json prints the number of sessions, messages and events.
+replaces an existing file when it is complete. --json prints the number of sessions, messages, events and vectors.
 
 Examples:
   amplifier-sessions export --out sessions.jsonl
   amplifier-sessions export --out payments.jsonl --project -home-ana-payments
   amplifier-sessions export --out team.jsonl --scope all
+  amplifier-sessions export --out sessions.jsonl --vectors
   amplifier-sessions export --out - | zstd > sessions.jsonl.zst
   amplifier-sessions export --out sessions --format parquet
   amplifier-sessions --store duckdb:~/sessions.duckdb import sessions.jsonl")]
@@ -31,6 +32,9 @@ pub(crate) struct ExportArgs {
     /// The format; by default `parquet` if PATH ends in .parquet, else `jsonl`
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<ArchiveFormat>,
+    /// Include the vectors of messages (JSON lines only)
+    #[arg(long)]
+    pub(crate) vectors: bool,
     /// Only sessions of this project: its slug, a unique part of the slug, or its folder
     #[arg(long, value_name = "PROJECT", allow_hyphen_values = true)]
     pub(crate) project: Option<String>,
@@ -65,10 +69,12 @@ at all: its rows must be complete and have the checksum that was exported. A bro
 imported. Sessions that already exist are refused unless --replace is given, and sessions of other users unless --scope all is \
 given.
 
-Imported messages have no vectors; `backfill` makes them.")]
+Vectors are imported if the archive has them (`export --vectors`) and the store has vectors of the same model, or none. \
+Otherwise, `backfill` makes them.")]
 #[command(after_long_help = "\
 Broken lines are listed with their numbers. Exits with 1 if something was not imported. --json prints one object: sessions, \
-replaced, messages, events, refused, broken.
+replaced, messages, events, superseded, vectors, vectors_left_out (because the store has those of another model), refused, \
+broken.
 
 Examples:
   amplifier-sessions import sessions.jsonl

@@ -5,6 +5,7 @@ mod backup;
 mod completions;
 mod config;
 mod context;
+mod copy;
 mod delete;
 mod doctor;
 mod edit;
@@ -43,6 +44,7 @@ pub(crate) use backup::BackupArgs;
 pub(crate) use completions::CompletionsArgs;
 pub(crate) use config::{ConfigAction, ConfigArgs};
 pub(crate) use context::{ContextArgs, PositionArgs};
+pub(crate) use copy::CopyArgs;
 pub(crate) use delete::DeleteArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use edit::{EditArgs, FieldArg, TagArgs};
@@ -153,6 +155,7 @@ pub(crate) enum Command {
     Secrets(SecretsArgs),
     Export(ExportArgs),
     Import(ImportArgs),
+    Copy(CopyArgs),
     Restore(RestoreArgs),
     Backup(BackupArgs),
     Verify(VerifyArgs),

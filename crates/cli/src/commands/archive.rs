@@ -35,6 +35,12 @@ pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, F
             "pass a folder with --out FOLDER",
         ));
     }
+    if args.vectors && format == ArchiveFormat::Parquet {
+        return Err(Failure::wrong_use(
+            "Parquet exports have no vectors",
+            "--format jsonl --vectors exports them as JSON lines",
+        ));
+    }
     let reader = app.patient_reader().await?;
     let project = app.project(&reader, args.project.as_deref()).await?;
     let mut filter = SessionFilter::default().with_project(project.clone());
@@ -48,11 +54,14 @@ pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, F
         }
     };
     let report = match format {
-        ArchiveFormat::Jsonl => to_lines(&reader, &scope, filter, &args.out).await?,
+        ArchiveFormat::Jsonl => to_lines(&reader, &scope, filter, &args).await?,
         ArchiveFormat::Parquet => to_parquet(&reader, &scope, filter, &args.out).await?,
     };
     let (messages, events) = (counted(report.messages, "message"), counted(report.events, "event"));
-    let counts = format!("{}, {messages}, {events}", counted(report.sessions, "session"));
+    let mut counts = format!("{}, {messages}, {events}", counted(report.sessions, "session"));
+    if args.vectors {
+        counts = format!("{counts}, {}", counted(report.vectors, "vector"));
+    }
     if is_stdout(&args.out) {
         // Stdout contains only the archive.
         say("note", &counts);
@@ -74,10 +83,10 @@ async fn to_lines(
     reader: &Reader,
     scope: &Scope,
     filter: SessionFilter,
-    out: &Path,
+    ExportArgs { out, vectors, .. }: &ExportArgs,
 ) -> Result<ExportReport, Failure> {
     let mut file = WholeFile::begin(out)?;
-    let mut lines = JsonLinesWriter::new(file.writer());
+    let mut lines = JsonLinesWriter::new(file.writer()).with_vectors(*vectors);
     let report = reader.storage.export_sessions(scope, filter, &mut lines).await;
     let report = report.map_err(|error| if is_stdout(out) { export_failure(error) } else { error.into() })?;
     if report.sessions > 0 {
@@ -164,6 +173,9 @@ pub(super) async fn import(app: &mut App, args: ImportArgs) -> Result<Outcome, F
         app.out.line(&format!("sessions  {}{replaced}", grouped(report.sessions)))?;
         app.out.line(&format!("messages  {}", grouped(report.messages)))?;
         app.out.line(&format!("events    {}", grouped(report.events)))?;
+        if report.vectors > 0 {
+            app.out.line(&format!("vectors   {}", grouped(report.vectors)))?;
+        }
     }
     app.out.finish()?;
     outcome(app, &report)
@@ -171,6 +183,10 @@ pub(super) async fn import(app: &mut App, args: ImportArgs) -> Result<Outcome, F
 
 fn outcome(app: &App, report: &ImportReport) -> Result<Outcome, Failure> {
     say_what_is_broken(&report.broken);
+    if report.vectors_left_out > 0 {
+        let vectors = counted(report.vectors_left_out, "vector");
+        say("note", &format!("not imported: {vectors} of another model than those of the store"));
+    }
     for refused in report.refused.iter().take(LISTED) {
         say("refused", &format!("{} of {}: {}", refused.session_id, refused.user_id, refused.reason));
     }
@@ -196,7 +212,7 @@ fn outcome(app: &App, report: &ImportReport) -> Result<Outcome, Failure> {
         }
         (None, Some(refused)) => Err(Failure::failed(refused, REFUSED_HINT)),
         (None, None) => {
-            if report.messages > 0 {
+            if report.messages > 0 && report.vectors == 0 {
                 let program = app.program_with_embedding();
                 say("hint", &format!("`{program} backfill` makes vectors for your sessions"));
             }

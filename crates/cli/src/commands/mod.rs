@@ -6,6 +6,7 @@ mod completions;
 mod config;
 mod confirm;
 mod context;
+mod copy;
 mod delete;
 mod doctor;
 mod edit;
@@ -106,6 +107,7 @@ async fn dispatch(app: &mut App, command: Command) -> Result<Outcome, Failure> {
         Command::Secrets(args) => secrets::run(app, args).await,
         Command::Export(args) => archive::export(app, args).await,
         Command::Import(args) => archive::import(app, args).await,
+        Command::Copy(args) => copy::run(app, args).await,
         Command::Restore(args) => restore::run(app, args).await,
         Command::Backup(args) => backup::run(app, args).await,
         Command::Verify(args) => verify::run(app, args).await,

@@ -70,6 +70,26 @@ fn a_cosmos_account_finds_the_same_as_a_file() {
 }
 
 #[test]
+fn sessions_are_copied_to_an_account_and_back() {
+    let (account, home) = (Account::start(), Home::with_samples());
+    home.ok(&["sync"]);
+    let team = format!("{}team", account.account.endpoint().replace("http:", "cosmos:"));
+    let files = ["sqlite:~/.amplifier/sessions.sqlite", "sqlite:~/back.sqlite"];
+    let there = account.json(&home, &["copy", "--from", files[0], "--to", &team]);
+    assert_eq!((&there["sessions"], &there["vectors"]), (&12.into(), &203.into()), "{there}");
+    let again = account.json(&home, &["copy", "--from", files[0], "--to", &team]);
+    assert_eq!((&again["sessions"], &again["unchanged"]), (&0.into(), &12.into()), "{again}");
+    let back = account.json(&home, &["copy", "--to", files[1]]);
+    assert_eq!((&back["sessions"], &back["vectors"]), (&12.into(), &203.into()), "{back}");
+    let archives = files.map(|store| {
+        let file = home.path().join("archive.jsonl");
+        home.ok(&["export", "--out", file.to_str().unwrap(), "--store", store]);
+        std::fs::read_to_string(file).unwrap()
+    });
+    assert!(archives[0] == archives[1], "the stores differ");
+}
+
+#[test]
 fn the_cost_is_reported() {
     let (account, home) = (Account::start(), Home::with_samples());
     let synced = account.run(&home, &["sync"]);

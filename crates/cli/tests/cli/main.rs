@@ -9,6 +9,7 @@ mod changes;
 mod completion;
 mod configuration;
 mod contract;
+mod copy;
 #[cfg(feature = "cosmos")]
 mod cosmos;
 mod damage;

@@ -89,6 +89,7 @@ fn help() {
         "sql",
         "export",
         "import",
+        "copy",
         "restore",
         "backup",
         "verify",

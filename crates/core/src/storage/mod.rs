@@ -5,6 +5,7 @@ mod archive;
 mod at_rest;
 mod checked;
 mod context;
+mod copy;
 mod damage;
 mod dates;
 mod edit;
@@ -51,12 +52,13 @@ use crate::{
 
 pub use activity::Activity;
 pub use archive::{
-    ArchiveReader, ArchiveWriter, BrokenPart, Checksum, EventRecord, ExportReport, FileRecord, ImportOptions,
-    ImportReport, JsonLinesReader, JsonLinesWriter, MessageRecord, Raw, Record, RefusedSession,
-    SessionRecord, SupersededRecord,
+    ArchiveReader, ArchiveWriter, ArchivedVector, BrokenPart, Checksum, EventRecord, ExportReport,
+    FileRecord, ImportOptions, ImportReport, JsonLinesReader, JsonLinesWriter, MessageRecord, Raw, Record,
+    RefusedSession, SessionRecord, SupersededRecord,
 };
 pub use at_rest::{LineDigester, SecretsAtRest};
 pub use context::MessageContext;
+pub use copy::{CopyOptions, CopyProgress, CopyReport, NotCopied, NotCopiedBecause, OnCopied};
 pub use damage::Readable;
 pub use edit::{SessionEdit, Sharing};
 pub use embed::{EmbedReport, OnEmbedded};

@@ -105,8 +105,9 @@ impl SessionStorage {
         Ok(number.map(|number| Generation { space: held.space, number }))
     }
 
-    /// Makes this store remember the deletions that the old one remembered, by deleting empty sessions.
-    async fn remember_deletions(&self, keys: Vec<SessionKey>) -> Result<()> {
+    /// Makes this store remember the deletions that another one remembers, by deleting empty sessions. Leaves alone the
+    /// sessions that exist. Returns the number of the others.
+    pub(super) async fn remember_deletions(&self, keys: Vec<SessionKey>) -> Result<u64> {
         let mut deleted = Vec::new();
         for key in keys {
             if self.backend.get_session(&key).await?.is_none() {
@@ -116,10 +117,10 @@ impl SessionStorage {
             }
         }
         if deleted.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
         let deletion = self.backend.delete_sessions(&deleted).await;
-        deletion.deleted.into_iter().collect::<Result<Vec<bool>>>().map(drop)
+        Ok(deletion.deleted.into_iter().collect::<Result<Vec<bool>>>()?.len() as u64)
     }
 }
 
@@ -443,7 +444,7 @@ fn superseded_lines(
 }
 
 /// The event, if its line is the one that was stored.
-fn checked(stored: StoredEvent) -> Result<StoredEvent> {
+pub(super) fn checked(stored: StoredEvent) -> Result<StoredEvent> {
     let StoredEvent { event: Event { digest, .. }, payload } = &stored;
     let line = assemble(payload.clone())?;
     if line.is_some_and(|line| Digest::of(line.as_bytes()) != *digest) {

@@ -4,11 +4,14 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 
-use super::{ArchiveWriter, EventRecord, FORMAT, FileRecord, MessageRecord, Raw, Record, SessionRecord, hex};
+use super::{
+    ArchiveWriter, EventRecord, FORMAT, FileRecord, MessageRecord, Raw, Record, SessionRecord, hex,
+    vectors::ExportedVectors,
+};
 use crate::{
     Error, ErrorKind, Result, Scope, SessionStorage,
     backend::{SequenceRange, SessionCursor, SessionQuery, StoredSession},
-    model::{DamagedRow, Event, Message, RawJson, RowKind, Session, SessionKey},
+    model::{DamagedRow, EmbeddingSpace, Event, Message, RawJson, RowKind, Session, SessionKey},
     search::SessionFilter,
 };
 
@@ -31,6 +34,8 @@ pub struct ExportReport {
     pub events: u64,
     /// The number of superseded lines.
     pub superseded: u64,
+    /// The number of vectors.
+    pub vectors: u64,
     /// Rows that are missing because they can't be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<DamagedRow>,
@@ -112,8 +117,13 @@ impl SessionStorage {
             // It was deleted since it was listed.
             let Some(stored) = stored else { return Ok(()) };
             let version = stored.version.clone();
-            out.put(session_record(stored, expected))?;
-            let messages = self.export_messages(key, out, &mut damaged).await?;
+            let mut vectors = match out.takes_vectors() {
+                true => self.vectors_to_export(key).await?,
+                false => None,
+            };
+            let space = vectors.as_ref().map(|vectors| vectors.space.clone());
+            out.put(session_record(stored, expected, space))?;
+            let (messages, vectors) = self.export_messages(key, out, vectors.as_mut(), &mut damaged).await?;
             let events = self.export_events(key, out, &mut damaged).await?;
             let superseded = self.export_superseded(key, out).await?;
             let after = self.backend.get_session(key).await?;
@@ -124,6 +134,7 @@ impl SessionStorage {
                 report.messages += u64::from(messages);
                 report.events += u64::from(events);
                 report.superseded += superseded;
+                report.vectors += vectors;
                 report.damaged.append(&mut damaged);
                 return Ok(());
             }
@@ -135,21 +146,30 @@ impl SessionStorage {
         Err(Error::new(ErrorKind::Conflict, message).with("session", &key.session_id).retryable())
     }
 
+    /// Writes the messages of a session. Returns the number of messages and of vectors.
     async fn export_messages(
         &self,
         key: &SessionKey,
         out: &mut dyn ArchiveWriter,
+        mut vectors: Option<&mut ExportedVectors>,
         damaged: &mut Vec<DamagedRow>,
-    ) -> Result<u32> {
+    ) -> Result<(u32, u64)> {
         let mut range = SequenceRange { start: 0, limit: ROWS };
-        let mut count = 0;
+        let (mut count, mut vector_count) = (0, 0);
         loop {
             let page: Vec<Message> = self.readable_page(key, range, damaged).await?;
-            let Some(last) = page.last() else { return Ok(count) };
+            let Some(last) = page.last() else { return Ok((count, vector_count)) };
             range.start = last.sequence.saturating_add(1);
-            for message in page {
-                out.put(message_record(message, count))?;
-                count += 1;
+            let states: Vec<_> =
+                page.iter().map(|message| (message.message_ref(), message.vectors)).collect();
+            let mut records: Vec<MessageRecord> =
+                (count..).zip(page).map(|(sequence, message)| message_record(message, sequence)).collect();
+            count += records.len() as u32;
+            if let Some(vectors) = vectors.as_deref_mut() {
+                vector_count += self.add_vectors(vectors, &states, &mut records).await?;
+            }
+            for record in records {
+                out.put(Record::Message(Box::new(record)))?;
             }
         }
     }
@@ -193,18 +213,19 @@ impl Missing {
 }
 
 /// The session without missing rows. If rows are missing, a sync must read its files again.
-fn session_record(stored: StoredSession, missing: Missing) -> Record {
+fn session_record(stored: StoredSession, missing: Missing, space: Option<EmbeddingSpace>) -> Record {
     let StoredSession { mut session, metadata_files, skipped, sync_state, .. } = stored;
     session.message_count = session.message_count.saturating_sub(missing.messages);
     session.event_count = session.event_count.saturating_sub(missing.events);
     let sync_state = sync_state.filter(|_| missing == Missing::default());
     let file = |file: crate::model::MetadataFile| FileRecord { name: file.name, raw: Raw::from(file.raw) };
     let metadata_files = metadata_files.into_iter().map(file).collect();
-    Record::Session(Box::new(SessionRecord { session, metadata_files, skipped, sync_state }))
+    let record = SessionRecord { session, metadata_files, skipped, sync_state, embedding_space: space };
+    Record::Session(Box::new(record))
 }
 
-fn message_record(message: Message, sequence: u32) -> Record {
-    Record::Message(Box::new(MessageRecord {
+fn message_record(message: Message, sequence: u32) -> MessageRecord {
+    MessageRecord {
         sequence,
         role: message.role,
         turn: message.turn,
@@ -212,7 +233,9 @@ fn message_record(message: Message, sequence: u32) -> Record {
         ts_source: message.ts_source,
         synced_at: message.synced_at,
         raw: Raw::from(message.raw),
-    }))
+        vectors: Vec::new(),
+        vector_failure: None,
+    }
 }
 
 fn event_record(event: Event, sequence: u32, raw: Option<RawJson>) -> Record {

@@ -41,6 +41,10 @@ pub struct ImportReport {
     pub events: u64,
     /// The number of their superseded lines.
     pub superseded: u64,
+    /// The number of their vectors.
+    pub vectors: u64,
+    /// The number of vectors that were left out, because the store has vectors of another space.
+    pub vectors_left_out: u64,
     /// Sessions that were refused.
     pub refused: Vec<RefusedSession>,
     /// Broken parts of the archive, in order: the first 1,000. Their sessions were not imported.
@@ -103,7 +107,8 @@ struct Import<'a> {
 impl SessionStorage {
     /// Imports the sessions that [`SessionStorage::export_sessions`] wrote. A session is stored when its end is read and
     /// its rows are complete and have the right checksum, and not at all otherwise: a broken record costs its session,
-    /// and the following ones are imported. Vectors of the messages are pending afterwards.
+    /// and the following ones are imported. Vectors that are not in the archive, or of another space than those of the store,
+    /// are pending afterwards.
     ///
     /// A session of more than 16 MB is checked first and then written in parts, if `archive` can go back to its beginning;
     /// if not, it must fit into memory. If the process is killed meanwhile, the next import of the session replaces what
@@ -274,6 +279,8 @@ impl Import<'_> {
             self.report.messages += u64::from(stated.0);
             self.report.events += u64::from(stated.1);
             self.report.superseded += reading.superseded_lines;
+            self.report.vectors += reading.vectors_written;
+            self.report.vectors_left_out += reading.vectors_left_out;
         }
         if let Some(digits) = checksum {
             self.checksum.add(digits.as_bytes());

@@ -13,6 +13,7 @@ const LONGEST_LINE: u64 = 1 << 30;
 #[derive(Debug)]
 pub struct JsonLinesWriter<W> {
     out: W,
+    vectors: bool,
     line: Vec<u8>,
     /// Of the lines of the session so far, without line ends.
     session: Checksum,
@@ -23,7 +24,15 @@ pub struct JsonLinesWriter<W> {
 impl<W: Write + Send> JsonLinesWriter<W> {
     /// Writes to `out`, in small pieces.
     pub fn new(out: W) -> Self {
-        Self { out, line: Vec::new(), session: Checksum::default(), archive: Checksum::default() }
+        let (session, archive) = (Checksum::default(), Checksum::default());
+        Self { out, vectors: false, line: Vec::new(), session, archive }
+    }
+
+    /// Sets whether to write vectors. Default: no.
+    #[must_use]
+    pub fn with_vectors(mut self, vectors: bool) -> Self {
+        self.vectors = vectors;
+        self
     }
 
     /// Adds checksums to a record.
@@ -58,6 +67,10 @@ impl<W: Write + Send> ArchiveWriter for JsonLinesWriter<W> {
         }
         self.line.push(b'\n');
         self.out.write_all(&self.line).map_err(|error| cannot("write", error))
+    }
+
+    fn takes_vectors(&self) -> bool {
+        self.vectors
     }
 
     fn finish(&mut self) -> Result<()> {

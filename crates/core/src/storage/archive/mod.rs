@@ -14,7 +14,8 @@
 //! Archives of earlier versions have none. An import skips a session with a broken line, and continues with the next.
 //!
 //! Lines of transcripts and event logs and metadata files are text, or hexadecimal digits if they are not UTF-8, so
-//! they are preserved byte for byte. Vectors are left out: they are made again from the lines.
+//! they are preserved byte for byte. Vectors are left out, unless the writer takes them: they can be made again from the
+//! lines. An import takes vectors if the store has those of the same space, or none.
 //!
 //! [`JsonLinesWriter`] writes records as JSON lines. Other formats implement [`ArchiveWriter`] and [`ArchiveReader`].
 
@@ -24,6 +25,7 @@ mod import;
 mod json_lines;
 mod session;
 mod superseded;
+mod vectors;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -31,7 +33,7 @@ use serde_json::{Map, Value};
 use crate::{
     Error, Result,
     backend::SkippedLine,
-    model::{Digest, Level, RawJson, Role, Session, TimeSource, Timestamp, time_fields},
+    model::{Digest, EmbeddingSpace, Level, RawJson, Role, Session, TimeSource, Timestamp, time_fields},
 };
 
 pub use checksum::Checksum;
@@ -39,6 +41,7 @@ pub use export::ExportReport;
 pub use import::{BrokenPart, ImportOptions, ImportReport, RefusedSession};
 pub use json_lines::{JsonLinesReader, JsonLinesWriter};
 pub use superseded::SupersededRecord;
+pub use vectors::ArchivedVector;
 
 /// The version of the format, for writing and reading.
 const FORMAT: u32 = 1;
@@ -51,6 +54,11 @@ pub trait ArchiveWriter: Send {
     ///
     /// `StorageIo` if it can't be written.
     fn put(&mut self, record: Record) -> Result<()>;
+
+    /// Whether messages are written with their vectors. Default: no.
+    fn takes_vectors(&self) -> bool {
+        false
+    }
 
     /// Writes buffered records. No record follows.
     ///
@@ -144,6 +152,9 @@ pub struct SessionRecord {
     pub skipped: Vec<SkippedLine>,
     /// How far it was synced, in the format of the sync.
     pub sync_state: Option<String>,
+    /// The space of the vectors of its messages, if they are in the archive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub embedding_space: Option<EmbeddingSpace>,
 }
 
 /// A metadata file.
@@ -175,6 +186,12 @@ pub struct MessageRecord {
     /// Its line.
     #[serde(flatten)]
     pub raw: Raw,
+    /// Its vectors, if they are in the archive.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vectors: Vec<ArchivedVector>,
+    /// Why some or all of its texts have no vectors, if they could not be made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vector_failure: Option<String>,
 }
 
 /// An event. Its fields are included, because its line may not be stored.

@@ -2,14 +2,17 @@
 
 use super::{
     super::at_rest::LineMasker, ArchiveReader, EventRecord, ImportOptions, MessageRecord, Record,
-    SessionRecord, SupersededRecord, digest, invalid, superseded::Packing,
+    SessionRecord, SupersededRecord, digest, invalid, superseded::Packing, vectors,
 };
 use crate::{
     Result, SessionStorage,
-    backend::{SessionChange, StorageBackendExt, StoredSession},
+    backend::{MessageVectors, SessionChange, StorageBackendExt, StoredSession},
     content::{TitleFinder, extract},
     events,
-    model::{ContentType, Digest, Event, Message, MetadataFile, Payload, Session, StoredEvent, VectorState},
+    model::{
+        ContentType, Digest, EmbeddingSpace, Event, Message, MetadataFile, Payload, Session, StoredEvent,
+        VectorState,
+    },
 };
 
 /// Number of event ids looked up at a time.
@@ -36,6 +39,14 @@ pub(super) struct Reading {
     pub(super) rows: (u32, u32),
     /// The number of superseded lines so far.
     pub(super) superseded_lines: u64,
+    /// The space of its vectors.
+    pub(super) space: Option<EmbeddingSpace>,
+    /// Vectors of its messages that are not written yet.
+    pub(super) vectors: Vec<MessageVectors>,
+    /// The number of vectors that were written.
+    pub(super) vectors_written: u64,
+    /// The number of vectors of another space than that of the store.
+    pub(super) vectors_left_out: u64,
     packing: Packing,
     /// Ids of events that are still to be looked up.
     ids: Vec<String>,
@@ -68,7 +79,7 @@ impl Reading {
         can_return: bool,
         masker: LineMasker,
     ) -> Result<Self> {
-        let SessionRecord { mut session, metadata_files, skipped, sync_state } = record;
+        let SessionRecord { mut session, metadata_files, skipped, sync_state, embedding_space } = record;
         if masker.is_on() {
             session.name = masker.mask_text(session.name)?;
             session.description = masker.mask_text(session.description)?;
@@ -102,6 +113,10 @@ impl Reading {
             replaces,
             rows: (0, 0),
             superseded_lines: 0,
+            space: embedding_space,
+            vectors: Vec::new(),
+            vectors_written: 0,
+            vectors_left_out: 0,
             packing: Packing::default(),
             ids: Vec::new(),
             bytes: 0,
@@ -134,7 +149,7 @@ impl Reading {
         let embeddable = texts.iter().any(|text| ContentType::EMBEDDED.contains(&text.content_type));
         let Session { user_id, host_id, project_slug, session_id, .. } = self.session.clone();
         self.bytes += raw.as_bytes().len();
-        self.change.messages.put.push(Message {
+        let message = Message {
             user_id,
             host_id,
             project_slug,
@@ -148,7 +163,14 @@ impl Reading {
             vectors: if embeddable { VectorState::Pending } else { VectorState::Nothing },
             digest: Digest::of(raw.as_bytes()),
             raw,
-        });
+        };
+        // Vectors of a line with secrets are not those of the masked line.
+        if let Some(space) = self.space.as_ref().filter(|_| secrets == 0) {
+            let made = vectors::of_message(&message, &texts, space, record.vectors, record.vector_failure)?;
+            self.bytes += made.as_ref().map_or(0, MessageVectors::vector_bytes);
+            self.vectors.extend(made);
+        }
+        self.change.messages.put.push(message);
         Ok(())
     }
 
@@ -242,6 +264,7 @@ impl Reading {
         self.change.messages.put.clear();
         self.change.events.put.clear();
         self.change.superseded.clear();
+        self.vectors.clear();
         self.packing = Packing::default();
         self.superseded_lines = 0;
         self.ids.clear();
@@ -282,6 +305,7 @@ impl SessionStorage {
             part.sync_state = Some(IMPORTING.to_owned());
             reading.bytes = 0;
             reading.change.expected = Some(self.backend.write_one(part).await?);
+            self.import_vectors(reading).await?;
         }
         Ok(true)
     }
@@ -329,7 +353,8 @@ impl SessionStorage {
             Stage::Writing => Some(reading.sync_state.take().unwrap_or_default()),
             _ => reading.sync_state.take(),
         };
-        self.backend.write_one(change).await.map(drop)
+        self.backend.write_one(change).await?;
+        self.import_vectors(reading).await
     }
 
     /// Why the session is refused, if another session of the user has an event with the same id.

@@ -22,6 +22,7 @@ mod activity;
 mod addresses;
 mod archives;
 mod context;
+mod copies;
 mod edits;
 mod embeddings;
 mod events;

@@ -39,7 +39,7 @@ fn talk() -> Vec<Line> {
 }
 
 /// A session that has lost its last two messages, within a turn.
-async fn lossy(store: &Store, target: &IngestTarget) {
+pub(super) async fn lossy(store: &Store, target: &IngestTarget) {
     replace(store, target, talk()).await;
     let report = replace(store, target, talk()[..1].to_vec()).await;
     assert_eq!((report.messages_removed, report.messages_superseded), (2, 2));

@@ -1,0 +1,51 @@
+//! `copy`.
+
+use clap::{Args, builder::NonEmptyStringValueParser};
+
+/// Copy sessions from one store to another, of any kind
+#[derive(Debug, Args)]
+#[command(long_about = "\
+Copies sessions from one store to another: messages, events, superseded lines, metadata files, vectors, and everything that a \
+person set, such as names, tags and sharing. The stores may be of different kinds. The source is not changed, and the target \
+is created if it does not exist. Copies the sessions in --scope, by default your own; they keep their owner.
+
+Sessions that the target already has are skipped. If the target has a session of the same id with other content, it is left \
+alone and named, unless --replace is given. If the command is interrupted, run it again: it continues where it stopped.
+
+Each session is read again from the target after it was written, and must have the same digest as in the source.
+
+Vectors are copied if both stores have vectors of the same model, or the target has none. If the target has vectors of another \
+model, the messages are copied without; `backfill` makes their vectors.")]
+#[command(after_long_help = "\
+Without --project and --since, the target also remembers which sessions were deleted from the source, so that a sync does not \
+read them again. Settings of a new target, such as the masking of secrets, are those of the source.
+
+Exits with 1 if a session was not copied, and with 3 if no session matches. --json prints one object: from, to, sessions, \
+replaced, unchanged, messages, events, superseded, vectors, deletions, space, other_space, not_copied (with user_id, \
+session_id, because, reason).
+
+Examples:
+  amplifier-sessions copy --to duckdb:~/sessions.duckdb
+  amplifier-sessions copy --from duckdb:old.duckdb --to sqlite:new.sqlite --scope all
+  amplifier-sessions copy --to sqlite:/mnt/team.sqlite --project -home-ana-payments --since 'last month'
+  amplifier-sessions copy --to duckdb:~/sessions.duckdb --replace")]
+pub(crate) struct CopyArgs {
+    /// The store to copy from; by default the configured one
+    #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) from: Option<String>,
+    /// The store to copy to
+    #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) to: String,
+    /// Only sessions of this project: its slug, a unique part of the slug, or its folder
+    #[arg(long, value_name = "PROJECT", allow_hyphen_values = true)]
+    pub(crate) project: Option<String>,
+    /// Only sessions that changed on this date or later
+    #[arg(long, value_name = "DATE")]
+    pub(crate) since: Option<String>,
+    /// Replace sessions of the target that have other content
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// Also copy sessions that were deleted from the target
+    #[arg(long)]
+    pub(crate) include_deleted: bool,
+}

@@ -1,0 +1,175 @@
+//! Vectors in an archive.
+
+use std::collections::BTreeMap;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde::{Deserialize, Serialize};
+
+use super::{MessageRecord, invalid, session::Reading};
+use crate::{
+    Result, SessionStorage,
+    backend::MessageVectors,
+    content::ExtractedText,
+    model::{
+        ContentType, Digest, EmbeddingSpace, Message, MessageRef, SessionKey, VectorRecord, VectorState,
+    },
+};
+
+/// The number of messages whose vectors are read at a time.
+const MESSAGES: usize = 50;
+
+/// A vector of a message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArchivedVector {
+    /// The content type of the text.
+    pub content_type: ContentType,
+    /// The index among the chunks of the text, from 0.
+    pub chunk_index: u32,
+    /// The number of chunks of the text.
+    pub total_chunks: u32,
+    /// The first character of the chunk.
+    pub span_start: u32,
+    /// One past its last character.
+    pub span_end: u32,
+    /// Its length in tokens.
+    pub token_count: u32,
+    /// The numbers as 32-bit floats, little-endian, in Base64.
+    pub vector: String,
+}
+
+impl From<VectorRecord> for ArchivedVector {
+    fn from(record: VectorRecord) -> Self {
+        let VectorRecord {
+            content_type,
+            chunk_index,
+            total_chunks,
+            span_start,
+            span_end,
+            token_count,
+            vector,
+        } = record;
+        let bytes: Vec<u8> = vector.iter().flat_map(|number| number.to_le_bytes()).collect();
+        let vector = STANDARD.encode(bytes);
+        Self { content_type, chunk_index, total_chunks, span_start, span_end, token_count, vector }
+    }
+}
+
+impl ArchivedVector {
+    /// The vector, if it is one of this space and of one of these texts.
+    fn into_record(self, space: &EmbeddingSpace, texts: &[ExtractedText]) -> Result<VectorRecord> {
+        let Self { content_type, chunk_index, total_chunks, span_start, span_end, token_count, vector } =
+            self;
+        let bytes = STANDARD.decode(vector).map_err(|_| invalid("a vector of the message is not Base64"))?;
+        let (numbers, []) = bytes.as_chunks::<4>() else {
+            return Err(invalid("a vector of the message has a wrong length"));
+        };
+        let vector: Vec<f32> = numbers.iter().map(|number| f32::from_le_bytes(*number)).collect();
+        let record = VectorRecord {
+            content_type,
+            chunk_index,
+            total_chunks,
+            span_start,
+            span_end,
+            token_count,
+            vector,
+        };
+        record.validate(space).map_err(|error| invalid(format!("a vector of the message: {error}")))?;
+        let length: f32 = record.vector.iter().map(|number| number * number).sum();
+        if (length - 1.0).abs() > 0.01 {
+            return Err(invalid("a vector of the message has not the length 1"));
+        }
+        let text = texts.iter().find(|text| text.content_type == content_type);
+        if text.is_none_or(|text| (span_end as usize) > text.text.chars().count()) {
+            return Err(invalid("a vector of the message is of a text that it does not have"));
+        }
+        Ok(record)
+    }
+}
+
+/// The vectors of a store that are exported.
+#[derive(Debug)]
+pub(super) struct ExportedVectors {
+    pub(super) space: EmbeddingSpace,
+    generation: u32,
+    /// Why messages of the session have no vectors.
+    failures: BTreeMap<u32, String>,
+}
+
+impl SessionStorage {
+    /// What is exported of the vectors of a session; `None` if the store has none.
+    pub(super) async fn vectors_to_export(&self, key: &SessionKey) -> Result<Option<ExportedVectors>> {
+        let Some(current) = self.generations().await?.current else { return Ok(None) };
+        let failures = self.backend.vector_failures(current.number, key).await?.into_iter().collect();
+        Ok(Some(ExportedVectors { space: current.space, generation: current.number, failures }))
+    }
+
+    /// Adds the vectors of messages to their records. Pending ones are left out: they are made anew.
+    pub(super) async fn add_vectors(
+        &self,
+        exported: &mut ExportedVectors,
+        messages: &[(MessageRef, VectorState)],
+        records: &mut [MessageRecord],
+    ) -> Result<u64> {
+        let mut count = 0;
+        for (messages, records) in messages.chunks(MESSAGES).zip(records.chunks_mut(MESSAGES)) {
+            let stored = messages.iter().filter(|(_, state)| *state == VectorState::Stored);
+            let texts: Vec<_> = stored
+                .flat_map(|(message, _)| {
+                    ContentType::EMBEDDED.map(|content_type| (message.clone(), content_type))
+                })
+                .collect();
+            let mut vectors: BTreeMap<u32, Vec<VectorRecord>> = BTreeMap::new();
+            for (message, record) in self.backend.vectors_of(exported.generation, &texts).await? {
+                vectors.entry(message.sequence).or_default().push(record);
+            }
+            for ((message, state), record) in messages.iter().zip(records) {
+                let mut of_message = vectors.remove(&message.sequence).unwrap_or_default();
+                of_message.sort_by_key(|record| (record.content_type, record.chunk_index));
+                count += of_message.len() as u64;
+                record.vectors = of_message.into_iter().map(ArchivedVector::from).collect();
+                let failure = exported.failures.remove(&message.sequence);
+                record.vector_failure = failure.filter(|_| *state == VectorState::Stored);
+            }
+        }
+        Ok(count)
+    }
+
+    /// Writes the vectors of messages that were imported, if the store takes their space.
+    pub(super) async fn import_vectors(&self, reading: &mut Reading) -> Result<()> {
+        let vectors = std::mem::take(&mut reading.vectors);
+        let Some(space) = reading.space.clone().filter(|_| !vectors.is_empty()) else { return Ok(()) };
+        match self.claim_space(&space).await? {
+            Ok(generation) => {
+                let written = self.backend.write_vectors(&reading.session.key(), generation, vectors).await?;
+                reading.vectors_written += written as u64;
+            }
+            Err(_) => {
+                reading.vectors_left_out +=
+                    vectors.iter().map(|vectors| vectors.records.len() as u64).sum::<u64>();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The vectors of a message that is imported; `None` if the archive has none, and no reason why.
+pub(super) fn of_message(
+    message: &Message,
+    texts: &[ExtractedText],
+    space: &EmbeddingSpace,
+    vectors: Vec<ArchivedVector>,
+    failure: Option<String>,
+) -> Result<Option<MessageVectors>> {
+    if message.vectors != VectorState::Pending || (vectors.is_empty() && failure.is_none()) {
+        return Ok(None);
+    }
+    let records: Vec<VectorRecord> =
+        vectors.into_iter().map(|vector| vector.into_record(space, texts)).collect::<Result<_>>()?;
+    Ok(Some(MessageVectors {
+        sequence: message.sequence,
+        digest: Digest::of(message.raw.as_bytes()),
+        created_at: message.synced_at,
+        records,
+        failure,
+    }))
+}

@@ -1,0 +1,339 @@
+//! Copies sessions from one store to another, of any kinds.
+//!
+//! | file | what is in it |
+//! | --- | --- |
+//! | `mod.rs` | all sessions, one after the other |
+//! | `report.rs` | options, progress and report |
+//! | `settle.rs` | what belongs to no session |
+//! | `session.rs` | writes the rows of one session, in parts |
+//! | `vectors.rs` | its vectors |
+//! | `rows.rs` | reads the rows of one session, some at a time |
+//! | `outline.rs`, `digest.rs` | compares a session in both stores: quickly by stored digests, and completely |
+
+mod digest;
+mod outline;
+mod report;
+mod rows;
+mod session;
+mod settle;
+mod vectors;
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+pub use report::{CopyOptions, CopyProgress, CopyReport, NotCopied, NotCopiedBecause, OnCopied};
+
+use self::{
+    outline::Outline,
+    rows::{Rows, missing},
+    session::{Copying, is_unfinished},
+    vectors::{Generations, Vectors},
+};
+use super::SessionStorage;
+use crate::{
+    Error, ErrorKind, Result,
+    backend::{SequenceRange, SessionCursor, SessionQuery, StorageBackend, StoredSession, meta},
+    model::{DamagedRow, Session, SessionId, SessionKey, UserId},
+};
+
+/// Number of sessions listed at a time.
+const SESSIONS: usize = 100;
+/// Number of events whose ids are looked up at a time.
+const IDS: usize = 500;
+/// How often to try a session that changes while it is copied.
+const ATTEMPTS: usize = 3;
+
+impl SessionStorage {
+    /// Copies sessions to another store, of any kind: their messages, events with lines and chunks, superseded lines,
+    /// metadata files, how far their files were read, what a person set, and their vectors. If all sessions of the scope
+    /// are copied, `to` also remembers which ones were deleted. The source is not changed.
+    ///
+    /// - A session that `to` has with the same content is left as it is, and only gets the vectors that it lacks. One
+    ///   with other content is left alone and reported, unless [`CopyOptions::replace`] is set.
+    /// - Sessions are written in parts of some megabytes. If the copy is interrupted, the next one continues where it
+    ///   stopped.
+    /// - When a session is written, it is read again from `to` and must have the same digest as in the source. Until
+    ///   then, it counts as unfinished.
+    /// - Vectors are copied if both stores have the same embedding space, or `to` has no vectors. Otherwise, they are
+    ///   pending in `to`.
+    /// - A session that can't be read completely is reported, and the others are copied.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` if both are the same store; `Unsupported` if `to` masks secrets in lines and this store does not;
+    /// errors of the backends, with the number of copied sessions in their context as `copied`.
+    pub async fn copy_to(
+        &self,
+        to: &Self,
+        options: &CopyOptions,
+        on_copied: OnCopied<'_>,
+    ) -> Result<CopyReport> {
+        if Arc::ptr_eq(&self.backend, &to.backend) {
+            return Err(Error::validation("copy", "the source and the target are the same store"));
+        }
+        let mut report = CopyReport::default();
+        let generations = self.prepare_copy(to, &mut report).await?;
+        let source_id = self.backend.meta().await?.remove(meta::STORE_ID).unwrap_or_default();
+        let mut copy = Copy {
+            from: self,
+            to,
+            options,
+            on_copied,
+            generations,
+            source_id,
+            report,
+            deleted: HashMap::new(),
+            done: AtomicU64::new(0),
+            total: 0,
+        };
+        match copy.run().await {
+            Ok(()) => Ok(copy.report),
+            Err(error) if copy.report.sessions == 0 => Err(error),
+            Err(error) => Err(error.with("copied", format_args!("{} sessions", copy.report.sessions))),
+        }
+    }
+}
+
+/// A copy that is running.
+struct Copy<'a> {
+    from: &'a SessionStorage,
+    to: &'a SessionStorage,
+    options: &'a CopyOptions,
+    on_copied: OnCopied<'a>,
+    /// How vectors are copied; `None` if they are not.
+    generations: Option<Generations>,
+    source_id: String,
+    report: CopyReport,
+    /// The sessions that were deleted from the target.
+    deleted: HashMap<UserId, HashSet<SessionId>>,
+    /// The messages and events that are done.
+    done: AtomicU64,
+    total: u64,
+}
+
+impl Copy<'_> {
+    async fn run(&mut self) -> Result<()> {
+        let CopyOptions { scope, filter, since, .. } = self.options;
+        let query = SessionQuery::new(scope.clone())
+            .with_filter(filter.clone())
+            .with_since(*since)
+            .with_limit(SESSIONS);
+        let mut seen = HashSet::new();
+        // A session that changes while the pages of the list are read may be in it twice or not at all. So the list is
+        // read again until it has no further sessions.
+        loop {
+            let mut new = self.list(query.clone()).await?;
+            new.retain(|(key, _)| seen.insert(key.clone()));
+            if new.is_empty() {
+                break;
+            }
+            self.total += new.iter().map(|(_, rows)| rows).sum::<u64>();
+            for (key, rows) in new {
+                let before = self.done.load(Ordering::Relaxed);
+                self.session(&key).await?;
+                self.done.store(before + rows, Ordering::Relaxed);
+                self.report_progress(0);
+                self.from.backend.give_way().await;
+            }
+        }
+        if self.options.is_everything() {
+            self.report.deletions = self.from.copy_deletions(self.to, scope).await?;
+        }
+        Ok(())
+    }
+
+    /// The sessions of the source, with the number of their rows.
+    async fn list(&mut self, mut query: SessionQuery) -> Result<Vec<(SessionKey, u64)>> {
+        let mut listed = Vec::new();
+        loop {
+            let mut damaged = Vec::new();
+            let page = self.from.readable_sessions(&mut query, &mut damaged).await?;
+            for DamagedRow { user_id, session_id, reason, .. } in damaged {
+                let key = SessionKey::new(user_id, session_id);
+                let row = NotCopied::new(&key, NotCopiedBecause::Damaged, reason);
+                if !self.report.not_copied.contains(&row) {
+                    self.report.not_copied.push(row);
+                }
+            }
+            let rows = |session: &Session| u64::from(session.message_count) + u64::from(session.event_count);
+            listed.extend(page.iter().map(|session| (session.key(), rows(session))));
+            if page.len() < SESSIONS {
+                return Ok(listed);
+            }
+            query.after = page.last().map(SessionCursor::from);
+        }
+    }
+
+    fn report_progress(&self, rows: u64) {
+        let done = self.done.fetch_add(rows, Ordering::Relaxed) + rows;
+        (self.on_copied)(CopyProgress { done: done.min(self.total), total: self.total });
+    }
+
+    /// Copies a session. If something is wrong with it, reports it.
+    async fn session(&mut self, key: &SessionKey) -> Result<()> {
+        for attempt in 1.. {
+            match self.try_session(key).await {
+                Err(error) if error.kind() == ErrorKind::Conflict && attempt < ATTEMPTS => {}
+                Err(error) => {
+                    self.report.not_copied.push(NotCopied::of_error(key, error)?);
+                    return Ok(());
+                }
+                Ok(()) => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    async fn try_session(&mut self, key: &SessionKey) -> Result<()> {
+        // It may have been deleted since it was listed.
+        let Some(source) = self.from.backend.get_session(key).await? else { return Ok(()) };
+        if is_unfinished(&source) {
+            return Err(missing("only a part of it was copied into the source"));
+        }
+        let held = self.to.backend.get_session(key).await?;
+        let is_held = held.as_ref().is_some_and(|held| !is_unfinished(held));
+        if let Some(held) = held.as_ref().filter(|_| is_held) {
+            let ours = Outline::of(&*self.from.backend, &source).await?;
+            let theirs = Outline::of(&*self.to.backend, held).await?;
+            match ours.difference(&theirs) {
+                None => return self.unchanged(key).await,
+                Some(_) if self.options.replace => {}
+                Some(parts) => {
+                    self.left(key, NotCopiedBecause::Conflict, differs(&source, held, &parts));
+                    return Ok(());
+                }
+            }
+        }
+        if held.is_none() && !self.options.include_deleted && self.was_deleted(key).await? {
+            self.left(key, NotCopiedBecause::Deleted, "it was deleted from the target");
+            return Ok(());
+        }
+        if let Some(reason) = self.taken_event(key).await? {
+            self.left(key, NotCopiedBecause::Conflict, reason);
+            return Ok(());
+        }
+        self.copy(&source, held.as_ref()).await?;
+        self.report.replaced += u64::from(is_held && self.is_copied(key));
+        Ok(())
+    }
+
+    /// Whether the session was copied, and is not among those that were left out.
+    fn is_copied(&self, key: &SessionKey) -> bool {
+        let last = self.report.not_copied.last();
+        last.is_none_or(|last| (&last.user_id, &last.session_id) != (&key.user_id, &key.session_id))
+    }
+
+    /// Copies the vectors that the target lacks of a session.
+    async fn unchanged(&mut self, key: &SessionKey) -> Result<()> {
+        if let Some(vectors) = self.vectors(key)
+            && !vectors.are_as_many().await?
+        {
+            match vectors.copy().await? {
+                Some(written) => self.report.vectors += written,
+                None => {
+                    self.left(key, NotCopiedBecause::Different, "its vectors differ after they were copied");
+                    return Ok(());
+                }
+            }
+        }
+        self.report.unchanged += 1;
+        Ok(())
+    }
+
+    /// Writes a session, and compares it in both stores.
+    async fn copy(&mut self, source: &StoredSession, held: Option<&StoredSession>) -> Result<()> {
+        let key = source.session.key();
+        let copying =
+            Copying { from: &*self.from.backend, to: &*self.to.backend, source, source_id: &self.source_id };
+        let written = copying.rows(held, |rows| self.report_progress(rows)).await?;
+        if held.is_some() {
+            copying.prune().await?;
+        }
+        let vectors = match self.vectors(&key) {
+            Some(vectors) => vectors.copy().await?,
+            None => Some(0),
+        };
+        let expected = match written.digest {
+            Some(digest) => digest,
+            None => Rows::new(copying.from, &key).digest(source).await?,
+        };
+        // Vectors may have changed its version.
+        let Some(stored) = self.to.backend.get_session(&key).await? else { return Err(rows::changing(&key)) };
+        let found = match Rows::new(copying.to, &key).digest(&stored).await {
+            Err(error) if error.kind() != ErrorKind::Damaged => return Err(error),
+            found => found.ok(),
+        };
+        let (Some(vectors), true) = (vectors, found == Some(expected)) else {
+            copying.discard(stored.version).await?;
+            self.left(
+                &key,
+                NotCopiedBecause::Different,
+                "it has another digest in the target after it was copied",
+            );
+            return Ok(());
+        };
+        copying.complete(stored.version).await?;
+        let Session { message_count, event_count, .. } = source.session;
+        self.report.sessions += 1;
+        self.report.messages += u64::from(message_count);
+        self.report.events += u64::from(event_count);
+        self.report.superseded += written.superseded;
+        self.report.vectors += vectors;
+        Ok(())
+    }
+
+    fn vectors<'b>(&'b self, key: &'b SessionKey) -> Option<Vectors<'b>> {
+        let (from, to): (&dyn StorageBackend, &dyn StorageBackend) = (&*self.from.backend, &*self.to.backend);
+        let now = self.to.now();
+        self.generations.map(|generations| Vectors { from, to, key, generations, now })
+    }
+
+    fn left(&mut self, key: &SessionKey, because: NotCopiedBecause, reason: impl Into<String>) {
+        self.report.not_copied.push(NotCopied::new(key, because, reason));
+    }
+
+    /// Whether the session was deleted from the target.
+    async fn was_deleted(&mut self, key: &SessionKey) -> Result<bool> {
+        if !self.deleted.contains_key(&key.user_id) {
+            let deleted = self.to.backend.deleted_sessions(&key.user_id).await?;
+            self.deleted.insert(key.user_id.clone(), deleted.into_iter().collect());
+        }
+        Ok(self.deleted.get(&key.user_id).is_some_and(|deleted| deleted.contains(&key.session_id)))
+    }
+
+    /// Why the session can't be written, if another session of the user has an event with the same id.
+    async fn taken_event(&self, key: &SessionKey) -> Result<Option<String>> {
+        let mut range = SequenceRange { start: 0, limit: IDS };
+        loop {
+            let page = self.from.backend.read_events(key, range).await?;
+            let Some(last) = page.last() else { return Ok(None) };
+            range.start = last.sequence.saturating_add(1);
+            let ids: Vec<String> = page.into_iter().map(|event| event.event_id).collect();
+            let found = self.to.backend.find_events(&key.user_id, &ids).await?;
+            let other = found.into_iter().find(|(_, event)| event.session.session_id != key.session_id);
+            if let Some((id, event)) = other {
+                let session = event.session.session_id;
+                return Ok(Some(format!("its event {id:?} already belongs to session {session}")));
+            }
+        }
+    }
+}
+
+/// How a session of the target differs.
+fn differs(source: &StoredSession, held: &StoredSession, parts: &str) -> String {
+    let (ours, theirs) = (&source.session, &held.session);
+    let count = |one: u32, other: u32, what: &str| {
+        (one != other).then(|| format!("; it has {other} {what} there and {one} in the source"))
+    };
+    let counts = [
+        count(ours.message_count, theirs.message_count, "messages"),
+        count(ours.event_count, theirs.event_count, "events"),
+    ];
+    let counts: String = counts.into_iter().flatten().collect();
+    format!("the target has a session of this id with other {parts}{counts}")
+}
