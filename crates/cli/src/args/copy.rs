@@ -27,7 +27,7 @@ session_id, because, reason).
 Examples:
   amplifier-sessions copy --to duckdb:~/sessions.duckdb
   amplifier-sessions copy --from duckdb:old.duckdb --to sqlite:new.sqlite --scope all
-  amplifier-sessions copy --to sqlite:/mnt/team.sqlite --project -home-ana-payments --since 'last month'
+  amplifier-sessions copy --to sqlite:/mnt/team.sqlite --project -home-ana-payments --since 7d
   amplifier-sessions copy --to duckdb:~/sessions.duckdb --replace")]
 pub(crate) struct CopyArgs {
     /// The store to copy from; by default the configured one

@@ -93,7 +93,7 @@ fn print(app: &mut App, from: &StoreUrl, to: &StoreUrl, report: &CopyReport) -> 
         app.out.json(&View { from: from.to_string(), to: to.to_string(), report })?;
         return Ok(app.out.finish()?);
     }
-    let mut sessions = format!("{} copied", grouped(report.sessions));
+    let mut sessions = format!("{} copied and verified", grouped(report.sessions));
     if report.replaced > 0 {
         sessions.push_str(&format!(" ({} replaced)", grouped(report.replaced)));
     }

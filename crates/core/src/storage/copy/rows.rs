@@ -10,8 +10,9 @@ use crate::{
     search::SessionFilter,
 };
 
-/// The most rows read at a time: few, because lines may be long.
+/// The most rows read at a time, and the most messages read first: few, because lines may be long.
 const ROWS: usize = 200;
+const FIRST: usize = 16;
 /// The size of the lines to read at a time, about.
 const BYTES: usize = 4 << 20;
 /// The most payloads of events read at a time: their size is known only about.
@@ -31,7 +32,7 @@ impl<'a> Rows<'a> {
 
     /// The messages from `start` on.
     pub(super) fn messages(self, start: u32) -> Messages<'a> {
-        Messages { rows: self, range: SequenceRange { start, limit: ROWS } }
+        Messages { rows: self, range: SequenceRange { start, limit: FIRST } }
     }
 
     /// The events from `start` on.

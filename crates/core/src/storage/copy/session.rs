@@ -3,6 +3,7 @@
 use super::{
     digest::Digester,
     rows::{Rows, changing, missing},
+    vectors::without_vectors,
 };
 use crate::{
     Result,
@@ -61,9 +62,9 @@ impl Copying<'_> {
                 writing.digester.message(&message);
                 writing.bytes += message.raw.as_bytes().len();
                 writing.rows.0 = message.sequence.saturating_add(1);
-                writing.change.messages.put.push(super::vectors::without_vectors(message));
+                writing.change.messages.put.push(without_vectors(message));
+                writing.write_part(self).await?;
             }
-            writing.write_part(self).await?;
         }
         let mut events = source.events(start.1);
         while let Some(page) = events.next().await? {
@@ -73,8 +74,8 @@ impl Copying<'_> {
                 writing.bytes += payload_bytes(&event);
                 writing.rows.1 = event.event.sequence.saturating_add(1);
                 writing.change.events.put.push(event);
+                writing.write_part(self).await?;
             }
-            writing.write_part(self).await?;
         }
         let mut superseded = source.superseded(true);
         while let Some(page) = superseded.next().await? {
@@ -83,8 +84,8 @@ impl Copying<'_> {
                 writing.bytes += piece.data.len();
                 writing.superseded += u64::from(piece.lines);
                 writing.change.superseded.push(piece);
+                writing.write_part(self).await?;
             }
-            writing.write_part(self).await?;
         }
         writing.finish(self, start == (0, 0)).await
     }

@@ -9,6 +9,8 @@ on_both_stores![
     an_incomplete_archive_is_noticed,
     large_sessions_are_checked_before_they_are_stored,
     event_ids_of_other_sessions_are_refused,
+    vectors_are_in_archives_on_request,
+    wrong_vectors_cost_their_session,
 ];
 
 async fn exported(store: &Store, scope: &Scope) -> String {
@@ -260,4 +262,69 @@ async fn event_ids_of_other_sessions_are_refused(store: Store) {
     let report = imported(&store, &archive, &ImportOptions::default()).await.unwrap();
     assert_eq!((report.sessions, report.refused.len()), (0, 1));
     assert!(report.refused[0].reason.contains("session b"), "{:?}", report.refused);
+}
+
+async fn exported_with_vectors(store: &Store) -> String {
+    let mut archive = Vec::new();
+    let mut writer = JsonLinesWriter::new(&mut archive).with_vectors(true);
+    let report = store.storage.export_sessions(&ana(), SessionFilter::default(), &mut writer).await.unwrap();
+    assert_eq!(report.vectors, archive_vectors(&archive));
+    String::from_utf8(archive).unwrap()
+}
+
+fn archive_vectors(archive: &[u8]) -> u64 {
+    String::from_utf8_lossy(archive).matches("\"chunk_index\"").count() as u64
+}
+
+/// Vectors come back with the sessions, if the store takes those of their space. Nothing is embedded for it.
+async fn vectors_are_in_archives_on_request(store: Store) {
+    let target = target("s");
+    store.embedding.refuse(Some("unspeakable"));
+    let long = "a long text about the nightly import. ".repeat(400);
+    store
+        .sync(&target, vec![lines::user("unspeakable"), lines::thinking("hm", "fine"), lines::user(&long)])
+        .await;
+    store.embedding.refuse(None);
+    let (vectors, archive) = (store.vectors(&target).await, exported_with_vectors(&store).await);
+    assert_eq!(archive_vectors(archive.as_bytes()), vectors.len() as u64);
+    assert!(vectors.len() >= 3 && archive_vectors(exported(&store, &ana()).await.as_bytes()) == 0);
+
+    store.backend.delete_session(&target.key).await.unwrap();
+    store.embedding.reset_counts();
+    let report = imported(&store, &archive, &ImportOptions::default()).await.unwrap();
+    assert_eq!((report.sessions, report.vectors), (1, vectors.len() as u64), "{report:?}");
+    assert_eq!(store.vectors(&target).await, vectors);
+    assert!(store.pending(&target).await.is_empty());
+    assert_eq!(store.embed().await.messages, 0);
+    assert_eq!((store.embedding.calls(), exported_with_vectors(&store).await), (0, archive.clone()));
+
+    let other = Store::open(std::sync::Arc::new(MemoryBackend::new())).await;
+    let other = other.with_embedding(FakeEmbedding::new().with_model("another"));
+    other.sync(&target_of("ana", "shop", "t"), vec![lines::user("hello")]).await;
+    let report = imported(&other, &archive, &ImportOptions::default()).await.unwrap();
+    assert_eq!((report.vectors, report.vectors_left_out), (0, vectors.len() as u64), "{report:?}");
+    assert_eq!(other.pending(&target).await, [0, 1, 2]);
+}
+
+/// A vector that can't be one of its message costs the session, as any other broken part does.
+async fn wrong_vectors_cost_their_session(store: Store) {
+    store.sync(&target("s"), vec![lines::user("hello")]).await;
+    let archive = without_checksums(&exported_with_vectors(&store).await);
+    store.backend.delete_session(&target("s").key).await.unwrap();
+    let vector = archive.split("\"vector\":\"").nth(1).unwrap().split('"').next().unwrap();
+    for (right, wrong) in [
+        (vector, "AAAA"),
+        (vector, "?"),
+        (vector, &"A".repeat(vector.len())[..]),
+        ("\"span_end\":5", "\"span_end\":6"),
+        ("\"user_query\"", "\"assistant_response\""),
+        ("\"total_chunks\":1", "\"total_chunks\":0"),
+    ] {
+        let changed = archive.replacen(right, wrong, 1);
+        assert_ne!(changed, archive);
+        let report = imported(&store, &changed, &ImportOptions::default()).await.unwrap();
+        assert_eq!((report.sessions, report.broken.len()), (0, 1), "{wrong}: {report:?}");
+        assert!(report.broken[0].reason.contains("vector"), "{wrong}: {report:?}");
+    }
+    assert_eq!(imported(&store, &archive, &ImportOptions::default()).await.unwrap().vectors, 1);
 }
