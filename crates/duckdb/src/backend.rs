@@ -13,7 +13,8 @@ use amplifier_session_core::{
 use amplifier_session_hnsw::{Hnsw, HnswOptions, VectorRows};
 use amplifier_session_index::{IndexUpdater, SearchIndex};
 use amplifier_session_sql::{
-    embedded::{Connections, Database, Embedded, Nearest, RowSnapshots},
+    backend::{Connections, Database},
+    embedded::{Embedded, EmbeddedDatabase, Nearest, RowSnapshots},
     file,
 };
 use duckdb::Connection;
@@ -77,7 +78,7 @@ impl DuckDb {
             let message = "this process has the database open for reading only";
             return Err(Error::new(ErrorKind::StorageConnection, message).with("file", path.display()));
         }
-        Ok(Embedded::new(Self { inner, access, protected }))
+        Ok(Embedded::embedded(Self { inner, access, protected }))
     }
 
     /// Keeps an HNSW index in the file `<path>.hnsw` for all users of this file in this process. Searches without a filter use it
@@ -128,10 +129,6 @@ impl Database for DuckDb {
         &self.inner.pool
     }
 
-    fn index(&self) -> &IndexUpdater<RowSnapshots<Pool>> {
-        &self.inner.index
-    }
-
     fn info(&self) -> StoreInfo {
         let Inner { pool, index, hnsw, .. } = &*self.inner;
         let store = StorePlace::local("store", pool.path().to_owned(), [connect::log_path(pool.path())]);
@@ -149,7 +146,7 @@ impl Database for DuckDb {
     fn transaction<T>(
         &self,
         operation: &'static str,
-        write: impl FnOnce(&mut Write<'_>) -> Result<T>,
+        write: impl FnMut(&mut Write<'_>) -> Result<T>,
     ) -> Result<T> {
         self.check_writable()?;
         if self.access == Access::ReadOnly {
@@ -157,10 +154,6 @@ impl Database for DuckDb {
             return Err(error.with("option", "read_only").with("file", self.path().display()));
         }
         self.inner.pool.transaction(operation, write)
-    }
-
-    fn erase(&self) -> Result<()> {
-        self.inner.pool.rewrite().and(self.inner.hnsw.remove())
     }
 
     /// Moves the write-ahead log into the database and updates the HNSW index, if there is one.
@@ -174,6 +167,16 @@ impl Database for DuckDb {
             hnsw.update(&mut VectorRows::new(reader, store_id));
             Ok(())
         })
+    }
+}
+
+impl EmbeddedDatabase for DuckDb {
+    fn index(&self) -> &IndexUpdater<RowSnapshots<Pool>> {
+        &self.inner.index
+    }
+
+    fn erase(&self) -> Result<()> {
+        self.inner.pool.rewrite().and(self.inner.hnsw.remove())
     }
 
     fn nearest(&self, query: &VectorQuery) -> Result<Nearest> {

@@ -8,7 +8,7 @@ use amplifier_session_core::{
 };
 use amplifier_session_sql::{
     Batch, Cell, Columns, Dialect, Reader, Statement, Table, Value,
-    embedded::{NewVector, VectorTarget, Writer},
+    backend::{NewVector, VectorTarget, Writer},
     rows::EVENT_OF_SESSION,
 };
 use duckdb::{
@@ -192,6 +192,8 @@ pub(crate) const DUCKDB: Dialect = Dialect {
     ),
     // DuckDB holds a whole result in memory. Each query scans whole tables, so few queries are better.
     batch: Some(Batch { rows: 4096, bytes: 16 << 20 }),
+    records_removed_vectors: true,
+    own_tables: &[],
     session_keys: &[],
 };
 

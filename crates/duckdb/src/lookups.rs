@@ -10,7 +10,7 @@ use amplifier_session_core::{
 };
 use amplifier_session_sql::{
     Columns, Query, Reader, Value,
-    embedded::Lookups,
+    backend::Lookups,
     is_one_of, number,
     rows::{self, MESSAGES, VECTOR},
     unless_damaged,

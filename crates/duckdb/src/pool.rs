@@ -8,7 +8,8 @@ use std::{
 
 use amplifier_session_core::{Error, ErrorKind, Result};
 use amplifier_session_sql::{
-    embedded::{Connections, Idle, lock},
+    backend::Connections,
+    embedded::{Idle, lock},
     file, quote,
     staging::{REWRITING, remove_staging_folders, staging_folder},
 };

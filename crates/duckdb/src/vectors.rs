@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use amplifier_session_core::model::EmbeddingSpace;
-use amplifier_session_sql::embedded::{NewVector, VectorTarget};
+use amplifier_session_sql::backend::{NewVector, VectorTarget};
 use duckdb::{
     Connection,
     arrow::{

@@ -8,6 +8,7 @@
 //! | `columns.rs`, `rows.rs` | decoding rows |
 //! | `table.rs` | rows to write |
 //! | `numbers.rs` | numbers as literals in statements |
+//! | `backend/` | a backend on a SQL database |
 //! | `embedded/` | a backend on an embedded database, with the search index beside it |
 //! | `deletions.rs` | remembered deletions |
 //! | `superseded.rs` | superseded lines |
@@ -21,6 +22,8 @@
 //! [`Reader`] for its connections. The tables have the same names and aliases in all databases: `sessions s`,
 //! `transcripts t`, `events e`.
 
+#[cfg(feature = "backend")]
+pub mod backend;
 mod columns;
 mod conditions;
 mod contents;

@@ -9,7 +9,8 @@ use amplifier_session_core::{
 };
 use amplifier_session_index::{IndexUpdater, SearchIndex};
 use amplifier_session_sql::{
-    embedded::{Database, Embedded, RowSnapshots},
+    backend::Database,
+    embedded::{Embedded, EmbeddedDatabase, RowSnapshots},
     file, is_disk_full,
 };
 
@@ -53,7 +54,7 @@ impl Sqlite {
         };
         let pool = Arc::new(pool);
         let index = IndexUpdater::new(index, RowSnapshots::new(Arc::clone(&pool)));
-        Ok(Embedded::new(Self { pool, index }))
+        Ok(Embedded::embedded(Self { pool, index }))
     }
 
     /// The database file.
@@ -71,10 +72,6 @@ impl Database for Sqlite {
         &self.pool
     }
 
-    fn index(&self) -> &IndexUpdater<RowSnapshots<Pool>> {
-        &self.index
-    }
-
     fn info(&self) -> StoreInfo {
         let store = StorePlace::local("store", self.path().to_owned(), [self.pool.log_path()]);
         let index = StorePlace::local("index", self.index.index().dir().to_owned(), []);
@@ -90,9 +87,20 @@ impl Database for Sqlite {
     fn transaction<T>(
         &self,
         operation: &'static str,
-        write: impl FnOnce(&mut Write<'_>) -> Result<T>,
+        write: impl FnMut(&mut Write<'_>) -> Result<T>,
     ) -> Result<T> {
         self.pool.transaction(operation, write)
+    }
+
+    fn tidy(&self) -> Result<()> {
+        self.pool.release_memory();
+        self.pool.empty_log().map(drop)
+    }
+}
+
+impl EmbeddedDatabase for Sqlite {
+    fn index(&self) -> &IndexUpdater<RowSnapshots<Pool>> {
+        &self.index
     }
 
     fn erase(&self) -> Result<()> {
@@ -105,10 +113,5 @@ impl Database for Sqlite {
         }
         let message = "another program is reading from its write-ahead log";
         Err(Error::new(ErrorKind::StorageIo, message).with_operation("erase").retryable())
-    }
-
-    fn tidy(&self) -> Result<()> {
-        self.pool.release_memory();
-        self.pool.empty_log().map(drop)
     }
 }

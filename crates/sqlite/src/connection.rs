@@ -12,7 +12,7 @@ use amplifier_session_core::{
 };
 use amplifier_session_sql::{
     Cell, Columns, Dialect, Reader, Statement, Table, Value,
-    embedded::{NewVector, VectorTarget, Writer},
+    backend::{NewVector, VectorTarget, Writer},
     rows::EVENT_OF_SESSION,
 };
 use rusqlite::{
@@ -163,6 +163,8 @@ pub(crate) const SQLITE: Dialect = Dialect {
     time: |ts| format!("'{ts}'"),
     has_table: None,
     batch: None,
+    records_removed_vectors: true,
+    own_tables: &[],
     session_keys: &[
         "SELECT key, user_id, session_id FROM sessions INDEXED BY sqlite_autoindex_sessions_1",
         "SELECT key, user_id, session_id FROM sessions NOT INDEXED",

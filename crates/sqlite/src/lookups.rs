@@ -8,7 +8,7 @@ use amplifier_session_core::{
 };
 use amplifier_session_sql::{
     Columns, Query, Reader, Value,
-    embedded::Lookups,
+    backend::Lookups,
     number,
     rows::{self, MESSAGES, VECTOR},
     unless_damaged,

@@ -17,7 +17,8 @@ use amplifier_session_core::{
 use amplifier_session_index::{RowRefs, Rows};
 use amplifier_session_sql::{
     Query, Reader,
-    embedded::{IndexRows, Lookups, Writer},
+    backend::{Lookups, Writer},
+    embedded::IndexRows,
     read,
     table::{SESSIONS, SessionRow},
 };

@@ -12,7 +12,8 @@ use std::{
 
 use amplifier_session_core::{Error, ErrorKind, Result};
 use amplifier_session_sql::{
-    embedded::{Connections, Idle, lock},
+    backend::Connections,
+    embedded::{Idle, lock},
     file,
 };
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};

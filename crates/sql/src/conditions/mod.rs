@@ -49,6 +49,10 @@ pub struct Dialect {
     pub has_table: Option<&'static str>,
     /// The limit of one result, if the database holds it in memory as a whole.
     pub batch: Option<Batch>,
+    /// Whether removed vectors are recorded in the table `removed`, for an index that has them. Removed messages always are.
+    pub records_removed_vectors: bool,
+    /// Tables of the database's own that have a column `user_id`.
+    pub own_tables: &'static [&'static str],
     /// Ways to read key, user and id of all sessions on different pages, if a part of the database can't be read.
     pub session_keys: &'static [&'static str],
 }

@@ -1,50 +1,22 @@
-//! The traits that an embedded database implements. Every call blocks.
-
-use std::fmt;
+//! The trait that an embedded database implements. Every call blocks.
 
 use amplifier_session_core::{
-    Result, Scope,
-    backend::{EventCount, StoreInfo, VectorCandidate, VectorQuery},
-    model::{ContentType, EmbeddingSpace, Message, MessageRef, SessionKey, Timestamp, UserId, VectorRecord},
-    search::EventFilter,
+    Result,
+    backend::{VectorCandidate, VectorQuery},
 };
 use amplifier_session_index::IndexUpdater;
 
 use super::rows::RowSnapshots;
-use crate::{Cell, Reader, Statement, Table};
+use crate::backend::Database;
 
-/// An embedded database.
-pub trait Database: fmt::Debug + Send + Sync + 'static {
-    /// The connections to the database.
-    type Connections: Connections;
-    /// A write transaction.
-    type Writer<'a>: Writer;
-
-    /// The connections to the database.
-    fn connections(&self) -> &Self::Connections;
-
+/// An embedded database with a search index beside it.
+pub trait EmbeddedDatabase: Database {
     /// The search index.
     fn index(&self) -> &IndexUpdater<RowSnapshots<Self::Connections>>;
-
-    /// Describes the store.
-    fn info(&self) -> StoreInfo;
-
-    /// Fails with the reason if the store is read-only.
-    fn check_writable(&self) -> Result<()>;
-
-    /// Runs `write` in one transaction, which is committed if it succeeds. No other transaction writes meanwhile.
-    fn transaction<T>(
-        &self,
-        operation: &'static str,
-        write: impl FnOnce(&mut Self::Writer<'_>) -> Result<T>,
-    ) -> Result<T>;
 
     /// Removes what deleted rows have left in the files of the database. May take as long as rewriting it, and may need as
     /// much space again. Fails if something is left.
     fn erase(&self) -> Result<()>;
-
-    /// Called after the index was updated, for work such as emptying the write-ahead log.
-    fn tidy(&self) -> Result<()>;
 
     /// The nearest vectors by an index of the database's own, if it has one that can answer the query.
     fn nearest(&self, _: &VectorQuery) -> Result<Nearest> {
@@ -61,95 +33,4 @@ pub enum Nearest {
     NotAsked,
     /// There should be one, but it cannot be used, for this reason.
     Unavailable(String),
-}
-
-/// The connections of this process to a database.
-pub trait Connections: fmt::Debug + Send + Sync + 'static {
-    /// A read connection.
-    type Reader<'a>: Lookups;
-
-    /// Runs `read` on a connection.
-    fn read<T>(&self, read: impl FnOnce(&Self::Reader<'_>) -> Result<T>) -> Result<T>;
-
-    /// Runs `read` in one read transaction. Its first statement takes the snapshot.
-    fn read_snapshot<T>(&self, read: impl FnOnce(&Self::Reader<'_>) -> Result<T>) -> Result<T>;
-
-    /// Called after the index was folded in parallel with writes, on the same thread, for work of this kind.
-    fn folded(&self) {}
-}
-
-/// Reads of many rows that each database does best in its own way.
-pub trait Lookups: Reader {
-    /// As [`Messages::messages_at`](amplifier_session_core::backend::Messages::messages_at).
-    fn messages_at(&self, message_refs: &[MessageRef]) -> Result<Vec<Message>>;
-
-    /// As [`Events::find_events`](amplifier_session_core::backend::Events::find_events).
-    fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, MessageRef)>>;
-
-    /// As [`Events::count_events`](amplifier_session_core::backend::Events::count_events).
-    fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>>;
-
-    /// As [`Vectors::vectors_of`](amplifier_session_core::backend::Vectors::vectors_of).
-    fn vectors_of(
-        &self,
-        generation: u32,
-        texts: &[(MessageRef, ContentType)],
-    ) -> Result<Vec<(MessageRef, VectorRecord)>>;
-}
-
-/// A write transaction. It sees its own changes, except inserted rows, which it may buffer.
-pub trait Writer: Reader {
-    /// Runs a statement; returns the number of changed rows.
-    fn execute(&self, statement: &Statement) -> Result<usize>;
-
-    /// Takes the next revision. Every change of rows needs one.
-    fn next_revision(&mut self) -> Result<i64>;
-
-    /// The key of a new session; `None` if the database assigns it.
-    fn new_session_key(&mut self) -> Option<i64>;
-
-    /// The key of a message of the session with this key; `None` if the database assigns it.
-    fn message_key(session: Option<i64>, sequence: u32) -> Option<i64>;
-
-    /// Adds a row.
-    fn insert(&mut self, table: &Table, row: &[Cell<'_>]) -> Result<()>;
-
-    /// Adds vectors.
-    fn insert_vectors(&mut self, target: &VectorTarget<'_>, vectors: &[NewVector<'_>]) -> Result<()>;
-
-    /// Prepares the table of the current generation for vectors of `space`.
-    fn prepare_for(&self, _: &EmbeddingSpace) -> Result<()> {
-        Ok(())
-    }
-
-    /// Moves the vectors of a generation to the table of the current one.
-    fn make_current(&self, _generation: u32, _: &EmbeddingSpace) -> Result<()> {
-        Ok(())
-    }
-}
-
-/// The target of new vectors.
-#[derive(Debug)]
-pub struct VectorTarget<'a> {
-    /// The session.
-    pub key: &'a SessionKey,
-    /// The generation.
-    pub generation: u32,
-    /// Whether it is the current one.
-    pub is_current: bool,
-    /// Its space.
-    pub space: &'a EmbeddingSpace,
-    /// The revision of the rows.
-    pub revision: i64,
-}
-
-/// A new vector.
-#[derive(Debug)]
-pub struct NewVector<'a> {
-    /// Its message.
-    pub sequence: u32,
-    /// The time at which it was made.
-    pub created_at: Timestamp,
-    /// The vector.
-    pub record: &'a VectorRecord,
 }

@@ -1,22 +1,23 @@
 //! A backend on an embedded database, with the search index beside it.
 //!
-//! A [`Database`] describes what differs between databases; [`Embedded`] makes it a backend.
+//! An [`EmbeddedDatabase`] has the index; [`Indexed`] finds candidates with it, and keeps it up to date.
 //!
 //! | file | contents |
 //! | --- | --- |
-//! | `database.rs` | the traits that a database implements |
-//! | `backend.rs` | the backend: each call runs on a thread for blocking work, and writes update the index |
-//! | `write/` | the transactions that write |
+//! | `database.rs` | the trait that an embedded database implements |
+//! | `indexed.rs` | a database with its index |
+//! | `erasing.rs`, `leftover.rs` | erasing what deleted sessions have left in files |
 //! | `rows.rs` | the rows as the search index reads them |
 //! | `idle.rs` | connections that are kept for later calls |
 
-mod backend;
 mod database;
+mod erasing;
 mod idle;
+mod indexed;
+mod leftover;
 mod rows;
-mod write;
 
-pub use backend::Embedded;
-pub use database::{Connections, Database, Lookups, Nearest, NewVector, VectorTarget, Writer};
+pub use database::{EmbeddedDatabase, Nearest};
 pub use idle::{Idle, lock};
+pub use indexed::{Embedded, Indexed};
 pub use rows::{IndexRows, RowSnapshots};

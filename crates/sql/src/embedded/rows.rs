@@ -14,9 +14,10 @@ use amplifier_session_core::{
 };
 use amplifier_session_index::{MessageRow, RowRefs, Rows, SessionOfRow, StoreRevision, VectorRef, VectorRow};
 
-use super::Connections;
 use crate::{
-    Batch, Columns, Query, Reader, Statement, damaged, is_one_of, number, read,
+    Batch, Columns, Query, Reader, Statement,
+    backend::Connections,
+    damaged, is_one_of, number, read,
     rows::{self, removed},
     unless_damaged,
 };

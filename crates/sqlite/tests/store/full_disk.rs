@@ -13,7 +13,8 @@ use amplifier_session_core::{
 use amplifier_session_index::IndexUpdater;
 use amplifier_session_sql::{
     Columns, DISK_FULL, Query, Reader,
-    embedded::{Database, Embedded, RowSnapshots},
+    backend::Database,
+    embedded::{Embedded, EmbeddedDatabase, RowSnapshots},
     number,
 };
 use amplifier_session_sqlite::{Sqlite, SqliteBackend};
@@ -40,7 +41,7 @@ struct FullDisk {
 
 impl FullDisk {
     async fn open(folder: &Folder, rewrites: usize, deletions: usize) -> Embedded<Self> {
-        Embedded::new(Self {
+        Embedded::embedded(Self {
             store: folder.backend().await,
             rewrites: AtomicUsize::new(rewrites),
             deletions: AtomicUsize::new(deletions),
@@ -74,12 +75,8 @@ impl Database for FullDisk {
         self.store.connections()
     }
 
-    fn index(&self) -> &IndexUpdater<RowSnapshots<Self::Connections>> {
-        self.store.index()
-    }
-
     fn info(&self) -> StoreInfo {
-        Database::info(&*self.store)
+        Database::info(&**self.store)
     }
 
     fn check_writable(&self) -> Result<()> {
@@ -89,7 +86,7 @@ impl Database for FullDisk {
     fn transaction<T>(
         &self,
         operation: &'static str,
-        write: impl FnOnce(&mut Self::Writer<'_>) -> Result<T>,
+        mut write: impl FnMut(&mut Self::Writer<'_>) -> Result<T>,
     ) -> Result<T> {
         let is_deletion = operation == "delete_session";
         let left = if is_deletion { count_down(&self.deletions) } else { Some(0) };
@@ -106,15 +103,21 @@ impl Database for FullDisk {
         })
     }
 
+    fn tidy(&self) -> Result<()> {
+        self.store.tidy()
+    }
+}
+
+impl EmbeddedDatabase for FullDisk {
+    fn index(&self) -> &IndexUpdater<RowSnapshots<Self::Connections>> {
+        self.store.index()
+    }
+
     fn erase(&self) -> Result<()> {
         if count_down(&self.rewrites).is_some() {
             return Err(disk_full());
         }
-        self.store.erase()
-    }
-
-    fn tidy(&self) -> Result<()> {
-        self.store.tidy()
+        EmbeddedDatabase::erase(&**self.store)
     }
 }
 

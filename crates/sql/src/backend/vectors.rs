@@ -7,14 +7,14 @@ use amplifier_session_core::{
 };
 use async_trait::async_trait;
 
-use super::Embedded;
+use super::SqlBackend;
 use crate::{
-    embedded::{Database, Lookups, write},
+    backend::{DerivedIndex, Lookups, write},
     read,
 };
 
 #[async_trait]
-impl<D: Database> Vectors for Embedded<D> {
+impl<D: DerivedIndex> Vectors for SqlBackend<D> {
     async fn messages_pending_vectors(&self, query: &PendingQuery) -> Result<Vec<Message>> {
         let query = query.clone();
         self.read_snapshot(move |reader| read::messages::pending(reader, &query)).await
@@ -30,7 +30,7 @@ impl<D: Database> Vectors for Embedded<D> {
         let bytes = of_messages.iter().map(MessageVectors::vector_bytes).sum();
         let stored =
             self.run(move |database| write::vectors(database, &key, generation, &of_messages)).await?;
-        self.database().index().wrote(bytes).await?;
+        self.0.wrote(bytes).await?;
         Ok(stored)
     }
 

@@ -4,7 +4,7 @@ use amplifier_session_core::Result;
 
 use crate::{
     Query, Reader, Statement,
-    embedded::{Database, Writer},
+    backend::{Database, Removed, Writer},
 };
 
 /// What may still contain words of deleted sessions.
@@ -12,17 +12,25 @@ use crate::{
 /// The table of metadata has an entry for each of them with the revision of the last deletion. The entry is empty when
 /// its words are erased. It is not removed, because DuckDB checks keys before the deletions of the same transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::embedded) enum Leftover {
+pub(super) enum Leftover {
     Index,
     Database,
 }
 
 impl Leftover {
     /// In the order in which they are erased.
-    pub(in crate::embedded) const ALL: [Self; 2] = [Self::Index, Self::Database];
+    pub(super) const ALL: [Self; 2] = [Self::Index, Self::Database];
+
+    /// What may contain words of the removed rows.
+    pub(super) fn of(removed: Removed) -> &'static [Self] {
+        match removed {
+            Removed::Session => &Self::ALL,
+            Removed::SupersededLines => &[Self::Database],
+        }
+    }
 
     /// What kind of place of the store it is, in [`StorePlace::what`](amplifier_session_core::backend::StorePlace::what).
-    pub(in crate::embedded) fn place(self) -> &'static str {
+    pub(super) fn place(self) -> &'static str {
         match self {
             Self::Index => "index",
             Self::Database => "store",
@@ -45,16 +53,17 @@ impl Leftover {
     }
 
     /// The revision of the last deletion, if its words are still to be erased.
-    pub(in crate::embedded) fn recorded(self, reader: &impl Reader) -> Result<Option<String>> {
+    pub(super) fn recorded(self, reader: &impl Reader) -> Result<Option<String>> {
         let sql = "SELECT value FROM schema_meta WHERE key = ?1 AND value <> ''";
         reader.first(&Query::new("erase", sql, [self.key().into()], |row| row.text(0)))
     }
 
     /// Records that everything was erased, unless another session was deleted since `revision`.
-    pub(in crate::embedded) fn clear<D: Database>(self, database: &D, revision: &str) -> Result<()> {
+    pub(super) fn clear<D: Database>(self, database: &D, revision: &str) -> Result<()> {
         let sql = "UPDATE schema_meta SET value = '' WHERE key = ?1 AND value = ?2";
         let values = [self.key().into(), revision.into()];
-        database
-            .transaction("erase", |writer| writer.execute(&Statement::new("erase", sql, values)).map(drop))
+        database.transaction("erase", |writer| {
+            writer.execute(&Statement::new("erase", sql, values.clone())).map(drop)
+        })
     }
 }

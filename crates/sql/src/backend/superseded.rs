@@ -7,14 +7,14 @@ use amplifier_session_core::{
 };
 use async_trait::async_trait;
 
-use super::Embedded;
+use super::SqlBackend;
 use crate::{
-    embedded::{Database, write},
+    backend::{DerivedIndex, write},
     superseded,
 };
 
 #[async_trait]
-impl<D: Database> Superseded for Embedded<D> {
+impl<D: DerivedIndex> Superseded for SqlBackend<D> {
     async fn list_superseded(&self, query: &SupersededQuery) -> Result<Vec<SupersededPiece>> {
         let query = query.clone();
         self.read(move |reader| superseded::list(reader, &query)).await
@@ -25,7 +25,7 @@ impl<D: Database> Superseded for Embedded<D> {
         match self.run(move |database| write::prune_superseded(database, &named)).await {
             Ok(removed) => {
                 let deleted = removed.into_iter().map(Ok).collect();
-                Deletion { deleted, remains: self.erase().await }
+                Deletion { deleted, remains: self.0.erase().await }
             }
             Err(error) => Deletion::complete(vec![Err(error); count]),
         }

@@ -8,13 +8,13 @@ use amplifier_session_core::{
     model::{Payload, Retimed, SessionKey, StoredEvent, UserId},
 };
 
-use super::{removal::RowsOf, superseded, vector_tables};
+use super::{own_tables, removal::RowsOf, superseded, vector_tables};
 use crate::{
     Query, Statement,
-    embedded::{Database, Writer},
+    backend::{Database, Writer},
     is_one_of,
     read::of_session,
-    table::{self, EVENT_CHUNKS, EVENTS, METADATA_FILES, SESSIONS, SessionRow, TRANSCRIPTS},
+    table::{self, EVENT_CHUNKS, EVENTS, METADATA_FILES, SESSIONS, SessionRow},
 };
 
 /// How many messages one statement gives new times.
@@ -22,7 +22,7 @@ const RETIMED: usize = 1000;
 
 /// Writes sessions, each as a whole or not at all: all in one transaction, or each in its own if one of them cannot be
 /// written.
-pub(in crate::embedded) fn sessions<D: Database>(
+pub(in crate::backend) fn sessions<D: Database>(
     database: &D,
     changes: &[SessionChange],
 ) -> Vec<Result<Version>> {
@@ -78,8 +78,7 @@ fn session<W: Writer>(writer: &mut W, change: &SessionChange) -> Result<Version>
         writer.insert(&METADATA_FILES, &table::metadata_file(&key, position, file))?;
     }
     for message in &change.messages.put {
-        let message_key = W::message_key(session_key, message.sequence);
-        writer.insert(&TRANSCRIPTS, &table::message(message_key, revision, message))?;
+        writer.insert_message(session_key, revision, message)?;
     }
     for stored in &change.events.put {
         event(writer, stored)?;
@@ -186,7 +185,7 @@ fn retime<W: Writer>(rows: &RowsOf<'_, W>, retimed: &[Retimed], revision: i64) -
 }
 
 /// Moves the sessions of one user to another; returns their number.
-pub(in crate::embedded) fn rename_user<D: Database>(database: &D, from: &UserId, to: &UserId) -> Result<u64> {
+pub(in crate::backend) fn rename_user<D: Database>(database: &D, from: &UserId, to: &UserId) -> Result<u64> {
     const OPERATION: &str = "rename_user";
     let renamed = database.transaction(OPERATION, |writer| {
         let revision = writer.next_revision()?;
@@ -194,14 +193,15 @@ pub(in crate::embedded) fn rename_user<D: Database>(database: &D, from: &UserId,
             let sql = format!("UPDATE {table} SET user_id = ?2{set} WHERE user_id = ?1");
             writer.execute(&Statement::once(OPERATION, sql, [from.as_str().into(), to.as_str().into()]))
         };
-        for table in [
+        let tables = [
             "metadata_files",
             "events",
             "event_chunks",
             "vector_failures",
             "deleted_sessions",
             "superseded_lines",
-        ] {
+        ];
+        for table in tables.iter().chain(own_tables(writer)) {
             rename(table, "")?;
         }
         // The index notices it by the revision.

@@ -8,15 +8,15 @@ use amplifier_session_core::{
 };
 use async_trait::async_trait;
 
-use super::Embedded;
+use super::SqlBackend;
 use crate::{
     Reader,
-    embedded::{Database, Lookups},
+    backend::{DerivedIndex, Lookups},
     read,
 };
 
 #[async_trait]
-impl<D: Database> Messages for Embedded<D> {
+impl<D: DerivedIndex> Messages for SqlBackend<D> {
     async fn message_states(&self, key: &SessionKey) -> Result<Vec<MessageState>> {
         let states = read::messages::states(key);
         self.read(move |reader| reader.rows(&states)).await

@@ -8,15 +8,15 @@ use amplifier_session_core::{
 };
 use async_trait::async_trait;
 
-use super::Embedded;
+use super::SqlBackend;
 use crate::{
     Reader,
-    embedded::{Database, Lookups},
+    backend::{DerivedIndex, Lookups},
     read,
 };
 
 #[async_trait]
-impl<D: Database> Events for Embedded<D> {
+impl<D: DerivedIndex> Events for SqlBackend<D> {
     async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
         let digests = read::events::digests(key, range);
         self.read(move |reader| reader.rows(&digests)).await

@@ -11,10 +11,10 @@ use amplifier_session_core::{
     model::{Digest, SessionKey, VectorState},
 };
 
-use super::{removal::RowsOf, vector_tables};
+use super::{records_vectors, removal::RowsOf, vector_tables};
 use crate::{
     Columns, Query, Reader, Statement, Value,
-    embedded::{Database, NewVector, VectorTarget, Writer},
+    backend::{Database, NewVector, VectorTarget, Writer},
     is_one_of, number,
     read::{self, of_session},
     rows::{has_something_to_embed, is_pending, removed, vector_state},
@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Stores vectors of one session; returns their number.
-pub(in crate::embedded) fn vectors<D: Database>(
+pub(in crate::backend) fn vectors<D: Database>(
     database: &D,
     key: &SessionKey,
     generation: u32,
@@ -111,7 +111,7 @@ impl EmbeddedLine {
 }
 
 /// Marks vectors of a session as pending again; returns the number of messages.
-pub(in crate::embedded) fn mark_pending<D: Database>(
+pub(in crate::backend) fn mark_pending<D: Database>(
     database: &D,
     key: &SessionKey,
     which: &MessagesToEmbed,
@@ -136,7 +136,7 @@ pub(in crate::embedded) fn mark_pending<D: Database>(
 }
 
 /// Makes the next generation of vectors the current one, unless vectors of it are pending.
-pub(in crate::embedded) fn complete_generation<D: Database>(database: &D, generation: u32) -> Result<bool> {
+pub(in crate::backend) fn complete_generation<D: Database>(database: &D, generation: u32) -> Result<bool> {
     const OPERATION: &str = "complete_generation";
     database.transaction(OPERATION, |writer| {
         let held = read::meta::generations(writer)?;
@@ -167,7 +167,7 @@ pub(in crate::embedded) fn complete_generation<D: Database>(database: &D, genera
 
 /// Removes vectors of generations that are no longer searched, and all their failures; returns the number of removed
 /// rows.
-pub(in crate::embedded) fn prune_vectors<D: Database>(database: &D, limit: usize) -> Result<usize> {
+pub(in crate::backend) fn prune_vectors<D: Database>(database: &D, limit: usize) -> Result<usize> {
     const OPERATION: &str = "prune_vectors";
     database.transaction(OPERATION, |writer| {
         let held = read::meta::generations(writer)?;
@@ -184,7 +184,8 @@ pub(in crate::embedded) fn prune_vectors<D: Database>(database: &D, limit: usize
                  SELECT {}, {revision}, key FROM {table} WHERE {which}",
                 removed::VECTOR
             );
-            for sql in [note, format!("DELETE FROM {table} WHERE {which}")] {
+            let note = records_vectors(&*writer).then_some(note);
+            for sql in note.into_iter().chain([format!("DELETE FROM {table} WHERE {which}")]) {
                 writer.execute(&Statement::once(OPERATION, sql, []))?;
             }
             (left, pruned) = (left - keys.len(), pruned + keys.len());

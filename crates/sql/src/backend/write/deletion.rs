@@ -2,11 +2,11 @@
 
 use amplifier_session_core::{Result, model::SessionKey};
 
-use super::{leftover::Leftover, removal::RowsOf, sessions::Stored};
+use super::{removal::RowsOf, sessions::Stored};
 use crate::{
-    Query, Reader, Statement, deletions,
-    embedded::{Database, Writer},
-    is_disk_full, number,
+    Query, Reader, Statement,
+    backend::{Database, Removed, Writer},
+    deletions, is_disk_full, number,
     read::of_session,
     rows,
     superseded::{self, NAME as TABLE},
@@ -58,14 +58,14 @@ impl Batch {
 ///
 /// On a full disk, `is_tight` makes the transactions smaller until one has room in the write-ahead log, and empties the
 /// log after each.
-pub(in crate::embedded) fn delete_session<D: Database>(
+pub(in crate::backend) fn delete_session<D: Database>(
     database: &D,
     key: &SessionKey,
     is_tight: bool,
 ) -> Result<bool> {
     let (mut existed, mut batch) = (false, Batch::FULL);
     loop {
-        let removed = match database.transaction(OPERATION, |writer| remove_batch(writer, key, batch)) {
+        let removed = match database.transaction(OPERATION, |writer| remove_batch::<D>(writer, key, batch)) {
             Err(error) if is_tight && is_disk_full(&error) => {
                 batch = batch.smaller().ok_or(error)?;
                 None
@@ -77,15 +77,15 @@ pub(in crate::embedded) fn delete_session<D: Database>(
         }
         match removed {
             None => {}
-            Some(Removed::Nothing) => return Ok(existed),
-            Some(Removed::Rows) => existed = true,
-            Some(Removed::Session) => return Ok(true),
+            Some(Step::Nothing) => return Ok(existed),
+            Some(Step::Rows) => existed = true,
+            Some(Step::Session) => return Ok(true),
         }
     }
 }
 
 /// What a transaction has removed.
-enum Removed {
+enum Step {
     /// There was no such session.
     Nothing,
     /// Some rows of the session.
@@ -94,31 +94,29 @@ enum Removed {
     Session,
 }
 
-fn remove_batch<W: Writer>(writer: &mut W, key: &SessionKey, batch: Batch) -> Result<Removed> {
+fn remove_batch<D: Database>(writer: &mut D::Writer<'_>, key: &SessionKey, batch: Batch) -> Result<Step> {
     if writer.first(&Stored::query(key))?.is_none() {
-        return Ok(Removed::Nothing);
+        return Ok(Step::Nothing);
     }
     let revision = writer.next_revision()?;
-    for leftover in Leftover::ALL {
-        leftover.record(writer, revision)?;
-    }
+    D::removing(writer, revision, Removed::Session)?;
     let rows = RowsOf { operation: OPERATION, writer: &*writer, key };
     if let Some(start) = start_of_batch(writer, key, batch, "transcripts", "octet_length(raw)")? {
         rows.remove_messages(&format!("sequence >= {start}"), revision)?;
         truncated(writer, key, "message_count", start, revision)?;
-        return Ok(Removed::Rows);
+        return Ok(Step::Rows);
     }
     if let Some(start) = start_of_batch(writer, key, batch, "events", "data_size_bytes")? {
         rows.remove_events(&format!("sequence >= {start}"))?;
         truncated(writer, key, "event_count", start, revision)?;
-        return Ok(Removed::Rows);
+        return Ok(Step::Rows);
     }
     if let Some(next) = superseded::id_at(writer, key, batch.pieces)? {
         // Ids are made of letters, digits and hyphens.
         rows.execute_once(format!(
             "DELETE FROM {TABLE} WHERE user_id = ?1 AND session_id = ?2 AND id < '{next}'"
         ))?;
-        return Ok(Removed::Rows);
+        return Ok(Step::Rows);
     }
     rows.remove_messages("TRUE", revision)?;
     rows.remove_events("TRUE")?;
@@ -128,7 +126,7 @@ fn remove_batch<W: Writer>(writer: &mut W, key: &SessionKey, batch: Batch) -> Re
     for sql in [deletions::FORGET, deletions::REMEMBER] {
         writer.execute(&Statement::new(OPERATION, sql, of_session(key)))?;
     }
-    Ok(Removed::Session)
+    Ok(Step::Session)
 }
 
 /// The first sequence of the last rows of a session that one transaction can remove. `None` if it can remove all.

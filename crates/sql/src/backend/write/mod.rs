@@ -12,7 +12,6 @@
 
 mod deletion;
 mod integrity;
-mod leftover;
 mod removal;
 mod sessions;
 mod superseded;
@@ -25,7 +24,6 @@ use crate::{Query, Reader, Statement, Value};
 
 pub(super) use deletion::delete_session;
 pub(super) use integrity::remove_stray_rows;
-pub(super) use leftover::Leftover;
 pub(super) use sessions::{rename_user, sessions};
 pub(super) use superseded::prune_superseded;
 pub(super) use vectors::{complete_generation, mark_pending, prune_vectors, vectors};
@@ -57,4 +55,13 @@ pub(super) fn swap_meta<D: Database>(
 
 fn vector_tables<R: Reader>(_: &R) -> &'static [&'static str] {
     R::DIALECT.vector_tables
+}
+
+/// Whether removed vectors are recorded for the index.
+fn records_vectors<R: Reader>(_: &R) -> bool {
+    R::DIALECT.records_removed_vectors
+}
+
+fn own_tables<R: Reader>(_: &R) -> &'static [&'static str] {
+    R::DIALECT.own_tables
 }

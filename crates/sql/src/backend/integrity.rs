@@ -5,18 +5,17 @@ use amplifier_session_core::{
     backend::{IndexCheck, Integrity, StrayRows},
     model::{SessionKey, UserId},
 };
-use amplifier_session_index::WhenBusy;
 use async_trait::async_trait;
 
-use super::Embedded;
+use super::SqlBackend;
 use crate::{
     Reader,
-    embedded::{Database, write},
+    backend::{DerivedIndex, write},
     read,
 };
 
 #[async_trait]
-impl<D: Database> Integrity for Embedded<D> {
+impl<D: DerivedIndex> Integrity for SqlBackend<D> {
     async fn stray_rows(&self, key: &SessionKey) -> Result<Vec<StrayRows>> {
         let key = key.clone();
         self.read_snapshot(move |reader| read::integrity::stray(reader, &key)).await
@@ -38,13 +37,10 @@ impl<D: Database> Integrity for Embedded<D> {
     }
 
     async fn check_index(&self) -> Result<IndexCheck> {
-        self.database().index().check().await
+        self.0.check_index().await
     }
 
     async fn rebuild_index(&self) -> Result<()> {
-        self.database().check_writable()?;
-        let index = self.database().index();
-        index.discard().await?;
-        index.fold(WhenBusy::Wait).await
+        self.0.rebuild_index().await
     }
 }

@@ -7,10 +7,9 @@ use amplifier_session_core::{
     model::{SessionKey, SupersededPiece, SupersededRef},
 };
 
-use super::leftover::Leftover;
 use crate::{
     Reader as _, Statement, Value,
-    embedded::{Database, Writer},
+    backend::{Database, Removed, Writer},
     superseded::{self, LINES},
 };
 
@@ -34,7 +33,7 @@ pub(super) fn insert(writer: &mut impl Writer, key: &SessionKey, pieces: &[Super
 }
 
 /// [`Superseded::prune_superseded`](amplifier_session_core::backend::Superseded::prune_superseded), without erasing.
-pub(in crate::embedded) fn prune_superseded<D: Database>(
+pub(in crate::backend) fn prune_superseded<D: Database>(
     database: &D,
     pieces: &[SupersededRef],
 ) -> Result<Vec<bool>> {
@@ -51,7 +50,7 @@ pub(in crate::embedded) fn prune_superseded<D: Database>(
         }
         if !stored.is_empty() {
             let revision = writer.next_revision()?;
-            Leftover::Database.record(writer, revision)?;
+            D::removing(writer, revision, Removed::SupersededLines)?;
         }
         for (key, ids) in &sessions {
             let ids: Vec<&str> = ids.iter().copied().collect();

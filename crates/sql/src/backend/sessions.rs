@@ -9,15 +9,33 @@ use amplifier_session_core::{
 };
 use async_trait::async_trait;
 
-use super::Embedded;
+use super::SqlBackend;
 use crate::{
     Reader,
-    embedded::{Database, write},
-    read,
+    backend::{DerivedIndex, write},
+    is_disk_full, read,
 };
 
+impl<D: DerivedIndex> SqlBackend<D> {
+    /// Removes the rows of a session; returns whether it existed. If the disk is full, makes room and tries again in small
+    /// steps.
+    async fn delete(&self, key: &SessionKey) -> Result<bool> {
+        let delete = |is_tight| {
+            let key = key.clone();
+            self.run(move |database| write::delete_session(database, &key, is_tight))
+        };
+        match delete(false).await {
+            Err(error) if is_disk_full(&error) => {
+                self.0.make_room().await;
+                delete(true).await
+            }
+            deleted => deleted,
+        }
+    }
+}
+
 #[async_trait]
-impl<D: Database> Sessions for Embedded<D> {
+impl<D: DerivedIndex> Sessions for SqlBackend<D> {
     async fn get_session(&self, key: &SessionKey) -> Result<Option<StoredSession>> {
         let key = key.clone();
         self.read(move |reader| read::sessions::get(reader, &key)).await
@@ -51,11 +69,7 @@ impl<D: Database> Sessions for Embedded<D> {
     async fn write(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
         let (bytes, count) = (changes.iter().map(SessionChange::message_bytes).sum(), changes.len());
         let written = self.run(move |database| Ok(write::sessions(database, &changes))).await;
-        let written = self.database().index().wrote(bytes).await.and(written);
-        if written.is_ok() {
-            self.erase_remains().await;
-        }
-        match written {
+        match self.0.wrote(bytes).await.and(written) {
             Ok(versions) => versions,
             Err(error) => vec![Err(error); count],
         }
@@ -71,7 +85,7 @@ impl<D: Database> Sessions for Embedded<D> {
             };
             deleted.push(next);
         }
-        Deletion { deleted, remains: self.erase().await }
+        Deletion { deleted, remains: self.0.erase().await }
     }
 
     async fn deleted_sessions(&self, user: &UserId) -> Result<Vec<SessionId>> {

@@ -2,8 +2,8 @@
 
 use amplifier_session_core::{Result, model::SessionKey};
 
-use super::vector_tables;
-use crate::{Statement, embedded::Writer, read::of_session, rows::removed};
+use super::{records_vectors, vector_tables};
+use crate::{Statement, backend::Writer, read::of_session, rows::removed};
 
 /// The rows of a session, in all tables, to be removed or changed. `which` is a condition that selects some of them.
 pub(super) struct RowsOf<'a, W> {
@@ -38,6 +38,9 @@ impl<W: Writer> RowsOf<'_, W> {
 
     /// Removes rows that the index knows; returns their number.
     fn remove_recorded(&self, kind: i64, table: &str, which: &str, revision: i64) -> Result<usize> {
+        if kind == removed::VECTOR && !records_vectors(self.writer) {
+            return self.remove(table, which);
+        }
         let sql = format!(
             "INSERT INTO removed (kind, revision, key)
              SELECT {kind}, {revision}, key FROM {table} WHERE user_id = ?1 AND session_id = ?2 AND {which}"

@@ -2,10 +2,10 @@
 
 use amplifier_session_core::{Result, model::SessionKey};
 
-use super::vector_tables;
+use super::{records_vectors, vector_tables};
 use crate::{
     Statement,
-    embedded::{Database, Writer},
+    backend::{Database, Writer},
     read::{
         integrity::{WITHOUT_MESSAGE, WITHOUT_PAYLOAD},
         of_session,
@@ -16,7 +16,7 @@ use crate::{
 const OPERATION: &str = "remove_stray_rows";
 
 /// Removes rows of a session that belong to no message or event; returns their number.
-pub(in crate::embedded) fn remove_stray_rows<D: Database>(database: &D, key: &SessionKey) -> Result<u64> {
+pub(in crate::backend) fn remove_stray_rows<D: Database>(database: &D, key: &SessionKey) -> Result<u64> {
     database.transaction(OPERATION, |writer| {
         let revision = writer.next_revision()?;
         let execute = |sql: String| writer.execute(&Statement::once(OPERATION, sql, of_session(key)));
@@ -24,11 +24,13 @@ pub(in crate::embedded) fn remove_stray_rows<D: Database>(database: &D, key: &Se
         let mut count = 0;
         for table in vector_tables(&*writer) {
             // The index may have them.
-            execute(format!(
-                "INSERT INTO removed (kind, revision, key) SELECT {}, {revision}, t.key FROM {table} t
-                 WHERE {mine} AND {WITHOUT_MESSAGE}",
-                removed::VECTOR
-            ))?;
+            if records_vectors(&*writer) {
+                execute(format!(
+                    "INSERT INTO removed (kind, revision, key) SELECT {}, {revision}, t.key FROM {table} t
+                     WHERE {mine} AND {WITHOUT_MESSAGE}",
+                    removed::VECTOR
+                ))?;
+            }
             count += execute(format!("DELETE FROM {table} AS t WHERE {mine} AND {WITHOUT_MESSAGE}"))?;
         }
         for (table, condition) in [("vector_failures", WITHOUT_MESSAGE), ("event_chunks", WITHOUT_PAYLOAD)] {

@@ -8,16 +8,16 @@ use amplifier_session_core::{
 };
 use async_trait::async_trait;
 
-use super::Embedded;
+use super::SqlBackend;
 use crate::{
-    embedded::{Database, write},
+    backend::{DerivedIndex, write},
     read,
 };
 
 #[async_trait]
-impl<D: Database> Meta for Embedded<D> {
+impl<D: DerivedIndex> Meta for SqlBackend<D> {
     fn info(&self) -> StoreInfo {
-        self.database().info()
+        self.0.info()
     }
 
     async fn meta(&self) -> Result<BTreeMap<String, String>> {

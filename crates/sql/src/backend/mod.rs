@@ -1,0 +1,94 @@
+//! A backend on a SQL database: the traits of a backend, each in the file of its name.
+//!
+//! A [`Database`] describes what differs between databases, and a [`DerivedIndex`] finds the candidates of searches;
+//! [`SqlBackend`] makes both a backend. Each call runs on a thread for blocking work.
+//!
+//! | file | contents |
+//! | --- | --- |
+//! | `database.rs` | the traits that a database implements |
+//! | `derived_index.rs` | the trait of the indexes that searches use |
+//! | `write/` | the transactions that write |
+
+mod database;
+mod derived_index;
+mod events;
+mod integrity;
+mod messages;
+mod meta;
+mod scheduling;
+mod search;
+mod sessions;
+mod superseded;
+mod vectors;
+pub(crate) mod write;
+
+use std::{fmt, ops::Deref, sync::Arc};
+
+use amplifier_session_core::{Result, blocking};
+
+pub use database::{Connections, Database, Lookups, NewVector, Removed, VectorTarget, Writer};
+pub use derived_index::DerivedIndex;
+
+type ReaderOf<'a, D> = <<D as Database>::Connections as Connections>::Reader<'a>;
+
+/// A backend on a SQL database. Cheap to clone; clones share the database.
+pub struct SqlBackend<D>(Arc<D>);
+
+impl<D> Clone for SqlBackend<D> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<D: fmt::Debug> fmt::Debug for SqlBackend<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<D> Deref for SqlBackend<D> {
+    type Target = D;
+
+    fn deref(&self) -> &D {
+        &self.0
+    }
+}
+
+impl<D: Database> SqlBackend<D> {
+    /// A backend on `database`.
+    #[must_use]
+    pub fn new(database: D) -> Self {
+        Self(Arc::new(database))
+    }
+
+    async fn run<T: Send + 'static>(&self, run: impl FnOnce(&D) -> Result<T> + Send + 'static) -> Result<T> {
+        on_thread(&self.0, run).await
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&ReaderOf<'_, D>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.run(|database| database.connections().read(read)).await
+    }
+
+    async fn read_snapshot<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&ReaderOf<'_, D>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.run(|database| database.connections().read_snapshot(read)).await
+    }
+}
+
+/// Runs `run` with a database on a thread for blocking work.
+///
+/// # Errors
+///
+/// Those of `run`, and `StorageIo` if it panicked.
+pub async fn on_thread<D: Send + Sync + 'static, T: Send + 'static>(
+    database: &Arc<D>,
+    run: impl FnOnce(&D) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let database = Arc::clone(database);
+    blocking(move || run(&database)).await?
+}
