@@ -9,6 +9,8 @@ pub static BACKENDS: &[&BackendFactory] = &[
     &amplifier_session_duckdb::FACTORY,
     #[cfg(feature = "cosmos")]
     &amplifier_session_cosmos::FACTORY,
+    #[cfg(feature = "postgres")]
+    &amplifier_session_postgres::FACTORY,
 ];
 
 /// A backend that this build does not have.
@@ -37,7 +39,13 @@ pub(crate) static LEFT_OUT: &[LeftOut] = &[
         feature: Some("cosmos"),
         settings: &["cosmos."],
     },
-    LeftOut { name: "PostgreSQL", schemes: &["postgres", "postgresql"], feature: None, settings: &[] },
+    #[cfg(not(feature = "postgres"))]
+    LeftOut {
+        name: "PostgreSQL",
+        schemes: &["postgres", "postgresql"],
+        feature: Some("postgres"),
+        settings: &["postgres."],
+    },
 ];
 
 impl LeftOut {

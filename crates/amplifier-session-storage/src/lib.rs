@@ -67,6 +67,8 @@ pub use amplifier_session_duckdb as duckdb;
 pub use amplifier_session_duckdb_sql as duckdb_sql;
 #[cfg(feature = "parquet")]
 pub use amplifier_session_parquet as parquet;
+#[cfg(feature = "postgres")]
+pub use amplifier_session_postgres as postgres;
 pub use amplifier_session_sqlite as sqlite;
 pub use amplifier_session_sync as sync;
 pub use backends::BACKENDS;

@@ -8,7 +8,7 @@ use std::{
 use amplifier_session_core::{
     Error, ErrorKind, Result,
     backend::{BackendFactory, Open, OpenFile, OpenRequest, OpenService, Opening},
-    config::{Entry, Origin, Setting},
+    config::{Entry, Origin, Setting, has_password},
 };
 use percent_encoding::percent_decode_str;
 
@@ -21,6 +21,7 @@ use crate::backends::{BACKENDS, LEFT_OUT, forms};
 /// | `sqlite:PATH` | a SQLite file | |
 /// | `duckdb:PATH` | a DuckDB file; without PATH, `~/.amplifier/sessions.duckdb` | `duckdb` or `duckdb-system` |
 /// | `cosmos://HOST[:PORT][/DATABASE]` | a database in Azure Cosmos DB | `cosmos` |
+/// | `postgres://[USER@][HOST[:PORT]][/DATABASE]` | a schema of a PostgreSQL database | `postgres` |
 ///
 /// [`BACKENDS`](crate::BACKENDS) lists those of this build with their settings. A `~/` at the beginning of a path stands
 /// for the home folder; `sqlite://PATH` means the same as `sqlite:PATH`. In a value, `%26` stands for `&`, and so on. A
@@ -63,6 +64,11 @@ impl StoreUrl {
             ));
         };
         let backend = backend(url, scheme)?;
+        if has_password(url) && matches!(backend.open, Open::Service(_)) {
+            // Without the URL, which has the password.
+            let message = "a password does not belong in a store URL, which is shown";
+            return Err(Error::validation("store", format!("{message}{}", instead(backend))));
+        }
         let (address, parameters) = match backend.open {
             Open::File { .. } => split_file(rest),
             Open::Service(_) => rest.split_once('?').unwrap_or((rest, "")),
@@ -202,6 +208,12 @@ fn setting(url: &str, backend: &'static BackendFactory, parameter: &str) -> Resu
     Ok(Entry::new(setting, Origin::StoreUrl, Some(&value)))
 }
 
+/// The variable that a secret of a backend belongs in, to end a message.
+fn instead(backend: &BackendFactory) -> String {
+    let secret = backend.settings.iter().find(|setting| setting.is_secret());
+    secret.map(|setting| format!("; set {}", setting.variable)).unwrap_or_default()
+}
+
 /// The settings that a URL can give values to, to end a message.
 fn known(settings: &[Setting]) -> String {
     let names = settings.iter().filter(|setting| !setting.is_secret()).map(Setting::name);
@@ -266,9 +278,24 @@ mod tests {
         ] {
             assert_refused(url, ErrorKind::Validation, says);
         }
+    }
+
+    #[test]
+    #[cfg(not(feature = "postgres"))]
+    fn builds_without_postgresql_do_not_list_it() {
+        let says = "this build has no PostgreSQL stores; build it with `--features postgres`";
         for url in ["postgres://h/db", "postgresql://h/db"] {
-            assert_refused(url, ErrorKind::Unsupported, "there are no PostgreSQL stores yet");
+            assert_refused(url, ErrorKind::Unsupported, says);
         }
+    }
+
+    #[test]
+    #[cfg(feature = "postgres")]
+    fn a_password_in_a_url_is_refused() {
+        assert_eq!(parse("postgresql://ana@h:1/db?schema=s").unwrap().to_string(), "postgres://ana@h:1/db");
+        let error = parse("postgres://ana:quondam@h/db").unwrap_err();
+        assert!(error.to_string().contains("set PGPASSWORD"), "{error}");
+        assert!(!format!("{error:?}").contains("quondam"));
     }
 
     #[test]

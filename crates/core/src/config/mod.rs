@@ -8,5 +8,5 @@ mod values;
 mod variables;
 
 pub use setting::{Kind, Setting};
-pub use values::{Entry, Origin, Settings};
+pub use values::{Entry, Origin, Settings, has_password};
 pub use variables::Variables;

@@ -73,8 +73,16 @@ impl Entry {
     #[must_use]
     pub fn shown(&self) -> Option<&str> {
         let value = self.value()?;
-        Some(if self.setting.is_secret() { "set (hidden)" } else { value })
+        Some(if self.setting.is_secret() || has_password(value) { "set (hidden)" } else { value })
     }
+}
+
+/// Whether a URL has a password: `SCHEME://USER:PASSWORD@HOST`.
+#[must_use]
+pub fn has_password(url: &str) -> bool {
+    let authority = url.split_once("://").and_then(|(_, rest)| rest.split(['/', '?']).next());
+    let user = authority.and_then(|authority| authority.rsplit_once('@'));
+    user.is_some_and(|(user, _)| user.contains(':'))
 }
 
 impl fmt::Debug for Entry {

@@ -1,0 +1,327 @@
+//! Connections as `amplifier-session-sql` uses them, and PostgreSQL's dialect.
+//!
+//! The shared reads and writes block, and run on threads for blocking work. There, each call of the asynchronous driver
+//! is waited for.
+
+use std::{
+    collections::BTreeMap,
+    ops::ControlFlow,
+    pin::pin,
+    time::{Duration, SystemTime},
+};
+
+use amplifier_session_core::{
+    Result,
+    model::{Message, Timestamp},
+};
+use amplifier_session_sql::{
+    Cell, Columns, Dialect, Reader, Statement, Table, Value,
+    backend::{NewVector, VectorTarget, Writer},
+    table::{self, TRANSCRIPTS},
+};
+use deadpool_postgres::ClientWrapper;
+use futures_util::{SinkExt as _, TryStreamExt as _};
+use tokio::runtime::Handle;
+use tokio_postgres::{
+    Row, RowStream,
+    types::{ToSql, Type},
+};
+
+use crate::{
+    columns::Fields,
+    copy::{Key, Rows},
+    error::storage,
+    index::text::{NewTexts, StoredMessage},
+    text,
+};
+
+/// What [`Read::query`] binds.
+pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
+
+/// A read connection.
+#[derive(Debug)]
+pub struct Read<'a>(pub(crate) &'a ClientWrapper);
+
+impl Reader for Read<'_> {
+    const DIALECT: Dialect = POSTGRES;
+
+    fn each_row(
+        &self,
+        statement: &Statement,
+        each: &mut dyn FnMut(&dyn Columns) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        self.each(statement.operation, self.run(statement), each).map(drop)
+    }
+}
+
+impl Read<'_> {
+    /// All rows of a statement with values of any type.
+    pub(crate) fn query(
+        &self,
+        operation: &'static str,
+        sql: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<Vec<Row>> {
+        wait(self.0.query_typed(sql, parameters)).map_err(storage(operation))
+    }
+
+    /// Runs statements without values.
+    pub(crate) fn batch(&self, operation: &'static str, sql: &str) -> Result<()> {
+        wait(self.0.batch_execute(sql)).map_err(storage(operation))
+    }
+
+    /// Copies rows to their table.
+    pub(crate) fn copy(&self, operation: &'static str, rows: Rows) -> Result<()> {
+        let (sql, bytes) = rows.into_copy();
+        let copy = async {
+            let mut sink = pin!(self.0.copy_in(&sql).await?);
+            sink.send(std::io::Cursor::new(bytes)).await?;
+            sink.finish().await
+        };
+        wait(copy).map(drop).map_err(storage(operation))
+    }
+
+    async fn run(&self, statement: &Statement) -> std::result::Result<RowStream, tokio_postgres::Error> {
+        let sql = statement.sql.replace('?', "$");
+        let types: Vec<Type> = statement.values.iter().map(type_of).collect();
+        let values: Vec<Box<dyn ToSql + Sync + Send>> = statement.values.iter().map(bound).collect();
+        if statement.keep_prepared {
+            let prepared = self.0.prepare_typed_cached(&sql, &types).await?;
+            return self.0.query_raw(&prepared, values).await;
+        }
+        self.0.query_typed_raw(&sql, values.into_iter().zip(types)).await
+    }
+
+    /// Calls `each` with the rows until it breaks; returns the number of rows that the statement changed.
+    fn each(
+        &self,
+        operation: &'static str,
+        rows: impl Future<Output = std::result::Result<RowStream, tokio_postgres::Error>>,
+        each: &mut dyn FnMut(&dyn Columns) -> Result<ControlFlow<()>>,
+    ) -> Result<u64> {
+        let failed = storage(operation);
+        let mut rows = pin!(wait(rows).map_err(&failed)?);
+        while let Some(row) = wait(rows.try_next()).map_err(&failed)? {
+            if each(&Fields(&row))?.is_break() {
+                return Ok(0);
+            }
+        }
+        Ok(rows.rows_affected().unwrap_or_default())
+    }
+}
+
+/// Waits on a thread for blocking work.
+pub(crate) fn wait<T>(work: impl Future<Output = T>) -> T {
+    Handle::current().block_on(work)
+}
+
+fn type_of(value: &Value) -> Type {
+    match value {
+        Value::Text(_) => Type::TEXT,
+        Value::Integer(_) => Type::INT8,
+        Value::Time(_) => Type::TIMESTAMPTZ,
+    }
+}
+
+fn bound(value: &Value) -> Box<dyn ToSql + Sync + Send> {
+    match value {
+        Value::Text(text) => Box::new(text::stored(text).into_owned()),
+        Value::Integer(number) => Box::new(*number),
+        Value::Time(time) => Box::new(system_time(*time)),
+    }
+}
+
+fn system_time(time: Timestamp) -> SystemTime {
+    let distance = Duration::from_micros(time.as_micros().unsigned_abs());
+    let time = match time.as_micros() {
+        0.. => SystemTime::UNIX_EPOCH.checked_add(distance),
+        _ => SystemTime::UNIX_EPOCH.checked_sub(distance),
+    };
+    time.unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+/// Rows are written when there are so many bytes of them.
+const BUFFERED: usize = 16 << 20;
+
+/// A write transaction. Inserted rows are buffered, and copied to their tables when there are many or it ends.
+#[derive(Debug)]
+pub struct Write<'a> {
+    read: Read<'a>,
+    rows: BTreeMap<(&'static str, bool), Rows>,
+    texts: NewTexts,
+}
+
+impl<'a> Write<'a> {
+    /// Uses a connection with an open transaction. [`Self::flush`] must be called before it ends.
+    pub(crate) fn new(client: &'a ClientWrapper) -> Self {
+        Self { read: Read(client), rows: BTreeMap::new(), texts: NewTexts::default() }
+    }
+
+    /// The connection, which sees what was flushed.
+    pub(crate) fn reader(&self) -> &Read<'a> {
+        &self.read
+    }
+
+    /// Adds the texts of a message that is stored already to the index.
+    pub(crate) fn index(&mut self, message: &StoredMessage) {
+        self.texts.add(Some(message.key), &message.user, message.role, &message.raw);
+    }
+
+    /// The number of messages whose texts are to be written to one block.
+    pub(crate) fn indexed_messages(&self) -> usize {
+        self.texts.messages()
+    }
+
+    /// Writes the buffered rows, and the index of their texts.
+    pub(crate) fn flush(&mut self, operation: &'static str) -> Result<()> {
+        let mut keys = Vec::new();
+        for (_, mut rows) in std::mem::take(&mut self.rows) {
+            if rows.missing_keys() > 0 {
+                keys = self.new_keys(operation, rows.missing_keys())?;
+                rows.assign_keys(&keys);
+            }
+            self.read.copy(operation, rows)?;
+        }
+        std::mem::take(&mut self.texts).write(&self.read, operation, &keys)
+    }
+
+    fn new_keys(&self, operation: &'static str, count: usize) -> Result<Vec<i64>> {
+        let sql = "SELECT nextval('message_keys') FROM generate_series(1, $1)";
+        let rows = self.read.query(operation, sql, &[(&(count as i64), Type::INT8)])?;
+        let mut keys = rows.iter().map(|row| Fields(row).integer(0)).collect::<Result<Vec<_>>>()?;
+        keys.sort_unstable();
+        Ok(keys)
+    }
+
+    fn buffered(&self) -> usize {
+        self.rows.values().map(Rows::len).sum()
+    }
+
+    fn add(&mut self, table: &Table, key: Key, row: &[Cell<'_>]) {
+        let rows = self.rows.entry((table.name, key == Key::LeftOut));
+        rows.or_insert_with(|| Rows::of(table, key)).add(table, key, row);
+    }
+}
+
+impl Reader for Write<'_> {
+    const DIALECT: Dialect = POSTGRES;
+
+    fn each_row(
+        &self,
+        statement: &Statement,
+        each: &mut dyn FnMut(&dyn Columns) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        self.read.each_row(statement, each)
+    }
+}
+
+impl Writer for Write<'_> {
+    fn execute(&self, statement: &Statement) -> Result<usize> {
+        let changed = self
+            .read
+            .each(statement.operation, self.read.run(statement), &mut |_| Ok(ControlFlow::Continue(())))?;
+        Ok(usize::try_from(changed).unwrap_or(usize::MAX))
+    }
+
+    fn next_revision(&mut self) -> Result<i64> {
+        let next = Statement::new("write", "SELECT nextval('revisions')", []);
+        let mut revision = 0;
+        self.each_row(&next, &mut |row| {
+            revision = row.integer(0)?;
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(revision)
+    }
+
+    fn new_session_key(&mut self) -> Option<i64> {
+        None
+    }
+
+    fn message_key(_: Option<i64>, _: u32) -> Option<i64> {
+        None
+    }
+
+    fn insert(&mut self, table: &Table, row: &[Cell<'_>]) -> Result<()> {
+        // Of a session, the key is the last column.
+        let is_assigned = table.name == table::SESSIONS.name && matches!(row.last(), Some(Cell::Null));
+        self.add(table, if is_assigned { Key::LeftOut } else { Key::Given }, row);
+        if self.buffered() > BUFFERED { self.flush("write") } else { Ok(()) }
+    }
+
+    fn insert_message(&mut self, _: Option<i64>, revision: i64, message: &Message) -> Result<()> {
+        self.add(&TRANSCRIPTS, Key::Later, &table::message(None, revision, message));
+        self.texts.add(None, message.user_id.as_str(), message.role, &message.raw);
+        if self.buffered() > BUFFERED { self.flush("write") } else { Ok(()) }
+    }
+
+    fn insert_vectors(&mut self, target: &VectorTarget<'_>, vectors: &[NewVector<'_>]) -> Result<()> {
+        let rows = self.rows.entry(("transcript_vectors", true));
+        let rows = rows.or_insert_with(|| Rows::new("transcript_vectors", VECTOR_COLUMNS));
+        for NewVector { sequence, created_at, record } in vectors {
+            rows.begin(VECTOR_COLUMNS.len());
+            rows.text(target.key.user_id.as_str());
+            rows.text(target.key.session_id.as_str());
+            rows.integer((*sequence).into());
+            rows.text(record.content_type.as_str());
+            for number in [record.chunk_index, record.total_chunks, record.span_start, record.span_end] {
+                rows.integer(number.into());
+            }
+            rows.integer(record.token_count.into());
+            rows.text(&target.space.model);
+            rows.time(*created_at);
+            rows.integer(target.revision);
+            rows.integer(target.generation.into());
+            rows.vector(&record.vector);
+        }
+        if self.buffered() > BUFFERED { self.flush("write_vectors") } else { Ok(()) }
+    }
+}
+
+const VECTOR_COLUMNS: [&str; 14] = [
+    "user_id",
+    "session_id",
+    "sequence",
+    "content_type",
+    "chunk_index",
+    "total_chunks",
+    "span_start",
+    "span_end",
+    "token_count",
+    "embedding_model",
+    "created_at",
+    "revision",
+    "generation",
+    "vector",
+];
+
+/// Lists are arrays. The words of a title or an event are compared in the client, by the rules of `core`.
+pub(crate) const POSTGRES: Dialect = Dialect {
+    list_holds: |list, value| format!("{value} = ANY({list})"),
+    session_says: None,
+    event_says: None,
+    day: |time| format!("to_char({time} AT TIME ZONE 'UTC', 'YYYY-MM-DD')"),
+    list_from: |_| "sessions s",
+    messages_of_sessions: "sessions s JOIN transcripts t
+        ON t.user_id = s.user_id AND t.session_id = s.session_id",
+    events_in_order: |_, _| {
+        "events e JOIN sessions s ON e.user_id = s.user_id AND e.session_id = s.session_id".to_owned()
+    },
+    beside_sessions: |table| {
+        format!("sessions s JOIN {table} t ON t.user_id = s.user_id AND t.session_id = s.session_id")
+    },
+    all_vectors: "transcript_vectors",
+    vector_tables: &["transcript_vectors"],
+    time,
+    has_table: None,
+    batch: None,
+    records_removed_vectors: false,
+    own_tables: &["text_blocks", "postings"],
+    session_keys: &[],
+};
+
+/// As days and microseconds, which is exact for every time.
+fn time(ts: Timestamp) -> String {
+    const DAY: i64 = 86_400_000_000;
+    let (days, micros) = (ts.as_micros().div_euclid(DAY), ts.as_micros().rem_euclid(DAY));
+    format!("(TIMESTAMPTZ '1970-01-01 00:00:00+00' + INTERVAL '{days} days {micros} microseconds')")
+}

@@ -1,0 +1,105 @@
+//! Errors of PostgreSQL and of its pool as ours.
+
+use std::error::Error as StdError;
+
+use amplifier_session_core::{Error, ErrorKind};
+use amplifier_session_sql::{DISK_FULL, damaged};
+use deadpool_postgres::PoolError;
+use tokio_postgres::error::SqlState;
+
+/// Maps an error of the database; `operation` names what was being done.
+pub(crate) fn storage(operation: &'static str) -> impl Fn(tokio_postgres::Error) -> Error {
+    move |source| {
+        let (kind, message, retry) = describe(&source);
+        let error = Error::new(kind, message).with_operation(operation).with_source(source);
+        if retry { error.retryable() } else { error }
+    }
+}
+
+/// Maps the error of reading a column: a value of another type than was written.
+pub(crate) fn column(source: tokio_postgres::Error) -> Error {
+    damaged("value").with_source(source)
+}
+
+/// Maps an error of taking a connection from the pool.
+pub(crate) fn connection(source: PoolError) -> Error {
+    match source {
+        PoolError::Backend(source) => unconnected(source),
+        PoolError::Timeout(_) => {
+            let message = "all connections to PostgreSQL are in use";
+            Error::new(ErrorKind::StorageConnection, message).retryable()
+        }
+        other => Error::new(ErrorKind::StorageConnection, "can't connect to PostgreSQL").with_source(other),
+    }
+}
+
+/// Maps an error of opening a connection, whatever it is.
+fn unconnected(source: tokio_postgres::Error) -> Error {
+    let reason = match source.as_db_error() {
+        Some(error) => error.message().to_owned(),
+        None => source.source().map_or_else(|| source.to_string(), |cause| format!("{source}: {cause}")),
+    };
+    let message = format!("can't connect to PostgreSQL: {reason}");
+    let retry = source.code().is_none_or(|code| {
+        [SqlState::TOO_MANY_CONNECTIONS, SqlState::CANNOT_CONNECT_NOW, SqlState::ADMIN_SHUTDOWN]
+            .contains(code)
+    });
+    let error = Error::new(ErrorKind::StorageConnection, message).with_source(source);
+    if retry { error.retryable() } else { error }
+}
+
+/// Whether a transaction was rolled back because others were in the way, or because the connection was lost: it can be
+/// run again.
+pub(crate) fn may_run_again(error: &Error) -> bool {
+    driver(error).is_some_and(|source| match source.code() {
+        Some(code) => [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED].contains(code),
+        None => source.is_closed(),
+    })
+}
+
+/// Whether the connection was lost.
+pub(crate) fn is_lost(error: &Error) -> bool {
+    driver(error).is_some_and(tokio_postgres::Error::is_closed)
+}
+
+/// The driver's error that an error was made from.
+fn driver(error: &Error) -> Option<&tokio_postgres::Error> {
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        if let Some(found) = source.downcast_ref() {
+            return Some(found);
+        }
+        cause = source.source();
+    }
+    None
+}
+
+fn describe(error: &tokio_postgres::Error) -> (ErrorKind, String, bool) {
+    let Some(code) = error.code() else {
+        return (ErrorKind::StorageIo, format!("PostgreSQL: {}", with_cause(error)), error.is_closed());
+    };
+    let message = error.as_db_error().map_or_else(|| error.to_string(), |error| error.message().to_owned());
+    match *code {
+        SqlState::DISK_FULL => (ErrorKind::StorageIo, DISK_FULL.to_owned(), false),
+        // Another session took the id of an event between the check and the write; a retry finds it.
+        SqlState::UNIQUE_VIOLATION => (ErrorKind::Conflict, format!("PostgreSQL: {message}"), true),
+        SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED => {
+            (ErrorKind::Conflict, "other writers changed the same rows".to_owned(), true)
+        }
+        SqlState::LOCK_NOT_AVAILABLE => {
+            (ErrorKind::StorageIo, "the database is busy with another writer".to_owned(), true)
+        }
+        SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN | SqlState::CANNOT_CONNECT_NOW => {
+            (ErrorKind::StorageIo, format!("PostgreSQL: {message}"), true)
+        }
+        SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => {
+            (ErrorKind::Damaged, format!("a part of the database is damaged: {message}"), false)
+        }
+        _ => (ErrorKind::StorageIo, format!("PostgreSQL: {message}"), false),
+    }
+}
+
+/// The error with its causes, which the driver's own text leaves out.
+fn with_cause(error: &tokio_postgres::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
+}

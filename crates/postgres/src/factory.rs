@@ -1,0 +1,33 @@
+//! Opening stores in PostgreSQL by their URL.
+
+use std::sync::Arc;
+
+use amplifier_session_core::{
+    Result,
+    backend::{BackendFactory, Open, OpenRequest, StorageBackend},
+};
+
+use crate::{Postgres, PostgresConfig, config::SETTINGS};
+
+/// What a URL looks like.
+pub(crate) const FORM: &str = "postgres://[USER@][HOST[:PORT]][/DATABASE]";
+
+/// Stores in PostgreSQL: `postgres://[USER@][HOST[:PORT]][/DATABASE]`. What a URL leaves out, the settings say.
+pub static FACTORY: BackendFactory = BackendFactory {
+    name: "PostgreSQL",
+    schemes: &["postgres", "postgresql"],
+    form: FORM,
+    help: "a schema on a server of your own, for a team",
+    // Readers and writers do not block each other.
+    read_only: false,
+    settings: SETTINGS,
+    open: Open::Service(|address, request| Box::pin(open(address, request))),
+    backup: None,
+    salvage: None,
+};
+
+async fn open(address: String, request: OpenRequest) -> Result<Arc<dyn StorageBackend>> {
+    let mut config = PostgresConfig::new(&address, &request.settings)?;
+    config.must_exist = request.must_exist;
+    Ok(Arc::new(Postgres::open(config).await?))
+}

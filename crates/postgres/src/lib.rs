@@ -1,0 +1,38 @@
+//! A backend on a PostgreSQL server: rows, vectors, and an index of texts.
+//!
+//! | file | contents |
+//! | --- | --- |
+//! | `database.rs` | [`Postgres`]: opening it, and what PostgreSQL does in its own way |
+//! | `config.rs`, `tls.rs` | where the server is, and how to connect |
+//! | `pool.rs`, `connection.rs` | connections, transactions and the dialect |
+//! | `columns.rs`, `copy.rs`, `text.rs` | reading and writing values |
+//! | `lookups.rs`, `event_counts.rs` | reads that differ from those of other databases |
+//! | `schema.rs`, `vector_support.rs` | creating and upgrading the tables, and the extension pgvector |
+//! | `index/` | the indexes that searches use |
+//! | `factory.rs` | opening a store by its URL |
+//! | `error.rs` | errors of PostgreSQL as ours |
+//!
+//! The reads and writes themselves are those of all SQL databases, in `amplifier-session-sql`.
+
+mod columns;
+mod config;
+mod connection;
+mod copy;
+mod database;
+mod error;
+mod event_counts;
+mod factory;
+mod index;
+mod lookups;
+mod pool;
+mod schema;
+mod text;
+mod tls;
+mod vector_support;
+
+pub use config::PostgresConfig;
+pub use connection::{Read, Write};
+pub use database::{Postgres, PostgresBackend};
+pub use factory::FACTORY;
+pub use pool::Pool;
+pub use vector_support::VectorSupport;

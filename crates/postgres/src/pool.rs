@@ -1,0 +1,201 @@
+//! The connections of this process to the server.
+
+use std::{fmt, ops::Deref, sync::Arc, time::Duration};
+
+use amplifier_session_core::{Error, ErrorKind, Result};
+use amplifier_session_sql::{backend::Connections, quote};
+use deadpool_postgres::{
+    ClientWrapper, Hook, HookError, Manager, ManagerConfig, Object, Pool as Deadpool, RecyclingMethod,
+    Runtime,
+};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::{
+    PostgresConfig,
+    connection::{Read, Write, wait},
+    error, tls,
+};
+
+/// How long a call waits for a connection.
+const WAIT: Duration = Duration::from_secs(30);
+
+/// What every connection begins with, after the search path.
+const FIRST: &str = "SET TimeZone TO 'UTC'; SET lock_timeout TO '60s'; SET jit TO off";
+
+/// How often a transaction is run again if others were in the way.
+const ATTEMPTS: u32 = 20;
+
+/// Connections that are opened as they are needed, and kept.
+pub struct Pool(pub(crate) Deadpool);
+
+impl fmt::Debug for Pool {
+    /// Without the configuration, which has the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Pool").field(&self.0.status()).finish()
+    }
+}
+
+/// Which other transactions wait for a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lock {
+    /// Those with [`Lock::All`].
+    Shared,
+    /// Every transaction that writes.
+    All,
+    /// Those that write like [`Lock::All`], and those that update the index of texts.
+    TextIndex,
+}
+
+impl Lock {
+    /// The lock is taken by a statement that takes no snapshot, so that the transaction sees what the one before it wrote.
+    fn begin(self) -> &'static str {
+        match self {
+            Self::Shared => {
+                "BEGIN ISOLATION LEVEL REPEATABLE READ; LOCK TABLE schema_meta IN ROW EXCLUSIVE MODE"
+            }
+            Self::All => {
+                "BEGIN ISOLATION LEVEL REPEATABLE READ; LOCK TABLE schema_meta IN SHARE ROW EXCLUSIVE MODE"
+            }
+            Self::TextIndex => {
+                "BEGIN ISOLATION LEVEL REPEATABLE READ; LOCK TABLE schema_meta IN ROW EXCLUSIVE MODE;
+                 LOCK TABLE text_blocks IN SHARE UPDATE EXCLUSIVE MODE"
+            }
+        }
+    }
+}
+
+impl Pool {
+    /// No connections yet to the server of `config`.
+    pub(crate) fn new(config: &PostgresConfig) -> Result<Self> {
+        let tls = MakeRustlsConnect::new(tls::client(config)?);
+        let manager = Manager::from_config(
+            config.connection.clone(),
+            tls,
+            ManagerConfig { recycling_method: RecyclingMethod::Fast },
+        );
+        let first: Arc<str> =
+            format!("SET search_path TO {}, public; {FIRST}", quote::name(&config.schema)).into();
+        let prepare = Hook::async_fn(move |client: &mut ClientWrapper, _| {
+            let first = Arc::clone(&first);
+            Box::pin(async move { client.batch_execute(&first).await.map_err(HookError::Backend) })
+        });
+        let pool = Deadpool::builder(manager)
+            .max_size(config.connections)
+            .runtime(Runtime::Tokio1)
+            .wait_timeout(Some(WAIT))
+            .create_timeout(Some(WAIT))
+            .post_create(prepare)
+            .build();
+        pool.map(Self).map_err(|source| {
+            Error::new(ErrorKind::StorageConnection, "can't connect to PostgreSQL").with_source(source)
+        })
+    }
+
+    /// Runs `write` in one transaction. Runs it again if other transactions were in the way, or if the connection was lost
+    /// before the commit.
+    pub(crate) fn transaction<T>(
+        &self,
+        operation: &'static str,
+        lock: Lock,
+        mut write: impl FnMut(&mut Write<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let mut attempt = 1;
+        loop {
+            match self.attempt(operation, lock, &mut write) {
+                Err(Failed::BeforeCommit(error)) if attempt < ATTEMPTS && error::may_run_again(&error) => {
+                    tracing::debug!(operation, attempt, %error, "a transaction is run again");
+                    attempt += 1;
+                }
+                Err(Failed::BeforeCommit(error) | Failed::Commit(error)) => return Err(error),
+                Ok(answer) => return Ok(answer),
+            }
+        }
+    }
+
+    fn attempt<T>(
+        &self,
+        operation: &'static str,
+        lock: Lock,
+        write: &mut impl FnMut(&mut Write<'_>) -> Result<T>,
+    ) -> std::result::Result<T, Failed> {
+        let transaction = self.begin(operation, lock.begin()).map_err(Failed::BeforeCommit)?;
+        let mut writer = Write::new(&transaction);
+        let answer = write(&mut writer).and_then(|answer| writer.flush(operation).map(|()| answer));
+        drop(writer);
+        let answer = answer.map_err(Failed::BeforeCommit)?;
+        transaction.commit(operation).map_err(|error| {
+            match error::may_run_again(&error) && !error::is_lost(&error) {
+                true => Failed::BeforeCommit(error),
+                false => Failed::Commit(error),
+            }
+        })?;
+        Ok(answer)
+    }
+
+    fn begin(&self, operation: &'static str, sql: &str) -> Result<Transaction> {
+        let transaction = Transaction { client: self.client()?, is_open: true };
+        Read(&transaction).batch(operation, sql)?;
+        Ok(transaction)
+    }
+
+    fn client(&self) -> Result<Object> {
+        wait(self.0.get()).map_err(error::connection)
+    }
+}
+
+/// When a transaction has failed.
+enum Failed {
+    /// Nothing of it is stored.
+    BeforeCommit(Error),
+    /// It may be stored, if the connection was lost.
+    Commit(Error),
+}
+
+impl Connections for Pool {
+    type Reader<'a> = Read<'a>;
+
+    fn read<T>(&self, read: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+        let client = self.client()?;
+        read(&Read(&client))
+    }
+
+    fn read_snapshot<T>(&self, read: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+        let snapshot = self.begin("read", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
+        let answer = read(&Read(&snapshot))?;
+        snapshot.commit("read")?;
+        Ok(answer)
+    }
+}
+
+/// A connection with an open transaction, which is rolled back when this is dropped.
+struct Transaction {
+    client: Object,
+    is_open: bool,
+}
+
+impl Transaction {
+    fn commit(mut self, operation: &'static str) -> Result<()> {
+        Read(&self.client).batch(operation, "COMMIT")?;
+        self.is_open = false;
+        Ok(())
+    }
+}
+
+impl Deref for Transaction {
+    type Target = ClientWrapper;
+
+    fn deref(&self) -> &ClientWrapper {
+        &self.client
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        // If the connection is lost, so is the transaction, and the pool drops the connection.
+        if self.is_open
+            && let Err(error) = Read(&self.client).batch("roll back", "ROLLBACK")
+        {
+            tracing::debug!(%error, "a transaction could not be rolled back");
+        }
+    }
+}

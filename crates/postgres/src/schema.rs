@@ -1,0 +1,128 @@
+//! Creating and upgrading the tables.
+
+use amplifier_session_core::{
+    Error, ErrorKind, Result,
+    backend::meta::{SCHEMA_VERSION, STORE_ID, VERSION, WRITER, WRITER_NAME},
+};
+use amplifier_session_sql::{Columns as _, quote, rows::is_pending};
+use tokio_postgres::types::Type;
+
+use crate::{columns::Fields, connection::Read, vector_support::VectorSupport};
+
+const OPERATION: &str = "open";
+
+/// The steps from an empty schema to the present tables. Steps that were published do not change.
+const MIGRATIONS: [&str; 2] =
+    [include_str!("../migrations/0001_tables.sql"), include_str!("../migrations/0002_text_index.sql")];
+
+/// The key of the number of the last migration in `schema_meta`.
+const MIGRATION: &str = "postgres_migration";
+
+/// Only one client at a time creates or upgrades tables, whatever the schema: the extension belongs to the database.
+const ADVISORY_LOCK: i64 = 0x416d_5373;
+
+/// Makes the schema a store, or upgrades it, unless that has been done. Several clients may do so at once.
+pub(crate) fn prepare(reader: &Read<'_>, schema: &str, must_exist: bool) -> Result<VectorSupport> {
+    if must_exist && applied(reader, schema)?.is_none() {
+        let message = format!("there is no store in the schema {schema:?}");
+        return Err(Error::new(ErrorKind::StorageConnection, message).with_operation(OPERATION));
+    }
+    in_transaction(reader, || {
+        reader.query(OPERATION, "SELECT pg_advisory_xact_lock($1)", &[(&ADVISORY_LOCK, Type::INT8)])?;
+        let exists = "SELECT 1 FROM pg_namespace WHERE nspname = $1";
+        if reader.query(OPERATION, exists, &[(&schema, Type::TEXT)])?.is_empty() {
+            reader.batch(OPERATION, &format!("CREATE SCHEMA {}", quote::name(schema)))?;
+        }
+        if applied(reader, schema)?.is_none() {
+            reader.batch(
+                OPERATION,
+                "CREATE TABLE schema_meta (key text COLLATE \"C\" PRIMARY KEY, value text NOT NULL)",
+            )?;
+            for (key, value) in [
+                (VERSION, SCHEMA_VERSION.to_string()),
+                (WRITER, format!("{WRITER_NAME} {}", env!("CARGO_PKG_VERSION"))),
+            ] {
+                set(reader, key, &value)?;
+            }
+            let store_id = "INSERT INTO schema_meta VALUES ($1, replace(gen_random_uuid()::text, '-', ''))";
+            reader.query(OPERATION, store_id, &[(&STORE_ID, Type::TEXT)])?;
+        }
+        check_version(reader, schema)
+    })?;
+    for (at, migration) in MIGRATIONS.iter().enumerate() {
+        in_transaction(reader, || migrate(reader, schema, at, migration))?;
+    }
+    in_transaction(reader, || {
+        reader.query(OPERATION, "SELECT pg_advisory_xact_lock($1)", &[(&ADVISORY_LOCK, Type::INT8)])?;
+        VectorSupport::prepare(reader)
+    })
+}
+
+/// Checks a store that cannot be written.
+pub(crate) fn check(reader: &Read<'_>, schema: &str) -> Result<VectorSupport> {
+    if applied(reader, schema)?.is_none_or(|applied| applied < MIGRATIONS.len()) {
+        let message =
+            format!("there is no up-to-date store in the schema {schema:?}, and it cannot be written");
+        return Err(Error::new(ErrorKind::StorageConnection, message).with_operation(OPERATION));
+    }
+    check_version(reader, schema)?;
+    VectorSupport::found(reader)
+}
+
+fn migrate(reader: &Read<'_>, schema: &str, at: usize, migration: &str) -> Result<()> {
+    reader.query(OPERATION, "SELECT pg_advisory_xact_lock($1)", &[(&ADVISORY_LOCK, Type::INT8)])?;
+    if applied(reader, schema)?.is_some_and(|applied| applied > at) {
+        return Ok(());
+    }
+    let pending = is_pending("vectors");
+    let states = pending.trim_start_matches("vectors IN (").trim_end_matches(')');
+    reader.batch(OPERATION, &migration.replace("{pending}", states))?;
+    set(reader, MIGRATION, &(at + 1).to_string())
+}
+
+/// The number of migrations that were applied; `None` if there is no store.
+fn applied(reader: &Read<'_>, schema: &str) -> Result<Option<usize>> {
+    // By its schema: the search path also has another one.
+    let sql = "SELECT 1 FROM pg_tables WHERE schemaname = $1 AND tablename = 'schema_meta'";
+    if reader.query(OPERATION, sql, &[(&schema, Type::TEXT)])?.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(get(reader, MIGRATION)?.and_then(|number| number.parse().ok()).unwrap_or_default()))
+}
+
+fn check_version(reader: &Read<'_>, schema: &str) -> Result<()> {
+    let (version, migration) = (get(reader, VERSION)?, applied(reader, schema)?.unwrap_or_default());
+    if version.as_deref() == Some(SCHEMA_VERSION.to_string().as_str()) && migration <= MIGRATIONS.len() {
+        return Ok(());
+    }
+    let version = version.unwrap_or_else(|| "none".to_owned());
+    let message = format!(
+        "the store has schema version {version} with migration {migration}; this program knows {SCHEMA_VERSION} with {}",
+        MIGRATIONS.len()
+    );
+    Err(Error::new(ErrorKind::StorageConnection, message).with_operation(OPERATION))
+}
+
+fn get(reader: &Read<'_>, key: &str) -> Result<Option<String>> {
+    let sql = "SELECT value FROM schema_meta WHERE key = $1";
+    reader.query(OPERATION, sql, &[(&key, Type::TEXT)])?.first().map(|row| Fields(row).text(0)).transpose()
+}
+
+fn set(reader: &Read<'_>, key: &str, value: &str) -> Result<()> {
+    let sql = "INSERT INTO schema_meta (key, value) VALUES ($1, $2)
+        ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+    reader.query(OPERATION, sql, &[(&key, Type::TEXT), (&value, Type::TEXT)]).map(drop)
+}
+
+/// Each statement sees what others have committed before it.
+fn in_transaction<T>(reader: &Read<'_>, run: impl FnOnce() -> Result<T>) -> Result<T> {
+    reader.batch(OPERATION, "BEGIN ISOLATION LEVEL READ COMMITTED")?;
+    match run() {
+        Ok(answer) => reader.batch(OPERATION, "COMMIT").map(|()| answer),
+        Err(error) => {
+            // The first error says more.
+            let _ = reader.batch(OPERATION, "ROLLBACK");
+            Err(error)
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Whether the database can compare vectors: the extension pgvector.
+
+use amplifier_session_core::Result;
+use amplifier_session_sql::Columns as _;
+use tokio_postgres::types::Type;
+
+use crate::{columns::Fields, connection::Read};
+
+/// What the extension pgvector of the database can do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VectorSupport {
+    /// There is a column with copies of 16-bit floats, which the database compares.
+    Copies,
+    /// The database cannot compare vectors, for this reason.
+    Unavailable(String),
+}
+
+/// The oldest version with what is needed, and the oldest without a known flaw that damages an index.
+const NEEDED: [u32; 3] = [0, 8, 0];
+const ADVISED: [u32; 3] = [0, 8, 4];
+
+impl VectorSupport {
+    pub(crate) fn has_copies(&self) -> bool {
+        *self == Self::Copies
+    }
+
+    /// Why searches by meaning are slow.
+    pub(crate) fn notice(&self) -> Option<String> {
+        match self {
+            Self::Copies => None,
+            Self::Unavailable(reason) => Some(format!("vectors are compared one by one: {reason}")),
+        }
+    }
+
+    /// Creates the extension and the column, if that is possible. A transaction is open, and no other one does the same.
+    pub(crate) fn prepare(reader: &Read<'_>) -> Result<Self> {
+        const OPERATION: &str = "open";
+        if version(reader, "SELECT extversion FROM pg_extension WHERE extname = 'vector'")?.is_none() {
+            let available = "SELECT default_version FROM pg_available_extensions WHERE name = 'vector'";
+            if version(reader, available)?.is_none() {
+                let reason = "the server has no pgvector; install it, then run CREATE EXTENSION vector";
+                return Ok(Self::Unavailable(reason.to_owned()));
+            }
+            reader.batch(OPERATION, "SAVEPOINT extension")?;
+            if reader.batch(OPERATION, "CREATE EXTENSION vector SCHEMA public").is_err() {
+                reader.batch(OPERATION, "ROLLBACK TO SAVEPOINT extension")?;
+                let reason =
+                    "this role may not create the extension; as a superuser, run CREATE EXTENSION vector";
+                return Ok(Self::Unavailable(reason.to_owned()));
+            }
+        }
+        let found = version(reader, "SELECT extversion FROM pg_extension WHERE extname = 'vector'")?;
+        let parsed = found.as_deref().map(parse).unwrap_or_default();
+        let found = found.unwrap_or_default();
+        if parsed < NEEDED {
+            let reason =
+                format!("pgvector {found} is too old; run ALTER EXTENSION vector UPDATE for 0.8 or newer");
+            return Ok(Self::Unavailable(reason));
+        }
+        if parsed < ADVISED {
+            tracing::warn!(
+                version = found,
+                "pgvector is older than 0.8.4: run ALTER EXTENSION vector UPDATE"
+            );
+        }
+        if !Self::has_column(reader)? {
+            reader.batch(
+                OPERATION,
+                "ALTER TABLE transcript_vectors ADD COLUMN half halfvec GENERATED ALWAYS AS (vector::halfvec) STORED",
+            )?;
+        }
+        Ok(Self::Copies)
+    }
+
+    /// What there is, for a store that cannot be written.
+    pub(crate) fn found(reader: &Read<'_>) -> Result<Self> {
+        Ok(match Self::has_column(reader)? {
+            true => Self::Copies,
+            false => Self::Unavailable(
+                "the store was never opened with pgvector and the right to write".to_owned(),
+            ),
+        })
+    }
+
+    fn has_column(reader: &Read<'_>) -> Result<bool> {
+        let sql =
+            "SELECT 1 FROM pg_attribute WHERE attrelid = 'transcript_vectors'::regclass AND attname = $1";
+        Ok(!reader.query("open", sql, &[(&"half", Type::TEXT)])?.is_empty())
+    }
+}
+
+fn version(reader: &Read<'_>, sql: &str) -> Result<Option<String>> {
+    reader.query("open", sql, &[])?.first().map(|row| Fields(row).text(0)).transpose()
+}
+
+fn parse(version: &str) -> [u32; 3] {
+    let mut numbers = version.split('.').map(|part| part.parse().unwrap_or_default());
+    [0; 3].map(|_: u32| numbers.next().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_by_their_numbers() {
+        assert!(parse("0.7.4") < NEEDED && parse("0.8.0") >= NEEDED && parse("0.10") > ADVISED);
+    }
+}

@@ -1,0 +1,71 @@
+//! A schema for one test.
+
+use std::sync::Arc;
+
+use amplifier_session_core::{backend::StorageBackend, config::Settings};
+use amplifier_session_postgres::{Postgres, PostgresBackend, PostgresConfig};
+use amplifier_session_testkit::Subject;
+use async_trait::async_trait;
+
+/// The URL of the server for tests.
+const SERVER: &str = "AMPLIFIER_TEST_POSTGRES_URL";
+
+/// A schema with a name of its own, which is dropped with this.
+pub(crate) struct Schema {
+    name: String,
+}
+
+impl Schema {
+    /// A schema that does not exist yet.
+    pub(crate) fn new() -> Self {
+        let unique = tempfile::Builder::new().prefix("test_").rand_bytes(16).tempdir().unwrap();
+        let name = unique.path().file_name().unwrap().to_str().unwrap().to_lowercase();
+        Self { name: format!("{name}_{}", std::process::id()) }
+    }
+
+    /// Where it is.
+    pub(crate) fn config(&self) -> PostgresConfig {
+        config().with_schema(self.name.as_str())
+    }
+
+    /// Opens the store in it.
+    pub(crate) async fn backend(&self) -> PostgresBackend {
+        Postgres::open(self.config()).await.unwrap()
+    }
+}
+
+/// The server for tests.
+fn config() -> PostgresConfig {
+    let url = std::env::var(SERVER)
+        .unwrap_or_else(|_| panic!("{SERVER} is not set: run tests with .ci/with-postgres"));
+    let (_, address) = url.split_once(':').unwrap();
+    let mut config = PostgresConfig::new(address, &Settings::default()).unwrap();
+    config.connections = 4;
+    config
+}
+
+#[async_trait]
+impl Subject for Schema {
+    async fn open(&self) -> Arc<dyn StorageBackend> {
+        Arc::new(self.backend().await)
+    }
+
+    async fn open_again(&self) -> Arc<dyn StorageBackend> {
+        self.open().await
+    }
+}
+
+impl Drop for Schema {
+    /// Drops the schema on a thread of its own: a runtime may be running on this one.
+    fn drop(&mut self) {
+        let (config, name) = (config(), self.name.clone());
+        let dropped = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let backend = Postgres::open(config.with_schema(name)).await.unwrap();
+                tokio::task::spawn_blocking(move || backend.drop_schema()).await.unwrap().unwrap();
+            });
+        });
+        dropped.join().unwrap();
+    }
+}
