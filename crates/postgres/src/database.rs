@@ -13,6 +13,7 @@ use amplifier_session_sql::{
 use crate::{
     PostgresConfig,
     connection::Write,
+    error::OPEN,
     pool::{Lock, Pool},
     schema,
     vector_support::VectorSupport,
@@ -47,7 +48,7 @@ impl Postgres {
         let (read_only, vectors) = pool.read(|reader| {
             let standby =
                 "SELECT 1 WHERE pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'";
-            if reader.query("open", standby, &[])?.is_empty() {
+            if reader.query(OPEN, standby, &[])?.is_empty() {
                 return Ok((None, schema::prepare(reader, &config.schema, config.must_exist)?));
             }
             let reason = "the server is a standby, or the role may only read".to_owned();

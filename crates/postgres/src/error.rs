@@ -7,10 +7,16 @@ use amplifier_session_sql::{DISK_FULL, damaged};
 use deadpool_postgres::PoolError;
 use tokio_postgres::error::SqlState;
 
+/// The operation that opens a store.
+pub(crate) const OPEN: &str = "open";
+
 /// Maps an error of the database; `operation` names what was being done.
 pub(crate) fn storage(operation: &'static str) -> impl Fn(tokio_postgres::Error) -> Error {
     move |source| {
-        let (kind, message, retry) = describe(&source);
+        let (mut kind, message, retry) = describe(&source);
+        if operation == OPEN && kind == ErrorKind::StorageIo {
+            kind = ErrorKind::StorageConnection;
+        }
         let error = Error::new(kind, message).with_operation(operation).with_source(source);
         if retry { error.retryable() } else { error }
     }

@@ -7,9 +7,7 @@ use amplifier_session_core::{
 use amplifier_session_sql::{Columns as _, quote, rows::is_pending};
 use tokio_postgres::types::Type;
 
-use crate::{columns::Fields, connection::Read, vector_support::VectorSupport};
-
-const OPERATION: &str = "open";
+use crate::{columns::Fields, connection::Read, error::OPEN as OPERATION, vector_support::VectorSupport};
 
 /// The steps from an empty schema to the present tables. Steps that were published do not change.
 const MIGRATIONS: [&str; 2] =
@@ -26,6 +24,12 @@ pub(crate) fn prepare(reader: &Read<'_>, schema: &str, must_exist: bool) -> Resu
     if must_exist && applied(reader, schema)?.is_none() {
         let message = format!("there is no store in the schema {schema:?}");
         return Err(Error::new(ErrorKind::StorageConnection, message).with_operation(OPERATION));
+    }
+    if applied(reader, schema)? == Some(MIGRATIONS.len()) {
+        check_version(reader, schema)?;
+        if let Some(ready) = VectorSupport::ready(reader)? {
+            return Ok(ready);
+        }
     }
     in_transaction(reader, || {
         reader.query(OPERATION, "SELECT pg_advisory_xact_lock($1)", &[(&ADVISORY_LOCK, Type::INT8)])?;

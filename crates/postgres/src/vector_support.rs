@@ -4,7 +4,7 @@ use amplifier_session_core::Result;
 use amplifier_session_sql::Columns as _;
 use tokio_postgres::types::Type;
 
-use crate::{columns::Fields, connection::Read};
+use crate::{columns::Fields, connection::Read, error::OPEN as OPERATION};
 
 /// What the extension pgvector of the database can do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +34,6 @@ impl VectorSupport {
 
     /// Creates the extension and the column, if that is possible. A transaction is open, and no other one does the same.
     pub(crate) fn prepare(reader: &Read<'_>) -> Result<Self> {
-        const OPERATION: &str = "open";
         if version(reader, "SELECT extversion FROM pg_extension WHERE extname = 'vector'")?.is_none() {
             let available = "SELECT default_version FROM pg_available_extensions WHERE name = 'vector'";
             if version(reader, available)?.is_none() {
@@ -49,19 +48,8 @@ impl VectorSupport {
                 return Ok(Self::Unavailable(reason.to_owned()));
             }
         }
-        let found = version(reader, "SELECT extversion FROM pg_extension WHERE extname = 'vector'")?;
-        let parsed = found.as_deref().map(parse).unwrap_or_default();
-        let found = found.unwrap_or_default();
-        if parsed < NEEDED {
-            let reason =
-                format!("pgvector {found} is too old; run ALTER EXTENSION vector UPDATE for 0.8 or newer");
+        if let Some(reason) = too_old(reader)? {
             return Ok(Self::Unavailable(reason));
-        }
-        if parsed < ADVISED {
-            tracing::warn!(
-                version = found,
-                "pgvector is older than 0.8.4: run ALTER EXTENSION vector UPDATE"
-            );
         }
         if !Self::has_column(reader)? {
             reader.batch(
@@ -70,6 +58,14 @@ impl VectorSupport {
             )?;
         }
         Ok(Self::Copies)
+    }
+
+    /// What there is, if nothing has to be prepared.
+    pub(crate) fn ready(reader: &Read<'_>) -> Result<Option<Self>> {
+        if !Self::has_column(reader)? {
+            return Ok(None);
+        }
+        Ok(Some(too_old(reader)?.map_or(Self::Copies, Self::Unavailable)))
     }
 
     /// What there is, for a store that cannot be written.
@@ -85,12 +81,27 @@ impl VectorSupport {
     fn has_column(reader: &Read<'_>) -> Result<bool> {
         let sql =
             "SELECT 1 FROM pg_attribute WHERE attrelid = 'transcript_vectors'::regclass AND attname = $1";
-        Ok(!reader.query("open", sql, &[(&"half", Type::TEXT)])?.is_empty())
+        Ok(!reader.query(OPERATION, sql, &[(&"half", Type::TEXT)])?.is_empty())
     }
 }
 
+/// Why the version of the extension cannot be used, if so.
+fn too_old(reader: &Read<'_>) -> Result<Option<String>> {
+    let found =
+        version(reader, "SELECT extversion FROM pg_extension WHERE extname = 'vector'")?.unwrap_or_default();
+    if parse(&found) < NEEDED {
+        return Ok(Some(format!(
+            "pgvector {found} is too old; run ALTER EXTENSION vector UPDATE for 0.8 or newer"
+        )));
+    }
+    if parse(&found) < ADVISED {
+        tracing::warn!(version = found, "pgvector is older than 0.8.4: run ALTER EXTENSION vector UPDATE");
+    }
+    Ok(None)
+}
+
 fn version(reader: &Read<'_>, sql: &str) -> Result<Option<String>> {
-    reader.query("open", sql, &[])?.first().map(|row| Fields(row).text(0)).transpose()
+    reader.query(OPERATION, sql, &[])?.first().map(|row| Fields(row).text(0)).transpose()
 }
 
 fn parse(version: &str) -> [u32; 3] {

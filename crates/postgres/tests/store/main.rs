@@ -1,7 +1,7 @@
-//! What only a PostgreSQL store can break: creating its tables, and the blocks of its index of texts.
-
-#[path = "../support/mod.rs"]
-mod support;
+//! The conformance suite, and what only a PostgreSQL store can break: creating its tables, and its indexes.
 
 mod blocks;
+mod conformance;
 mod opening;
+mod support;
+mod without_pgvector;

@@ -18,9 +18,7 @@ pub(crate) struct Schema {
 impl Schema {
     /// A schema that does not exist yet.
     pub(crate) fn new() -> Self {
-        let unique = tempfile::Builder::new().prefix("test_").rand_bytes(16).tempdir().unwrap();
-        let name = unique.path().file_name().unwrap().to_str().unwrap().to_lowercase();
-        Self { name: format!("{name}_{}", std::process::id()) }
+        Self { name: unique_name() }
     }
 
     /// Where it is.
@@ -34,14 +32,25 @@ impl Schema {
     }
 }
 
+/// The URL of the server for tests.
+pub(crate) fn server() -> String {
+    std::env::var(SERVER).unwrap_or_else(|_| panic!("{SERVER} is not set: run tests with .ci/with-postgres"))
+}
+
 /// The server for tests.
 fn config() -> PostgresConfig {
-    let url = std::env::var(SERVER)
-        .unwrap_or_else(|_| panic!("{SERVER} is not set: run tests with .ci/with-postgres"));
+    let url = server();
     let (_, address) = url.split_once(':').unwrap();
     let mut config = PostgresConfig::new(address, &Settings::default()).unwrap();
     config.connections = 4;
     config
+}
+
+/// A name that nothing else on the server has.
+pub(crate) fn unique_name() -> String {
+    let unique = tempfile::Builder::new().prefix("test_").rand_bytes(16).tempdir().unwrap();
+    let name = unique.path().file_name().unwrap().to_str().unwrap().to_lowercase();
+    format!("{name}_{}", std::process::id())
 }
 
 #[async_trait]
