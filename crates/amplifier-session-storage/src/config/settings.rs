@@ -144,9 +144,10 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_secret() {
+    fn keys_and_passwords_are_secret() {
         for setting in settings() {
-            assert_eq!(setting.is_secret(), setting.name().ends_with("key"), "{}", setting.key);
+            let is_secret = ["key", "password"].iter().any(|end| setting.name().ends_with(end));
+            assert_eq!(setting.is_secret(), is_secret, "{}", setting.key);
         }
     }
 }

@@ -179,7 +179,7 @@ fn errors() {
     text("error_team_without_scope", &["sessions", "--team", "payments"]);
     text("error_bad_content_type", &["search", "x", "--in", "answers"]);
     text("error_unknown_store", &["--store", "mysql:x", "sessions"]);
-    text("error_not_built_in", &["--store", "postgres://db/x", "sessions"]);
+    text("error_password_in_url", &["--store", "postgres://ana:quondam@db/x", "sessions"]);
     text("error_unknown_turn", &["context", "38e6d1f5", "--turn", "99"]);
     text("error_no_embedding", &["search", "x", "--mode", "semantic", "--embedding", "none"]);
     text("error_unknown_command", &["serch", "x"]);

@@ -1,5 +1,7 @@
 //! The conformance suite, and what only a PostgreSQL store can break: creating its tables, and its indexes.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+
 mod blocks;
 mod conformance;
 mod opening;

@@ -2,11 +2,7 @@
 
 use std::sync::Arc;
 
-use amplifier_session_core::{
-    backend::StorageBackend,
-    config::Settings,
-    search::SearchResults,
-};
+use amplifier_session_core::{backend::StorageBackend, config::Settings, search::SearchResults};
 use amplifier_session_postgres::{Postgres, PostgresConfig, VectorSupport};
 use amplifier_session_testkit::{
     Store, Subject, lines,
