@@ -37,6 +37,8 @@ fn message(sequence: u32, raw: impl Into<Vec<u8>>) -> Record {
         ts_source: if sequence % 2 == 1 { TimeSource::Interpolated } else { TimeSource::Stated },
         synced_at: Timestamp::from_micros(250_000_000_000_000_001),
         raw: Raw::from(RawJson::new(raw)),
+        vectors: Vec::new(),
+        vector_failure: None,
     }))
 }
 
