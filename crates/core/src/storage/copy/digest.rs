@@ -36,7 +36,8 @@ impl Digester {
         self.time(ts.unwrap_or(Timestamp::from_micros(0)));
     }
 
-    /// Adds a value as JSON. The order of keys does not matter: databases for JSON may change it.
+    /// Adds a value as JSON. The order of keys and the spelling of numbers (`1.0`, `1`) do not matter: databases for
+    /// JSON may change both.
     pub(super) fn json(&mut self, value: &impl Serialize) -> Result<()> {
         let value = serde_json::to_value(value).map_err(|error| {
             Error::new(ErrorKind::StorageIo, "a stored value can't be written as JSON").with_source(error)
@@ -61,6 +62,11 @@ impl Digester {
                 self.0.add(b"[");
                 self.number(items.len() as u64);
                 items.iter().for_each(|item| self.value(item));
+            }
+            // Cosmos DB keeps numbers as 64-bit floats, and writes whole ones as integers.
+            Value::Number(number) => {
+                self.0.add(b"n");
+                self.number(number.as_f64().unwrap_or(f64::NAN).to_bits());
             }
             plain => self.bytes(plain.to_string().as_bytes()),
         }
@@ -145,15 +151,16 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_keys_does_not_matter_but_everything_else_does() {
+    fn the_order_of_keys_and_the_spelling_of_numbers_do_not_matter_but_everything_else_does() {
         let one = json!({"a": 1, "b": {"c": [1, "x"], "d": null}});
-        let same = json!({"b": {"d": null, "c": [1, "x"]}, "a": 1});
+        let same = json!({"b": {"d": null, "c": [1.0, "x"]}, "a": 1});
         assert_ne!(one.to_string(), same.to_string());
         assert_eq!(digits(&one), digits(&same));
         for other in [
             json!({"a": 1, "b": {"c": ["x", 1], "d": null}}),
             json!({"a": 1, "b": {"c": [1, "x"]}, "d": null}),
             json!({"a": "1", "b": {"c": [1, "x"], "d": null}}),
+            json!({"a": 1.5, "b": {"c": [1, "x"], "d": null}}),
             json!([[], []]),
             json!([[[]]]),
         ] {
