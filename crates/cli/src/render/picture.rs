@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use super::{
     over_time::{Bars, Unit},
-    text::grouped,
+    text::{counted, grouped},
 };
 
 /// The width of the picture, in pixels.
@@ -78,7 +78,8 @@ pub(super) fn over_time(
         let x = left + step * (at as f64 + 0.5);
         let height = |value: u64| value as f64 / ceiling as f64 * OVER_TIME_HEIGHT;
         let place = (x - width / 2.0, base, width);
-        let _ = writeln!(body, "<g><title>{}: {} {of}</title>", bar.name, grouped(bar.value));
+        let value = counted(bar.value, of.trim_end_matches('s'));
+        let _ = writeln!(body, "<g><title>{}: {value}</title>", bar.name);
         upright(body, "main", place, height(bar.value));
         upright(body, "second", place, height(bar.part.min(bar.value)));
         body.push_str("</g>\n");
