@@ -46,10 +46,8 @@ fn unconnected(source: tokio_postgres::Error) -> Error {
         None => source.source().map_or_else(|| source.to_string(), |cause| format!("{source}: {cause}")),
     };
     let message = format!("can't connect to PostgreSQL: {reason}");
-    let retry = source.code().is_none_or(|code| {
-        [SqlState::TOO_MANY_CONNECTIONS, SqlState::CANNOT_CONNECT_NOW, SqlState::ADMIN_SHUTDOWN]
-            .contains(code)
-    });
+    let retry =
+        source.code().is_none_or(|code| *code == SqlState::TOO_MANY_CONNECTIONS || ENDING.contains(code));
     let error = Error::new(ErrorKind::StorageConnection, message).with_source(source);
     if retry { error.retryable() } else { error }
 }
@@ -57,15 +55,39 @@ fn unconnected(source: tokio_postgres::Error) -> Error {
 /// Whether a transaction was rolled back because others were in the way, or because the connection was lost: it can be
 /// run again.
 pub(crate) fn may_run_again(error: &Error) -> bool {
-    driver(error).is_some_and(|source| match source.code() {
-        Some(code) => [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED].contains(code),
-        None => source.is_closed(),
-    })
+    let in_the_way = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
+    is_lost(error) || code(error).is_some_and(|code| in_the_way.contains(code))
 }
 
-/// Whether the connection was lost.
+/// Whether the connection was lost, or the server is ending it.
 pub(crate) fn is_lost(error: &Error) -> bool {
-    driver(error).is_some_and(tokio_postgres::Error::is_closed)
+    driver(error).is_some_and(|source| source.is_closed() || is_input_or_output(source))
+        || code(error).is_some_and(|code| ENDING.contains(code))
+}
+
+/// Whether the server can't be reached now, or has no place for another connection.
+pub(crate) fn is_unavailable(error: &Error) -> bool {
+    is_lost(error) || code(error) == Some(&SqlState::TOO_MANY_CONNECTIONS)
+}
+
+/// The server is going down or coming up.
+const ENDING: [SqlState; 3] =
+    [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::CANNOT_CONNECT_NOW];
+
+fn code(error: &Error) -> Option<&SqlState> {
+    driver(error)?.code()
+}
+
+/// Also of connecting: the server refuses connections, or does not answer.
+fn is_input_or_output(error: &tokio_postgres::Error) -> bool {
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        if source.is::<std::io::Error>() {
+            return true;
+        }
+        cause = source.source();
+    }
+    false
 }
 
 /// The driver's error that an error was made from.
@@ -82,7 +104,8 @@ fn driver(error: &Error) -> Option<&tokio_postgres::Error> {
 
 fn describe(error: &tokio_postgres::Error) -> (ErrorKind, String, bool) {
     let Some(code) = error.code() else {
-        return (ErrorKind::StorageIo, format!("PostgreSQL: {}", with_cause(error)), error.is_closed());
+        let retry = error.is_closed() || is_input_or_output(error);
+        return (ErrorKind::StorageIo, format!("PostgreSQL: {}", with_cause(error)), retry);
     };
     let message = error.as_db_error().map_or_else(|| error.to_string(), |error| error.message().to_owned());
     match *code {
@@ -95,9 +118,7 @@ fn describe(error: &tokio_postgres::Error) -> (ErrorKind, String, bool) {
         SqlState::LOCK_NOT_AVAILABLE => {
             (ErrorKind::StorageIo, "the database is busy with another writer".to_owned(), true)
         }
-        SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN | SqlState::CANNOT_CONNECT_NOW => {
-            (ErrorKind::StorageIo, format!("PostgreSQL: {message}"), true)
-        }
+        ref code if ENDING.contains(code) => (ErrorKind::StorageIo, format!("PostgreSQL: {message}"), true),
         SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => {
             (ErrorKind::Damaged, format!("a part of the database is damaged: {message}"), false)
         }

@@ -1,6 +1,15 @@
 //! The connections of this process to the server.
 
-use std::{fmt, ops::Deref, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    ops::Deref,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
 
 use amplifier_session_core::{Error, ErrorKind, Result};
 use amplifier_session_sql::{backend::Connections, quote};
@@ -22,16 +31,30 @@ const WAIT: Duration = Duration::from_secs(30);
 /// What every connection begins with, after the search path.
 const FIRST: &str = "SET TimeZone TO 'UTC'; SET lock_timeout TO '60s'; SET jit TO off";
 
-/// How often a transaction is run again if others were in the way.
+/// How long a call waits for a server that was there before: it may be restarting, or a standby takes its place.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often a transaction is run again if others were in the way, or if the connection was lost.
 const ATTEMPTS: u32 = 20;
 
+/// The pause before another attempt. It doubles up to a second, and is random, so that two transactions that were in each
+/// other's way do not meet again.
+fn pause(attempt: u32) {
+    let most = (2_u64 << attempt.min(9)).min(1_000);
+    thread::sleep(Duration::from_millis(fastrand::u64(most / 2..=most)));
+}
+
 /// Connections that are opened as they are needed, and kept.
-pub struct Pool(pub(crate) Deadpool);
+pub struct Pool {
+    connections: Deadpool,
+    /// Whether there was a connection.
+    was_reached: AtomicBool,
+}
 
 impl fmt::Debug for Pool {
     /// Without the configuration, which has the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Pool").field(&self.0.status()).finish()
+        f.debug_tuple("Pool").field(&self.connections.status()).finish()
     }
 }
 
@@ -86,9 +109,10 @@ impl Pool {
             .create_timeout(Some(WAIT))
             .post_create(prepare)
             .build();
-        pool.map(Self).map_err(|source| {
+        let connections = pool.map_err(|source| {
             Error::new(ErrorKind::StorageConnection, "can't connect to PostgreSQL").with_source(source)
-        })
+        })?;
+        Ok(Self { connections, was_reached: AtomicBool::new(false) })
     }
 
     /// Runs `write` in one transaction. Runs it again if other transactions were in the way, or if the connection was lost
@@ -104,6 +128,7 @@ impl Pool {
             match self.attempt(operation, lock, &mut write) {
                 Err(Failed::BeforeCommit(error)) if attempt < ATTEMPTS && error::may_run_again(&error) => {
                     tracing::debug!(operation, attempt, %error, "a transaction is run again");
+                    pause(attempt);
                     attempt += 1;
                 }
                 Err(Failed::BeforeCommit(error) | Failed::Commit(error)) => return Err(error),
@@ -133,13 +158,37 @@ impl Pool {
     }
 
     fn begin(&self, operation: &'static str, sql: &str) -> Result<Transaction> {
-        let transaction = Transaction { client: self.client()?, is_open: true };
-        Read(&transaction).batch(operation, sql)?;
-        Ok(transaction)
+        self.patiently(|| {
+            let client = wait(self.connections.get()).map_err(error::connection)?;
+            let transaction = Transaction { client, is_open: true };
+            Read(&transaction).batch(operation, sql)?;
+            Ok(transaction)
+        })
     }
 
     fn client(&self) -> Result<Object> {
-        wait(self.0.get()).map_err(error::connection)
+        self.patiently(|| wait(self.connections.get()).map_err(error::connection))
+    }
+
+    /// Connects; if the server does not answer but did before, tries it again for a while.
+    fn patiently<T>(&self, connect: impl Fn() -> Result<T>) -> Result<T> {
+        let (began, mut attempt) = (Instant::now(), 1);
+        loop {
+            let error = match connect() {
+                Ok(connected) => {
+                    self.was_reached.store(true, Ordering::Relaxed);
+                    return Ok(connected);
+                }
+                Err(error) => error,
+            };
+            let may_come_back = error::is_unavailable(&error) && self.was_reached.load(Ordering::Relaxed);
+            if !may_come_back || began.elapsed() > PATIENCE {
+                return Err(error);
+            }
+            tracing::debug!(attempt, %error, "waiting for the server");
+            pause(attempt);
+            attempt += 1;
+        }
     }
 }
 

@@ -1,9 +1,10 @@
-//! The conformance suite, and what only a PostgreSQL store can break: creating its tables, and its indexes.
+//! The conformance suite, and what only a PostgreSQL store can break: creating its tables, its indexes, and connections.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod blocks;
 mod conformance;
+mod faults;
 mod opening;
 mod support;
 mod without_pgvector;

@@ -6,6 +6,7 @@ use amplifier_session_core::{backend::StorageBackend, config::Settings};
 use amplifier_session_postgres::{Postgres, PostgresBackend, PostgresConfig};
 use amplifier_session_testkit::Subject;
 use async_trait::async_trait;
+use tokio_postgres::NoTls;
 
 /// The URL of the server for tests.
 const SERVER: &str = "AMPLIFIER_TEST_POSTGRES_URL";
@@ -44,6 +45,16 @@ fn config() -> PostgresConfig {
     let mut config = PostgresConfig::new(address, &Settings::default()).unwrap();
     config.connections = 4;
     config
+}
+
+/// Runs statements in a database as the role of the tests, each in a transaction of its own.
+pub(crate) async fn administrate(database: &str, statements: &[&str]) {
+    let mut config: tokio_postgres::Config = server().parse().unwrap();
+    let (client, connection) = config.dbname(database).connect(NoTls).await.unwrap();
+    tokio::spawn(connection);
+    for statement in statements {
+        client.batch_execute(statement).await.unwrap();
+    }
 }
 
 /// A name that nothing else on the server has.

@@ -9,9 +9,8 @@ use amplifier_session_testkit::{
     store::{meaning, target},
 };
 use async_trait::async_trait;
-use tokio_postgres::NoTls;
 
-use crate::support::{server, unique_name};
+use crate::support::{administrate, server, unique_name};
 
 /// A database with a schema for a role that may do nothing else. All three have the same name.
 struct Limited(String);
@@ -44,16 +43,6 @@ impl Limited {
             &[&format!("DROP DATABASE {name} WITH (FORCE)"), &format!("DROP ROLE {name}")],
         )
         .await;
-    }
-}
-
-/// Runs statements in a database as the role of the tests, each in a transaction of its own.
-async fn administrate(database: &str, statements: &[&str]) {
-    let mut config: tokio_postgres::Config = server().parse().unwrap();
-    let (client, connection) = config.dbname(database).connect(NoTls).await.unwrap();
-    tokio::spawn(connection);
-    for statement in statements {
-        client.batch_execute(statement).await.unwrap();
     }
 }
 

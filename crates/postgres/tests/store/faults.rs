@@ -1,0 +1,170 @@
+//! Lost connections, too few connections, and a role that may only read.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use amplifier_session_core::{
+    ErrorKind, SessionStorage,
+    backend::{StorageBackend, prelude::*},
+    config::Settings,
+    storage::IngestTarget,
+};
+use amplifier_session_postgres::{Postgres, PostgresConfig};
+use amplifier_session_testkit::{
+    Store, Subject,
+    lines::{self, Line},
+    store::{raw, scope, sequences, target, target_of, whole, words},
+};
+use async_trait::async_trait;
+use futures_util::future::join_all;
+
+use crate::support::{administrate, server, unique_name};
+
+/// A database of its own.
+struct Database {
+    name: String,
+    connections: usize,
+}
+
+impl Database {
+    async fn create(connections: usize) -> Arc<Self> {
+        let name = unique_name();
+        administrate("postgres", &[&format!("CREATE DATABASE {name}")]).await;
+        Arc::new(Self { name, connections })
+    }
+
+    /// How to connect to it, as a role or as that of the tests.
+    fn config(&self, role: Option<&str>) -> PostgresConfig {
+        let server = server();
+        let (login, host) = server.rsplit_once('/').unwrap().0.rsplit_once('@').unwrap();
+        let login = role.unwrap_or_else(|| login.rsplit_once('/').unwrap().1);
+        let address = format!("//{login}@{host}/{}", self.name);
+        let mut config = PostgresConfig::new(&address, &Settings::default()).unwrap();
+        config.connections = self.connections;
+        config
+    }
+
+    /// Ends all connections to it.
+    async fn cut(&self) {
+        let cut = format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+             WHERE datname = '{}' AND pid <> pg_backend_pid()",
+            self.name
+        );
+        administrate("postgres", &[&cut]).await;
+    }
+
+    async fn remove(&self) {
+        administrate("postgres", &[&format!("DROP DATABASE {} WITH (FORCE)", self.name)]).await;
+    }
+}
+
+#[async_trait]
+impl Subject for Database {
+    async fn open(&self) -> Arc<dyn StorageBackend> {
+        Arc::new(Postgres::open(self.config(None)).await.unwrap())
+    }
+
+    async fn open_again(&self) -> Arc<dyn StorageBackend> {
+        self.open().await
+    }
+}
+
+fn line(number: usize) -> Line {
+    lines::user(&format!("line{number} of a transcript"))
+}
+
+/// Syncs a transcript that grows, like a client that tries again what failed.
+async fn sync(storage: SessionStorage, target: IngestTarget, lines: usize) {
+    for length in (1..=lines).step_by(5) {
+        let lines: Vec<_> = (0..length).map(line).collect();
+        while let Err(error) = storage.sync_transcript_lines(&target, whole(lines.clone())).await {
+            assert!(error.is_retryable(), "{error}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a PostgreSQL server: .ci/with-postgres"]
+async fn nothing_is_lost_or_doubled_when_connections_are_cut() {
+    const LINES: usize = 41;
+    let database = Database::create(4).await;
+    let store = Store::open(database.clone()).await;
+    let is_done = Arc::new(AtomicBool::new(false));
+    let cutting = tokio::spawn({
+        let (database, is_done) = (database.clone(), is_done.clone());
+        async move {
+            let mut cuts = 0;
+            while !is_done.load(Ordering::Relaxed) {
+                database.cut().await;
+                cuts += 1;
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            cuts
+        }
+    });
+    let targets: Vec<_> = (0..12).map(|n| target_of("ana", "p", &format!("s{n}"))).collect();
+    join_all(targets.iter().map(|target| tokio::spawn(sync(store.storage.clone(), target.clone(), LINES))))
+        .await;
+    is_done.store(true, Ordering::Relaxed);
+    assert!(cutting.await.unwrap() > 1);
+
+    let store = store.again().await;
+    for target in &targets {
+        let stored: Vec<_> = store.messages(target).await.into_iter().map(|message| message.raw).collect();
+        assert_eq!(stored, raw((0..LINES).map(line).collect()));
+        assert_eq!(store.find(target, "line40").await, [40]);
+    }
+    assert!(store.backend.check_index().await.unwrap().problems.is_empty());
+    drop(store);
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a PostgreSQL server: .ci/with-postgres"]
+async fn calls_wait_for_the_only_connection() {
+    let database = Database::create(1).await;
+    let store = Store::open(database.clone()).await;
+    let targets: Vec<_> = (0..8).map(|n| target(&format!("s{n}"))).collect();
+    join_all(targets.iter().map(|target| sync(store.storage.clone(), target.clone(), 6))).await;
+    for target in &targets {
+        assert_eq!(store.messages(target).await.len(), 6);
+    }
+    drop(store);
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a PostgreSQL server: .ci/with-postgres"]
+async fn a_role_that_may_only_read_reads() {
+    let database = Database::create(2).await;
+    let store = Store::open(database.clone()).await;
+    store.sync(&target("s"), vec![line(0)]).await;
+    let (role, schema) = (database.name.as_str(), "amplifier_sessions");
+    administrate(
+        role,
+        &[
+            &format!("CREATE ROLE {role} LOGIN"),
+            &format!("GRANT USAGE ON SCHEMA {schema} TO {role}"),
+            &format!("GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}"),
+        ],
+    )
+    .await;
+
+    let restricted =
+        SessionStorage::new(Arc::new(Postgres::open(database.config(Some(role))).await.unwrap()));
+    let found = restricted.search_transcripts(&scope(&target("s")), &words("line0")).await.unwrap();
+    assert_eq!(sequences(&found.results), [0]);
+    let both = whole(vec![line(0), line(1)]);
+    let error = restricted.sync_transcript_lines(&target("s"), both).await.unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::StorageIo, false));
+    assert!(error.to_string().contains("permission denied"), "{error}");
+    drop((store, restricted));
+    database.remove().await;
+    administrate("postgres", &[&format!("DROP ROLE {role}")]).await;
+}
