@@ -103,6 +103,12 @@ impl SearchFilter {
         with_sessions(sessions: SessionFilter);
     }
 
+    /// Whether it admits all messages of a session or none.
+    #[must_use]
+    pub fn admits_whole_sessions(&self) -> bool {
+        self.role.is_none() && self.since.is_none() && self.until.is_none()
+    }
+
     /// Only this project.
     #[must_use]
     pub fn with_project(mut self, project: ProjectSlug) -> Self {

@@ -43,7 +43,9 @@ impl DerivedIndex for Postgres {
     async fn update_index(self: &Arc<Self>) -> Result<()> {
         on_thread(self, |database| {
             database.check_writable()?;
-            database.connections().transaction("update_index", Lock::TextIndex, |writer| text::update(writer))
+            let connections = database.connections();
+            connections.transaction("update_index", Lock::TextIndex, |writer| text::update(writer))?;
+            if database.vector_support().has_copies() { connections.read(vectors::update) } else { Ok(()) }
         })
         .await
     }

@@ -1,7 +1,12 @@
 //! The nearest vectors.
 //!
-//! With pgvector, the database compares 16-bit copies of all vectors in scope, and the best of them are compared again
-//! with the vectors themselves. Without it, all vectors in scope are compared here.
+//! With pgvector, the database compares 16-bit copies of vectors, and the best of them are compared again with the vectors
+//! themselves. It compares all vectors in scope; if there are many, it uses an index of them, which may miss a few.
+//! Without pgvector, all vectors in scope are compared here.
+
+mod graph;
+#[cfg(test)]
+mod tests;
 
 use std::ops::ControlFlow;
 
@@ -12,6 +17,7 @@ use amplifier_session_core::{
 };
 use amplifier_session_sql::{Columns, Conditions, Query, Reader as _, number, read, unless_damaged};
 
+pub(crate) use self::graph::update;
 use crate::{
     connection::{POSTGRES, Read},
     vector_support::VectorSupport,
@@ -25,24 +31,104 @@ pub(crate) fn candidates(
     query: &VectorQuery,
     support: &VectorSupport,
 ) -> Result<Candidates<VectorCandidate>> {
+    let way = Way::of(reader, query, support)?;
+    if way == Way::Graph {
+        reader.batch(OPERATION, graph::SETTINGS)?;
+    }
+    let nearest = nearest(reader, query, way.statement(query)?)?;
+    Ok(Candidates::new(nearest).with_notice(support.notice()))
+}
+
+/// How the nearest vectors are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// The client compares all vectors in scope.
+    Client,
+    /// The database compares the copies of all vectors in scope.
+    Exact,
+    /// The database follows an index from vector to vector.
+    Graph,
+}
+
+impl Way {
+    fn of(reader: &Read<'_>, query: &VectorQuery, support: &VectorSupport) -> Result<Self> {
+        if !support.has_copies() {
+            return Ok(Self::Client);
+        }
+        let Some(most) = graph::exact_below(reader, OPERATION, query.generation)? else {
+            return Ok(Self::Exact);
+        };
+        Ok(if has_more_than(reader, query, most)? { Self::Graph } else { Self::Exact })
+    }
+
+    fn statement(self, query: &VectorQuery) -> Result<Query<Option<VectorCandidate>>> {
+        let mut conditions = conditions(query)?;
+        let copies = match self {
+            Self::Client => None,
+            Self::Exact => Some("v.half".to_owned()),
+            Self::Graph => Some(format!("(v.{})", graph::indexed(query.vector.len()))),
+        };
+        let order = copies.map_or_else(String::new, |copies| by_distance(&copies, &mut conditions, query));
+        let sql = format!(
+            "SELECT v.user_id, v.session_id, v.sequence, v.content_type, v.span_start, v.span_end, v.vector
+             {} WHERE {} {order}",
+            tables(query),
+            conditions.sql()
+        );
+        // Planned for these values: a user may have few vectors, or most of them.
+        let candidate = |row: &dyn Columns| unless_damaged(candidate(row));
+        Ok(Query::with_conditions(OPERATION, sql, conditions, candidate).once())
+    }
+}
+
+fn conditions(query: &VectorQuery) -> Result<Conditions> {
     let mut conditions = Conditions::of_messages(POSTGRES, &query.scope, &query.filter)?;
-    conditions.compare("v.generation = ?", query.generation);
+    // Not bound: the condition of an index is compared with it.
+    conditions.require(format!("v.generation = {}", query.generation));
     conditions.one_of("v.content_type", query.content_types.iter().map(ContentType::as_str));
-    let order = match support.has_copies() {
-        true => nearest(&mut conditions, query),
-        false => String::new(),
+    Ok(conditions)
+}
+
+fn tables(query: &VectorQuery) -> String {
+    let messages = match query.filter.admits_whole_sessions() {
+        true => "",
+        false => {
+            "JOIN transcripts t
+                ON t.user_id = v.user_id AND t.session_id = v.session_id AND t.sequence = v.sequence"
+        }
     };
-    let sql = format!(
-        "SELECT v.user_id, v.session_id, v.sequence, v.content_type, v.span_start, v.span_end, v.vector
-         FROM sessions s
-         JOIN transcript_vectors v ON v.user_id = s.user_id AND v.session_id = s.session_id
-         JOIN transcripts t ON t.user_id = v.user_id AND t.session_id = v.session_id AND t.sequence = v.sequence
-         WHERE {} {order}",
-        conditions.sql()
-    );
+    format!(
+        "FROM sessions s
+         JOIN transcript_vectors v ON v.user_id = s.user_id AND v.session_id = s.session_id {messages}"
+    )
+}
+
+fn has_more_than(reader: &Read<'_>, query: &VectorQuery, most: i64) -> Result<bool> {
+    let mut conditions = conditions(query)?;
+    let most = conditions.bind(most);
+    let sql = format!("SELECT 1 {} WHERE {} OFFSET {most} LIMIT 1", tables(query), conditions.sql());
+    let one = Query::with_conditions(OPERATION, sql, conditions, |row| row.integer(0)).once();
+    Ok(reader.first(&one)?.is_some())
+}
+
+/// Limits the rows to the nearest by their copies, with some to spare: copies are rounded.
+fn by_distance(copies: &str, conditions: &mut Conditions, query: &VectorQuery) -> String {
+    let numbers: Vec<String> = query.vector.iter().map(f32::to_string).collect();
+    let vector = conditions.bind(format!("[{}]", numbers.join(",")));
+    let spare = conditions.bind(read::limit(query.limit.saturating_mul(2).saturating_add(32)));
+    // The negative inner product, which of vectors of unit length has the order of the cosine distance.
+    format!("ORDER BY {copies} <#> CAST({vector} AS halfvec) LIMIT {spare}")
+}
+
+/// So many vectors are held before the farther ones are dropped.
+const KEPT: usize = 4_096;
+
+fn nearest(
+    reader: &Read<'_>,
+    query: &VectorQuery,
+    vectors: Query<Option<VectorCandidate>>,
+) -> Result<Vec<VectorCandidate>> {
     let mut found = Vec::new();
-    let candidate = |row: &dyn Columns| unless_damaged(candidate(row));
-    let vectors = Query::with_conditions(OPERATION, sql, conditions, candidate);
     let mut failed = Ok(());
     reader.each(&vectors, |candidate| {
         let Some(mut candidate) = candidate else { return ControlFlow::Continue(()) };
@@ -61,19 +147,7 @@ pub(crate) fn candidates(
     })?;
     failed?;
     VectorCandidate::keep_nearest(&mut found, query.limit);
-    Ok(Candidates::new(found).with_notice(support.notice()))
-}
-
-/// So many vectors are held before the farther ones are dropped.
-const KEPT: usize = 4_096;
-
-/// Limits the rows to the nearest by their copies, with some to spare: copies are rounded.
-fn nearest(conditions: &mut Conditions, query: &VectorQuery) -> String {
-    let numbers: Vec<String> = query.vector.iter().map(f32::to_string).collect();
-    let vector = conditions.bind(format!("[{}]", numbers.join(",")));
-    let spare = conditions.bind(read::limit(query.limit.saturating_mul(2).saturating_add(32)));
-    // Negative: the order of pgvector is that of distances.
-    format!("ORDER BY v.half <#> CAST({vector} AS halfvec) LIMIT {spare}")
+    Ok(found)
 }
 
 fn candidate(row: &dyn Columns) -> Result<VectorCandidate> {
