@@ -127,13 +127,34 @@ pub fn count_terms(analyzer: &mut Analyzer, text: &str, terms: &[String]) -> Doc
     found
 }
 
+/// Scores many texts by the same statistics.
+#[derive(Debug, Clone)]
+pub struct Scorer {
+    idf: Vec<f32>,
+    average: f32,
+}
+
+impl Scorer {
+    /// Scores texts for a query of `terms` terms.
+    #[must_use]
+    pub fn new(statistics: &CollectionStatistics, terms: usize) -> Self {
+        let idf = (0..terms).map(|term| statistics.idf(term)).collect();
+        Self { idf, average: statistics.average_length().max(f32::MIN_POSITIVE) }
+    }
+
+    /// The score of a text; zero if it contains none of the terms.
+    #[must_use]
+    pub fn score(&self, document: &DocumentTerms) -> f32 {
+        let norm = K1 * (1.0 - B + B * stored_length(document.length) as f32 / self.average);
+        let occurring = self.idf.iter().zip(&document.frequencies).filter(|(_, frequency)| **frequency > 0);
+        occurring.map(|(idf, tf)| idf * (1.0 + K1) * (*tf as f32 / (*tf as f32 + norm))).sum()
+    }
+}
+
 /// The score of a text; zero if it contains none of the terms.
 #[must_use]
 pub fn score(statistics: &CollectionStatistics, document: &DocumentTerms) -> f32 {
-    let average = statistics.average_length().max(f32::MIN_POSITIVE);
-    let norm = K1 * (1.0 - B + B * stored_length(document.length) as f32 / average);
-    let occurring = document.frequencies.iter().enumerate().filter(|(_, frequency)| **frequency > 0);
-    occurring.map(|(term, tf)| statistics.idf(term) * (1.0 + K1) * (*tf as f32 / (*tf as f32 + norm))).sum()
+    Scorer::new(statistics, document.frequencies.len()).score(document)
 }
 
 /// The length that an index stores in one byte: exact up to 40, with four significant bits above (Lucene's

@@ -1,12 +1,15 @@
 //! Searches: postings are read, counted and scored here, by the formula of `core`; the rows decide what is in scope.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    cmp::Ordering,
+    collections::{BTreeSet, BinaryHeap, HashMap},
+};
 
 use amplifier_session_core::{
     Result, Scope,
     backend::{Candidates, TextCandidate, TextQuery, has_required},
     model::{MessageRef, SessionId, SessionKey, UserId},
-    text::bm25::{CollectionStatistics, DocumentTerms, score},
+    text::bm25::{CollectionStatistics, DocumentTerms, Scorer},
 };
 use amplifier_session_sql::{Columns, Conditions, Query, Reader as _, is_one_of, number};
 use tokio_postgres::types::Type;
@@ -107,13 +110,36 @@ fn postings(
     Ok(found)
 }
 
-/// The texts that match a query, best first.
+/// A text that matches a query. The greatest is the best.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Scored {
+    text: TextId,
+    score: f32,
+}
+
+impl Eq for Scored {}
+
+impl Ord for Scored {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.score.total_cmp(&other.score).then_with(|| other.text.cmp(&self.text))
+    }
+}
+
+impl PartialOrd for Scored {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The texts that match a query.
 fn scored(
     query: &TextQuery,
     statistics: &CollectionStatistics,
     mut postings: Vec<(usize, Posting)>,
-) -> Vec<(TextId, f32)> {
-    postings.sort_unstable_by_key(|(_, posting)| posting.text);
+) -> BinaryHeap<Scored> {
+    // Stable, because that sort merges what is in order already: the postings of each term and block.
+    postings.sort_by_key(|(_, posting)| posting.text);
+    let scorer = Scorer::new(statistics, query.terms.len());
     let mut terms = DocumentTerms { length: 0, frequencies: vec![0; query.terms.len()] };
     let mut scored = Vec::new();
     for of_text in postings.chunk_by(|(_, a), (_, b)| a.text == b.text) {
@@ -130,26 +156,30 @@ fn scored(
             }
         }
         if has_required(&query.required, &terms) {
-            scored.push((first.text, score(statistics, &terms)));
+            scored.push(Scored { text: first.text, score: scorer.score(&terms) });
         }
     }
-    scored.sort_unstable_by(|(a, of_a), (b, of_b)| of_b.total_cmp(of_a).then_with(|| a.cmp(b)));
-    scored
+    scored.into()
 }
 
 /// The best of the texts whose messages the query admits, as the rows are now.
-fn in_scope(reader: &Read<'_>, query: &TextQuery, scored: Vec<(TextId, f32)>) -> Result<Vec<TextCandidate>> {
+fn in_scope(
+    reader: &Read<'_>,
+    query: &TextQuery,
+    mut scored: BinaryHeap<Scored>,
+) -> Result<Vec<TextCandidate>> {
     let mut found = Vec::new();
-    let (mut rest, mut looked_up) = (scored.as_slice(), query.limit.saturating_mul(SPARE));
-    while found.len() < query.limit && !rest.is_empty() {
-        let (next, others) = rest.split_at(looked_up.clamp(1, LOOKED_UP).min(rest.len()));
-        let messages = admitted(reader, query, next.iter().map(|(text, _)| text.key()).collect())?;
-        found.extend(next.iter().filter_map(|(text, score)| {
+    let mut looked_up = query.limit.saturating_mul(SPARE);
+    while found.len() < query.limit && !scored.is_empty() {
+        let best = std::iter::from_fn(|| scored.pop());
+        let next: Vec<Scored> = best.take(looked_up.clamp(1, LOOKED_UP)).collect();
+        let messages = admitted(reader, query, next.iter().map(|scored| scored.text.key()).collect())?;
+        found.extend(next.iter().filter_map(|Scored { text, score }| {
             let message_ref = messages.get(&text.key())?.clone();
             Some(TextCandidate { message_ref, content_type: text.content_type()?, score: *score })
         }));
         // If few are admitted, more are looked up at once.
-        (rest, looked_up) = (others, looked_up.saturating_mul(4));
+        looked_up = looked_up.saturating_mul(4);
     }
     TextCandidate::keep_best(&mut found, query.limit);
     Ok(found)
