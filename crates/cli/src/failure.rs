@@ -423,6 +423,9 @@ fn hint_for(error: &Error, program: &str) -> Option<String> {
         (ErrorKind::StorageConnection, _) if error.context("account").is_some() => {
             "check the address of the account and the network connection"
         }
+        (ErrorKind::StorageConnection, _) if error.context("server").is_some() => {
+            "check the host, the port, the role and PGPASSWORD, and whether the server is running"
+        }
         _ if error.context("status").is_some() && error.is_retryable() => {
             "the service was busy or unavailable: try again"
         }

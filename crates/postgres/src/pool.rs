@@ -47,6 +47,8 @@ fn pause(attempt: u32) {
 /// Connections that are opened as they are needed, and kept.
 pub struct Pool {
     connections: Deadpool,
+    /// Of the server, for errors.
+    place: String,
     /// Whether there was a connection.
     was_reached: AtomicBool,
 }
@@ -112,7 +114,7 @@ impl Pool {
         let connections = pool.map_err(|source| {
             Error::new(ErrorKind::StorageConnection, "can't connect to PostgreSQL").with_source(source)
         })?;
-        Ok(Self { connections, was_reached: AtomicBool::new(false) })
+        Ok(Self { connections, place: config.place(), was_reached: AtomicBool::new(false) })
     }
 
     /// Runs `write` in one transaction. Runs it again if other transactions were in the way, or if the connection was lost
@@ -159,15 +161,18 @@ impl Pool {
 
     fn begin(&self, operation: &'static str, sql: &str) -> Result<Transaction> {
         self.patiently(|| {
-            let client = wait(self.connections.get()).map_err(error::connection)?;
-            let transaction = Transaction { client, is_open: true };
+            let transaction = Transaction { client: self.get()?, is_open: true };
             Read(&transaction).batch(operation, sql)?;
             Ok(transaction)
         })
     }
 
     fn client(&self) -> Result<Object> {
-        self.patiently(|| wait(self.connections.get()).map_err(error::connection))
+        self.patiently(|| self.get())
+    }
+
+    fn get(&self) -> Result<Object> {
+        wait(self.connections.get()).map_err(|source| error::connection(source).with("server", &self.place))
     }
 
     /// Connects; if the server does not answer but did before, tries it again for a while.
