@@ -2,12 +2,13 @@
 """How syncing and searching grow with the number of messages.
 
     benches/scale.py --bin PROGRAM --warm BENCH --corpus CORPUS --dir DIR [--sizes 10000,100000,1000000]
-                     [--stores sqlite,duckdb] [--users 1,100] [--svg FILE]
+                     [--stores sqlite,duckdb] [--postgres URL] [--users 1,100] [--svg FILE]
 
 PROGRAM   the release program, with the features of the stores
 BENCH     the benchmark of the library: `cargo bench -p amplifier-session-storage --no-run` prints its path
 CORPUS    the generator: `cargo build --release -p amplifier-session-testkit --example corpus`
 DIR       where sessions and stores are kept; what is there already is used again
+URL       a database of a PostgreSQL server: `--stores postgres` makes a schema for each store; needs `psql`
 
 Generates sessions of 50 messages for each number of users, syncs them into each store, and measures: the sync, sizes,
 memory, opening, and searches of each mode, warm in one process and as whole processes. Results are appended to
@@ -53,28 +54,62 @@ def percentile(times, part):
     return times[int(part * (len(times) - 1))]
 
 
+class InFile:
+    """A store in a file, with its index beside it."""
+
+    def __init__(self, args, kind, name):
+        self.path = args.dir / f"{kind}-{name}" / "store.db"
+        self.url = f"{kind}:{self.path}"
+        shutil.rmtree(self.path.parent, ignore_errors=True)
+        self.path.parent.mkdir(parents=True)
+
+    def bytes(self):
+        index = next((path for path in self.path.parent.iterdir() if path.name.endswith(".index")), None)
+        return size(self.path), size(index) if index else 0
+
+
+class InPostgres:
+    """A store in a schema of its own. The index of words and that of vectors count as the index."""
+
+    def __init__(self, args, _, name):
+        self.server = args.postgres
+        self.schema = f"scale_{name.replace('-', '_')}"
+        self.url = f"{self.server}?schema={self.schema}"
+        self.ask(f"DROP SCHEMA IF EXISTS {self.schema} CASCADE")
+
+    def ask(self, sql):
+        return run(["psql", self.server, "--quiet", "--tuples-only", "--no-align", "--command", sql])[0]
+
+    def bytes(self):
+        whole = f"""SELECT sum(pg_total_relation_size(oid)) FROM pg_class
+            WHERE relkind = 'r' AND relnamespace = '{self.schema}'::regnamespace"""
+        index = f"""SELECT coalesce(sum(pg_total_relation_size(oid)), 0) FROM pg_class
+            WHERE relnamespace = '{self.schema}'::regnamespace
+                AND (relname IN ('postings', 'text_blocks') OR relname LIKE '%_nearest_%')"""
+        whole, index = (int(self.ask(sql)) for sql in (whole, index))
+        return whole - index, index
+
+
 def measure(args, kind, messages, users):
     roots = corpora(args, messages, users)
-    store = args.dir / f"{kind}-{messages}-{users}" / "store.db"
-    shutil.rmtree(store.parent, ignore_errors=True)
-    store.parent.mkdir(parents=True)
-    base = [args.bin, "--store", f"{kind}:{store}", "--embedding", "local"]
+    store = (InPostgres if kind == "postgres" else InFile)(args, kind, f"{messages}-{users}")
+    base = [args.bin, "--store", store.url, "--embedding", "local"]
     seconds, peak = 0.0, 0.0
     for name, root in roots.items():
         _, wall, memory = run([*base, "--user", name, "sync", "--root", str(root)])
         seconds, peak = seconds + wall, max(peak, memory)
-    index = next((path for path in store.parent.iterdir() if path.name.endswith(".index")), store.parent / "none")
+    store_bytes, index_bytes = store.bytes()
     input_bytes = sum(size(root / "projects") for root in roots.values())
     found = {
         "store": kind, "messages": messages, "users": users,
         "sync_s": seconds, "sync_per_s": messages / seconds, "sync_mb": peak,
-        "input_mb": input_bytes / 1e6, "store_mb": size(store) / 1e6, "index_mb": size(index) / 1e6,
+        "input_mb": input_bytes / 1e6, "store_mb": store_bytes / 1e6, "index_mb": index_bytes / 1e6,
     }
     first = next(iter(roots.values()))
     asked = json.loads((first / "queries.json").read_text())
     asked = asked["keyword"] + asked["semantic"]
     who = [argument for name in roots for argument in ("--user", name)]
-    output, _, memory = run([args.warm, "search", "--store", f"{kind}:{store}", "--root", str(first), *who])
+    output, _, memory = run([args.warm, "search", "--store", store.url, "--root", str(first), *who])
     found["warm_mb"] = memory
     for name, p50, p95 in re.findall(r"\| (\w+) \| ([\d.]+) ms \| ([\d.]*)", output):
         mode = name.replace("_", "-")
@@ -166,6 +201,7 @@ def main():
     parser.add_argument("--dir", required=True, type=pathlib.Path)
     parser.add_argument("--sizes", default="10000,100000,1000000")
     parser.add_argument("--stores", default="sqlite,duckdb")
+    parser.add_argument("--postgres", default="")
     parser.add_argument("--users", default="1,100")
     parser.add_argument("--svg")
     args = parser.parse_args()
