@@ -26,12 +26,16 @@ const FIRST: &str = "SET TimeZone TO 'UTC'; SET lock_timeout TO '60s'; SET jit T
 const ATTEMPTS: u32 = 20;
 
 /// Connections that are opened as they are needed, and kept.
-pub struct Pool(pub(crate) Deadpool);
+pub struct Pool {
+    connections: Deadpool,
+    /// Whether row level security restricts the role.
+    is_restricted: bool,
+}
 
 impl fmt::Debug for Pool {
     /// Without the configuration, which has the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Pool").field(&self.0.status()).finish()
+        f.debug_tuple("Pool").field(&self.connections.status()).finish()
     }
 }
 
@@ -86,9 +90,16 @@ impl Pool {
             .create_timeout(Some(WAIT))
             .post_create(prepare)
             .build();
-        pool.map(Self).map_err(|source| {
+        let connections = pool.map_err(|source| {
             Error::new(ErrorKind::StorageConnection, "can't connect to PostgreSQL").with_source(source)
-        })
+        })?;
+        Ok(Self { connections, is_restricted: false })
+    }
+
+    /// Sets whether row level security restricts the role.
+    pub(crate) fn with_restriction(mut self, is_restricted: bool) -> Self {
+        self.is_restricted = is_restricted;
+        self
     }
 
     /// Runs `write` in one transaction. Runs it again if other transactions were in the way, or if the connection was lost
@@ -119,7 +130,7 @@ impl Pool {
         write: &mut impl FnMut(&mut Write<'_>) -> Result<T>,
     ) -> std::result::Result<T, Failed> {
         let transaction = self.begin(operation, lock.begin()).map_err(Failed::BeforeCommit)?;
-        let mut writer = Write::new(&transaction);
+        let mut writer = Write::new(self.reader(&transaction));
         let answer = write(&mut writer).and_then(|answer| writer.flush(operation).map(|()| answer));
         drop(writer);
         let answer = answer.map_err(Failed::BeforeCommit)?;
@@ -134,12 +145,16 @@ impl Pool {
 
     fn begin(&self, operation: &'static str, sql: &str) -> Result<Transaction> {
         let transaction = Transaction { client: self.client()?, is_open: true };
-        Read(&transaction).batch(operation, sql)?;
+        batch(&transaction, operation, sql)?;
         Ok(transaction)
     }
 
     fn client(&self) -> Result<Object> {
-        wait(self.0.get()).map_err(error::connection)
+        wait(self.connections.get()).map_err(error::connection)
+    }
+
+    fn reader<'a>(&self, client: &'a ClientWrapper) -> Read<'a> {
+        Read::new(client, self.is_restricted)
     }
 }
 
@@ -156,15 +171,19 @@ impl Connections for Pool {
 
     fn read<T>(&self, read: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
         let client = self.client()?;
-        read(&Read(&client))
+        read(&self.reader(&client))
     }
 
     fn read_snapshot<T>(&self, read: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
         let snapshot = self.begin("read", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
-        let answer = read(&Read(&snapshot))?;
+        let answer = read(&self.reader(&snapshot))?;
         snapshot.commit("read")?;
         Ok(answer)
     }
+}
+
+fn batch(client: &ClientWrapper, operation: &'static str, sql: &str) -> Result<()> {
+    wait(client.batch_execute(sql)).map_err(error::storage(operation))
 }
 
 /// A connection with an open transaction, which is rolled back when this is dropped.
@@ -175,7 +194,7 @@ struct Transaction {
 
 impl Transaction {
     fn commit(mut self, operation: &'static str) -> Result<()> {
-        Read(&self.client).batch(operation, "COMMIT")?;
+        batch(&self.client, operation, "COMMIT")?;
         self.is_open = false;
         Ok(())
     }
@@ -193,7 +212,7 @@ impl Drop for Transaction {
     fn drop(&mut self) {
         // If the connection is lost, so is the transaction, and the pool drops the connection.
         if self.is_open
-            && let Err(error) = Read(&self.client).batch("roll back", "ROLLBACK")
+            && let Err(error) = batch(&self.client, "roll back", "ROLLBACK")
         {
             tracing::debug!(%error, "a transaction could not be rolled back");
         }

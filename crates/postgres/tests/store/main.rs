@@ -5,5 +5,6 @@
 mod blocks;
 mod conformance;
 mod opening;
+mod row_security;
 mod support;
 mod without_pgvector;

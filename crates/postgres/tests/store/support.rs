@@ -26,6 +26,20 @@ impl Schema {
         config().with_schema(self.name.as_str())
     }
 
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where it is, for a role.
+    pub(crate) fn config_of(&self, role: &str) -> PostgresConfig {
+        let server = server();
+        let (_, place) = server.split_once('@').unwrap();
+        PostgresConfig::new(&format!("//{role}@{place}"), &Settings::default())
+            .unwrap()
+            .with_schema(self.name())
+    }
+
     /// Opens the store in it.
     pub(crate) async fn backend(&self) -> PostgresBackend {
         Postgres::open(self.config()).await.unwrap()
