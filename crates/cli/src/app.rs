@@ -365,8 +365,14 @@ impl App {
         Err(Failure::failed(format!("no store at {}", self.store_url()?), hint))
     }
 
-    /// Warns if the user is not the store's: probably, the account has changed.
+    /// Warns if the user is not the store's: probably, the account has changed. Fails if the store refuses the rows of this
+    /// user.
     async fn warn_of_other_user(&self, storage: &SessionStorage, user: &UserId) -> Result<(), Failure> {
+        if let Some(only) = storage.backend().info().only_user.filter(|only| only != user) {
+            let message = format!("this role reads and writes only sessions of {only}, and you are {user}");
+            let hint = format!("pass --user {only}, or connect with the role {user}");
+            return Err(Failure::failed(message, hint));
+        }
         if self.global.user.is_some() {
             return Ok(());
         }
