@@ -398,11 +398,11 @@ fn note_read_only(storage: &SessionStorage) {
 
 /// Fails if the store is read-only, before any work is done.
 pub(crate) fn check_writable(storage: &SessionStorage) -> Result<(), Failure> {
-    match storage.backend().info().read_only {
-        Some(reason) => Err(Failure::failed(
-            format!("the store is read-only: {reason}"),
-            "make the file and its folder writable, or pass another --store",
-        )),
-        None => Ok(()),
-    }
+    let info = storage.backend().info();
+    let Some(reason) = info.read_only else { return Ok(()) };
+    let hint = match info.places.iter().all(|place| place.files.is_empty()) {
+        true => "connect to a server and with a role that may write, or pass another --store",
+        false => "make the file and its folder writable, or pass another --store",
+    };
+    Err(Failure::failed(format!("the store is read-only: {reason}"), hint))
 }

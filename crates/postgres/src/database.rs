@@ -7,13 +7,15 @@ use amplifier_session_core::{
     model::UserId,
 };
 use amplifier_session_sql::{
+    Columns as _,
     backend::{Connections as _, Database, SqlBackend},
     file, quote,
 };
 
 use crate::{
     PostgresConfig,
-    connection::Write,
+    columns::Fields,
+    connection::{Read, Write},
     error::OPEN,
     pool::{Lock, Pool},
     row_security, schema,
@@ -48,13 +50,10 @@ impl Postgres {
     fn open_now(config: &PostgresConfig) -> Result<PostgresBackend> {
         let pool = Pool::new(config)?;
         let (read_only, vectors, only_user) = pool.read(|reader| {
-            let standby =
-                "SELECT 1 WHERE pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'";
-            let (read_only, vectors) = if reader.query(OPEN, standby, &[])?.is_empty() {
-                (None, schema::prepare(reader, &config.schema, config.must_exist)?)
-            } else {
-                let reason = "the server is a standby, or the role may only read".to_owned();
-                (Some(reason), schema::check(reader, &config.schema)?)
+            let read_only = read_only(reader)?;
+            let vectors = match read_only {
+                None => schema::prepare(reader, &config.schema, config.must_exist)?,
+                Some(_) => schema::check(reader, &config.schema)?,
             };
             Ok((read_only, vectors, row_security::only_user(reader)?))
         })?;
@@ -98,6 +97,13 @@ impl Postgres {
     pub fn vector_support(&self) -> &VectorSupport {
         &self.vectors
     }
+}
+
+/// Why the server does not let this role write.
+fn read_only(reader: &Read<'_>) -> Result<Option<String>> {
+    let sql = "SELECT CASE WHEN pg_is_in_recovery() THEN 'the server is a standby'
+        ELSE 'this role may only read' END WHERE current_setting('transaction_read_only') = 'on'";
+    reader.query(OPEN, sql, &[])?.first().map(|row| Fields(row).text(0)).transpose()
 }
 
 impl Database for Postgres {

@@ -5,6 +5,7 @@
 mod blocks;
 mod conformance;
 mod opening;
+mod replication;
 mod row_security;
 mod support;
 mod without_pgvector;
