@@ -19,8 +19,10 @@ use crate::{
 /// How long a call waits for a connection.
 const WAIT: Duration = Duration::from_secs(30);
 
-/// What every connection begins with, after the search path.
-const FIRST: &str = "SET TimeZone TO 'UTC'; SET lock_timeout TO '60s'; SET jit TO off";
+/// What every connection begins with, after the search path. If tables are divided between servers, joins and counts then
+/// run where the rows are.
+const FIRST: &str = "SET TimeZone TO 'UTC'; SET lock_timeout TO '60s'; SET jit TO off;
+    SET enable_partitionwise_join TO on; SET enable_partitionwise_aggregate TO on";
 
 /// How often a transaction is run again if others were in the way.
 const ATTEMPTS: u32 = 20;

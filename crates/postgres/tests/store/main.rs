@@ -7,5 +7,6 @@ mod conformance;
 mod opening;
 mod replication;
 mod row_security;
+mod shards;
 mod support;
 mod without_pgvector;

@@ -26,8 +26,7 @@ use async_trait::async_trait;
 use tempfile::TempDir;
 use tokio_postgres::NoTls;
 
-/// The folder of PostgreSQL's programs.
-const PROGRAMS: &str = "AMPLIFIER_TEST_POSTGRES_PROGRAMS";
+use crate::support::programs;
 
 /// A server that is stopped when this is dropped.
 struct Server {
@@ -40,9 +39,7 @@ struct Server {
 
 impl Server {
     fn new() -> Self {
-        let programs = std::env::var_os(PROGRAMS)
-            .unwrap_or_else(|| panic!("{PROGRAMS} is not set: run tests with .ci/with-postgres"));
-        let programs = PathBuf::from(programs);
+        let programs = programs();
         let owner = fs::metadata(&programs).unwrap().uid();
         let folder = tempfile::tempdir().unwrap();
         chown(folder.path(), Some(owner), None).unwrap();
