@@ -20,9 +20,9 @@ and neither is a superuser. Each person gets a role of their own. Sessions that 
 --json prints one object: store, row_security (whether --with-rls was given), roles (with user_id, statements).
 
 Examples:
-  amplifier-sessions --store postgres://admin@db.example/team init
-  amplifier-sessions --store postgres://admin@db.example/team init --with-rls --role ana --role ben | psql -h db.example team
-  amplifier-sessions --store postgres://ana@db.example/team --user ana sync")]
+  amplifier-sessions --store postgres://admin@db/team init
+  amplifier-sessions --store postgres://admin@db/team init --with-rls --role ana | psql -h db team
+  amplifier-sessions --store postgres://ana@db/team --user ana sync")]
 pub(crate) struct InitArgs {
     /// Restrict each role of a PostgreSQL database to the rows of the user with its name
     #[arg(long)]
