@@ -141,6 +141,7 @@ amplifier_session_testkit::conformance_tests! { @with [ignore = "needs a Postgre
     ]
     generations: [
         a_rebuild_with_another_model_is_searched_once_it_is_complete,
+        vectors_are_rebuilt_with_the_same_model,
     ]
     integrity: [
         a_store_equals_what_is_derived_from_it,
@@ -151,6 +152,9 @@ amplifier_session_testkit::conformance_tests! { @with [ignore = "needs a Postgre
     ]
     search_vectors: [
         semantic_search_agrees_with_brute_force,
+    ]
+    filters: [
+        every_search_filter_equals_brute_force,
     ]
     isolation: [
         the_same_session_id_of_two_users_is_two_sessions,
