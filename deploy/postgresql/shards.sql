@@ -34,8 +34,15 @@ DECLARE
     shards text[] := (SELECT array_agg(srvname::text ORDER BY length(srvname), srvname) FROM pg_foreign_server
         WHERE srvname ~ '^shard_[0-9]+$');
     name text;
+    texts text;
     has_rows boolean;
 BEGIN
+    IF NOT EXISTS (
+        SELECT FROM pg_database WHERE datname = current_database()
+            AND coalesce(datlocale, datcollate) IN ('C', 'POSIX', 'C.UTF-8') AND datlocprovider IN ('b', 'c')
+    ) THEN
+        RAISE EXCEPTION 'the database must be created with LOCALE ''C''';
+    END IF;
     IF shards IS NULL THEN
         RAISE EXCEPTION 'there are no foreign servers shard_0, shard_1, ...';
     END IF;
@@ -52,6 +59,10 @@ BEGIN
         -- A partitioned table with foreign partitions has no unique index. Those of the shards have user_id, so they are
         -- unique among all servers.
         EXECUTE format('ALTER TABLE %I RENAME TO undivided', name);
+        -- A condition is sent to the shards only if its column has the collation of the database, which is C as well.
+        SELECT string_agg(format('ALTER COLUMN %I TYPE text COLLATE "default"', attname), ', ') INTO texts
+            FROM pg_attribute WHERE attrelid = 'undivided'::regclass AND attcollation = '"C"'::regcollation;
+        EXECUTE 'ALTER TABLE undivided ' || texts;
         EXECUTE format('CREATE TABLE %I (LIKE undivided INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING GENERATED
             INCLUDING IDENTITY) PARTITION BY HASH (user_id)', name);
         DROP TABLE undivided;
