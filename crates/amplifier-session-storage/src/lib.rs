@@ -72,7 +72,7 @@ pub use amplifier_session_postgres as postgres;
 pub use amplifier_session_sqlite as sqlite;
 pub use amplifier_session_sync as sync;
 pub use backends::BACKENDS;
-pub use open::{OpenOptions, backup, open, open_at};
+pub use open::{OpenOptions, backup, open, open_at, restrict_roles};
 pub use salvage::salvage;
 pub use store_url::StoreUrl;
 

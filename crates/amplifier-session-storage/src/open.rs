@@ -3,8 +3,8 @@
 use std::{path::Path, sync::Arc};
 
 use amplifier_session_core::{
-    Error, ErrorKind, Result, SessionStorage, StorageSettings, content::Redaction,
-    embedding::EmbeddingProvider,
+    Error, ErrorKind, Result, SessionStorage, StorageSettings, backend::OpenRequest, content::Redaction,
+    embedding::EmbeddingProvider, model::UserId,
 };
 
 use crate::{
@@ -113,16 +113,11 @@ pub async fn open_at(url: &StoreUrl, options: OpenOptions) -> Result<SessionStor
         let message = format!("{} stores cannot be opened read-only", backend.name);
         return Err(Error::new(ErrorKind::Unsupported, message).with("option", "read_only"));
     }
+    let request = request(url, &options);
     // One that can't be looked at is left to the backend, which says why.
     if options.existing && url.file().is_some_and(|file| !file.try_exists().unwrap_or(true)) {
         return Err(Error::new(ErrorKind::StorageConnection, format!("there is no store at {url}")));
     }
-    let request = options
-        .configuration
-        .open_request(url)
-        .with_read_only(options.read_only)
-        .with_must_exist(options.existing)
-        .with_dimensions(options.dimensions.or_else(|| Some(options.embedding.as_ref()?.space().dimensions)));
     let storage = SessionStorage::new(url.open(request).await?)
         .with_embedding(options.embedding)
         .with_settings(options.settings);
@@ -130,6 +125,32 @@ pub async fn open_at(url: &StoreUrl, options: OpenOptions) -> Result<SessionStor
     let storage =
         storage.with_redactor(options.redaction, Arc::new(amplifier_session_embed::secrets::BuiltInRedactor));
     Ok(storage)
+}
+
+fn request(url: &StoreUrl, options: &OpenOptions) -> OpenRequest {
+    let of_provider = || Some(options.embedding.as_ref()?.space().dimensions);
+    options
+        .configuration
+        .open_request(url)
+        .with_read_only(options.read_only)
+        .with_must_exist(options.existing)
+        .with_dimensions(options.dimensions.or_else(of_provider))
+}
+
+/// Restricts each role of the database at `url` to the rows of the user with its name: row level security. The store is
+/// created if it does not exist. Returns for each of `users` the statements that create its role, which an administrator
+/// has to run.
+///
+/// # Errors
+///
+/// `Unsupported` if the database has no such roles; `Validation` if a user id can't be the name of a role; those of the
+/// backend.
+pub async fn restrict_roles(url: &StoreUrl, options: OpenOptions, users: Vec<UserId>) -> Result<Vec<String>> {
+    let (Some(address), Some(restrict)) = (url.address(), url.backend().restrict_roles) else {
+        let message = format!("{} stores have no roles that could be restricted", url.backend().name);
+        return Err(Error::new(ErrorKind::Unsupported, message).with_operation("restrict_roles"));
+    };
+    restrict(address.to_owned(), request(url, &options), users).await
 }
 
 /// Copies the store at `url`, which must exist, to the file `to`, which must be empty or not exist. The copy has one

@@ -118,6 +118,14 @@ impl StoreUrl {
             Target::Service(address, open) => open(address.clone(), request),
         }
     }
+
+    /// What follows the scheme, if the store is in a service.
+    pub(crate) fn address(&self) -> Option<&str> {
+        match &self.target {
+            Target::File(..) => None,
+            Target::Service(address, _) => Some(address),
+        }
+    }
 }
 
 /// Without the settings. Parsing it gives the same store.

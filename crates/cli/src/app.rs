@@ -365,8 +365,14 @@ impl App {
         Err(Failure::failed(format!("no store at {}", self.store_url()?), hint))
     }
 
-    /// Warns if the user is not the store's: probably, the account has changed.
+    /// Warns if the user is not the store's: probably, the account has changed. Fails if the store refuses the rows of this
+    /// user.
     async fn warn_of_other_user(&self, storage: &SessionStorage, user: &UserId) -> Result<(), Failure> {
+        if let Some(only) = storage.backend().info().only_user.filter(|only| only != user) {
+            let message = format!("this role reads and writes only sessions of {only}, and you are {user}");
+            let hint = format!("pass --user {only}, or connect with the role {user}");
+            return Err(Failure::failed(message, hint));
+        }
         if self.global.user.is_some() {
             return Ok(());
         }
@@ -392,11 +398,11 @@ fn note_read_only(storage: &SessionStorage) {
 
 /// Fails if the store is read-only, before any work is done.
 pub(crate) fn check_writable(storage: &SessionStorage) -> Result<(), Failure> {
-    match storage.backend().info().read_only {
-        Some(reason) => Err(Failure::failed(
-            format!("the store is read-only: {reason}"),
-            "make the file and its folder writable, or pass another --store",
-        )),
-        None => Ok(()),
-    }
+    let info = storage.backend().info();
+    let Some(reason) = info.read_only else { return Ok(()) };
+    let hint = match info.places.iter().all(|place| place.files.is_empty()) {
+        true => "connect to a server and with a role that may write, or pass another --store",
+        false => "make the file and its folder writable, or pass another --store",
+    };
+    Err(Failure::failed(format!("the store is read-only: {reason}"), hint))
 }

@@ -25,6 +25,7 @@ pub static FACTORY: BackendFactory = BackendFactory {
     settings: SETTINGS,
     backup: None,
     salvage: None,
+    restrict_roles: None,
     open: Open::Service(|address, request| Box::pin(open(address, request))),
 };
 

@@ -193,6 +193,7 @@ pub(crate) const DUCKDB: Dialect = Dialect {
     // DuckDB holds a whole result in memory. Each query scans whole tables, so few queries are better.
     batch: Some(Batch { rows: 4096, bytes: 16 << 20 }),
     records_removed_vectors: true,
+    removed_of_users: false,
     own_tables: &[],
     session_keys: &[],
 };

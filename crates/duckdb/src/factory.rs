@@ -34,6 +34,7 @@ pub static FACTORY: BackendFactory = BackendFactory {
     ],
     backup: None,
     salvage: None,
+    restrict_roles: None,
     open: Open::File {
         default: Some("~/.amplifier/sessions.duckdb"),
         open: |path, request| Box::pin(open(path, request)),

@@ -1,6 +1,6 @@
 //! Where the server is, and how to connect.
 
-use std::{fmt, path::PathBuf};
+use std::{fmt, path::PathBuf, time::Duration};
 
 use amplifier_session_core::{
     Error, Result,
@@ -16,6 +16,12 @@ const CONNECTIONS: usize = 8;
 
 /// What is asked for in `sslmode`. The weaker modes of PostgreSQL's own programs leave it to the host.
 const SSL_MODES: &[&str] = &["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
+
+/// How long a host may take to accept a connection before the next one is tried.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// After how long without an answer of its machine a connection is lost.
+const UNREACHABLE: Duration = Duration::from_secs(30);
 
 const SESSIONS: &[&str] = &["any", "read-write", "read-only"];
 
@@ -153,6 +159,16 @@ impl PostgresConfig {
             && let Some(password) = text("password")
         {
             connection.password(password);
+        }
+        if connection.get_connect_timeout().is_none() {
+            connection.connect_timeout(CONNECT);
+        }
+        if connection.get_tcp_user_timeout().is_none() {
+            connection.tcp_user_timeout(UNREACHABLE);
+            connection
+                .keepalives_idle(UNREACHABLE / 3)
+                .keepalives_interval(UNREACHABLE / 3)
+                .keepalives_retries(2);
         }
         if connection.get_application_name().is_none() {
             connection.application_name("amplifier-sessions");

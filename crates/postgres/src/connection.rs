@@ -40,7 +40,10 @@ pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// A read connection.
 #[derive(Debug)]
-pub struct Read<'a>(pub(crate) &'a ClientWrapper);
+pub struct Read<'a> {
+    client: &'a ClientWrapper,
+    is_restricted: bool,
+}
 
 impl Reader for Read<'_> {
     const DIALECT: Dialect = POSTGRES;
@@ -54,7 +57,12 @@ impl Reader for Read<'_> {
     }
 }
 
-impl Read<'_> {
+impl<'a> Read<'a> {
+    /// Uses a connection of a role that row level security restricts, or does not.
+    pub(crate) fn new(client: &'a ClientWrapper, is_restricted: bool) -> Self {
+        Self { client, is_restricted }
+    }
+
     /// All rows of a statement with values of any type.
     pub(crate) fn query(
         &self,
@@ -62,19 +70,34 @@ impl Read<'_> {
         sql: &str,
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>> {
-        wait(self.0.query_typed(sql, parameters)).map_err(storage(operation))
+        wait(self.client.query_typed(sql, parameters)).map_err(storage(operation))
     }
 
     /// Runs statements without values.
     pub(crate) fn batch(&self, operation: &'static str, sql: &str) -> Result<()> {
-        wait(self.0.batch_execute(sql)).map_err(storage(operation))
+        wait(self.client.batch_execute(sql)).map_err(storage(operation))
     }
 
-    /// Copies rows to their table.
+    /// Copies rows to their table. A transaction is open.
     pub(crate) fn copy(&self, operation: &'static str, rows: Rows) -> Result<()> {
-        let (sql, bytes) = rows.into_copy();
+        let (table, columns) = (rows.table(), rows.columns().to_owned());
+        if !self.is_restricted {
+            return self.copy_to(table, operation, rows);
+        }
+        // Row level security checks rows that are inserted, and refuses `COPY`.
+        let create = format!(
+            "CREATE TEMPORARY TABLE incoming ON COMMIT DROP AS SELECT {columns} FROM {table} WITH NO DATA"
+        );
+        self.batch(operation, &create)?;
+        self.copy_to("incoming", operation, rows)?;
+        let insert = format!("INSERT INTO {table} ({columns}) SELECT {columns} FROM incoming");
+        self.batch(operation, &format!("{insert}; DROP TABLE incoming"))
+    }
+
+    fn copy_to(&self, table: &str, operation: &'static str, rows: Rows) -> Result<()> {
+        let (sql, bytes) = rows.into_copy(table);
         let copy = async {
-            let mut sink = pin!(self.0.copy_in(&sql).await?);
+            let mut sink = pin!(self.client.copy_in(&sql).await?);
             sink.send(std::io::Cursor::new(bytes)).await?;
             sink.finish().await
         };
@@ -86,10 +109,10 @@ impl Read<'_> {
         let types: Vec<Type> = statement.values.iter().map(type_of).collect();
         let values: Vec<Box<dyn ToSql + Sync + Send>> = statement.values.iter().map(bound).collect();
         if statement.keep_prepared {
-            let prepared = self.0.prepare_typed_cached(&sql, &types).await?;
-            return self.0.query_raw(&prepared, values).await;
+            let prepared = self.client.prepare_typed_cached(&sql, &types).await?;
+            return self.client.query_raw(&prepared, values).await;
         }
-        self.0.query_typed_raw(&sql, values.into_iter().zip(types)).await
+        self.client.query_typed_raw(&sql, values.into_iter().zip(types)).await
     }
 
     /// Calls `each` with the rows until it breaks; returns the number of rows that the statement changed.
@@ -153,8 +176,8 @@ pub struct Write<'a> {
 
 impl<'a> Write<'a> {
     /// Uses a connection with an open transaction. [`Self::flush`] must be called before it ends.
-    pub(crate) fn new(client: &'a ClientWrapper) -> Self {
-        Self { read: Read(client), rows: BTreeMap::new(), texts: NewTexts::default() }
+    pub(crate) fn new(read: Read<'a>) -> Self {
+        Self { read, rows: BTreeMap::new(), texts: NewTexts::default() }
     }
 
     /// The connection, which sees what was flushed.
@@ -315,7 +338,8 @@ pub(crate) const POSTGRES: Dialect = Dialect {
     has_table: None,
     batch: None,
     records_removed_vectors: false,
-    own_tables: &["text_blocks", "postings"],
+    removed_of_users: true,
+    own_tables: &["text_blocks", "postings", "removed"],
     session_keys: &[],
 };
 

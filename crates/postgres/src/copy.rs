@@ -47,10 +47,20 @@ impl Rows {
         self.bytes.len()
     }
 
-    /// The statement, and its data.
-    pub(crate) fn into_copy(mut self) -> (String, Vec<u8>) {
+    /// The name of the table.
+    pub(crate) fn table(&self) -> &'static str {
+        self.table
+    }
+
+    /// The columns of the rows, as a list.
+    pub(crate) fn columns(&self) -> &str {
+        &self.columns
+    }
+
+    /// The statement that copies the rows to `table`, and its data.
+    pub(crate) fn into_copy(mut self, table: &str) -> (String, Vec<u8>) {
         self.bytes.extend_from_slice(TRAILER);
-        (format!("COPY {} ({}) FROM STDIN (FORMAT binary)", self.table, self.columns), self.bytes)
+        (format!("COPY {table} ({}) FROM STDIN (FORMAT binary)", self.columns), self.bytes)
     }
 
     /// Adds a row of [`Self::of`].

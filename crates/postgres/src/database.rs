@@ -4,18 +4,21 @@ use amplifier_session_core::{
     Result,
     backend::{StoreInfo, StorePlace},
     blocking,
+    model::UserId,
 };
 use amplifier_session_sql::{
+    Columns as _,
     backend::{Connections as _, Database, SqlBackend},
     file, quote,
 };
 
 use crate::{
     PostgresConfig,
-    connection::Write,
+    columns::Fields,
+    connection::{Read, Write},
     error::OPEN,
     pool::{Lock, Pool},
-    schema,
+    row_security, schema,
     vector_support::VectorSupport,
 };
 
@@ -30,6 +33,7 @@ pub struct Postgres {
     place: String,
     read_only: Option<String>,
     vectors: VectorSupport,
+    only_user: Option<UserId>,
 }
 
 impl Postgres {
@@ -45,22 +49,37 @@ impl Postgres {
 
     fn open_now(config: &PostgresConfig) -> Result<PostgresBackend> {
         let pool = Pool::new(config)?;
-        let (read_only, vectors) = pool.read(|reader| {
-            let standby =
-                "SELECT 1 WHERE pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'";
-            if reader.query(OPEN, standby, &[])?.is_empty() {
-                return Ok((None, schema::prepare(reader, &config.schema, config.must_exist)?));
-            }
-            let reason = "the server is a standby, or the role may only read".to_owned();
-            Ok((Some(reason), schema::check(reader, &config.schema)?))
+        let (read_only, vectors, only_user) = pool.read(|reader| {
+            let read_only = read_only(reader)?;
+            let vectors = match read_only {
+                None => schema::prepare(reader, &config.schema, config.must_exist)?,
+                Some(_) => schema::check(reader, &config.schema)?,
+            };
+            Ok((read_only, vectors, row_security::only_user(reader)?))
         })?;
         Ok(SqlBackend::new(Self {
-            pool,
+            pool: pool.with_restriction(only_user.is_some()),
             schema: config.schema.clone(),
             place: config.place(),
             read_only,
             vectors,
+            only_user,
         }))
+    }
+
+    /// Restricts every role to the rows of the user with its name, except the owner of the tables and superusers. Returns
+    /// for each of `users` the statements that create its role.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` if a user id is too long for the name of a role; `StorageConnection` if this role does not own the
+    /// tables.
+    pub fn restrict_roles(&self, users: &[UserId]) -> Result<Vec<String>> {
+        let roles =
+            users.iter().map(|user| row_security::role_of(user, &self.schema)).collect::<Result<Vec<_>>>()?;
+        self.check_writable()?;
+        self.pool.read(|reader| row_security::enable(reader, &self.schema))?;
+        Ok(roles)
     }
 
     /// Removes the schema with everything in it.
@@ -80,6 +99,13 @@ impl Postgres {
     }
 }
 
+/// Why the server does not let this role write.
+fn read_only(reader: &Read<'_>) -> Result<Option<String>> {
+    let sql = "SELECT CASE WHEN pg_is_in_recovery() THEN 'the server is a standby'
+        ELSE 'this role may only read' END WHERE current_setting('transaction_read_only') = 'on'";
+    reader.query(OPEN, sql, &[])?.first().map(|row| Fields(row).text(0)).transpose()
+}
+
 impl Database for Postgres {
     type Connections = Pool;
     type Writer<'a> = Write<'a>;
@@ -91,6 +117,7 @@ impl Database for Postgres {
     fn info(&self) -> StoreInfo {
         StoreInfo::new("postgres")
             .with_read_only(self.read_only.clone())
+            .with_only_user(self.only_user.clone())
             .with_places(vec![StorePlace::remote("store", self.place.clone())])
     }
 

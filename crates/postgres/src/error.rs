@@ -109,6 +109,7 @@ fn describe(error: &tokio_postgres::Error) -> (ErrorKind, String, bool) {
     };
     let message = error.as_db_error().map_or_else(|| error.to_string(), |error| error.message().to_owned());
     match *code {
+        SqlState::FEATURE_NOT_SUPPORTED => (ErrorKind::Unsupported, format!("PostgreSQL: {message}"), false),
         SqlState::DISK_FULL => (ErrorKind::StorageIo, DISK_FULL.to_owned(), false),
         // Another session took the id of an event between the check and the write; a retry finds it.
         SqlState::UNIQUE_VIOLATION => (ErrorKind::Conflict, format!("PostgreSQL: {message}"), true),

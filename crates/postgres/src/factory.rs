@@ -5,6 +5,8 @@ use std::sync::Arc;
 use amplifier_session_core::{
     Result,
     backend::{BackendFactory, Open, OpenRequest, StorageBackend},
+    blocking,
+    model::UserId,
 };
 
 use crate::{Postgres, PostgresConfig, config::SETTINGS};
@@ -24,10 +26,20 @@ pub static FACTORY: BackendFactory = BackendFactory {
     open: Open::Service(|address, request| Box::pin(open(address, request))),
     backup: None,
     salvage: None,
+    restrict_roles: Some(|address, request, users| Box::pin(restrict_roles(address, request, users))),
 };
 
 async fn open(address: String, request: OpenRequest) -> Result<Arc<dyn StorageBackend>> {
-    let mut config = PostgresConfig::new(&address, &request.settings)?;
+    Ok(Arc::new(Postgres::open(config(&address, &request)?).await?))
+}
+
+async fn restrict_roles(address: String, request: OpenRequest, users: Vec<UserId>) -> Result<Vec<String>> {
+    let backend = Postgres::open(config(&address, &request)?).await?;
+    blocking(move || backend.restrict_roles(&users)).await?
+}
+
+fn config(address: &str, request: &OpenRequest) -> Result<PostgresConfig> {
+    let mut config = PostgresConfig::new(address, &request.settings)?;
     config.must_exist = request.must_exist;
-    Ok(Arc::new(Postgres::open(config).await?))
+    Ok(config)
 }

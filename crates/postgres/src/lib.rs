@@ -8,6 +8,7 @@
 //! | `columns.rs`, `copy.rs`, `text.rs` | reading and writing values |
 //! | `lookups.rs`, `event_counts.rs` | reads that differ from those of other databases |
 //! | `schema.rs`, `vector_support.rs` | creating and upgrading the tables, and the extension pgvector |
+//! | `row_security.rs` | restricting roles to the rows of one user |
 //! | `index/` | the indexes that searches use |
 //! | `factory.rs` | opening a store by its URL |
 //! | `error.rs` | errors of PostgreSQL as ours |
@@ -25,6 +26,7 @@ mod factory;
 mod index;
 mod lookups;
 mod pool;
+mod row_security;
 mod schema;
 mod text;
 mod tls;

@@ -28,8 +28,10 @@ use crate::{
 /// How long a call waits for a connection.
 const WAIT: Duration = Duration::from_secs(30);
 
-/// What every connection begins with, after the search path.
-const FIRST: &str = "SET TimeZone TO 'UTC'; SET lock_timeout TO '60s'; SET jit TO off";
+/// What every connection begins with, after the search path. If tables are divided between servers, joins and counts then
+/// run where the rows are.
+const FIRST: &str = "SET TimeZone TO 'UTC'; SET lock_timeout TO '60s'; SET jit TO off;
+    SET enable_partitionwise_join TO on; SET enable_partitionwise_aggregate TO on";
 
 /// How long a call waits for a server that was there before: it may be restarting, or a standby takes its place.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -51,6 +53,8 @@ pub struct Pool {
     place: String,
     /// Whether there was a connection.
     was_reached: AtomicBool,
+    /// Whether row level security restricts the role.
+    is_restricted: bool,
 }
 
 impl fmt::Debug for Pool {
@@ -114,7 +118,14 @@ impl Pool {
         let connections = pool.map_err(|source| {
             Error::new(ErrorKind::StorageConnection, "can't connect to PostgreSQL").with_source(source)
         })?;
-        Ok(Self { connections, place: config.place(), was_reached: AtomicBool::new(false) })
+        let was_reached = AtomicBool::new(false);
+        Ok(Self { connections, place: config.place(), was_reached, is_restricted: false })
+    }
+
+    /// Sets whether row level security restricts the role.
+    pub(crate) fn with_restriction(mut self, is_restricted: bool) -> Self {
+        self.is_restricted = is_restricted;
+        self
     }
 
     /// Runs `write` in one transaction. Runs it again if other transactions were in the way, or if the connection was lost
@@ -146,7 +157,7 @@ impl Pool {
         write: &mut impl FnMut(&mut Write<'_>) -> Result<T>,
     ) -> std::result::Result<T, Failed> {
         let transaction = self.begin(operation, lock.begin()).map_err(Failed::BeforeCommit)?;
-        let mut writer = Write::new(&transaction);
+        let mut writer = Write::new(self.reader(&transaction));
         let answer = write(&mut writer).and_then(|answer| writer.flush(operation).map(|()| answer));
         drop(writer);
         let answer = answer.map_err(Failed::BeforeCommit)?;
@@ -162,7 +173,7 @@ impl Pool {
     fn begin(&self, operation: &'static str, sql: &str) -> Result<Transaction> {
         self.patiently(|| {
             let transaction = Transaction { client: self.get()?, is_open: true };
-            Read(&transaction).batch(operation, sql)?;
+            batch(&transaction, operation, sql)?;
             Ok(transaction)
         })
     }
@@ -195,6 +206,10 @@ impl Pool {
             attempt += 1;
         }
     }
+
+    fn reader<'a>(&self, client: &'a ClientWrapper) -> Read<'a> {
+        Read::new(client, self.is_restricted)
+    }
 }
 
 /// When a transaction has failed.
@@ -210,15 +225,19 @@ impl Connections for Pool {
 
     fn read<T>(&self, read: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
         let client = self.client()?;
-        read(&Read(&client))
+        read(&self.reader(&client))
     }
 
     fn read_snapshot<T>(&self, read: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
         let snapshot = self.begin("read", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
-        let answer = read(&Read(&snapshot))?;
+        let answer = read(&self.reader(&snapshot))?;
         snapshot.commit("read")?;
         Ok(answer)
     }
+}
+
+fn batch(client: &ClientWrapper, operation: &'static str, sql: &str) -> Result<()> {
+    wait(client.batch_execute(sql)).map_err(error::storage(operation))
 }
 
 /// A connection with an open transaction, which is rolled back when this is dropped.
@@ -229,7 +248,7 @@ struct Transaction {
 
 impl Transaction {
     fn commit(mut self, operation: &'static str) -> Result<()> {
-        Read(&self.client).batch(operation, "COMMIT")?;
+        batch(&self.client, operation, "COMMIT")?;
         self.is_open = false;
         Ok(())
     }
@@ -247,7 +266,7 @@ impl Drop for Transaction {
     fn drop(&mut self) {
         // If the connection is lost, so is the transaction, and the pool drops the connection.
         if self.is_open
-            && let Err(error) = Read(&self.client).batch("roll back", "ROLLBACK")
+            && let Err(error) = batch(&self.client, "roll back", "ROLLBACK")
         {
             tracing::debug!(%error, "a transaction could not be rolled back");
         }

@@ -7,14 +7,23 @@ use amplifier_session_core::{
 use amplifier_session_sql::{Columns as _, quote, rows::is_pending};
 use tokio_postgres::types::Type;
 
-use crate::{columns::Fields, connection::Read, error::OPEN as OPERATION, vector_support::VectorSupport};
+use crate::{
+    columns::Fields,
+    connection::{Parameter, Read},
+    error::OPEN as OPERATION,
+    row_security,
+    vector_support::VectorSupport,
+};
 
 /// The steps from an empty schema to the present tables. Steps that were published do not change.
 const MIGRATIONS: [&str; 2] =
     [include_str!("../migrations/0001_tables.sql"), include_str!("../migrations/0002_text_index.sql")];
 
+/// Creates `schema_meta`.
+const ENTRIES: &str = include_str!("../migrations/entries.sql");
+
 /// The key of the number of the last migration in `schema_meta`.
-const MIGRATION: &str = "postgres_migration";
+pub(crate) const MIGRATION: &str = "postgres_migration";
 
 /// Only one client at a time creates or upgrades tables, whatever the schema: the extension belongs to the database.
 const ADVISORY_LOCK: i64 = 0x416d_5373;
@@ -25,7 +34,8 @@ pub(crate) fn prepare(reader: &Read<'_>, schema: &str, must_exist: bool) -> Resu
         let message = format!("there is no store in the schema {schema:?}");
         return Err(Error::new(ErrorKind::StorageConnection, message).with_operation(OPERATION));
     }
-    if applied(reader, schema)? == Some(MIGRATIONS.len()) {
+    let is_behind = applied(reader, schema)? != Some(MIGRATIONS.len());
+    if !is_behind {
         check_version(reader, schema)?;
         if let Some(ready) = VectorSupport::ready(reader)? {
             return Ok(ready);
@@ -38,10 +48,7 @@ pub(crate) fn prepare(reader: &Read<'_>, schema: &str, must_exist: bool) -> Resu
             reader.batch(OPERATION, &format!("CREATE SCHEMA {}", quote::name(schema)))?;
         }
         if applied(reader, schema)?.is_none() {
-            reader.batch(
-                OPERATION,
-                "CREATE TABLE schema_meta (key text COLLATE \"C\" PRIMARY KEY, value text NOT NULL)",
-            )?;
+            reader.batch(OPERATION, ENTRIES)?;
             for (key, value) in [
                 (VERSION, SCHEMA_VERSION.to_string()),
                 (WRITER, format!("{WRITER_NAME} {}", env!("CARGO_PKG_VERSION"))),
@@ -58,6 +65,9 @@ pub(crate) fn prepare(reader: &Read<'_>, schema: &str, must_exist: bool) -> Resu
     }
     in_transaction(reader, || {
         reader.query(OPERATION, "SELECT pg_advisory_xact_lock($1)", &[(&ADVISORY_LOCK, Type::INT8)])?;
+        if is_behind {
+            row_security::renew(reader, schema)?;
+        }
         VectorSupport::prepare(reader)
     })
 }
@@ -87,7 +97,8 @@ fn migrate(reader: &Read<'_>, schema: &str, at: usize, migration: &str) -> Resul
 /// The number of migrations that were applied; `None` if there is no store.
 fn applied(reader: &Read<'_>, schema: &str) -> Result<Option<usize>> {
     // By its schema: the search path also has another one.
-    let sql = "SELECT 1 FROM pg_tables WHERE schemaname = $1 AND tablename = 'schema_meta'";
+    let sql = "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname = $1 AND c.relname = 'schema_meta'";
     if reader.query(OPERATION, sql, &[(&schema, Type::TEXT)])?.is_empty() {
         return Ok(None);
     }
@@ -113,13 +124,17 @@ fn get(reader: &Read<'_>, key: &str) -> Result<Option<String>> {
 }
 
 fn set(reader: &Read<'_>, key: &str, value: &str) -> Result<()> {
-    let sql = "INSERT INTO schema_meta (key, value) VALUES ($1, $2)
-        ON CONFLICT (key) DO UPDATE SET value = excluded.value";
-    reader.query(OPERATION, sql, &[(&key, Type::TEXT), (&value, Type::TEXT)]).map(drop)
+    let update = "UPDATE schema_meta SET value = $2 WHERE key = $1 RETURNING key";
+    let insert = "INSERT INTO schema_meta (key, value) VALUES ($1, $2)";
+    let values: [Parameter<'_>; 2] = [(&key, Type::TEXT), (&value, Type::TEXT)];
+    if reader.query(OPERATION, update, &values)?.is_empty() {
+        reader.query(OPERATION, insert, &values)?;
+    }
+    Ok(())
 }
 
 /// Each statement sees what others have committed before it.
-fn in_transaction<T>(reader: &Read<'_>, run: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn in_transaction<T>(reader: &Read<'_>, run: impl FnOnce() -> Result<T>) -> Result<T> {
     reader.batch(OPERATION, "BEGIN ISOLATION LEVEL READ COMMITTED")?;
     match run() {
         Ok(answer) => reader.batch(OPERATION, "COMMIT").map(|()| answer),

@@ -164,6 +164,7 @@ pub(crate) const SQLITE: Dialect = Dialect {
     has_table: None,
     batch: None,
     records_removed_vectors: true,
+    removed_of_users: false,
     own_tables: &[],
     session_keys: &[
         "SELECT key, user_id, session_id FROM sessions INDEXED BY sqlite_autoindex_sessions_1",

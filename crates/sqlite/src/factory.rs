@@ -36,4 +36,5 @@ pub static FACTORY: BackendFactory = BackendFactory {
             Ok(source)
         })
     }),
+    restrict_roles: None,
 };

@@ -14,6 +14,7 @@ mod events;
 mod filter;
 mod global;
 mod group;
+mod init;
 mod models;
 mod prune;
 mod query;
@@ -55,6 +56,7 @@ pub(crate) use events::EventsArgs;
 pub(crate) use filter::{FilterArgs, LimitArgs, NarrowArgs};
 pub(crate) use global::{GlobalArgs, ScopeArg, When, quoted};
 pub(crate) use group::GroupArg;
+pub(crate) use init::InitArgs;
 pub(crate) use models::{InstallModelArgs, ModelsAction, ModelsArgs, VerifyModelArgs};
 pub(crate) use prune::PruneArgs;
 pub(crate) use query::QueryArgs;
@@ -128,6 +130,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Quickstart(QuickstartArgs),
+    Init(InitArgs),
     Sync(SyncArgs),
     #[cfg(feature = "watch")]
     Watch(WatchArgs),

@@ -14,6 +14,7 @@ mod embeddings;
 mod events;
 mod gaps;
 mod groups;
+mod init;
 mod models;
 pub(crate) mod names;
 mod prune;
@@ -82,6 +83,7 @@ pub(crate) async fn run(app: &mut App, command: Command) -> Result<Outcome, Fail
 async fn dispatch(app: &mut App, command: Command) -> Result<Outcome, Failure> {
     match command {
         Command::Quickstart(args) => quickstart::run(app, args).await,
+        Command::Init(args) => init::run(app, args).await,
         Command::Sync(args) => sync::run(app, args).await,
         #[cfg(feature = "watch")]
         Command::Watch(args) => watch::run(app, args).await,

@@ -78,6 +78,7 @@ fn help() {
     text("help_short_events", &["events", "-h"]);
     for command in [
         "quickstart",
+        "init",
         "sync",
         "search",
         "timeline",
@@ -119,6 +120,15 @@ fn sync() {
     home.shows("sync_first", &["sync"]);
     home.shows("sync_again", &["sync"]);
     check("sync_json", &home, &format!("{:#}", home.json(&["sync"])));
+}
+
+#[test]
+fn init() {
+    let home = Home::new();
+    home.shows("init", &["init"]);
+    assert!(home.amplifier().join("sessions.sqlite").exists());
+    check("init_json", &home, &format!("{:#}", home.json(&["init"])));
+    home.shows("error_init_with_rls", &["init", "--with-rls"]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use super::{SalvageSource, StorageBackend};
 use crate::{
     Result,
     config::{Setting, Settings, Variables},
+    model::UserId,
 };
 
 /// A kind of store: what its URLs look like, which settings it has, and how it is opened.
@@ -34,6 +35,8 @@ pub struct BackendFactory {
     pub backup: Option<BackupFile>,
     /// Reads what is left of a damaged store in a file, if the backend can do more than open it.
     pub salvage: Option<SalvageFile>,
+    /// Restricts roles of the database to the rows of one user, if the backend can do that.
+    pub restrict_roles: Option<RestrictRoles>,
 }
 
 /// What follows the scheme of a store URL, and the function that opens the store.
@@ -62,6 +65,10 @@ pub type BackupFile = fn(PathBuf, PathBuf) -> BoxFuture<'static, Result<()>>;
 
 /// Finds what is left of the damaged store in a file, which is not changed. No other process may write it meanwhile.
 pub type SalvageFile = fn(PathBuf) -> BoxFuture<'static, Result<Box<dyn SalvageSource>>>;
+
+/// Opens the store at what follows `SCHEME:` in the URL, creates it if it is missing, and restricts every role of the
+/// database to the rows of the user with its name. Returns for each of the users the statements that create its role.
+pub type RestrictRoles = fn(String, OpenRequest, Vec<UserId>) -> BoxFuture<'static, Result<Vec<String>>>;
 
 /// A store that is being opened.
 pub type Opening = BoxFuture<'static, Result<Arc<dyn StorageBackend>>>;

@@ -4,6 +4,8 @@ use std::{fs, path::PathBuf};
 
 use serde::{Serialize, Serializer, ser::SerializeStruct as _};
 
+use crate::model::UserId;
+
 /// What a backend can do, where it keeps its data, and what it has used.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -17,6 +19,8 @@ pub struct StoreInfo {
     /// Why the store cannot be written, for a person to read: for example, a read-only file system. `None` if it can be
     /// written. In a read-only store every read works, and every write fails with `StorageIo`.
     pub read_only: Option<String>,
+    /// The user whose rows alone this handle can read and write, if the database enforces that. Others seem to have none.
+    pub only_user: Option<UserId>,
     /// Where the data is kept, the store itself first.
     pub places: Vec<StorePlace>,
     /// What this handle and its clones have used of a service that charges for requests. `None` if nothing is charged.
@@ -27,7 +31,15 @@ impl StoreInfo {
     /// A backend with atomic, persistent writes.
     #[must_use]
     pub fn new(name: &'static str) -> Self {
-        Self { name, atomic_writes: true, persistent: true, read_only: None, places: Vec::new(), usage: None }
+        Self {
+            name,
+            atomic_writes: true,
+            persistent: true,
+            read_only: None,
+            only_user: None,
+            places: Vec::new(),
+            usage: None,
+        }
     }
 
     setters! {
@@ -37,6 +49,8 @@ impl StoreInfo {
         with_persistent(persistent: bool);
         /// Sets why the store cannot be written.
         with_read_only(read_only: Option<String>);
+        /// Sets whose rows alone this handle can read and write.
+        with_only_user(only_user: Option<UserId>);
         /// Sets where the data is kept.
         with_places(places: Vec<StorePlace>);
     }

@@ -45,7 +45,7 @@ pub use counts::{
 pub use deletion::{Deletion, Remains};
 pub use events::Events;
 pub use factory::{
-    BackendFactory, BackupFile, Open, OpenFile, OpenRequest, OpenService, Opening, SalvageFile,
+    BackendFactory, BackupFile, Open, OpenFile, OpenRequest, OpenService, Opening, RestrictRoles, SalvageFile,
 };
 pub use info::{ServiceUsage, StoreInfo, StorePlace};
 pub use integrity::{IndexCheck, IndexProblem, Integrity, StrayKind, StrayRows};

@@ -6,5 +6,8 @@ mod blocks;
 mod conformance;
 mod faults;
 mod opening;
+mod replication;
+mod row_security;
+mod shards;
 mod support;
 mod without_pgvector;

@@ -1,6 +1,6 @@
 //! A schema for one test.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use amplifier_session_core::{backend::StorageBackend, config::Settings};
 use amplifier_session_postgres::{Postgres, PostgresBackend, PostgresConfig};
@@ -10,6 +10,9 @@ use tokio_postgres::NoTls;
 
 /// The URL of the server for tests.
 const SERVER: &str = "AMPLIFIER_TEST_POSTGRES_URL";
+
+/// The folder of PostgreSQL's programs.
+const PROGRAMS: &str = "AMPLIFIER_TEST_POSTGRES_PROGRAMS";
 
 /// A schema with a name of its own, which is dropped with this.
 pub(crate) struct Schema {
@@ -27,6 +30,20 @@ impl Schema {
         config().with_schema(self.name.as_str())
     }
 
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where it is, for a role.
+    pub(crate) fn config_of(&self, role: &str) -> PostgresConfig {
+        let server = server();
+        let (_, place) = server.split_once('@').unwrap();
+        PostgresConfig::new(&format!("//{role}@{place}"), &Settings::default())
+            .unwrap()
+            .with_schema(self.name())
+    }
+
     /// Opens the store in it.
     pub(crate) async fn backend(&self) -> PostgresBackend {
         Postgres::open(self.config()).await.unwrap()
@@ -36,6 +53,12 @@ impl Schema {
 /// The URL of the server for tests.
 pub(crate) fn server() -> String {
     std::env::var(SERVER).unwrap_or_else(|_| panic!("{SERVER} is not set: run tests with .ci/with-postgres"))
+}
+
+/// The folder of PostgreSQL's programs.
+pub(crate) fn programs() -> PathBuf {
+    let folder = std::env::var_os(PROGRAMS);
+    folder.unwrap_or_else(|| panic!("{PROGRAMS} is not set: run tests with .ci/with-postgres")).into()
 }
 
 /// The server for tests.

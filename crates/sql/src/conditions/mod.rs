@@ -51,6 +51,8 @@ pub struct Dialect {
     pub batch: Option<Batch>,
     /// Whether removed vectors are recorded in the table `removed`, for an index that has them. Removed messages always are.
     pub records_removed_vectors: bool,
+    /// Whether the table `removed` has a column `user_id`.
+    pub removed_of_users: bool,
     /// Tables of the database's own that have a column `user_id`.
     pub own_tables: &'static [&'static str],
     /// Ways to read key, user and id of all sessions on different pages, if a part of the database can't be read.

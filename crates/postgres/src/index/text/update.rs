@@ -187,8 +187,8 @@ pub(crate) fn renew(writer: &mut Write<'_>, key: &SessionKey, sequences: &[u32])
     let columns = StoredMessage::COLUMNS;
     let mine = format!("user_id = ?1 AND session_id = ?2 AND {which}");
     let note = format!(
-        "INSERT INTO removed (kind, revision, key)
-         SELECT {MESSAGE}, nextval('revisions'), key FROM transcripts WHERE {mine}"
+        "INSERT INTO removed (user_id, kind, revision, key)
+         SELECT user_id, {MESSAGE}, nextval('revisions'), key FROM transcripts WHERE {mine}"
     );
     let give = format!("UPDATE transcripts SET key = nextval('message_keys') WHERE {mine}");
     for sql in [note, give] {

@@ -51,12 +51,12 @@ pub(super) fn exact_below(
 }
 
 /// Makes the index of each generation that has many vectors, and drops the others. Does nothing if this role does not own
-/// the table, or if another client is at it.
+/// the table, if the table is divided between servers, or if another client is at it.
 pub(crate) fn update(reader: &Read<'_>) -> Result<()> {
     const OPERATION: &str = "update_index";
     const LOCK: &str = "$1 + CAST('transcript_vectors'::regclass::oid AS bigint)";
     let lock = format!(
-        "SELECT 1 FROM pg_class WHERE oid = 'transcript_vectors'::regclass
+        "SELECT 1 FROM pg_class WHERE oid = 'transcript_vectors'::regclass AND relkind = 'r'
          AND pg_has_role(relowner, 'USAGE') AND pg_try_advisory_lock({LOCK})"
     );
     let key: [Parameter<'_>; 1] = [(&ADVISORY_LOCK, Type::INT8)];

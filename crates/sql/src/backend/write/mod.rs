@@ -43,7 +43,7 @@ pub(super) fn swap_meta<D: Database>(
                 vec![key.into(), expected.into(), value.into()],
             ),
             None => (
-                "INSERT INTO schema_meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO NOTHING",
+                "INSERT INTO schema_meta (key, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
                 vec![key.into(), value.into()],
             ),
         };

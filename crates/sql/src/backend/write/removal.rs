@@ -41,9 +41,10 @@ impl<W: Writer> RowsOf<'_, W> {
         if kind == removed::VECTOR && !records_vectors(self.writer) {
             return self.remove(table, which);
         }
+        let user = if W::DIALECT.removed_of_users { "user_id, " } else { "" };
         let sql = format!(
-            "INSERT INTO removed (kind, revision, key)
-             SELECT {kind}, {revision}, key FROM {table} WHERE user_id = ?1 AND session_id = ?2 AND {which}"
+            "INSERT INTO removed ({user}kind, revision, key)
+             SELECT {user}{kind}, {revision}, key FROM {table} WHERE user_id = ?1 AND session_id = ?2 AND {which}"
         );
         // Most writes append, so there is nothing to remove.
         if self.execute_once(sql)? > 0 { self.remove(table, which) } else { Ok(0) }

@@ -1,0 +1,33 @@
+//! `init`.
+
+use amplifier_session_storage::model::UserId;
+use clap::Args;
+
+use super::parse;
+
+/// Create a store without reading sessions, for a team
+#[derive(Debug, Args)]
+#[command(long_about = "\
+Creates the store, if it does not exist, and reads no sessions. Other commands that write create it as well; this one is for an \
+administrator who prepares a store for others.
+
+With --with-rls, a PostgreSQL store gets row level security: a role of the database then reads and writes only rows of the user \
+with the name of the role, whatever its program does. The role that owns the tables, which runs this command, is not restricted, \
+and neither is a superuser. Each person gets a role of their own. Sessions that others share are not visible in such a store.")]
+#[command(after_long_help = "\
+--role prints the statements that create a role and let it use the store. The role has no password yet.
+
+--json prints one object: store, row_security (whether --with-rls was given), roles (with user_id, statements).
+
+Examples:
+  amplifier-sessions --store postgres://admin@db/team init
+  amplifier-sessions --store postgres://admin@db/team init --with-rls --role ana | psql -h db team
+  amplifier-sessions --store postgres://ana@db/team --user ana sync")]
+pub(crate) struct InitArgs {
+    /// Restrict each role of a PostgreSQL database to the rows of the user with its name
+    #[arg(long)]
+    pub(crate) with_rls: bool,
+    /// Print the statements that create the role of this user; may be repeated
+    #[arg(long = "role", value_name = "USER", value_parser = parse::<UserId>, requires = "with_rls")]
+    pub(crate) roles: Vec<UserId>,
+}
