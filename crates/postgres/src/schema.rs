@@ -10,8 +10,11 @@ use tokio_postgres::types::Type;
 use crate::{columns::Fields, connection::Read, error::OPEN as OPERATION, vector_support::VectorSupport};
 
 /// The steps from an empty schema to the present tables. Steps that were published do not change.
-const MIGRATIONS: [&str; 2] =
-    [include_str!("../migrations/0001_tables.sql"), include_str!("../migrations/0002_text_index.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("../migrations/0001_tables.sql"),
+    include_str!("../migrations/0002_text_index.sql"),
+    include_str!("../migrations/0003_turns.sql"),
+];
 
 /// The key of the number of the last migration in `schema_meta`.
 const MIGRATION: &str = "postgres_migration";
