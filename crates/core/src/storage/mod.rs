@@ -31,6 +31,7 @@ mod text_plan;
 mod touched;
 mod transcript;
 mod tree;
+mod turns;
 mod vector_search;
 mod verify;
 
@@ -86,6 +87,7 @@ pub use sync_statistics::SyncStatistics;
 pub use touched::TouchedSessions;
 pub use transcript::SyncLines;
 pub use tree::{Origin, SessionTree};
+pub use turns::{GivenSummary, StoredTurnEmbedding, SummaryReport, SummarySource, Turn, TurnSide};
 pub use verify::{Gaps, RowRepair, SessionCheck};
 
 /// How much of events to store.

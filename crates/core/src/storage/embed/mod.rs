@@ -2,12 +2,15 @@
 
 mod step;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-pub(super) use self::step::{Amount, Cutting, of_service};
+pub(super) use self::step::{Amount, Cutting, Embedded, embed_all, of_service};
 use self::step::{Step, StepOutcome};
 use super::{SessionStorage, VectorsOf};
 use crate::{
@@ -18,7 +21,7 @@ use crate::{
     },
     content::{ExtractedText, extract},
     embedding::EmbeddingProvider,
-    model::{ContentType, EmbeddingSpace, Message, SessionId, Timestamp, UserId},
+    model::{ContentType, EmbeddingSpace, Message, SessionId, SessionKey, Timestamp, UserId},
 };
 
 /// Number of messages read, embedded and written at a time.
@@ -36,6 +39,11 @@ pub struct EmbedReport {
     pub refused: u64,
     /// The number of secrets that were masked before a text left this machine.
     pub secrets: u64,
+    /// The number of turns whose vectors were stored.
+    pub turns: u64,
+    /// The sessions whose messages got vectors.
+    #[serde(skip)]
+    pub sessions: BTreeSet<SessionKey>,
     /// Why it ended early, if it did. The vectors of the remaining messages are still pending.
     #[serde(skip)]
     pub failure: Option<Error>,
@@ -53,6 +61,8 @@ impl EmbedReport {
         }
         self.refused += other.refused;
         self.secrets += other.secrets;
+        self.turns += other.turns;
+        self.sessions.extend(other.sessions);
         self.failure = self.failure.take().or(other.failure);
     }
 
@@ -232,6 +242,7 @@ impl SessionStorage {
             }
             report.messages += vectors.iter().filter(|message| message.failure.is_none()).count() as u64;
             self.backend.write_vectors(&key, generation, vectors).await?;
+            report.sessions.insert(key);
         }
         Ok(())
     }

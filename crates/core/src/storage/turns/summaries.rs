@@ -1,0 +1,99 @@
+//! Summaries of turns that a person sets.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::{
+    Error, Result, Scope,
+    model::{SessionKey, TurnSummary, UserId},
+    storage::{Addressed, AddressedLine, EmbedReport, SessionStorage},
+};
+
+/// The maximum length of a summary in characters.
+const MOST_CHARS: usize = 10_000;
+
+/// A summary to set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenSummary {
+    /// The id or address of a message of the turn.
+    pub message: String,
+    /// The summary.
+    pub text: String,
+}
+
+/// The report of setting summaries.
+#[derive(Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct SummaryReport {
+    /// The number of summaries that were stored.
+    pub summaries: u64,
+    /// How many of them were equal to the stored ones, so that nothing changed.
+    pub unchanged: u64,
+    /// What was embedded again.
+    pub embedded: EmbedReport,
+}
+
+impl SessionStorage {
+    /// The summary of a turn of `user`, checked, for [`Self::set_summaries`]. The message may be any of the turn.
+    ///
+    /// # Errors
+    ///
+    /// `SessionNotFound` or `Validation` if there is no such message or turn, or if the text is empty or longer than
+    /// 10,000 characters; errors of the backend.
+    pub async fn resolve_summary(&self, user: &UserId, given: &GivenSummary) -> Result<TurnSummary> {
+        let text = given.text.trim();
+        if text.is_empty() || text.chars().nth(MOST_CHARS).is_some() {
+            let rule = format!("must have 1 to {MOST_CHARS} characters");
+            return Err(Error::validation("text", rule));
+        }
+        let scope = Scope::User(user.clone());
+        let Addressed { session, line, .. } = self.find_address(&scope, &given.message).await?;
+        let Some(AddressedLine::Message(sequence)) = line else {
+            let message = format!("{:?} is not the id of a message", given.message);
+            return Err(Error::validation("message_id", message));
+        };
+        let key = session.key();
+        let number = self.turn_of_message(&scope, &key.session_id, sequence).await?;
+        let turn = self.turn_texts(&key, &[number]).await?.pop();
+        let turn = turn.ok_or_else(|| {
+            Error::validation("message_id", format!("turn {number} has no text of the user"))
+                .with("session", &key.session_id)
+        })?;
+        Ok(TurnSummary {
+            session: key,
+            user_sequence: turn.user.sequence,
+            digest: turn.user.digest,
+            text: text.to_owned(),
+            set_at: self.now(),
+        })
+    }
+
+    /// Sets summaries of turns. They take the place of `turn_summary` in the line, which does not change. A sync keeps
+    /// them as long as the line of the user's message stays the same. With an embedding provider, the embeddings of
+    /// these turns are made again, if their text has changed.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend. If the provider fails, the report has the error.
+    pub async fn set_summaries(&self, summaries: Vec<TurnSummary>) -> Result<SummaryReport> {
+        let mut report = SummaryReport::default();
+        let mut sessions: BTreeMap<SessionKey, BTreeMap<u32, TurnSummary>> = BTreeMap::new();
+        for summary in summaries {
+            sessions.entry(summary.session.clone()).or_default().insert(summary.user_sequence, summary);
+        }
+        let mut turns: BTreeMap<SessionKey, BTreeSet<u32>> = BTreeMap::new();
+        for (key, summaries) in sessions {
+            let stored = self.summaries_of(&key).await?;
+            let is_new = |of: &TurnSummary| stored.get(&of.user_sequence) != Some(&of.text);
+            turns.insert(key.clone(), summaries.keys().copied().collect());
+            let count = summaries.len() as u64;
+            let new: Vec<TurnSummary> = summaries.into_values().filter(is_new).collect();
+            report.unchanged += count - new.len() as u64;
+            report.summaries += self.backend.write_summaries(&key, new).await? as u64;
+        }
+        let sessions = turns.iter().map(|(key, of)| (key, Some(of)));
+        self.embed_turns_in(sessions, &mut report.embedded, &mut |_| {}).await?;
+        Ok(report)
+    }
+}
