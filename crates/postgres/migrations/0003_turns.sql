@@ -1,4 +1,4 @@
--- Embeddings of turns, and summaries of turns that a person set.
+-- Embeddings of turns, and their summaries: those that a person set, and those that lines state.
 
 -- `vector` is little-endian 32-bit floats: turns are compared one by one.
 CREATE TABLE message_embeddings (
@@ -28,6 +28,7 @@ CREATE TABLE turn_summaries (
     user_sequence bigint NOT NULL,
     digest text COLLATE "C" NOT NULL,
     turn_summary text NOT NULL,
+    is_stated boolean NOT NULL,
     set_at timestamptz NOT NULL,
     PRIMARY KEY (user_id, session_id, user_sequence)
 );

@@ -44,6 +44,7 @@ CREATE TABLE IF NOT EXISTS turn_summaries (
     user_sequence BIGINT NOT NULL,
     digest TEXT NOT NULL,
     turn_summary TEXT NOT NULL,
+    is_stated BOOLEAN NOT NULL,
     set_at TIMESTAMP NOT NULL
 );";
 
@@ -59,10 +60,10 @@ pub const EMBEDDINGS: Table = Table {
     ],
 };
 
-/// The summaries that a person set.
+/// The summaries.
 pub const SUMMARIES: Table = Table {
     name: "turn_summaries",
-    columns: &["user_id, session_id, user_sequence, digest, turn_summary, set_at"],
+    columns: &["user_id, session_id, user_sequence, digest, turn_summary, is_stated, set_at"],
 };
 
 /// Turns in one result, if the database holds results in memory.
@@ -92,13 +93,14 @@ pub fn embedding<'a>(key: &'a SessionKey, of: &'a TurnEmbedding, vector: &'a [u8
 
 /// The row of a summary in [`SUMMARIES`].
 #[must_use]
-pub fn summary(of: &TurnSummary) -> [Cell<'_>; 6] {
+pub fn summary(of: &TurnSummary) -> [Cell<'_>; 7] {
     [
         Cell::text(of.session.user_id.as_str()),
         Cell::text(of.session.session_id.as_str()),
         of.user_sequence.into(),
         Cell::made(String::from(of.digest)),
         Cell::text(&of.text),
+        Cell::Flag(of.is_stated),
         Cell::Time(of.set_at),
     ]
 }
@@ -260,7 +262,7 @@ pub fn list_summaries<R: Reader>(reader: &R, query: &SummaryQuery) -> Result<Vec
     }
     let page = conditions.bind(limit(query.limit.min(PAGE)));
     let sql = format!(
-        "SELECT u.user_id, u.session_id, u.user_sequence, u.digest, u.turn_summary, u.set_at
+        "SELECT u.user_id, u.session_id, u.user_sequence, u.digest, u.turn_summary, u.is_stated, u.set_at
          FROM turn_summaries u JOIN sessions s ON s.user_id = u.user_id AND s.session_id = u.session_id
          WHERE {} ORDER BY u.user_id, u.session_id, u.user_sequence LIMIT {page}",
         conditions.sql()
@@ -271,7 +273,8 @@ pub fn list_summaries<R: Reader>(reader: &R, query: &SummaryQuery) -> Result<Vec
             user_sequence: number(row, 2)?,
             digest: row.text(3)?.try_into()?,
             text: row.text(4)?,
-            set_at: row.time(5)?,
+            is_stated: row.flag(5)?,
+            set_at: row.time(6)?,
         })
     };
     reader.rows(&Query::with_conditions("list_summaries", sql, conditions, decode))

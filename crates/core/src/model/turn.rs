@@ -125,6 +125,8 @@ pub struct TurnSummary {
     pub digest: Digest,
     /// The summary.
     pub text: String,
+    /// Whether the line itself states it, as `turn_summary` in its metadata. Otherwise, a person set it.
+    pub is_stated: bool,
     /// When it was set.
     pub set_at: Timestamp,
 }

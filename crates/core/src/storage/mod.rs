@@ -112,6 +112,8 @@ pub struct StorageSettings {
     pub tool_output_chars: usize,
     /// Whether ids of new sessions must be UUIDs. Default: no.
     pub uuid_session_ids: bool,
+    /// Whether turns are embedded with their messages. Default: no.
+    pub turns: bool,
     /// What is done with secrets in lines that are stored. The store remembers it. Default: what the store remembers, or
     /// else [`SecretsAtRest::Mark`].
     pub secrets: Option<SecretsAtRest>,
@@ -123,6 +125,7 @@ impl Default for StorageSettings {
             events: EventDetail::Full,
             tool_output_chars: TOOL_OUTPUT_LIMIT,
             uuid_session_ids: false,
+            turns: false,
             secrets: None,
         }
     }
@@ -136,6 +139,8 @@ impl StorageSettings {
         with_tool_output_chars(tool_output_chars: usize);
         /// Sets whether ids of new sessions must be UUIDs.
         with_uuid_session_ids(uuid_session_ids: bool);
+        /// Sets whether turns are embedded with their messages.
+        with_turns(turns: bool);
         /// Sets what is done with secrets in lines that are stored.
         with_secrets(secrets: Option<SecretsAtRest>);
     }

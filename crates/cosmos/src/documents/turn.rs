@@ -99,10 +99,11 @@ pub(crate) struct SummaryFields {
     pub(crate) user_sequence: u32,
     pub(crate) digest: Digest,
     turn_summary: String,
+    is_stated: bool,
     set_at: Timestamp,
 }
 
-/// A summary of a turn that a person set.
+/// A summary of a turn.
 pub(crate) type SummaryDocument = Document<SummaryFields>;
 
 impl SummaryDocument {
@@ -114,19 +115,22 @@ impl SummaryDocument {
             user_sequence: of.user_sequence,
             digest: of.digest,
             turn_summary: of.text.clone(),
+            is_stated: of.is_stated,
             set_at: of.set_at,
         };
         Self::of(kind::SUMMARY, format!("summary-{}", of.user_sequence), fields)
     }
 
     pub(crate) fn into_summary(self) -> TurnSummary {
-        let SummaryFields { user_id, session_id, user_sequence, digest, turn_summary, set_at, .. } =
-            self.fields;
+        let SummaryFields {
+            user_id, session_id, user_sequence, digest, turn_summary, is_stated, set_at, ..
+        } = self.fields;
         TurnSummary {
             session: SessionKey::new(user_id, session_id),
             user_sequence,
             digest,
             text: turn_summary,
+            is_stated,
             set_at,
         }
     }

@@ -75,6 +75,7 @@ impl EmbedReport {
 
 impl SessionStorage {
     /// Makes the pending vectors of `user`, and only of `session` if given. Does nothing without an embedding provider.
+    /// With [`StorageSettings::turns`](super::StorageSettings::turns), embeds the turns of these sessions too.
     ///
     /// If the provider fails, the report has the error.
     ///
@@ -84,6 +85,9 @@ impl SessionStorage {
     pub async fn embed_pending(&self, user: &UserId, session: Option<&SessionId>) -> Result<EmbedReport> {
         let mut report = EmbedReport::default();
         self.embed_current(user, session, &mut report, &mut |_| {}).await?;
+        if self.settings.turns {
+            self.embed_turns_of_report(&mut report).await?;
+        }
         Ok(report)
     }
 

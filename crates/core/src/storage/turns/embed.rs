@@ -8,7 +8,7 @@ use crate::{
     backend::{NewTurn, SequenceRange, SummaryQuery, TurnQuery},
     content::{ChunkSettings, chunk},
     embedding::EmbeddingProvider,
-    model::{ContentType, Message, SessionKey, TurnEmbedding},
+    model::{ContentType, Message, SessionKey, TurnEmbedding, TurnSummary},
     search::SessionFilter,
     storage::{
         EmbedReport, OnEmbedded, SessionStorage, VectorsOf,
@@ -65,7 +65,7 @@ impl SessionStorage {
     /// # Errors
     ///
     /// Errors of the backend.
-    pub async fn embed_turns_of_report(&self, report: &mut EmbedReport) -> Result<()> {
+    pub(in crate::storage) async fn embed_turns_of_report(&self, report: &mut EmbedReport) -> Result<()> {
         let sessions = std::mem::take(&mut report.sessions);
         self.embed_turns_in(sessions.iter().map(|key| (key, None)), report, &mut |_| {}).await
     }
@@ -101,7 +101,7 @@ impl SessionStorage {
         let hashes = self.turn_hashes(key, provider.as_ref()).await?;
         let summaries = self.summaries_of(key).await?;
         let mut range = SequenceRange { start: 0, limit: MESSAGES_A_PAGE };
-        let mut collector = TurnCollector::default();
+        let (mut collector, mut stated) = (TurnCollector::default(), Vec::new());
         loop {
             let page: Vec<Message> = self.readable_page(key, range, &mut Vec::new()).await?;
             let last = page.last().map(|message| message.sequence);
@@ -115,12 +115,19 @@ impl SessionStorage {
                 if only.is_some_and(|only| !only.contains(&user)) {
                     continue;
                 }
-                let content = turn.content(summaries.get(&user).map(String::as_str), redactor.as_ref())?;
+                let summary = summaries.get(&user);
+                if let Some(text) = turn.stated_summary.clone().filter(|_| summary.is_none()) {
+                    stated.push(self.stated_summary(key, &turn, text));
+                }
+                let content = turn.content(summary.map(|of| of.text.as_str()), redactor.as_ref())?;
                 let Some(content) = content else { continue };
                 let hash = TurnEmbedding::hash(&content.text);
                 if hashes.get(&user) != Some(&hash) {
                     self.add_to_step(key, &turn, content, hash, step);
                 }
+            }
+            if !stated.is_empty() {
+                self.backend.write_summaries(key, std::mem::take(&mut stated)).await?;
             }
             if step.texts.len() >= TEXTS_A_STEP {
                 self.embed_step(step, report, on_embedded).await?;
@@ -129,6 +136,18 @@ impl SessionStorage {
                 Some(last) if report.failure.is_none() => range.start = last.saturating_add(1),
                 _ => return Ok(()),
             }
+        }
+    }
+
+    /// A summary that a line states, to be stored: searches by words look only at stored ones.
+    fn stated_summary(&self, key: &SessionKey, turn: &TurnTexts, text: String) -> TurnSummary {
+        TurnSummary {
+            session: key.clone(),
+            user_sequence: turn.user.sequence,
+            digest: turn.user.digest,
+            text,
+            is_stated: true,
+            set_at: self.now(),
         }
     }
 
@@ -237,8 +256,11 @@ impl SessionStorage {
         }
     }
 
-    /// The summaries that a person set in a session, by user message.
-    pub(in crate::storage) async fn summaries_of(&self, key: &SessionKey) -> Result<BTreeMap<u32, String>> {
+    /// The stored summaries of a session, by user message.
+    pub(in crate::storage) async fn summaries_of(
+        &self,
+        key: &SessionKey,
+    ) -> Result<BTreeMap<u32, TurnSummary>> {
         let filter = SessionFilter::default().with_session(key.session_id.clone());
         let mut query = SummaryQuery::new(key.user_id.clone()).with_filter(filter);
         let mut summaries = BTreeMap::new();
@@ -246,7 +268,7 @@ impl SessionStorage {
             let page = self.backend.list_summaries(&query).await?;
             let Some(last) = page.last() else { return Ok(summaries) };
             query.after = Some(last.message_ref());
-            summaries.extend(page.into_iter().map(|of| (of.user_sequence, of.text)));
+            summaries.extend(page.into_iter().map(|of| (of.user_sequence, of)));
         }
     }
 }

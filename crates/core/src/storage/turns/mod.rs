@@ -17,7 +17,8 @@ use crate::{
     Error, Result, Scope,
     backend::{SequenceRange, TurnQuery},
     model::{
-        Message, ProjectSlug, Session, SessionId, SessionKey, TimeSource, Timestamp, TurnEmbedding, UserId,
+        Message, ProjectSlug, Session, SessionId, SessionKey, TimeSource, Timestamp, TurnEmbedding,
+        TurnSummary, UserId,
     },
 };
 
@@ -109,10 +110,11 @@ impl From<TurnEmbedding> for StoredTurnEmbedding {
 }
 
 impl Turn {
-    pub(super) fn new(texts: TurnTexts, imported: Option<String>) -> Option<Self> {
+    pub(super) fn new(texts: TurnTexts, stored: Option<&TurnSummary>) -> Option<Self> {
         let TurnTexts { user, user_text, assistant, stated_summary } = texts;
         let side =
             |message: &Message, text| TurnSide { message_id: message.id(), sequence: message.sequence, text };
+        let imported = stored.filter(|of| !of.is_stated).map(|of| of.text.clone());
         let summary_source = match (&imported, &stated_summary) {
             (Some(_), _) => Some(SummarySource::Imported),
             (None, Some(_)) => Some(SummarySource::Metadata),
@@ -151,7 +153,7 @@ impl SessionStorage {
         let summaries = self.summaries_of(&key).await?;
         let texts = self.turn_texts(&key, &[turn]).await?.pop();
         let found = texts.and_then(|texts| {
-            let summary = summaries.get(&texts.user.sequence).cloned();
+            let summary = summaries.get(&texts.user.sequence);
             Turn::new(texts, summary)
         });
         found.ok_or_else(|| {

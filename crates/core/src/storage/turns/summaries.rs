@@ -65,6 +65,7 @@ impl SessionStorage {
             user_sequence: turn.user.sequence,
             digest: turn.user.digest,
             text: text.to_owned(),
+            is_stated: false,
             set_at: self.now(),
         })
     }
@@ -85,7 +86,10 @@ impl SessionStorage {
         let mut turns: BTreeMap<SessionKey, BTreeSet<u32>> = BTreeMap::new();
         for (key, summaries) in sessions {
             let stored = self.summaries_of(&key).await?;
-            let is_new = |of: &TurnSummary| stored.get(&of.user_sequence) != Some(&of.text);
+            let is_new = |of: &TurnSummary| {
+                let known = stored.get(&of.user_sequence).filter(|known| !known.is_stated);
+                known.is_none_or(|known| known.text != of.text)
+            };
             turns.insert(key.clone(), summaries.keys().copied().collect());
             let count = summaries.len() as u64;
             let new: Vec<TurnSummary> = summaries.into_values().filter(is_new).collect();
