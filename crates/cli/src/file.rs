@@ -102,7 +102,7 @@ pub(crate) fn check_picture(file: &Path) -> Result<(), Failure> {
 pub(crate) fn write_picture(file: &Path, picture: &str) -> Result<(), Failure> {
     let mut whole = WholeFile::begin(file)?;
     whole.writer().write_all(picture.as_bytes())?;
-    Ok(whole.place()?)
+    whole.place()
 }
 
 /// Another handle of stdout: the one in [`crate::out::Out`] is locked.
