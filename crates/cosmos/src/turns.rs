@@ -29,19 +29,16 @@ const PAGE: usize = 100;
 #[async_trait]
 impl Turns for CosmosBackend {
     async fn write_turns(&self, key: &SessionKey, turns: Vec<NewTurn>) -> Result<usize> {
+        let turns = NewTurn::checked(turns)?;
         let partition = ids::partition(key);
         let _lock = self.0.locks.lock(key).await;
         let lines = lines(&self.0, &partition, turns.iter().flat_map(NewTurn::sequences)).await?;
         let current = turns.iter().filter(|turn| turn.is_current(|sequence| lines.get(&sequence).copied()));
-        let current: BTreeMap<_, _> = current
-            .map(|turn| {
-                let TurnEmbedding { user_sequence, provider, model, .. } = &turn.embedding;
-                ((*user_sequence, provider, model), &turn.embedding)
-            })
-            .collect();
-        let operations = current.values().map(|of| Operation::upsert(&TurnDocument::new(key, of)));
-        error::check(self.0.events.write_many(&partition, operations.collect::<Result<_>>()?).await?)?;
-        Ok(current.len())
+        let documents = current.map(|turn| Operation::upsert(&TurnDocument::new(key, &turn.embedding)));
+        let operations: Vec<Operation> = documents.collect::<Result<_>>()?;
+        let count = operations.len();
+        error::check(self.0.events.write_many(&partition, operations).await?)?;
+        Ok(count)
     }
 
     async fn read_turns(&self, query: &TurnQuery) -> Result<Vec<TurnEmbedding>> {

@@ -1,11 +1,13 @@
 //! Embeddings and summaries of turns.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 
 use super::SequenceRange;
 use crate::{
     Result,
-    model::{Digest, EmbeddingSpace, MessageRef, SessionKey, TurnEmbedding, TurnSummary},
+    model::{Digest, EmbeddingSpace, MessageRef, MessageState, SessionKey, TurnEmbedding, TurnSummary},
     scope::Scope,
     search::{SearchFilter, SessionFilter},
 };
@@ -19,7 +21,8 @@ use crate::{
 #[async_trait]
 pub trait Turns: Send + Sync {
     /// Stores embeddings of one session. Each replaces the one of the same user message, provider and model. Ignores
-    /// those of messages that are gone or whose line has changed. Returns how many were stored.
+    /// those of messages that are gone or whose line has changed. Returns how many were stored. `Validation` if one has a
+    /// wrong vector ([`TurnEmbedding::validate`]); then nothing is stored.
     async fn write_turns(&self, key: &SessionKey, turns: Vec<NewTurn>) -> Result<usize>;
 
     /// A page of the embeddings of one session that a provider's model made, in order of `user_sequence`. May return
@@ -50,6 +53,18 @@ pub struct NewTurn {
 }
 
 impl NewTurn {
+    /// An embedding of messages in these states, by sequence; `None` if there are no such messages.
+    #[must_use]
+    pub fn of(embedding: TurnEmbedding, states: &[MessageState]) -> Option<Self> {
+        let digest = |sequence: u32| Some(states.get(sequence as usize)?.digest);
+        let user_digest = digest(embedding.user_sequence)?;
+        let assistant_digest = match embedding.assistant_sequence {
+            Some(sequence) => Some(digest(sequence)?),
+            None => None,
+        };
+        Some(Self { embedding, user_digest, assistant_digest })
+    }
+
     /// Whether its messages still have the lines that it was made from. `digest_of` is the digest of the stored line.
     #[must_use]
     pub fn is_current(&self, digest_of: impl Fn(u32) -> Option<Digest>) -> bool {
@@ -58,6 +73,21 @@ impl NewTurn {
                 .embedding
                 .assistant_sequence
                 .is_none_or(|sequence| digest_of(sequence) == self.assistant_digest)
+    }
+
+    /// The last one of each user message, provider and model.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` if one has a wrong vector.
+    pub fn checked(turns: Vec<Self>) -> Result<Vec<Self>> {
+        let mut last = BTreeMap::new();
+        for turn in turns {
+            turn.embedding.validate()?;
+            let TurnEmbedding { user_sequence, provider, model, .. } = &turn.embedding;
+            last.insert((*user_sequence, provider.clone(), model.clone()), turn);
+        }
+        Ok(last.into_values().collect())
     }
 
     /// The sequences of its messages.

@@ -60,10 +60,34 @@ impl TurnEmbedding {
         [group(0, 8), group(8, 12), group(12, 16), group(16, 20), group(20, 32)].join("-")
     }
 
+    /// The same embedding with a new id, for another store.
+    #[must_use]
+    pub fn with_new_id(mut self, session: &SessionKey, now: Timestamp) -> Self {
+        self.id = Self::new_id(session, self.user_sequence, &self.provider, &self.model, now);
+        self
+    }
+
     /// The SHA-256 of a text, in hexadecimal digits.
     #[must_use]
     pub fn hash(content: &str) -> String {
         Sha256::digest(content.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Checks the vector.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` (`vector`) if it has another length than `dimensions`, or a number that is not finite.
+    pub fn validate(&self) -> Result<()> {
+        let (found, expected) = (self.vector.len(), self.dimensions);
+        if found != expected {
+            let message = format!("has {found} dimensions instead of {expected}");
+            return Err(Error::validation("vector", message));
+        }
+        if !self.vector.iter().all(|x| x.is_finite()) {
+            return Err(Error::validation("vector", "holds a number that is not finite"));
+        }
+        Ok(())
     }
 
     /// The id of the user's message.

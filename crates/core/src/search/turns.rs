@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{MatchKind, SearchMode, SearchSource};
 use crate::{
-    model::{DamagedRow, ProjectSlug, SessionId, TimeSource, Timestamp, UserId},
+    model::{ContentType, DamagedRow, ProjectSlug, Role, SessionId, TimeSource, Timestamp, UserId},
     text::Snippet,
 };
 
@@ -22,6 +22,10 @@ pub struct TurnResult {
     pub sequence: u32,
     /// The number of the turn.
     pub turn: u32,
+    /// The role of this message, `user`.
+    pub role: Role,
+    /// The content type of the side that matched best. A summary stands for the answer.
+    pub content_type: ContentType,
     /// The id of the user's message.
     pub user_message_id: String,
     /// The id of the assistant's message, if there is an answer.
@@ -45,6 +49,10 @@ pub struct TurnResult {
     pub text_score: Option<f32>,
     /// The cosine similarity of the turn to the query, -1 to 1.
     pub similarity: Option<f32>,
+    /// The best passage of the side that matched best, with white space collapsed.
+    pub snippet: String,
+    /// The matched words, as character ranges of `snippet`.
+    pub highlights: Vec<(u32, u32)>,
     /// The best passage of the user's text.
     pub user: Snippet,
     /// The best passage of the assistant's text.

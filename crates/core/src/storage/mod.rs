@@ -53,9 +53,9 @@ use crate::{
 
 pub use activity::Activity;
 pub use archive::{
-    ArchiveReader, ArchiveWriter, ArchivedVector, BrokenPart, Checksum, EventRecord, ExportReport,
-    FileRecord, ImportOptions, ImportReport, JsonLinesReader, JsonLinesWriter, MessageRecord, Raw, Record,
-    RefusedSession, SessionRecord, SupersededRecord,
+    ArchiveReader, ArchiveWriter, ArchivedSummary, ArchivedTurn, ArchivedVector, BrokenPart, Checksum,
+    EventRecord, ExportReport, FileRecord, ImportOptions, ImportReport, JsonLinesReader, JsonLinesWriter,
+    MessageRecord, Raw, Record, RefusedSession, SessionRecord, SupersededRecord,
 };
 pub use at_rest::{LineDigester, SecretsAtRest};
 pub use context::MessageContext;

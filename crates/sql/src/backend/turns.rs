@@ -16,7 +16,7 @@ use crate::{
 #[async_trait]
 impl<D: DerivedIndex> Turns for SqlBackend<D> {
     async fn write_turns(&self, key: &SessionKey, turns: Vec<NewTurn>) -> Result<usize> {
-        let key = key.clone();
+        let (key, turns) = (key.clone(), NewTurn::checked(turns)?);
         self.run(move |database| write::turns(database, &key, &turns)).await
     }
 

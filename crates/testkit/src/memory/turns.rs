@@ -1,5 +1,7 @@
 //! Embeddings and summaries of turns.
 
+use std::collections::BTreeMap;
+
 use amplifier_session_core::{
     Result,
     backend::{NearestTurns, NewTurn, SummaryQuery, TurnCandidate, TurnQuery, TurnVectorQuery, Turns},
@@ -12,6 +14,7 @@ use super::{MemoryBackend, PAGE_SIZE};
 #[async_trait]
 impl Turns for MemoryBackend {
     async fn write_turns(&self, key: &SessionKey, turns: Vec<NewTurn>) -> Result<usize> {
+        let turns = NewTurn::checked(turns)?;
         let mut rows = self.rows();
         let Some(session) = rows.sessions.get_mut(key) else { return Ok(0) };
         let mut count = 0;
@@ -65,8 +68,10 @@ impl Turns for MemoryBackend {
     async fn write_summaries(&self, key: &SessionKey, summaries: Vec<TurnSummary>) -> Result<usize> {
         let mut rows = self.rows();
         let Some(session) = rows.sessions.get_mut(key) else { return Ok(0) };
+        let last: BTreeMap<u32, TurnSummary> =
+            summaries.into_iter().map(|summary| (summary.user_sequence, summary)).collect();
         let mut count = 0;
-        for summary in summaries {
+        for summary in last.into_values() {
             let message = session.messages.get(&summary.user_sequence);
             if message.is_some_and(|row| row.message.digest == summary.digest) {
                 session.summaries.insert(summary.user_sequence, summary);

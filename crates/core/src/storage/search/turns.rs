@@ -10,7 +10,7 @@ use super::{
 use crate::{
     Result, Scope,
     backend::{SummaryQuery, TextCandidate, TurnCandidate, TurnVectorQuery, VectorCandidate},
-    model::{ContentType, ContentTypes, EmbeddingSpace, MessageRef, SessionKey, TurnSummary},
+    model::{ContentType, ContentTypes, EmbeddingSpace, MessageRef, Role, SessionKey, TurnSummary},
     search::{
         EvidenceFinder, Fused, Judgements, MatchKind, RankedText, SearchFilter, SearchMode, SearchOptions,
         TurnResult, TurnResults, fuse,
@@ -276,6 +276,19 @@ fn whole(turn: &Turn) -> String {
     parts.join("\n\n")
 }
 
+/// The side with the most matched words. A summary stands for the answer.
+fn best_side<'a>(
+    user: &'a Snippet,
+    summary: Option<&'a Snippet>,
+    assistant: Option<&'a Snippet>,
+) -> (ContentType, &'a Snippet) {
+    let answers = [summary, assistant].into_iter().flatten();
+    let answers = answers.map(|snippet| (ContentType::AssistantResponse, snippet));
+    answers.fold((ContentType::UserQuery, user), |best, side| {
+        if side.1.highlights.len() > best.1.highlights.len() { side } else { best }
+    })
+}
+
 /// The best candidates of each list, by session.
 fn leading(
     candidates: HashMap<TurnKey, Candidate>,
@@ -331,9 +344,13 @@ fn shown(
         let mut cut = |text: &str| -> Snippet { snippets.cut(text, None, options.snippet_chars) };
         let (user, assistant) = (cut(&turn.user.text), turn.assistant.as_ref().map(|side| cut(&side.text)));
         let summary = turn.summary.as_deref().map(&mut cut);
+        let (content_type, best) = best_side(&user, summary.as_ref(), assistant.as_ref());
+        let Snippet { text: snippet, highlights } = best.clone();
         results.push(TurnResult {
             sequence: turn.user.sequence,
             turn: turn.turn,
+            role: Role::User,
+            content_type,
             user_message_id: turn.user.message_id,
             assistant_message_id: turn.assistant.map(|side| side.message_id),
             ts: turn.ts,
@@ -345,6 +362,8 @@ fn shown(
             source: fused.source,
             text_score,
             similarity,
+            snippet,
+            highlights,
             user,
             assistant,
             summary,

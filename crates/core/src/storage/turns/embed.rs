@@ -8,7 +8,7 @@ use crate::{
     backend::{NewTurn, SequenceRange, SummaryQuery, TurnQuery},
     content::{ChunkSettings, chunk},
     embedding::EmbeddingProvider,
-    model::{ContentType, Message, SessionKey, TurnEmbedding, TurnSummary},
+    model::{ContentType, EmbeddingSpace, Message, SessionKey, TurnEmbedding, TurnSummary},
     search::SessionFilter,
     storage::{
         EmbedReport, OnEmbedded, SessionStorage, VectorsOf,
@@ -21,9 +21,16 @@ const MESSAGES_A_PAGE: usize = 1_000;
 /// Number of texts embedded at a time.
 const TEXTS_A_STEP: usize = 512;
 
-/// Who makes the vectors of a provider, as it is stored.
+/// Number of embeddings read at a time with their vectors.
+const EMBEDDINGS_A_PAGE: usize = 100;
+
+/// Who makes vectors, as it is stored: a model on this machine, or a service.
+pub(in crate::storage) const PROVIDERS: [&str; 2] = ["local", "service"];
+
+/// Who makes the vectors of a provider.
 pub(in crate::storage) fn provider_name(provider: &dyn EmbeddingProvider) -> &'static str {
-    if provider.is_local() { "local" } else { "service" }
+    let [local, service] = PROVIDERS;
+    if provider.is_local() { local } else { service }
 }
 
 /// A turn to embed, without its vector, and the number of its chunks.
@@ -98,7 +105,7 @@ impl SessionStorage {
     ) -> Result<()> {
         let Some(provider) = &self.embedding else { return Ok(()) };
         let redactor = self.redactor_for(provider.as_ref()).cloned();
-        let hashes = self.turn_hashes(key, provider.as_ref()).await?;
+        let hashes = self.turn_hashes(key, provider_name(provider.as_ref()), provider.space()).await?;
         let summaries = self.summaries_of(key).await?;
         let mut range = SequenceRange { start: 0, limit: MESSAGES_A_PAGE };
         let (mut collector, mut stated) = (TurnCollector::default(), Vec::new());
@@ -238,14 +245,14 @@ impl SessionStorage {
         Ok(())
     }
 
-    /// The hashes of the stored embeddings of a session that have the provider's dimensions, by user message.
-    async fn turn_hashes(
+    /// The hashes of the stored embeddings of a session in a space, by user message.
+    pub(in crate::storage) async fn turn_hashes(
         &self,
         key: &SessionKey,
-        provider: &dyn EmbeddingProvider,
+        provider: &str,
+        space: &EmbeddingSpace,
     ) -> Result<BTreeMap<u32, String>> {
-        let space = provider.space();
-        let mut query = TurnQuery::new(key.clone(), provider_name(provider), space.model.clone());
+        let mut query = TurnQuery::new(key.clone(), provider, space.model.clone());
         let mut hashes = BTreeMap::new();
         loop {
             let page = self.backend.read_turns(&query).await?;
@@ -254,6 +261,19 @@ impl SessionStorage {
             let comparable = page.into_iter().filter(|turn| turn.dimensions == space.dimensions);
             hashes.extend(comparable.map(|turn| (turn.user_sequence, turn.content_hash)));
         }
+    }
+
+    /// A page of the embeddings of a session with their texts and vectors, from a user message on.
+    pub(in crate::storage) async fn turns_from(
+        &self,
+        key: &SessionKey,
+        provider: &str,
+        model: &str,
+        start: u32,
+    ) -> Result<Vec<TurnEmbedding>> {
+        let range = SequenceRange { start, limit: EMBEDDINGS_A_PAGE };
+        let query = TurnQuery::new(key.clone(), provider, model).with_range(range);
+        self.backend.read_turns(&query.with_content(true)).await
     }
 
     /// The stored summaries of a session, by user message.

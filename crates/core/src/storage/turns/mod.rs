@@ -7,7 +7,8 @@ mod texts;
 use serde::Serialize;
 
 pub(super) use self::{
-    embed::provider_name,
+    embed::{PROVIDERS, provider_name},
+    summaries::stated_in,
     texts::{TurnCollector, TurnTexts},
 };
 pub use summaries::{GivenSummary, SummaryReport};

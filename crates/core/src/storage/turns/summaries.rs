@@ -1,12 +1,15 @@
-//! Summaries of turns that a person sets.
+//! Summaries of turns: those that a person sets, and those that lines state.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::texts::{may_state_summary, stated_summary};
 use crate::{
     Error, Result, Scope,
-    model::{SessionKey, TurnSummary, UserId},
+    backend::SessionChange,
+    content::is_real,
+    model::{Message, SessionKey, Timestamp, TurnSummary, UserId},
     storage::{Addressed, AddressedLine, EmbedReport, SessionStorage},
 };
 
@@ -34,7 +37,38 @@ pub struct SummaryReport {
     pub embedded: EmbedReport,
 }
 
+/// The summaries that the lines of a change state.
+pub(in crate::storage) fn stated_in(change: &SessionChange, now: impl Fn() -> Timestamp) -> Vec<TurnSummary> {
+    let may_state = change.messages.put.iter().filter(|message| may_state_summary(message));
+    let summary = |message: &Message| {
+        let line = message.raw.parse_object().ok().filter(is_real)?;
+        Some(TurnSummary {
+            session: message.message_ref().session,
+            user_sequence: message.sequence,
+            digest: message.digest,
+            text: stated_summary(&line)?,
+            is_stated: true,
+            set_at: now(),
+        })
+    };
+    may_state.filter_map(summary).collect()
+}
+
 impl SessionStorage {
+    /// Stores summaries that lines state, for searches by words. Those that a person set of the same lines stay.
+    pub(in crate::storage) async fn keep_stated(&self, stated: Vec<TurnSummary>) -> Result<()> {
+        let mut sessions: BTreeMap<SessionKey, Vec<TurnSummary>> = BTreeMap::new();
+        for summary in stated {
+            sessions.entry(summary.session.clone()).or_default().push(summary);
+        }
+        for (key, mut stated) in sessions {
+            let held = self.summaries_of(&key).await?;
+            stated.retain(|of| held.get(&of.user_sequence).is_none_or(|held| held.digest != of.digest));
+            self.backend.write_summaries(&key, stated).await?;
+        }
+        Ok(())
+    }
+
     /// The summary of a turn of `user`, checked, for [`Self::set_summaries`]. The message may be any of the turn.
     ///
     /// # Errors

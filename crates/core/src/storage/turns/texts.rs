@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
     Result,
@@ -15,6 +15,9 @@ const EMBEDDED_CHARS: usize = 10_000;
 
 /// If a text is cut off, this many characters after the cut are also searched for secrets: the cut may go through one.
 const MASKED_AFTER_CHARS: usize = 4_096;
+
+/// The field of the metadata of a user's message with the summary of its turn.
+const STATED_SUMMARY: &str = "turn_summary";
 
 /// The two sides of a turn.
 #[derive(Debug)]
@@ -63,6 +66,18 @@ impl TurnTexts {
     }
 }
 
+/// The summary in the line of a message of the user.
+pub(super) fn stated_summary(line: &Map<String, Value>) -> Option<String> {
+    let summary = line.get("metadata")?.get(STATED_SUMMARY)?.as_str()?.trim();
+    (!summary.is_empty()).then(|| summary.to_owned())
+}
+
+/// Whether a message may begin a turn and state its summary, without parsing its line.
+pub(super) fn may_state_summary(message: &Message) -> bool {
+    let name = STATED_SUMMARY.as_bytes();
+    message.role == Role::User && message.raw.as_bytes().windows(name.len()).any(|part| part == name)
+}
+
 fn first_chars(text: &str, most: usize) -> &str {
     text.char_indices().nth(most).map_or(text, |(end, _)| text.get(..end).unwrap_or(text))
 }
@@ -102,9 +117,7 @@ impl TurnCollector {
         match &mut self.open {
             Some(open) => open.assistant = Some((message, text)),
             None if is_real(&line) => {
-                let summary = line.get("metadata").and_then(|metadata| metadata.get("turn_summary"));
-                let summary = summary.and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty());
-                let stated_summary = summary.map(str::to_owned);
+                let stated_summary = stated_summary(&line);
                 self.open =
                     Some(TurnTexts { user: message, user_text: text, assistant: None, stated_summary });
             }

@@ -1,6 +1,6 @@
 //! Writing and removing embeddings and summaries of turns.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use amplifier_session_core::{
     Result,
@@ -17,7 +17,7 @@ use crate::{
     turns::{self, EMBEDDINGS, NAMES, SUMMARIES},
 };
 
-/// Stores embeddings of one session; returns their number.
+/// Stores embeddings of one session, one for each user message and model; returns their number.
 pub(in crate::backend) fn turns<D: Database>(
     database: &D,
     key: &SessionKey,
@@ -65,10 +65,10 @@ pub(in crate::backend) fn summaries<D: Database>(
     database.transaction(OPERATION, |writer| {
         let lines = lines(writer, key, summaries.iter().map(|of| of.user_sequence))?;
         let current = summaries.iter().filter(|of| lines.get(&of.user_sequence) == Some(&of.digest));
-        let current: Vec<&TurnSummary> = current.collect();
+        let current: BTreeMap<u32, &TurnSummary> = current.map(|of| (of.user_sequence, of)).collect();
         let rows = RowsOf { operation: OPERATION, writer: &*writer, key };
-        remove(&rows, SUMMARIES.name, current.iter().map(|of| of.user_sequence))?;
-        for summary in &current {
+        remove(&rows, SUMMARIES.name, current.keys().copied())?;
+        for summary in current.values() {
             writer.insert(&SUMMARIES, &turns::summary(summary))?;
         }
         Ok(current.len())
