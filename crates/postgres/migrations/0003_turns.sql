@@ -17,10 +17,12 @@ CREATE TABLE message_embeddings (
     used_turn_summary boolean NOT NULL,
     vector bytea NOT NULL,
     created_at timestamptz NOT NULL,
-    UNIQUE (user_id, session_id, user_sequence, provider, model)
+    UNIQUE (user_id, user_message_id, provider, model)
 );
 ALTER TABLE message_embeddings ALTER COLUMN vector SET STORAGE EXTERNAL;
 CREATE INDEX message_embeddings_by_assistant_message ON message_embeddings (user_id, assistant_message_id);
+CREATE INDEX message_embeddings_by_session ON message_embeddings (user_id, session_id, user_sequence);
+CREATE INDEX message_embeddings_by_model ON message_embeddings (provider, model);
 
 CREATE TABLE turn_summaries (
     user_id text COLLATE "C" NOT NULL,

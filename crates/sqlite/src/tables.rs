@@ -197,12 +197,16 @@ CREATE INDEX IF NOT EXISTS events_by_time ON events (ts, user_id);
 -- The superseded lines of a session in order; those of a user.
 CREATE INDEX IF NOT EXISTS superseded_lines_by_session ON superseded_lines (user_id, session_id, id);
 
--- The embeddings of turns of a session or a user, one for each model; those of an assistant's message; those of a model.
-CREATE UNIQUE INDEX IF NOT EXISTS message_embeddings_by_message
-    ON message_embeddings (user_id, session_id, user_sequence, provider, model);
+-- The embeddings of turns: one for each user's message and model; those of an assistant's message, of a session or a user
+-- in order, and of a model.
 CREATE UNIQUE INDEX IF NOT EXISTS message_embeddings_by_id ON message_embeddings (id);
+CREATE UNIQUE INDEX IF NOT EXISTS message_embeddings_by_message
+    ON message_embeddings (user_id, user_message_id, provider, model);
 CREATE INDEX IF NOT EXISTS message_embeddings_by_assistant_message
     ON message_embeddings (user_id, assistant_message_id);
+CREATE INDEX IF NOT EXISTS message_embeddings_by_session
+    ON message_embeddings (user_id, session_id, user_sequence);
+CREATE INDEX IF NOT EXISTS message_embeddings_by_model ON message_embeddings (provider, model);
 -- The summaries of turns of a session or a user.
 CREATE UNIQUE INDEX IF NOT EXISTS turn_summaries_by_message ON turn_summaries (user_id, session_id, user_sequence);
 ";
