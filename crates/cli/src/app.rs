@@ -247,14 +247,15 @@ impl App {
         Ok(Writer { storage, user, host })
     }
 
-    /// The store at `url`, for any user. It is created if it does not exist.
+    /// The store at `url`, for any user. It is created if it does not exist. Turns are embedded if the model is on this
+    /// machine.
     pub(crate) async fn storage(
         &self,
         url: &StoreUrl,
         settings: StorageSettings,
     ) -> Result<SessionStorage, Failure> {
         let options = self.open_options()?.with_embedding(self.embedding()?).with_settings(settings);
-        self.open(url, options).await
+        Ok(with_turns(self.open(url, options).await?, None))
     }
 
     /// The URL of a store in a temporary folder.
@@ -405,4 +406,11 @@ pub(crate) fn check_writable(storage: &SessionStorage) -> Result<(), Failure> {
         false => "make the file and its folder writable, or pass another --store",
     };
     Err(Failure::failed(format!("the store is read-only: {reason}"), hint))
+}
+
+/// The storage, with turns embedded or not: by default, if the model is on this machine.
+pub(crate) fn with_turns(storage: SessionStorage, choice: Option<bool>) -> SessionStorage {
+    let is_local = storage.embedding().is_some_and(|provider| provider.is_local());
+    let settings = storage.settings().clone().with_turns(choice.unwrap_or(is_local));
+    storage.with_settings(settings)
 }

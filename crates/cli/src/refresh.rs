@@ -10,7 +10,7 @@ use amplifier_session_storage::{
 };
 
 use crate::{
-    app::{App, Reader},
+    app::{App, Reader, with_turns},
     failure::{Failure, say},
     render::{kept::report_kept, text::counted},
 };
@@ -98,7 +98,7 @@ async fn embed(
         Some(provider) => Some(Arc::clone(provider)),
         None => app.embedding()?,
     };
-    let storage = storage.clone().with_embedding(provider);
+    let storage = with_turns(storage.clone().with_embedding(provider), None);
     for session in sessions {
         storage.embed_pending(user, Some(session)).await?;
     }

@@ -54,6 +54,7 @@ mod sessions;
 mod store;
 mod superseded;
 mod totals;
+mod turns;
 mod usage;
 mod vector_batches;
 mod vectors;

@@ -26,7 +26,7 @@ use crate::{
     query::{Select, VALUES},
     rewrite::Rewrite,
     store::Store,
-    superseded,
+    superseded, turns,
 };
 
 /// Writes one session.
@@ -69,6 +69,9 @@ async fn files(store: &Store, change: &mut SessionChange) -> Result<Option<Files
 async fn write_rows(store: &Store, lease: &mut WriteLease<'_>, change: &SessionChange) -> Result<()> {
     let partition = ids::partition(&change.session.key());
     superseded::write(store, &partition, &change.superseded).await?;
+    if lease.document.committed {
+        turns::remove_with(store, &partition, &change.removed_messages()).await?;
+    }
     let known = lease.known.clone();
     let stored = &lease.document;
     let project = Some(&change.session.project_slug).filter(|slug| **slug != stored.session.project_slug);
@@ -271,5 +274,6 @@ async fn delete_rows(store: &Store, lease: &WriteLease<'_>) -> Result<bool> {
     }
     error::check(delete_chunks(store, &partition, Select::rows(kind::CHUNK, &partition)).await?)?;
     superseded::delete_all(store, &partition).await?;
+    turns::delete_all(store, &partition).await?;
     Ok(store.files(&key).await?.is_some())
 }

@@ -10,7 +10,7 @@ use amplifier_session_sql::{
     Contents, deletions,
     file::refused,
     python::{DUCKDB_TABLES, Origin, Tables},
-    quote, superseded,
+    quote, superseded, turns,
     views::VECTORS_WITH_CONTEXT,
 };
 use duckdb::{Connection, OptionalExt, params};
@@ -71,9 +71,11 @@ pub(crate) fn accept(path: &Path, connection: &Connection, access: Access) -> Re
     let can_write = access == Access::ReadWrite;
     match contents {
         // Stores of earlier versions lack these tables.
-        Contents::Store { layout: Some(LAYOUT) } if can_write => [deletions::TABLE, superseded::TABLE]
-            .into_iter()
-            .try_for_each(|table| connection.execute_batch(table).map_err(storage("open"))),
+        Contents::Store { layout: Some(LAYOUT) } if can_write => {
+            [deletions::TABLE, superseded::TABLE, turns::TABLES]
+                .into_iter()
+                .try_for_each(|table| connection.execute_batch(table).map_err(storage("open")))
+        }
         Contents::Store { layout: Some(LAYOUT) } => Ok(()),
         Contents::Store { layout: Some(layout) } if can_write => upgrade(connection, layout),
         Contents::Store { layout } => {
@@ -145,6 +147,7 @@ fn upgrade(connection: &Connection, layout: usize) -> Result<()> {
     let upgrade = || {
         connection.execute_batch(deletions::TABLE)?;
         connection.execute_batch(superseded::TABLE)?;
+        connection.execute_batch(turns::TABLES)?;
         UPGRADES.iter().skip(layout - 1).try_for_each(|step| connection.execute_batch(step))?;
         connection.execute_batch(&tables::views())?;
         connection.execute_batch(&tables::create_view(VECTORS_WITH_CONTEXT))?;
@@ -162,6 +165,7 @@ pub(crate) fn create(connection: &Connection) -> Result<()> {
         transaction.execute_batch(TABLES)?;
         transaction.execute_batch(deletions::TABLE)?;
         transaction.execute_batch(superseded::TABLE)?;
+        transaction.execute_batch(turns::TABLES)?;
         transaction.execute_batch(&tables::other_vectors())?;
         transaction.execute_batch(&tables::vectors(None))?;
         transaction.execute_batch(&tables::views())?;

@@ -158,6 +158,7 @@ mod tests {
         let message: MessageRecord = serde_json::from_value(json!({
             "sequence": 0, "role": "user", "turn": 1, "ts": "2026-01-05T08:00:00Z", "ts_estimated": false,
             "ts_source": "stated", "synced_at": "2026-01-05T08:00:00Z", "raw": "{}", "raw_hex": "00",
+            "turn_summary": {"text": "a summary", "set_at": "2026-01-06T08:00:00Z"},
         }))
         .unwrap();
         let row = of_part(&message, &record.session, &MESSAGES).unwrap();

@@ -83,6 +83,7 @@ pub(crate) const MESSAGES: Table = Table {
         ("synced_at", Time),
         ("raw", Text),
         ("raw_hex", Text),
+        ("turn_summary", Json),
     ],
 };
 

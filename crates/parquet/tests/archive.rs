@@ -39,6 +39,8 @@ fn message(sequence: u32, raw: impl Into<Vec<u8>>) -> Record {
         raw: Raw::from(RawJson::new(raw)),
         vectors: Vec::new(),
         vector_failure: None,
+        turn_summary: None,
+        turn_embeddings: Vec::new(),
     }))
 }
 

@@ -16,8 +16,11 @@ use crate::{
 };
 
 /// The steps from an empty schema to the present tables. Steps that were published do not change.
-const MIGRATIONS: [&str; 2] =
-    [include_str!("../migrations/0001_tables.sql"), include_str!("../migrations/0002_text_index.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("../migrations/0001_tables.sql"),
+    include_str!("../migrations/0002_text_index.sql"),
+    include_str!("../migrations/0003_turns.sql"),
+];
 
 /// Creates `schema_meta`.
 const ENTRIES: &str = include_str!("../migrations/entries.sql");

@@ -12,6 +12,7 @@
 //! | `embedded/` | a backend on an embedded database, with the search index beside it |
 //! | `deletions.rs` | remembered deletions |
 //! | `superseded.rs` | superseded lines |
+//! | `turns.rs` | embeddings and summaries of turns |
 //! | `views.rs` | the views for people and their tools |
 //! | `file.rs`, `file_copy.rs` | database files, which only their owner can read; private copies of them |
 //! | `staging.rs` | folders in which files are written before they replace others |
@@ -41,6 +42,7 @@ pub mod rows;
 pub mod staging;
 pub mod superseded;
 pub mod table;
+pub mod turns;
 pub mod views;
 
 pub use columns::{Columns, damaged, digest, number, unless_damaged};

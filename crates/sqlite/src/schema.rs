@@ -10,7 +10,7 @@ use amplifier_session_sql::{
     Contents, deletions,
     file::refused,
     python::{Origin, SQLITE_TABLES, Tables},
-    superseded,
+    superseded, turns,
 };
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
@@ -106,6 +106,7 @@ fn create(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     transaction.execute_batch(TABLES)?;
     transaction.execute_batch(deletions::TABLE)?;
     transaction.execute_batch(superseded::TABLE)?;
+    transaction.execute_batch(turns::TABLES)?;
     transaction.execute_batch(&indexes())?;
     transaction.execute_batch(&views())?;
     let mut insert = transaction.prepare("INSERT INTO schema_meta (key, value) VALUES (?1, ?2)")?;

@@ -196,6 +196,19 @@ CREATE INDEX IF NOT EXISTS events_by_time ON events (ts, user_id);
 
 -- The superseded lines of a session in order; those of a user.
 CREATE INDEX IF NOT EXISTS superseded_lines_by_session ON superseded_lines (user_id, session_id, id);
+
+-- The embeddings of turns: one for each user's message and model; those of an assistant's message, of a session or a user
+-- in order, and of a model.
+CREATE UNIQUE INDEX IF NOT EXISTS message_embeddings_by_id ON message_embeddings (id);
+CREATE UNIQUE INDEX IF NOT EXISTS message_embeddings_by_message
+    ON message_embeddings (user_id, user_message_id, provider, model);
+CREATE INDEX IF NOT EXISTS message_embeddings_by_assistant_message
+    ON message_embeddings (user_id, assistant_message_id);
+CREATE INDEX IF NOT EXISTS message_embeddings_by_session
+    ON message_embeddings (user_id, session_id, user_sequence);
+CREATE INDEX IF NOT EXISTS message_embeddings_by_model ON message_embeddings (provider, model);
+-- The summaries of turns of a session or a user.
+CREATE UNIQUE INDEX IF NOT EXISTS turn_summaries_by_message ON turn_summaries (user_id, session_id, user_sequence);
 ";
 
 /// The statements that create the indexes.
@@ -251,7 +264,7 @@ pub(crate) fn views() -> String {
 }
 
 /// The steps from each layout to the next, after which [`indexes`] and [`views`] are created.
-pub(crate) const UPGRADES: [&str; 9] = [
+pub(crate) const UPGRADES: [&str; 10] = [
     // Fields that a person edited, and an index that gets another column.
     "ALTER TABLE sessions ADD COLUMN edited TEXT NOT NULL DEFAULT '[]';
      DROP INDEX IF EXISTS sessions_by_bundle;",
@@ -317,4 +330,6 @@ pub(crate) const UPGRADES: [&str; 9] = [
     amplifier_session_sql::superseded::TABLE,
     // Compressed lines and vectors of 16-bit floats, which earlier builds would report as damaged. Rows stay as they are.
     "",
+    // Embeddings and summaries of turns.
+    amplifier_session_sql::turns::TABLES,
 ];

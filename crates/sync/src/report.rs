@@ -27,6 +27,8 @@ pub struct SyncReport {
     pub events: EventCounts,
     /// Vectors that were made, by content type, including those that earlier runs left pending.
     pub vectors: BTreeMap<ContentType, u64>,
+    /// Turns whose vectors were made.
+    pub turns: u64,
     /// Messages with a text that the embedding service refused.
     pub texts_refused: u64,
     /// Secrets that were masked before a text left this machine.
@@ -201,6 +203,7 @@ impl SyncReport {
     pub(crate) fn add_vectors(&mut self, embedded: EmbedReport) {
         self.texts_refused += embedded.refused;
         self.secrets_masked += embedded.secrets;
+        self.turns += embedded.turns;
         add_counts(&mut self.vectors, &embedded.vectors);
         if let Some(failure) = embedded.failure {
             self.vectors_pending_reason.get_or_insert(failure.to_string());

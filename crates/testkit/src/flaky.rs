@@ -9,14 +9,16 @@ use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{
         Candidates, Deletion, EventCount, EventTime, Events, IndexCheck, Integrity, MessageCount,
-        MessageVectors, Messages, MessagesToEmbed, Meta, PendingQuery, Scheduling, Search, SequenceRange,
-        SessionChange, SessionName, SessionQuery, SessionRows, Sessions, StorageBackend, StoreInfo,
-        StoredSession, StrayRows, Superseded, SupersededQuery, SyncGuard, TermPattern, TextCandidate,
-        TextQuery, VectorCandidate, VectorCounts, VectorQuery, Vectors, Version,
+        MessageVectors, Messages, MessagesToEmbed, Meta, NewTurn, PendingQuery, Scheduling, Search,
+        SequenceRange, SessionChange, SessionName, SessionQuery, SessionRows, Sessions, StorageBackend,
+        StoreInfo, StoredSession, StrayRows, SummaryQuery, Superseded, SupersededQuery, SyncGuard,
+        TermPattern, TextCandidate, TextQuery, TurnCandidate, TurnQuery, TurnVectorQuery, Turns,
+        VectorCandidate, VectorCounts, VectorQuery, Vectors, Version,
     },
     model::{
         ContentType, ContentTypes, Digest, Event, Message, MessageRef, MessageState, Payload, Session,
-        SessionId, SessionKey, SupersededPiece, SupersededRef, UserId, VectorRecord,
+        SessionId, SessionKey, SupersededPiece, SupersededRef, TurnEmbedding, TurnSummary, UserId,
+        VectorRecord,
     },
     search::{EventFilter, EventSearchOptions, SearchFilter},
 };
@@ -67,10 +69,15 @@ pub enum Operation {
     SessionsWithoutRecord,
     StrayRows,
     VectorFailures,
+    WriteTurns,
+    ReadTurns,
+    NearestTurns,
+    WriteSummaries,
+    ListSummaries,
 }
 
 /// The operations that change what is stored.
-const WRITES: [Operation; 10] = [
+const WRITES: [Operation; 12] = [
     Operation::SwapMeta,
     Operation::Write,
     Operation::DeleteSession,
@@ -81,6 +88,8 @@ const WRITES: [Operation; 10] = [
     Operation::PruneVectors,
     Operation::PruneSuperseded,
     Operation::RemoveStrayRows,
+    Operation::WriteTurns,
+    Operation::WriteSummaries,
 ];
 
 /// A backend that wraps another one, counts the calls of each method and can fail calls before they reach the wrapped
@@ -374,6 +383,30 @@ impl Vectors for FlakyBackend {
         range: SequenceRange,
     ) -> Result<Vec<(u32, ContentTypes)>> {
         self.call(Operation::VectorTypes)?.vector_types(generation, key, range).await
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+#[async_trait]
+impl Turns for FlakyBackend {
+    async fn write_turns(&self, key: &SessionKey, turns: Vec<NewTurn>) -> Result<usize> {
+        self.call(Operation::WriteTurns)?.write_turns(key, turns).await
+    }
+
+    async fn read_turns(&self, query: &TurnQuery) -> Result<Vec<TurnEmbedding>> {
+        self.call(Operation::ReadTurns)?.read_turns(query).await
+    }
+
+    async fn nearest_turns(&self, query: &TurnVectorQuery) -> Result<Vec<TurnCandidate>> {
+        self.call(Operation::NearestTurns)?.nearest_turns(query).await
+    }
+
+    async fn write_summaries(&self, key: &SessionKey, summaries: Vec<TurnSummary>) -> Result<usize> {
+        self.call(Operation::WriteSummaries)?.write_summaries(key, summaries).await
+    }
+
+    async fn list_summaries(&self, query: &SummaryQuery) -> Result<Vec<TurnSummary>> {
+        self.call(Operation::ListSummaries)?.list_summaries(query).await
     }
 }
 

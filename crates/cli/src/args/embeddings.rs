@@ -2,6 +2,8 @@
 
 use clap::{Args, Subcommand};
 
+use super::TurnsArgs;
+
 /// Show how many messages have vectors, or estimate the cost of making them
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -67,7 +69,8 @@ pub(crate) struct PartArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Makes vectors that a sync did not make, because it had no model or because the service did not respond. Retries texts that \
-were refused. If it is interrupted, the vectors made so far are kept.
+were refused. With --turns, also embeds the turns that have no vector of their present text; --dry-run does not count them. If \
+it is interrupted, the vectors made so far are kept.
 
 Exits with 1 if vectors are still missing.
 
@@ -77,6 +80,8 @@ Examples:
 pub(crate) struct BackfillArgs {
     #[command(flatten)]
     pub(crate) part: PartArgs,
+    #[command(flatten)]
+    pub(crate) turns: TurnsArgs,
     /// Only count what would be embedded
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -99,6 +104,8 @@ Examples:
 pub(crate) struct RebuildArgs {
     #[command(flatten)]
     pub(crate) part: PartArgs,
+    #[command(flatten)]
+    pub(crate) turns: TurnsArgs,
     /// Only count what would be embedded
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -32,6 +32,7 @@ mod sql;
 mod stats;
 mod sync;
 mod timeline;
+mod turn;
 mod upgrade;
 mod user;
 mod verify;
@@ -65,7 +66,7 @@ pub(crate) use recent::RecentArgs;
 pub(crate) use restore::RestoreArgs;
 pub(crate) use rewind::RewindArgs;
 pub(crate) use salvage::SalvageArgs;
-pub(crate) use search::SearchArgs;
+pub(crate) use search::{SearchArgs, UnitArg};
 pub(crate) use secrets::SecretsArgs;
 pub(crate) use sessions::SessionsArgs;
 pub(crate) use share::ShareArgs;
@@ -76,6 +77,7 @@ pub(crate) use sql::SqlFormat;
 pub(crate) use stats::{By, StatsArgs};
 pub(crate) use sync::SyncArgs;
 pub(crate) use timeline::TimelineArgs;
+pub(crate) use turn::{ImportSummariesArgs, SummariesAction, SummariesArgs, TurnArgs, TurnsArgs};
 pub(crate) use upgrade::UpgradeArgs;
 pub(crate) use user::{RenameArgs, UserAction, UserArgs};
 pub(crate) use verify::{GapsArgs, VerifyArgs};
@@ -144,6 +146,7 @@ pub(crate) enum Command {
     Recent(RecentArgs),
     Show(ShowArgs),
     Context(ContextArgs),
+    Turn(TurnArgs),
     Events(EventsArgs),
     Stats(StatsArgs),
     // Hidden, but it still tells which build has it.
@@ -152,6 +155,7 @@ pub(crate) enum Command {
     Edit(EditArgs),
     Tag(TagArgs),
     Share(ShareArgs),
+    Summaries(SummariesArgs),
     Rewind(RewindArgs),
     Delete(DeleteArgs),
     Prune(PruneArgs),

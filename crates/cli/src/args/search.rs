@@ -1,6 +1,6 @@
 //! `search`.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::{GroupArg, LimitArgs, QueryArgs};
 
@@ -31,6 +31,10 @@ Syntax of a query; quote it, so that the shell leaves it alone:
 Anything else is plain text, also rm -rf, a - b, C:\\x, http://x and session::new. With only fields, the newest messages are
 found.
 
+With --unit turn, the results are turns, and a line in a pipe has: score, session, message of the user, time, project, turn, \
+text of the user, answer or summary, addresses of both messages. `turn` shows one in full. `sync` and `backfill --turns` make \
+the vectors of turns.
+
 `show` and `context` accept the address of a result, such as 3a7c1e90#14. In JSON, each result has its `address` and the \
 `title` of its session. --group session adds `groups`, with the results of each session. If --max-chars cuts a message, \
 `truncated` has the number of characters `shown` and the total (`of`).
@@ -43,6 +47,7 @@ Examples:
   amplifier-sessions search 'what did we decide about retries' --in assistant,thinking
   amplifier-sessions search ECONNRESET --mode full-text --in tool
   amplifier-sessions search 'is the cache safe' --group none
+  amplifier-sessions search 'why did we drop redis' --unit turn
   amplifier-sessions search '\"connection pool\" time* -postgres role:assistant'
   amplifier-sessions search --exact 'Basket.java:12'
   amplifier-sessions search --file src/cart.rs rounding
@@ -55,6 +60,9 @@ pub(crate) struct SearchArgs {
     /// List sessions with their best messages, or single messages [default: session on a terminal, else none]
     #[arg(long, value_name = "WHAT", conflicts_with = "superseded")]
     pub(crate) group: Option<GroupArg>,
+    /// Find messages, or turns: what was asked with the last answer, or its summary
+    #[arg(long, value_name = "UNIT", default_value = "message")]
+    pub(crate) unit: UnitArg,
     /// Maximum number of results, 1 to 1000; with --group session, of sessions
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) limit: usize,
@@ -78,6 +86,13 @@ pub(crate) struct SearchArgs {
     pub(crate) no_refresh: bool,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
+}
+
+/// What is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UnitArg {
+    Message,
+    Turn,
 }
 
 #[cfg(test)]

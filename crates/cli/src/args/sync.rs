@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use amplifier_session_storage::storage::EventDetail;
 use clap::{Args, ValueEnum};
 
+use super::TurnsArgs;
+
 /// Read new and changed sessions
 #[derive(Debug, Args)]
 #[command(long_about = "\
@@ -59,6 +61,8 @@ pub(crate) struct SyncArgs {
     /// Read all files from their beginning and compare every line, even if a file looks unchanged
     #[arg(long)]
     pub(crate) verify: bool,
+    #[command(flatten)]
+    pub(crate) turns: TurnsArgs,
 }
 
 /// How much of the event logs to store.

@@ -62,6 +62,12 @@ pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, F
     if args.vectors {
         counts = format!("{counts}, {}", counted(report.vectors, "vector"));
     }
+    if report.turns > 0 {
+        counts = format!("{counts}, {}", counted(report.turns, "embedded turn"));
+    }
+    if report.summaries > 0 {
+        counts = format!("{counts}, {}", counted(report.summaries, "summarised turn"));
+    }
     if is_stdout(&args.out) {
         // Stdout contains only the archive.
         say("note", &counts);
@@ -175,6 +181,12 @@ pub(super) async fn import(app: &mut App, args: ImportArgs) -> Result<Outcome, F
         app.out.line(&format!("events    {}", grouped(report.events)))?;
         if report.vectors > 0 {
             app.out.line(&format!("vectors   {}", grouped(report.vectors)))?;
+        }
+        if report.turns > 0 {
+            app.out.line(&format!("turns     {}", grouped(report.turns)))?;
+        }
+        if report.summaries > 0 {
+            app.out.line(&format!("summaries {}", grouped(report.summaries)))?;
         }
     }
     app.out.finish()?;

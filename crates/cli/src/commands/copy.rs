@@ -104,6 +104,12 @@ fn print(app: &mut App, from: &StoreUrl, to: &StoreUrl, report: &CopyReport) -> 
     app.out.line(&format!("messages   {}", grouped(report.messages)))?;
     app.out.line(&format!("events     {}", grouped(report.events)))?;
     app.out.line(&format!("vectors    {}", grouped(report.vectors)))?;
+    if report.turns > 0 {
+        app.out.line(&format!("turns      {}", grouped(report.turns)))?;
+    }
+    if report.summaries > 0 {
+        app.out.line(&format!("summaries  {}", grouped(report.summaries)))?;
+    }
     if report.superseded > 0 {
         app.out.line(&format!("superseded lines  {}", grouped(report.superseded)))?;
     }

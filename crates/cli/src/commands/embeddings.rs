@@ -10,8 +10,8 @@ use amplifier_session_storage::{
 use serde::Serialize;
 
 use crate::{
-    app::{App, Reader},
-    args::{BackfillArgs, EmbeddingsAction, EmbeddingsArgs, EstimateArgs, PartArgs, RebuildArgs},
+    app::{App, Reader, with_turns},
+    args::{BackfillArgs, EmbeddingsAction, EmbeddingsArgs, EstimateArgs, PartArgs, RebuildArgs, TurnsArgs},
     failure::{Failure, Outcome, say},
     messages::{HasVectors, has_vectors},
     progress::Bar,
@@ -128,15 +128,21 @@ fn print_hints(app: &App, status: &VectorStatus) {
 }
 
 pub(super) async fn backfill(app: &mut App, args: BackfillArgs) -> Result<Outcome, Failure> {
-    make(app, &args.part, args.dry_run, EstimateOf::Pending).await
+    make(app, &args.part, args.turns, args.dry_run, EstimateOf::Pending).await
 }
 
 pub(super) async fn rebuild(app: &mut App, args: RebuildArgs) -> Result<Outcome, Failure> {
-    make(app, &args.part, args.dry_run, EstimateOf::Everything).await
+    make(app, &args.part, args.turns, args.dry_run, EstimateOf::Everything).await
 }
 
 /// Makes pending vectors or all of them, or only counts what would be embedded.
-async fn make(app: &mut App, args: &PartArgs, dry_run: bool, what: EstimateOf) -> Result<Outcome, Failure> {
+async fn make(
+    app: &mut App,
+    args: &PartArgs,
+    turns: TurnsArgs,
+    dry_run: bool,
+    what: EstimateOf,
+) -> Result<Outcome, Failure> {
     if dry_run {
         return estimate(app, args, what, None).await;
     }
@@ -144,10 +150,13 @@ async fn make(app: &mut App, args: &PartArgs, dry_run: bool, what: EstimateOf) -
     let counts = reader.storage.get_session_statistics(&reader.scope, None).await?;
     let bar = Bar::of_vectors(counts.messages);
     let mut on_embedded = |report: &EmbedReport| bar.embedded(report);
-    let (report, command) = match what {
+    let (mut report, command) = match what {
         EstimateOf::Pending => (reader.storage.backfill(&of, &mut on_embedded).await?, "backfill"),
         EstimateOf::Everything => (reader.storage.rebuild(&of, &mut on_embedded).await?, "rebuild"),
     };
+    if with_turns(reader.storage.clone(), turns.choice()).settings().turns && report.failure.is_none() {
+        report.add(reader.storage.embed_turns(&of, &mut |_| {}).await?);
+    }
     drop(bar);
     print_report(app, &report, command)
 }

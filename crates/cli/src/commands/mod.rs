@@ -25,6 +25,7 @@ mod rewind;
 mod salvage;
 mod search;
 mod search_query;
+mod search_turns;
 mod secrets;
 #[cfg(feature = "watch")]
 mod service;
@@ -36,10 +37,12 @@ mod sql;
 mod stats;
 #[cfg(feature = "watch")]
 mod status;
+mod summaries;
 mod superseded;
 mod sync;
 mod tag;
 mod timeline;
+mod turn;
 mod upgrade;
 mod user;
 mod verify;
@@ -97,12 +100,14 @@ async fn dispatch(app: &mut App, command: Command) -> Result<Outcome, Failure> {
         Command::Recent(args) => recent::run(app, args).await,
         Command::Show(args) => show::run(app, args).await,
         Command::Context(args) => context::run(app, args).await,
+        Command::Turn(args) => turn::run(app, args).await,
         Command::Events(args) => events::run(app, args).await,
         Command::Stats(args) => stats::run(app, args).await,
         Command::Sql(args) => sql::run(app, args).await,
         Command::Edit(args) => edit::run(app, args).await,
         Command::Tag(args) => tag::run(app, args).await,
         Command::Share(args) => share::run(app, args).await,
+        Command::Summaries(args) => summaries::run(app, args).await,
         Command::Rewind(args) => rewind::run(app, args).await,
         Command::Delete(args) => delete::run(app, args).await,
         Command::Prune(args) => prune::run(app, args).await,

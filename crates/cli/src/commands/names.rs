@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use amplifier_session_storage::{
-    Scope, SessionStorage, backend::SessionQuery, model::SessionKey, search::SearchResult,
+    Scope, SessionStorage,
+    backend::SessionQuery,
+    model::{SessionId, SessionKey},
+    search::SearchResult,
 };
 
 use crate::{failure::Failure, render::search::Names};
@@ -14,11 +17,20 @@ pub(crate) async fn names<'a>(
     scope: &Scope,
     results: impl IntoIterator<Item = &'a SearchResult>,
 ) -> Result<Names, Failure> {
-    let results: Vec<&SearchResult> = results.into_iter().collect();
-    let keys: BTreeSet<SessionKey> = results
-        .iter()
+    let keys = results
+        .into_iter()
         .map(|result| SessionKey::new(result.user_id.clone(), result.session_id.clone()))
         .collect();
+    names_of(storage, scope, keys).await
+}
+
+/// The titles and short ids of sessions.
+pub(crate) async fn names_of(
+    storage: &SessionStorage,
+    scope: &Scope,
+    keys: BTreeSet<SessionKey>,
+) -> Result<Names, Failure> {
+    let ids: Vec<SessionId> = keys.iter().map(|key| key.session_id.clone()).collect();
     let mut sessions = Vec::new();
     if !keys.is_empty() {
         let limit = keys.len();
@@ -26,6 +38,5 @@ pub(crate) async fn names<'a>(
         let query = SessionQuery::new(scope.clone()).with_keys(keys).with_limit(limit);
         sessions = storage.search_sessions(&query).await?;
     }
-    let ids = results.iter().map(|result| &result.session_id);
-    Ok(Names::new(sessions, storage.short_ids(scope, ids).await?))
+    Ok(Names::new(sessions, storage.short_ids(scope, &ids).await?))
 }

@@ -5,10 +5,10 @@ use amplifier_session_storage::{
     search::{MissingVectors, SearchFilter, SearchOptions, SearchResult, SearchResults},
 };
 
-use super::{groups::show_groups, names::names, search_query::Typed, superseded};
+use super::{groups::show_groups, names::names, search_query::Typed, search_turns, superseded};
 use crate::{
     app::{App, Reader},
-    args::{GroupArg, LimitArgs, QueryArgs, SearchArgs},
+    args::{GroupArg, LimitArgs, QueryArgs, SearchArgs, UnitArg},
     budget::{self, Items},
     failure::{Failure, Outcome, USAGE_HINT, damaged_sessions_note, report_damage, say},
     groups, interactive, program, refresh,
@@ -27,7 +27,13 @@ const GROUPED_INDENT: usize = 10;
 
 pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Failure> {
     let is_interactive = !args.query.is_given();
-    if is_interactive && (args.superseded || args.query.exact || !interactive::is_possible(app)) {
+    let finds_turns = args.unit == UnitArg::Turn;
+    if finds_turns {
+        search_turns::check(&args)?;
+    }
+    if is_interactive
+        && (finds_turns || args.superseded || args.query.exact || !interactive::is_possible(app))
+    {
         return Err(no_query("search"));
     }
     let typed = Typed::read(app, &args.query)?;
@@ -43,6 +49,9 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     }
     if args.superseded {
         return superseded::search(app, &reader, &options, &args).await;
+    }
+    if finds_turns {
+        return search_turns::run(app, &reader, &options, &args).await;
     }
     let is_grouped = is_grouped(app, &args);
     let mut found = find(&reader, &options, is_grouped).await?;
@@ -155,7 +164,7 @@ fn options(app: &App, args: &SearchArgs) -> Result<SearchOptions, Failure> {
         options = options.with_min_similarity(least);
     }
     if app.out.is_terminal() && !app.out.is_json() {
-        let is_grouped = is_grouped(app, args) && !args.superseded;
+        let is_grouped = is_grouped(app, args) && !args.superseded || args.unit == UnitArg::Turn;
         let width = app.out.width;
         let chars =
             if is_grouped { GROUPED_LINES * (width - GROUPED_INDENT) } else { TERMINAL_LINES * width };

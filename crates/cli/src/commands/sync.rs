@@ -9,7 +9,7 @@ use amplifier_session_storage::{
 use serde::Serialize;
 
 use crate::{
-    app::{App, Writer},
+    app::{App, Writer, with_turns},
     args::SyncArgs,
     dates::{self, Bound},
     failure::{Failure, Outcome, say},
@@ -58,7 +58,8 @@ pub(super) async fn run(app: &mut App, args: SyncArgs) -> Result<Outcome, Failur
         return dry_run(app, settings, options).await;
     }
     let writer = app.writer(settings).await?;
-    let report = sync(&writer.storage, &options(&writer), &Bar::of_sync()).await?;
+    let storage = with_turns(writer.storage.clone(), args.turns.choice());
+    let report = sync(&storage, &options(&writer), &Bar::of_sync()).await?;
     if app.out.is_json() {
         app.out.json(&report)?;
     } else {

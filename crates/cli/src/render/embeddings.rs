@@ -112,6 +112,9 @@ pub(crate) fn report(report: &EmbedReport, width: Option<usize>) -> Vec<String> 
     let by_type = list(report.vectors.iter().map(|(content_type, count)| (*count, label(*content_type))));
     let mut rows =
         vec![("messages", grouped(report.messages)), ("vectors", detailed(report.total(), &by_type))];
+    if report.turns > 0 {
+        rows.push(("turns", grouped(report.turns)));
+    }
     if report.refused > 0 {
         rows.push(("refused", counted(report.refused, "text")));
     }

@@ -29,4 +29,5 @@ pub(crate) mod table;
 pub(crate) mod text;
 pub(crate) mod timeline;
 pub(crate) mod tool_call;
+pub(crate) mod turn;
 pub(crate) mod upgrade;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use amplifier_session_storage::{
-    model::{ContentType, DamagedRow, Session, SessionKey},
+    model::{ContentType, DamagedRow, Session, SessionId, SessionKey},
     search::{Lowered, MatchKind, SearchExplanation, SearchMode, SearchResult, SearchResults, SearchedTerm},
 };
 use jiff::Zoned;
@@ -47,6 +47,16 @@ impl Names {
 
     pub(crate) fn title(&self, result: &SearchResult) -> Option<&str> {
         self.session(result).map(Session::title)
+    }
+
+    /// The title of a session, if it can be read.
+    pub(crate) fn title_of(&self, key: &SessionKey) -> Option<&str> {
+        self.sessions.get(key).map(Session::title)
+    }
+
+    /// The short id of a session.
+    pub(crate) fn short_id_of<'a>(&'a self, id: &'a SessionId) -> &'a str {
+        short(&self.short_ids, id)
     }
 
     /// The short id of the session.

@@ -49,6 +49,9 @@ fn rows(report: &SyncReport) -> Vec<(&'static str, String)> {
         ),
         ("vectors", detailed(vectors, &by_type)),
     ];
+    if report.turns > 0 {
+        rows.push(("turns", counted(report.turns, "vector")));
+    }
     if sessions.deleted > 0 {
         let deleted = counted(sessions.deleted, "deleted session");
         rows.push(("ignored", format!("{deleted}; sync --include-deleted reads them again")));

@@ -1,5 +1,7 @@
 //! Data to write: a session with its rows, and the vectors of its messages.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
@@ -81,6 +83,50 @@ impl SessionChange {
     #[must_use]
     pub fn message_bytes(&self) -> usize {
         self.messages.put.iter().map(|message| message.raw.as_bytes().len()).sum()
+    }
+}
+
+impl SessionChange {
+    /// The stored messages that the change removes or replaces.
+    #[must_use]
+    pub fn removed_messages(&self) -> RemovedMessages {
+        RemovedMessages {
+            from: self.messages.truncate,
+            put: self.messages.put.iter().map(|message| (message.sequence, message.digest)).collect(),
+        }
+    }
+}
+
+/// The stored messages that a change removes or replaces, for what belongs to messages.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RemovedMessages {
+    from: Option<u32>,
+    put: BTreeMap<u32, Digest>,
+}
+
+impl RemovedMessages {
+    /// All messages of a session.
+    #[must_use]
+    pub fn all() -> Self {
+        Self { from: Some(0), put: BTreeMap::new() }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.from.is_none() && self.put.is_empty()
+    }
+
+    /// Whether the message is removed or put again: its embeddings are removed.
+    #[must_use]
+    pub fn has(&self, sequence: u32) -> bool {
+        self.from.is_some_and(|from| sequence >= from) || self.put.contains_key(&sequence)
+    }
+
+    /// Whether the line with this digest is gone after the change: what a person said about it is removed.
+    #[must_use]
+    pub fn has_line(&self, sequence: u32, digest: Digest) -> bool {
+        self.has(sequence) && self.put.get(&sequence) != Some(&digest)
     }
 }
 

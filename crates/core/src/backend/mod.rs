@@ -6,7 +6,7 @@
 //! document store without joins or aggregates that answers in pages.
 //!
 //! It is the sum of small traits, each about one subject: [`Meta`], [`Sessions`], [`Messages`], [`Events`],
-//! [`Superseded`], [`Vectors`], [`Search`], [`Integrity`] and [`Scheduling`]. These rules hold for every method:
+//! [`Superseded`], [`Vectors`], [`Turns`], [`Search`], [`Integrity`] and [`Scheduling`]. These rules hold for every method:
 //!
 //! - An unknown session is not an error: the answer is empty or `None`, unless the method says otherwise.
 //! - Data of other users than the named one is never touched.
@@ -29,6 +29,7 @@ mod search;
 mod sessions;
 mod superseded;
 mod terms;
+mod turns;
 mod vectors;
 
 use std::fmt::Debug;
@@ -36,7 +37,8 @@ use std::fmt::Debug;
 use async_trait::async_trait;
 
 pub use change::{
-    MessageVectors, MessagesToEmbed, RowChange, SessionChange, SkippedLine, StoredSession, Version,
+    MessageVectors, MessagesToEmbed, RemovedMessages, RowChange, SessionChange, SkippedLine, StoredSession,
+    Version,
 };
 pub use counts::{
     EventCount, EventCounter, EventGroup, EventTime, GenerationCounts, MessageCount, PROMPT, REPEATS,
@@ -62,6 +64,7 @@ pub use search::Search;
 pub use sessions::Sessions;
 pub use superseded::{Superseded, SupersededQuery};
 pub use terms::{TermFinder, TermPattern};
+pub use turns::{NearestTurns, NewTurn, SummaryQuery, TurnCandidate, TurnQuery, TurnVectorQuery, Turns};
 pub use vectors::Vectors;
 
 pub use crate::search::{Candidates, TextCandidate, VectorCandidate};
@@ -69,12 +72,22 @@ use crate::{Error, ErrorKind, Result, model::SessionKey};
 
 /// A store: everything that a backend implements.
 pub trait StorageBackend:
-    Meta + Sessions + Messages + Events + Superseded + Vectors + Search + Integrity + Scheduling + Debug
+    Meta + Sessions + Messages + Events + Superseded + Vectors + Turns + Search + Integrity + Scheduling + Debug
 {
 }
 
 impl<T> StorageBackend for T where
-    T: Meta + Sessions + Messages + Events + Superseded + Vectors + Search + Integrity + Scheduling + Debug
+    T: Meta
+        + Sessions
+        + Messages
+        + Events
+        + Superseded
+        + Vectors
+        + Turns
+        + Search
+        + Integrity
+        + Scheduling
+        + Debug
 {
 }
 
@@ -83,7 +96,7 @@ impl<T> StorageBackend for T where
 pub mod prelude {
     pub use super::{
         Events as _, Integrity as _, Messages as _, Meta as _, Scheduling as _, Search as _, Sessions as _,
-        StorageBackend, StorageBackendExt as _, Superseded as _, Vectors as _,
+        StorageBackend, StorageBackendExt as _, Superseded as _, Turns as _, Vectors as _,
     };
 }
 

@@ -12,6 +12,7 @@ mod superseded;
 mod time_source;
 mod timestamp;
 mod tolerant;
+mod turn;
 mod vector;
 
 pub use cost::Cost;
@@ -26,4 +27,5 @@ pub use session::{MetadataFile, Session, SessionField, Visibility};
 pub use superseded::{LineKind, SupersededPiece, SupersededReason, SupersededRef};
 pub use time_source::{TimeSource, time_fields};
 pub use timestamp::Timestamp;
+pub use turn::{TurnEmbedding, TurnSummary};
 pub use vector::{ContentType, ContentTypes, EmbeddingSpace, VectorRecord};

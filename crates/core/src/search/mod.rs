@@ -14,6 +14,7 @@ mod result;
 mod sessions;
 mod syntax;
 mod timeline;
+mod turns;
 
 pub use candidates::{Candidates, TextCandidate, VectorCandidate};
 pub(crate) use conditions::Checks;
@@ -29,3 +30,4 @@ pub use result::{MatchKind, MissingVectors, Repeat, SearchResult, SearchResults,
 pub use syntax::{Field, FieldName, Query};
 pub(crate) use timeline::LONGEST_GAP;
 pub use timeline::{Period, PeriodUnit, Timeline, TimelineRow};
+pub use turns::{TurnResult, TurnResults};

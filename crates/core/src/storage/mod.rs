@@ -31,6 +31,7 @@ mod text_plan;
 mod touched;
 mod transcript;
 mod tree;
+mod turns;
 mod vector_search;
 mod verify;
 
@@ -52,9 +53,9 @@ use crate::{
 
 pub use activity::Activity;
 pub use archive::{
-    ArchiveReader, ArchiveWriter, ArchivedVector, BrokenPart, Checksum, EventRecord, ExportReport,
-    FileRecord, ImportOptions, ImportReport, JsonLinesReader, JsonLinesWriter, MessageRecord, Raw, Record,
-    RefusedSession, SessionRecord, SupersededRecord,
+    ArchiveReader, ArchiveWriter, ArchivedSummary, ArchivedTurn, ArchivedVector, BrokenPart, Checksum,
+    EventRecord, ExportReport, FileRecord, ImportOptions, ImportReport, JsonLinesReader, JsonLinesWriter,
+    MessageRecord, Raw, Record, RefusedSession, SessionRecord, SupersededRecord,
 };
 pub use at_rest::{LineDigester, SecretsAtRest};
 pub use context::MessageContext;
@@ -86,6 +87,7 @@ pub use sync_statistics::SyncStatistics;
 pub use touched::TouchedSessions;
 pub use transcript::SyncLines;
 pub use tree::{Origin, SessionTree};
+pub use turns::{GivenSummary, StoredTurnEmbedding, SummaryReport, SummarySource, Turn, TurnSide};
 pub use verify::{Gaps, RowRepair, SessionCheck};
 
 /// How much of events to store.
@@ -110,6 +112,8 @@ pub struct StorageSettings {
     pub tool_output_chars: usize,
     /// Whether ids of new sessions must be UUIDs. Default: no.
     pub uuid_session_ids: bool,
+    /// Whether turns are embedded with their messages. Default: no.
+    pub turns: bool,
     /// What is done with secrets in lines that are stored. The store remembers it. Default: what the store remembers, or
     /// else [`SecretsAtRest::Mark`].
     pub secrets: Option<SecretsAtRest>,
@@ -121,6 +125,7 @@ impl Default for StorageSettings {
             events: EventDetail::Full,
             tool_output_chars: TOOL_OUTPUT_LIMIT,
             uuid_session_ids: false,
+            turns: false,
             secrets: None,
         }
     }
@@ -134,6 +139,8 @@ impl StorageSettings {
         with_tool_output_chars(tool_output_chars: usize);
         /// Sets whether ids of new sessions must be UUIDs.
         with_uuid_session_ids(uuid_session_ids: bool);
+        /// Sets whether turns are embedded with their messages.
+        with_turns(turns: bool);
         /// Sets what is done with secrets in lines that are stored.
         with_secrets(secrets: Option<SecretsAtRest>);
     }

@@ -321,7 +321,7 @@ impl SessionStorage {
         })
     }
 
-    fn needed_provider(&self) -> Result<&std::sync::Arc<dyn EmbeddingProvider>> {
+    pub(super) fn needed_provider(&self) -> Result<&std::sync::Arc<dyn EmbeddingProvider>> {
         let none = || Error::new(ErrorKind::Unsupported, "there is no embedding provider");
         self.embedding.as_ref().ok_or_else(none)
     }

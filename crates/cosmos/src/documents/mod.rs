@@ -5,6 +5,7 @@ mod message;
 mod session;
 mod superseded;
 mod text;
+mod turn;
 mod vector;
 
 use std::{
@@ -29,6 +30,7 @@ pub(crate) use session::{
 };
 pub(crate) use superseded::{PIECE_FIELDS, SupersededDocument};
 pub(crate) use text::{TextDocument, texts_of};
+pub(crate) use turn::{SummaryDocument, TURN_FIELDS, TurnDocument};
 pub(crate) use vector::{VectorDocument, vectors_of};
 
 /// Values of `type`.
@@ -44,6 +46,8 @@ pub(crate) mod kind {
     pub(crate) const EVENT: &str = "event";
     pub(crate) const CHUNK: &str = "event_chunk";
     pub(crate) const SUPERSEDED: &str = "superseded_lines";
+    pub(crate) const TURN: &str = "message_embedding";
+    pub(crate) const SUMMARY: &str = "turn_summary";
     pub(crate) const FENCE: &str = "fence";
 }
 

@@ -19,6 +19,7 @@ mod scheduling;
 mod search;
 mod sessions;
 mod superseded;
+mod turns;
 mod vectors;
 pub(crate) mod write;
 

@@ -40,6 +40,7 @@ pub mod search_vectors;
 pub mod session_lists;
 pub mod sessions;
 pub mod superseded;
+pub mod turns;
 pub mod vectors;
 
 use std::sync::Arc;
@@ -218,6 +219,18 @@ macro_rules! conformance_suite {
                 superseded_lines_are_pruned,
                 superseded_lines_are_deleted_with_their_session,
                 superseded_lines_move_with_their_session,
+            ]
+            turns: [
+                all_fields_of_an_embedding_come_back,
+                embeddings_replace_those_of_the_same_model,
+                embeddings_of_changed_messages_are_not_stored,
+                embeddings_with_a_wrong_vector_are_refused,
+                embeddings_are_removed_with_their_messages,
+                turns_follow_their_session,
+                the_nearest_turns_are_exact,
+                turns_stay_in_scope,
+                summaries_are_listed_in_pages,
+                summaries_belong_to_a_line,
             ]
             rewinding: [
                 a_rewind_removes_later_turns_and_nothing_else,

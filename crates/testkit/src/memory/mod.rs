@@ -12,6 +12,7 @@ mod rows;
 mod search;
 mod sessions;
 mod superseded;
+mod turns;
 mod vectors;
 mod write;
 

@@ -6,8 +6,8 @@ use amplifier_session_core::{
     Scope,
     backend::{SequenceRange, StoredSession, Version, meta::Generations},
     model::{
-        Event, Message, MessageRef, ProjectSlug, SessionId, SessionKey, StoredEvent, SupersededPiece, UserId,
-        VectorRecord, VectorState,
+        Event, Message, MessageRef, ProjectSlug, SessionId, SessionKey, StoredEvent, SupersededPiece,
+        TurnEmbedding, TurnSummary, UserId, VectorRecord, VectorState,
     },
     search::{EventCursor, EventFilter, SearchFilter, SessionFilter},
 };
@@ -31,6 +31,10 @@ pub(super) struct SessionRows {
     pub(super) events: BTreeMap<u32, StoredEvent>,
     /// By id.
     pub(super) superseded: BTreeMap<String, SupersededPiece>,
+    /// By user message, provider and model.
+    pub(super) turns: BTreeMap<(u32, String, String), TurnEmbedding>,
+    /// By user message.
+    pub(super) summaries: BTreeMap<u32, TurnSummary>,
 }
 
 /// A message with its vectors by generation, so that replacing or removing the message removes them too.
@@ -141,6 +145,7 @@ impl SessionRows {
         self.messages.values_mut().for_each(|row| row.message.user_id = user.clone());
         self.events.values_mut().for_each(|stored| stored.event.user_id = user.clone());
         self.superseded.values_mut().for_each(|piece| piece.session.user_id = user.clone());
+        self.summaries.values_mut().for_each(|of| of.session.user_id = user.clone());
     }
 }
 

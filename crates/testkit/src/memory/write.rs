@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, mem::take, sync::PoisonError};
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
-    backend::{SessionChange, StoredSession, Version},
+    backend::{RemovedMessages, SessionChange, StoredSession, Version},
     model::{Message, Retimed, SessionKey, StoredEvent, SupersededPiece},
 };
 
@@ -25,6 +25,7 @@ enum Step {
     PutMessage(Box<Message>),
     Retime(Retimed),
     PutEvent(Box<StoredEvent>),
+    RemoveTurnsOf(RemovedMessages),
 }
 
 impl MemoryBackend {
@@ -106,6 +107,7 @@ fn steps(rows: &Rows, key: &SessionKey, change: &mut SessionChange) -> Vec<Step>
     // Before the rows that they are copies of are removed.
     let superseded = take(&mut change.superseded).into_iter().map(Box::new).map(Step::Supersede);
     let mut steps: Vec<Step> = superseded.collect();
+    steps.push(Step::RemoveTurnsOf(change.removed_messages()));
     steps.extend(removals(rows, key, length(change.messages.truncate), length(change.events.truncate)));
     steps.extend(take(&mut change.messages.put).into_iter().map(Box::new).map(Step::PutMessage));
     steps.extend(take(&mut change.retimed).into_iter().map(Step::Retime));
@@ -125,6 +127,13 @@ impl SessionRows {
         match step {
             Step::Supersede(piece) => {
                 self.superseded.entry(piece.id.clone()).or_insert(*piece);
+            }
+            Step::RemoveTurnsOf(removed) => {
+                self.turns.retain(|_, turn| {
+                    !removed.has(turn.user_sequence)
+                        && !turn.assistant_sequence.is_some_and(|sequence| removed.has(sequence))
+                });
+                self.summaries.retain(|sequence, of| !removed.has_line(*sequence, of.digest));
             }
             Step::RemoveMessage(sequence) => drop(self.messages.remove(&sequence)),
             Step::RemoveEvent(sequence) => drop(self.events.remove(&sequence)),

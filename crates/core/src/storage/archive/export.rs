@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use serde::Serialize;
 
 use super::{
-    ArchiveWriter, EventRecord, FORMAT, FileRecord, MessageRecord, Raw, Record, SessionRecord, hex,
-    vectors::ExportedVectors,
+    ArchiveWriter, ArchivedSummary, EventRecord, FORMAT, FileRecord, MessageRecord, Raw, Record,
+    SessionRecord, hex, vectors::ExportedVectors,
 };
 use crate::{
     Error, ErrorKind, Result, Scope, SessionStorage,
@@ -36,6 +36,10 @@ pub struct ExportReport {
     pub superseded: u64,
     /// The number of vectors.
     pub vectors: u64,
+    /// The number of embeddings of turns.
+    pub turns: u64,
+    /// The number of summaries of turns.
+    pub summaries: u64,
     /// Rows that are missing because they can't be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<DamagedRow>,
@@ -121,20 +125,26 @@ impl SessionStorage {
                 true => self.vectors_to_export(key).await?,
                 false => None,
             };
+            if let Some(vectors) = &mut vectors {
+                // If rows are missing, the others get new numbers, also the answers of turns.
+                vectors.with_turns = expected == Missing::default();
+            }
             let space = vectors.as_ref().map(|vectors| vectors.space.clone());
             out.put(session_record(stored, expected, space))?;
-            let (messages, vectors) = self.export_messages(key, out, vectors.as_mut(), &mut damaged).await?;
+            let counts = self.export_messages(key, out, vectors.as_mut(), &mut damaged).await?;
             let events = self.export_events(key, out, &mut damaged).await?;
             let superseded = self.export_superseded(key, out).await?;
             let after = self.backend.get_session(key).await?;
             let missing = Missing::of(&damaged);
             if missing == expected && after.is_some_and(|after| after.version == version) {
-                out.put(Record::End { messages, events, checksum: None })?;
+                out.put(Record::End { messages: counts.messages, events, checksum: None })?;
                 report.sessions += 1;
-                report.messages += u64::from(messages);
+                report.messages += u64::from(counts.messages);
                 report.events += u64::from(events);
                 report.superseded += superseded;
-                report.vectors += vectors;
+                report.vectors += counts.vectors;
+                report.turns += counts.turns;
+                report.summaries += counts.summaries;
                 report.damaged.append(&mut damaged);
                 return Ok(());
             }
@@ -146,27 +156,38 @@ impl SessionStorage {
         Err(Error::new(ErrorKind::Conflict, message).with("session", &key.session_id).retryable())
     }
 
-    /// Writes the messages of a session. Returns the number of messages and of vectors.
+    /// Writes the messages of a session, with what belongs to them.
     async fn export_messages(
         &self,
         key: &SessionKey,
         out: &mut dyn ArchiveWriter,
         mut vectors: Option<&mut ExportedVectors>,
         damaged: &mut Vec<DamagedRow>,
-    ) -> Result<(u32, u64)> {
+    ) -> Result<Counts> {
+        let summaries = self.summaries_of(key).await?;
         let mut range = SequenceRange { start: 0, limit: ROWS };
-        let (mut count, mut vector_count) = (0, 0);
+        let mut counts = Counts::default();
         loop {
             let page: Vec<Message> = self.readable_page(key, range, damaged).await?;
-            let Some(last) = page.last() else { return Ok((count, vector_count)) };
+            let Some(last) = page.last() else { return Ok(counts) };
             range.start = last.sequence.saturating_add(1);
             let states: Vec<_> =
                 page.iter().map(|message| (message.message_ref(), message.vectors)).collect();
+            let numbered = (counts.messages..).zip(page);
             let mut records: Vec<MessageRecord> =
-                (count..).zip(page).map(|(sequence, message)| message_record(message, sequence)).collect();
-            count += records.len() as u32;
+                numbered.map(|(sequence, message)| message_record(message, sequence)).collect();
+            counts.messages += records.len() as u32;
+            for ((message, _), record) in states.iter().zip(&mut records) {
+                record.turn_summary = summaries.get(&message.sequence).map(ArchivedSummary::from);
+                counts.summaries += u64::from(record.turn_summary.is_some());
+            }
             if let Some(vectors) = vectors.as_deref_mut() {
-                vector_count += self.add_vectors(vectors, &states, &mut records).await?;
+                counts.vectors += self.add_vectors(vectors, &states, &mut records).await?;
+                if vectors.with_turns {
+                    let mut by_sequence =
+                        states.iter().map(|(message, _)| message.sequence).zip(&mut records).collect();
+                    counts.turns += self.add_turns(key, &vectors.space, &mut by_sequence).await?;
+                }
             }
             for record in records {
                 out.put(Record::Message(Box::new(record)))?;
@@ -196,6 +217,15 @@ impl SessionStorage {
             }
         }
     }
+}
+
+/// What was written of the messages of a session.
+#[derive(Debug, Default)]
+struct Counts {
+    messages: u32,
+    vectors: u64,
+    turns: u64,
+    summaries: u64,
 }
 
 /// The number of rows of a session that can't be read.
@@ -235,6 +265,8 @@ fn message_record(message: Message, sequence: u32) -> MessageRecord {
         raw: Raw::from(message.raw),
         vectors: Vec::new(),
         vector_failure: None,
+        turn_summary: None,
+        turn_embeddings: Vec::new(),
     }
 }
 

@@ -45,6 +45,10 @@ pub struct ImportReport {
     pub vectors: u64,
     /// The number of vectors that were left out, because the store has vectors of another space.
     pub vectors_left_out: u64,
+    /// The number of embeddings of their turns.
+    pub turns: u64,
+    /// The number of summaries of their turns.
+    pub summaries: u64,
     /// Sessions that were refused.
     pub refused: Vec<RefusedSession>,
     /// Broken parts of the archive, in order: the first 1,000. Their sessions were not imported.
@@ -281,6 +285,8 @@ impl Import<'_> {
             self.report.superseded += reading.superseded_lines;
             self.report.vectors += reading.vectors_written;
             self.report.vectors_left_out += reading.vectors_left_out;
+            self.report.turns += reading.turns_written;
+            self.report.summaries += reading.summaries_written;
         }
         if let Some(digits) = checksum {
             self.checksum.add(digits.as_bytes());

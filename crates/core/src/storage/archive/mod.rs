@@ -15,7 +15,8 @@
 //!
 //! Lines of transcripts and event logs and metadata files are text, or hexadecimal digits if they are not UTF-8, so
 //! they are preserved byte for byte. Vectors are left out, unless the writer takes them: they can be made again from the
-//! lines. An import takes vectors if the store has those of the same space, or none.
+//! lines. An import takes vectors if the store has those of the same space, or none. The message that begins a turn has the
+//! summary of the turn, and with vectors its embeddings.
 //!
 //! [`JsonLinesWriter`] writes records as JSON lines. Other formats implement [`ArchiveWriter`] and [`ArchiveReader`].
 
@@ -25,6 +26,7 @@ mod import;
 mod json_lines;
 mod session;
 mod superseded;
+mod turns;
 mod vectors;
 
 use serde::{Deserialize, Serialize};
@@ -41,6 +43,7 @@ pub use export::ExportReport;
 pub use import::{BrokenPart, ImportOptions, ImportReport, RefusedSession};
 pub use json_lines::{JsonLinesReader, JsonLinesWriter};
 pub use superseded::SupersededRecord;
+pub use turns::{ArchivedSummary, ArchivedTurn};
 pub use vectors::ArchivedVector;
 
 /// The version of the format, for writing and reading.
@@ -192,6 +195,12 @@ pub struct MessageRecord {
     /// Why some or all of its texts have no vectors, if they could not be made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vector_failure: Option<String>,
+    /// The summary of the turn that it begins, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_summary: Option<ArchivedSummary>,
+    /// The embeddings of the turn that it begins, if vectors are in the archive.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turn_embeddings: Vec<ArchivedTurn>,
 }
 
 /// An event. Its fields are included, because its line may not be stored.

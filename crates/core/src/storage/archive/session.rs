@@ -1,8 +1,8 @@
 //! A session that is being imported.
 
 use super::{
-    super::at_rest::LineMasker, ArchiveReader, EventRecord, ImportOptions, MessageRecord, Record,
-    SessionRecord, SupersededRecord, digest, invalid, superseded::Packing, vectors,
+    super::at_rest::LineMasker, ArchiveReader, ArchivedTurn, EventRecord, ImportOptions, MessageRecord,
+    Record, SessionRecord, SupersededRecord, digest, invalid, superseded::Packing, turns::ReadTurns, vectors,
 };
 use crate::{
     Result, SessionStorage,
@@ -47,6 +47,12 @@ pub(super) struct Reading {
     pub(super) vectors_written: u64,
     /// The number of vectors of another space than that of the store.
     pub(super) vectors_left_out: u64,
+    /// What was read of its turns.
+    pub(super) turns: ReadTurns,
+    /// The number of embeddings of turns that were written.
+    pub(super) turns_written: u64,
+    /// The number of summaries of turns that were written.
+    pub(super) summaries_written: u64,
     packing: Packing,
     /// Ids of events that are still to be looked up.
     ids: Vec<String>,
@@ -117,6 +123,9 @@ impl Reading {
             vectors: Vec::new(),
             vectors_written: 0,
             vectors_left_out: 0,
+            turns: ReadTurns::default(),
+            turns_written: 0,
+            summaries_written: 0,
             packing: Packing::default(),
             ids: Vec::new(),
             bytes: 0,
@@ -165,12 +174,33 @@ impl Reading {
             raw,
         };
         // Vectors of a line with secrets are not those of the masked line.
-        if let Some(space) = self.space.as_ref().filter(|_| secrets == 0) {
-            let made = vectors::of_message(&message, &texts, space, record.vectors, record.vector_failure)?;
+        if let Some(space) = self.space.clone().filter(|_| secrets == 0) {
+            let made = vectors::of_message(&message, &texts, &space, record.vectors, record.vector_failure)?;
             self.bytes += made.as_ref().map_or(0, MessageVectors::vector_bytes);
             self.vectors.extend(made);
+            self.turn_embeddings(&message, &space, record.turn_embeddings)?;
+        }
+        if let Some(summary) = record.turn_summary {
+            self.turns.summaries.push(summary.into_summary(&message, &self.masker)?);
         }
         self.change.messages.put.push(message);
+        Ok(())
+    }
+
+    /// Takes the embeddings of the turn that a message begins, except for those of texts with secrets that are masked.
+    fn turn_embeddings(
+        &mut self,
+        message: &Message,
+        space: &EmbeddingSpace,
+        archived: Vec<ArchivedTurn>,
+    ) -> Result<()> {
+        for embedding in archived {
+            let embedding = embedding.into_embedding(message, space)?;
+            let text = Some(embedding.content_used.clone());
+            if !self.masker.is_on() || self.masker.mask_text(text.clone())? == text {
+                self.turns.embeddings.push(embedding);
+            }
+        }
         Ok(())
     }
 
@@ -265,6 +295,7 @@ impl Reading {
         self.change.events.put.clear();
         self.change.superseded.clear();
         self.vectors.clear();
+        self.turns = ReadTurns::default();
         self.packing = Packing::default();
         self.superseded_lines = 0;
         self.ids.clear();
@@ -354,7 +385,8 @@ impl SessionStorage {
             _ => reading.sync_state.take(),
         };
         self.backend.write_one(change).await?;
-        self.import_vectors(reading).await
+        self.import_vectors(reading).await?;
+        self.import_turns(reading).await
     }
 
     /// Why the session is refused, if another session of the user has an event with the same id.

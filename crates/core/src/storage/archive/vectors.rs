@@ -90,6 +90,8 @@ impl ArchivedVector {
 #[derive(Debug)]
 pub(super) struct ExportedVectors {
     pub(super) space: EmbeddingSpace,
+    /// Whether embeddings of turns are exported too.
+    pub(super) with_turns: bool,
     generation: u32,
     /// Why messages of the session have no vectors.
     failures: BTreeMap<u32, String>,
@@ -100,7 +102,12 @@ impl SessionStorage {
     pub(super) async fn vectors_to_export(&self, key: &SessionKey) -> Result<Option<ExportedVectors>> {
         let Some(current) = self.generations().await?.current else { return Ok(None) };
         let failures = self.backend.vector_failures(current.number, key).await?.into_iter().collect();
-        Ok(Some(ExportedVectors { space: current.space, generation: current.number, failures }))
+        Ok(Some(ExportedVectors {
+            space: current.space,
+            with_turns: true,
+            generation: current.number,
+            failures,
+        }))
     }
 
     /// Adds the vectors of messages to their records. Pending ones are left out: they are made anew.

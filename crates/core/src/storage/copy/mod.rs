@@ -7,6 +7,7 @@
 //! | `settle.rs` | what belongs to no session |
 //! | `session.rs` | writes the rows of one session, in parts |
 //! | `vectors.rs` | its vectors |
+//! | `turns.rs` | the embeddings and summaries of its turns |
 //! | `rows.rs` | reads the rows of one session, some at a time |
 //! | `outline.rs`, `digest.rs` | compares a session in both stores: quickly by stored digests, and completely |
 
@@ -16,6 +17,7 @@ mod report;
 mod rows;
 mod session;
 mod settle;
+mod turns;
 mod vectors;
 
 use std::{
@@ -50,11 +52,13 @@ const ATTEMPTS: usize = 3;
 
 impl SessionStorage {
     /// Copies sessions to another store, of any kind: their messages, events with lines and chunks, superseded lines,
-    /// metadata files, how far their files were read, what a person set, and their vectors. If all sessions of the scope
-    /// are copied, `to` also remembers which ones were deleted. The source is not changed.
+    /// metadata files, how far their files were read, what a person set, their vectors, and the embeddings and summaries
+    /// of their turns. If all sessions of the scope are copied, `to` also remembers which ones were deleted. The source is
+    /// not changed.
     ///
-    /// - A session that `to` has with the same content is left as it is, and only gets the vectors that it lacks. One
-    ///   with other content is left alone and reported, unless [`CopyOptions::replace`] is set.
+    /// - A session that `to` has with the same content is left as it is, and only gets the vectors, embeddings and
+    ///   summaries that it lacks. Of two summaries of a turn, the newer one that a person set is kept. A session with
+    ///   other content is left alone and reported, unless [`CopyOptions::replace`] is set.
     /// - Sessions are written in parts of some megabytes. If the copy is interrupted, the next one continues where it
     ///   stopped.
     /// - When a session is written, it is read again from `to` and must have the same digest as in the source. Until
@@ -241,6 +245,7 @@ impl Copy<'_> {
                 }
             }
         }
+        self.turns(key).await?;
         self.report.unchanged += 1;
         Ok(())
     }
@@ -278,6 +283,7 @@ impl Copy<'_> {
             return Ok(());
         };
         copying.complete(stored.version).await?;
+        self.turns(&key).await?;
         let Session { message_count, event_count, .. } = source.session;
         self.report.sessions += 1;
         self.report.messages += u64::from(message_count);

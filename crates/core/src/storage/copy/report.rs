@@ -87,6 +87,10 @@ pub struct CopyReport {
     pub superseded: u64,
     /// The number of vectors that were written, also for messages that the target already had.
     pub vectors: u64,
+    /// The number of turns whose embeddings were written.
+    pub turns: u64,
+    /// The number of summaries of turns that were written.
+    pub summaries: u64,
     /// The number of deleted sessions that the target remembers now and did not before.
     pub deletions: u64,
     /// The space of the source's vectors, if it has any.

@@ -2,12 +2,15 @@
 
 mod step;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-pub(super) use self::step::{Amount, Cutting, of_service};
+pub(super) use self::step::{Amount, Cutting, Embedded, embed_all, of_service};
 use self::step::{Step, StepOutcome};
 use super::{SessionStorage, VectorsOf};
 use crate::{
@@ -18,7 +21,7 @@ use crate::{
     },
     content::{ExtractedText, extract},
     embedding::EmbeddingProvider,
-    model::{ContentType, EmbeddingSpace, Message, SessionId, Timestamp, UserId},
+    model::{ContentType, EmbeddingSpace, Message, SessionId, SessionKey, Timestamp, UserId},
 };
 
 /// Number of messages read, embedded and written at a time.
@@ -36,6 +39,11 @@ pub struct EmbedReport {
     pub refused: u64,
     /// The number of secrets that were masked before a text left this machine.
     pub secrets: u64,
+    /// The number of turns whose vectors were stored.
+    pub turns: u64,
+    /// The sessions whose messages got vectors.
+    #[serde(skip)]
+    pub sessions: BTreeSet<SessionKey>,
     /// Why it ended early, if it did. The vectors of the remaining messages are still pending.
     #[serde(skip)]
     pub failure: Option<Error>,
@@ -53,6 +61,8 @@ impl EmbedReport {
         }
         self.refused += other.refused;
         self.secrets += other.secrets;
+        self.turns += other.turns;
+        self.sessions.extend(other.sessions);
         self.failure = self.failure.take().or(other.failure);
     }
 
@@ -65,6 +75,7 @@ impl EmbedReport {
 
 impl SessionStorage {
     /// Makes the pending vectors of `user`, and only of `session` if given. Does nothing without an embedding provider.
+    /// With [`StorageSettings::turns`](super::StorageSettings::turns), embeds the turns of these sessions too.
     ///
     /// If the provider fails, the report has the error.
     ///
@@ -74,6 +85,9 @@ impl SessionStorage {
     pub async fn embed_pending(&self, user: &UserId, session: Option<&SessionId>) -> Result<EmbedReport> {
         let mut report = EmbedReport::default();
         self.embed_current(user, session, &mut report, &mut |_| {}).await?;
+        if self.settings.turns {
+            self.embed_turns_of_report(&mut report).await?;
+        }
         Ok(report)
     }
 
@@ -232,6 +246,7 @@ impl SessionStorage {
             }
             report.messages += vectors.iter().filter(|message| message.failure.is_none()).count() as u64;
             self.backend.write_vectors(&key, generation, vectors).await?;
+            report.sessions.insert(key);
         }
         Ok(())
     }

@@ -72,7 +72,7 @@ pub(super) struct StepOutcome {
 }
 
 /// The result for a text: a vector, or the reason why the provider refused it.
-type Embedded = Result<Vec<f32>, String>;
+pub(in crate::storage) type Embedded = Result<Vec<f32>, String>;
 
 /// The result of a batch: results for its first texts, and an error for the others.
 struct BatchOutcome {
@@ -130,41 +130,9 @@ impl Step {
     ///
     /// Vectors that were made before a failure are kept, so that a service is not paid twice.
     pub(super) async fn embed(self, provider: &dyn EmbeddingProvider, now: Timestamp) -> StepOutcome {
-        let limits = provider.limits();
-        let batches = self.batches(limits);
-        let calls: Vec<_> = batches.iter().map(|batch| embed_batch(provider, batch)).collect();
-        let mut outcomes = stream::iter(calls).buffered(limits.concurrent_calls.max(1));
-        let mut embedded: Vec<Option<Embedded>> = Vec::with_capacity(self.texts.len());
-        let (mut failure, mut begun) = (None, batches.iter());
-        while let Some((batch, outcome)) = next_of(&mut begun, &mut outcomes).await {
-            let end = embedded.len() + batch.len();
-            embedded.extend(outcome.embedded.into_iter().map(Some));
-            embedded.resize_with(end, || None);
-            if outcome.failure.is_some() {
-                failure = outcome.failure;
-                break;
-            }
-        }
-        drop(outcomes);
-        drop(batches);
+        let tokens: Vec<u32> = self.pieces.iter().map(|piece| piece.record.token_count).collect();
+        let (embedded, failure) = embed_all(provider, &self.texts, &tokens).await;
         self.assemble(embedded, failure, provider, now)
-    }
-
-    /// The texts in batches that fit into one call by number and tokens.
-    fn batches(&self, limits: EmbeddingLimits) -> Vec<&[String]> {
-        let mut batches = Vec::new();
-        let mut start = 0;
-        while start < self.texts.len() {
-            let mut tokens = 0;
-            let fits = self.pieces.iter().skip(start).take(limits.batch_texts).take_while(|piece| {
-                tokens += piece.record.token_count as usize;
-                tokens <= limits.batch_tokens
-            });
-            let end = start + fits.count().max(1);
-            batches.extend(self.texts.get(start..end));
-            start = end;
-        }
-        batches
     }
 
     /// The records of the messages for which all texts were tried, by session.
@@ -210,6 +178,47 @@ impl Step {
         }
         outcome
     }
+}
+
+/// Embeds texts of these numbers of tokens, with as many concurrent batches as the provider accepts. Returns what became
+/// of the first texts, and the error if the others were not tried.
+pub(in crate::storage) async fn embed_all(
+    provider: &dyn EmbeddingProvider,
+    texts: &[String],
+    tokens: &[u32],
+) -> (Vec<Option<Embedded>>, Option<Error>) {
+    let limits = provider.limits();
+    let batches = batches(texts, tokens, limits);
+    let calls: Vec<_> = batches.iter().map(|batch| embed_batch(provider, batch)).collect();
+    let mut outcomes = stream::iter(calls).buffered(limits.concurrent_calls.max(1));
+    let mut embedded: Vec<Option<Embedded>> = Vec::with_capacity(texts.len());
+    let mut begun = batches.iter();
+    while let Some((batch, outcome)) = next_of(&mut begun, &mut outcomes).await {
+        let end = embedded.len() + batch.len();
+        embedded.extend(outcome.embedded.into_iter().map(Some));
+        embedded.resize_with(end, || None);
+        if outcome.failure.is_some() {
+            return (embedded, outcome.failure);
+        }
+    }
+    (embedded, None)
+}
+
+/// The texts in batches that fit into one call by number and tokens.
+fn batches<'a>(texts: &'a [String], tokens: &[u32], limits: EmbeddingLimits) -> Vec<&'a [String]> {
+    let mut batches = Vec::new();
+    let mut start = 0;
+    while start < texts.len() {
+        let mut sum = 0;
+        let fits = tokens.iter().skip(start).take(limits.batch_texts).take_while(|tokens| {
+            sum += **tokens as usize;
+            sum <= limits.batch_tokens
+        });
+        let end = (start + fits.count().max(1)).min(texts.len());
+        batches.extend(texts.get(start..end));
+        start = end;
+    }
+    batches
 }
 
 /// The record of a chunk, without its vector.

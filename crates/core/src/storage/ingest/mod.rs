@@ -22,7 +22,7 @@ use self::{
     superseded::SupersededRows,
     times::Times,
 };
-use super::{EventDetail, SessionStorage, at_rest::LineMasker};
+use super::{EventDetail, SessionStorage, at_rest::LineMasker, turns::stated_in};
 use crate::{
     Error, ErrorKind, Result,
     backend::{RowChange, SequenceRange, SessionChange, SkippedLine, StorageBackendExt, StoredSession},
@@ -111,12 +111,13 @@ impl SessionStorage {
     /// [`SessionIngest::commit`] for several sessions. Returns a result for each, in order. For many small sessions,
     /// this is faster, because a backend may write them in one transaction.
     pub async fn commit_all(&self, ingests: Vec<SessionIngest>) -> Vec<Result<IngestReport>> {
-        let (mut changes, mut changed) = (Vec::new(), Vec::new());
+        let (mut changes, mut changed, mut stated) = (Vec::new(), Vec::new(), Vec::new());
         let mut outcomes = Vec::with_capacity(ingests.len());
         for mut ingest in ingests {
             let change = ingest.last_change().await;
             outcomes.push(change.map(|change| {
                 if let Some(change) = change {
+                    stated.extend(stated_in(&change, || self.now()));
                     changes.push(change);
                     changed.push(outcomes.len());
                 }
@@ -132,6 +133,9 @@ impl SessionStorage {
             {
                 *outcome = Err(error);
             }
+        }
+        if let (Err(error), Some(outcome)) = (self.keep_stated(stated).await, outcomes.last_mut()) {
+            *outcome = Err(error);
         }
         outcomes
     }
@@ -295,7 +299,9 @@ impl SessionIngest {
     /// `Conflict` (retryable) if another process wrote the session since it was read; errors of the backend.
     pub async fn commit(mut self) -> Result<IngestReport> {
         if let Some(change) = self.last_change().await? {
+            let stated = stated_in(&change, || self.storage.now());
             self.storage.backend.write_one(change).await?;
+            self.storage.keep_stated(stated).await?;
         }
         Ok(self.report)
     }
@@ -366,8 +372,9 @@ impl SessionIngest {
     /// Writes the pending rows together with the current session.
     async fn write(&mut self) -> Result<()> {
         let change = self.change().await?;
-        let session = change.session.clone();
+        let (session, stated) = (change.session.clone(), stated_in(&change, || self.storage.now()));
         let version = self.storage.backend.write_one(change).await?;
+        self.storage.keep_stated(stated).await?;
         self.superseded.has_written = true;
         self.remember(session, version);
         Ok(())

@@ -4,6 +4,7 @@ mod judging;
 mod reading;
 mod results;
 mod titles;
+mod turns;
 
 use std::collections::{HashMap, HashSet};
 

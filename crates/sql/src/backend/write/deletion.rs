@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{Result, model::SessionKey};
 
-use super::{removal::RowsOf, sessions::Stored};
+use super::{removal::RowsOf, sessions::Stored, turns};
 use crate::{
     Query, Reader, Statement,
     backend::{Database, Removed, Writer},
@@ -101,6 +101,7 @@ fn remove_batch<D: Database>(writer: &mut D::Writer<'_>, key: &SessionKey, batch
     let revision = writer.next_revision()?;
     D::removing(writer, revision, Removed::Session)?;
     let rows = RowsOf { operation: OPERATION, writer: &*writer, key };
+    turns::remove_all(&rows)?;
     if let Some(start) = start_of_batch(writer, key, batch, "transcripts", "octet_length(raw)")? {
         rows.remove_messages(&format!("sequence >= {start}"), revision)?;
         truncated(writer, key, "message_count", start, revision)?;

@@ -8,6 +8,7 @@
 //! | `integrity.rs` | removing rows that belong to nothing |
 //! | `removal.rs` | removing rows of a session, and recording it for the index |
 //! | `superseded.rs` | writing and removing superseded lines |
+//! | `turns.rs` | writing and removing embeddings and summaries of turns |
 //! | `vectors.rs` | writing vectors, and the life of their generations |
 
 mod deletion;
@@ -15,6 +16,7 @@ mod integrity;
 mod removal;
 mod sessions;
 mod superseded;
+mod turns;
 mod vectors;
 
 use amplifier_session_core::Result;
@@ -26,6 +28,7 @@ pub(super) use deletion::delete_session;
 pub(super) use integrity::remove_stray_rows;
 pub(super) use sessions::{rename_user, sessions};
 pub(super) use superseded::prune_superseded;
+pub(super) use turns::{summaries, turns};
 pub(super) use vectors::{complete_generation, mark_pending, prune_vectors, vectors};
 
 /// [`Meta::swap_meta`](amplifier_session_core::backend::Meta::swap_meta).

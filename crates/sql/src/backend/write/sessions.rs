@@ -8,13 +8,14 @@ use amplifier_session_core::{
     model::{Payload, Retimed, SessionKey, StoredEvent, UserId},
 };
 
-use super::{own_tables, removal::RowsOf, superseded, vector_tables};
+use super::{own_tables, removal::RowsOf, superseded, turns, vector_tables};
 use crate::{
     Query, Statement,
     backend::{Database, Writer},
     is_one_of,
     read::of_session,
     table::{self, EVENT_CHUNKS, EVENTS, METADATA_FILES, SESSIONS, SessionRow},
+    turns::NAMES,
 };
 
 /// How many messages one statement gives new times.
@@ -137,6 +138,7 @@ fn make_way(
     if let Some(which) = replaced(change.messages.truncate, put) {
         rows.remove_messages(&which, revision)?;
     }
+    turns::remove_with(&rows, &change.removed_messages())?;
     retime(&rows, &change.retimed, revision)?;
     let put = change.events.put.iter().map(|stored| stored.event.sequence);
     if let Some(which) = replaced(change.events.truncate, put) {
@@ -201,7 +203,7 @@ pub(in crate::backend) fn rename_user<D: Database>(database: &D, from: &UserId, 
             "deleted_sessions",
             "superseded_lines",
         ];
-        for table in tables.iter().chain(own_tables(writer)) {
+        for table in tables.iter().chain(&NAMES).chain(own_tables(writer)) {
             rename(table, "")?;
         }
         // The index notices it by the revision.

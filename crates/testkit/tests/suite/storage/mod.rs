@@ -38,6 +38,7 @@ mod statistics;
 mod superseded;
 mod syntax;
 mod trees;
+mod turns;
 mod vector_search;
 mod vectors;
 mod verify;

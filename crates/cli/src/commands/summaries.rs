@@ -1,0 +1,108 @@
+//! `summaries`: sets summaries of turns.
+
+use std::{
+    fs::File,
+    io::{BufRead, BufReader},
+    path::Path,
+};
+
+use amplifier_session_storage::{
+    Scope,
+    model::{TurnSummary, UserId},
+    storage::{GivenSummary, SummaryReport},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    app::{App, Reader},
+    args::{ImportSummariesArgs, SummariesAction, SummariesArgs},
+    failure::{Failure, Outcome},
+    file::is_stdout,
+    render::text::grouped,
+};
+
+/// A line of the file.
+#[derive(Deserialize)]
+struct Line {
+    message_id: String,
+    text: String,
+}
+
+/// The report as JSON.
+#[derive(Serialize)]
+struct View<'a> {
+    summaries: u64,
+    unchanged: u64,
+    /// Turns that were embedded again.
+    turns: u64,
+    /// Why turns could not be embedded.
+    pending_reason: Option<&'a str>,
+}
+
+pub(super) async fn run(app: &mut App, args: SummariesArgs) -> Result<Outcome, Failure> {
+    match args.action {
+        SummariesAction::Import(args) => import(app, &args).await,
+    }
+}
+
+async fn import(app: &mut App, args: &ImportSummariesArgs) -> Result<Outcome, Failure> {
+    let reader = app.editor(true).await?;
+    let Scope::User(user) = reader.scope.clone() else {
+        return Err(Failure::wrong_use("summaries are set for one user only", "omit --scope"));
+    };
+    let summaries = read(&reader, &user, &args.file).await?;
+    let report = reader.storage.set_summaries(summaries).await?;
+    let SummaryReport { summaries, unchanged, embedded, .. } = &report;
+    let reason = embedded.failure.as_ref().map(ToString::to_string);
+    if app.out.is_json() {
+        let (summaries, unchanged, turns) = (*summaries, *unchanged, embedded.turns);
+        app.out.json(&View { summaries, unchanged, turns, pending_reason: reason.as_deref() })?;
+    } else {
+        let unchanged = match unchanged {
+            0 => String::new(),
+            unchanged => format!(" ({} unchanged)", grouped(*unchanged)),
+        };
+        app.out.line(&format!("summaries  {}{unchanged}", grouped(*summaries)))?;
+        app.out.line(&format!("turns      {} embedded", grouped(embedded.turns)))?;
+    }
+    app.out.finish()?;
+    match reason {
+        None => Ok(Outcome::Done),
+        Some(reason) => {
+            let message = format!("the summaries are stored, but some turns could not be embedded: {reason}");
+            let hint = format!("`{} backfill --turns` continues", app.program_with_embedding());
+            Err(Failure::failed(message, hint))
+        }
+    }
+}
+
+/// The summaries in a file, all of which are valid.
+async fn read(reader: &Reader, user: &UserId, path: &Path) -> Result<Vec<TurnSummary>, Failure> {
+    const HINT: &str = "each line is {\"message_id\": \"3a7c1e90#4\", \"text\": \"…\"}; nothing was stored";
+    let name = if is_stdout(path) { "stdin".to_owned() } else { path.display().to_string() };
+    let lines: Box<dyn BufRead> = match is_stdout(path) {
+        true => Box::new(BufReader::new(std::io::stdin())),
+        false => Box::new(BufReader::new(File::open(path).map_err(|error| {
+            Failure::failed(
+                format!("cannot read {name}: {error}"),
+                "pass a file of JSON lines, or - for stdin",
+            )
+        })?)),
+    };
+    // The reader of stdin is not `Send`, so that lines are read before any of them is looked up.
+    let lines: Vec<std::io::Result<Vec<u8>>> = lines.split(b'\n').collect();
+    let mut summaries = Vec::new();
+    for (at, line) in lines.into_iter().enumerate() {
+        let wrong = |why: String| Failure::failed(format!("{name}, line {}: {why}", at + 1), HINT);
+        let line = line.map_err(|error| wrong(error.to_string()))?;
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let Line { message_id, text } =
+            serde_json::from_slice(&line).map_err(|error| wrong(error.to_string()))?;
+        let given = GivenSummary { message: message_id, text };
+        let summary = reader.storage.resolve_summary(user, &given).await;
+        summaries.push(summary.map_err(|error| wrong(error.to_string()))?);
+    }
+    Ok(summaries)
+}

@@ -1,0 +1,58 @@
+//! `turn`: one turn in full.
+
+use amplifier_session_storage::storage::{Addressed, AddressedLine, StoredTurnEmbedding, Turn};
+use serde::Serialize;
+
+use crate::{
+    app::App,
+    args::TurnArgs,
+    failure::{Failure, Outcome},
+    render::{ids::address, turn as render},
+};
+
+/// A turn as JSON.
+#[derive(Serialize)]
+struct View<'a> {
+    /// The address of the user's message.
+    address: &'a str,
+    title: &'a str,
+    #[serde(flatten)]
+    turn: &'a Turn,
+    /// What was embedded of it, by the model given by `--embedding`.
+    embedding: Option<StoredTurnEmbedding>,
+}
+
+pub(super) async fn run(app: &mut App, args: TurnArgs) -> Result<Outcome, Failure> {
+    // Only JSON says what was embedded.
+    let reader = app.silent_reader(app.out.is_json()).await?;
+    let Addressed { session, line, .. } = reader.storage.find_address(&reader.scope, &args.session).await?;
+    let number = match (line, args.turn) {
+        (None, Some(turn)) => turn,
+        (Some(AddressedLine::Message(sequence)), None) => {
+            reader.storage.turn_of_message(&reader.scope, &session.session_id, sequence).await?
+        }
+        (None, None) => {
+            let hint = "pass a message as SESSION#N, or a turn with --turn N";
+            return Err(Failure::wrong_use("a message or a turn is required", hint));
+        }
+        (Some(AddressedLine::Message(_)), Some(_)) => {
+            let text = format!("{} names a message already", args.session);
+            return Err(Failure::wrong_use(text, "omit --turn"));
+        }
+        (Some(_), _) => {
+            let text = format!("{} names an event, which is not part of a turn", args.session);
+            return Err(Failure::wrong_use(text, "`show` shows events"));
+        }
+    };
+    let turn = reader.storage.get_turn(&session, number).await?;
+    let (name, _) = reader.short_names(&session).await?;
+    if app.out.is_json() {
+        let embedding = reader.storage.turn_embedding(&turn).await?;
+        let address = address(&name, turn.user.sequence);
+        app.out.json(&View { address: &address, title: session.title(), turn: &turn, embedding })?;
+    } else {
+        render::whole(&mut app.out, &turn, &session, &name, &app.now)?;
+    }
+    app.out.finish()?;
+    Ok(Outcome::Done)
+}

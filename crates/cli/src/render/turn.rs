@@ -1,0 +1,193 @@
+//! Turns: one in full, and the results of a search.
+
+use std::io;
+
+use amplifier_session_storage::{
+    model::{DamagedRow, Session, SessionKey},
+    search::{SearchMode, TurnResult, TurnResults},
+    storage::{SummarySource, Turn},
+    text::Snippet,
+};
+use jiff::Zoned;
+use serde::Serialize;
+
+use super::{
+    ids::address,
+    markdown::wrapped as wrapped_line,
+    search::Names,
+    snippet::wrapped,
+    text::{fitted, one_line, printable},
+};
+use crate::{dates, out::Out};
+
+/// The width of the labels of sides.
+const LABEL: usize = 11;
+
+/// Turns that were found, as JSON.
+#[derive(Debug, Serialize)]
+pub(crate) struct TurnsView<'a> {
+    mode: SearchMode,
+    /// `turn`: what the results are.
+    unit: &'static str,
+    notices: &'a [String],
+    results: Vec<ResultView<'a>>,
+    /// Messages that would be among the results, but can't be read.
+    #[serde(skip_serializing_if = "<[DamagedRow]>::is_empty")]
+    damaged: &'a [DamagedRow],
+}
+
+/// A turn that was found, as JSON.
+#[derive(Debug, Serialize)]
+struct ResultView<'a> {
+    /// The address of the user's message, for `turn`, `show` and `context`.
+    address: String,
+    /// The title of the session.
+    title: Option<&'a str>,
+    #[serde(flatten)]
+    result: &'a TurnResult,
+}
+
+impl<'a> TurnsView<'a> {
+    pub(crate) fn new(found: &'a TurnResults, names: &'a Names) -> Self {
+        let view = |result: &'a TurnResult| ResultView {
+            address: address(names.short_id_of(&result.session_id), result.sequence),
+            title: names.title_of(&key_of(result)),
+            result,
+        };
+        Self {
+            mode: found.mode,
+            unit: "turn",
+            notices: &found.notices,
+            results: found.results.iter().map(view).collect(),
+            damaged: &found.damaged,
+        }
+    }
+}
+
+fn key_of(result: &TurnResult) -> SessionKey {
+    SessionKey::new(result.user_id.clone(), result.session_id.clone())
+}
+
+/// The address of the assistant's message, if there is one.
+fn answer_of(result: &TurnResult, names: &Names) -> Option<String> {
+    let (_, sequence) = result.assistant_message_id.as_ref()?.rsplit_once('_')?;
+    Some(format!("{}#{sequence}", names.short_id_of(&result.session_id)))
+}
+
+/// The sides of a result: the user's text, and the summary or else the answer.
+fn sides(result: &TurnResult) -> Vec<(&'static str, &Snippet)> {
+    let answer = match (&result.summary, &result.assistant) {
+        (Some(summary), _) => Some(("Summary", summary)),
+        (None, Some(assistant)) => Some(("Assistant", assistant)),
+        (None, None) => None,
+    };
+    std::iter::once(("User", &result.user)).chain(answer).collect()
+}
+
+/// Writes results as blocks for a terminal: rank and title, addresses, both sides.
+pub(crate) fn blocks(
+    out: &mut Out,
+    results: &[TurnResult],
+    names: &Names,
+    owners: bool,
+    now: &Zoned,
+) -> io::Result<()> {
+    const INDENT: &str = "    ";
+    let (width, paint) = (out.width, out.paint);
+    for (rank, result) in results.iter().enumerate() {
+        if rank > 0 {
+            out.line("")?;
+        }
+        let title = names.title_of(&key_of(result)).unwrap_or(result.project.as_str());
+        let place = address(names.short_id_of(&result.session_id), result.sequence);
+        let mut known = vec![format!("turn {}", result.turn)];
+        known.extend(answer_of(result, names).map(|answer| format!("answer {answer}")));
+        known.push(dates::about_minute(result.ts, result.ts_estimated, now));
+        known.extend(owners.then(|| one_line(result.user_id.as_str())));
+        known.extend(result.similarity.map(|similarity| format!("similar {similarity:.2}")));
+        known.push(format!("{:.2}", result.score));
+        let room = width.saturating_sub(INDENT.len() + place.len() + 1);
+        let known = fitted(&format!("· {}", known.join(" · ")), room);
+        out.line(&format!(
+            "{:>2}. {}",
+            rank + 1,
+            paint.title(&fitted(&one_line(title), width - INDENT.len()))
+        ))?;
+        out.line(&format!("{INDENT}{place} {}", paint.aside(&known)))?;
+        for (label, side) in sides(result) {
+            let lines = wrapped(&side.text, &side.highlights, width - INDENT.len() - LABEL, paint);
+            for (at, line) in lines.iter().enumerate() {
+                let label = format!("{:<LABEL$}", if at == 0 { label } else { "" });
+                out.line(&format!("{INDENT}{}{line}", paint.aside(&label)))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes results as lines for a pipe, separated by tabs: score, session, message, time, project, turn, user's text,
+/// answer or summary, the owner if requested, and the addresses of both messages.
+pub(crate) fn lines(
+    out: &mut Out,
+    results: &[TurnResult],
+    names: &Names,
+    owners: bool,
+    now: &Zoned,
+) -> io::Result<()> {
+    for result in results {
+        let mut texts = sides(result)
+            .into_iter()
+            .map(|(_, side)| wrapped(&side.text, &side.highlights, usize::MAX, out.paint).join(" "));
+        let mut fields = vec![
+            format!("{:.3}", result.score),
+            result.session_id.to_string(),
+            result.sequence.to_string(),
+            dates::with_offset(result.ts, now),
+            one_line(result.project.as_str()),
+            result.turn.to_string(),
+            texts.next().unwrap_or_default(),
+            texts.next().unwrap_or_default(),
+        ];
+        fields.extend(owners.then(|| one_line(result.user_id.as_str())));
+        fields.push(address(names.short_id_of(&result.session_id), result.sequence));
+        fields.push(answer_of(result, names).unwrap_or_default());
+        out.line(&fields.join("\t"))?;
+    }
+    Ok(())
+}
+
+/// Writes one turn in full.
+pub(crate) fn whole(
+    out: &mut Out,
+    turn: &Turn,
+    session: &Session,
+    name: &str,
+    now: &Zoned,
+) -> io::Result<()> {
+    out.line(&out.paint.title(&one_line(session.title())))?;
+    let about = [
+        format!("turn {} of {}", turn.turn, session.turn_count),
+        dates::about_minute(turn.ts, turn.ts_estimated, now),
+        one_line(turn.project.as_str()),
+    ];
+    out.line(&out.paint.aside(&about.join(" · ")))?;
+    let summary = turn.summary.as_ref().map(|text| {
+        let source = match turn.summary_source {
+            Some(SummarySource::Imported) => "imported",
+            _ => "from the transcript",
+        };
+        (format!("Summary, {source}"), text)
+    });
+    let assistant = turn.assistant.as_ref();
+    let assistant = assistant.map(|side| (format!("Assistant {}", address(name, side.sequence)), &side.text));
+    let user = (format!("User {}", address(name, turn.user.sequence)), &turn.user.text);
+    let width = out.wrap_at().map(|width| width.saturating_sub(2));
+    for (label, text) in std::iter::once(user).chain(assistant).chain(summary) {
+        out.line("")?;
+        out.line(&out.paint.aside(&label))?;
+        for line in printable(text).lines().flat_map(|line| wrapped_line(line, width)) {
+            out.line(format!("  {line}").trim_end())?;
+        }
+    }
+    Ok(())
+}

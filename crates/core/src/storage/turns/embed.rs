@@ -1,0 +1,329 @@
+//! Makes the missing embeddings of turns.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::texts::{TurnCollector, TurnContent, TurnTexts};
+use crate::{
+    Result,
+    backend::{NewTurn, SequenceRange, SummaryQuery, TurnQuery},
+    content::{ChunkSettings, chunk},
+    embedding::EmbeddingProvider,
+    model::{ContentType, EmbeddingSpace, Message, SessionKey, TurnEmbedding, TurnSummary},
+    search::SessionFilter,
+    storage::{
+        EmbedReport, OnEmbedded, SessionStorage, VectorsOf,
+        embed::{Embedded, embed_all, of_service},
+    },
+};
+
+/// Number of messages read at a time.
+const MESSAGES_A_PAGE: usize = 1_000;
+/// Number of texts embedded at a time.
+const TEXTS_A_STEP: usize = 512;
+
+/// Number of embeddings read at a time with their vectors.
+const EMBEDDINGS_A_PAGE: usize = 100;
+
+/// Who makes vectors, as it is stored: a model on this machine, or a service.
+pub(in crate::storage) const PROVIDERS: [&str; 2] = ["local", "service"];
+
+/// Who makes the vectors of a provider.
+pub(in crate::storage) fn provider_name(provider: &dyn EmbeddingProvider) -> &'static str {
+    let [local, service] = PROVIDERS;
+    if provider.is_local() { local } else { service }
+}
+
+/// A turn to embed, without its vector, and the number of its chunks.
+struct Piece {
+    session: SessionKey,
+    turn: NewTurn,
+    chunks: usize,
+}
+
+/// The turns of one step.
+#[derive(Default)]
+struct Step {
+    pieces: Vec<Piece>,
+    texts: Vec<String>,
+    tokens: Vec<u32>,
+    secrets: u64,
+}
+
+impl SessionStorage {
+    /// Makes the embeddings of turns that are missing or whose text has changed, by its SHA-256. The number of turns and
+    /// the failure of the provider are in the report.
+    ///
+    /// A turn gets one vector, of the user's text and of the last text of the assistant or the summary of the turn. A
+    /// turn without one of the two gets none.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported` without an embedding provider; errors of the backend.
+    pub async fn embed_turns(&self, of: &VectorsOf, on_embedded: OnEmbedded<'_>) -> Result<EmbedReport> {
+        self.needed_provider()?;
+        let mut report = EmbedReport::default();
+        let keys = self.session_keys(of).await?;
+        self.embed_turns_in(keys.iter().map(|key| (key, None)), &mut report, on_embedded).await?;
+        Ok(report)
+    }
+
+    /// The same for the sessions in `report.sessions`: those whose messages got vectors. Does nothing after a failure.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend.
+    pub(in crate::storage) async fn embed_turns_of_report(&self, report: &mut EmbedReport) -> Result<()> {
+        let sessions = std::mem::take(&mut report.sessions);
+        self.embed_turns_in(sessions.iter().map(|key| (key, None)), report, &mut |_| {}).await
+    }
+
+    /// The same for sessions, of each only for the turns of these user messages if given.
+    pub(super) async fn embed_turns_in(
+        &self,
+        sessions: impl Iterator<Item = (&SessionKey, Option<&BTreeSet<u32>>)>,
+        report: &mut EmbedReport,
+        on_embedded: OnEmbedded<'_>,
+    ) -> Result<()> {
+        let mut step = Step::default();
+        for (key, only) in sessions {
+            if report.failure.is_some() {
+                return Ok(());
+            }
+            self.collect(key, only, &mut step, report, on_embedded).await?;
+        }
+        self.embed_step(&mut step, report, on_embedded).await
+    }
+
+    /// Adds the turns of a session that have no embedding of their present text.
+    async fn collect(
+        &self,
+        key: &SessionKey,
+        only: Option<&BTreeSet<u32>>,
+        step: &mut Step,
+        report: &mut EmbedReport,
+        on_embedded: OnEmbedded<'_>,
+    ) -> Result<()> {
+        let Some(provider) = &self.embedding else { return Ok(()) };
+        let redactor = self.redactor_for(provider.as_ref()).cloned();
+        let hashes = self.turn_hashes(key, provider_name(provider.as_ref()), provider.space()).await?;
+        let summaries = self.summaries_of(key).await?;
+        let mut range = SequenceRange { start: 0, limit: MESSAGES_A_PAGE };
+        let (mut collector, mut stated) = (TurnCollector::default(), Vec::new());
+        loop {
+            let page: Vec<Message> = self.readable_page(key, range, &mut Vec::new()).await?;
+            let last = page.last().map(|message| message.sequence);
+            let mut turns: Vec<TurnTexts> =
+                page.into_iter().filter_map(|message| collector.push(message)).collect();
+            if last.is_none() {
+                turns.extend(std::mem::take(&mut collector).finish());
+            }
+            for turn in turns {
+                let user = turn.user.sequence;
+                if only.is_some_and(|only| !only.contains(&user)) {
+                    continue;
+                }
+                let summary = summaries.get(&user);
+                if let Some(text) = turn.stated_summary.clone().filter(|_| summary.is_none()) {
+                    stated.push(self.stated_summary(key, &turn, text));
+                }
+                let content = turn.content(summary.map(|of| of.text.as_str()), redactor.as_ref())?;
+                let Some(content) = content else { continue };
+                let hash = TurnEmbedding::hash(&content.text);
+                if hashes.get(&user) != Some(&hash) {
+                    self.add_to_step(key, &turn, content, hash, step);
+                }
+            }
+            if !stated.is_empty() {
+                self.backend.write_summaries(key, std::mem::take(&mut stated)).await?;
+            }
+            if step.texts.len() >= TEXTS_A_STEP {
+                self.embed_step(step, report, on_embedded).await?;
+            }
+            match last {
+                Some(last) if report.failure.is_none() => range.start = last.saturating_add(1),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// A summary that a line states, to be stored: searches by words look only at stored ones.
+    fn stated_summary(&self, key: &SessionKey, turn: &TurnTexts, text: String) -> TurnSummary {
+        TurnSummary {
+            session: key.clone(),
+            user_sequence: turn.user.sequence,
+            digest: turn.user.digest,
+            text,
+            is_stated: true,
+            set_at: self.now(),
+        }
+    }
+
+    fn add_to_step(
+        &self,
+        key: &SessionKey,
+        turn: &TurnTexts,
+        content: TurnContent,
+        hash: String,
+        step: &mut Step,
+    ) {
+        let Some(provider) = &self.embedding else { return };
+        let limits = provider.limits();
+        let settings = ChunkSettings::for_limits(limits.chunk_threshold_tokens, limits.chunk_target_tokens);
+        let before = step.texts.len();
+        for chunk in chunk(ContentType::AssistantResponse, &content.text, &settings) {
+            step.texts.push(chunk.text.to_owned());
+            step.tokens.push(chunk.token_count);
+        }
+        let (space, created_at) = (provider.space(), self.now());
+        let name = provider_name(provider.as_ref());
+        let embedding = TurnEmbedding {
+            id: TurnEmbedding::new_id(key, turn.user.sequence, name, &space.model, created_at),
+            user_sequence: turn.user.sequence,
+            assistant_sequence: turn.assistant.as_ref().map(|(message, _)| message.sequence),
+            provider: name.to_owned(),
+            model: space.model.clone(),
+            dimensions: space.dimensions,
+            content_used: content.text,
+            content_hash: hash,
+            used_turn_summary: content.used_turn_summary,
+            vector: Vec::new(),
+            created_at,
+        };
+        step.secrets += content.secrets;
+        step.pieces.push(Piece {
+            session: key.clone(),
+            turn: NewTurn {
+                embedding,
+                user_digest: turn.user.digest,
+                assistant_digest: turn.assistant.as_ref().map(|(message, _)| message.digest),
+            },
+            chunks: step.texts.len() - before,
+        });
+    }
+
+    /// Embeds the turns of a step and stores them.
+    async fn embed_step(
+        &self,
+        step: &mut Step,
+        report: &mut EmbedReport,
+        on_embedded: OnEmbedded<'_>,
+    ) -> Result<()> {
+        let Some(provider) = &self.embedding else { return Ok(()) };
+        let Step { pieces, texts, tokens, secrets } = std::mem::take(step);
+        if pieces.is_empty() {
+            return Ok(());
+        }
+        self.backend.give_way().await;
+        let (embedded, failure) = embed_all(provider.as_ref(), &texts, &tokens).await;
+        report.secrets += secrets;
+        report.failure = failure.map(|error| of_service(provider.as_ref(), error));
+        let mut embedded = embedded.into_iter();
+        let mut tokens = tokens.into_iter();
+        let mut made: BTreeMap<SessionKey, Vec<NewTurn>> = BTreeMap::new();
+        for Piece { session, mut turn, chunks } in pieces {
+            let of_chunks: Vec<Option<Embedded>> = embedded.by_ref().take(chunks).collect();
+            let weights: Vec<u32> = tokens.by_ref().take(chunks).collect();
+            if of_chunks.len() < chunks {
+                break;
+            }
+            match mean(of_chunks, &weights, turn.embedding.dimensions) {
+                Some(Ok(vector)) => {
+                    turn.embedding.vector = vector;
+                    made.entry(session).or_default().push(turn);
+                }
+                Some(Err(reason)) => {
+                    let sequence = turn.embedding.user_sequence;
+                    tracing::warn!(session = %session.session_id, sequence, reason, "a turn was refused");
+                }
+                None => {}
+            }
+        }
+        for (key, turns) in made {
+            report.turns += self.backend.write_turns(&key, turns).await? as u64;
+        }
+        on_embedded(report);
+        Ok(())
+    }
+
+    /// The hashes of the stored embeddings of a session in a space, by user message.
+    pub(in crate::storage) async fn turn_hashes(
+        &self,
+        key: &SessionKey,
+        provider: &str,
+        space: &EmbeddingSpace,
+    ) -> Result<BTreeMap<u32, String>> {
+        let mut query = TurnQuery::new(key.clone(), provider, space.model.clone());
+        let mut hashes = BTreeMap::new();
+        loop {
+            let page = self.backend.read_turns(&query).await?;
+            let Some(last) = page.last() else { return Ok(hashes) };
+            query.range.start = last.user_sequence.saturating_add(1);
+            let comparable = page.into_iter().filter(|turn| turn.dimensions == space.dimensions);
+            hashes.extend(comparable.map(|turn| (turn.user_sequence, turn.content_hash)));
+        }
+    }
+
+    /// A page of the embeddings of a session with their texts and vectors, from a user message on.
+    pub(in crate::storage) async fn turns_from(
+        &self,
+        key: &SessionKey,
+        provider: &str,
+        model: &str,
+        start: u32,
+    ) -> Result<Vec<TurnEmbedding>> {
+        let range = SequenceRange { start, limit: EMBEDDINGS_A_PAGE };
+        let query = TurnQuery::new(key.clone(), provider, model).with_range(range);
+        self.backend.read_turns(&query.with_content(true)).await
+    }
+
+    /// The stored summaries of a session, by user message.
+    pub(in crate::storage) async fn summaries_of(
+        &self,
+        key: &SessionKey,
+    ) -> Result<BTreeMap<u32, TurnSummary>> {
+        let filter = SessionFilter::default().with_session(key.session_id.clone());
+        let mut query = SummaryQuery::new(key.user_id.clone()).with_filter(filter);
+        let mut summaries = BTreeMap::new();
+        loop {
+            let page = self.backend.list_summaries(&query).await?;
+            let Some(last) = page.last() else { return Ok(summaries) };
+            query.after = Some(last.message_ref());
+            summaries.extend(page.into_iter().map(|of| (of.user_sequence, of)));
+        }
+    }
+}
+
+/// The mean of the vectors of a turn's chunks, of unit length: a chunk counts by its tokens. `None` if one of them was
+/// not made.
+fn mean(chunks: Vec<Option<Embedded>>, weights: &[u32], dimensions: usize) -> Option<Embedded> {
+    let mut sum = vec![0.0_f32; dimensions];
+    for (vector, weight) in chunks.into_iter().zip(weights) {
+        let vector = match vector? {
+            Ok(vector) if vector.len() == dimensions && vector.iter().all(|x| x.is_finite()) => vector,
+            Ok(_) => return Some(Err("the model returned an unusable vector".to_owned())),
+            Err(reason) => return Some(Err(reason)),
+        };
+        sum.iter_mut().zip(vector).for_each(|(sum, x)| *sum += x * *weight as f32);
+    }
+    let length = sum.iter().map(|x| x * x).sum::<f32>().sqrt();
+    if length > 0.0 {
+        sum.iter_mut().for_each(|x| *x /= length);
+    }
+    Some(Ok(sum))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_vector_of_a_long_turn_is_the_mean_of_its_chunks() {
+        let chunks = || vec![Some(Ok(vec![1.0, 0.0])), Some(Ok(vec![0.0, 1.0]))];
+        let vector = mean(chunks(), &[3, 4], 2).unwrap().unwrap();
+        assert!((vector[0] - 0.6).abs() < 1e-6 && (vector[1] - 0.8).abs() < 1e-6, "{vector:?}");
+        assert_eq!(mean(vec![Some(Ok(vec![0.0, 0.0]))], &[1], 2).unwrap().unwrap(), [0.0, 0.0]);
+        assert!(mean(vec![Some(Ok(vec![1.0])), None], &[1, 1], 1).is_none());
+        assert!(mean(vec![Some(Ok(vec![1.0]))], &[1], 2).unwrap().is_err());
+        assert!(mean(vec![Some(Err("refused".into()))], &[1], 1).unwrap().is_err());
+    }
+}

@@ -1,0 +1,220 @@
+//! Turns: reading one, their embeddings, and their summaries.
+
+mod embed;
+mod summaries;
+mod texts;
+
+use serde::Serialize;
+
+pub(super) use self::{
+    embed::{PROVIDERS, provider_name},
+    summaries::stated_in,
+    texts::{TurnCollector, TurnTexts},
+};
+pub use summaries::{GivenSummary, SummaryReport};
+
+use super::SessionStorage;
+use crate::{
+    Error, Result, Scope,
+    backend::{SequenceRange, TurnQuery},
+    model::{
+        Message, ProjectSlug, Session, SessionId, SessionKey, TimeSource, Timestamp, TurnEmbedding,
+        TurnSummary, UserId,
+    },
+};
+
+/// One side of a turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct TurnSide {
+    /// The id of the message.
+    pub message_id: String,
+    /// Its sequence.
+    pub sequence: u32,
+    /// Its text.
+    pub text: String,
+}
+
+/// Where the summary of a turn comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SummarySource {
+    /// `turn_summary` in the metadata of the user's message.
+    Metadata,
+    /// A person set it.
+    Imported,
+}
+
+/// A turn: what the user asked, and the last answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Turn {
+    /// The owner.
+    pub user_id: UserId,
+    /// The session.
+    pub session_id: SessionId,
+    /// Its project.
+    pub project: ProjectSlug,
+    /// The number of the turn.
+    pub turn: u32,
+    /// When the user's message was written.
+    pub ts: Timestamp,
+    /// Whether this is an estimate.
+    pub ts_estimated: bool,
+    /// Where the time comes from.
+    pub ts_source: TimeSource,
+    /// The user's side.
+    pub user: TurnSide,
+    /// The last text of the assistant, if there is one.
+    pub assistant: Option<TurnSide>,
+    /// The summary, if there is one.
+    pub summary: Option<String>,
+    /// Where the summary comes from.
+    pub summary_source: Option<SummarySource>,
+}
+
+/// What is stored of the embedding of a turn, without its vector.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct StoredTurnEmbedding {
+    /// A UUID.
+    pub id: String,
+    /// Who made it: `local` or `service`.
+    pub provider: String,
+    /// The model.
+    pub model: String,
+    /// The length of the vector.
+    pub dim: usize,
+    /// The text that was embedded.
+    pub content_used: String,
+    /// Its SHA-256.
+    pub content_hash: String,
+    /// Whether the text has the summary in place of the answer.
+    pub used_turn_summary: bool,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+impl From<TurnEmbedding> for StoredTurnEmbedding {
+    fn from(of: TurnEmbedding) -> Self {
+        Self {
+            id: of.id,
+            provider: of.provider,
+            model: of.model,
+            dim: of.dimensions,
+            content_used: of.content_used,
+            content_hash: of.content_hash,
+            used_turn_summary: of.used_turn_summary,
+            created_at: of.created_at,
+        }
+    }
+}
+
+impl Turn {
+    pub(super) fn new(texts: TurnTexts, stored: Option<&TurnSummary>) -> Option<Self> {
+        let TurnTexts { user, user_text, assistant, stated_summary } = texts;
+        let side =
+            |message: &Message, text| TurnSide { message_id: message.id(), sequence: message.sequence, text };
+        let imported = stored.filter(|of| !of.is_stated).map(|of| of.text.clone());
+        let summary_source = match (&imported, &stated_summary) {
+            (Some(_), _) => Some(SummarySource::Imported),
+            (None, Some(_)) => Some(SummarySource::Metadata),
+            (None, None) => None,
+        };
+        Some(Self {
+            turn: user.turn?,
+            ts: user.ts,
+            ts_estimated: user.ts_estimated(),
+            ts_source: user.ts_source,
+            user: side(&user, user_text),
+            assistant: assistant.map(|(message, text)| side(&message, text)),
+            summary: imported.or(stated_summary),
+            summary_source,
+            user_id: user.user_id,
+            session_id: user.session_id,
+            project: user.project_slug,
+        })
+    }
+
+    /// Its session.
+    #[must_use]
+    pub fn key(&self) -> SessionKey {
+        SessionKey::new(self.user_id.clone(), self.session_id.clone())
+    }
+}
+
+impl SessionStorage {
+    /// A turn of a session, by its number.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` if the session has no such turn, or no text of the user is in it; errors of the backend.
+    pub async fn get_turn(&self, session: &Session, turn: u32) -> Result<Turn> {
+        let key = session.key();
+        let summaries = self.summaries_of(&key).await?;
+        let texts = self.turn_texts(&key, &[turn]).await?.pop();
+        let found = texts.and_then(|texts| {
+            let summary = summaries.get(&texts.user.sequence);
+            Turn::new(texts, summary)
+        });
+        found.ok_or_else(|| {
+            let message = format!(
+                "the session has no turn {turn} with a text of the user; it has {} turns",
+                session.turn_count
+            );
+            Error::validation("turn", message).with("session", &key.session_id)
+        })
+    }
+
+    /// The number of the turn that the message with this sequence belongs to.
+    ///
+    /// # Errors
+    ///
+    /// `SessionNotFound` if the session is not in `scope`; `Validation` if it has no such message, or if that is before
+    /// the first turn; errors of the backend.
+    pub async fn turn_of_message(&self, scope: &Scope, session: &SessionId, sequence: u32) -> Result<u32> {
+        let session = self.existing_session(scope, session).await?;
+        let states = self.backend.message_states(&session.key()).await?;
+        let Some(state) = states.get(sequence as usize) else {
+            let count = states.len();
+            let message = format!("the session has no message {sequence}; it has {count}, counted from 0");
+            return Err(Error::validation("sequence", message).with("session", &session.session_id));
+        };
+        state.turn.ok_or_else(|| {
+            Error::validation("sequence", format!("message {sequence} is before the first turn"))
+                .with("session", &session.session_id)
+        })
+    }
+
+    /// The embedding of a turn that this storage's provider made, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend.
+    pub async fn turn_embedding(&self, turn: &Turn) -> Result<Option<StoredTurnEmbedding>> {
+        let Some(provider) = &self.embedding else { return Ok(None) };
+        let model = provider.space().model.clone();
+        let range = SequenceRange { start: turn.user.sequence, limit: 1 };
+        let query = TurnQuery::new(turn.key(), provider_name(provider.as_ref()), model);
+        let page = self.backend.read_turns(&query.with_range(range).with_content(true)).await?;
+        let found = page.into_iter().find(|of| of.user_sequence == turn.user.sequence);
+        Ok(found.map(StoredTurnEmbedding::from))
+    }
+
+    /// The texts of turns of a session with these numbers, in order. Leaves out turns without a text of the user.
+    pub(super) async fn turn_texts(&self, key: &SessionKey, turns: &[u32]) -> Result<Vec<TurnTexts>> {
+        let states = self.backend.message_states(key).await?;
+        let mut found = Vec::new();
+        for turn in turns {
+            let is_of = |state: &crate::model::MessageState| state.turn == Some(*turn);
+            let Some(first) = states.iter().position(is_of) else { continue };
+            let last = states.iter().rposition(is_of).unwrap_or(first);
+            let rows = self.readable_rows::<Message>(key, first as u32, last + 1 - first).await?.rows;
+            let mut collector = TurnCollector::default();
+            let of_turn = rows.into_iter().filter(|message| message.turn == Some(*turn));
+            of_turn.for_each(|message| drop(collector.push(message)));
+            found.extend(collector.finish());
+        }
+        Ok(found)
+    }
+}

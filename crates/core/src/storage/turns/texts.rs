@@ -1,0 +1,127 @@
+//! The texts of turns, and the text that is embedded of each.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::{
+    Result,
+    content::{Redactor, extract, is_real},
+    model::{ContentType, Message, Role},
+};
+
+/// At most this many characters of each side are embedded: more would blur what the turn is about.
+const EMBEDDED_CHARS: usize = 10_000;
+
+/// If a text is cut off, this many characters after the cut are also searched for secrets: the cut may go through one.
+const MASKED_AFTER_CHARS: usize = 4_096;
+
+/// The field of the metadata of a user's message with the summary of its turn.
+const STATED_SUMMARY: &str = "turn_summary";
+
+/// The two sides of a turn.
+#[derive(Debug)]
+pub(in crate::storage) struct TurnTexts {
+    /// The first message with a text of the user.
+    pub(in crate::storage) user: Message,
+    pub(in crate::storage) user_text: String,
+    /// The last message with a text of the assistant.
+    pub(in crate::storage) assistant: Option<(Message, String)>,
+    /// `turn_summary` in the metadata of the user's message.
+    pub(in crate::storage) stated_summary: Option<String>,
+}
+
+/// The text that is embedded of a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::storage) struct TurnContent {
+    pub(in crate::storage) text: String,
+    pub(in crate::storage) used_turn_summary: bool,
+    pub(in crate::storage) secrets: u64,
+}
+
+impl TurnTexts {
+    /// What is embedded: the user's text, and the summary or else the assistant's text. `None` if either is empty.
+    pub(in crate::storage) fn content(
+        &self,
+        given_summary: Option<&str>,
+        redactor: Option<&Arc<dyn Redactor>>,
+    ) -> Result<Option<TurnContent>> {
+        let summary = given_summary.or(self.stated_summary.as_deref());
+        let answer = summary.or(self.assistant.as_ref().map(|(_, text)| text.as_str()));
+        let Some(answer) = answer else { return Ok(None) };
+        let mut secrets = 0;
+        let mut side = |text: &str| -> Result<String> {
+            let text = first_chars(text.trim(), EMBEDDED_CHARS + MASKED_AFTER_CHARS);
+            let Some(redactor) = redactor else { return Ok(first_chars(text, EMBEDDED_CHARS).to_owned()) };
+            let masked = redactor.mask(text)?;
+            secrets += masked.secrets as u64;
+            Ok(first_chars(&masked.text, EMBEDDED_CHARS).to_owned())
+        };
+        let (user, answer) = (side(&self.user_text)?, side(answer)?);
+        if user.is_empty() || answer.is_empty() {
+            return Ok(None);
+        }
+        let text = format!("User: {user}\nAssistant: {answer}");
+        Ok(Some(TurnContent { text, used_turn_summary: summary.is_some(), secrets }))
+    }
+}
+
+/// The summary in the line of a message of the user.
+pub(super) fn stated_summary(line: &Map<String, Value>) -> Option<String> {
+    let summary = line.get("metadata")?.get(STATED_SUMMARY)?.as_str()?.trim();
+    (!summary.is_empty()).then(|| summary.to_owned())
+}
+
+/// Whether a message may begin a turn and state its summary, without parsing its line.
+pub(super) fn may_state_summary(message: &Message) -> bool {
+    let name = STATED_SUMMARY.as_bytes();
+    message.role == Role::User && message.raw.as_bytes().windows(name.len()).any(|part| part == name)
+}
+
+fn first_chars(text: &str, most: usize) -> &str {
+    text.char_indices().nth(most).map_or(text, |(end, _)| text.get(..end).unwrap_or(text))
+}
+
+/// Puts the messages of a session together to turns. They must come in order.
+#[derive(Debug, Default)]
+pub(in crate::storage) struct TurnCollector {
+    turn: Option<u32>,
+    open: Option<TurnTexts>,
+}
+
+impl TurnCollector {
+    /// Adds the next message. Returns the turn before it, if that is complete and has a text of the user.
+    pub(in crate::storage) fn push(&mut self, message: Message) -> Option<TurnTexts> {
+        let complete = if message.turn == self.turn { None } else { self.open.take() };
+        self.turn = message.turn;
+        if self.turn.is_some() {
+            self.add(message);
+        }
+        complete
+    }
+
+    /// The last turn.
+    pub(in crate::storage) fn finish(self) -> Option<TurnTexts> {
+        self.open
+    }
+
+    fn add(&mut self, message: Message) {
+        let (is_user, is_assistant) = (message.role == Role::User, message.role == Role::Assistant);
+        if !(is_user && self.open.is_none() || is_assistant && self.open.is_some()) {
+            return;
+        }
+        let Ok(line) = message.raw.parse_object() else { return };
+        let kind = if is_user { ContentType::UserQuery } else { ContentType::AssistantResponse };
+        let text = extract(&line, message.role).into_iter().find(|text| text.content_type == kind);
+        let Some(text) = text.map(|text| text.text).filter(|text| !text.trim().is_empty()) else { return };
+        match &mut self.open {
+            Some(open) => open.assistant = Some((message, text)),
+            None if is_real(&line) => {
+                let stated_summary = stated_summary(&line);
+                self.open =
+                    Some(TurnTexts { user: message, user_text: text, assistant: None, stated_summary });
+            }
+            None => {}
+        }
+    }
+}

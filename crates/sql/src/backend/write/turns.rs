@@ -1,0 +1,119 @@
+//! Writing and removing embeddings and summaries of turns.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use amplifier_session_core::{
+    Result,
+    backend::{NewTurn, RemovedMessages},
+    model::{Digest, SessionKey, TurnSummary},
+};
+
+use super::removal::RowsOf;
+use crate::{
+    Statement,
+    backend::{Database, Writer},
+    is_one_of,
+    read::of_session,
+    turns::{self, EMBEDDINGS, NAMES, SUMMARIES},
+};
+
+/// Stores embeddings of one session, one for each user message and model; returns their number.
+pub(in crate::backend) fn turns<D: Database>(
+    database: &D,
+    key: &SessionKey,
+    turns: &[NewTurn],
+) -> Result<usize> {
+    const OPERATION: &str = "write_turns";
+    if turns.is_empty() {
+        return Ok(0);
+    }
+    database.transaction(OPERATION, |writer| {
+        let lines = lines(writer, key, turns.iter().flat_map(NewTurn::sequences))?;
+        let current = turns.iter().filter(|turn| turn.is_current(|sequence| lines.get(&sequence).copied()));
+        let current: Vec<&NewTurn> = current.collect();
+        let mut models: BTreeSet<(&str, &str)> = BTreeSet::new();
+        models.extend(current.iter().map(|turn| (&*turn.embedding.provider, &*turn.embedding.model)));
+        for (provider, model) in models {
+            let of_model = current.iter().map(|turn| &turn.embedding);
+            let of_model = of_model.filter(|of| (&*of.provider, &*of.model) == (provider, model));
+            let which = is_one_of("user_sequence", of_model.map(|of| of.user_sequence.into()));
+            let sql = format!(
+                "DELETE FROM message_embeddings
+                 WHERE user_id = ?1 AND session_id = ?2 AND provider = ?3 AND model = ?4 AND {which}"
+            );
+            let values = of_session(key).into_iter().chain([provider.into(), model.into()]);
+            writer.execute(&Statement::once(OPERATION, sql, values))?;
+        }
+        for turn in &current {
+            let vector = turn.embedding.vector_bytes();
+            writer.insert(&EMBEDDINGS, &turns::embedding(key, &turn.embedding, &vector))?;
+        }
+        Ok(current.len())
+    })
+}
+
+/// Stores summaries of turns of one session; returns their number.
+pub(in crate::backend) fn summaries<D: Database>(
+    database: &D,
+    key: &SessionKey,
+    summaries: &[TurnSummary],
+) -> Result<usize> {
+    const OPERATION: &str = "write_summaries";
+    if summaries.is_empty() {
+        return Ok(0);
+    }
+    database.transaction(OPERATION, |writer| {
+        let lines = lines(writer, key, summaries.iter().map(|of| of.user_sequence))?;
+        let current = summaries.iter().filter(|of| lines.get(&of.user_sequence) == Some(&of.digest));
+        let current: BTreeMap<u32, &TurnSummary> = current.map(|of| (of.user_sequence, of)).collect();
+        let rows = RowsOf { operation: OPERATION, writer: &*writer, key };
+        remove(&rows, SUMMARIES.name, current.keys().copied())?;
+        for summary in current.values() {
+            writer.insert(&SUMMARIES, &turns::summary(summary))?;
+        }
+        Ok(current.len())
+    })
+}
+
+/// The digests of messages.
+fn lines(
+    writer: &impl Writer,
+    key: &SessionKey,
+    sequences: impl Iterator<Item = u32>,
+) -> Result<HashMap<u32, Digest>> {
+    Ok(writer.rows(&turns::lines(key, &sequences.collect()))?.into_iter().collect())
+}
+
+/// Removes the embeddings and summaries that do not outlive these messages.
+pub(super) fn remove_with<W: Writer>(rows: &RowsOf<'_, W>, removed: &RemovedMessages) -> Result<()> {
+    if removed.is_empty() {
+        return Ok(());
+    }
+    let embedded = rows.writer.rows(&turns::embedded_messages(rows.key))?;
+    let is_gone = |(user, assistant): &(u32, Option<u32>)| {
+        removed.has(*user) || assistant.is_some_and(|sequence| removed.has(sequence))
+    };
+    remove(rows, EMBEDDINGS.name, embedded.into_iter().filter(is_gone).map(|(user, _)| user))?;
+    let summarised = rows.writer.rows(&turns::summarised_messages(rows.key))?;
+    let is_gone = |(user, digest): &(u32, Digest)| removed.has_line(*user, *digest);
+    remove(rows, SUMMARIES.name, summarised.into_iter().filter(is_gone).map(|(user, _)| user))
+}
+
+/// Removes all embeddings and summaries of a session.
+pub(super) fn remove_all<W: Writer>(rows: &RowsOf<'_, W>) -> Result<()> {
+    NAMES.iter().try_for_each(|table| rows.delete(table))
+}
+
+fn remove<W: Writer>(
+    rows: &RowsOf<'_, W>,
+    table: &str,
+    user_sequences: impl Iterator<Item = u32>,
+) -> Result<()> {
+    let sequences: BTreeSet<i64> = user_sequences.map(i64::from).collect();
+    if sequences.is_empty() {
+        return Ok(());
+    }
+    let which = is_one_of("user_sequence", sequences);
+    let sql = format!("DELETE FROM {table} WHERE user_id = ?1 AND session_id = ?2 AND {which}");
+    rows.execute_once(sql).map(drop)
+}

@@ -1,0 +1,446 @@
+//! Turns: their embeddings, their summaries, and searches for them.
+
+use amplifier_session_testkit::prelude::*;
+
+on_both_stores![
+    a_turn_is_embedded_once,
+    only_turns_that_changed_are_embedded_again,
+    turns_with_an_empty_side_are_not_embedded,
+    a_rewound_turn_loses_its_embedding,
+    a_failure_of_the_model_is_reported_and_made_up_for,
+    a_summary_takes_the_place_of_the_answer,
+    summaries_refresh_only_their_turns,
+    wrong_summaries_are_refused,
+    turns_are_found_by_words_and_by_meaning,
+    turns_are_found_by_their_summaries,
+    summaries_in_lines_are_found_without_a_model,
+    embeddings_and_summaries_are_copied,
+    embeddings_and_summaries_are_in_archives,
+    turns_of_others_are_not_found,
+    a_turn_is_read_by_its_number,
+];
+
+/// The store, embedding turns while it syncs.
+fn with_turns(mut store: Store) -> Store {
+    let settings = store.storage.settings().clone().with_turns(true);
+    store.storage = store.storage.with_settings(settings);
+    store
+}
+
+fn summarised(text: &str, summary: &str) -> Line {
+    lines::user(text).with("metadata", json!({"turn_summary": summary}))
+}
+
+/// The stored embeddings of a session.
+async fn embeddings(store: &Store, target: &IngestTarget) -> Vec<TurnEmbedding> {
+    let query = TurnQuery::new(target.key.clone(), "local", "fake-words").with_content(true);
+    store.backend.read_turns(&query).await.unwrap()
+}
+
+/// The texts that were embedded of the turns of a session.
+async fn contents(store: &Store, target: &IngestTarget) -> Vec<String> {
+    embeddings(store, target).await.into_iter().map(|turn| turn.content_used).collect()
+}
+
+/// The texts of turns that the model was asked for since the last call.
+fn texts_asked_for(store: &Store) -> Vec<String> {
+    let texts = store.embedding.texts().into_iter().filter(|text| text.starts_with("User: ")).collect();
+    store.embedding.reset_counts();
+    texts
+}
+
+async fn embed_turns(store: &Store) -> EmbedReport {
+    let of = VectorsOf::user(target("s").key.user_id);
+    store.storage.embed_turns(&of, &mut |_| {}).await.unwrap()
+}
+
+/// The turns that a search finds, as `session turn`.
+async fn found(store: &Store, options: &SearchOptions) -> Vec<String> {
+    let found = store.storage.search_turns(&ana(), options).await.unwrap();
+    found.results.iter().map(|result| format!("{} {}", result.session_id, result.turn)).collect()
+}
+
+async fn set(store: &Store, message: &str, text: &str) -> Result<SummaryReport> {
+    set_in(&store.storage, message, text).await
+}
+
+async fn set_in(storage: &SessionStorage, message: &str, text: &str) -> Result<SummaryReport> {
+    let given = GivenSummary { message: message.to_owned(), text: text.to_owned() };
+    let summary = storage.resolve_summary(&target("s").key.user_id, &given).await?;
+    storage.set_summaries(vec![summary]).await
+}
+
+/// A sync embeds each turn once: the user's text and the last text of the assistant. A further run asks for nothing.
+async fn a_turn_is_embedded_once(store: Store) {
+    let (store, target) = (with_turns(store), target("s"));
+    let transcript = vec![
+        lines::user("where is the quokka"),
+        lines::assistant("I will look"),
+        lines::tool_call("bash", json!({"command": "ls"})),
+        lines::tool("quokka.txt"),
+        lines::thinking("it is there", "in the garden"),
+        lines::tool_result("nothing else"),
+        lines::user("and the numbat"),
+        lines::assistant("in the kitchen"),
+    ];
+    store.sync(&target, transcript.clone()).await;
+    let expected = [
+        "User: where is the quokka\nAssistant: in the garden",
+        "User: and the numbat\nAssistant: in the kitchen",
+    ];
+    assert_eq!(texts_asked_for(&store), expected);
+    let stored = embeddings(&store, &target).await;
+    let places: Vec<_> = stored.iter().map(|turn| (turn.user_sequence, turn.assistant_sequence)).collect();
+    assert_eq!(places, [(0, Some(4)), (6, Some(7))]);
+    for (turn, content) in stored.iter().zip(expected) {
+        assert_eq!((turn.content_used.as_str(), turn.used_turn_summary), (content, false));
+        assert_eq!(turn.content_hash, TurnEmbedding::hash(content));
+        assert!(is_kept(&turn.vector, &store.embedding.vector(content)));
+    }
+    assert_eq!(stored[1].user_message_id(&target.key), "s_msg_6");
+    for _ in 0..2 {
+        store.sync(&target, transcript.clone()).await;
+        assert_eq!(embed_turns(&store).await.turns, 0);
+        assert_eq!(store.embedding.calls(), 0);
+    }
+    assert_eq!(embeddings(&store.again().await, &target).await, stored);
+    // Without the setting, only `embed_turns` makes them.
+    let plain = store.again().await;
+    plain.sync_from(&target, 8, vec![lines::user("next"), lines::assistant("last")]).await.unwrap();
+    assert_eq!(embeddings(&store, &target).await.len(), 2);
+    assert_eq!((embed_turns(&plain).await.turns, embeddings(&store, &target).await.len()), (1, 3));
+}
+
+/// If the last answer of a turn changes, only this turn is embedded again.
+async fn only_turns_that_changed_are_embedded_again(store: Store) {
+    let (store, target) = (with_turns(store), target("s"));
+    let ask = |n: u32| [lines::user(&format!("question {n}")), lines::assistant(&format!("answer {n}"))];
+    let mut transcript: Vec<Line> = (0..3).flat_map(ask).collect();
+    store.sync(&target, transcript.clone()).await;
+    let before = embeddings(&store, &target).await;
+    store.embedding.reset_counts();
+    transcript.push(lines::assistant("a better answer"));
+    store.sync(&target, transcript.clone()).await;
+    assert_eq!(texts_asked_for(&store), ["User: question 2\nAssistant: a better answer"]);
+    transcript[3] = lines::assistant("another answer");
+    store.sync(&target, transcript.clone()).await;
+    // All lines from the first that differs were written again, and so were their embeddings.
+    let asked = texts_asked_for(&store);
+    assert!(asked.contains(&"User: question 1\nAssistant: another answer".to_owned()), "{asked:?}");
+    assert!(!asked.iter().any(|text| text.contains("question 0")), "{asked:?}");
+    let after = embeddings(&store, &target).await;
+    assert_eq!((after.len(), &after[0]), (3, &before[0]));
+    assert_eq!(after[2].assistant_sequence, Some(6));
+    assert_eq!(contents(&store, &target).await[1], "User: question 1\nAssistant: another answer");
+}
+
+/// A turn without a text of the user or the assistant is skipped.
+async fn turns_with_an_empty_side_are_not_embedded(store: Store) {
+    let (store, target) = (with_turns(store), target("s"));
+    let transcript = vec![
+        lines::assistant("before the first turn"),
+        lines::user("no answer"),
+        lines::user("only a tool"),
+        lines::tool_call("bash", json!({"command": "ls"})),
+        lines::tool("a.txt"),
+        lines::user("an empty answer"),
+        lines::assistant("  \n"),
+        summarised("a summary only", "what was done"),
+        lines::user("both"),
+        lines::assistant("sides"),
+    ];
+    store.sync(&target, transcript).await;
+    let expected = ["User: a summary only\nAssistant: what was done", "User: both\nAssistant: sides"];
+    assert_eq!(contents(&store, &target).await, expected);
+    assert_eq!(embeddings(&store, &target).await[0].assistant_sequence, None);
+}
+
+/// The embedding of a turn is removed by a rewind, and so is that of a turn whose answer was cut off.
+async fn a_rewound_turn_loses_its_embedding(store: Store) {
+    let (store, target) = (with_turns(store), target("s"));
+    let ask = |n: u32| [lines::user(&format!("question {n}")), lines::assistant(&format!("answer {n}"))];
+    store.sync(&target, (0..3).flat_map(ask).collect::<Vec<_>>()).await;
+    store.storage.rewind(&target.key, &RewindOptions::to_turn(2)).await.unwrap();
+    assert_eq!(contents(&store, &target).await.len(), 2);
+    assert_eq!(found(&store, &words("question")).await, ["s 1", "s 2"]);
+    store.backend.delete_session(&target.key).await.unwrap();
+    assert!(embeddings(&store, &target).await.is_empty());
+}
+
+/// If the model fails, the report says so, the messages are stored, and a backfill embeds the turns.
+async fn a_failure_of_the_model_is_reported_and_made_up_for(store: Store) {
+    let (store, target) = (with_turns(store), target("s"));
+    store.sync_text(&target, vec![lines::user("one"), lines::assistant("two")]).await;
+    store.embedding.fail_always(true);
+    let report = embed_turns(&store).await;
+    assert!(report.failure.is_some() && report.turns == 0, "{report:?}");
+    let texts = store.storage.search_turns(&ana(), &words("two")).await.unwrap();
+    assert_eq!(texts.results.len(), 1);
+    store.embedding.fail_always(false);
+    assert_eq!((embed_turns(&store).await.turns, embed_turns(&store).await.turns), (1, 0));
+}
+
+/// A summary that a person set stands for the answer, before one that the line states.
+async fn a_summary_takes_the_place_of_the_answer(store: Store) {
+    let (store, target) = (with_turns(store), target("s"));
+    let transcript = vec![summarised("why", "because of the cache"), lines::assistant("a very long answer")];
+    store.sync(&target, transcript.clone()).await;
+    assert_eq!(contents(&store, &target).await, ["User: why\nAssistant: because of the cache"]);
+    assert!(embeddings(&store, &target).await[0].used_turn_summary);
+    let session = store.stored(&target).await.session;
+    let turn = store.storage.get_turn(&session, 1).await.unwrap();
+    assert_eq!(turn.summary_source, Some(SummarySource::Metadata));
+    store.embedding.reset_counts();
+    let report = set(&store, "s#1", "  set by hand ").await.unwrap();
+    assert_eq!((report.summaries, report.unchanged, report.embedded.turns), (1, 0, 1));
+    assert_eq!(texts_asked_for(&store), ["User: why\nAssistant: set by hand"]);
+    // A sync keeps it.
+    store.sync(&target, transcript).await;
+    let turn = store.storage.get_turn(&session, 1).await.unwrap();
+    assert_eq!(
+        (turn.summary.as_deref(), turn.summary_source),
+        (Some("set by hand"), Some(SummarySource::Imported))
+    );
+    assert_eq!(contents(&store, &target).await, ["User: why\nAssistant: set by hand"]);
+    assert_eq!(store.embedding.calls(), 0);
+}
+
+/// Summaries refresh the embeddings of their turns and no others. Setting the same ones again does nothing.
+async fn summaries_refresh_only_their_turns(store: Store) {
+    let (store, target) = (with_turns(store), target("s"));
+    let ask = |n: u32| [lines::user(&format!("question {n}")), lines::assistant(&format!("answer {n}"))];
+    store.sync(&target, (0..3).flat_map(ask).collect::<Vec<_>>()).await;
+    store.embedding.reset_counts();
+    for (message, calls) in [("s_msg_2", 1), ("s#3", 0)] {
+        let report = set(&store, message, "about one").await.unwrap();
+        assert_eq!((report.embedded.turns, report.unchanged), (calls, 1 - calls), "{message}");
+    }
+    assert_eq!(texts_asked_for(&store), ["User: question 1\nAssistant: about one"]);
+    // Without a model, they are stored, and a backfill refreshes the embedding.
+    set_in(&store.storage_with(None), "s#0", "about zero").await.unwrap();
+    assert_eq!(embed_turns(&store).await.turns, 1);
+    assert_eq!(texts_asked_for(&store), ["User: question 0\nAssistant: about zero"]);
+}
+
+/// A summary of an unknown message, of none of the user's, or without a text is refused.
+async fn wrong_summaries_are_refused(store: Store) {
+    let target = target("s");
+    store
+        .sync_text(&target, vec![lines::assistant("before"), lines::user("one"), lines::assistant("two")])
+        .await;
+    store.sync_text(&target_of("ben", "p", "theirs"), vec![lines::user("one")]).await;
+    let too_long = "x".repeat(10_001);
+    for (message, text, expected) in [
+        ("s#1", " \n ", "1 to 10000 characters"),
+        ("s#1", too_long.as_str(), "1 to 10000 characters"),
+        ("s#99", "text", "99"),
+        ("s#0", "text", "before the first turn"),
+        ("s", "text", "not the id of a message"),
+        ("unknown_msg_1", "text", "unknown_msg_1"),
+        ("theirs_msg_0", "text", "theirs_msg_0"),
+    ] {
+        let error = set(&store, message, text).await.unwrap_err();
+        assert!(error.to_string().contains(expected), "{message}: {error}");
+    }
+    let all = store.backend.list_summaries(&SummaryQuery::new(Scope::Everyone)).await.unwrap();
+    assert!(all.is_empty());
+}
+
+/// Turns are found by words of both sides and by their vectors. A result has both sides and both ids, and no vector.
+async fn turns_are_found_by_words_and_by_meaning(store: Store) {
+    let (store, target) = (with_turns(store), target("s"));
+    let transcript = vec![
+        lines::user("where is the quokka"),
+        lines::assistant("in the garden of quokka street"),
+        lines::user("what about retries"),
+        lines::assistant("they use an outbox"),
+        lines::user("good"),
+        lines::thinking("the outbox is enough", "yes"),
+    ];
+    store.sync(&target, transcript).await;
+    for (query, expected) in
+        [("quokka", &["s 1"][..]), ("outbox", &["s 2"]), ("good", &["s 3"]), ("absent", &[])]
+    {
+        assert_eq!(found(&store, &words(query)).await, expected, "{query}");
+    }
+    // Thoughts are no side of a turn.
+    assert_eq!(found(&store, &meaning("they use an outbox").with_limit(1)).await, ["s 2"]);
+    let hybrid = SearchOptions::new("retries outbox");
+    let answer = store.storage.search_turns(&ana(), &hybrid).await.unwrap();
+    let best = &answer.results[0];
+    assert_eq!(
+        (answer.mode, best.turn, best.sequence, best.source),
+        (SearchMode::Hybrid, 2, 2, SearchSource::Both)
+    );
+    assert_eq!(best.user_message_id, "s_msg_2");
+    assert_eq!(best.assistant_message_id.as_deref(), Some("s_msg_3"));
+    assert_eq!(best.user.text, "what about retries");
+    assert_eq!(best.assistant.as_ref().map(|side| side.text.as_str()), Some("they use an outbox"));
+    assert!(best.summary.is_none() && best.similarity.is_some() && best.text_score.is_some());
+    let json = serde_json::to_value(&answer).unwrap();
+    for field in
+        ["user_id", "session_id", "project", "sequence", "turn", "role", "content_type", "score", "snippet"]
+    {
+        assert!(json["results"][0].get(field).is_some(), "{field}: {json}");
+    }
+    assert!(!json.to_string().contains("vector"), "{json}");
+    // Each content type is a side.
+    let of_users = words("outbox").with_content_types(only(ContentType::UserQuery));
+    assert!(found(&store, &of_users).await.is_empty());
+    // Without a model, words remain.
+    let storage = store.storage_with(None);
+    let answer = storage.search_turns(&ana(), &SearchOptions::new("outbox")).await.unwrap();
+    assert_eq!((answer.mode, answer.results.len()), (SearchMode::FullText, 1));
+    assert!(answer.notices.iter().any(|notice| notice.contains("words only")), "{:?}", answer.notices);
+}
+
+/// Turns are found by the words of a summary that a person set or that the line states, and no longer by one that was
+/// replaced.
+async fn turns_are_found_by_their_summaries(store: Store) {
+    let (store, target) = (with_turns(store), target("s"));
+    let transcript = vec![
+        summarised("why", "the cache was cold"),
+        lines::assistant("a long answer"),
+        lines::user("and now"),
+        lines::assistant("another"),
+    ];
+    store.sync(&target, transcript).await;
+    assert_eq!(found(&store, &words("cold cache")).await, ["s 1"]);
+    set(&store, "s_msg_3", "warmed by a zebra").await.unwrap();
+    assert_eq!(found(&store, &words("zebras")).await, ["s 2"]);
+    let result = store.storage.search_turns(&ana(), &words("zebra")).await.unwrap().results.swap_remove(0);
+    assert_eq!(result.summary.as_ref().map(|summary| summary.text.as_str()), Some("warmed by a zebra"));
+    set(&store, "s_msg_0", "warm already").await.unwrap();
+    assert!(found(&store, &words("cold")).await.is_empty());
+    assert_eq!(found(&store, &meaning("warm already").with_limit(1)).await, ["s 1"]);
+}
+
+/// Neither words nor vectors nor summaries of other users are found.
+async fn turns_of_others_are_not_found(store: Store) {
+    let (store, theirs) = (with_turns(store), target_of("ben", "p", "s"));
+    store.sync(&theirs, vec![summarised("the quokka", "a zebra"), lines::assistant("in the garden")]).await;
+    store.sync(&target("mine"), vec![lines::user("hello"), lines::assistant("world")]).await;
+    for query in ["quokka", "zebra", "garden"] {
+        for options in [words(query), SearchOptions::new(query), meaning(query).with_min_similarity(0.2)] {
+            let found = found(&store, &options).await;
+            assert!(found.iter().all(|turn| turn.starts_with("mine ")), "{query}: {found:?}");
+        }
+    }
+    let ben = Scope::User(theirs.key.user_id.clone());
+    assert_eq!(store.storage.search_turns(&ben, &words("zebra")).await.unwrap().results.len(), 1);
+}
+
+/// A turn is read by its number, and named by any of its messages.
+async fn a_turn_is_read_by_its_number(store: Store) {
+    let (store, target) = (with_turns(store), target("s"));
+    let transcript = vec![
+        lines::system("rules"),
+        lines::user("one"),
+        lines::tool("result"),
+        lines::assistant("two"),
+        lines::user("three"),
+    ];
+    store.sync(&target, transcript).await;
+    let session = store.stored(&target).await.session;
+    let turn = store.storage.get_turn(&session, 1).await.unwrap();
+    assert_eq!((turn.user.message_id.as_str(), turn.user.text.as_str()), ("s_msg_1", "one"));
+    assert_eq!(turn.assistant.as_ref().map(|side| (side.sequence, side.text.as_str())), Some((3, "two")));
+    let embedding = store.storage.turn_embedding(&turn).await.unwrap().unwrap();
+    assert_eq!((embedding.dim, embedding.content_used.as_str()), (64, "User: one\nAssistant: two"));
+    let second = store.storage.get_turn(&session, 2).await.unwrap();
+    assert!(second.assistant.is_none() && store.storage.turn_embedding(&second).await.unwrap().is_none());
+    let error = store.storage.get_turn(&session, 3).await.unwrap_err();
+    assert!(error.to_string().contains("no turn 3") && error.to_string().contains("2 turns"), "{error}");
+    let number = async |sequence| {
+        store
+            .storage
+            .turn_of_message(&ana(), &target.key.session_id, sequence)
+            .await
+            .map_err(|error| error.kind())
+    };
+    assert_eq!((number(2).await, number(4).await), (Ok(1), Ok(2)));
+    assert_eq!((number(0).await, number(5).await), (Err(ErrorKind::Validation), Err(ErrorKind::Validation)));
+}
+
+/// A summary that a line states is found by its words in a store without a model, and goes with its line.
+async fn summaries_in_lines_are_found_without_a_model(store: Store) {
+    let target = target("s");
+    let answer = || lines::assistant("a long answer");
+    store.sync_text(&target, vec![summarised("why", "the cache was cold"), answer()]).await;
+    assert_eq!(found(&store, &words("cold cache")).await, ["s 1"]);
+    set_in(&store.storage_with(None), "s#0", "a zebra").await.unwrap();
+    store.sync_text(&target, vec![summarised("why", "the cache was cold"), answer(), answer()]).await;
+    assert_eq!(found(&store, &words("zebra")).await, ["s 1"]);
+    store.sync_text(&target, vec![summarised("why", "all is warm"), answer()]).await;
+    assert_eq!(
+        (found(&store, &words("warm")).await.len(), found(&store, &words("zebra")).await.len()),
+        (1, 0)
+    );
+}
+
+/// A session of three turns, the second with a summary in its line and the third with one that a person set.
+async fn fill(store: &Store) {
+    let transcript = vec![
+        lines::user("one"),
+        lines::assistant("first answer"),
+        summarised("two", "stated"),
+        lines::assistant("second answer"),
+        lines::user("three \0"),
+        lines::assistant("third answer"),
+    ];
+    store.sync(&target("s"), transcript).await;
+    set(store, "s#4", "by hand").await.unwrap();
+    store.embedding.reset_counts();
+}
+
+/// The embeddings of a session without their ids, and its summaries.
+async fn turns_of(store: &Store, target: &IngestTarget) -> (Vec<TurnEmbedding>, Vec<TurnSummary>) {
+    let without_id = |turn| TurnEmbedding { id: String::new(), ..turn };
+    let embeddings = embeddings(store, target).await.into_iter().map(without_id).collect();
+    (embeddings, store.backend.list_summaries(&SummaryQuery::new(Scope::Everyone)).await.unwrap())
+}
+
+/// A copy has the embeddings and summaries of the source, and a second copy only what is new. Nothing is embedded again.
+async fn embeddings_and_summaries_are_copied(store: Store) {
+    let (store, target) = (with_turns(store), target("s"));
+    fill(&store).await;
+    let to = with_turns(Store::open(std::sync::Arc::new(MemoryBackend::new())).await);
+    let copy = async || {
+        let options = CopyOptions::new(Scope::Everyone);
+        let report = store.storage.copy_to(&to.storage, &options, &|_| {}).await.unwrap();
+        assert!(report.is_complete(), "{report:?}");
+        (report.sessions, report.turns, report.summaries)
+    };
+    assert_eq!(copy().await, (1, 3, 2));
+    assert_eq!(turns_of(&to, &target).await, turns_of(&store, &target).await);
+    assert_eq!((embed_turns(&to).await.turns, to.embedding.calls()), (0, 0));
+    assert_eq!(copy().await, (0, 0, 0));
+    set(&store, "s#0", "later").await.unwrap();
+    assert_eq!(copy().await, (0, 1, 1));
+    assert_eq!(turns_of(&to, &target).await, turns_of(&store, &target).await);
+    assert_eq!(found(&to, &words("later")).await, ["s 1"]);
+}
+
+/// An archive has the summaries of turns, and with vectors the embeddings. Nothing is embedded again.
+async fn embeddings_and_summaries_are_in_archives(store: Store) {
+    let (store, target) = (with_turns(store), target("s"));
+    fill(&store).await;
+    let before = turns_of(&store, &target).await;
+    for with_vectors in [true, false] {
+        let mut archive = Vec::new();
+        let mut writer = JsonLinesWriter::new(&mut archive).with_vectors(with_vectors);
+        let everything = SessionFilter::default();
+        let report = store.storage.export_sessions(&ana(), everything, &mut writer).await.unwrap();
+        let turns = if with_vectors { 3 } else { 0 };
+        assert_eq!((report.turns, report.summaries), (turns, 2));
+        assert!(store.backend.delete_session(&target.key).await.unwrap());
+        let mut reader = JsonLinesReader::new(archive.as_slice());
+        let report = store.storage.import_sessions(&mut reader, &ImportOptions::default()).await.unwrap();
+        assert_eq!((report.sessions, report.turns, report.summaries), (1, turns, 2), "{report:?}");
+        let after = turns_of(&store, &target).await;
+        assert_eq!(after.1, before.1);
+        assert_eq!(after.0, if with_vectors { before.0.clone() } else { Vec::new() });
+        let made = embed_turns(&store).await.turns;
+        assert_eq!((made, store.embedding.calls() > 0), (3 - turns, !with_vectors));
+    }
+}
