@@ -21,6 +21,7 @@ SELECT create_distributed_table('sessions', 'user_id');
 SELECT create_distributed_table(divided::regclass, 'user_id', colocate_with => 'sessions')
 FROM unnest(ARRAY[
     'metadata_files', 'transcripts', 'transcript_vectors', 'vector_failures', 'events', 'event_chunks',
-    'deleted_sessions', 'superseded_lines', 'removed', 'text_blocks', 'postings'
+    'deleted_sessions', 'superseded_lines', 'removed', 'text_blocks', 'postings',
+    'message_embeddings', 'turn_summaries'
 ]) AS divided;
 COMMIT;

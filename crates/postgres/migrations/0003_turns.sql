@@ -2,7 +2,7 @@
 
 -- `vector` is little-endian 32-bit floats: turns are compared one by one.
 CREATE TABLE message_embeddings (
-    id text COLLATE "C" PRIMARY KEY,
+    id text COLLATE "C" NOT NULL,
     user_id text COLLATE "C" NOT NULL,
     session_id text COLLATE "C" NOT NULL,
     user_sequence bigint NOT NULL,
@@ -17,6 +17,7 @@ CREATE TABLE message_embeddings (
     used_turn_summary boolean NOT NULL,
     vector bytea NOT NULL,
     created_at timestamptz NOT NULL,
+    PRIMARY KEY (user_id, id),
     UNIQUE (user_id, user_message_id, provider, model)
 );
 ALTER TABLE message_embeddings ALTER COLUMN vector SET STORAGE EXTERNAL;
