@@ -122,53 +122,31 @@ async fn create_databases() {
 amplifier_session_testkit::conformance_tests! { @with [ignore = "needs a PostgreSQL server: .ci/with-postgres"] Divided::new();
     sessions: [
         a_write_of_a_stale_version_is_a_conflict,
-        batched_writes_equal_single_writes,
         rows_follow_their_session_to_another_project,
-    ]
-    session_lists: [
-        sessions_are_listed_newest_first_in_pages,
     ]
     messages: [
         lines_come_back_byte_for_byte,
-        rows_are_truncated_before_they_are_put,
     ]
     events: [
         lines_come_back_byte_for_byte,
-        event_counts_equal_brute_force,
     ]
     vectors: [
         vectors_come_back_bit_for_bit,
     ]
-    generations: [
-        a_rebuild_with_another_model_is_searched_once_it_is_complete,
-        vectors_are_rebuilt_with_the_same_model,
-    ]
-    integrity: [
-        a_store_equals_what_is_derived_from_it,
-    ]
     search_text: [
         candidates_are_scored_by_bm25,
-        terms_are_found_by_patterns,
     ]
     search_vectors: [
         semantic_search_agrees_with_brute_force,
     ]
-    filters: [
-        every_search_filter_equals_brute_force,
-    ]
     isolation: [
-        the_same_session_id_of_two_users_is_two_sessions,
         searches_stay_in_scope,
-    ]
-    scopes: [
-        sharing_takes_effect_at_once,
     ]
     deletion: [
         no_read_returns_a_deleted_session,
     ]
     concurrency: [
         concurrent_appends_lose_no_line,
-        searches_succeed_during_writes,
     ]
 }
 
