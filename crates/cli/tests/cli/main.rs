@@ -41,6 +41,7 @@ mod superseded;
 mod support;
 mod terminal;
 mod timeline;
+mod turns;
 mod typed;
 mod upgrade;
 mod upgrade_samples;

@@ -22,7 +22,7 @@ use crate::{
     events::{assemble, parse_event_line, store},
     model::{
         ContentType, Digest, Event, Message, MetadataFile, Payload, RawJson, SessionKey, StoredEvent,
-        SupersededPiece, VectorState,
+        SupersededPiece, TurnSummary, VectorState,
     },
     search::SessionFilter,
 };
@@ -294,28 +294,48 @@ struct MaskingSession<'a> {
 }
 
 impl MaskingSession<'_> {
+    /// Replaces messages that have secrets, with the summaries of their turns. A message whose summary has secrets is
+    /// written again, so that the embedding of the summary is removed.
     async fn messages(&mut self) -> Result<()> {
+        let mut summaries = self.storage.summaries_of(self.key).await?;
         let mut range = SequenceRange { start: 0, limit: MESSAGES };
         loop {
             let page: Vec<Message> = self.storage.readable_page(self.key, range, &mut Vec::new()).await?;
             let Some(last) = page.last() else { return Ok(()) };
             range.start = last.sequence.saturating_add(1);
-            let mut change = self.change();
+            let (mut change, mut masked) = (self.change(), Vec::new());
             for message in page {
+                let mut summary = summaries.remove(&message.sequence);
+                let has_secret = match &mut summary {
+                    Some(summary) => self.mask_summary(summary)?,
+                    None => false,
+                };
                 let (raw, secrets) = self.masker.mask(message.raw.clone()).await?;
                 let object = raw.parse_object().unwrap_or_default();
                 self.title.look(&object);
                 self.count += secrets as u64;
-                if secrets > 0 {
+                if secrets > 0 || has_secret {
                     let mut texts = extract(&object, message.role).into_iter();
                     let is_embedded = texts.any(|text| ContentType::EMBEDDED.contains(&text.content_type));
                     let vectors = if is_embedded { VectorState::Pending } else { VectorState::Nothing };
                     let digest = Digest::of(raw.as_bytes());
+                    masked.extend(summary.map(|summary| TurnSummary { digest, ..summary }));
                     change.messages.put.push(Message { digest, raw, vectors, ..message });
                 }
             }
             self.write(change).await?;
+            if !masked.is_empty() {
+                self.storage.backend.write_summaries(self.key, masked).await?;
+            }
         }
+    }
+
+    /// Masks a summary. Returns whether it has secrets.
+    fn mask_summary(&self, summary: &mut TurnSummary) -> Result<bool> {
+        let masked = self.masker.mask_text(Some(summary.text.clone()))?.unwrap_or_default();
+        let has_secret = masked != summary.text;
+        summary.text = masked;
+        Ok(has_secret)
     }
 
     async fn events(&mut self) -> Result<()> {

@@ -4,8 +4,9 @@ use std::fs;
 
 use amplifier_session_core::{
     ErrorKind, Scope,
-    backend::{SupersededQuery, prelude::*},
+    backend::{SummaryQuery, SupersededQuery, TurnQuery, prelude::*},
     model::UserId,
+    storage::GivenSummary,
 };
 use amplifier_session_duckdb::{Access, DuckDb};
 use amplifier_session_testkit::{
@@ -219,4 +220,23 @@ async fn a_store_without_the_table_of_superseded_lines_is_read_and_gets_it() {
     let storage = folder.storage().await;
     let pieces = supersede(&storage, &target("s").key).await;
     assert_eq!(storage.backend().list_superseded(&query).await.unwrap().len(), pieces.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_without_the_tables_of_turns_is_read_and_gets_them() {
+    let folder = Folder::new();
+    filled(&folder).await;
+    folder.execute("DROP TABLE message_embeddings");
+    folder.execute("DROP TABLE turn_summaries");
+    let (key, summaries) = (target("s").key, SummaryQuery::new(Scope::Everyone));
+    let reader = DuckDb::open(folder.database(), Access::ReadOnly).await.unwrap();
+    assert_eq!(reader.list_summaries(&summaries).await.unwrap(), []);
+    let turns = TurnQuery::new(key.clone(), "local", "fake-words");
+    assert_eq!(reader.read_turns(&turns).await.unwrap(), []);
+    drop(reader);
+    let storage = folder.storage().await;
+    let given = GivenSummary { message: "s#0".to_owned(), text: "about apples".to_owned() };
+    let summary = storage.resolve_summary(&key.user_id, &given).await.unwrap();
+    storage.set_summaries(vec![summary]).await.unwrap();
+    assert_eq!(storage.backend().list_summaries(&summaries).await.unwrap().len(), 1);
 }

@@ -7,7 +7,7 @@ use amplifier_session_core::{
     backend::{SessionQuery, prelude::*},
     model::{Digest, RawJson, SessionField, UserId},
     search::SearchOptions,
-    storage::{SessionEdit, SyncLines},
+    storage::{SessionEdit, SyncLines, VectorsOf},
 };
 use amplifier_session_sql::views::VIEWS;
 use amplifier_session_sqlite::Sqlite;
@@ -71,7 +71,7 @@ async fn a_store_of_an_earlier_build_is_updated_when_it_is_opened() {
         backend.unwrap();
     }
     new.backend().await;
-    assert_eq!((layout(&folder), layout(&new)), (9, 9));
+    assert_eq!((layout(&folder), layout(&new)), (10, 10));
     assert_eq!(schema(&folder), schema(&new));
 
     let content = |folder: &Folder| -> (String, String) {
@@ -89,6 +89,8 @@ async fn a_store_of_an_earlier_build_is_updated_when_it_is_opened() {
     let messages = vec![lines::user("hello"), lines::assistant("good day")];
     storage.sync_transcript_lines(&session, whole(messages)).await.unwrap();
     storage.update_session(&session.key, &SessionEdit::default().set_name("New")).await.unwrap();
+    let of = VectorsOf::user(session.key.user_id.clone());
+    assert_eq!(storage.embed_turns(&of, &mut |_| {}).await.unwrap().turns, 1);
     drop(storage);
 
     let stored = folder.backend().await.get_session(&session.key).await.unwrap().unwrap().session;

@@ -69,7 +69,8 @@ impl SessionStorage {
         Ok(())
     }
 
-    /// The summary of a turn of `user`, checked, for [`Self::set_summaries`]. The message may be any of the turn.
+    /// The summary of a turn of `user`, checked, for [`Self::set_summaries`]. The message may be any of the turn. Secrets
+    /// are masked as in lines.
     ///
     /// # Errors
     ///
@@ -81,6 +82,7 @@ impl SessionStorage {
             let rule = format!("must have 1 to {MOST_CHARS} characters");
             return Err(Error::validation("text", rule));
         }
+        let text = self.line_masker().await?.mask_text(Some(text.to_owned()))?.unwrap_or_default();
         let scope = Scope::User(user.clone());
         let Addressed { session, line, .. } = self.find_address(&scope, &given.message).await?;
         let Some(AddressedLine::Message(sequence)) = line else {
@@ -98,7 +100,7 @@ impl SessionStorage {
             session: key,
             user_sequence: turn.user.sequence,
             digest: turn.user.digest,
-            text: text.to_owned(),
+            text,
             is_stated: false,
             set_at: self.now(),
         })

@@ -1,6 +1,7 @@
 //! Turns: their embeddings, their summaries, and searches for them.
 
-use amplifier_session_testkit::prelude::*;
+use amplifier_session_core::content::Redaction;
+use amplifier_session_testkit::{WordRedactor, prelude::*};
 
 on_both_stores![
     a_turn_is_embedded_once,
@@ -14,6 +15,7 @@ on_both_stores![
     turns_are_found_by_words_and_by_meaning,
     turns_are_found_by_their_summaries,
     summaries_in_lines_are_found_without_a_model,
+    secrets_in_summaries_are_masked,
     embeddings_and_summaries_are_copied,
     embeddings_and_summaries_are_in_archives,
     turns_of_others_are_not_found,
@@ -376,6 +378,33 @@ async fn summaries_in_lines_are_found_without_a_model(store: Store) {
         (found(&store, &words("warm")).await.len(), found(&store, &words("zebra")).await.len()),
         (1, 0)
     );
+}
+
+/// A store that begins to mask secrets masks summaries too, keeps them with lines that change, and removes embeddings of
+/// secrets. Later summaries are masked at once.
+async fn secrets_in_summaries_are_masked(store: Store) {
+    let (store, target) = (with_turns(store), target("s"));
+    let ask = |text: &str| [lines::user(text), lines::assistant("an answer")];
+    store.sync(&target, ["a swordfish", "two", "three"].into_iter().flat_map(ask).collect::<Vec<_>>()).await;
+    set(&store, "s#0", "nothing secret").await.unwrap();
+    set(&store, "s#2", "the swordfish").await.unwrap();
+    let settings = store.storage.settings().clone().with_secrets(Some(SecretsAtRest::Mask));
+    let redactor = std::sync::Arc::new(WordRedactor::new(["swordfish"]));
+    let masking = store.storage.clone().with_redactor(Redaction::Remote, redactor).with_settings(settings);
+    masking.settle_secrets().await.unwrap();
+    let summaries = async || -> Vec<String> {
+        let summaries = store.backend.list_summaries(&SummaryQuery::new(ana())).await.unwrap();
+        summaries.into_iter().map(|summary| summary.text).collect()
+    };
+    let masked = summaries().await;
+    assert!(
+        masked.len() == 2 && masked[0] == "nothing secret" && !masked[1].contains("swordfish"),
+        "{masked:?}"
+    );
+    assert_eq!(contents(&store, &target).await, ["User: three\nAssistant: an answer"]);
+    set_in(&masking, "s#4", "another swordfish").await.unwrap();
+    assert!(!summaries().await.concat().contains("swordfish"));
+    assert!(!contents(&store, &target).await.concat().contains("swordfish"));
 }
 
 /// A session of three turns, the second with a summary in its line and the third with one that a person set.
