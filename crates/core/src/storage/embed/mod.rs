@@ -2,10 +2,7 @@
 
 mod step;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Serialize;
 use tokio::task::JoinSet;
@@ -41,9 +38,9 @@ pub struct EmbedReport {
     pub secrets: u64,
     /// The number of turns whose vectors were stored.
     pub turns: u64,
-    /// The sessions whose messages got vectors.
+    /// The sessions whose messages got vectors, with the sequence of the first of these messages.
     #[serde(skip)]
-    pub sessions: BTreeSet<SessionKey>,
+    pub sessions: BTreeMap<SessionKey, u32>,
     /// Why it ended early, if it did. The vectors of the remaining messages are still pending.
     #[serde(skip)]
     pub failure: Option<Error>,
@@ -62,8 +59,14 @@ impl EmbedReport {
         self.refused += other.refused;
         self.secrets += other.secrets;
         self.turns += other.turns;
-        self.sessions.extend(other.sessions);
+        for (key, first) in other.sessions {
+            self.add_session(key, first);
+        }
         self.failure = self.failure.take().or(other.failure);
+    }
+
+    fn add_session(&mut self, key: SessionKey, first: u32) {
+        self.sessions.entry(key).and_modify(|known| *known = first.min(*known)).or_insert(first);
     }
 
     /// The total number of vectors.
@@ -245,8 +248,11 @@ impl SessionStorage {
                 tracing::warn!(session = %key.session_id, sequence = refused.sequence, reason, "a text was refused");
             }
             report.messages += vectors.iter().filter(|message| message.failure.is_none()).count() as u64;
+            let first = vectors.iter().map(|message| message.sequence).min();
             self.backend.write_vectors(&key, generation, vectors).await?;
-            report.sessions.insert(key);
+            if let Some(first) = first {
+                report.add_session(key, first);
+            }
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::{
     backend::{NewTurn, SequenceRange, SummaryQuery, TurnQuery},
     content::{ChunkSettings, chunk},
     embedding::EmbeddingProvider,
-    model::{ContentType, EmbeddingSpace, Message, SessionKey, TurnEmbedding, TurnSummary},
+    model::{ContentType, EmbeddingSpace, Message, MessageRef, SessionKey, TurnEmbedding, TurnSummary},
     search::SessionFilter,
     storage::{
         EmbedReport, OnEmbedded, SessionStorage, VectorsOf,
@@ -31,6 +31,16 @@ pub(in crate::storage) const PROVIDERS: [&str; 2] = ["local", "service"];
 pub(in crate::storage) fn provider_name(provider: &dyn EmbeddingProvider) -> &'static str {
     let [local, service] = PROVIDERS;
     if provider.is_local() { local } else { service }
+}
+
+/// Which turns of a session to embed.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Which<'a> {
+    All,
+    /// The turn of this message, and all that follow.
+    From(u32),
+    /// Those of these user messages.
+    Of(&'a BTreeSet<u32>),
 }
 
 /// A turn to embed, without its vector, and the number of its chunks.
@@ -63,33 +73,34 @@ impl SessionStorage {
         self.needed_provider()?;
         let mut report = EmbedReport::default();
         let keys = self.session_keys(of).await?;
-        self.embed_turns_in(keys.iter().map(|key| (key, None)), &mut report, on_embedded).await?;
+        self.embed_turns_in(keys.iter().map(|key| (key, Which::All)), &mut report, on_embedded).await?;
         Ok(report)
     }
 
-    /// The same for the sessions in `report.sessions`: those whose messages got vectors. Does nothing after a failure.
+    /// The same for the messages in `report.sessions`, which got vectors. Does nothing after a failure.
     ///
     /// # Errors
     ///
     /// Errors of the backend.
     pub(in crate::storage) async fn embed_turns_of_report(&self, report: &mut EmbedReport) -> Result<()> {
         let sessions = std::mem::take(&mut report.sessions);
-        self.embed_turns_in(sessions.iter().map(|key| (key, None)), report, &mut |_| {}).await
+        let turns = sessions.iter().map(|(key, first)| (key, Which::From(*first)));
+        self.embed_turns_in(turns, report, &mut |_| {}).await
     }
 
-    /// The same for sessions, of each only for the turns of these user messages if given.
+    /// The same for some turns of sessions.
     pub(super) async fn embed_turns_in(
         &self,
-        sessions: impl Iterator<Item = (&SessionKey, Option<&BTreeSet<u32>>)>,
+        sessions: impl Iterator<Item = (&SessionKey, Which<'_>)>,
         report: &mut EmbedReport,
         on_embedded: OnEmbedded<'_>,
     ) -> Result<()> {
         let mut step = Step::default();
-        for (key, only) in sessions {
+        for (key, which) in sessions {
             if report.failure.is_some() {
                 return Ok(());
             }
-            self.collect(key, only, &mut step, report, on_embedded).await?;
+            self.collect(key, which, &mut step, report, on_embedded).await?;
         }
         self.embed_step(&mut step, report, on_embedded).await
     }
@@ -98,16 +109,22 @@ impl SessionStorage {
     async fn collect(
         &self,
         key: &SessionKey,
-        only: Option<&BTreeSet<u32>>,
+        which: Which<'_>,
         step: &mut Step,
         report: &mut EmbedReport,
         on_embedded: OnEmbedded<'_>,
     ) -> Result<()> {
         let Some(provider) = &self.embedding else { return Ok(()) };
         let redactor = self.redactor_for(provider.as_ref()).cloned();
-        let hashes = self.turn_hashes(key, provider_name(provider.as_ref()), provider.space()).await?;
-        let summaries = self.summaries_of(key).await?;
-        let mut range = SequenceRange { start: 0, limit: MESSAGES_A_PAGE };
+        // A line that is appended to a long session must not cost more than in a short one.
+        let start = match which {
+            Which::From(sequence) => self.start_of_turn(key, sequence).await?,
+            Which::All | Which::Of(_) => 0,
+        };
+        let provider_name = provider_name(provider.as_ref());
+        let hashes = self.turn_hashes_from(key, provider_name, provider.space(), start).await?;
+        let summaries = self.summaries_from(key, start).await?;
+        let mut range = SequenceRange { start, limit: MESSAGES_A_PAGE };
         let (mut collector, mut stated) = (TurnCollector::default(), Vec::new());
         loop {
             let page: Vec<Message> = self.readable_page(key, range, &mut Vec::new()).await?;
@@ -119,7 +136,7 @@ impl SessionStorage {
             }
             for turn in turns {
                 let user = turn.user.sequence;
-                if only.is_some_and(|only| !only.contains(&user)) {
+                if matches!(which, Which::Of(users) if !users.contains(&user)) {
                     continue;
                 }
                 let summary = summaries.get(&user);
@@ -143,6 +160,23 @@ impl SessionStorage {
                 Some(last) if report.failure.is_none() => range.start = last.saturating_add(1),
                 _ => return Ok(()),
             }
+        }
+    }
+
+    /// The sequence of the first message of the turn with this message.
+    async fn start_of_turn(&self, key: &SessionKey, sequence: u32) -> Result<u32> {
+        let mut before = 16_u32;
+        loop {
+            let start = sequence.saturating_sub(before);
+            let count = (sequence - start) as usize + 1;
+            let rows = self.readable_rows::<Message>(key, start, count).await?.rows;
+            let Some(last) = rows.last() else { return Ok(sequence) };
+            let of_turn = rows.iter().rev().take_while(|message| message.turn == last.turn);
+            let first = of_turn.last().map_or(sequence, |message| message.sequence);
+            if start == 0 || rows.first().is_some_and(|before| before.sequence < first) {
+                return Ok(first);
+            }
+            before = before.saturating_mul(4);
         }
     }
 
@@ -252,7 +286,18 @@ impl SessionStorage {
         provider: &str,
         space: &EmbeddingSpace,
     ) -> Result<BTreeMap<u32, String>> {
+        self.turn_hashes_from(key, provider, space, 0).await
+    }
+
+    async fn turn_hashes_from(
+        &self,
+        key: &SessionKey,
+        provider: &str,
+        space: &EmbeddingSpace,
+        start: u32,
+    ) -> Result<BTreeMap<u32, String>> {
         let mut query = TurnQuery::new(key.clone(), provider, space.model.clone());
+        query.range.start = start;
         let mut hashes = BTreeMap::new();
         loop {
             let page = self.backend.read_turns(&query).await?;
@@ -281,8 +326,13 @@ impl SessionStorage {
         &self,
         key: &SessionKey,
     ) -> Result<BTreeMap<u32, TurnSummary>> {
+        self.summaries_from(key, 0).await
+    }
+
+    async fn summaries_from(&self, key: &SessionKey, start: u32) -> Result<BTreeMap<u32, TurnSummary>> {
         let filter = SessionFilter::default().with_session(key.session_id.clone());
-        let mut query = SummaryQuery::new(key.user_id.clone()).with_filter(filter);
+        let after = start.checked_sub(1).map(|before| MessageRef::new(key.clone(), before));
+        let mut query = SummaryQuery::new(key.user_id.clone()).with_filter(filter).with_after(after);
         let mut summaries = BTreeMap::new();
         loop {
             let page = self.backend.list_summaries(&query).await?;

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::texts::{may_state_summary, stated_summary};
+use super::{
+    embed::Which,
+    texts::{may_state_summary, stated_summary},
+};
 use crate::{
     Error, Result, Scope,
     backend::SessionChange,
@@ -132,7 +135,7 @@ impl SessionStorage {
             report.unchanged += count - new.len() as u64;
             report.summaries += self.backend.write_summaries(&key, new).await? as u64;
         }
-        let sessions = turns.iter().map(|(key, of)| (key, Some(of)));
+        let sessions = turns.iter().map(|(key, users)| (key, Which::Of(users)));
         self.embed_turns_in(sessions, &mut report.embedded, &mut |_| {}).await?;
         Ok(report)
     }
