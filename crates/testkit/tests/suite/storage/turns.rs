@@ -6,6 +6,7 @@ use amplifier_session_testkit::{WordRedactor, prelude::*};
 on_both_stores![
     a_turn_is_embedded_once,
     only_turns_that_changed_are_embedded_again,
+    a_long_turn_is_embedded_again_from_its_question,
     turns_with_an_empty_side_are_not_embedded,
     a_rewound_turn_loses_its_embedding,
     a_failure_of_the_model_is_reported_and_made_up_for,
@@ -134,6 +135,19 @@ async fn only_turns_that_changed_are_embedded_again(store: Store) {
     assert_eq!((after.len(), &after[0]), (3, &before[0]));
     assert_eq!(after[2].assistant_sequence, Some(6));
     assert_eq!(contents(&store, &target).await[1], "User: question 1\nAssistant: another answer");
+}
+
+/// A sync reads a session only from the question of the turn that it continues.
+async fn a_long_turn_is_embedded_again_from_its_question(store: Store) {
+    let (store, target) = (with_turns(store), target("s"));
+    let mut transcript = vec![lines::user("short"), lines::assistant("answer"), lines::user("long")];
+    transcript.extend((0..100).map(|n| lines::tool(&format!("output {n}"))));
+    store.sync(&target, transcript.clone()).await;
+    store.embedding.reset_counts();
+    transcript.push(lines::assistant("the end"));
+    store.sync(&target, transcript).await;
+    assert_eq!(texts_asked_for(&store), ["User: long\nAssistant: the end"]);
+    assert_eq!(contents(&store, &target).await.len(), 2);
 }
 
 /// A turn without a text of the user or the assistant is skipped.
