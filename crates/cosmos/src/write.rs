@@ -70,7 +70,9 @@ async fn write_rows(store: &Store, lease: &mut WriteLease<'_>, change: &SessionC
     let partition = ids::partition(&change.session.key());
     superseded::write(store, &partition, &change.superseded).await?;
     if lease.document.committed {
-        turns::remove_with(store, &partition, &change.removed_messages()).await?;
+        // Messages that are new have no turns to look for: that would cost two requests for each append.
+        let removed = change.removed_messages().below(lease.document.session.message_count);
+        turns::remove_with(store, &partition, &removed).await?;
     }
     let known = lease.known.clone();
     let stored = &lease.document;

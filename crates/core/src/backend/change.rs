@@ -111,6 +111,14 @@ impl RemovedMessages {
         Self { from: Some(0), put: BTreeMap::new() }
     }
 
+    /// Only those below this sequence, if no message from there on is stored.
+    #[must_use]
+    pub fn below(mut self, stored: u32) -> Self {
+        self.from = self.from.filter(|from| *from < stored);
+        self.put.retain(|sequence, _| *sequence < stored);
+        self
+    }
+
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
