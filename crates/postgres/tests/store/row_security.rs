@@ -6,7 +6,7 @@ use amplifier_session_core::{
     Scope, SessionStorage,
     backend::{SessionQuery, StorageBackend, meta, prelude::*},
     model::{LineKind, SupersededPiece, SupersededReason, UserId, Visibility},
-    storage::{IngestTarget, SecretsAtRest, SyncLines},
+    storage::{IngestTarget, SecretsAtRest, SyncLines, VectorsOf},
 };
 use amplifier_session_postgres::Postgres;
 use amplifier_session_testkit::{
@@ -15,6 +15,7 @@ use amplifier_session_testkit::{
 };
 use async_trait::async_trait;
 use futures_util::TryStreamExt as _;
+use serde_json::json;
 use tokio_postgres::{Client, NoTls, error::SqlState};
 
 use crate::support::{Schema, server};
@@ -149,6 +150,10 @@ async fn fill(store: &Store, user: &str) {
     store.embedding.refuse(Some("poison"));
     store.sync(&kept, vec![says("pears"), says("poison"), lines::user("more")]).await;
     store.sync_metadata(&kept, r#"{"name":"kept"}"#).await;
+    let turn = vec![says("figs").with("metadata", json!({"turn_summary": "figs"})), lines::assistant("here")];
+    let turns = target_of(user, "shop", "turns");
+    store.sync(&turns, turn).await;
+    store.storage.embed_turns(&VectorsOf::user(turns.key.user_id), &mut |_| {}).await.unwrap();
     let large = lines::logger_event("x").data("x".repeat(3 << 20).into());
     store.sync_events(&kept, vec![lines::logger_event("e"), large]).await;
     let gone = target_of(user, "shop", "gone");

@@ -107,7 +107,10 @@ fn steps(rows: &Rows, key: &SessionKey, change: &mut SessionChange) -> Vec<Step>
     // Before the rows that they are copies of are removed.
     let superseded = take(&mut change.superseded).into_iter().map(Box::new).map(Step::Supersede);
     let mut steps: Vec<Step> = superseded.collect();
-    steps.push(Step::RemoveTurnsOf(change.removed_messages()));
+    let has_turns = |session: &SessionRows| !session.turns.is_empty() || !session.summaries.is_empty();
+    if rows.sessions.get(key).is_some_and(has_turns) {
+        steps.push(Step::RemoveTurnsOf(change.removed_messages()));
+    }
     steps.extend(removals(rows, key, length(change.messages.truncate), length(change.events.truncate)));
     steps.extend(take(&mut change.messages.put).into_iter().map(Box::new).map(Step::PutMessage));
     steps.extend(take(&mut change.retimed).into_iter().map(Step::Retime));
