@@ -20,6 +20,9 @@ const SSL_MODES: &[&str] = &["disable", "allow", "prefer", "require", "verify-ca
 /// How long a host may take to accept a connection before the next one is tried.
 const CONNECT: Duration = Duration::from_secs(5);
 
+/// How long a call waits for a server that was there before.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// After how long without an answer of its machine a connection is lost.
 const UNREACHABLE: Duration = Duration::from_secs(30);
 
@@ -74,6 +77,9 @@ pub struct PostgresConfig {
     pub schema: String,
     /// How many connections there are at most.
     pub connections: usize,
+    /// How long a call waits for a server that was there before: it may be restarting, or a standby takes its place. By
+    /// default 30 seconds.
+    pub patience: Duration,
     /// Whether the store must exist. Otherwise it is created if it is missing.
     pub must_exist: bool,
 }
@@ -109,6 +115,7 @@ impl PostgresConfig {
                 .and_then(|number| usize::try_from(number).ok())
                 .unwrap_or(CONNECTIONS)
                 .max(1),
+            patience: PATIENCE,
             must_exist: false,
         };
         config.fill(&text)?;

@@ -33,9 +33,6 @@ const WAIT: Duration = Duration::from_secs(30);
 const FIRST: &str = "SET TimeZone TO 'UTC'; SET lock_timeout TO '60s'; SET jit TO off;
     SET enable_partitionwise_join TO on; SET enable_partitionwise_aggregate TO on";
 
-/// How long a call waits for a server that was there before: it may be restarting, or a standby takes its place.
-const PATIENCE: Duration = Duration::from_secs(30);
-
 /// How often a transaction is run again if others were in the way, or if the connection was lost.
 const ATTEMPTS: u32 = 20;
 
@@ -51,6 +48,7 @@ pub struct Pool {
     connections: Deadpool,
     /// Of the server, for errors.
     place: String,
+    patience: Duration,
     /// Whether there was a connection.
     was_reached: AtomicBool,
     /// Whether row level security restricts the role.
@@ -118,8 +116,13 @@ impl Pool {
         let connections = pool.map_err(|source| {
             Error::new(ErrorKind::StorageConnection, "can't connect to PostgreSQL").with_source(source)
         })?;
-        let was_reached = AtomicBool::new(false);
-        Ok(Self { connections, place: config.place(), was_reached, is_restricted: false })
+        Ok(Self {
+            connections,
+            place: config.place(),
+            patience: config.patience,
+            was_reached: AtomicBool::new(false),
+            is_restricted: false,
+        })
     }
 
     /// Sets whether row level security restricts the role.
@@ -144,7 +147,7 @@ impl Pool {
                     pause(attempt);
                     attempt += 1;
                 }
-                Err(Failed::BeforeCommit(error) | Failed::Commit(error)) => return Err(error),
+                Err(Failed::BeforeCommit(error) | Failed::Finally(error)) => return Err(error),
                 Ok(answer) => return Ok(answer),
             }
         }
@@ -156,7 +159,7 @@ impl Pool {
         lock: Lock,
         write: &mut impl FnMut(&mut Write<'_>) -> Result<T>,
     ) -> std::result::Result<T, Failed> {
-        let transaction = self.begin(operation, lock.begin()).map_err(Failed::BeforeCommit)?;
+        let transaction = self.begin(operation, lock.begin()).map_err(Failed::Finally)?;
         let mut writer = Write::new(self.reader(&transaction));
         let answer = write(&mut writer).and_then(|answer| writer.flush(operation).map(|()| answer));
         drop(writer);
@@ -164,7 +167,7 @@ impl Pool {
         transaction.commit(operation).map_err(|error| {
             match error::may_run_again(&error) && !error::is_lost(&error) {
                 true => Failed::BeforeCommit(error),
-                false => Failed::Commit(error),
+                false => Failed::Finally(error),
             }
         })?;
         Ok(answer)
@@ -198,7 +201,7 @@ impl Pool {
                 Err(error) => error,
             };
             let may_come_back = error::is_unavailable(&error) && self.was_reached.load(Ordering::Relaxed);
-            if !may_come_back || began.elapsed() > PATIENCE {
+            if !may_come_back || began.elapsed() >= self.patience {
                 return Err(error);
             }
             tracing::debug!(attempt, %error, "waiting for the server");
@@ -216,8 +219,8 @@ impl Pool {
 enum Failed {
     /// Nothing of it is stored.
     BeforeCommit(Error),
-    /// It may be stored, if the connection was lost.
-    Commit(Error),
+    /// The server could not be reached, or the commit failed: if the connection was lost then, it may be stored.
+    Finally(Error),
 }
 
 impl Connections for Pool {

@@ -10,6 +10,7 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
     sync::Arc,
+    time::Duration,
 };
 
 use amplifier_session_core::{
@@ -154,7 +155,9 @@ impl Subject for Both {
         let setting =
             FACTORY.settings.iter().find(|setting| setting.name() == "target_session_attrs").unwrap();
         let entry = Entry::new(setting, Origin::Environment(setting.variable), Some(self.attributes));
-        let config = PostgresConfig::new(&self.address, &Settings::new(vec![entry], None)).unwrap();
+        let mut config = PostgresConfig::new(&self.address, &Settings::new(vec![entry], None)).unwrap();
+        // The standby is promoted only after a write has failed.
+        config.patience = Duration::ZERO;
         Arc::new(Postgres::open(config).await.unwrap())
     }
 
