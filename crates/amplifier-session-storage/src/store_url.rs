@@ -119,7 +119,7 @@ impl StoreUrl {
         }
     }
 
-    /// What follows the scheme, if the store is in a service.
+    /// The part of the URL after the scheme. `None` for a store in a file.
     pub(crate) fn address(&self) -> Option<&str> {
         match &self.target {
             Target::File(..) => None,

@@ -88,7 +88,7 @@ pub(crate) struct SearchArgs {
     pub(crate) limits: LimitArgs,
 }
 
-/// What is found.
+/// The kind of thing that `search` returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum UnitArg {
     Message,

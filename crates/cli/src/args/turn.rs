@@ -56,7 +56,7 @@ pub(crate) struct SummariesArgs {
     pub(crate) action: SummariesAction,
 }
 
-/// What to do with summaries.
+/// The subcommands of `summaries`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SummariesAction {
     /// Read summaries from a file of JSON lines

@@ -18,7 +18,7 @@ struct View<'a> {
     title: &'a str,
     #[serde(flatten)]
     turn: &'a Turn,
-    /// What was embedded of it, by the model given by `--embedding`.
+    /// The stored embedding of the turn for the model that `--embedding` selects, if there is one.
     embedding: Option<StoredTurnEmbedding>,
 }
 

@@ -111,7 +111,7 @@ impl RemovedMessages {
         Self { from: Some(0), put: BTreeMap::new() }
     }
 
-    /// Only those below this sequence, if no message from there on is stored.
+    /// Leaves out messages from this sequence on. Use it when none of those were stored before the change.
     #[must_use]
     pub fn below(mut self, stored: u32) -> Self {
         self.from = self.from.filter(|from| *from < stored);
@@ -119,7 +119,7 @@ impl RemovedMessages {
         self
     }
 
-    /// Whether there are none.
+    /// Whether the change removes and replaces no messages.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.from.is_none() && self.put.is_empty()

@@ -102,9 +102,9 @@ impl NewTurn {
 pub struct TurnQuery {
     /// The session.
     pub session: SessionKey,
-    /// Who made the vectors.
+    /// The provider of the vectors, as in [`TurnEmbedding::provider`].
     pub provider: String,
-    /// The model that made them.
+    /// The embedding model.
     pub model: String,
     /// From which `user_sequence` on, and how many.
     pub range: SequenceRange,
@@ -135,7 +135,7 @@ pub struct TurnVectorQuery {
     pub scope: Scope,
     /// The filter. Time and role are those of the user's message.
     pub filter: SearchFilter,
-    /// Who made the vectors.
+    /// The provider of the vectors, as in [`TurnEmbedding::provider`].
     pub provider: String,
     /// Only vectors of this model and length.
     pub space: EmbeddingSpace,

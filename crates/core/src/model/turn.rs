@@ -18,9 +18,9 @@ pub struct TurnEmbedding {
     pub user_sequence: u32,
     /// The sequence of the assistant's message. `None` if the turn has a summary and no answer.
     pub assistant_sequence: Option<u32>,
-    /// Who made the vector: `local` for a model on this machine, or else `service`.
+    /// The kind of provider: `local` if the model ran on this machine, `service` otherwise.
     pub provider: String,
-    /// The model that made it.
+    /// The embedding model.
     pub model: String,
     /// The length of the vector.
     pub dimensions: usize,
