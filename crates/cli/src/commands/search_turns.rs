@@ -1,11 +1,6 @@
 //! `search --unit turn`: finds turns.
 
-use std::collections::BTreeSet;
-
-use amplifier_session_storage::{
-    model::SessionKey,
-    search::{SearchOptions, TurnResults},
-};
+use amplifier_session_storage::search::{SearchOptions, TurnResults};
 
 use super::{names::names_of, search::say_nothing_found};
 use crate::{
@@ -43,9 +38,7 @@ pub(super) async fn run(
     for notice in &found.notices {
         say("note", notice);
     }
-    let key = |user: &_, session: &_| SessionKey::new(Clone::clone(user), Clone::clone(session));
-    let keys: BTreeSet<SessionKey> =
-        found.results.iter().map(|result| key(&result.user_id, &result.session_id)).collect();
+    let keys = found.results.iter().map(render::key_of).collect();
     let names = names_of(&reader.storage, &reader.scope, keys).await?;
     // On stderr, this is printed at the end of every command.
     found.notices.extend(damaged_sessions_note(&reader.storage.damaged_sessions()));

@@ -64,7 +64,8 @@ impl<'a> TurnsView<'a> {
     }
 }
 
-fn key_of(result: &TurnResult) -> SessionKey {
+/// The session of a result.
+pub(crate) fn key_of(result: &TurnResult) -> SessionKey {
     SessionKey::new(result.user_id.clone(), result.session_id.clone())
 }
 

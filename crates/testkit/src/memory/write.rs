@@ -108,8 +108,9 @@ fn steps(rows: &Rows, key: &SessionKey, change: &mut SessionChange) -> Vec<Step>
     let superseded = take(&mut change.superseded).into_iter().map(Box::new).map(Step::Supersede);
     let mut steps: Vec<Step> = superseded.collect();
     let has_turns = |session: &SessionRows| !session.turns.is_empty() || !session.summaries.is_empty();
-    if rows.sessions.get(key).is_some_and(has_turns) {
-        steps.push(Step::RemoveTurnsOf(change.removed_messages()));
+    let removed = change.removed_messages();
+    if !removed.is_empty() && rows.sessions.get(key).is_some_and(has_turns) {
+        steps.push(Step::RemoveTurnsOf(removed));
     }
     steps.extend(removals(rows, key, length(change.messages.truncate), length(change.events.truncate)));
     steps.extend(take(&mut change.messages.put).into_iter().map(Box::new).map(Step::PutMessage));

@@ -1,5 +1,6 @@
 //! Ingests one session: lines come one by one, and only changes are written.
 
+mod batch;
 mod kept;
 mod mend;
 mod pending;
@@ -24,7 +25,7 @@ use self::{
 };
 use super::{EventDetail, SessionStorage, at_rest::LineMasker, turns::stated_in};
 use crate::{
-    Error, ErrorKind, Result,
+    Error, Result,
     backend::{RowChange, SequenceRange, SessionChange, SkippedLine, StorageBackendExt, StoredSession},
     events::MAX_LINE_BYTES,
     metadata::Metadata,
@@ -104,40 +105,6 @@ impl SessionStorage {
             masker: LineMasker::default(),
             mend: None,
         }
-    }
-}
-
-impl SessionStorage {
-    /// [`SessionIngest::commit`] for several sessions. Returns a result for each, in order. For many small sessions,
-    /// this is faster, because a backend may write them in one transaction.
-    pub async fn commit_all(&self, ingests: Vec<SessionIngest>) -> Vec<Result<IngestReport>> {
-        let (mut changes, mut changed, mut stated) = (Vec::new(), Vec::new(), Vec::new());
-        let mut outcomes = Vec::with_capacity(ingests.len());
-        for mut ingest in ingests {
-            let change = ingest.last_change().await;
-            outcomes.push(change.map(|change| {
-                if let Some(change) = change {
-                    stated.extend(stated_in(&change, || self.now()));
-                    changes.push(change);
-                    changed.push(outcomes.len());
-                }
-                ingest.report
-            }));
-        }
-        let mut written = self.backend.write(changes).await.into_iter();
-        for at in changed {
-            let unanswered =
-                || Err(Error::new(ErrorKind::StorageIo, "the backend returned no result for the session"));
-            if let (Err(error), Some(outcome)) =
-                (written.next().unwrap_or_else(unanswered), outcomes.get_mut(at))
-            {
-                *outcome = Err(error);
-            }
-        }
-        if let (Err(error), Some(outcome)) = (self.keep_stated(stated).await, outcomes.last_mut()) {
-            *outcome = Err(error);
-        }
-        outcomes
     }
 }
 
