@@ -1,9 +1,9 @@
-//! A backend of one's own. Whatever implements the traits of `core::backend` can stand where [`MemoryBackend`] stands here;
-//! the source of that one, `crates/testkit/src/memory`, has a file for each trait and is meant to be read.
+//! A custom backend. Any implementation of the traits of `core::backend` can replace [`MemoryBackend`] here. The source
+//! of [`MemoryBackend`], `crates/testkit/src/memory`, has a file for each trait and is written to be read.
 //!
 //!     cargo run -p amplifier-session-testkit --example own_backend
 //!
-//! The conformance suite then tests every promise that a backend makes:
+//! The conformance suite then tests every rule that a backend must follow:
 //!
 //!     amplifier_session_testkit::conformance_suite!(OwnBackend::new());
 

@@ -1,5 +1,5 @@
-//! An embedding provider of one's own: anything that turns texts into vectors. This one counts letters, which is
-//! enough to see texts with the same letters found as near to each other.
+//! A custom embedding provider, which turns texts into vectors. This one counts letters, so texts with the same letters
+//! are near to each other.
 //!
 //!     cargo run --example own_provider
 
@@ -32,7 +32,7 @@ impl Letters {
         for letter in text.to_ascii_lowercase().bytes().filter(u8::is_ascii_lowercase) {
             counts[usize::from(letter - b'a')] += 1.0;
         }
-        // Vectors are of unit length; that of a text without letters is zero and near to nothing.
+        // Vectors have unit length; a text without letters has a zero vector, which is near to nothing.
         let length = counts.iter().map(|count| count * count).sum::<f32>().sqrt();
         counts.iter().map(|count| if length > 0.0 { count / length } else { 0.0 }).collect()
     }
@@ -45,7 +45,7 @@ impl EmbeddingProvider for Letters {
     }
 
     fn limits(&self) -> EmbeddingLimits {
-        // Longer texts are cut into chunks; so many texts and tokens are handed over at a time.
+        // Longer texts are cut into chunks; the other limits are the texts and tokens per call.
         EmbeddingLimits {
             chunk_threshold_tokens: 1_000,
             chunk_target_tokens: 500,

@@ -1,4 +1,4 @@
-//! Finds messages in a store: by words and by meaning, narrowed by filters, with what stands around the best one.
+//! Finds messages in a store by words and by meaning, narrowed by filters, and shows the context of the best one.
 //!
 //!     cargo run --example search -- sessions.sqlite how are payments retried
 
@@ -26,7 +26,7 @@ async fn run(file: &str, query: &str, user: UserId) -> Result<()> {
     let options = OpenOptions::default().with_embedding(embedding::provider("local")?);
     let storage = open(&format!("sqlite:{file}"), options).await?;
 
-    // Every read says whose data it wants: here the user's own.
+    // Every read names its scope: here, the user's own data.
     let scope = Scope::from(user);
     let talk = [ContentType::UserQuery, ContentType::AssistantResponse];
     let long_ones = SearchFilter::default().with_sessions(SessionFilter::default().with_min_turns(2));

@@ -1,4 +1,4 @@
-//! Takes the sessions below a folder into a store and says what happened.
+//! Stores the sessions below a folder and reports what happened.
 //!
 //!     cargo run --example sync -- ~/.amplifier sessions.sqlite
 
@@ -23,7 +23,7 @@ async fn run(root: PathBuf, file: PathBuf) -> Result<()> {
     let options = OpenOptions::default().with_embedding(embedding::provider("local")?);
     let storage = open(&format!("sqlite:{}", file.display()), options).await?;
 
-    // Who owns the sessions, and which machine they come from: from the environment, the Azure CLI or the system.
+    // The owner of the sessions and the machine they come from: from the environment, the Azure CLI or the system.
     let sources = identity::Sources::from_env();
     let options = SyncOptions::new(root, sources.user()?.user_id, sources.host_id()?).with_newest(Some(50));
     let report = sync(&storage, &options, &NoProgress).await?;

@@ -1,4 +1,4 @@
-//! The backends: the one list that URLs, messages, `--help` and `config show` are made from.
+//! The backends: the list from which URLs, messages, `--help` and `config show` are made.
 
 use amplifier_session_core::backend::BackendFactory;
 
@@ -13,17 +13,17 @@ pub static BACKENDS: &[&BackendFactory] = &[
     &amplifier_session_postgres::FACTORY,
 ];
 
-/// A backend that this build does not have.
+/// A backend that this build does not include.
 pub(crate) struct LeftOut {
     pub(crate) name: &'static str,
     pub(crate) schemes: &'static [&'static str],
     /// The Cargo feature that adds it; `None` if there is no such backend yet.
     pub(crate) feature: Option<&'static str>,
-    /// Its settings, which a configuration file may have all the same: keys, and tables ending in a dot.
+    /// Its settings, which a configuration file may still contain: keys, and tables ending in a dot.
     pub(crate) settings: &'static [&'static str],
 }
 
-/// The backends that this build does not have.
+/// The backends that this build does not include.
 pub(crate) static LEFT_OUT: &[LeftOut] = &[
     #[cfg(not(feature = "duckdb-system"))]
     LeftOut {
@@ -49,7 +49,7 @@ pub(crate) static LEFT_OUT: &[LeftOut] = &[
 ];
 
 impl LeftOut {
-    /// Whether it has a setting of this name.
+    /// Whether it has a setting with this name.
     pub(crate) fn has_setting(&self, key: &str) -> bool {
         self.settings.iter().any(|own| *own == key || own.ends_with('.') && key.starts_with(own))
     }

@@ -1,7 +1,7 @@
 //! Stores the sessions of AI agents and finds them again.
 //!
-//! This is the crate to depend on. It opens a store by its URL ([`open`]), finds out who is asking ([`identity`]) and
-//! what is configured ([`config`]), and re-exports the rest: the storage and its model from `core`, the backends, the
+//! This is the crate to depend on. It opens a store by its URL ([`open`]), determines the user ([`identity`]) and the
+//! configuration ([`config`]), and re-exports the rest: the storage and its model from `core`, the backends, the
 //! embedding providers and the sync of session folders.
 //!
 //! # A whole program

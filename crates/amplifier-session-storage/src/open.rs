@@ -16,22 +16,22 @@ use crate::{
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct OpenOptions {
-    /// The embedding provider. Default: none, so that searches go by words alone.
+    /// The embedding provider. By default there is none, and searches use words alone.
     pub embedding: Option<Arc<dyn EmbeddingProvider>>,
-    /// For which models secrets are masked in texts, where the feature `redact` is on. Default: for those that are not on
+    /// The models for which secrets in texts are masked, with the feature `redact`. Default: models that are not on
     /// this machine.
     pub redaction: Redaction,
     /// The settings of the storage.
     pub settings: StorageSettings,
     /// Whether the store is opened read-only, which not every backend can do. Default: no.
     pub read_only: bool,
-    /// The length of the vectors that will be written, for a store that needs it when it is created. Default: that of the
+    /// The length of the vectors that will be written, for stores that need it at creation. Default: that of the
     /// embedding provider.
     pub dimensions: Option<usize>,
-    /// Whether the store must exist. Default: no, a missing store is created.
+    /// Whether the store must exist. Default: no; a missing store is created.
     pub existing: bool,
-    /// The configuration: the home folder, settings of backends, and the environment. Default: empty, every setting at its
-    /// default.
+    /// The configuration: the home folder, settings of backends, and the environment. By default it is empty, and every
+    /// setting has its default.
     pub configuration: Configuration,
 }
 
@@ -49,7 +49,7 @@ impl OpenOptions {
         self
     }
 
-    /// Sets for which models secrets are masked in texts.
+    /// Sets the models for which secrets in texts are masked.
     #[must_use]
     pub fn with_redaction(mut self, redaction: Redaction) -> Self {
         self.redaction = redaction;
@@ -92,11 +92,11 @@ impl OpenOptions {
     }
 }
 
-/// Opens the store at `url`. It is created if it does not exist; see [`StoreUrl`] for what a URL looks like.
+/// Opens the store at `url` and creates it if it does not exist. See [`StoreUrl`] for the form of URLs.
 ///
 /// # Errors
 ///
-/// Those of [`StoreUrl::parse`] and [`open_at`].
+/// As [`StoreUrl::parse`] and [`open_at`].
 pub async fn open(url: &str, options: OpenOptions) -> Result<SessionStorage> {
     open_at(&StoreUrl::parse(url, options.configuration.home())?, options).await
 }
@@ -106,7 +106,7 @@ pub async fn open(url: &str, options: OpenOptions) -> Result<SessionStorage> {
 /// # Errors
 ///
 /// `Unsupported` when the store can't be opened read-only; `StorageConnection` when it must exist and does not;
-/// `Validation` when a setting of the backend has a wrong value; those of the backend.
+/// `Validation` when a setting of the backend has a wrong value; errors of the backend.
 pub async fn open_at(url: &StoreUrl, options: OpenOptions) -> Result<SessionStorage> {
     let backend = url.backend();
     if options.read_only && !backend.read_only {
@@ -114,7 +114,7 @@ pub async fn open_at(url: &StoreUrl, options: OpenOptions) -> Result<SessionStor
         return Err(Error::new(ErrorKind::Unsupported, message).with("option", "read_only"));
     }
     let request = request(url, &options);
-    // One that can't be looked at is left to the backend, which says why.
+    // If the file can't be examined, the backend reports why.
     if options.existing && url.file().is_some_and(|file| !file.try_exists().unwrap_or(true)) {
         return Err(Error::new(ErrorKind::StorageConnection, format!("there is no store at {url}")));
     }
@@ -137,14 +137,14 @@ fn request(url: &StoreUrl, options: &OpenOptions) -> OpenRequest {
         .with_dimensions(options.dimensions.or_else(of_provider))
 }
 
-/// Restricts each role of the database at `url` to the rows of the user with its name: row level security. The store is
-/// created if it does not exist. Returns for each of `users` the statements that create its role, which an administrator
-/// has to run.
+/// Restricts each role of the database at `url` to the rows of the user with the same name, by row level security.
+/// Creates the store if it does not exist. For each of `users`, returns the statements that create its role; an
+/// administrator has to run them.
 ///
 /// # Errors
 ///
-/// `Unsupported` if the database has no such roles; `Validation` if a user id can't be the name of a role; those of the
-/// backend.
+/// `Unsupported` if the database has no such roles; `Validation` if a user id can't be the name of a role; errors of
+/// the backend.
 pub async fn restrict_roles(url: &StoreUrl, options: OpenOptions, users: Vec<UserId>) -> Result<Vec<String>> {
     let (Some(address), Some(restrict)) = (url.address(), url.backend().restrict_roles) else {
         let message = format!("{} stores have no roles that could be restricted", url.backend().name);
@@ -154,13 +154,13 @@ pub async fn restrict_roles(url: &StoreUrl, options: OpenOptions, users: Vec<Use
 }
 
 /// Copies the store at `url`, which must exist, to the file `to`, which must be empty or not exist. The copy has one
-/// consistent state of all rows, also while other processes write. It is a store of its own;
-/// [`SessionStorage::update_index`] makes its search index again.
+/// consistent state of all rows, even while other processes write. It is an independent store;
+/// [`SessionStorage::update_index`] rebuilds its search index.
 ///
 /// # Errors
 ///
-/// `Unsupported` if the store is not one that can be copied: [`SessionStorage::export_sessions`] works with every store;
-/// `StorageConnection` if there is no store; those of the backend.
+/// `Unsupported` if this kind of store can't be copied ([`SessionStorage::export_sessions`] works with every store);
+/// `StorageConnection` if there is no store; errors of the backend.
 pub async fn backup(url: &StoreUrl, to: &Path) -> Result<()> {
     let (Some(from), Some(backup)) = (url.file(), url.backend().backup) else {
         let message = format!("{} stores can't be copied while they are used", url.backend().name);

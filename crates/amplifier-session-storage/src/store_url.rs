@@ -14,7 +14,7 @@ use percent_encoding::percent_decode_str;
 
 use crate::backends::{BACKENDS, LEFT_OUT, forms};
 
-/// Where a store is: `SCHEME:ADDRESS`, perhaps with settings of its backend, `?NAME=VALUE&NAME=VALUE`.
+/// The location of a store: `SCHEME:ADDRESS`, optionally with settings of its backend, `?NAME=VALUE&NAME=VALUE`.
 ///
 /// | URL | store | feature |
 /// | --- | --- | --- |
@@ -23,9 +23,10 @@ use crate::backends::{BACKENDS, LEFT_OUT, forms};
 /// | `cosmos://HOST[:PORT][/DATABASE]` | a database in Azure Cosmos DB | `cosmos` |
 /// | `postgres://[USER@][HOST[:PORT]][/DATABASE]` | a schema of a PostgreSQL database | `postgres` |
 ///
-/// [`BACKENDS`](crate::BACKENDS) lists those of this build with their settings. A `~/` at the beginning of a path stands
-/// for the home folder; `sqlite://PATH` means the same as `sqlite:PATH`. In a value, `%26` stands for `&`, and so on. A
-/// path may contain a `?`; if `NAME=VALUE` follows, a `?` at the end of the URL says that it belongs to the path.
+/// [`BACKENDS`](crate::BACKENDS) lists the schemes of this build with their settings. A `~/` at the beginning of a path
+/// stands for the home folder; `sqlite://PATH` means the same as `sqlite:PATH`. In a value, `%26` stands for `&`, and
+/// so on. A path may contain a `?`; if `NAME=VALUE` follows it, a `?` at the end of the URL marks it as part of the
+/// path.
 ///
 /// ```
 /// use std::path::Path;
@@ -50,12 +51,13 @@ enum Target {
 }
 
 impl StoreUrl {
-    /// Reads a URL. `home` is what `~` stands for.
+    /// Parses a URL. `~` stands for `home`.
     ///
     /// # Errors
     ///
-    /// `Validation` when `url` has no scheme, an unknown one or no path, sets what its backend has no setting for, or
-    /// begins with a `~` and `home` is `None`; `Unsupported` when this build does not have its backend.
+    /// `Validation` when `url` has no scheme, an unknown scheme or no path, sets something that is not a setting of its
+    /// backend, or begins with a `~` while `home` is `None`; `Unsupported` when this build does not include its
+    /// backend.
     pub fn parse(url: &str, home: Option<&Path>) -> Result<Self> {
         let Some((scheme, rest)) = url.split_once(':') else {
             return Err(invalid(
@@ -65,7 +67,7 @@ impl StoreUrl {
         };
         let backend = backend(url, scheme)?;
         if has_password(url) && matches!(backend.open, Open::Service(_)) {
-            // Without the URL, which has the password.
+            // Without the URL, because it contains the password.
             let message = "a password does not belong in a store URL, which is shown";
             return Err(Error::validation("store", format!("{message}{}", instead(backend))));
         }
@@ -88,7 +90,7 @@ impl StoreUrl {
         self.backend
     }
 
-    /// The file of a store in a file.
+    /// The file, if the store is in a file.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match &self.target {
@@ -97,7 +99,7 @@ impl StoreUrl {
         }
     }
 
-    /// The same kind of store with the same settings in another file. A store in a service stays as it is.
+    /// The same kind of store with the same settings in another file. The URL of a service is returned unchanged.
     #[must_use]
     pub fn with_file(mut self, file: PathBuf) -> Self {
         if let Target::File(path, _) = &mut self.target {
@@ -106,7 +108,7 @@ impl StoreUrl {
         self
     }
 
-    /// The settings that it gives values to.
+    /// The settings in the URL.
     pub(crate) fn settings(&self) -> &[Entry] {
         &self.settings
     }
@@ -207,7 +209,7 @@ fn setting(url: &str, backend: &'static BackendFactory, parameter: &str) -> Resu
         return wrong(format!("{} stores have no setting {name:?}{}", backend.name, known(backend.settings)));
     };
     if setting.is_secret() {
-        // Without the URL, which has the secret.
+        // Without the URL, because it contains the secret.
         let message =
             format!("{name} does not belong in a store URL, which is shown; set {}", setting.variable);
         return Err(Error::validation("store", message));
@@ -216,13 +218,13 @@ fn setting(url: &str, backend: &'static BackendFactory, parameter: &str) -> Resu
     Ok(Entry::new(setting, Origin::StoreUrl, Some(&value)))
 }
 
-/// The variable that a secret of a backend belongs in, to end a message.
+/// Ends a message with the variable that a secret of the backend belongs in.
 fn instead(backend: &BackendFactory) -> String {
     let secret = backend.settings.iter().find(|setting| setting.is_secret());
     secret.map(|setting| format!("; set {}", setting.variable)).unwrap_or_default()
 }
 
-/// The settings that a URL can give values to, to end a message.
+/// Ends a message with the settings that a URL can contain.
 fn known(settings: &[Setting]) -> String {
     let names = settings.iter().filter(|setting| !setting.is_secret()).map(Setting::name);
     match names.collect::<Vec<_>>().join(", ") {

@@ -1,4 +1,4 @@
-//! Copies the sessions in files of the Python library `amplifier_session_storage` to stores of this one.
+//! Copies the sessions from files of the Python library `amplifier_session_storage` to stores of this one.
 //!
 //! Opening such a file as a store is an error; [`PythonDatabase::cause_of`] recognises it.
 
@@ -12,12 +12,12 @@ use amplifier_session_upgrade::{NewStore, OpenStore};
 
 use crate::{StoreUrl, config::Configuration};
 
-/// Copies the sessions in the file `old` to the store at `url`, which is created if it is missing and may lie where `old`
-/// is. See [`amplifier_session_upgrade::upgrade`].
+/// Copies the sessions in the file `old` to the store at `url`, which is created if it is missing and may have the path
+/// of `old`. See [`amplifier_session_upgrade::upgrade`].
 ///
 /// # Errors
 ///
-/// Those of [`amplifier_session_upgrade::upgrade`].
+/// As [`amplifier_session_upgrade::upgrade`].
 pub async fn upgrade(
     old: &Path,
     url: &StoreUrl,

@@ -1,4 +1,4 @@
-//! The embedding provider that is configured.
+//! The configured embedding provider.
 
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ impl Configuration {
     ///
     /// # Errors
     ///
-    /// `Validation` for an unknown provider or a wrong setting; `Unsupported` for a provider that this build does not have.
+    /// `Validation` for an unknown provider or a wrong setting; `Unsupported` for a provider that this build does not
+    /// include.
     pub fn embedding(&self) -> Result<Option<Arc<dyn EmbeddingProvider>>> {
         let name = self.text("embedding").unwrap_or("local");
         let models = self.models();
@@ -48,15 +49,15 @@ impl Configuration {
         None
     }
 
-    /// The models that `local:NAME` names. They are in the data folder of the XDG Base Directory Specification, by default
-    /// `~/.local/share/amplifier-sessions/models`. `None` if the home folder is not known.
+    /// The models that `local:NAME` refers to. They are in the data folder of the XDG Base Directory Specification, by
+    /// default `~/.local/share/amplifier-sessions/models`. `None` if the home folder is unknown.
     #[must_use]
     pub fn models(&self) -> Option<InstalledModels> {
         let folder = self.sources.folder("XDG_DATA_HOME", ".local/share")?;
         Some(InstalledModels::at(folder.join("models")))
     }
 
-    /// For which models secrets are masked.
+    /// The models for which secrets are masked.
     ///
     /// # Errors
     ///

@@ -19,7 +19,7 @@ use toml::{
 use super::settings::settings;
 use crate::backends::LEFT_OUT;
 
-/// The values in a file, each with its line, by the keys of the settings.
+/// The values in a file with their line numbers, by the keys of the settings.
 pub(super) type Values = HashMap<&'static str, (String, usize)>;
 
 /// The values in the file at `path`; `None` if there is no such file.
@@ -37,7 +37,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Values>> {
 /// The values in `text`; `path` is for errors.
 fn parse(path: &Path, text: &str) -> Result<Values> {
     let file = File { path: path.to_owned(), text };
-    // Only the message: the whole error shows the line, which may hold a key.
+    // Only the message: the whole error shows the line, which may contain a key.
     let document = DeTable::parse(text)
         .map_err(|error| file.wrong(error.span().unwrap_or_default(), error.message()))?;
     let mut values = Values::new();
@@ -87,7 +87,7 @@ impl File<'_> {
         Error::validation("config", format!("{}, line {}: {what}", self.path.display(), self.line(&place)))
     }
 
-    /// The number of the line, from 1.
+    /// The line number, from 1.
     fn line(&self, place: &Range<usize>) -> usize {
         let before = self.text.as_bytes().get(..place.start).unwrap_or_default();
         1 + before.iter().filter(|byte| **byte == b'\n').count()
@@ -99,7 +99,7 @@ fn in_file() -> impl Iterator<Item = &'static Setting> {
     settings().filter(|setting| setting.in_file)
 }
 
-/// The value as a text; `None` if it is not of the setting's kind.
+/// The value as a text; `None` if it has the wrong type for the setting.
 fn text_of(setting: &Setting, value: &DeValue<'_>) -> Option<String> {
     match (setting.kind, value) {
         (Kind::Text | Kind::Secret, DeValue::String(text)) => Some(text.clone().into_owned()),
@@ -121,7 +121,7 @@ fn text_of(setting: &Setting, value: &DeValue<'_>) -> Option<String> {
         (Kind::List, DeValue::Array(items)) => items
             .iter()
             .map(|item| match item.get_ref() {
-                // One line for each, so that commas in a text do not separate.
+                // One per line, so that a comma in a text does not separate values.
                 DeValue::String(text) if !text.contains('\n') => Some(format!("{text}\n")),
                 _ => None,
             })

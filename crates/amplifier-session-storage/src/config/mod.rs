@@ -51,7 +51,7 @@ pub const FILE_VARIABLE: &str = "AMPLIFIER_SESSIONS_CONFIG";
 /// All settings with their values, which the methods of [`Settings`] read.
 #[derive(Debug, Clone)]
 pub struct Configuration {
-    /// The path of the file, which may not exist; `None` if the home folder is not known.
+    /// The path of the file, which may not exist; `None` if the home folder is unknown.
     file: Option<PathBuf>,
     file_exists: bool,
     settings: Settings,
@@ -79,7 +79,7 @@ impl Configuration {
     /// # Errors
     ///
     /// `Validation` when the named file does not exist, or a file has an unknown setting or a wrong value; the message
-    /// names file and line.
+    /// gives the file and the line.
     pub fn read(sources: &ConfigSources) -> Result<Self> {
         let Some((path, must_exist)) = sources.file() else { return Ok(Self::without_file(sources)) };
         let values = file::read(&path)?;
@@ -104,7 +104,7 @@ impl Configuration {
         Self { file: None, file_exists: false, settings, sources: sources.clone() }
     }
 
-    /// The configuration for one store, whose URL may have values for settings of its backend.
+    /// The configuration for one store; its URL may set values for settings of its backend.
     #[must_use]
     pub fn for_store(mut self, url: &StoreUrl) -> Self {
         for entry in url.settings() {
@@ -121,7 +121,7 @@ impl Configuration {
             .with_environment(self.sources.environment.clone())
     }
 
-    /// The configuration file, whether or not it exists; `None` if there can't be one, since the home folder is not known.
+    /// The path of the configuration file, whether or not it exists; `None` if the home folder is unknown.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
@@ -133,8 +133,8 @@ impl Configuration {
         self.file_exists
     }
 
-    /// The value of a setting by its name in the environment, or that of any other environment variable: embedding
-    /// providers are configured by these. A default counts as not set.
+    /// The value of a setting by its name in the environment, or of any other environment variable. Embedding providers
+    /// are configured this way. A default does not count as set.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<String> {
         let value = match self.entries().iter().find(|entry| entry.setting.variable == name) {
@@ -144,7 +144,7 @@ impl Configuration {
         value.map(str::to_owned)
     }
 
-    /// How much of event logs is stored.
+    /// How much of the event logs is stored.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ impl Configuration {
         })
     }
 
-    /// What is done with secrets in lines that are stored; `None` if the store decides, because nothing else was chosen.
+    /// What happens to secrets in stored lines; `None` if no source sets it, so that the store decides.
     ///
     /// # Errors
     ///
@@ -169,13 +169,13 @@ impl Configuration {
         }
     }
 
-    /// The folder that holds `projects/`; `None` if the home folder is not known.
+    /// The folder that holds `projects/`; `None` if the home folder is unknown.
     #[must_use]
     pub fn root(&self) -> Option<PathBuf> {
         self.path("root")
     }
 
-    /// The folder for what can be made again, such as vectors; `None` if the home folder is not known.
+    /// The folder for data that can be recreated, such as vectors; `None` if the home folder is unknown.
     #[must_use]
     pub fn cache_directory(&self) -> Option<PathBuf> {
         match self.origin("cache.directory") {

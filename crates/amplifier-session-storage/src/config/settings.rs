@@ -4,7 +4,7 @@ use amplifier_session_core::config::Setting;
 
 use crate::backends::BACKENDS;
 
-/// All settings, those of the backends of this build included, in the order in which they are shown.
+/// All settings, including those of the backends of this build, in the order in which they are shown.
 pub fn settings() -> impl Iterator<Item = &'static Setting> {
     let backends = BACKENDS.iter().flat_map(|backend| backend.settings);
     GENERAL.iter().chain(backends).chain(EMBEDDING)
@@ -95,7 +95,7 @@ static EMBEDDING: &[Setting] = &[
     .with_default("false"),
     Setting::text("azure_openai.api_version", "AZURE_OPENAI_API_VERSION", "The version of the interface"),
     Setting::text("azure_openai.deployment", "AZURE_OPENAI_EMBEDDING_DEPLOYMENT", "The deployment"),
-    // No default: the name of a deployment may be that of its model.
+    // No default: a deployment may have the name of its model.
     Setting::text(
         "azure_openai.model",
         "AZURE_OPENAI_EMBEDDING_MODEL",

@@ -14,7 +14,7 @@ use super::FILE_VARIABLE;
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ConfigSources {
-    /// The configuration file, if one is named. It has to exist then.
+    /// The configuration file, if one is named. It must exist then.
     pub file: Option<PathBuf>,
     /// The home folder.
     pub home: Option<PathBuf>,
@@ -42,21 +42,21 @@ impl ConfigSources {
         self
     }
 
-    /// Sets what the command line gives the setting `key`.
+    /// Sets the value that the command line gives for the setting `key`.
     #[must_use]
     pub fn with_option(mut self, key: &str, value: &str) -> Self {
         self.options.insert(key.to_owned(), value.to_owned());
         self
     }
 
-    /// Sets a variable of the environment.
+    /// Sets an environment variable.
     #[must_use]
     pub fn with_variable(mut self, name: &str, value: &str) -> Self {
         self.environment.set(name, value);
         self
     }
 
-    /// The configuration file, and whether it is named and so has to exist.
+    /// The configuration file, and whether it must exist because it is named.
     pub(super) fn file(&self) -> Option<(PathBuf, bool)> {
         let named = self.file.clone().filter(|file| !file.as_os_str().is_empty());
         match named.or_else(|| self.environment.get(FILE_VARIABLE).map(PathBuf::from)) {
@@ -65,7 +65,7 @@ impl ConfigSources {
         }
     }
 
-    /// Our folder in one of the XDG Base Directory Specification, which ignores relative paths.
+    /// Our folder in a folder of the XDG Base Directory Specification, which ignores relative paths.
     pub(super) fn folder(&self, variable: &str, default: &str) -> Option<PathBuf> {
         let base = self.environment.get(variable).map(Path::new).filter(|base| base.is_absolute());
         let base = base.map(Path::to_owned).or_else(|| Some(self.home.as_ref()?.join(default)))?;

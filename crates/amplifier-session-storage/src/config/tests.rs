@@ -1,6 +1,6 @@
 use super::*;
 
-/// Sources with a home whose configuration file says `text`.
+/// Sources with a home folder whose configuration file contains `text`.
 fn home(text: &str) -> (tempfile::TempDir, ConfigSources) {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join(".config/amplifier-sessions");
@@ -80,7 +80,7 @@ fn embedding_providers_see_the_file_as_an_environment() {
     assert_eq!(read.variable("OPENAI_EMBEDDING_DIMENSIONS").as_deref(), Some("7"));
     assert_eq!(read.variable("OPENAI_API_KEY").as_deref(), Some("hunter2"));
     assert_eq!(read.variable("AZURE_CLIENT_ID").as_deref(), Some("app"));
-    // A default is not set.
+    // A default does not count as set.
     assert_eq!(read.variable("OPENAI_BASE_URL"), None);
 }
 

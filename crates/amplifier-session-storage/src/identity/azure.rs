@@ -26,8 +26,8 @@ struct Account {
 }
 
 impl Account {
-    /// The name, if this is a person. Managed identities have the same name on every machine
-    /// (`systemAssignedIdentity`), so that different users would become one.
+    /// The name, if this is a person. A managed identity has the same name on every machine (`systemAssignedIdentity`),
+    /// so different users would become one.
     fn person(self) -> Option<String> {
         self.kind.is_none_or(|kind| kind.eq_ignore_ascii_case("user")).then_some(self.name)?
     }

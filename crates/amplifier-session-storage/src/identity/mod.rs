@@ -5,8 +5,8 @@
 //! | user | the configured user; the account of the Azure CLI; the user of the system |
 //! | host | the machine id of the operating system, hashed; the name of the host |
 //!
-//! [`Sources::from_env`] reads the environment of the process; everything after that is a function of the
-//! [`Sources`], so that tests and other programs can look elsewhere.
+//! [`Sources::from_env`] reads the environment of the process. Everything after that is a function of the [`Sources`],
+//! so tests and other programs can look elsewhere.
 
 mod azure;
 
@@ -28,24 +28,24 @@ pub struct Sources {
     pub configured_user: Option<String>,
     /// The Azure CLI's profile file.
     pub azure_profile: Option<PathBuf>,
-    /// The user of the system, the best source first.
+    /// The system's names for the user, best source first.
     pub system_users: Vec<String>,
-    /// Files with the machine's id, the best first.
+    /// Files with the machine's id, best first.
     pub machine_id_files: Vec<PathBuf>,
     /// The host's name.
     pub host_name: Option<String>,
 }
 
-/// A user, and where it comes from.
+/// A user, and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The user.
     pub user_id: UserId,
-    /// Where it comes from.
+    /// Where the id comes from.
     pub source: UserSource,
 }
 
-/// Where a user comes from.
+/// Where a user id comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserSource {
     /// The configuration.
@@ -108,7 +108,7 @@ impl Sources {
         Ok(Identity { user_id, source: UserSource::System })
     }
 
-    /// The machine. The id is the same in every process of one installation, also after a restart.
+    /// The machine. The id is the same in every process of an installation, also after a restart.
     ///
     /// The machine id itself is confidential according to `machine-id(5)`, so only a hash of it leaves the machine.
     ///
@@ -135,7 +135,7 @@ fn machine_id(file: &Path) -> Option<String> {
     (id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit())).then(|| id.to_ascii_lowercase())
 }
 
-/// A hash of `id` that only this library makes, so that it can't be matched with the id elsewhere.
+/// A hash of `id` that is specific to this library, so that it can't be matched with the id elsewhere.
 fn hashed(id: &str) -> String {
     let Digest(hash) = Digest::of(format!("amplifier-session-storage host {id}").as_bytes());
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
