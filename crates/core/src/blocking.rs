@@ -6,7 +6,7 @@ use crate::{Error, ErrorKind, Result};
 ///
 /// # Errors
 ///
-/// `StorageIo` if it panicked.
+/// `StorageIo` if `work` panics.
 ///
 /// # Panics
 ///

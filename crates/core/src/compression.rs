@@ -33,7 +33,7 @@ pub fn is_compressed(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC)
 }
 
-/// The bytes that were compressed, at once or in several pieces.
+/// Decompresses bytes that were compressed at once or in several pieces.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! What makes vectors out of texts.
+//! Embedding providers, which turn texts into vectors.
 
 use std::fmt::Debug;
 
@@ -6,17 +6,16 @@ use async_trait::async_trait;
 
 use crate::{Result, model::EmbeddingSpace};
 
-/// What a text is embedded for; some models put a different prefix before each.
+/// The purpose of an embedding. Some models put a different prefix before the text for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EmbeddingPurpose {
-    /// To be found.
+    /// The text is to be found.
     Document,
-    /// To find with.
+    /// The text is a search query.
     Query,
 }
 
-/// How far a model's similarities can be trusted beside full text; chooses the fusion weights in
-/// [`crate::search`].
+/// How reliable a model's similarities are compared with full text. Determines the fusion weights in [`crate::search`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ModelStrength {
@@ -26,26 +25,26 @@ pub enum ModelStrength {
     Contextual,
 }
 
-/// How much a provider takes.
+/// The limits of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EmbeddingLimits {
     /// Texts of more `cl100k_base` tokens than this are cut into chunks.
     pub chunk_threshold_tokens: usize,
-    /// The most tokens that a chunk has.
+    /// The maximum number of tokens in a chunk.
     pub chunk_target_tokens: usize,
-    /// The most texts in one call of [`EmbeddingProvider::embed`].
+    /// The maximum number of texts in one call of [`EmbeddingProvider::embed`].
     pub batch_texts: usize,
-    /// The most tokens in one call of [`EmbeddingProvider::embed`].
+    /// The maximum number of tokens in one call of [`EmbeddingProvider::embed`].
     pub batch_tokens: usize,
-    /// The most calls of [`EmbeddingProvider::embed`] that are made at the same time.
+    /// The maximum number of concurrent calls of [`EmbeddingProvider::embed`].
     pub concurrent_calls: usize,
 }
 
-/// Replaces a vector of a service that is unusable, because it contains only zeros or a NaN: all its numbers have this
+/// Marks an unusable vector of a service, which contains only zeros or a NaN: all its numbers are replaced by this
 /// value.
 pub const NO_VECTOR: f32 = f32::NAN;
 
-/// Whether `vector` is such a replacement, see [`NO_VECTOR`].
+/// Whether `vector` is marked as unusable with [`NO_VECTOR`].
 #[must_use]
 pub fn is_no_vector(vector: &[f32]) -> bool {
     !vector.is_empty() && vector.iter().all(|x| x.is_nan())
@@ -53,37 +52,38 @@ pub fn is_no_vector(vector: &[f32]) -> bool {
 
 /// A model that turns texts into vectors.
 ///
-/// Implementations make one attempt a call: retry, caching and circuit breaking are wrappers around a provider.
+/// Implementations make one attempt per call. Retries, caching and circuit breaking are wrappers around a provider.
 #[async_trait]
 pub trait EmbeddingProvider: Debug + Send + Sync {
     /// The model's name and the length of its vectors.
     fn space(&self) -> &EmbeddingSpace;
 
-    /// How much it takes.
+    /// The limits of a call.
     fn limits(&self) -> EmbeddingLimits;
 
-    /// How far its similarities can be trusted.
+    /// How reliable its similarities are.
     fn strength(&self) -> ModelStrength;
 
     /// Whether texts stay on this machine.
     fn is_local(&self) -> bool;
 
-    /// The address of the service that makes the vectors, for errors; `None` where nothing is called.
+    /// The address of the service that makes the vectors, for errors; `None` if it calls no service.
     fn address(&self) -> Option<String> {
         None
     }
 
-    /// The vectors of `texts`, in their order, each of unit length.
+    /// The vectors of `texts`, in order, each of unit length.
     ///
-    /// A text without anything a model on this machine knows has a vector of zeros. A text of which a service made
-    /// nothing that can be used has one of [`NO_VECTOR`]s: it is refused, and the others of the call are not.
+    /// If a model on this machine knows no part of a text, the vector contains only zeros. If a service returns no
+    /// usable vector for a text, the vector contains only [`NO_VECTOR`]; the other texts of the call keep their
+    /// vectors.
     ///
     /// # Errors
     ///
-    /// - `Validation` when the service refuses one of the texts, so that the others may be taken without it;
-    /// - `Authentication` when it refuses the credentials;
-    /// - `Embedding` for all else, marked as retryable where another attempt may help.
+    /// - - `Validation` if the service rejects one of the texts; it may accept the others without it;
+    /// - - `Authentication` if it rejects the credentials;
+    /// - - `Embedding` for all other failures, marked as retryable if another attempt may succeed.
     ///
-    /// Never a list of another length than `texts`, nor a vector of other dimensions.
+    /// Always returns as many vectors as `texts`, all with the dimensions of the space.
     async fn embed(&self, texts: &[String], purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>>;
 }

@@ -14,7 +14,7 @@ type Source = Box<dyn std::error::Error + Send + Sync + 'static>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The session does not exist in the scope of the query.
+    /// The session does not exist in the scope of the call.
     SessionNotFound,
     /// A session to create already exists.
     SessionExists,
@@ -25,7 +25,7 @@ pub enum ErrorKind {
     Damaged,
     /// The store can't be reached or opened.
     StorageConnection,
-    /// The service refused the credentials.
+    /// The service rejected the credentials.
     Authentication,
     /// An argument or other data is invalid; the context has the field.
     Validation,

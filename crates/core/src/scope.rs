@@ -1,8 +1,8 @@
-//! Scopes: whose sessions a read may return.
+//! Scopes of reads.
 
 use crate::model::{Session, UserId, Visibility};
 
-/// Whose sessions a read may return. No value means everyone by accident.
+/// The sessions that a read may return. There is no default, so nothing returns everyone's sessions by accident.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Scope {

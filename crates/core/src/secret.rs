@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A key or token. Neither `Debug` nor an error shows it; [`Secret::expose`] is the only way to it.
+/// A key or token. Neither `Debug` nor an error shows it; only [`Secret::expose`] returns it.
 ///
 /// ```
 /// use amplifier_session_core::Secret;
@@ -15,7 +15,7 @@ use std::fmt;
 pub struct Secret(String);
 
 impl Secret {
-    /// A secret, without the white space that copying and files put around it.
+    /// A secret, without surrounding white space, which copying and files add.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self(text.trim().to_owned())

@@ -131,7 +131,7 @@ impl RemovedMessages {
         self.from.is_some_and(|from| sequence >= from) || self.put.contains_key(&sequence)
     }
 
-    /// Whether the line with this digest is gone after the change: what a person said about it is removed.
+    /// Whether the line with this digest is gone after the change. Summaries of it are removed then.
     #[must_use]
     pub fn has_line(&self, sequence: u32, digest: Digest) -> bool {
         self.has(sequence) && self.put.get(&sequence) != Some(&digest)
@@ -196,7 +196,7 @@ pub enum MessagesToEmbed {
 }
 
 impl MessagesToEmbed {
-    /// Whether it includes the message with this sequence; `failed` says whether one of its texts could not be
+    /// Whether it includes the message with this sequence. `failed` says whether one of its texts could not be
     /// embedded.
     #[must_use]
     pub fn means(&self, sequence: u32, failed: bool) -> bool {

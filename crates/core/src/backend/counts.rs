@@ -288,7 +288,7 @@ pub struct VectorCounts {
 }
 
 impl VectorCounts {
-    /// Counts a message. `is_made` says whether vectors of a generation have been made of its present line.
+    /// Counts a message. `is_made` says whether a generation has vectors of its current line.
     pub fn add_message(&mut self, state: VectorState, held: &Generations, is_made: impl Fn(u32) -> bool) {
         if state == VectorState::Nothing {
             self.nothing += 1;
@@ -304,7 +304,7 @@ impl VectorCounts {
         }
     }
 
-    /// Counts the vectors that a generation has of one message, and why a text of it has none.
+    /// Counts the vectors of one message in a generation, and the reason why one of its texts has none.
     pub fn add_vectors(&mut self, generation: u32, vectors: u64, failure: Option<&str>) {
         let counts = self.generations.entry(generation).or_default();
         counts.vectors += vectors;
@@ -315,7 +315,7 @@ impl VectorCounts {
     }
 }
 
-/// How far the vectors of one generation are.
+/// The progress of one generation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct GenerationCounts {
     /// Messages with vectors in it.
@@ -325,6 +325,6 @@ pub struct GenerationCounts {
     /// Messages with pending vectors in it; 0 in a generation that is neither the current nor the next one.
     #[serde(rename = "owing")]
     pub pending: u64,
-    /// Messages of which a text could not be embedded, by reason.
+    /// Messages with a text that could not be embedded, by reason.
     pub failed: BTreeMap<String, u64>,
 }

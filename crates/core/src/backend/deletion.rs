@@ -7,7 +7,7 @@ use crate::{Error, Result};
 /// The result of deleting sessions.
 #[derive(Debug, Clone, Default)]
 pub struct Deletion {
-    /// For each session, in order: whether there was one.
+    /// For each session, in order: whether it existed.
     pub deleted: Vec<Result<bool>>,
     /// The files that still contain words of deleted sessions. Empty if everything could be erased.
     pub remains: Vec<Remains>,
@@ -31,7 +31,7 @@ pub struct Remains {
 }
 
 impl Remains {
-    /// What is left in `file`, because of this error.
+    /// `file` still contains words, because of this error.
     #[must_use]
     pub fn new(file: impl Into<PathBuf>, error: Error) -> Self {
         Self { file: file.into(), error }

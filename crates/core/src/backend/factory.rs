@@ -11,27 +11,28 @@ use crate::{
     model::UserId,
 };
 
-/// A kind of store: what its URLs look like, which settings it has, and how it is opened.
+/// A kind of store: the form of its URLs, its settings, and how it is opened.
 ///
-/// A backend crate has one, `pub static FACTORY`, which the facade lists. Messages, `--help` and `config show` are made
-/// from it.
+/// A backend crate has one, `pub static FACTORY`, and the facade lists it. Messages, `--help` and `config show` are
+/// made from it.
 #[derive(Debug)]
 pub struct BackendFactory {
-    /// What messages call it, for example `DuckDB`.
+    /// Its name in messages, for example `DuckDB`.
     pub name: &'static str,
-    /// The schemes of its URLs. The first is the one that is shown.
+    /// The schemes of its URLs. The first one is shown.
     pub schemes: &'static [&'static str],
-    /// What its URLs look like, for example `duckdb:[PATH]`.
+    /// The form of its URLs, for example `duckdb:[PATH]`.
     pub form: &'static str,
-    /// What it is for: a phrase without a full stop.
+    /// Its purpose: a phrase without a full stop.
     pub help: &'static str,
     /// Whether a store can be opened read-only. If not, asking for it is an error before `open` is called.
     pub read_only: bool,
-    /// The settings that it alone has. A setting `cosmos.database` is `database` in a URL: `cosmos://host?database=name`.
+    /// The settings that only this backend has. A setting `cosmos.database` is `database` in a URL:
+    /// `cosmos://host?database=name`.
     pub settings: &'static [Setting],
     /// Opens a store.
     pub open: Open,
-    /// Copies a store in a file, if the backend can do that while others use it.
+    /// Copies a store in a file while other processes use it, if the backend can do that.
     pub backup: Option<BackupFile>,
     /// Reads what is left of a damaged store in a file, if the backend can do more than open it.
     pub salvage: Option<SalvageFile>,
@@ -59,18 +60,19 @@ pub type OpenFile = fn(PathBuf, OpenRequest) -> Opening;
 /// Opens the store at what follows `SCHEME:` in the URL, without the parameters.
 pub type OpenService = fn(String, OpenRequest) -> Opening;
 
-/// Copies the store in the first file to the second one, which is empty or does not exist: in one consistent state, also
-/// while other processes read and write it.
+/// Copies the store in the first file to the second one, which is empty or does not exist. The copy has one consistent
+/// state, even while other processes read and write the store.
 pub type BackupFile = fn(PathBuf, PathBuf) -> BoxFuture<'static, Result<()>>;
 
-/// Finds what is left of the damaged store in a file, which is not changed. No other process may write it meanwhile.
+/// Finds what is left of the damaged store in a file, which is not changed. No other process may write to it meanwhile.
 pub type SalvageFile = fn(PathBuf) -> BoxFuture<'static, Result<Box<dyn SalvageSource>>>;
 
 /// Opens the store at what follows `SCHEME:` in the URL, creates it if it is missing, and restricts every role of the
-/// database to the rows of the user with its name. Returns for each of the users the statements that create its role.
+/// database to the rows of the user with the same name. For each of the users, returns the statements that create its
+/// role.
 pub type RestrictRoles = fn(String, OpenRequest, Vec<UserId>) -> BoxFuture<'static, Result<Vec<String>>>;
 
-/// A store that is being opened.
+/// A pending call that opens a store.
 pub type Opening = BoxFuture<'static, Result<Arc<dyn StorageBackend>>>;
 
 impl fmt::Debug for Open {
@@ -90,11 +92,11 @@ pub struct OpenRequest {
     pub read_only: bool,
     /// Whether it must exist. Otherwise it is created if it is missing. The caller has checked that files exist.
     pub must_exist: bool,
-    /// The length of the vectors that the embedding provider makes, if there is one.
+    /// The length of the embedding provider's vectors, if there is a provider.
     pub dimensions: Option<usize>,
     /// The values of [`BackendFactory::settings`].
     pub settings: Settings,
-    /// The environment, for what is not a setting of this project, such as `AZURE_TENANT_ID`.
+    /// The environment, for values that are not settings of this project, such as `AZURE_TENANT_ID`.
     pub environment: Variables,
 }
 

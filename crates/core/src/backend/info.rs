@@ -19,7 +19,8 @@ pub struct StoreInfo {
     /// Why the store cannot be written, for a person to read: for example, a read-only file system. `None` if it can be
     /// written. In a read-only store every read works, and every write fails with `StorageIo`.
     pub read_only: Option<String>,
-    /// The user whose rows alone this handle can read and write, if the database enforces that. Others seem to have none.
+    /// The user whose rows this handle is restricted to, if the database enforces that. Other users seem to have no
+    /// rows.
     pub only_user: Option<UserId>,
     /// Where the data is kept, the store itself first.
     pub places: Vec<StorePlace>,
@@ -49,7 +50,7 @@ impl StoreInfo {
         with_persistent(persistent: bool);
         /// Sets why the store cannot be written.
         with_read_only(read_only: Option<String>);
-        /// Sets whose rows alone this handle can read and write.
+        /// Sets the user whose rows this handle is restricted to.
         with_only_user(only_user: Option<UserId>);
         /// Sets where the data is kept.
         with_places(places: Vec<StorePlace>);
@@ -68,25 +69,25 @@ pub struct StorePlace {
     pub what: &'static str,
     /// A path, or an address without secrets.
     pub location: String,
-    /// The files and folders there; empty for a service.
+    /// The files and folders at this location; empty for a service.
     pub files: Vec<PathBuf>,
 }
 
 impl StorePlace {
-    /// A place whose size is not known, such as a service.
+    /// A place whose size is unknown, such as a service.
     #[must_use]
     pub fn remote(what: &'static str, location: String) -> Self {
         Self { what, location, files: Vec::new() }
     }
 
-    /// A file or folder, named by its path, with the files that belong to it.
+    /// A file or folder with its path as the location, and the files that belong to it.
     #[must_use]
     pub fn local(what: &'static str, path: PathBuf, beside: impl IntoIterator<Item = PathBuf>) -> Self {
         let location = path.display().to_string();
         Self { what, location, files: std::iter::once(path).chain(beside).collect() }
     }
 
-    /// How many bytes its files have now, those in folders included. `None` for a service. Reads the file system.
+    /// The current size of its files in bytes, including those in folders. `None` for a service. Reads the file system.
     #[must_use]
     pub fn bytes(&self) -> Option<u64> {
         (!self.files.is_empty()).then(|| self.files.iter().map(size).sum())
@@ -104,7 +105,7 @@ impl Serialize for StorePlace {
     }
 }
 
-/// The size of a file, or of all files below a folder. What cannot be read counts as empty.
+/// The size of a file, or of all files below a folder. What cannot be read counts as 0.
 fn size(path: &PathBuf) -> u64 {
     let Ok(metadata) = fs::metadata(path) else { return 0 };
     if !metadata.is_dir() {
@@ -114,13 +115,13 @@ fn size(path: &PathBuf) -> u64 {
     entries.map(|entry| size(&entry.path())).sum()
 }
 
-/// What was used of a service that charges for requests.
+/// The usage of a service that charges for requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct ServiceUsage {
-    /// What the service charges by, as it reports.
+    /// The units that the service charges for, as reported by it.
     pub request_units: f64,
-    /// The number of requests, including those that were repeated.
+    /// The number of requests, including repeated ones.
     pub requests: u64,
-    /// How many of them the service rejected for coming too fast.
+    /// The number of requests that the service rejected because they came too fast.
     pub throttled_requests: u64,
 }

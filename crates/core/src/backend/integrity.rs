@@ -1,4 +1,4 @@
-//! What a verification needs to read beyond what other calls read, and how it mends what is derived.
+//! Reads that only a verification needs, and repairs of derived data.
 
 use async_trait::async_trait;
 use serde::Serialize;
@@ -8,19 +8,19 @@ use crate::{
     model::{MessageRef, SessionKey, UserId},
 };
 
-/// Finds rows that belong to nothing, and compares derived indexes with the rows.
+/// Finds rows without an owner, and compares derived indexes with the rows.
 #[async_trait]
 pub trait Integrity: Send + Sync {
     /// The rows of a session that belong to no message or event, in any order: vectors and failures without a message,
-    /// and chunks that the payload of no event consists of.
+    /// and chunks that are not part of any event's payload.
     async fn stray_rows(&self, key: &SessionKey) -> Result<Vec<StrayRows>>;
 
     /// Removes what [`stray_rows`](Self::stray_rows) returns. Returns the number of removed rows.
     async fn remove_stray_rows(&self, key: &SessionKey) -> Result<u64>;
 
-    /// The sessions of a user of which there are messages or events but no session, in any order. A backend without
-    /// [`atomic_writes`](super::StoreInfo::atomic_writes) returns none: a first write that broke off leaves such rows,
-    /// and the next one completes it.
+    /// The sessions of a user that have messages or events but no session record, in any order. A backend without
+    /// [`atomic_writes`](super::StoreInfo::atomic_writes) returns no sessions: an interrupted first write leaves such
+    /// rows, and the next write completes it.
     async fn sessions_without_record(&self, user: &UserId) -> Result<Vec<SessionKey>>;
 
     /// Why texts of messages of a session have no vectors of a generation, in order of sequence.
@@ -30,7 +30,7 @@ pub trait Integrity: Send + Sync {
     /// difference, because searches read the rows that it lacks. A backend without a derived index reports nothing.
     async fn check_index(&self) -> Result<IndexCheck>;
 
-    /// Makes the derived index anew from the rows.
+    /// Rebuilds the derived index from the rows.
     async fn rebuild_index(&self) -> Result<()>;
 }
 
@@ -66,7 +66,7 @@ pub struct IndexCheck {
     pub vectors: u64,
     /// Rows that are newer than the index. Searches read them directly.
     pub newer: u64,
-    /// What differs: the first 1,000.
+    /// The first 1,000 differences.
     pub problems: Vec<IndexProblem>,
     /// The total number of differences.
     pub problem_count: u64,

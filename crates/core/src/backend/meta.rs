@@ -34,24 +34,24 @@ pub const WRITER_NAME: &str = "amplifier-session-storage";
 pub const STORE_ID: &str = "store_id";
 /// Key of the user who first wrote the store.
 pub const USER_ID: &str = "user_id";
-/// Key of the version of the [`EXTRACTION`](crate::content::EXTRACTION) rules that the derived texts follow. Without a
-/// value, it is the first version.
+/// Key of the version of the [`EXTRACTION`](crate::content::EXTRACTION) rules that the derived texts follow. If absent,
+/// it is the first version.
 pub const EXTRACTION: &str = "extraction";
-/// Key of the version of the [`SUMMARIES`](crate::events::SUMMARIES) rules that the summaries of events follow. Without
-/// a value, it is the first version.
+/// Key of the version of the [`SUMMARIES`](crate::events::SUMMARIES) rules that the summaries of events follow. If
+/// absent, it is the first version.
 pub const SUMMARIES: &str = "summaries";
-/// Key of what is done with secrets in lines that are stored: `off`, `mark` or `mask`. Without a value, it is `mark`.
+/// Key of the treatment of secrets in stored lines: `off`, `mark` or `mask`. If absent, it is `mark`.
 pub const SECRETS: &str = "secrets";
-/// Key of the version of the [`MASKING`](crate::content::MASKING) rules by which all stored lines were masked; `0` or
-/// without a value, they were not.
+/// Key of the version of the [`MASKING`](crate::content::MASKING) rules by which all stored lines were masked. If `0`
+/// or absent, they were not masked.
 pub const MASKED: &str = "masked";
-/// Keys of what may still contain words that no row has, in stores in files. A value that is not empty makes the next
-/// [`Sessions::delete_sessions`](super::Sessions::delete_sessions) erase them.
+/// Keys of the files that may still contain words of deleted rows, in stores in files. A value that is not empty makes
+/// the next [`Sessions::delete_sessions`](super::Sessions::delete_sessions) erase them.
 pub const TO_ERASE: [&str; 2] = ["to_erase_from_index", "to_erase_from_database"];
 /// Key of the current [`Generation`] of vectors.
 pub const EMBEDDING_SPACE: &str = "embedding_space";
-/// Key of the [`Generation`] that a rebuild is making. If its space is that of the current one, there is no rebuild: it
-/// was completed or abandoned.
+/// Key of the [`Generation`] that a rebuild is making. If it has the same space as the current one, no rebuild is in
+/// progress: it was completed or abandoned.
 pub const NEXT_EMBEDDING_SPACE: &str = "next_embedding_space";
 
 /// A generation of vectors of one space. A rebuild makes a new generation beside the current one, which searches use

@@ -2,14 +2,14 @@
 //!
 //! A backend stores rows, reads rows, and finds *candidates* for a text query and for a vector query. Everything else
 //! (parsing, validation, turn numbers, chunking, embedding, fusion, context) is written once, in
-//! [`SessionStorage`](crate::SessionStorage). The interface has to suit two extremes: a local SQL file, and a remote
+//! [`SessionStorage`](crate::SessionStorage). The interface has to fit two extremes: a local SQL file, and a remote
 //! document store without joins or aggregates that answers in pages.
 //!
 //! It is the sum of small traits, each about one subject: [`Meta`], [`Sessions`], [`Messages`], [`Events`],
 //! [`Superseded`], [`Vectors`], [`Turns`], [`Search`], [`Integrity`] and [`Scheduling`]. These rules hold for every method:
 //!
 //! - An unknown session is not an error: the answer is empty or `None`, unless the method says otherwise.
-//! - Data of other users than the named one is never touched.
+//! - - Data of users other than the named one is never touched.
 //! - A call can be repeated safely.
 
 mod change;

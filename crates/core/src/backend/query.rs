@@ -45,8 +45,8 @@ pub struct SessionQuery {
     pub id_prefix: Option<String>,
     /// Only sub-agents and forks of this session.
     pub parent: Option<SessionId>,
-    /// Only sessions with all of these words in the title or description, as whole words or within longer ones. Case
-    /// and accents are ignored.
+    /// Only sessions whose title or description contains all of these words, as whole words or within longer ones.
+    /// Ignores case and accents.
     pub text: Option<String>,
     /// Only sessions updated at this time or later.
     pub since: Option<Timestamp>,
@@ -87,7 +87,7 @@ impl SessionQuery {
         with_filter(filter: SessionFilter);
         /// Only sub-agents and forks of `parent`.
         with_parent(parent: Option<SessionId>);
-        /// Only sessions with all words of `text` in the title or description.
+        /// Only sessions whose title or description contains all words of `text`.
         with_text(text: Option<String>);
         /// Only ids that begin with `id_prefix`.
         with_id_prefix(id_prefix: Option<String>);
@@ -181,13 +181,13 @@ pub struct TextQuery {
 }
 
 impl TextQuery {
-    /// The statistics of no texts, with the weights of the terms.
+    /// Statistics for a store without texts, with the weights of the terms.
     #[must_use]
     pub fn no_statistics(&self) -> CollectionStatistics {
         CollectionStatistics::new(self.terms.len()).with_weights(&self.weights)
     }
 
-    /// Whether a text in which the terms occur so often matches.
+    /// Whether a text with these occurrences of the terms matches.
     #[must_use]
     pub fn is_matched_by(&self, found: &DocumentTerms) -> bool {
         found.matches() && has_required(&self.required, found)

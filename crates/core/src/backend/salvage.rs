@@ -12,7 +12,7 @@ use crate::{
 
 use super::StoredSession;
 
-/// Reads what is left of a damaged store, without changing it. Every call blocks.
+/// Reads what is left of a damaged store, without changing it. Every call blocks the thread.
 ///
 /// [`SessionStorage::salvage`](crate::SessionStorage::salvage) writes it to another store.
 pub trait SalvageSource: Send {
@@ -22,21 +22,21 @@ pub trait SalvageSource: Send {
     /// The deleted sessions that the store remembers.
     fn deleted_sessions(&self) -> Vec<SessionKey>;
 
-    /// The sessions of which something is left, at least their id, in order.
+    /// The sessions of which at least the id is left, in order.
     fn sessions(&self) -> Vec<SessionKey>;
 
     /// What is left of a session.
     ///
     /// # Errors
     ///
-    /// `StorageIo` if reading fails for other reasons than damage.
+    /// `StorageIo` if reading fails for a reason other than damage.
     fn session(&mut self, key: &SessionKey) -> Result<RemainingSession>;
 
     /// The message of `session` with this sequence.
     ///
     /// # Errors
     ///
-    /// `Damaged` if it can't be read or is not what was written.
+    /// `Damaged` if it can't be read or differs from what was written.
     fn message(&mut self, session: &Session, sequence: u32) -> Result<RemainingMessage>;
 
     /// The event of `session` with this sequence. The caller checks the digest of its line.
@@ -56,7 +56,7 @@ pub trait SalvageSource: Send {
     /// The parts of the store that can't be read, as phrases such as `page 812 (messages)`.
     fn unreadable(&self) -> Vec<String>;
 
-    /// What may be lost besides sessions, as phrases such as `settings of the store`.
+    /// Lost data other than sessions, as phrases such as `settings of the store`.
     fn lost(&self) -> Vec<String>;
 }
 

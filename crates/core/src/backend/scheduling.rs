@@ -4,10 +4,11 @@ use std::{any::Any, fmt::Debug};
 
 use async_trait::async_trait;
 
-/// Lets long work give priority to searches. Every method has a default, for stores whose users do not share a machine.
+/// Declares that long work should give priority to searches. Every method has a default, for stores whose users do not
+/// share a machine.
 #[async_trait]
 pub trait Scheduling: Send + Sync {
-    /// Declares that someone waits for the answers of this handle. As long as it exists, long work of other handles
+    /// Declares that a user is waiting for the answers of this handle. As long as it exists, long work of other handles
     /// pauses for it. For programs that read and then exit.
     fn come_first(&self) {}
 

@@ -22,11 +22,11 @@ pub trait Search: Send + Sync {
     async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>>;
 
     /// The terms in the texts of the store that match each pattern, in the order of the patterns: at most `limit` of
-    /// each, those in the most texts first. Terms of committed rows are found; terms that only changed or removed rows
-    /// had may be found as well, until the next [`update_index`](Self::update_index). All users' texts count, so what is
-    /// shown of a term must come from a text in scope.
+    /// each, those in the most texts first. Finds the terms of all committed rows. Until the next
+    /// [`update_index`](Self::update_index), may also find terms that occurred only in changed or removed rows. All
+    /// users' texts count, so anything shown about a term must come from a text in scope.
     ///
-    /// A backend that can't answer for one of the patterns returns `Unsupported`.
+    /// `Unsupported` if the backend can't answer one of the patterns.
     async fn terms(&self, patterns: &[TermPattern], limit: usize) -> Result<Vec<Vec<String>>>;
 
     /// Brings derived indexes up to date with the rows. Searches are correct without it, only slower.

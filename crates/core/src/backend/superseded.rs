@@ -10,15 +10,15 @@ use crate::{
     search::SessionFilter,
 };
 
-/// Reads and removes superseded lines: what the store had of files that no longer contain it. No other read returns
-/// them. They belong to their session, and are deleted and renamed with it.
+/// Reads and removes superseded lines: stored lines of files that no longer contain them. No other read returns them.
+/// They belong to their session, and are deleted and renamed with it.
 #[async_trait]
 pub trait Superseded: Send + Sync {
     /// A page of pieces, in order of user, session and id. May return fewer than `limit`; only an empty answer means the
     /// end.
     async fn list_superseded(&self, query: &SupersededQuery) -> Result<Vec<SupersededPiece>>;
 
-    /// Removes these pieces. Returns for each, in order, whether there was one. Erases their content from all files, as
+    /// Removes these pieces. Returns for each, in order, whether it existed. Erases their content from all files, as
     /// [`Sessions::delete_sessions`](super::Sessions::delete_sessions) does.
     async fn prune_superseded(&self, pieces: &[SupersededRef]) -> Deletion;
 }

@@ -1,4 +1,4 @@
-//! Patterns of terms, to find words that a query does not spell out.
+//! Patterns of terms, to find words that a query does not contain in full.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,14 +7,14 @@ use std::collections::{BTreeSet, HashMap};
 pub enum TermPattern {
     /// This term.
     Whole(String),
-    /// Terms that begin so.
+    /// Terms with this prefix.
     Prefix(String),
-    /// Terms that end so.
+    /// Terms with this suffix.
     Suffix(String),
     /// Terms that contain this.
     Infix(String),
-    /// Terms with the same first letter that differ by one letter: another one, one more, one less, or two neighbours
-    /// that are swapped.
+    /// Terms with the same first letter that differ by one letter: replaced, inserted, removed, or swapped with its
+    /// neighbour.
     OneTypo(String),
     /// One of these terms, of which there may be thousands.
     AnyOf(BTreeSet<String>),
@@ -34,7 +34,7 @@ impl TermPattern {
         }
     }
 
-    /// What every matching term begins with.
+    /// The prefix of every matching term.
     #[must_use]
     pub fn beginning(&self) -> &str {
         match self {
@@ -90,7 +90,7 @@ impl<'a> TermFinder<'a> {
         self.patterns
     }
 
-    /// Adds a term that is in `texts` further texts, to each pattern that it matches.
+    /// Adds a term that occurs in `texts` further texts to each pattern that it matches.
     pub fn add(&mut self, term: &str, texts: u64) {
         for number in 0..self.patterns.len() {
             self.add_to(number, term, texts);

@@ -15,25 +15,25 @@ use crate::{
 /// Stores the embeddings and summaries of turns. They belong to the user's message of the turn, and are deleted and
 /// renamed with their session.
 ///
-/// [`Sessions::write`](super::Sessions::write) removes an embedding with its user's or its assistant's message, and if
-/// one of the two is put again. It removes a summary with its user's message, and if that is put with another line: see
+/// [`Sessions::write`](super::Sessions::write) removes an embedding if it removes or replaces the user's or the
+/// assistant's message. It removes a summary if it removes the user's message or replaces its line: see
 /// [`SessionChange::removed_messages`](super::SessionChange::removed_messages).
 #[async_trait]
 pub trait Turns: Send + Sync {
-    /// Stores embeddings of one session. Each replaces the one of the same user message, provider and model. Ignores
-    /// those of messages that are gone or whose line has changed. Returns how many were stored. `Validation` if one has a
-    /// wrong vector ([`TurnEmbedding::validate`]); then nothing is stored.
+    /// Stores embeddings of one session. Each replaces the one with the same user message, provider and model. Ignores
+    /// embeddings of messages that are gone or whose line has changed. Returns the number of stored embeddings.
+    /// `Validation` if one has a wrong vector ([`TurnEmbedding::validate`]); then nothing is stored.
     async fn write_turns(&self, key: &SessionKey, turns: Vec<NewTurn>) -> Result<usize>;
 
-    /// A page of the embeddings of one session that a provider's model made, in order of `user_sequence`. May return
-    /// fewer than asked for; only an empty answer means the end.
+    /// A page of the embeddings of one session by a provider's model, in order of `user_sequence`. May return fewer
+    /// than asked for; only an empty answer means the end.
     async fn read_turns(&self, query: &TurnQuery) -> Result<Vec<TurnEmbedding>>;
 
     /// The turns nearest to a vector, nearest first, by exact comparison.
     async fn nearest_turns(&self, query: &TurnVectorQuery) -> Result<Vec<TurnCandidate>>;
 
-    /// Stores summaries of turns of one session. Each replaces the one of the same user message. Ignores those of
-    /// messages that are gone or whose line has changed. Returns how many were stored.
+    /// Stores summaries of turns of one session. Each replaces the one of the same user message. Ignores summaries of
+    /// messages that are gone or whose line has changed. Returns the number of stored summaries.
     async fn write_summaries(&self, key: &SessionKey, summaries: Vec<TurnSummary>) -> Result<usize>;
 
     /// A page of summaries, in order of user, session and `user_sequence`. May return fewer than asked for; only an
@@ -75,7 +75,7 @@ impl NewTurn {
                 .is_none_or(|sequence| digest_of(sequence) == self.assistant_digest)
     }
 
-    /// The last one of each user message, provider and model.
+    /// Keeps the last one for each user message, provider and model.
     ///
     /// # Errors
     ///
@@ -106,7 +106,7 @@ pub struct TurnQuery {
     pub provider: String,
     /// The embedding model.
     pub model: String,
-    /// From which `user_sequence` on, and how many.
+    /// The first `user_sequence`, and the maximum number.
     pub range: SequenceRange,
     /// Whether to read texts and vectors too. Default: no.
     pub with_content: bool,
@@ -121,7 +121,7 @@ impl TurnQuery {
     }
 
     setters! {
-        /// Sets from which `user_sequence` on, and how many.
+        /// Sets the first `user_sequence`, and the maximum number.
         with_range(range: SequenceRange);
         /// Sets whether to read texts and vectors.
         with_content(with_content: bool);
@@ -172,7 +172,7 @@ impl TurnCandidate {
     }
 }
 
-/// The nearest of many turns, without holding them all.
+/// Finds the nearest of many turns without holding them all in memory.
 #[derive(Debug)]
 pub struct NearestTurns<'a> {
     query: &'a TurnVectorQuery,
@@ -180,7 +180,7 @@ pub struct NearestTurns<'a> {
 }
 
 impl<'a> NearestTurns<'a> {
-    /// No turns yet.
+    /// Contains no turns yet.
     #[must_use]
     pub fn new(query: &'a TurnVectorQuery) -> Self {
         Self { query, found: Vec::new() }

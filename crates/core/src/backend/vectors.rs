@@ -9,7 +9,7 @@ use crate::{
     scope::Scope,
 };
 
-/// Stores vectors, and knows which are pending.
+/// Stores vectors, and determines which are pending.
 ///
 /// Vectors belong to a generation ([`Generations`](super::meta::Generations)): the current one is searched, the next
 /// one is made by a rebuild.
@@ -18,8 +18,8 @@ pub trait Vectors: Send + Sync {
     /// Messages whose vectors of a generation are pending, in order of session and sequence. An empty answer means the
     /// end.
     ///
-    /// Of the current generation, those in state `Pending` or `Outdated`. Of the next one, all that have something to
-    /// embed and have not been written with it since their line last changed. Of any other, none.
+    /// Of the current generation, those in state `Pending` or `Outdated`. Of the next one, all with something to embed
+    /// whose vectors were not written since their line last changed. Of any other generation, nothing.
     async fn messages_pending_vectors(&self, query: &PendingQuery) -> Result<Vec<Message>>;
 
     /// Stores the vectors of messages of one session, replacing those of the same generation. With vectors of the
@@ -35,14 +35,14 @@ pub trait Vectors: Send + Sync {
         vectors: Vec<MessageVectors>,
     ) -> Result<usize>;
 
-    /// Makes vectors of the current generation pending again. The stored ones stay until others replace them. Returns
+    /// Makes vectors of the current generation pending again. The stored ones stay until new ones replace them. Returns
     /// how many messages were not pending before.
     async fn mark_pending(&self, key: &SessionKey, which: MessagesToEmbed) -> Result<u64>;
 
-    /// Makes the next generation the current one, unless vectors of it are still pending for a message of any user.
-    /// Returns whether it did. From then on, every message with something to embed is in state `Stored`. With
-    /// [`atomic_writes`](super::StoreInfo::atomic_writes), all of it happens or nothing; otherwise, repeating the call
-    /// completes it.
+    /// Makes the next generation the current one, unless a message of any user still has pending vectors in it. Returns
+    /// whether it did. Afterwards, every message with something to embed is in state `Stored`. With
+    /// [`atomic_writes`](super::StoreInfo::atomic_writes), either everything changes or nothing; otherwise, repeating
+    /// the call completes it.
     ///
     /// If `generation` is already the current one, changes nothing and returns true. Fails with `Validation` if it is
     /// neither the current nor the next one.
@@ -52,18 +52,18 @@ pub trait Vectors: Send + Sync {
     /// how many it removed: 0 when nothing is left to remove.
     async fn prune_vectors(&self, limit: usize) -> Result<usize>;
 
-    /// Counts the messages of `scope` that have vectors, wait for them, or failed, by generation.
+    /// Counts the messages of `scope` with stored, pending or failed vectors, by generation.
     async fn count_vectors(&self, scope: &Scope) -> Result<VectorCounts>;
 
-    /// The vectors of these texts, of one generation: for each text, those of its chunks in order. Leaves out texts
-    /// without vectors.
+    /// The vectors of these texts in one generation: for each text, the vectors of its chunks in order. Leaves out
+    /// texts without vectors.
     async fn vectors_of(
         &self,
         generation: u32,
         texts: &[(MessageRef, ContentType)],
     ) -> Result<Vec<(MessageRef, VectorRecord)>>;
 
-    /// A page of which texts of a session's messages have vectors of a generation, in order of sequence. Messages
+    /// A page of the texts of a session's messages that have vectors of a generation, in order of sequence. Messages
     /// without vectors are left out and do not count towards `range.limit`.
     async fn vector_types(
         &self,

@@ -1,7 +1,7 @@
 //! Settings: their names, and the values that the environment, a file or a store URL gives them.
 //!
-//! A backend declares its settings as data ([`Setting`]). The facade finds their values and hands them over as
-//! [`Settings`], so that a backend reads neither the environment nor a configuration file.
+//! A backend declares its settings as data ([`Setting`]). The facade finds their values and passes them as
+//! [`Settings`], so a backend reads neither the environment nor a configuration file.
 
 mod setting;
 mod values;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// A setting: its names, its kind of value, and its purpose.
+/// A setting: its names, its type, and its purpose.
 ///
 /// ```
 /// use amplifier_session_core::config::Setting;
@@ -22,17 +22,17 @@ pub struct Setting {
     pub variable: &'static str,
     /// Its name on the command line, if it has one.
     pub option: Option<&'static str>,
-    /// Its value unless another one is given. `None` leaves it to the code that uses the setting.
+    /// Its value if no source sets one. `None` leaves it to the code that uses the setting.
     pub default: Option<&'static str>,
-    /// What it holds.
+    /// The type of its value.
     pub kind: Kind,
     /// Whether the configuration file may set it.
     pub in_file: bool,
-    /// What it is for: one sentence without a full stop.
+    /// Its purpose: one sentence without a full stop.
     pub help: &'static str,
 }
 
-/// What a setting holds.
+/// The type of a setting's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -48,14 +48,14 @@ pub enum Kind {
     Switch,
     /// One of these texts.
     Choice(&'static [&'static str]),
-    /// One of these texts, or as in earlier versions `true`, which is the text in the middle, or `false`, the first one.
+    /// One of these texts. As in earlier versions, `true` stands for the second text and `false` for the first.
     Level(&'static [&'static str; 3]),
     /// Texts: a list in the file, elsewhere separated by commas, except commas in braces.
     List,
 }
 
 impl Kind {
-    /// What a value has to be, to follow "must be".
+    /// The rule for values, to follow "must be" in a message.
     #[must_use]
     pub fn rule(self) -> Cow<'static, str> {
         Cow::Borrowed(match self {

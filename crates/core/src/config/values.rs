@@ -1,4 +1,4 @@
-//! Settings with their values, and where each value comes from.
+//! Settings with their values, and the origin of each value.
 
 use std::{
     fmt,
@@ -8,7 +8,7 @@ use std::{
 use super::{Kind, Setting};
 use crate::{Error, Result};
 
-/// Where the value of a setting comes from.
+/// The origin of a setting's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Origin {
@@ -22,7 +22,7 @@ pub enum Origin {
     File {
         /// The file.
         path: PathBuf,
-        /// The number of the line, from 1.
+        /// The line number, from 1.
         line: usize,
     },
     /// The default of the setting.
@@ -45,7 +45,7 @@ impl fmt::Display for Origin {
 pub struct Entry {
     /// The setting.
     pub setting: &'static Setting,
-    /// Where the value comes from.
+    /// The origin of the value.
     pub origin: Origin,
     value: Option<String>,
     /// The texts of a list.
@@ -69,7 +69,7 @@ impl Entry {
         self.value.as_deref()
     }
 
-    /// What may be shown of the value; `None` if there is none.
+    /// The part of the value that may be shown; `None` if there is no value.
     #[must_use]
     pub fn shown(&self) -> Option<&str> {
         let value = self.value()?;
@@ -93,7 +93,8 @@ impl fmt::Debug for Entry {
 
 /// Settings with their values.
 ///
-/// Methods take the key of a setting. A setting without a value, and one that is not among these, is `None`.
+/// Methods take the key of a setting. They return `None` for a setting without a value, and for a setting that is not
+/// in this set.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     entries: Vec<Entry>,
@@ -107,7 +108,7 @@ impl Settings {
         Self { entries, home }
     }
 
-    /// All of them, in their order.
+    /// All settings, in their order.
     #[must_use]
     pub fn entries(&self) -> &[Entry] {
         &self.entries
@@ -126,7 +127,7 @@ impl Settings {
         }
     }
 
-    /// Only those of `settings`.
+    /// Keeps only the settings in `settings`.
     #[must_use]
     pub fn only(&self, settings: &[Setting]) -> Self {
         let entries = self.entries.iter().filter(|entry| settings.contains(entry.setting)).cloned();
@@ -139,7 +140,7 @@ impl Settings {
         self.entry(key)?.value()
     }
 
-    /// The value as a path, with a leading `~/` replaced by the home folder. `None` also if that is not known.
+    /// The value as a path, with a leading `~/` replaced by the home folder. `None` also if the home folder is unknown.
     #[must_use]
     pub fn path(&self, key: &str) -> Option<PathBuf> {
         let text = self.text(key)?;
@@ -149,7 +150,7 @@ impl Settings {
         }
     }
 
-    /// Where the value comes from.
+    /// The origin of the value.
     #[must_use]
     pub fn origin(&self, key: &str) -> &Origin {
         self.entry(key).map_or(&Origin::Default, |entry| &entry.origin)
@@ -161,7 +162,7 @@ impl Settings {
         self.entry(key).map(|entry| entry.items.as_slice()).unwrap_or_default()
     }
 
-    /// The value of a setting that holds one of some texts, spelt as the setting spells it.
+    /// The value of a setting that accepts certain texts, in the spelling of the setting.
     ///
     /// # Errors
     ///
@@ -174,7 +175,7 @@ impl Settings {
         self.parsed(key, |text| choices.iter().find(|choice| choice.eq_ignore_ascii_case(text)).copied())
     }
 
-    /// The value of a setting that holds one of three levels, spelt as the setting spells it.
+    /// The value of a setting that accepts three levels, in the spelling of the setting.
     ///
     /// # Errors
     ///
@@ -197,7 +198,7 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// `Validation` if it is not one; the message says where it comes from.
+    /// `Validation` if it is not one; the message contains the origin of the value.
     pub fn count(&self, key: &str) -> Result<Option<u64>> {
         self.parsed(key, |text| text.parse().ok())
     }
@@ -234,7 +235,7 @@ impl Settings {
     }
 }
 
-/// Whether a text says yes or no.
+/// Whether a text means yes; `None` if it means neither yes nor no.
 fn switched(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "on" | "yes" | "1" => Some(true),
@@ -243,7 +244,7 @@ fn switched(text: &str) -> Option<bool> {
     }
 }
 
-/// The texts of a list: its lines, or if there is only one, what is between its commas, except those in braces.
+/// The texts of a list: its lines or, if there is only one line, the parts between commas, except commas in braces.
 fn items(text: &str) -> Vec<String> {
     let mut depth = 0_usize;
     let mut is_end = |c: char| {

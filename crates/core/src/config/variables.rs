@@ -1,4 +1,4 @@
-//! Environment variables, passed in.
+//! Environment variables, passed in by the caller.
 
 use std::{collections::BTreeMap, fmt};
 

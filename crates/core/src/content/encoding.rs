@@ -13,11 +13,11 @@ use regex::Regex;
 static LOADED: Mutex<Option<Arc<BytePairEncoding>>> = Mutex::new(None);
 
 thread_local! {
-    /// What this thread has used last, so that it need not lock.
+    /// The encoding that this thread used last, so that it need not lock.
     static USED: RefCell<Weak<BytePairEncoding>> = const { RefCell::new(Weak::new()) };
 }
 
-/// The tokens. The first call in a process loads them, which takes about 25 ms.
+/// The encoding. The first call in a process loads it, which takes about 25 ms.
 pub(super) fn cl100k() -> Arc<BytePairEncoding> {
     USED.with_borrow_mut(|used| {
         used.upgrade().unwrap_or_else(|| {
@@ -28,7 +28,7 @@ pub(super) fn cl100k() -> Arc<BytePairEncoding> {
     })
 }
 
-/// Frees the memory of the tokens, until they are needed again.
+/// Frees the memory of the encoding until it is needed again.
 pub(super) fn unload() {
     *LOADED.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }
@@ -46,8 +46,8 @@ fn load() -> BytePairEncoding {
 
 /// The length of the first piece of `text`; `None` if it is empty.
 pub(super) fn first_piece(text: &str) -> Option<usize> {
-    // tiktoken's expression has `\s+(?!\S)` before the last `\s+`, which this library does not know. It leaves the last
-    // character of white space to the word that follows; see below.
+    // tiktoken's expression has `\s+(?!\S)` before the last `\s+`, which this library does not support. It leaves the
+    // last white space character to the following word; see below.
     #[expect(clippy::expect_used, reason = "a constant expression, which tests compile")]
     static PIECE: LazyLock<Regex> = LazyLock::new(|| {
         let piece = concat!(

@@ -64,7 +64,7 @@ pub fn extract(line: &Map<String, Value>, role: Role) -> Vec<ExtractedText> {
     texts.finish()
 }
 
-/// How the texts of a message, or their terms, differ from those by earlier rules.
+/// How the texts of a message, or their terms, differ from the ones by earlier rules.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Renewed {
     /// Whether any text or term differs.
@@ -73,7 +73,7 @@ pub(crate) struct Renewed {
     pub(crate) embedded: bool,
 }
 
-/// How the texts of a line differ from those by the rules of version `from`.
+/// How the texts of a line differ from the ones by version `from` of the rules.
 pub(crate) fn renewed(line: &Map<String, Value>, role: Role, from: u32) -> Renewed {
     let since_1 = if from < 2 { renewed_since_1(line, role) } else { Renewed::default() };
     let has_other_terms = || extract(line, role).iter().any(|text| text.text.chars().any(is_cjk_or_emoji));

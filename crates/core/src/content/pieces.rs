@@ -2,8 +2,8 @@
 //!
 //! The encoding's regular expression matches, in order of preference: a contraction (`'s`), a word with one character
 //! before it, up to three digits, punctuation with a space before it and line ends after it, white space up to a line
-//! end, white space except its last character, white space. For ASCII, this is decided here, several times as fast. If
-//! another character matters, the expression itself is used.
+//! end, white space except its last character, white space. For ASCII, the code here decides it, several times as fast.
+//! If another character matters, the expression itself is used.
 
 use super::encoding::first_piece;
 

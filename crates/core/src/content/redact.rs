@@ -9,14 +9,14 @@ pub trait Redactor: Debug + Send + Sync {
     /// `text` with every secret masked. Other characters keep their places, so that spans of the result are spans of
     /// `text`.
     ///
-    /// Whole texts are masked before they are cut into chunks, since a cut may go through a secret.
+    /// Mask whole texts before they are cut into chunks, because a cut may split a secret.
     ///
     /// # Errors
     ///
-    /// If the search for secrets fails. Then the text is not sent.
+    /// If the search for secrets fails. The text is not sent then.
     fn mask<'a>(&self, text: &'a str) -> Result<Masked<'a>>;
 
-    /// The places of the secrets in `text`, in order and without overlaps. Masked secrets are not found.
+    /// The ranges of the secrets in `text`, in order and without overlaps. Does not find masked secrets.
     ///
     /// # Errors
     ///
@@ -33,12 +33,12 @@ pub struct SecretSpan {
     pub span: Range<usize>,
 }
 
-/// A text without its secrets.
+/// A text with its secrets masked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Masked<'a> {
     /// The text, with as many characters as the original.
     pub text: Cow<'a, str>,
-    /// How many secrets were masked in it.
+    /// The number of masked secrets in it.
     pub secrets: usize,
 }
 
@@ -50,7 +50,7 @@ impl<'a> Masked<'a> {
     }
 }
 
-/// For which models secrets are masked.
+/// The models for which secrets are masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Redaction {
     /// For models that are not on this machine.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::blocks::{block_text, elements};
 use crate::model::{Digest, Role};
 
-/// The beginning of texts that Amplifier's hooks insert in the user's name.
+/// The beginning of texts that Amplifier's hooks insert on behalf of the user.
 const REMINDER: &str = "<system-reminder>";
 
 /// The maximum length of a title in characters.
@@ -14,7 +14,7 @@ pub const FIRST_PROMPT_CHARS: usize = 120;
 /// The beginning of the summary with which an agent continues a conversation after its context was full.
 const CONTINUATION: &str = "This session is being continued from a previous conversation";
 
-/// Elements that programs insert in the user's name.
+/// Elements that programs insert on behalf of the user.
 const INSERTED: [&str; 11] = [
     "system-reminder",
     "local-command-caveat",
@@ -44,9 +44,9 @@ const HEADINGS: [&str; 5] = ["summary", "conversation summary", "analysis", "con
 
 /// Finds the title of a session: its first real prompt, or the subject of the summary that it begins with.
 ///
-/// Text that programs insert in the user's name is ignored: reminders, output of local commands, notes. A slash command
-/// with arguments is a prompt. If there is no prompt, the title is the first line of a summary without a subject, or
-/// else a slash command without arguments.
+/// Text that programs insert on behalf of the user is ignored: reminders, output of local commands, notes. A slash
+/// command with arguments is a prompt. If there is no prompt, the title is the first line of a summary without a
+/// subject, or else a slash command without arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TitleFinder {
     prompt: Option<String>,

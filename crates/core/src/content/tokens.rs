@@ -7,7 +7,8 @@ use super::{
     pieces::pieces,
 };
 
-/// Frees the 10 MB of the vocabulary, for programs that rest for long. The next call that needs it loads it again.
+/// Frees the 10 MB of the vocabulary, for programs that are idle for a long time. The next call that needs it loads it
+/// again.
 pub fn unload() {
     encoding::unload();
 }
@@ -77,8 +78,8 @@ impl KnownPieces {
     }
 }
 
-/// 15 bytes of a piece, and half a byte for its length. The other half is for the number of tokens, which is not
-/// greater.
+/// The mask for 15 bytes of a piece and half a byte for its length. The other half byte is for the number of tokens,
+/// which is not greater.
 const KEY_BITS: u128 = u128::MAX >> 4;
 
 /// The bytes and length of a short piece, never 0. `None` if the piece is too long.

@@ -14,8 +14,8 @@ use crate::model::Role;
 /// Otherwise, the first real user message starts turn 1, and each further one the next turn. All other lines belong to
 /// the current turn, or to none before the first.
 ///
-/// A user message is real if it contains more than tool results and text that programs insert in the user's name, such
-/// as `<system-reminder>…</system-reminder>`.
+/// A user message is real if it contains more than tool results and text that programs insert on behalf of the user,
+/// such as `<system-reminder>…</system-reminder>`.
 ///
 /// ```
 /// use amplifier_session_core::{content::TurnCounter, model::Role};

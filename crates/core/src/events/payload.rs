@@ -12,7 +12,7 @@ pub const CHUNKED_ABOVE: u64 = 409_600;
 pub const CHUNK_BYTES: usize = 256 * 1024;
 /// Lines larger than this are compressed.
 pub const COMPRESSED_ABOVE: usize = 4 * 1024;
-/// Lines larger than this are refused as `EventTooLarge`.
+/// Lines larger than this are rejected as `EventTooLarge`.
 pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 
 /// The stored form of a line whose `data` has `data_size_bytes`.

@@ -16,7 +16,7 @@ const ONE: i128 = 10_i128.pow(PLACES);
 /// An exact amount of money: a decimal with 18 decimal places, up to 10²⁰.
 ///
 /// Logs have costs as strings (`"0.4724725"`) or as numbers. A number is converted to its shortest decimal form, which
-/// is the number in the log unless that had more than 15 digits. Further decimal places are cut off.
+/// is the number in the log unless it had more than 15 digits. Further decimal places are cut off.
 ///
 /// ```
 /// use amplifier_session_core::model::Cost;

@@ -23,9 +23,9 @@ pub enum DifferenceKind {
     Vectors,
     /// Pieces of payloads belong to no event.
     Chunks,
-    /// There are rows of a session that is not stored.
+    /// Rows belong to a session that is not stored.
     NoSession,
-    /// The search index has something else than the rows.
+    /// The search index differs from the rows.
     Index,
     /// A line, file or folder on disk is not in the store.
     NotStored,
@@ -45,7 +45,7 @@ pub enum DifferenceKind {
 pub struct Difference {
     /// Its kind.
     pub kind: DifferenceKind,
-    /// The owner of the session; `None` if it is about no session.
+    /// The owner of the session; `None` if it concerns no session.
     pub user_id: Option<UserId>,
     /// The session.
     pub session_id: Option<SessionId>,
@@ -66,7 +66,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// A difference of no session.
+    /// A difference that concerns no session.
     #[must_use]
     pub fn new(kind: DifferenceKind, reason: impl Into<String>) -> Self {
         Self {
@@ -83,14 +83,14 @@ impl Difference {
         }
     }
 
-    /// A difference of a session.
+    /// A difference in a session.
     #[must_use]
     pub fn of(key: &SessionKey, kind: DifferenceKind, reason: impl Into<String>) -> Self {
         let SessionKey { user_id, session_id } = key.clone();
         Self { user_id: Some(user_id), session_id: Some(session_id), ..Self::new(kind, reason) }
     }
 
-    /// Says which rows it is about.
+    /// Sets the rows that it is about.
     #[must_use]
     pub fn at_rows(mut self, row: RowKind, first: u32, last: u32) -> Self {
         (self.row, self.sequence) = (Some(row), Some(first));
@@ -98,20 +98,20 @@ impl Difference {
         self
     }
 
-    /// Says which row it is about.
+    /// Sets the row that it is about.
     #[must_use]
     pub fn at_row(self, row: RowKind, sequence: u32) -> Self {
         self.at_rows(row, sequence, sequence)
     }
 
-    /// Says which file it is about.
+    /// Sets the file that it is about.
     #[must_use]
     pub fn in_file(mut self, file: &str) -> Self {
         self.file = Some(file.to_owned());
         self
     }
 
-    /// Says which lines of the file it is about.
+    /// Sets the lines of the file that it is about.
     #[must_use]
     pub fn at_lines(mut self, first: u64, last: u64) -> Self {
         self.line = Some(first);

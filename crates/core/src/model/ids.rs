@@ -191,7 +191,7 @@ impl MessageRef {
     }
 }
 
-/// What a line said when it was stored: the first 16 bytes of its BLAKE3 hash. Written as 32 hexadecimal digits.
+/// A fingerprint of a line when it was stored: the first 16 bytes of its BLAKE3 hash. Written as 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Digest(pub [u8; 16]);

@@ -39,7 +39,7 @@ impl std::str::FromStr for Role {
     }
 }
 
-/// Whether the vectors of a message are there. Written as its [`code`](VectorState::code).
+/// The state of a message's vectors. Written as its [`code`](VectorState::code).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u8", into = "u8")]
 pub enum VectorState {

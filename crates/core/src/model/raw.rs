@@ -10,7 +10,7 @@ use crate::{Error, Result};
 /// An original JSON text, without its line ending.
 ///
 /// Numbers, key order, unknown fields and lone surrogates are preserved, because the bytes are never rewritten. Fields
-/// are derived with [`RawJson::parse`], which accepts text that other parsers refuse.
+/// are derived with [`RawJson::parse`], which accepts text that other parsers reject.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct RawJson(Vec<u8>);
 

@@ -51,7 +51,7 @@ pub struct Session {
     pub team_ids: Vec<String>,
     /// When it was first shared.
     pub shared_at: Option<Timestamp>,
-    /// The folder the session worked in; slugs are lossy, this is not.
+    /// The folder in which the session worked. Unlike the slug, it is not lossy.
     pub working_dir: Option<String>,
     /// The beginning of the first user message: the title of a session without a name.
     pub first_prompt: Option<String>,

@@ -1,4 +1,4 @@
-//! Superseded lines: what a store had of a file that no longer contains it.
+//! Superseded lines: stored lines of a file that no longer contains them.
 
 use std::{fmt, str::FromStr};
 
@@ -30,9 +30,9 @@ pub enum SupersededReason {
     Compacted,
     /// The file begins with another line than before.
     HeadLost,
-    /// A line in the middle changed, or the file has as many lines as before with other content.
+    /// A line in the middle changed, or the file has the same number of lines with other content.
     Edited,
-    /// The file ends earlier than before, within a turn.
+    /// The file now ends earlier, within a turn.
     CutOff,
 }
 
@@ -95,7 +95,7 @@ pub struct SupersededPiece {
     pub bytes: u64,
     /// When its lines were superseded.
     pub superseded_at: Timestamp,
-    /// Why they were.
+    /// The reason.
     pub reason: SupersededReason,
     /// The lines, in a form that only `core` reads. Empty if not requested.
     pub data: Vec<u8>,
@@ -119,7 +119,7 @@ impl SupersededPiece {
         format!("{kind}-{first_sequence:010}-{content:?}-{part:06}")
     }
 
-    /// What the ids of all parts of the same lines begin with.
+    /// The common prefix of the ids of all parts of the same lines.
     #[must_use]
     pub fn group(&self) -> &str {
         Self::group_of(&self.id)

@@ -40,8 +40,8 @@ impl TimeSource {
     }
 }
 
-/// A [`TimeSource`] as serde writes it into documents and archives, with `flatten`: `ts_estimated` and `ts_source`. The
-/// second one is absent in those of earlier versions.
+/// A [`TimeSource`] as serde writes it into documents and archives, with `flatten`: `ts_estimated` and `ts_source`.
+/// Earlier versions do not write the second one.
 pub mod time_fields {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -58,7 +58,7 @@ pub mod time_fields {
     ///
     /// # Errors
     ///
-    /// Those of the serializer.
+    /// Errors of the serializer.
     pub fn serialize<S: Serializer>(source: &TimeSource, serializer: S) -> Result<S::Ok, S::Error> {
         Fields { ts_estimated: source.is_estimated(), ts_source: Some(*source) }.serialize(serializer)
     }
@@ -67,7 +67,7 @@ pub mod time_fields {
     ///
     /// # Errors
     ///
-    /// Those of the deserializer.
+    /// Errors of the deserializer.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TimeSource, D::Error> {
         let Fields { ts_estimated, ts_source } = Fields::deserialize(deserializer)?;
         Ok(ts_source.unwrap_or(TimeSource::of_estimated(ts_estimated)))

@@ -35,7 +35,7 @@ pub(super) fn is_deep(bytes: &[u8]) -> bool {
     bytes.iter().any(|byte| depth.after(*byte) > MAX_DEPTH)
 }
 
-/// The text with the parts replaced that `serde_json` refuses; `None` if there are none.
+/// The text with the parts replaced that `serde_json` rejects; `None` if there are none.
 fn repaired(bytes: &[u8]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(bytes);
     let mut repaired = Vec::with_capacity(text.len());

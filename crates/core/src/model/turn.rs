@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use super::{Digest, SessionKey, Timestamp};
 use crate::{Error, ErrorKind, Result};
 
-/// The vector of one turn: of what the user asked, and of the last answer of the assistant or a summary of the turn.
+/// The vector of one turn: the user's question, and the last answer of the assistant or a summary of the turn.
 ///
 /// A store has at most one for each user message, provider and model.
 #[derive(Clone, PartialEq)]
@@ -37,8 +37,8 @@ pub struct TurnEmbedding {
 }
 
 impl TurnEmbedding {
-    /// A UUID of version 8 for the embedding of a user message. It depends on the time too: after a user was renamed,
-    /// another user may have the same session.
+    /// A UUID of version 8 for the embedding of a user message. It also depends on the time, because after a user is
+    /// renamed, another user may have the same session.
     #[must_use]
     pub fn new_id(
         session: &SessionKey,
@@ -77,7 +77,7 @@ impl TurnEmbedding {
     ///
     /// # Errors
     ///
-    /// `Validation` (`vector`) if it has another length than `dimensions`, or a number that is not finite.
+    /// `Validation` (`vector`) if its length is not `dimensions`, or a number in it is not finite.
     pub fn validate(&self) -> Result<()> {
         let (found, expected) = (self.vector.len(), self.dimensions);
         if found != expected {
@@ -149,7 +149,7 @@ pub struct TurnSummary {
     pub digest: Digest,
     /// The summary.
     pub text: String,
-    /// Whether the line itself states it, as `turn_summary` in its metadata. Otherwise, a person set it.
+    /// Whether the line itself states it, as `turn_summary` in its metadata. Otherwise, a user set it.
     pub is_stated: bool,
     /// When it was set.
     pub set_at: Timestamp,

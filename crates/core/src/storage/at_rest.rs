@@ -1,4 +1,4 @@
-//! What is done with secrets in lines that are stored.
+//! Treatment of secrets in stored lines.
 
 use std::{
     str::FromStr,
@@ -32,14 +32,14 @@ const MESSAGES: usize = 500;
 /// Number of events read at a time, and of their lines: a line may have megabytes.
 const EVENTS: usize = 500;
 const LINES: usize = 16;
-/// Longer lines are searched on a thread where they don't block other tasks.
+/// Longer lines are searched on a separate thread, so that they don't block other tasks.
 const LONG: usize = 4 * 1024;
 
-/// What is done with secrets in lines that are stored.
+/// How secrets in stored lines are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SecretsAtRest {
-    /// Nothing.
+    /// Secrets are stored, and no program reports them.
     Off,
     /// They are stored. [`SessionStorage::session_secrets`] lists them.
     #[default]
@@ -61,7 +61,7 @@ impl FromStr for SecretsAtRest {
     }
 }
 
-/// What the store says about secrets, as far as it is known. Clones share it.
+/// The store's setting for secrets, if it was read already. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct KnownAtRest(Arc<Mutex<Option<SecretsAtRest>>>);
 
@@ -75,12 +75,12 @@ impl KnownAtRest {
     }
 }
 
-/// Computes the digests of what is stored of lines: secrets in them may be masked.
+/// Computes the digests of stored lines. Their secrets may be masked.
 #[derive(Debug, Clone, Default)]
 pub struct LineDigester(pub(super) LineMasker);
 
 impl LineDigester {
-    /// The digest of what is stored of `line`.
+    /// The digest of the stored form of `line`.
     #[must_use]
     pub fn digest(&self, line: &[u8]) -> Digest {
         self.0.digest(line)
@@ -107,7 +107,7 @@ impl LineMasker {
     ///
     /// # Errors
     ///
-    /// Those of the redactor: then the line must not be stored.
+    /// Errors of the redactor. The line must not be stored then.
     pub(super) async fn mask(&self, line: RawJson) -> Result<(RawJson, usize)> {
         if self.0.is_none() || line.as_bytes().len() < LONG {
             return self.mask_now(line);
@@ -122,7 +122,7 @@ impl LineMasker {
         Ok(mask_line(redactor.as_ref(), &line)?.unwrap_or((line, 0)))
     }
 
-    /// Masks a text that is not JSON.
+    /// Masks secrets in a text that is not JSON.
     pub(super) fn mask_text(&self, text: Option<String>) -> Result<Option<String>> {
         match (&self.0, text) {
             (Some(redactor), Some(text)) => Ok(Some(redactor.mask(&text)?.text.into_owned())),
@@ -130,26 +130,26 @@ impl LineMasker {
         }
     }
 
-    /// Masks metadata files.
+    /// Masks secrets in metadata files.
     pub(super) fn mask_files(&self, files: Vec<MetadataFile>) -> Result<Vec<MetadataFile>> {
         let masked =
             |file: MetadataFile| Ok(MetadataFile { raw: self.mask_now(file.raw)?.0, name: file.name });
         files.into_iter().map(masked).collect()
     }
 
-    /// The digest of what is stored of a line.
+    /// The digest of the stored form of a line.
     pub(super) fn digest(&self, line: &[u8]) -> Digest {
         if self.0.is_none() {
             return Digest::of(line);
         }
-        // A line that can't be masked is not stored, so no digest is like its own.
+        // A line that can't be masked is not stored, so no stored digest may match its own.
         self.mask_now(RawJson::new(line))
             .map_or_else(|_| Digest::of(line), |(masked, _)| Digest::of(masked.as_bytes()))
     }
 }
 
 impl SessionStorage {
-    /// What is done with secrets in lines that are stored: according to the settings, or else to the store.
+    /// How secrets in stored lines are treated: according to the settings, or else to the store.
     ///
     /// # Errors
     ///
@@ -171,7 +171,7 @@ impl SessionStorage {
         Ok(stored)
     }
 
-    /// Computes the digests of what the store holds of lines. Changes nothing.
+    /// Returns the computation of digests for lines as this store would store them. Changes nothing.
     ///
     /// # Errors
     ///
@@ -181,15 +181,15 @@ impl SessionStorage {
         Ok(LineDigester(LineMasker(self.redactor.clone().filter(|_| is_masked))))
     }
 
-    /// Makes the store follow the settings about secrets, and what another process chose for the store. If secrets are to
-    /// be masked now and were not before, all stored lines are masked, and what they contained is erased from files. If
-    /// they are no longer masked, the next sync reads all files again. Call this before a sync. Returns the number of secrets
-    /// that were masked.
+    /// Updates the store to the settings about secrets, and to the choice that another process made for the store. If
+    /// secrets are to be masked now and were not before, masks all stored lines and erases the original lines from
+    /// files. If they are no longer masked, the next sync reads all files again. Call this before a sync. Returns the
+    /// number of secrets that were masked.
     ///
     /// # Errors
     ///
-    /// `Unsupported` if secrets are to be masked, and there is no redactor; errors of the backend. If it is interrupted, the
-    /// next call starts over.
+    /// `Unsupported` if secrets are to be masked but there is no redactor; errors of the backend. If it is interrupted,
+    /// the next call starts over.
     pub async fn settle_secrets(&self) -> Result<u64> {
         let held = self.backend.meta().await?;
         let stored: Option<SecretsAtRest> = held.get(SECRETS).and_then(|value| value.parse().ok());
@@ -225,7 +225,7 @@ impl SessionStorage {
         Ok(count)
     }
 
-    /// What masks lines before they are stored.
+    /// The masker for lines before they are stored.
     pub(super) async fn line_masker(&self) -> Result<LineMasker> {
         if self.at_rest.get().is_none() {
             self.settle_secrets().await?;
@@ -250,7 +250,7 @@ impl SessionStorage {
         let Some(stored) = self.backend.get_session(key).await? else { return Ok(0) };
         let mut masking = MaskingSession {
             storage: self,
-            // Not `line_masker`, which would settle first.
+            // Not `line_masker`, which would settle the settings first.
             masker: LineMasker(self.redactor.clone()),
             key,
             title: TitleFinder::default(),
@@ -264,7 +264,7 @@ impl SessionStorage {
         Ok(masking.count)
     }
 
-    /// Has what was replaced erased from files, as after a deletion.
+    /// Erases replaced lines from files, as after a deletion.
     async fn erase_replaced(&self) -> Result<()> {
         if self.backend.info().places.iter().all(|place| place.files.is_empty()) {
             return Ok(());
@@ -376,7 +376,7 @@ impl MaskingSession<'_> {
         deletion.deleted.into_iter().try_for_each(|deleted| deleted.map(drop))
     }
 
-    /// The pieces that replace a group, if it has secrets. A group that is damaged stays.
+    /// The pieces that replace a group, if it has secrets. A damaged group stays unchanged.
     async fn masked_pieces(&self, group: &[SupersededPiece]) -> Result<Option<Vec<SupersededPiece>>> {
         let (Some(first), Ok(lines)) = (group.first(), unpack(group)) else { return Ok(None) };
         let mut packer = Packer::new(self.key.clone(), first.kind, first.superseded_at, first.reason);
@@ -392,7 +392,7 @@ impl MaskingSession<'_> {
         Ok(Some(pieces).filter(|_| secrets > 0))
     }
 
-    /// The event, if its line has secrets. A line that is damaged stays.
+    /// The event, if its line has secrets. A damaged line stays unchanged.
     async fn masked_event(&mut self, event: &Event, payload: Payload) -> Result<Option<StoredEvent>> {
         let Ok(Some(line)) = assemble(payload) else { return Ok(None) };
         let (line, secrets) = self.masker.mask(line).await?;
@@ -427,7 +427,7 @@ impl MaskingSession<'_> {
         let session = &mut change.session;
         session.name = self.masker.mask_text(session.name.take())?;
         session.description = self.masker.mask_text(session.description.take())?;
-        // The beginning of a prompt may have the beginning of a secret.
+        // The beginning of a prompt may contain the beginning of a secret.
         if let (Some(_), Some(found)) = (&session.first_prompt, self.title.found()) {
             session.first_prompt = Some(found.to_owned());
         }

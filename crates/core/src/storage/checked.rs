@@ -13,7 +13,7 @@ use crate::{
     storage::Readable,
 };
 
-/// At most this many text candidates are compared, or messages if there are no words to look for.
+/// At most this many text candidates are compared, or messages if there are no words to search for.
 const MOST_CHECKED: usize = 10_000;
 
 /// At most this many vector candidates are compared.
@@ -22,7 +22,7 @@ const MOST_VECTORS: usize = 2_000;
 /// Number of messages read at a time.
 const PAGE: usize = 500;
 
-/// How the number of candidates grows if too few of them meet the conditions.
+/// Factor by which the number of candidates grows if too few of them meet the conditions.
 const GROWTH: usize = 4;
 
 /// Reads messages and compares them with conditions, each once.
@@ -91,7 +91,8 @@ impl SessionStorage {
         }
     }
 
-    /// The nearest chunks of messages that meet the conditions: at least of so many messages, if there are as many.
+    /// The nearest chunks of messages that meet the conditions. They cover at least `limit` messages, if there are as
+    /// many.
     pub(super) async fn checked_chunks(
         &self,
         query: VectorQuery,

@@ -1,8 +1,8 @@
-//! Skips rows that can't be read.
+//! Reading around rows that can't be read.
 //!
 //! If a backend finds a row that can't be read, it fails with [`ErrorKind::Damaged`](crate::ErrorKind::Damaged) and
-//! names the row. Methods that read many rows skip it, continue, and report it. If the backend can't tell which row it
-//! is, because a part of a file can't be read, they ask for fewer and fewer rows.
+//! names the row. Methods that read many rows skip that row, continue, and report it. If the backend can't tell which
+//! row it is, because a part of a file can't be read, they request fewer and fewer rows.
 
 use std::sync::PoisonError;
 
@@ -15,10 +15,10 @@ use crate::{
     model::{DamagedRow, Event, Message, MessageRef, RowKind, Session, SessionId, SessionKey, UserId},
 };
 
-/// If a page of rows can't be read, at most this many are asked for next.
+/// If a page of rows can't be read, at most this many rows are requested next.
 const LARGEST_HALF: usize = 1_000;
 
-/// Rows, with those that were skipped because they can't be read.
+/// Rows that were read, and rows that were skipped because they can't be read.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Readable<T> {
@@ -29,7 +29,7 @@ pub struct Readable<T> {
 }
 
 impl<T> Readable<T> {
-    /// The rows, if none was skipped.
+    /// The rows, if no row was skipped.
     ///
     /// # Errors
     ///
@@ -162,9 +162,9 @@ impl SessionStorage {
         Ok(found)
     }
 
-    /// The sessions that this storage and its clones have skipped in lists, and in statistics and other data derived
-    /// from lists, because they can't be read. Check this after a call. Requesting one of these sessions by its id
-    /// fails with [`ErrorKind::Damaged`].
+    /// The sessions that this storage and its clones have skipped because they can't be read: in lists, and in
+    /// statistics and other data derived from lists. Check this after a call. Requesting one of these sessions by its
+    /// id fails with [`ErrorKind::Damaged`].
     #[must_use]
     pub fn damaged_sessions(&self) -> Vec<DamagedRow> {
         self.damaged_sessions.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()

@@ -20,7 +20,8 @@ impl SessionStorage {
     /// event states a time, so the dates are the modification time of the files. Sessions that can't be read are left
     /// out.
     ///
-    /// For most sessions, the first message is enough: if there is a better source than the file, it has it.
+    /// For most sessions, the first message is enough: if any source is better than the file, its time comes from
+    /// there.
     ///
     /// # Errors
     ///
@@ -54,8 +55,8 @@ impl SessionStorage {
         Ok(estimated)
     }
 
-    /// Whether the dates of a session are estimates if it has no message, or if the time of its first message, `first`,
-    /// comes from the file.
+    /// Whether the dates of a session are estimates, for a session without messages or whose first message has a time,
+    /// `first`, that comes from the file.
     async fn is_estimated(&self, session: &Session, first: Option<Timestamp>) -> Result<bool> {
         let key = session.key();
         let Some(stored) = self.backend.get_session(&key).await? else { return Ok(false) };
@@ -63,7 +64,8 @@ impl SessionStorage {
         if metadata.created().is_some() || metadata.updated().is_some() {
             return Ok(false);
         }
-        // If a session was not synced from files, its creator stated its time, unless it is that of its first message.
+        // If a session was not synced from files, its creator stated its time, unless that is the time of its first
+        // message.
         if stored.sync_state.is_none() && first != Some(session.created) {
             return Ok(false);
         }

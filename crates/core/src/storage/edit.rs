@@ -1,4 +1,4 @@
-//! Edits a session: name, description, tags, and who can see it.
+//! Editing a session: name, description, tags, and visibility.
 
 use super::SessionStorage;
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     model::{Session, SessionField, SessionKey, Visibility},
 };
 
-/// Changes to the fields that a person can set. Later syncs do not change fields that were set.
+/// Changes to the fields that a user can set. Later syncs do not change fields that were set.
 ///
 /// ```
 /// use amplifier_session_core::storage::SessionEdit;
@@ -62,7 +62,7 @@ impl SessionEdit {
         self.with(Step::RemoveTags(collected(tags)))
     }
 
-    /// Discards what a person set: the field follows the session's files, now and after later syncs.
+    /// Discards the user's value: the field follows the session's files, now and after later syncs.
     #[must_use]
     pub fn reset(self, field: SessionField) -> Self {
         self.with(Step::Reset(field))
@@ -170,25 +170,25 @@ pub struct Sharing {
 }
 
 impl Sharing {
-    /// With nobody.
+    /// Shares with nobody.
     #[must_use]
     pub fn private() -> Self {
         Self::default()
     }
 
-    /// With the members of these teams.
+    /// Shares with the members of these teams.
     #[must_use]
     pub fn teams(team_ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { visibility: Visibility::Team, team_ids: collected(team_ids), org_id: None }
     }
 
-    /// With the members of an organisation.
+    /// Shares with the members of an organisation.
     #[must_use]
     pub fn org(org_id: impl Into<String>) -> Self {
         Self { visibility: Visibility::Org, team_ids: Vec::new(), org_id: Some(org_id.into()) }
     }
 
-    /// With everyone who can read the store.
+    /// Shares with everyone who can read the store.
     #[must_use]
     pub fn public() -> Self {
         Self { visibility: Visibility::Public, ..Self::default() }
@@ -214,7 +214,7 @@ impl Sharing {
 }
 
 impl SessionStorage {
-    /// Changes the fields that a person can set, on behalf of the owner. Returns the changed session.
+    /// Changes the fields that a user can set, on behalf of the owner. Returns the changed session.
     ///
     /// # Errors
     ///

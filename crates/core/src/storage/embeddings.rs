@@ -1,4 +1,4 @@
-//! Stores vectors that a caller made, and returns which texts have vectors.
+//! Stores vectors that a caller made, and lists the texts that have vectors.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -72,13 +72,13 @@ impl MessageEmbeddings {
 
 impl SessionStorage {
     /// Stores vectors that the caller made, replacing all vectors of these messages. A text without a given vector has
-    /// none afterwards. Returns the number of stored vectors.
+    /// no vector afterwards. Returns the number of stored vectors.
     ///
     /// All vectors are validated before any is stored. A store without vectors adopts `space`.
     ///
     /// # Errors
     ///
-    /// `SessionNotFound`; `Validation` with the field and sequence if a message does not exist or does not hold the
+    /// `SessionNotFound`; `Validation` with the field and sequence if a message does not exist or does not have the
     /// text, a part lies beyond the end of its text or is empty, or a vector has other dimensions than `space`, is zero
     /// or not finite; `Embedding` if the store holds vectors of another space; errors of the backend.
     pub async fn store_embeddings(
@@ -112,8 +112,8 @@ impl SessionStorage {
         self.backend.write_vectors(key, generation, vectors).await
     }
 
-    /// Validates vectors for lines that are not stored yet, and of which the first has the sequence `start`, against
-    /// the lines and the space of the store.
+    /// Validates vectors for lines that are not stored yet, the first of which has the sequence `start`, against the
+    /// lines and the space of the store.
     pub(super) async fn check_given(
         &self,
         given: &GivenEmbeddings,
@@ -139,7 +139,8 @@ impl SessionStorage {
         Ok(())
     }
 
-    /// Which texts of a session's messages have vectors, in order of sequence. Messages without vectors are left out.
+    /// Returns which texts of a session's messages have vectors, in order of sequence. Leaves out messages without
+    /// vectors.
     ///
     /// # Errors
     ///

@@ -27,8 +27,8 @@ pub struct EventLines {
     pub limit: usize,
     /// Whether to read the original lines too. Default: no.
     pub with_payload: bool,
-    /// Stops before the payloads exceed this size in bytes, but after at least one event. So a page with fewer events than
-    /// `limit` is not the last one; an empty one is. Default: no maximum.
+    /// Stops before the payloads exceed this size in bytes, but after at least one event. So a page with fewer events
+    /// than `limit` need not be the last one; only an empty page means the end. Default: no maximum.
     pub max_bytes: Option<u64>,
 }
 
@@ -109,7 +109,7 @@ impl SessionStorage {
         }
     }
 
-    /// Stores event lines. Either all are stored, or none.
+    /// Stores event lines. Either all of them are stored or nothing.
     ///
     /// # Errors
     ///
@@ -217,7 +217,7 @@ impl SessionStorage {
                     let row = SequenceRange { start: event.sequence, limit: 1 };
                     let digests = self.backend.event_digests(key, row).await;
                     if digests.is_ok_and(|digests| digests.first() != Some(&event.digest)) {
-                        // It was replaced since it was read, and is another event now.
+                        // It was replaced after it was read, and is another event now.
                         continue;
                     }
                     damaged.push(damaged_payload(key, event.sequence, &error).ok_or(error)?);

@@ -47,11 +47,11 @@ impl SessionStorage {
     /// The session that `address` names, and the line if it names one.
     ///
     /// An address is the id of a session, a unique beginning of one, or `latest`: the reader's most recently updated
-    /// session. If a session shares a beginning only with its own sub-agents and forks, the beginning names that
-    /// session. If no id begins with the address, an address of at least 4 characters may be the beginning of a part of
-    /// an id after `-` or `_`, if that is unique: ids of sub-agents have the same beginning. `#4` at the end names the
-    /// message with sequence 4. Ids of messages (`{session}_msg_4`) and events (`{session}_evt_4`) are addresses too.
-    /// Case is ignored, but an exact match takes precedence.
+    /// session. A beginning that a session shares only with its own sub-agents and forks names that session. If no id
+    /// begins with the address, an address of at least 4 characters may be the beginning of a part of an id after `-`
+    /// or `_`, if that is unique: ids of sub-agents have the same beginning. `#4` at the end names the message with
+    /// sequence 4. Ids of messages (`{session}_msg_4`) and events (`{session}_evt_4`) are addresses too. Case is
+    /// ignored, but an exact match takes precedence.
     ///
     /// # Errors
     ///
@@ -86,12 +86,12 @@ impl SessionStorage {
     ///
     /// # Errors
     ///
-    /// Those of [`Self::find_address`].
+    /// As [`Self::find_address`].
     pub async fn find_session(&self, scope: &Scope, address: &str) -> Result<Session> {
         Ok(self.find_address(scope, address).await?.session)
     }
 
-    /// The session with this id, or whose id or a part of it begins with this text.
+    /// The session with this id, or a session whose id or a part of it begins with this text.
     async fn session_named(&self, scope: &Scope, name: &str) -> Result<Option<Session>> {
         if let Ok(id) = SessionId::new(name)
             && let Some(session) = self.get_session(scope, &id).await?
@@ -123,7 +123,7 @@ impl SessionStorage {
         one_of(self.sessions_with_part(scope, name).await?, name)
     }
 
-    /// Sessions whose ids have a part that begins with `beginning`; ignoring case if none matches exactly.
+    /// Sessions whose ids have a part that begins with `beginning`; case is ignored if no part matches exactly.
     async fn sessions_with_part(&self, scope: &Scope, beginning: &str) -> Result<Vec<Session>> {
         let names = self.backend.session_names(scope).await?;
         let having = |begins: &dyn Fn(&str) -> bool| -> Vec<SessionId> {
@@ -139,7 +139,7 @@ impl SessionStorage {
         ids.sort_unstable();
         ids.dedup();
         let mut found = Vec::new();
-        // One more than are listed, to know whether there are more.
+        // One more than the error lists, to know whether there are more.
         for id in ids.into_iter().take(SHOWN + 1) {
             let filter = SessionFilter::default().with_session(id);
             let query = SessionQuery::new(scope.clone()).with_filter(filter).with_limit(PAGE);
@@ -181,7 +181,7 @@ fn id_of_line(id: &str) -> Option<(&str, AddressedLine)> {
     }
 }
 
-/// The only session, or the one that all others are sub-agents or forks of.
+/// The only session, or the one of which all others are sub-agents or forks.
 fn top_or_only(mut found: Vec<Session>, id: &str) -> Result<Option<Session>> {
     let top = top_of(found.iter().map(|session| (&session.session_id, session.parent_id.as_ref())));
     let top = top.map(str::to_owned);
@@ -194,7 +194,7 @@ fn top_or_only(mut found: Vec<Session>, id: &str) -> Result<Option<Session>> {
     one_of(found, id)
 }
 
-/// The only session, if there is only one.
+/// The session, if there is only one.
 pub(super) fn one_of(mut found: Vec<Session>, id: &str) -> Result<Option<Session>> {
     if found.len() <= 1 {
         return Ok(found.pop());

@@ -114,8 +114,8 @@ pub struct StorageSettings {
     pub uuid_session_ids: bool,
     /// Whether turns are embedded with their messages. Default: no.
     pub turns: bool,
-    /// What is done with secrets in lines that are stored. The store remembers it. Default: what the store remembers, or
-    /// else [`SecretsAtRest::Mark`].
+    /// How secrets in stored lines are treated. The store remembers it. Default: what the store remembers, or else
+    /// [`SecretsAtRest::Mark`].
     pub secrets: Option<SecretsAtRest>,
 }
 
@@ -141,7 +141,7 @@ impl StorageSettings {
         with_uuid_session_ids(uuid_session_ids: bool);
         /// Sets whether turns are embedded with their messages.
         with_turns(turns: bool);
-        /// Sets what is done with secrets in lines that are stored.
+        /// Sets how secrets in stored lines are treated.
         with_secrets(secrets: Option<SecretsAtRest>);
     }
 }
@@ -157,9 +157,9 @@ pub struct SessionStorage {
     redaction: Redaction,
     settings: StorageSettings,
     clock: Clock,
-    /// Set when the store is known to follow the current rules.
+    /// Set once the store is known to follow the current rules.
     renewed: Arc<OnceCell<u64>>,
-    /// What the store says about secrets.
+    /// The store's setting for secrets.
     at_rest: at_rest::KnownAtRest,
     /// Sessions that lists have skipped because they can't be read.
     damaged_sessions: Arc<Mutex<BTreeSet<DamagedRow>>>,
@@ -189,7 +189,8 @@ impl SessionStorage {
         with_settings(settings: StorageSettings);
     }
 
-    /// Sets what masks secrets, and for which models. Without a redactor, the default, nothing is masked.
+    /// Sets the redactor, and the models for which it masks secrets. Without a redactor, the default, nothing is
+    /// masked.
     #[must_use]
     pub fn with_redactor(mut self, redaction: Redaction, redactor: Arc<dyn Redactor>) -> Self {
         (self.redaction, self.redactor) = (redaction, Some(redactor));
@@ -215,7 +216,7 @@ impl SessionStorage {
         self.embedding.as_ref()
     }
 
-    /// What masks secrets in texts for `provider`, if they are masked.
+    /// The redactor that masks secrets in texts for `provider`, if they are masked.
     fn redactor_for(&self, provider: &dyn EmbeddingProvider) -> Option<&Arc<dyn Redactor>> {
         self.redactor.as_ref().filter(|_| self.redaction.applies_to(provider))
     }
@@ -230,22 +231,22 @@ impl SessionStorage {
     ///
     /// # Errors
     ///
-    /// Those of the backend; `Validation` if the stored name is not a user id.
+    /// `Validation` if the stored name is not a user id; errors of the backend.
     pub async fn pinned_user(&self) -> Result<Option<UserId>> {
         self.backend.meta().await?.get(meta::USER_ID).map(UserId::new).transpose()
     }
 
-    /// Pins `user` as the store's user unless another one is pinned. Returns the pinned user.
+    /// Pins `user` as the store's user unless another user is pinned. Returns the pinned user.
     ///
     /// # Errors
     ///
-    /// Those of the backend; `Validation` if the stored name is not a user id.
+    /// `Validation` if the stored name is not a user id; errors of the backend.
     pub async fn pin_user(&self, user: &UserId) -> Result<UserId> {
         UserId::new(self.backend.put_meta_if_absent(meta::USER_ID, user.as_str()).await?)
     }
 
-    /// Changes the owner of all sessions of `from` to `to`, for a person whose user id has changed. Returns the number
-    /// of sessions. If `from` is pinned as the store's user, `to` is pinned instead.
+    /// Changes the owner of all sessions of `from` to `to`, for a user whose id has changed. Returns the number of
+    /// sessions. If `from` is pinned as the store's user, `to` is pinned instead.
     ///
     /// # Errors
     ///
@@ -256,7 +257,7 @@ impl SessionStorage {
         Ok(renamed)
     }
 
-    /// The space of the store's vectors, if it has any.
+    /// The space of the store's vectors; `None` if the store has no vectors.
     ///
     /// # Errors
     ///

@@ -101,13 +101,13 @@ pub struct GenerationStatus {
     /// Model and dimensions.
     #[serde(flatten)]
     pub space: EmbeddingSpace,
-    /// The number of messages that have them, whose vectors are pending, or that failed.
+    /// The number of messages with stored, pending or failed vectors.
     #[serde(flatten)]
     pub counts: GenerationCounts,
 }
 
 impl SessionStorage {
-    /// Makes missing vectors: pending ones, and those that failed before.
+    /// Makes missing vectors: pending ones, and ones that failed before.
     ///
     /// # Errors
     ///
@@ -125,18 +125,17 @@ impl SessionStorage {
 
     /// Makes vectors again.
     ///
-    /// With the model of the store's vectors, this makes the vectors of `of` one by one. Searches use the old vector of
-    /// a message until the new one is stored.
+    /// If the store's vectors are of the same model, makes the vectors of `of` again, one message at a time. Searches
+    /// use the old vector of a message until the new one is stored.
     ///
-    /// With another model, this makes vectors for all users beside the old ones. Searches use the old ones until the
-    /// new ones are complete. `of` must not have a project or session. A rebuild in progress with yet another model is
-    /// abandoned.
+    /// Otherwise, makes vectors for all users beside the old ones. Searches use the old vectors until the new ones are
+    /// complete. `of` must not have a project or session. Abandons a rebuild in progress with a third model.
     ///
     /// If it is interrupted, the next call continues. `report.failure` is set if it is not complete.
     ///
     /// # Errors
     ///
-    /// `Unsupported` without an embedding provider; `Validation` for a part of the store with another model; those of
+    /// `Unsupported` without an embedding provider; `Validation` for a part of the store with another model; errors of
     /// the backend.
     pub async fn rebuild(&self, of: &VectorsOf, on_embedded: OnEmbedded<'_>) -> Result<EmbedReport> {
         let space = self.needed_provider()?.space().clone();
@@ -169,7 +168,7 @@ impl SessionStorage {
             self.prune().await?;
         }
         let keys = self.session_keys(of).await?;
-        // Pending vectors are those that an earlier call did not reach.
+        // Pending vectors were not reached by an earlier call.
         if !self.owes_any(of, held.current_number()).await? {
             for key in &keys {
                 self.backend.mark_pending(key, MessagesToEmbed::All).await?;
@@ -189,7 +188,7 @@ impl SessionStorage {
         let generation = self.begin_next(held, space).await?;
         self.prune().await?;
         let mut report = EmbedReport::default();
-        // Messages may be stored while others are embedded, also of new users.
+        // Messages, also of new users, may be stored while others are embedded.
         while report.failure.is_none() && !self.backend.complete_generation(generation).await? {
             let before = (report.messages, report.refused);
             for user in self.users_with_sessions().await? {
@@ -296,7 +295,7 @@ impl SessionStorage {
         Ok(estimate)
     }
 
-    /// The number of messages in `scope` that have vectors, whose vectors are pending, or that failed.
+    /// The number of messages in `scope` with stored, pending or failed vectors.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Updates a store written by an earlier version of this library: derived data is derived again.
+//! Updates a store that an earlier version of this library wrote, by deriving data again.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,7 +18,7 @@ use crate::{
 const PAGE: usize = 1_000;
 /// Number of events read at a time.
 const EVENT_PAGE: usize = 1_000;
-/// Number of event lines read and written at a time: a line may have megabytes.
+/// Number of event lines read and written at a time, because a line may have megabytes.
 const PAYLOADS_AT_ONCE: usize = 16;
 
 impl SessionStorage {
@@ -145,7 +145,7 @@ fn older_rules(held: &BTreeMap<String, String>, key: &str, rules: u32) -> Option
 }
 
 /// Whether the summary of an event may differ from that by earlier rules: it reports usage, an error, a duration, or a
-/// submitted prompt. Requests, which are most of the bytes of a log, do not.
+/// submitted prompt. Requests, which make up most of a log, do not.
 fn may_differ(event: &Event) -> bool {
     let reports = |prefix: &str| event.event_type.starts_with(prefix);
     event.failed()

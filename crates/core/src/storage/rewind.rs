@@ -19,11 +19,11 @@ const PAGE: usize = 1_000;
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct RewindOptions {
-    /// The last turn that stays. With 0, only what comes before the first turn stays.
+    /// The last turn to keep. With 0, only messages before the first turn are kept.
     pub to_turn: u32,
-    /// Whether all events stay. Default: no.
+    /// Whether to keep all events. Default: no.
     pub keep_events: bool,
-    /// Whether to report what would be removed, and to remove nothing. Default: no.
+    /// Whether to only report what would be removed. Default: no.
     pub dry_run: bool,
     /// What to do with the sync state, whose format only the sync knows. Default: nothing.
     pub sync_state: Option<SyncStateAfterRewind>,
@@ -37,9 +37,9 @@ impl RewindOptions {
     }
 
     setters! {
-        /// Sets whether all events stay.
+        /// Sets whether to keep all events.
         with_keep_events(keep_events: bool);
-        /// Sets whether nothing is removed.
+        /// Sets whether to only report.
         with_dry_run(dry_run: bool);
     }
 
@@ -79,16 +79,16 @@ impl SessionStorage {
     /// Removes everything after turn [`RewindOptions::to_turn`] from a session, on behalf of the owner: messages with
     /// their vectors and index entries, and events.
     ///
-    /// - Messages are removed from the first one of a later turn on.
-    /// - Events are removed from the one that belongs to that message on, in the order of the log: normally, its
+    /// - - Messages are removed from the first message of a later turn on.
+    /// - - Events are removed from the event that belongs to that message on, in the order of the log: normally, its
     ///   `prompt:submit`. If there is no such event, the time of the message decides. `docs/data-model.md` has the
     ///   details.
-    /// - Counts, title and times are derived from what is left. Fields that a person set, metadata files, skipped lines
-    ///   and sub-agents' sessions stay.
+    /// - Counts, title and times are derived from the remaining rows. Fields that a user set, metadata files, skipped
+    ///   lines and sub-agents' sessions stay.
     /// - If the session has no later turn, nothing is written.
     ///
-    /// With [`atomic_writes`](crate::backend::StoreInfo::atomic_writes), all of it happens or nothing, even if the
-    /// process is killed. Otherwise, repeating the call completes it.
+    /// With [`atomic_writes`](crate::backend::StoreInfo::atomic_writes), either everything is removed or nothing, even
+    /// if the process is killed. Otherwise, repeating the call completes it.
     ///
     /// # Errors
     ///

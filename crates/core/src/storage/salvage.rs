@@ -23,7 +23,8 @@ use crate::{
 
 /// The size of the lines and vectors to write at a time.
 const PART_BYTES: usize = 8 << 20;
-/// The sync state of a session while it is written in parts. No sync knows it, so it would read the files again.
+/// The sync state of a session while it is written in parts. No sync recognises it, so a sync would read the files
+/// again.
 const SALVAGING: &str = "salvaging";
 
 /// The report of a salvage.
@@ -42,10 +43,10 @@ pub struct SalvageReport {
     pub vectors: u64,
     /// The number of superseded lines.
     pub superseded: u64,
-    /// Rows that are missing. A session is missing if its record, its metadata files, superseded lines of it or all of
-    /// it is lost.
+    /// Rows that are missing. A session is listed if it is lost as a whole, or if its record, metadata files or
+    /// superseded lines are lost.
     pub missing: Vec<DamagedRow>,
-    /// What may be missing besides sessions, such as settings of the store.
+    /// Lost data other than sessions, such as settings of the store.
     pub lost: Vec<String>,
     /// The parts of the old store that can't be read. They may have contained rows that were found elsewhere, or data
     /// that is derived again.
@@ -69,7 +70,7 @@ impl SessionStorage {
     ///
     /// # Errors
     ///
-    /// Errors of this store, and those of `source` that are not about damage.
+    /// Errors of this store; errors of `source` other than damage.
     pub async fn salvage(&self, source: &mut dyn SalvageSource) -> Result<SalvageReport> {
         let mut salvage = Salvage {
             storage: self,
@@ -105,7 +106,7 @@ impl SessionStorage {
         Ok(number.map(|number| Generation { space: held.space, number }))
     }
 
-    /// Makes this store remember the deletions that another one remembers, by deleting empty sessions. Leaves alone the
+    /// Makes this store remember the deletions that another one remembers, by deleting empty sessions. Does not change
     /// sessions that exist. Returns the number of the others.
     pub(super) async fn remember_deletions(&self, keys: Vec<SessionKey>) -> Result<u64> {
         let mut deleted = Vec::new();
@@ -130,14 +131,14 @@ struct Salvage<'a> {
     report: SalvageReport,
     /// The generation of the vectors in the new store.
     generation: Option<Generation>,
-    /// The host of another session of each user, for sessions whose own is lost.
+    /// For each user, the host of another session, for sessions whose own host is lost.
     hosts: HashMap<UserId, HostId>,
 }
 
 /// A session that is being written.
 struct Writing {
     session: Session,
-    /// What is to be written next.
+    /// The next change to write.
     change: SessionChange,
     vectors: Vec<MessageVectors>,
     bytes: usize,
@@ -153,7 +154,7 @@ impl Salvage<'_> {
     async fn session(&mut self, source: &mut dyn SalvageSource, key: &SessionKey) -> Result<()> {
         let before = self.report.missing.len();
         match self.write_session(source, key).await {
-            // Such as an event whose id another session has.
+            // For example, another session has an event with the same id.
             Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Validation) => {
                 self.report.missing.truncate(before);
                 self.report.missing.push(DamagedRow::of_session(key, &error));
@@ -216,7 +217,7 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// The record of a session, or one with what is known instead. `None` if nothing but its id is left.
+    /// The record of a session, or a substitute made from what is known. `None` if only its id is left.
     fn record(&mut self, key: &SessionKey, remaining: RemainingSession) -> Result<Option<StoredSession>> {
         let RemainingSession { stored, metadata_files, project, created, messages, events, .. } = remaining;
         if let Some(reason) = remaining.lost_metadata {
@@ -258,7 +259,7 @@ impl Salvage<'_> {
         }))
     }
 
-    /// Reports the rows below `count` that are not `left`.
+    /// Reports the rows below `count` that are not in `left`.
     fn lost(&mut self, key: &SessionKey, kind: RowKind, count: u32, left: &[u32]) {
         let error = Error::new(ErrorKind::Damaged, "the part of the store that held it can't be read");
         let mut left = left.iter().copied().peekable();
@@ -289,7 +290,7 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// Writes the rows that were read if they are many.
+    /// Writes the rows that were read if there are many.
     async fn write_part(&mut self, writing: &mut Writing) -> Result<()> {
         if writing.bytes < PART_BYTES {
             return Ok(());
@@ -413,7 +414,7 @@ fn unknown_host() -> Result<HostId> {
     HostId::new("unknown")
 }
 
-/// Vectors have no digest, but those that were written have this length.
+/// Vectors have no digest, but every written vector has this length.
 fn has_unit_length(vector: &[f32]) -> bool {
     let square: f32 = vector.iter().map(|x| x * x).sum();
     (square - 1.0).abs() < 0.01
@@ -431,7 +432,7 @@ fn are_complete(vectors: &[crate::model::VectorRecord], texts: &BTreeSet<Content
     found == *texts && texts.iter().all(has_all)
 }
 
-/// The pieces of a group with the number of their lines, if they are those that were stored.
+/// The pieces of a group with the number of their lines, if they are unchanged since they were stored.
 fn superseded_lines(
     source: &mut dyn SalvageSource,
     session: &SessionKey,
@@ -443,7 +444,7 @@ fn superseded_lines(
     Ok((lines, pieces))
 }
 
-/// The event, if its line is the one that was stored.
+/// The event, if its line is unchanged since it was stored.
 pub(super) fn checked(stored: StoredEvent) -> Result<StoredEvent> {
     let StoredEvent { event: Event { digest, .. }, payload } = &stored;
     let line = assemble(payload.clone())?;

@@ -21,11 +21,11 @@ const LINES: usize = 32;
 /// Number of sessions searched at a time: one is read while another is searched.
 const AT_ONCE: usize = 4;
 
-/// A secret shows its beginning only if it has at least this many characters, and then this many.
+/// The minimum length of a secret whose beginning is shown, and the number of characters shown of it.
 const SHOWN_FROM: usize = 16;
 const SHOWN: usize = 4;
 
-/// What a secret was found in.
+/// The kind of data in which a secret was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SecretIn {
@@ -41,19 +41,20 @@ pub enum SecretIn {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct StoredSecret {
-    /// What it is in.
+    /// The kind of data that contains it.
     pub kind: SecretIn,
     /// The file that the line is from.
     pub file: String,
     /// The sequence of the message or event.
     pub sequence: Option<u32>,
-    /// The line in the file: that of the valid lines for messages and events, which come one after the other.
+    /// The line number in the file. For messages and events, only valid lines are counted, as if they followed each
+    /// other directly.
     pub line: u64,
     /// The rule that found it.
     pub rule: String,
-    /// Where it begins and ends in the line, in characters.
+    /// Its range in the line, in characters.
     pub span: (u64, u64),
-    /// Its first characters, if they do not reveal it, and `…`.
+    /// Its first characters, if they do not reveal it, followed by `…`.
     pub shown: String,
 }
 
@@ -69,7 +70,7 @@ pub struct SessionSecrets {
     pub project_slug: ProjectSlug,
     /// The number of secrets.
     pub count: u64,
-    /// The secrets: of the metadata, then of messages, then of events.
+    /// The secrets: first those in the metadata, then those in messages, then those in events.
     pub secrets: Vec<StoredSecret>,
     /// Rows that can't be read.
     #[serde(skip)]
@@ -85,8 +86,8 @@ struct Searched {
 }
 
 impl SessionStorage {
-    /// Finds the secrets that are stored in a session, by the rules for texts that are sent to other machines. Reads all
-    /// of its lines. Secrets that were masked when they were stored are not found.
+    /// Finds the secrets that are stored in a session, using the rules for texts that are sent to other machines. Reads
+    /// all of its lines. Does not find secrets that were masked when they were stored.
     ///
     /// # Errors
     ///
@@ -205,7 +206,7 @@ fn stored_secret(line: &Searched, rule: String, span: std::ops::Range<usize>) ->
     }
 }
 
-/// The beginning of a long secret, which is mostly the kind of the key, and never the whole of it.
+/// The beginning of a long secret, which mostly shows the kind of key, and never all of it.
 fn shown(secret: &str) -> String {
     let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let beginning = match secret.chars().count() {

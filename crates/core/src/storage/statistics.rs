@@ -16,7 +16,7 @@ use crate::{
     search::{EventFilter, SearchFilter, SessionFilter},
 };
 
-/// The name of the model for calls whose events name none.
+/// The name of the model for calls whose events name no model.
 const UNKNOWN_MODEL: &str = "unknown";
 
 /// Options for statistics. The default is everything in scope.
@@ -55,7 +55,7 @@ pub struct Statistics {
     pub usage: Usage,
     /// Sessions by project.
     pub projects: Vec<SessionGroup<ProjectSlug>>,
-    /// Sessions by bundle; `None` for sessions without one.
+    /// Sessions by bundle; `None` for sessions without a bundle.
     pub bundles: Vec<SessionGroup<Option<String>>>,
     /// Events by type.
     pub event_types: Vec<EventTypeStatistics>,
@@ -75,7 +75,7 @@ pub struct Statistics {
 /// A group of sessions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SessionGroup<T> {
-    /// What defines the group.
+    /// The value that defines the group.
     pub of: T,
     /// Their counts.
     #[serde(flatten)]
@@ -110,9 +110,9 @@ pub struct ToolStatistics {
 /// Statistics of a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ModelStatistics {
-    /// The model; `unknown` for calls whose events name none.
+    /// The model; `unknown` for calls whose events name no model.
     pub model: String,
-    /// The provider, if events name one.
+    /// The provider, if events name it.
     pub provider: Option<String>,
     /// Calls, tokens and cost, as far as events report them.
     #[serde(flatten)]
@@ -195,7 +195,7 @@ impl SessionStorage {
         Ok(tables.into_statistics())
     }
 
-    /// The counts of a session; nothing if they can't be read, which is remembered.
+    /// The counts of a session. If they can't be read, returns nothing and records the session as damaged.
     fn unless_damaged<T>(&self, key: &SessionKey, counts: Result<Vec<T>>) -> Result<Vec<T>> {
         match counts {
             Err(error) if error.kind() == ErrorKind::Damaged => {
@@ -327,7 +327,7 @@ fn groups<T>(found: BTreeMap<T, (SessionStatistics, Option<Timestamp>)>) -> Vec<
     largest_first(groups, |group| (group.counts.sessions, group.counts.messages))
 }
 
-/// Equal ones stay in the order of their names.
+/// Equal ones keep the order of their names.
 fn largest_first<T, N: Ord>(items: impl Iterator<Item = T>, size: impl Fn(&T) -> N) -> Vec<T> {
     let mut items: Vec<T> = items.collect();
     items.sort_by_key(|item| std::cmp::Reverse(size(item)));

@@ -1,4 +1,4 @@
-//! Which terms a search looks for: those of its words, and those that its prefixes and parts of words stand for.
+//! The terms for a search: those of its words, and those that match its prefixes and parts of words.
 
 use super::SessionStorage;
 use crate::{
@@ -11,10 +11,10 @@ use crate::{
     },
 };
 
-/// At most this many terms stand for a prefix.
+/// At most this many terms are searched for a prefix.
 const TERMS_OF_A_PREFIX: usize = 64;
 
-/// At most this many terms stand for a part of a word in an exact text.
+/// At most this many terms are searched for a part of a word in an exact text.
 const TERMS_OF_A_PART: usize = 300;
 
 /// The minimum length of a word that may have a typo, in letters.
@@ -29,17 +29,17 @@ const SHORT_HASH: usize = 7;
 /// The minimum length of an identifier that may be the beginning of a longer one.
 const SHORT_IDENTIFIER: usize = 5;
 
-/// What to look for in the texts.
+/// The terms to search for.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct TextPlan {
     /// The terms.
     pub(super) terms: Vec<String>,
     /// How much the first terms count; the others count 1.
     pub(super) weights: Vec<f32>,
-    /// Groups of positions in `terms`, of each of which a text needs one: see
+    /// Groups of positions in `terms`. A text needs a term of each group: see
     /// [`TextQuery::required`](crate::backend::TextQuery::required).
     pub(super) required: Vec<Vec<usize>>,
-    /// Whether there is no term to look for, so that messages are examined one by one.
+    /// Whether there is no term to search for, so that messages are examined one by one.
     pub(super) is_scan: bool,
     /// Notes for the user.
     pub(super) notices: Vec<String>,
@@ -66,13 +66,13 @@ impl TextPlan {
     /// All words of `text`, each of which must occur.
     pub(super) fn of_all_words(text: &str) -> Self {
         let mut plan = Self::default();
-        // Characters that stand alone would have to be expanded. The conditions of the search tell.
+        // Single CJK characters would have to be expanded. The conditions of the search decide instead.
         whole_words(text, &mut plan, &mut Expansions::default());
         plan.is_scan = plan.terms.is_empty();
         plan
     }
 
-    /// Also looks for the terms that are probably meant.
+    /// Also searches for the terms that are probably meant.
     pub(super) fn with_corrections(mut self, corrections: &[Correction]) -> Self {
         for term in corrections.iter().flat_map(|correction| &correction.terms) {
             self.add(term);
@@ -86,7 +86,7 @@ impl TextPlan {
     }
 }
 
-/// Terms that stand for a part of a query.
+/// Terms that replace a part of a query.
 struct Expansion {
     /// Their range among all patterns.
     patterns: std::ops::Range<usize>,
@@ -132,7 +132,7 @@ impl SessionStorage {
             identifiers(&options.query, &mut expansions);
             for prefix in &conditions.prefixes {
                 let beginning = folded_words(prefix).pop().unwrap_or_default();
-                // Its pairs of characters are terms already, which continue in any way.
+                // Its pairs of characters are terms already, and any text may follow them.
                 if is_cjk_alone(&beginning) {
                     continue;
                 }
@@ -234,7 +234,7 @@ fn typo_of(term: &str, word: &str) -> TermPattern {
     if stems.is_empty() { TermPattern::OneTypo(term.to_owned()) } else { TermPattern::AnyOf(stems) }
 }
 
-/// What remains if the backend can't find terms.
+/// Continues without expansions if the backend can't find terms.
 fn unexpanded(error: Error, expansions: &Expansions, plan: &mut TextPlan) -> Result<()> {
     let prefixes: Vec<String> = expansions
         .list
@@ -298,7 +298,7 @@ fn looks_like_identifier(word: &str) -> bool {
     word.is_ascii() && is_long && (is_hex || has_hump || is_mixed)
 }
 
-/// Adds that a text must have all words of `text`, also stop words.
+/// Requires that a text has all words of `text`, including stop words.
 fn whole_words(text: &str, plan: &mut TextPlan, expansions: &mut Expansions) {
     let lower = text.to_lowercase();
     let mut analyzer = Analyzer::new();
@@ -312,8 +312,8 @@ fn whole_words(text: &str, plan: &mut TextPlan, expansions: &mut Expansions) {
     }
 }
 
-/// Adds what a text that contains `exact` must have: all words within it, and words that its first and last word are a
-/// part of.
+/// Requires of a text what it must have to contain `exact`: all complete words in it, and words of which its first and
+/// last word are parts.
 fn exact_parts(exact: &str, plan: &mut TextPlan, expansions: &mut Expansions) {
     let lower = exact.to_ascii_lowercase();
     let mut analyzer = Analyzer::new();
@@ -344,8 +344,8 @@ fn exact_parts(exact: &str, plan: &mut TextPlan, expansions: &mut Expansions) {
     }
 }
 
-/// Notes about the words that were searched instead of those with a typo. The words are taken from the results: terms of
-/// texts out of scope are not shown.
+/// Notes about the words that were searched for instead of words with a typo. The words come from the results, because
+/// terms of texts out of scope must not be shown.
 pub(super) fn did_you_mean(corrections: &[Correction], results: &[SearchResult]) -> Option<String> {
     let notes: Vec<String> = corrections
         .iter()

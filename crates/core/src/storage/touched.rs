@@ -18,13 +18,13 @@ const MOST_CALLS: usize = 10_000;
 pub struct TouchedSessions {
     /// The sessions.
     pub sessions: BTreeSet<SessionKey>,
-    /// Why some may be missing, for users.
+    /// Why some sessions may be missing, as a note for users.
     pub notice: Option<String>,
 }
 
 impl SessionStorage {
-    /// The sessions in `scope` that `filter` admits with a tool call whose arguments have the path `file`, or a longer
-    /// path that ends so or goes on in that folder.
+    /// The sessions in `scope` that `filter` admits with a tool call whose arguments contain the path `file`, a longer
+    /// path that ends with it, or a path inside that folder.
     ///
     /// # Errors
     ///

@@ -19,9 +19,9 @@ pub struct SyncLines {
     pub start_sequence: u32,
     /// Whether the lines are complete from `start_sequence` on. Default: [`Extent::Part`].
     pub extent: Extent,
-    /// The time of lines that state none. Default: now.
+    /// The time of lines that state no time. Default: now.
     pub seen: Option<Timestamp>,
-    /// Vectors of these lines that the caller made; the provider does not make them. Default: none.
+    /// Vectors of these lines that the caller made instead of the provider. Default: none.
     pub embeddings: Option<GivenEmbeddings>,
 }
 
@@ -39,7 +39,7 @@ impl SyncLines {
     }
 
     optional_setters! {
-        /// Sets the time of lines that state none.
+        /// Sets the time of lines that state no time.
         with_seen(seen: Timestamp);
     }
 
@@ -53,15 +53,15 @@ impl SyncLines {
 }
 
 impl SessionStorage {
-    /// Stores transcript lines and makes the vectors of those that are new or changed.
+    /// Stores transcript lines and makes the vectors of new and changed lines.
     ///
-    /// Either all lines are stored, or none. If the embedding provider fails, the call succeeds anyway: the vectors are
-    /// pending, and the next sync makes them.
+    /// Either all lines are stored or nothing. If the embedding provider fails, the call still succeeds: the vectors
+    /// are pending, and the next sync makes them.
     ///
     /// # Errors
     ///
     /// `Validation` with the line number if a line is invalid, or if `start_sequence` is beyond the end; with given
-    /// vectors the errors of [`SessionStorage::store_embeddings`], before anything is stored; errors of the backend.
+    /// vectors, the errors of [`SessionStorage::store_embeddings`], before anything is stored; errors of the backend.
     pub async fn sync_transcript_lines(
         &self,
         target: &IngestTarget,
@@ -91,7 +91,7 @@ impl SessionStorage {
         Ok(report)
     }
 
-    /// Up to `limit` messages of a session after `after_sequence`, in order, or from the first one with `None`.
+    /// Up to `limit` messages of a session after `after_sequence`, in order. With `None`, starts at the first message.
     ///
     /// # Errors
     ///

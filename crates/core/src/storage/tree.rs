@@ -130,7 +130,7 @@ impl SessionStorage {
             next += 1;
         }
         let forest = SessionTree::forest(sessions);
-        // In a cycle, every session has a parent here. Then the tree begins where the search for ancestors ended.
+        // In a cycle, every session has a parent here. The tree then begins where the search for ancestors ended.
         let tree = forest.into_iter().find(|tree| tree.session.key() == top_key);
         tree.ok_or_else(|| crate::Error::session_not_found(session_id))
     }

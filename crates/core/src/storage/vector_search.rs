@@ -1,4 +1,4 @@
-//! Searches with a vector of the caller.
+//! Searches with a vector from the caller.
 
 use std::collections::HashSet;
 
@@ -20,8 +20,8 @@ impl SessionStorage {
     ///
     /// # Errors
     ///
-    /// `Validation` if an option is out of range, the vector is zero or not finite, or has other dimensions than
-    /// those of the store; errors of the backend.
+    /// `Validation` if an option is out of range, or if the vector is zero, is not finite, or has other dimensions than
+    /// the store's vectors; errors of the backend.
     pub async fn vector_search(&self, scope: &Scope, options: &VectorSearchOptions) -> Result<SearchResults> {
         let shown = options.as_search();
         shown.validate()?;

@@ -7,14 +7,14 @@ use super::{
 };
 use crate::model::Timestamp;
 
-/// Where to cut an event log, so that what belongs to a message and to those after it is gone.
+/// Where to cut an event log to remove the events of a message and of those after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// Before the event with this sequence.
     At(u32),
     /// Nowhere: no event belongs to them.
     Nowhere,
-    /// That can't be said, because no time is known.
+    /// Unknown, because no time is known.
     Unknown,
 }
 

@@ -1,5 +1,5 @@
-//! Continues a session whose times were derived before: what was appended since is resolved without the messages and
-//! events before it.
+//! Continues a session whose times were derived before: appended data is resolved without the messages and events
+//! before it.
 
 use std::collections::HashSet;
 
@@ -28,8 +28,8 @@ pub(crate) type Span = Option<(Timestamp, Timestamp)>;
 ///
 /// The last of these messages has a certain time: it states it, or the event of its tool call does. All known times of
 /// messages and events before it are not later, and all after it are later. So the later events belong to later
-/// messages only, and the estimates before it depend on nothing after it. What cannot be divided like this, such as a
-/// log whose lines are not in order of time, is resolved completely each time.
+/// messages only, and the estimates before it depend on nothing after it. A session that cannot be divided like this,
+/// for example because its log is not in order of time, is resolved completely each time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Settled {
     /// The last settled message, and its time.
@@ -47,13 +47,13 @@ pub(crate) struct Settled {
     /// Whether the session has any event.
     has_events: bool,
     is_shortened: bool,
-    /// Whether a settled message has the text of an event.
+    /// Whether a settled message has the same text as an event.
     had_texts: bool,
-    /// Whether any message had, when the times of settled messages were derived.
+    /// Whether any message had, when the times of the settled messages were derived.
     has_texts: bool,
     /// The tool calls of settled messages and events.
     seen: Seen,
-    /// How many settled events name each model, and which was the last of them.
+    /// For each model, the number of settled events that name it, and the last of them.
     models: Vec<(String, u64, u32)>,
 }
 
@@ -106,10 +106,10 @@ struct Window<'a> {
 }
 
 impl Settled {
-    /// The times of the messages after the last settled one. `lines` begins with that one, and `clock` has only the
-    /// events that are not settled. `bounds` has the times of the metadata.
+    /// The times of the messages after the last settled one. `lines` begins with the settled one, and `clock` has only
+    /// the events that are not settled. `bounds` has the times of the metadata.
     ///
-    /// `None` if the settled messages may have other times now.
+    /// `None` if the times of the settled messages may have changed.
     pub(crate) fn resolve(
         &self,
         lines: &[LineTime],
@@ -152,7 +152,7 @@ impl Settled {
             times: resolve_known(&lines, &known.times, &bounds),
             logged,
             known: joined(Some(self.known), span(known.times.iter().flatten().map(|(ts, _)| *ts))),
-            // If nothing more is settled, the same is continued again.
+            // If nothing more is settled, the next call continues from the same point.
             settled: Self::find(Some(self), &part).or_else(|| Some(self.clone())),
         })
     }
@@ -271,7 +271,7 @@ impl Settled {
     }
 }
 
-/// Whether results are missing of one of the last tool calls: they may come yet.
+/// Whether results of one of the last tool calls are missing: they may still arrive.
 fn has_open_calls(lines: &[LineTime]) -> bool {
     let last = lines.iter().rev().take(RESULTS_WITHIN);
     let mut results: Vec<&CallId> = Vec::new();
@@ -285,7 +285,7 @@ fn has_open_calls(lines: &[LineTime]) -> bool {
     })
 }
 
-/// How many events name each model, and which is the last of them.
+/// For each model, the number of events that name it, and the last of them.
 fn count_models<'a>(
     before: &[(String, u64, u32)],
     ticks: impl Iterator<Item = (u32, &'a Tick)>,
@@ -302,7 +302,7 @@ fn count_models<'a>(
     models
 }
 
-/// The value after each item of folding those before it with it.
+/// The running fold of the items: for each position, the result for all items up to it.
 fn running<T: Copy>(items: impl Iterator<Item = Option<T>>, fold: fn(T, T) -> T) -> Vec<Option<T>> {
     let mut so_far = None;
     items

@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
-//! What is appended gets the times that it would get if the whole session were resolved again.
+//! Appended data gets the same times as if the whole session were resolved again.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -141,7 +141,7 @@ fn a_rewind_leaves_the_later_prompts() {
         (PRE, 12, "1"),
         (POST, 13, "1"),
         (RESPONSE, 14, ""),
-        // Rewound, with all that followed.
+        // Rewound, with everything that followed.
         (PROMPT, 20, ""),
         (RESPONSE, 21, ""),
         (PRE, 22, "2"),
@@ -332,7 +332,7 @@ fn the_model_is_the_most_frequent_one() {
     assert_eq!(EventClock::default().model(), None);
 }
 
-/// A line of a random kind; some of them share ids.
+/// A line of a random kind. Some lines share ids.
 fn any_line() -> impl Strategy<Value = LineTime> {
     (0..6_u8, 0..5_u8, 0..40_i64).prop_map(|(kind, id, second)| match kind {
         0 => user(&id.to_string()),

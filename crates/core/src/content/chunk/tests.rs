@@ -77,7 +77,7 @@ fn texts_are_cut_at_the_best_places() {
         "## Heading\n\nA first paragraph of some words.\n\nA second paragraph with some more words.\n\n";
     let list = (0..50).map(|n| format!("{n}. first line of an item\n   second line of the item\n")).collect();
     let code = format!("```rust\n{}```\n", "let x = some_function(1, 2, 3);\n".repeat(50));
-    /// A name, the content type, the text, and what holds for each chunk.
+    /// A name, the content type, the text, and a property of each chunk.
     type Case = (&'static str, ContentType, String, fn(&str) -> bool);
     let cases: [Case; 7] = [
         ("between sentences", UserQuery, sentences(60), |chunk| {
@@ -202,7 +202,7 @@ fn text_without_spaces_is_cut_at_the_target() {
 
 #[test]
 fn rare_characters_are_never_cut() {
-    // Three or four tokens a character, whose ends do not always meet.
+    // Three or four tokens per character, whose ends do not always coincide.
     let texts = ["𒀀𒀁𒐫", "\u{10FFFF}\u{E000}", "ꙮ\u{300}\u{301}\u{302}", "👩‍👩‍👧‍👦", "ก็็็็็", "\u{FFFD}\u{FFFE}"];
     for text in texts {
         for target in [16, 17, 31, 64] {
@@ -227,7 +227,7 @@ fn any_content_type() -> impl Strategy<Value = ContentType> {
     prop::sample::select(&ContentType::ALL[..])
 }
 
-/// Texts of all kinds of pieces that have something to do with where they are cut.
+/// Texts with all kinds of pieces that affect where a text is cut.
 fn any_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => "[a-zA-Z]{1,12} ",
@@ -248,7 +248,7 @@ fn any_text() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..120).prop_map(|pieces| pieces.concat())
 }
 
-/// Paragraphs and code blocks, with the code blocks by themselves.
+/// Paragraphs and code blocks, and the code blocks alone.
 fn any_document() -> impl Strategy<Value = (String, Vec<String>)> {
     let code = "[a-z0-9 =;#-]{0,20}(\n[a-z0-9 =;#-]{0,20}){0,8}"
         .prop_map(|code| (true, format!("```rust\n{code}\n```")));

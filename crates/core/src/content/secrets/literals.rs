@@ -1,4 +1,4 @@
-//! The strings in a JSON text, and the characters that they stand for.
+//! The strings in a JSON text, and the characters that they represent.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -12,7 +12,7 @@ pub(super) struct Literal {
 }
 
 impl Literal {
-    /// Whether `span` is completely within it.
+    /// Whether `span` lies completely within it.
     pub(super) fn contains(&self, span: &Range<usize>) -> bool {
         self.span.start <= span.start && span.end <= self.span.end
     }
@@ -38,7 +38,7 @@ fn position(bytes: &[u8], from: usize, is_it: impl Fn(u8) -> bool) -> Option<usi
     rest.iter().position(|byte| is_it(*byte)).map(|offset| from + offset)
 }
 
-/// Where the string that begins at `start` ends.
+/// The end of the string that begins at `start`.
 fn end_of(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     loop {
@@ -50,7 +50,7 @@ fn end_of(bytes: &[u8], start: usize) -> usize {
     }
 }
 
-/// The character at `at` in a string, and the length in bytes of how it is written.
+/// The character at `at` in a string, and the length of its written form in bytes.
 pub(super) fn character(text: &str, at: usize) -> Option<(char, usize)> {
     let rest = text.get(at..)?;
     let first = rest.chars().next()?;
@@ -67,7 +67,7 @@ pub(super) fn character(text: &str, at: usize) -> Option<(char, usize)> {
     Some((escaped, 2))
 }
 
-/// The character of `\uXXXX`, or of two of them.
+/// The character of `\uXXXX`, or of a pair of them.
 fn utf16(rest: &str) -> Option<(char, usize)> {
     let unit = |at: usize| u32::from_str_radix(rest.get(at..at + 4)?, 16).ok();
     let first = unit(2)?;
@@ -80,7 +80,7 @@ fn utf16(rest: &str) -> Option<(char, usize)> {
     Some(pair.map_or((char::REPLACEMENT_CHARACTER, 6), |character| (character, 12)))
 }
 
-/// What a string stands for.
+/// The decoded content of a string.
 #[derive(Debug)]
 pub(super) struct Decoded<'a> {
     pub(super) text: Cow<'a, str>,

@@ -1,10 +1,10 @@
-//! Secrets in whole lines, and masking them there.
+//! Finds and masks secrets in whole lines.
 //!
-//! A line is searched as it is, where the names of fields tell what their values are, and each of its strings is
-//! searched without the escapes of JSON, as other machines would receive it.
+//! A whole line is searched unchanged, because names of fields describe their values. Each of its strings is also
+//! searched with its JSON escapes decoded, as other machines would receive it.
 //!
-//! Masking keeps the line valid: only characters in strings are replaced, each by one character, written with as many
-//! bytes of escapes. So spans of characters stay right. Line breaks stay.
+//! Masking keeps the line valid: it replaces only characters in strings, each by one character whose escape has the
+//! same number of bytes. So spans of characters stay valid. Line breaks are kept.
 
 mod literals;
 
@@ -14,44 +14,44 @@ use self::literals::{Decoded, Literal, character, literals};
 use super::{Redactor, SecretSpan};
 use crate::{Result, model::RawJson};
 
-/// The version of the rules by which lines are masked. If it grows, masked stores are masked again.
+/// The version of the rules for masking lines. If it increases, masked stores are masked again.
 pub const MASKING: u32 = 1;
 
-/// The least length of a string, in bytes, that can contain the name and the value of a secret.
+/// The minimum length of a string, in bytes, that can contain the name and the value of a secret.
 const SHORTEST: usize = 6;
 
-/// The length of a string, in bytes, from which it is only searched by itself, which takes half the time. No rule takes a
-/// longer value for a secret because of its name.
+/// Strings of at least this length, in bytes, are searched only by themselves, which takes half the time. No rule
+/// regards a longer value as a secret because of its name.
 const LONG: usize = 4_096;
 
-/// After secrets are masked, the rest may match another rule. Real lines take one or two passes.
+/// After secrets are masked, the rest may match another rule. Real lines need one or two passes.
 const PASSES: usize = 16;
 
-/// Finds the secrets in a line, in order and without overlaps. Their ranges are in the bytes of the line.
+/// Finds the secrets in a line, in order and without overlaps. Ranges count the bytes of the line.
 ///
 /// # Errors
 ///
-/// Those of the redactor.
+/// Errors of the redactor.
 pub fn secrets_in_line(redactor: &dyn Redactor, line: &RawJson) -> Result<Vec<SecretSpan>> {
     let text = text_of(line.as_bytes());
     let literals = literals(&text);
     let mut found = find(redactor, &text, &literals)?;
     let mut masking = Masking::new(&text, &literals, false);
-    // What masking would not change is masked, or nothing that could be a secret.
+    // If masking would not change it, it is already masked, or can't be a secret.
     found.retain(|secret| masking.replacements(&secret.span).iter().any(|change| !change.is_nothing(&text)));
     Ok(found)
 }
 
-/// Masks the secrets in a line, and counts them. `None` if there are none. The result has the same number of characters,
-/// and so has each of its strings. Masking a masked line changes nothing.
+/// Masks the secrets in a line and counts them. `None` if there are none. The line and each of its strings keep their
+/// number of characters. Masking a masked line changes nothing.
 ///
 /// # Errors
 ///
-/// Those of the redactor.
+/// Errors of the redactor.
 pub fn mask_line(redactor: &dyn Redactor, line: &RawJson) -> Result<Option<(RawJson, usize)>> {
     let masked = mask(redactor, line, false)?;
     let Some((after, _)) = &masked else { return Ok(None) };
-    // A secret that extends over several strings may have covered what says what the line is.
+    // A secret that extends over several strings may have covered the fields that determine the kind of the line.
     if kind_of(line) != kind_of(after) { mask(redactor, line, true) } else { Ok(masked) }
 }
 
@@ -78,13 +78,13 @@ fn mask(redactor: &dyn Redactor, line: &RawJson, clipped: bool) -> Result<Option
     Ok(current.map(|line| (line, count)))
 }
 
-/// What says what kind of line it is.
+/// The fields that determine the kind of a line.
 fn kind_of(line: &RawJson) -> Option<[serde_json::Value; 3]> {
     let mut object = line.parse_object().ok()?;
     Some(["role", "event", "type"].map(|name| object.remove(name).unwrap_or_default()))
 }
 
-/// The text of a line. Each byte that is not UTF-8 is replaced by another one, so that places are the same.
+/// The text of a line. Each byte that is not UTF-8 is replaced by one other byte, so that positions stay the same.
 fn text_of(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Cow::Borrowed(text);
@@ -97,10 +97,10 @@ fn text_of(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// In place of a byte that is not UTF-8: a character that JSON text does not contain.
+/// Replaces a byte that is not UTF-8. JSON text does not contain this character.
 const NOT_UTF8: char = '\u{1a}';
 
-/// The line with blanks in place of long strings. Places are the same.
+/// The line with long strings blanked out. Positions stay the same.
 fn outline<'a>(text: &'a str, literals: &[Literal]) -> Cow<'a, str> {
     let long: Vec<&Literal> = literals.iter().filter(|literal| literal.span.len() > LONG).collect();
     if long.is_empty() {
@@ -116,7 +116,7 @@ fn outline<'a>(text: &'a str, literals: &[Literal]) -> Cow<'a, str> {
     Cow::Owned(outline)
 }
 
-/// Finds secrets in the line as it is, and in each of its strings.
+/// Finds secrets in the whole line, and in each of its strings.
 fn find(redactor: &dyn Redactor, text: &str, literals: &[Literal]) -> Result<Vec<SecretSpan>> {
     let mut found = redactor.find(&outline(text, literals))?;
     for literal in literals.iter().filter(|literal| literal.span.len() >= SHORTEST) {
@@ -129,7 +129,7 @@ fn find(redactor: &dyn Redactor, text: &str, literals: &[Literal]) -> Result<Vec
     Ok(merged(found))
 }
 
-/// Sorts by place, and merges what overlaps.
+/// Sorts by position, and merges overlaps.
 fn merged(mut found: Vec<SecretSpan>) -> Vec<SecretSpan> {
     found.sort_by_key(|secret| (secret.span.start, std::cmp::Reverse(secret.span.end)));
     found.dedup_by(|next, last| {
@@ -142,10 +142,10 @@ fn merged(mut found: Vec<SecretSpan>) -> Vec<SecretSpan> {
     found
 }
 
-/// A character of a line, and what masks it.
+/// A character of a line, and its replacement.
 #[derive(Debug)]
 struct Replacement {
-    /// How it is written now.
+    /// The range of its written form.
     place: Range<usize>,
     mask: &'static str,
 }
@@ -156,13 +156,13 @@ impl Replacement {
     }
 }
 
-/// Determines what masks the characters of secrets, which come in order.
+/// Determines the replacements for the characters of secrets. Secrets must come in order.
 struct Masking<'a> {
     text: &'a str,
     literals: &'a [Literal],
     /// Whether only the first string of a secret that extends over several ones is masked.
     clipped: bool,
-    /// The literal that was looked at last, and a character in it that begins at or before the next secret.
+    /// The last examined literal, and a character in it that begins at or before the next secret.
     next: usize,
     at: usize,
 }
@@ -172,7 +172,7 @@ impl<'a> Masking<'a> {
         Self { text, literals, clipped, next: 0, at: 0 }
     }
 
-    /// What masks a secret.
+    /// The replacements that mask a secret.
     fn replacements(&mut self, secret: &Range<usize>) -> Vec<Replacement> {
         let mut changes = Vec::new();
         let mut is_in_string = false;
@@ -214,21 +214,21 @@ impl<'a> Masking<'a> {
     }
 }
 
-/// What masks a character that is written with `length` bytes; `None` if it stays.
+/// The replacement of a character whose written form has `length` bytes; `None` if it stays.
 fn mask_of(decoded: char, length: usize, written: Option<&str>) -> Option<&'static str> {
     let is_escape = written.is_some_and(|written| written.starts_with('\\'));
     match (decoded, is_escape.then_some(length)) {
         ('\n' | '\r' | '\t' | NOT_UTF8, _) => None,
-        // A slash is the only character with a short escape that needs none.
+        // A slash is the only character that has a short escape but does not need it.
         (_, Some(2)) => Some("\\/"),
         (_, Some(6)) => Some("\\u002a"),
-        // A padlock, since an asterisk takes half the space.
+        // A padlock, because an asterisk needs only half the bytes.
         (_, Some(12)) => Some("\\ud83d\\udd12"),
         _ => Some("*"),
     }
 }
 
-/// Masks a number, which must remain one.
+/// Masks a number. The result is a number, too.
 fn number(text: &str, secret: &Range<usize>) -> Vec<Replacement> {
     let Some(written) = text.get(secret.clone()) else { return Vec::new() };
     if !written.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'+' | b'e' | b'E'))
@@ -239,7 +239,7 @@ fn number(text: &str, secret: &Range<usize>) -> Vec<Replacement> {
     digits.map(|(at, _)| Replacement { place: secret.start + at..secret.start + at + 1, mask: "1" }).collect()
 }
 
-/// `bytes` with changes, which are in order and do not overlap.
+/// `bytes` with the replacements `changes`, which are in order and do not overlap.
 fn replaced(bytes: &[u8], changes: &[Replacement]) -> Vec<u8> {
     let mut after = Vec::with_capacity(bytes.len());
     let mut done = 0;

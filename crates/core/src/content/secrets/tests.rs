@@ -71,7 +71,7 @@ fn every_character_of_a_secret_is_masked_as_it_is_written() {
 fn a_secret_in_several_strings_is_masked_in_their_values() {
     assert_eq!(masked(r#"{"a":["PRIVATE","x","END"]}"#), r#"{"a":["*******","*","***"]}"#);
     assert_eq!(masked(r#"{"a":"PRIVATE","b":"END","c":"d"}"#), r#"{"a":"*******","b":"***","c":"d"}"#);
-    // What kind of line it is stays.
+    // The kind of the line does not change.
     let line = r#"{"content":"PRIVATE ab","role":"user","x":"END"}"#;
     assert_eq!(masked(line), r#"{"content":"**********","role":"user","x":"END"}"#);
 }

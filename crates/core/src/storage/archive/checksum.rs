@@ -14,7 +14,7 @@ impl Checksum {
         self.0.update(bytes);
     }
 
-    /// Adds a part, so that the same bytes in other parts have another checksum.
+    /// Adds a part with its length, so that the same bytes in other parts have another checksum.
     pub fn add_part(&mut self, bytes: &[u8]) {
         self.add(&(bytes.len() as u64).to_le_bytes());
         self.add(bytes);

@@ -55,8 +55,7 @@ impl SessionStorage {
     ///
     /// # Errors
     ///
-    /// Errors of `out`; `Conflict` (retryable) if a session changes again and again meanwhile; errors of
-    /// the backend.
+    /// Errors of `out`; `Conflict` (retryable) if a session keeps changing meanwhile; errors of the backend.
     pub async fn export_sessions(
         &self,
         scope: &Scope,
@@ -148,7 +147,7 @@ impl SessionStorage {
                 report.damaged.append(&mut damaged);
                 return Ok(());
             }
-            // Its record has other counts.
+            // Its record then has other counts.
             expected = missing;
             out.put(Record::Again)?;
         }
@@ -219,7 +218,7 @@ impl SessionStorage {
     }
 }
 
-/// What was written of the messages of a session.
+/// The counts of the written messages and their related rows.
 #[derive(Debug, Default)]
 struct Counts {
     messages: u32,

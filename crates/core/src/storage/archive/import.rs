@@ -12,9 +12,9 @@ use crate::{
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImportOptions {
-    /// Whether to replace sessions that already exist. Default: no, they are refused.
+    /// Whether to replace sessions that already exist. Default: no; they are rejected.
     pub replace: bool,
-    /// Only sessions of this user; those of others are refused. Default: all users.
+    /// Only imports sessions of this user; others are rejected. Default: all users.
     pub owner: Option<UserId>,
 }
 
@@ -49,13 +49,13 @@ pub struct ImportReport {
     pub turns: u64,
     /// The number of summaries of their turns.
     pub summaries: u64,
-    /// Sessions that were refused.
+    /// Sessions that were rejected.
     pub refused: Vec<RefusedSession>,
-    /// Broken parts of the archive, in order: the first 1,000. Their sessions were not imported.
+    /// The first 1,000 broken parts of the archive, in order. Their sessions were not imported.
     pub broken: Vec<BrokenPart>,
 }
 
-/// A session that was refused, and why.
+/// A session that was rejected, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RefusedSession {
@@ -67,13 +67,13 @@ pub struct RefusedSession {
     pub reason: String,
 }
 
-/// A part of an archive that is not what was exported.
+/// A part of an archive that differs from what was exported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct BrokenPart {
-    /// Where it is, for example `line 7`.
+    /// Its position, for example `line 7`.
     pub place: String,
-    /// The owner of the session that it costs, if known.
+    /// The owner of the session that is lost with it, if known.
     pub user_id: Option<UserId>,
     /// The id of that session, if known.
     pub session_id: Option<SessionId>,
@@ -91,7 +91,7 @@ enum State {
     Between,
     /// In a session.
     Reading(Box<Reading>),
-    /// In something broken: before the next session, or the end.
+    /// After something broken: before the next session, or the end.
     Skipping,
     /// At the end.
     Complete,
@@ -104,24 +104,24 @@ struct Import<'a> {
     options: &'a ImportOptions,
     report: ImportReport,
     state: State,
-    /// Of the checksums of the sessions so far.
+    /// Checksum of the checksums of the sessions so far.
     checksum: Checksum,
 }
 
 impl SessionStorage {
-    /// Imports the sessions that [`SessionStorage::export_sessions`] wrote. A session is stored when its end is read and
-    /// its rows are complete and have the right checksum, and not at all otherwise: a broken record costs its session,
-    /// and the following ones are imported. Vectors that are not in the archive, or of another space than those of the store,
-    /// are pending afterwards.
+    /// Imports the sessions that [`SessionStorage::export_sessions`] wrote. A session is stored when its end is read
+    /// and its rows are complete and have the right checksum. Otherwise, nothing of it is stored: a broken record loses
+    /// its session, and the import continues with the next one. Afterwards, vectors are pending if the archive does not
+    /// have them or if they are of another space than the store's.
     ///
-    /// A session of more than 16 MB is checked first and then written in parts, if `archive` can go back to its beginning;
-    /// if not, it must fit into memory. If the process is killed meanwhile, the next import of the session replaces what
-    /// was written of it.
+    /// A session of more than 16 MB is checked first and then written in parts, if `archive` can return to its
+    /// beginning; otherwise, it must fit into memory. If the process is killed meanwhile, the next import of the
+    /// session replaces the rows written so far.
     ///
     /// # Errors
     ///
-    /// `Validation` (`archive`, with its place) if it is not an archive that this version knows; those of `archive` and of
-    /// the backend, with the number of imported sessions in their context as `imported`.
+    /// `Validation` (`archive`, with its position) if it is not an archive that this version can read; errors of
+    /// `archive` and of the backend, with the number of imported sessions in their context as `imported`.
     pub async fn import_sessions(
         &self,
         archive: &mut dyn ArchiveReader,
@@ -184,7 +184,7 @@ impl Import<'_> {
         }
     }
 
-    /// Takes the next record. A broken one costs its session.
+    /// Processes the next record. A broken one loses its session.
     async fn record(&mut self, record: Result<Option<Record>>) -> Result<()> {
         let taken = match record {
             Ok(Some(record)) => self.take(record).await,
@@ -257,7 +257,7 @@ impl Import<'_> {
     }
 
     async fn session(&mut self, record: SessionRecord) -> Result<()> {
-        // Its rows follow, whatever is wrong with it.
+        // Its rows follow, even if the record is wrong.
         self.state = State::Skipping;
         let stored = self.storage.backend.get_session(&record.session.key()).await?;
         let can_return = self.archive.mark();
@@ -336,7 +336,7 @@ impl Import<'_> {
         self.report.sessions + self.report.refused.len() as u64
     }
 
-    /// Reports a broken part. It costs the session that is being read.
+    /// Reports a broken part. The session being read is lost.
     fn broken(&mut self, error: &Error) {
         if self.report.broken.len() >= LISTED {
             return;

@@ -15,9 +15,9 @@ pub struct JsonLinesWriter<W> {
     out: W,
     vectors: bool,
     line: Vec<u8>,
-    /// Of the lines of the session so far, without line ends.
+    /// Checksum of the session's lines so far, without line ends.
     session: Checksum,
-    /// Of the checksums of the sessions.
+    /// Checksum of the checksums of the sessions.
     archive: Checksum,
 }
 
@@ -87,7 +87,7 @@ pub struct JsonLinesReader<R> {
     number: u64,
     /// Whether each session must have a checksum.
     checksums: bool,
-    /// Of the lines of the session so far, without white space around them.
+    /// Checksum of the session's lines so far, without white space around them.
     session: Checksum,
     /// How to change the position, if that is possible.
     seek: Option<fn(&mut R, SeekFrom) -> io::Result<u64>>,

@@ -10,13 +10,14 @@
 //! | `end` | the end of a session, with the number of its rows and their checksum; without it, the session is incomplete |
 //! | `complete` | the last line, with the number of sessions and the checksum of their checksums; without it, the archive is incomplete |
 //!
-//! The checksum of a session is that of its lines in the archive, from `session` to the last row, without line ends.
-//! Archives of earlier versions have none. An import skips a session with a broken line, and continues with the next.
+//! The checksum of a session covers its lines in the archive, from `session` to the last row, without line ends.
+//! Archives of earlier versions have no checksums. An import skips a session with a broken line, and continues with the
+//! next.
 //!
 //! Lines of transcripts and event logs and metadata files are text, or hexadecimal digits if they are not UTF-8, so
-//! they are preserved byte for byte. Vectors are left out, unless the writer takes them: they can be made again from the
-//! lines. An import takes vectors if the store has those of the same space, or none. The message that begins a turn has the
-//! summary of the turn, and with vectors its embeddings.
+//! they are preserved byte for byte. Vectors are left out unless the writer takes them, because they can be made again
+//! from the lines. An import stores vectors if the store has vectors of the same space, or no vectors. The message that
+//! begins a turn contains the summary of the turn and, if vectors are included, the embeddings of the turn.
 //!
 //! [`JsonLinesWriter`] writes records as JSON lines. Other formats implement [`ArchiveWriter`] and [`ArchiveReader`].
 
@@ -108,7 +109,7 @@ pub enum Record {
     Archive {
         /// The version of the format.
         format: u32,
-        /// Who wrote it.
+        /// The program that wrote it.
         writer: String,
         /// Whether each session has a checksum.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -153,7 +154,7 @@ pub struct SessionRecord {
     pub metadata_files: Vec<FileRecord>,
     /// The skipped lines of its files.
     pub skipped: Vec<SkippedLine>,
-    /// How far it was synced, in the format of the sync.
+    /// How far its files were synced, in the format of the sync.
     pub sync_state: Option<String>,
     /// The space of the vectors of its messages, if they are in the archive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -272,7 +273,7 @@ impl Raw {
         }
     }
 
-    /// The bytes, which must be there.
+    /// The bytes, which must be present.
     fn whole(self) -> Result<RawJson> {
         self.kept()?.ok_or_else(|| invalid("the record has no raw line"))
     }

@@ -20,7 +20,8 @@ const IDS: usize = 500;
 /// The size of the lines to write at a time. A larger session is read twice: it is checked before its first rows are
 /// written.
 const PART_BYTES: usize = 16 << 20;
-/// The sync state of a session while it is written in parts. No sync knows it, so it would read the files again.
+/// The sync state of a session while it is written in parts. No sync recognises it, so a sync would read the files
+/// again.
 const IMPORTING: &str = "importing";
 
 /// A session that is being read.
@@ -31,7 +32,7 @@ pub(super) struct Reading {
     /// The session, with all counts.
     pub(super) session: Session,
     sync_state: Option<String>,
-    /// Why it will be refused, if that is known already. Then its rows are not collected.
+    /// Why it will be rejected, if that is known already. Its rows are not collected then.
     pub(super) refused: Option<String>,
     /// Whether it replaces a stored session.
     pub(super) replaces: bool,
@@ -47,14 +48,14 @@ pub(super) struct Reading {
     pub(super) vectors_written: u64,
     /// The number of vectors of another space than that of the store.
     pub(super) vectors_left_out: u64,
-    /// What was read of its turns.
+    /// The summaries and embeddings of its turns that were read.
     pub(super) turns: ReadTurns,
     /// The number of embeddings of turns that were written.
     pub(super) turns_written: u64,
     /// The number of summaries of turns that were written.
     pub(super) summaries_written: u64,
     packing: Packing,
-    /// Ids of events that are still to be looked up.
+    /// Ids of events that must still be looked up.
     ids: Vec<String>,
     /// The size of the lines in `change`.
     bytes: usize,
@@ -73,7 +74,7 @@ enum Stage {
     Collecting,
     /// Its rows are only checked.
     Checking,
-    /// It is whole, and written in parts.
+    /// It is complete, and its rows are written in parts.
     Writing,
 }
 
@@ -93,7 +94,7 @@ impl Reading {
             session.first_prompt = None;
         }
         let state = stored.as_ref().and_then(|stored| stored.sync_state.as_deref());
-        // An import was interrupted, and left a part of it.
+        // An import was interrupted, and left a part of the session.
         let is_part = state == Some(IMPORTING);
         let refused = match (&stored, &options.owner) {
             (_, Some(owner)) if *owner != session.user_id => Some("it belongs to another user".to_owned()),
@@ -173,7 +174,7 @@ impl Reading {
             digest: Digest::of(raw.as_bytes()),
             raw,
         };
-        // Vectors of a line with secrets are not those of the masked line.
+        // Vectors of a line with secrets do not fit the masked line.
         if let Some(space) = self.space.clone().filter(|_| secrets == 0) {
             let made = vectors::of_message(&message, &texts, &space, record.vectors, record.vector_failure)?;
             self.bytes += made.as_ref().map_or(0, MessageVectors::vector_bytes);
@@ -187,7 +188,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Takes the embeddings of the turn that a message begins, except for those of texts with secrets that are masked.
+    /// Reads the embeddings of the turn that a message begins, except for embeddings of texts whose secrets are masked.
     fn turn_embeddings(
         &mut self,
         message: &Message,
@@ -280,7 +281,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Checks that no row is missing. The end of the session states the number of its rows, and so does the session.
+    /// Checks that no row is missing. Both the first and the last record of the session state the number of its rows.
     pub(super) fn check_end(&self, stated: (u32, u32)) -> Result<()> {
         let counted = (self.session.message_count, self.session.event_count);
         if self.refused.is_some() || (self.rows == stated && self.rows == counted) {
@@ -289,7 +290,7 @@ impl Reading {
         Err(invalid("rows of the session are missing"))
     }
 
-    /// Forgets what was read of the session, to read it again.
+    /// Discards what was read of the session, to read it again.
     fn restart(&mut self, stage: Stage) {
         self.change.messages.put.clear();
         self.change.events.put.clear();
@@ -313,8 +314,8 @@ fn next(rows: &mut u32, sequence: u32) -> Result<()> {
 }
 
 impl SessionStorage {
-    /// Keeps the rows that were read from filling the memory: writes them once the whole session is checked. Returns
-    /// whether the session goes on.
+    /// Limits the memory for rows that were read: writes them once the whole session is checked. Returns whether the
+    /// session continues.
     pub(super) async fn relieve(
         &self,
         reading: &mut Reading,
@@ -341,9 +342,10 @@ impl SessionStorage {
         Ok(true)
     }
 
-    /// Reads the session to its end, without collecting its rows. Returns false if it follows again.
+    /// Reads the session to its end, without collecting its rows. Returns false if the session is written again later
+    /// in the archive.
     async fn check_ahead(&self, reading: &mut Reading, archive: &mut dyn ArchiveReader) -> Result<bool> {
-        // Events that were collected are looked up with those that follow.
+        // Events that were collected are looked up together with the following ones.
         let (ids, rows) = (std::mem::take(&mut reading.ids), reading.rows);
         let superseded_lines = reading.superseded_lines;
         reading.restart(Stage::Checking);
@@ -389,7 +391,7 @@ impl SessionStorage {
         self.import_turns(reading).await
     }
 
-    /// Why the session is refused, if another session of the user has an event with the same id.
+    /// Why the session is rejected, if another session of the user has an event with the same id.
     pub(super) async fn taken_event(&self, reading: &mut Reading) -> Result<Option<String>> {
         let user = &reading.session.user_id;
         let ids = std::mem::take(&mut reading.ids);

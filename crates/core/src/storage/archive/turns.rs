@@ -50,7 +50,7 @@ pub struct ArchivedTurn {
     /// The sequence of the assistant's message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assistant_sequence: Option<u32>,
-    /// Who made it.
+    /// The provider that made it.
     pub provider: String,
     /// The model.
     pub model: String,
@@ -83,7 +83,7 @@ impl From<TurnEmbedding> for ArchivedTurn {
 }
 
 impl ArchivedTurn {
-    /// The embedding of the turn that `message` begins, which must be one of this space.
+    /// The embedding of the turn that `message` begins. It must be of this space.
     pub(super) fn into_embedding(self, message: &Message, space: &EmbeddingSpace) -> Result<TurnEmbedding> {
         let wrong = |what: &str| invalid(format!("an embedding of a turn {what}"));
         if self.content_hash != TurnEmbedding::hash(&self.content_used) {
@@ -111,7 +111,7 @@ impl ArchivedTurn {
     }
 }
 
-/// What is imported of the turns of a session, written after its rows.
+/// The turns of a session that are imported, written after its rows.
 #[derive(Debug, Default)]
 pub(super) struct ReadTurns {
     pub(super) summaries: Vec<TurnSummary>,
@@ -145,7 +145,8 @@ impl SessionStorage {
         Ok(count)
     }
 
-    /// Writes what was read of the turns of a session: its summaries, and its embeddings if the store takes their space.
+    /// Writes the turns that were read of a session: its summaries, and its embeddings if the store accepts their
+    /// space.
     pub(super) async fn import_turns(&self, reading: &mut Reading) -> Result<()> {
         let ReadTurns { summaries, embeddings } = std::mem::take(&mut reading.turns);
         let key = reading.session.key();

@@ -55,7 +55,7 @@ impl From<VectorRecord> for ArchivedVector {
 }
 
 impl ArchivedVector {
-    /// The vector, if it is one of this space and of one of these texts.
+    /// The vector, if it belongs to this space and to one of these texts.
     fn into_record(self, space: &EmbeddingSpace, texts: &[ExtractedText]) -> Result<VectorRecord> {
         let Self { content_type, chunk_index, total_chunks, span_start, span_end, token_count, vector } =
             self;
@@ -98,7 +98,7 @@ pub(super) struct ExportedVectors {
 }
 
 impl SessionStorage {
-    /// What is exported of the vectors of a session; `None` if the store has none.
+    /// The vectors of a session to export; `None` if the store has no vectors.
     pub(super) async fn vectors_to_export(&self, key: &SessionKey) -> Result<Option<ExportedVectors>> {
         let Some(current) = self.generations().await?.current else { return Ok(None) };
         let failures = self.backend.vector_failures(current.number, key).await?.into_iter().collect();
@@ -110,7 +110,7 @@ impl SessionStorage {
         }))
     }
 
-    /// Adds the vectors of messages to their records. Pending ones are left out: they are made anew.
+    /// Adds the vectors of messages to their records. Pending ones are left out, because they will be made again.
     pub(super) async fn add_vectors(
         &self,
         exported: &mut ExportedVectors,
@@ -141,7 +141,7 @@ impl SessionStorage {
         Ok(count)
     }
 
-    /// Writes the vectors of messages that were imported, if the store takes their space.
+    /// Writes the vectors of imported messages, if the store accepts their space.
     pub(super) async fn import_vectors(&self, reading: &mut Reading) -> Result<()> {
         let vectors = std::mem::take(&mut reading.vectors);
         let Some(space) = reading.space.clone().filter(|_| !vectors.is_empty()) else { return Ok(()) };
@@ -159,7 +159,7 @@ impl SessionStorage {
     }
 }
 
-/// The vectors of a message that is imported; `None` if the archive has none, and no reason why.
+/// The vectors of an imported message; `None` if the archive has neither vectors nor a reason for their absence.
 pub(super) fn of_message(
     message: &Message,
     texts: &[ExtractedText],

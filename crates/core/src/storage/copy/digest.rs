@@ -1,4 +1,4 @@
-//! The digest of a session: of all that a store has of it, except its vectors and how far its files were read.
+//! The digest of a session: of all its stored data, except its vectors and how far its files were read.
 
 use serde::Serialize;
 use serde_json::Value;

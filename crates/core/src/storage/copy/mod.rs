@@ -47,21 +47,21 @@ use crate::{
 const SESSIONS: usize = 100;
 /// Number of events whose ids are looked up at a time.
 const IDS: usize = 500;
-/// How often to try a session that changes while it is copied.
+/// How often to try to copy a session that changes meanwhile.
 const ATTEMPTS: usize = 3;
 
 impl SessionStorage {
     /// Copies sessions to another store, of any kind: their messages, events with lines and chunks, superseded lines,
-    /// metadata files, how far their files were read, what a person set, their vectors, and the embeddings and summaries
-    /// of their turns. If all sessions of the scope are copied, `to` also remembers which ones were deleted. The source is
-    /// not changed.
+    /// metadata files, how far their files were read, fields that a user set, their vectors, and the embeddings and
+    /// summaries of their turns. If all sessions of the scope are copied, `to` also remembers which ones were deleted.
+    /// The source is not changed.
     ///
-    /// - A session that `to` has with the same content is left as it is, and only gets the vectors, embeddings and
-    ///   summaries that it lacks. Of two summaries of a turn, the newer one that a person set is kept. A session with
+    /// - - If `to` has a session with the same content, the session is not rewritten; only missing vectors, embeddings
+    ///   and summaries are added. Of two summaries of a turn, the newer one that a user set is kept. A session with
     ///   other content is left alone and reported, unless [`CopyOptions::replace`] is set.
     /// - Sessions are written in parts of some megabytes. If the copy is interrupted, the next one continues where it
     ///   stopped.
-    /// - When a session is written, it is read again from `to` and must have the same digest as in the source. Until
+    /// - - After a session is written, it is read again from `to` and must have the same digest as in the source. Until
     ///   then, it counts as unfinished.
     /// - Vectors are copied if both stores have the same embedding space, or `to` has no vectors. Otherwise, they are
     ///   pending in `to`.
@@ -226,7 +226,7 @@ impl Copy<'_> {
         Ok(())
     }
 
-    /// Whether the session was copied, and is not among those that were left out.
+    /// Whether the session was copied: it is not among the sessions that were left out.
     fn is_copied(&self, key: &SessionKey) -> bool {
         let last = self.report.not_copied.last();
         last.is_none_or(|last| (&last.user_id, &last.session_id) != (&key.user_id, &key.session_id))

@@ -9,8 +9,8 @@ use crate::{
 /// Number of digests of events read at a time.
 const DIGESTS: usize = 10_000;
 
-/// What a store has of a session, as one checksum for each part. How far its files were read, when its rows were
-/// stored, and its vectors are no part of it: they differ if both stores read the same files.
+/// The content of a session in a store, as one checksum per part. It does not include how far the files were read, when
+/// rows were stored, or vectors: these differ even if both stores read the same files.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Outline([(&'static str, String); 5]);
 

@@ -8,17 +8,17 @@ use crate::{
     search::SessionFilter,
 };
 
-/// Which sessions to copy, and what to do with those that the target has.
+/// Which sessions to copy, and what to do if the target already has one.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct CopyOptions {
-    /// The scope of the sessions. Those of other users keep their owner.
+    /// The scope of the sessions. Sessions of other users keep their owner.
     pub scope: Scope,
     /// The filter of the sessions.
     pub filter: SessionFilter,
     /// Only sessions updated at this time or later.
     pub since: Option<Timestamp>,
-    /// Whether to replace sessions of the target that have the same id and other content. Default: no, they are left
+    /// Whether to replace sessions of the target that have the same id and other content. Default: no; they are left
     /// alone.
     pub replace: bool,
     /// Whether to copy sessions that were deleted from the target. Default: no.
@@ -49,7 +49,7 @@ impl CopyOptions {
         with_include_deleted(include_deleted: bool);
     }
 
-    /// Whether everything of the scope is copied, also what belongs to no session.
+    /// Whether everything of the scope is copied, including data that belongs to no session.
     pub(super) fn is_everything(&self) -> bool {
         self.since.is_none() && self.filter == SessionFilter::default()
     }
@@ -59,7 +59,7 @@ impl CopyOptions {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CopyProgress {
-    /// Messages and events that are done, copied or not.
+    /// Messages and events that were processed, copied or not.
     pub done: u64,
     /// All messages and events of the sessions that were found so far.
     pub total: u64,
@@ -91,18 +91,18 @@ pub struct CopyReport {
     pub turns: u64,
     /// The number of summaries of turns that were written.
     pub summaries: u64,
-    /// The number of deleted sessions that the target remembers now and did not before.
+    /// The number of deleted sessions that the target remembers now but did not before.
     pub deletions: u64,
     /// The space of the source's vectors, if it has any.
     pub space: Option<EmbeddingSpace>,
-    /// The space of the target's vectors, if it is another one. Then no vectors were copied.
+    /// The space of the target's vectors, if it is another one. No vectors were copied then.
     pub other_space: Option<EmbeddingSpace>,
     /// Sessions that were not copied.
     pub not_copied: Vec<NotCopied>,
 }
 
 impl CopyReport {
-    /// Whether the target has everything that was to be copied, except for what was deleted from it.
+    /// Whether the target has everything that was to be copied, except for sessions that were deleted from it.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.not_copied.iter().all(|session| session.because == NotCopiedBecause::Deleted)
@@ -152,9 +152,9 @@ pub enum NotCopiedBecause {
     Deleted,
     /// A row of it can't be read from the source or is missing there.
     Damaged,
-    /// It changed again and again while it was copied.
+    /// It kept changing while it was copied.
     Changing,
-    /// The target refuses a row of it.
+    /// The target rejected one of its rows.
     Refused,
     /// It was copied, and then had another digest in the target than in the source. The next copy starts over with it.
     Different,

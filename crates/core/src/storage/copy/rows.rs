@@ -10,12 +10,12 @@ use crate::{
     search::SessionFilter,
 };
 
-/// The most rows read at a time, and the most messages read first: few, because lines may be long.
+/// The maximum number of rows read at a time, and of messages read first: few, because lines may be long.
 const ROWS: usize = 200;
 const FIRST: usize = 16;
-/// The size of the lines to read at a time, about.
+/// The approximate size of the lines to read at a time.
 const BYTES: usize = 4 << 20;
-/// The most payloads of events read at a time: their size is known only about.
+/// The maximum number of event payloads read at a time, because their size is only approximately known.
 const PAYLOADS: usize = 64;
 
 /// The rows of one session in a store.
@@ -115,7 +115,7 @@ impl Events<'_> {
         let mut payloads: HashMap<u32, Payload> =
             backend.event_payloads(key, &sequences).await?.into_iter().collect();
         let stored = |event: Event| {
-            // It was there a moment ago.
+            // It existed a moment ago.
             let payload = payloads.remove(&event.sequence).ok_or_else(|| changing(key))?;
             let sequence = event.sequence;
             checked(StoredEvent { event, payload }).map_err(|error| error.with("event", sequence))
@@ -123,7 +123,7 @@ impl Events<'_> {
         events.into_iter().map(stored).collect::<Result<_>>().map(Some)
     }
 
-    /// Takes as many events as have lines of about [`BYTES`], at least one.
+    /// Takes as many events as have lines of about [`BYTES`] in total, but at least one.
     fn some(&mut self) -> Vec<Event> {
         let (mut events, mut bytes) = (Vec::new(), 0);
         while bytes < BYTES as u64 && events.len() < PAYLOADS {

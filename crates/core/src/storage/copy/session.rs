@@ -13,8 +13,8 @@ use crate::{
 
 /// The size of the lines to write at a time.
 const PART_BYTES: usize = 8 << 20;
-/// The beginning of the sync state of a session until it is verified. No sync knows it, so it would read the files
-/// again.
+/// The beginning of the sync state of a session until it is verified. No sync recognises it, so a sync would read the
+/// files again.
 const COPYING: &str = "copying";
 
 /// Whether a copy of a session into this store was interrupted.
@@ -47,7 +47,7 @@ impl Copying<'_> {
         format!("{COPYING} {} {}", self.source_id, self.source.version.0)
     }
 
-    /// Writes all rows. If `held` is what an interrupted copy of the same version left, continues after its rows;
+    /// Writes all rows. If `held` was left by an interrupted copy of the same version, continues after its rows;
     /// otherwise, replaces it.
     pub(super) async fn rows(&self, held: Option<&StoredSession>, on_rows: impl Fn(u64)) -> Result<Written> {
         let continued = held.filter(|held| held.sync_state.as_ref() == Some(&self.state()));
@@ -110,7 +110,7 @@ impl Copying<'_> {
         pruned.deleted.into_iter().collect::<Result<Vec<bool>>>().map(drop)
     }
 
-    /// Marks the session as complete. From then on, it is as it was in the source.
+    /// Marks the session as complete. Afterwards, it is the same as in the source.
     pub(super) async fn complete(&self, version: Version) -> Result<()> {
         // A stored state can't be removed, but an empty one means that no files were read.
         let state = self.source.sync_state.clone().unwrap_or_default();
@@ -150,12 +150,12 @@ impl Writing {
         let mut change = SessionChange::new(session.clone(), expected);
         change.metadata_files = Some(metadata_files.clone());
         change.skipped = Some(skipped.clone());
-        // What an interrupted write may have left after the counted rows.
+        // Rows that an interrupted write may have left after the counted rows.
         (change.messages.truncate, change.events.truncate) = (Some(start.0), Some(start.1));
         Ok(Self { change, bytes: 0, rows: start, superseded: 0, digester })
     }
 
-    /// Writes what was read if it is much.
+    /// Writes the rows that were read if they are large.
     async fn write_part(&mut self, copying: &Copying<'_>) -> Result<()> {
         if self.bytes < PART_BYTES {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What belongs to no session: settings of the store, the space of its vectors, and remembered deletions.
+//! Data that belongs to no session: settings of the store, the space of its vectors, and remembered deletions.
 
 use std::collections::BTreeMap;
 
@@ -28,8 +28,8 @@ impl SessionStorage {
         self.generations_to_copy(to, report).await
     }
 
-    /// A new store does with secrets what this one does. Lines are copied unchanged, so a store that masks secrets only
-    /// takes masked lines.
+    /// A new store treats secrets like this one. Lines are copied unchanged, so a store that masks secrets only accepts
+    /// masked lines.
     async fn take_over_secrets(&self, to: &Self, held: &BTreeMap<String, String>) -> Result<()> {
         let any = SessionQuery::new(Scope::Everyone).with_limit(1);
         if to.backend.list_sessions(&any).await?.is_empty() {
@@ -68,7 +68,8 @@ impl SessionStorage {
         }
     }
 
-    /// Makes `to` remember the sessions that were deleted from this store. Returns how many it did not know.
+    /// Makes `to` remember the sessions that were deleted from this store. Returns the number of sessions that it did
+    /// not remember before.
     pub(super) async fn copy_deletions(&self, to: &Self, scope: &Scope) -> Result<u64> {
         let users = match scope {
             Scope::User(user) => [user.clone()].into(),

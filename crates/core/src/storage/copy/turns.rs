@@ -9,8 +9,8 @@ use crate::{
 };
 
 impl Copy<'_> {
-    /// Writes the summaries and, if vectors are copied, the embeddings that the target lacks or has otherwise. The
-    /// session has the same lines in both stores.
+    /// Writes the summaries that the target lacks or that differ there and, if vectors are copied, also the embeddings.
+    /// The session has the same lines in both stores.
     pub(super) async fn turns(&mut self, key: &SessionKey) -> Result<()> {
         self.report.summaries += summaries(self.from, self.to, key).await?;
         if self.generations.is_some()
@@ -22,8 +22,8 @@ impl Copy<'_> {
     }
 }
 
-/// Copies summaries. If both stores have one, the target keeps its own if that is newer, or if only that one was set by
-/// a person.
+/// Copies summaries. If both stores have one, the target keeps its own if that is newer, or if it is the only one that
+/// a user set.
 async fn summaries(from: &SessionStorage, to: &SessionStorage, key: &SessionKey) -> Result<u64> {
     let held = to.summaries_of(key).await?;
     let rank = |of: &TurnSummary| (!of.is_stated, of.set_at);
@@ -37,7 +37,7 @@ async fn summaries(from: &SessionStorage, to: &SessionStorage, key: &SessionKey)
     Ok(to.backend.write_summaries(key, wanted).await? as u64)
 }
 
-/// Copies the embeddings in a space, whoever made them.
+/// Copies the embeddings in a space, of all providers.
 async fn embeddings(
     from: &SessionStorage,
     to: &SessionStorage,

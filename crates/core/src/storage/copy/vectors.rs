@@ -18,7 +18,7 @@ const PENDING: usize = 100;
 /// The size of the vectors to copy at a time, if each message has one.
 const BYTES: usize = 1 << 20;
 
-/// The message as it is before its vectors are written.
+/// The message in its state before its vectors are written.
 pub(super) fn without_vectors(mut message: Message) -> Message {
     if message.vectors != VectorState::Nothing {
         message.vectors = VectorState::Pending;
@@ -26,7 +26,7 @@ pub(super) fn without_vectors(mut message: Message) -> Message {
     message
 }
 
-/// Which generation of vectors becomes which. Both have the same space.
+/// The source generation and the target generation of vectors. Both have the same space.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Generations {
     pub(super) from: u32,
@@ -53,8 +53,8 @@ impl Vectors<'_> {
         Ok(from.vectors == to.vectors)
     }
 
-    /// Writes the vectors that the target lacks or has otherwise, and the reasons why there are none. Returns how many
-    /// were written; `None` if the target has others afterwards.
+    /// Writes the vectors that the target lacks or that differ there, and the reasons for missing ones. Returns the
+    /// number of written vectors; `None` if the target has other vectors afterwards.
     pub(super) async fn copy(&self) -> Result<Option<u64>> {
         let states = self.from.message_states(self.key).await?;
         let mut failures: BTreeMap<u32, String> =
@@ -130,7 +130,7 @@ impl Vectors<'_> {
             if known.iter().any(|(known, _)| *known == sequence) {
                 continue;
             }
-            // The target has vectors of this message, of its own or as the source has them.
+            // The target already has vectors of this message, the same as the source or its own.
             let held = self.to.vector_types(self.generations.to, self.key, with_vectors(sequence)).await?;
             if held.first().is_some_and(|(held, _)| *held == sequence) {
                 continue;

@@ -32,7 +32,7 @@ pub struct EmbedReport {
     pub messages: u64,
     /// The number of stored vectors, by content type.
     pub vectors: BTreeMap<ContentType, u64>,
-    /// The number of messages with a text that the provider refused. It has no vector, and is not tried again.
+    /// The number of messages with a text that the provider rejected. It has no vector, and is not tried again.
     pub refused: u64,
     /// The number of secrets that were masked before a text left this machine.
     pub secrets: u64,
@@ -111,7 +111,8 @@ impl SessionStorage {
         if self.backend.messages_pending_vectors(&query).await?.is_empty() {
             return Ok(());
         }
-        // A store without vectors is claimed with the first vector: a model that fails must not exclude others.
+        // A store without vectors is claimed when the first vector is written: a model that fails must not exclude
+        // others.
         let claimed = match held.current {
             None => Ok(generation),
             Some(_) => self.claim_space(provider.space()).await?,
@@ -174,8 +175,7 @@ impl SessionStorage {
         }
     }
 
-    /// Claims the store for `space` before the first vectors are written; the errors are those of
-    /// [`SessionStorage::claim_space`].
+    /// Claims the store for `space` before the first vectors are written. Fails like [`SessionStorage::claim_space`].
     async fn claim_for(
         &self,
         generation: u32,
@@ -188,7 +188,7 @@ impl SessionStorage {
         Ok(self.claim_space(space).await?.map(|_| ()))
     }
 
-    /// The number of the generation of `space`. A store without vectors is claimed for it. The outer error is that of
+    /// The number of the generation of `space`. A store without vectors is claimed for it. The outer error comes from
     /// the backend; the inner one says that the store has vectors of another space.
     ///
     /// A space that was claimed but has no vectors is replaced.
@@ -206,13 +206,13 @@ impl SessionStorage {
     }
 
     /// Replaces a space without vectors with `space`, if its entry is still `value`. Returns the number of the
-    /// generation: a new one, so that vectors of the other model that are being made are refused.
+    /// generation: a new one, so that vectors that are still being made with the other model are rejected.
     async fn take_over(&self, value: &str, space: &EmbeddingSpace) -> Result<Option<u32>> {
         let held = self.generations().await?;
         if held.next.is_some() || self.has_vectors(&held).await? {
             return Ok(None);
         }
-        // Texts that the other model refused are tried again.
+        // Texts that the other model rejected are tried again.
         for user in self.users_with_sessions().await? {
             for key in self.session_keys(&VectorsOf::user(user)).await? {
                 self.backend.mark_pending(&key, MessagesToEmbed::Failed).await?;
@@ -284,12 +284,12 @@ impl Making {
     }
 }
 
-/// How much embedding the texts of some messages takes.
+/// The amount of embedding that the texts of some messages need.
 pub(super) async fn amount_of(messages: Vec<Message>, cutting: &Cutting) -> Result<Amount> {
     Ok(Step::new(messages, cutting).await?.amount())
 }
 
-/// The error for vectors of the space `asked` that can't be used with a store.
+/// The error if vectors of the space `asked` can't be used with a store.
 pub(super) fn other_space(held: &Generations, asked: &EmbeddingSpace) -> Error {
     let of = |generation: &Option<Generation>| {
         generation.as_ref().map_or_else(String::new, |generation| generation.space.to_string())

@@ -13,28 +13,29 @@ use crate::{
     model::{ContentType, Message, SessionKey, Timestamp, VectorRecord},
 };
 
-/// If a provider refuses this many texts of a batch one by one and accepts none, the texts are not the problem.
+/// If a provider rejects this many texts of a batch one by one and accepts no text, the texts are not the problem.
 const REFUSED_ALIKE: usize = 5;
 
 /// The reason for a text whose vector can't be compared with others.
 const UNUSABLE: &str = "the model returned a vector of zeros, or one that contains NaN or infinity";
 
-/// If a text is cut off, this many characters after the cut are also searched for secrets: the cut may go through one.
+/// If a text is cut off, this many characters after the cut are also searched for secrets, because the cut may split
+/// one.
 const MASKED_AFTER_CHARS: usize = 4_096;
 
 /// How texts are cut into chunks.
 #[derive(Debug, Clone)]
 pub(in crate::storage) struct Cutting {
-    /// The model that the chunks are for.
+    /// The model for which the chunks are made.
     pub(in crate::storage) provider: Arc<dyn EmbeddingProvider>,
-    /// What masks secrets in texts before they are cut.
+    /// Masks secrets in texts before they are cut.
     pub(in crate::storage) redactor: Option<Arc<dyn Redactor>>,
-    /// How many characters of a tool's output are embedded.
+    /// The number of characters of a tool's output that are embedded.
     pub(in crate::storage) tool_chars: usize,
 }
 
 impl Cutting {
-    /// `text` with its secrets masked, up to some way after the part that is embedded, and how many were masked.
+    /// `text` with its secrets masked, up to some distance after the embedded part, and the number of masked secrets.
     fn masked(&self, text: &ExtractedText) -> Result<(ExtractedText, usize)> {
         let content_type = text.content_type;
         let text = embeddable(text, self.tool_chars.saturating_add(MASKED_AFTER_CHARS));
@@ -71,7 +72,7 @@ pub(super) struct StepOutcome {
     pub(super) failure: Option<Error>,
 }
 
-/// The result for a text: a vector, or the reason why the provider refused it.
+/// The result for a text: a vector, or the reason why the provider rejected it.
 pub(in crate::storage) type Embedded = Result<Vec<f32>, String>;
 
 /// The result of a batch: results for its first texts, and an error for the others.
@@ -88,11 +89,11 @@ pub(in crate::storage) struct Amount {
 }
 
 impl Step {
-    /// Cuts the messages' texts, on a thread where it doesn't block other tasks: counting tokens takes time.
+    /// Cuts the messages' texts on a separate thread, because counting tokens takes time and would block other tasks.
     ///
     /// # Errors
     ///
-    /// Those of the redactor.
+    /// Errors of the redactor.
     pub(super) async fn new(messages: Vec<Message>, cutting: &Cutting) -> Result<Self> {
         let cutting = cutting.clone();
         tokio::task::spawn_blocking(move || Self::cut(messages, &cutting))
@@ -128,7 +129,7 @@ impl Step {
 
     /// Embeds all texts, with as many concurrent batches as the provider accepts.
     ///
-    /// Vectors that were made before a failure are kept, so that a service is not paid twice.
+    /// Vectors that were made before a failure are kept, so that a service is not paid twice for them.
     pub(super) async fn embed(self, provider: &dyn EmbeddingProvider, now: Timestamp) -> StepOutcome {
         let tokens: Vec<u32> = self.pieces.iter().map(|piece| piece.record.token_count).collect();
         let (embedded, failure) = embed_all(provider, &self.texts, &tokens).await;
@@ -180,8 +181,8 @@ impl Step {
     }
 }
 
-/// Embeds texts of these numbers of tokens, with as many concurrent batches as the provider accepts. Returns what became
-/// of the first texts, and the error if the others were not tried.
+/// Embeds texts of these numbers of tokens, with as many concurrent batches as the provider accepts. Returns the
+/// results of the first texts, and the error if the others were not tried.
 pub(in crate::storage) async fn embed_all(
     provider: &dyn EmbeddingProvider,
     texts: &[String],
@@ -234,7 +235,7 @@ fn record_of(content_type: ContentType, chunk: &Chunk<'_>) -> VectorRecord {
     }
 }
 
-/// What became of one text.
+/// The result for one text.
 fn made(provider: &dyn EmbeddingProvider, vector: Vec<f32>) -> Embedded {
     if !is_no_vector(&vector) {
         return Ok(vector);
@@ -243,7 +244,7 @@ fn made(provider: &dyn EmbeddingProvider, vector: Vec<f32>) -> Embedded {
     Err(error.message().to_owned())
 }
 
-/// `error` with the address of the service, if one is called.
+/// `error` with the address of the service, if a service is called.
 pub(in crate::storage) fn of_service(provider: &dyn EmbeddingProvider, error: Error) -> Error {
     match provider.address() {
         Some(address) => error.at(address),
@@ -260,7 +261,7 @@ async fn next_of<'a>(
     Some((batches.next()?, outcome))
 }
 
-/// Embeds the texts of a batch. If the provider refuses one of them, it is found by bisection, and only it fails.
+/// Embeds the texts of a batch. If the provider rejects one of them, bisection finds it, and only that text fails.
 async fn embed_batch(provider: &dyn EmbeddingProvider, texts: &[String]) -> BatchOutcome {
     let mut embedded: Vec<Embedded> = Vec::with_capacity(texts.len());
     // A stack of the parts still to embed, the first on top.

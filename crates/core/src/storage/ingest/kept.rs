@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::SessionIngest;
 use crate::model::Digest;
 
-/// The stored rows from a damaged part of a file on. None of them is replaced or removed: a later line is one of them,
-/// or new and stored after all of them.
+/// The stored rows from the damaged part of a file on. Rows are neither replaced nor removed: a later line is either
+/// one of them, or new and stored after all of them.
 #[derive(Debug)]
 pub(super) struct KeptRows {
     /// The sequences of each digest, in ascending order.
@@ -44,11 +44,11 @@ impl KeptRows {
     }
 }
 
-/// What to do if a file is damaged. From there on, lines can't be identified by their number, and missing lines were
+/// What to do if a file is damaged. After the damage, lines can't be identified by their number, and missing lines were
 /// not removed on purpose.
 impl SessionIngest {
-    /// Keeps all stored messages from the next line on. Following lines are identified with them by their text, or
-    /// stored after the last.
+    /// Keeps all stored messages from the next line on. Later lines are matched with them by their text, or stored
+    /// after the last one.
     pub fn keep_stored_messages(&mut self) {
         self.messages.keep_stored();
     }

@@ -1,4 +1,4 @@
-//! Writes rows again that are stored wrongly, although their digests say that they are stored.
+//! Rewrites rows that are stored wrongly, although their digests say that they are stored.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::{
     storage::Gaps,
 };
 
-/// What is known to be wrong with the stored rows of a session.
+/// Known problems of the stored rows of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mend {
@@ -19,8 +19,8 @@ pub struct Mend {
     pub events: bool,
     /// Sequences without rows.
     pub gaps: Gaps,
-    /// Whether the digests of messages and of events can't be read. Then it is not known which rows there are, and none
-    /// is removed.
+    /// Whether the digests of messages and of events can't be read. It is then unknown which rows exist, and no row is
+    /// removed.
     unknown: [bool; 2],
 }
 
@@ -33,8 +33,8 @@ impl Mend {
 }
 
 impl SessionIngest {
-    /// Makes the ingest mend rows that are stored wrongly. Lines must begin at sequence 0. If digests can't be read, all
-    /// rows of their kind are written.
+    /// Makes the ingest repair rows that are stored wrongly. Lines must begin at sequence 0. If digests can't be read,
+    /// all rows of their kind are written.
     pub fn mend(&mut self, mend: Mend) {
         self.mend = Some(mend);
     }
@@ -101,10 +101,10 @@ impl SessionIngest {
     }
 }
 
-/// The digest of no line.
+/// The digest that stands for no line.
 const NO_DIGEST: Digest = Digest([0; 16]);
 
-/// Puts `missing` in the place of missing rows, so that positions are sequences.
+/// Inserts `missing` for each missing row, so that positions are sequences.
 fn fill<T: Copy>(rows: &mut Vec<T>, gaps: &[(u32, u32)], missing: T) {
     for (first, last) in gaps {
         let at = *first as usize;

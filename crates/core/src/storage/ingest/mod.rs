@@ -32,11 +32,11 @@ use crate::{
     model::{Digest, MessageRef, MetadataFile, RawJson, Session, StoredEvent, Timestamp},
 };
 
-/// Rows are written when this much raw text is pending. A smaller session is one transaction, and memory does not grow
-/// with the size of a file.
+/// Rows are written when this much raw text is pending. A smaller session is written in one transaction, and memory
+/// does not grow with the size of a file.
 const FLUSH_BYTES: usize = 16 * 1024 * 1024;
 
-/// Ingests one session. Rows may not be stored before [`SessionIngest::commit`].
+/// Ingests one session. Rows may not be stored until [`SessionIngest::commit`].
 ///
 /// Lines are compared with stored rows by digest and turn; only messages and events that differ are written. Small
 /// sessions are written in one transaction, and large ones in several of 16 MB, unless [`SessionIngest::all_at_once`]
@@ -54,14 +54,14 @@ pub struct SessionIngest {
     events: EventRows,
     times: Times,
     superseded: SupersededRows,
-    /// What was settled when the session was last ingested, and how to store what is settled then.
+    /// What was settled when the session was last ingested, and how to store what this ingest settles.
     settled: Option<SettledRows>,
     with_settled: Option<SyncStateWithSettled>,
     report: IngestReport,
     flush_bytes: usize,
     /// Masks secrets in lines.
     masker: LineMasker,
-    /// What is known to be wrong with the stored rows, if they are being mended.
+    /// Known problems of the stored rows, if they are being repaired.
     mend: Option<Mend>,
 }
 
@@ -82,7 +82,7 @@ impl SessionStorage {
         Ok(SessionIngest { masker, ..self.ingest_of(target, stored) })
     }
 
-    /// An ingest of a session that is stored like this.
+    /// An ingest of a session with this stored state.
     pub(super) fn ingest_of(&self, target: IngestTarget, stored: Option<StoredSession>) -> SessionIngest {
         let session = stored.as_ref().map(|stored| stored.session.clone());
         let count = |of: fn(&Session) -> u32| session.as_ref().map_or(0, of);
@@ -133,7 +133,7 @@ impl SessionIngest {
     ///
     /// # Errors
     ///
-    /// `Validation` if a file is not a JSON object; then nothing is changed. Errors of the redactor.
+    /// `Validation` if a file is not a JSON object, and nothing is changed; errors of the redactor.
     pub fn set_metadata(&mut self, files: Vec<MetadataFile>) -> Result<()> {
         let files = self.masker.mask_files(files)?;
         let metadata = Metadata::read(&files)?;
@@ -151,7 +151,7 @@ impl SessionIngest {
         self.sync_state = Some(sync_state);
     }
 
-    /// Sets when the files of the session last changed, for times that nothing states.
+    /// Sets when the files of the session last changed. It is the time of lines and sessions that have no better one.
     pub fn set_seen(&mut self, seen: Timestamp) {
         self.times.seen = Some(seen);
     }
@@ -172,7 +172,7 @@ impl SessionIngest {
     pub async fn begin_transcript(&mut self, start: u32) -> Result<()> {
         let states = match self.has_no_rows() {
             true => Vec::new(),
-            // Counted here, because the count of the session may be wrong after an interrupted write.
+            // Counted here, because the session's count may be wrong after an interrupted write.
             false => self.message_states().await?,
         };
         if start as usize > states.len() {
@@ -187,7 +187,7 @@ impl SessionIngest {
     ///
     /// # Errors
     ///
-    /// Those of the backend; an invalid line is an outcome, not an error.
+    /// Errors of the backend. An invalid line is an outcome, not an error.
     pub async fn transcript_line(&mut self, line: RawJson, seen: Timestamp) -> Result<LineOutcome> {
         let now = self.storage.now();
         let (line, secrets) = self.masker.mask(line).await?;
@@ -222,8 +222,8 @@ impl SessionIngest {
         Ok(())
     }
 
-    /// Writes all following events, even if the store has the same line, because more of them is to be stored than
-    /// before. Call this after [`SessionIngest::begin_events`].
+    /// Writes all following events, even if the store has the same line, because more of each event is to be stored
+    /// than before. Call this after [`SessionIngest::begin_events`].
     pub fn rewrite_events(&mut self) {
         self.events.rewrite();
     }
@@ -232,7 +232,7 @@ impl SessionIngest {
     ///
     /// # Errors
     ///
-    /// Those of the backend; an invalid line is an outcome, not an error.
+    /// Errors of the backend. An invalid line is an outcome, not an error.
     pub async fn event_line(&mut self, line: RawJson, seen: Timestamp) -> Result<LineOutcome> {
         let detail = self.storage.settings.events;
         if detail == EventDetail::None {
@@ -273,8 +273,8 @@ impl SessionIngest {
         Ok(self.report)
     }
 
-    /// Whether no rows of the session can be stored yet. If writes are not atomic, an interrupted one may leave rows
-    /// without a session.
+    /// Whether the session certainly has no stored rows yet. If writes are not atomic, an interrupted one may leave
+    /// rows without a session.
     fn has_no_rows(&self) -> bool {
         self.stored.is_none() && self.storage.backend.info().atomic_writes
     }
@@ -322,7 +322,7 @@ impl SessionIngest {
             || self.events.pending.has_changes()
     }
 
-    /// The pending change, with the times of all messages as known by now; `None` if nothing is pending.
+    /// The pending change, with the times of all messages as known so far; `None` if nothing is pending.
     async fn last_change(&mut self) -> Result<Option<SessionChange>> {
         self.settle_times().await?;
         self.write_most_times().await?;
@@ -399,8 +399,8 @@ impl SessionIngest {
         });
     }
 
-    /// The session's fields after the rows are written. Its times are the previous ones, or a guess, until
-    /// [`SessionIngest::settle_times`] has derived them.
+    /// The session's fields after the rows are written. Its times are the previous ones, or guesses, until
+    /// [`SessionIngest::settle_times`] derives them.
     fn session_after(&self) -> Session {
         let given = self.metadata.as_ref().map(|(_, metadata)| metadata);
         let mut session = self.session.clone().unwrap_or_else(|| {

@@ -113,12 +113,12 @@ impl<T> Pending<T> {
         self.kept.is_none() && !self.following().is_empty() && !self.is_stored(line)
     }
 
-    /// The next line is already stored.
+    /// Records that the next line is already stored.
     pub(super) fn leave(&mut self) {
         self.next += 1;
     }
 
-    /// The next line must be written as `row`, with this size in bytes.
+    /// Records that the next line must be written as `row`, with this size in bytes.
     pub(super) fn put(&mut self, row: T, bytes: usize) {
         self.touch(self.next);
         self.next += 1;
@@ -126,7 +126,7 @@ impl<T> Pending<T> {
         self.rows.put.push(row);
     }
 
-    /// There are no more lines.
+    /// Records that there are no more lines.
     pub(super) fn end(&mut self, extent: Extent) {
         self.extent = Some(extent);
         if extent == Extent::Whole && self.next < self.stored {
@@ -141,7 +141,7 @@ impl<T> Pending<T> {
         self.touched = Some(self.touched.map_or(sequence, |first| first.min(sequence)));
     }
 
-    /// Only the first `count` rows stay.
+    /// Keeps only the first `count` rows.
     pub(super) fn cut(&mut self, count: u32) {
         (self.next, self.begun) = (count, true);
         self.touch(count);

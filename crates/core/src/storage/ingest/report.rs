@@ -54,7 +54,7 @@ pub struct IngestReport {
     pub created: bool,
     /// Number of new or changed messages that were written.
     pub messages_written: u64,
-    /// The written messages by content type; a message may have several or none.
+    /// The number of written messages by content type; a message may count several times or not at all.
     pub messages_by_content_type: BTreeMap<ContentType, u64>,
     /// Number of messages that were removed.
     pub messages_removed: u64,

@@ -51,7 +51,7 @@ impl SessionIngest {
         Ok(report)
     }
 
-    /// Writes what [`SessionIngest::rewind`] determined.
+    /// Writes the changes that [`SessionIngest::rewind`] determined.
     pub(in crate::storage) async fn commit_rewind(
         mut self,
         sync_state: Option<SyncStateAfterRewind>,
@@ -65,8 +65,8 @@ impl SessionIngest {
         self.commit().await.map(drop)
     }
 
-    /// Writes the counts that the session will have. If the following write is interrupted, they say where to continue,
-    /// even if the rows that showed it are gone.
+    /// Writes the counts that the session will have. If the following write is interrupted, the counts show where to
+    /// continue, even if the rows that showed it are gone.
     async fn write_counts(&mut self) -> Result<()> {
         let Some(stored) = &self.stored else { return Ok(()) };
         let mut session = stored.session.clone();
@@ -117,8 +117,8 @@ impl SessionIngest {
         }
     }
 
-    /// The session may have been created with the time of its last change. Nothing says so if it is not later than its
-    /// rows.
+    /// Forgets the time of the last change unless it is later than all rows: only then was it certainly stated when the
+    /// session was created.
     fn forget_derived_update(&mut self, states: &[MessageState], clock: &EventClock) {
         let last = states.iter().map(|state| state.ts).max().max(clock.span().map(|(_, last)| last));
         if let Some(before) = self.times.before.as_mut().filter(|before| Some(before.updated) <= last) {
@@ -126,7 +126,7 @@ impl SessionIngest {
         }
     }
 
-    /// What the first `count` messages say about the title.
+    /// The title as far as the first `count` messages determine it.
     async fn title_of_first(&self, count: usize) -> Result<TitleFinder> {
         let (mut title, mut start) = (TitleFinder::default(), 0);
         while start < count && !title.is_settled() {

@@ -34,7 +34,7 @@ pub(super) struct MessageRows {
     turn_before: bool,
     /// Whether lines were begun at the first one.
     began_at_first: bool,
-    /// Whether lines were begun after all stored rows, without looking at these.
+    /// Whether lines were begun after all stored rows, without examining these.
     resumed: bool,
     /// The number of pending messages with each content type.
     content_types: BTreeMap<ContentType, u64>,
@@ -99,7 +99,7 @@ impl MessageRows {
         self.times.iter().filter(move |(sequence, _)| *sequence >= first)
     }
 
-    /// Only the first `count` rows stay; `title` is what they say about the title.
+    /// Keeps only the first `count` rows; `title` is the title as far as these rows determine it.
     pub(super) fn cut(&mut self, count: u32, states: Vec<MessageState>, title: TitleFinder) {
         self.begin(count, states);
         (self.title, self.turn_before) = (title, false);
@@ -176,12 +176,12 @@ impl MessageRows {
         Ok(doubt)
     }
 
-    /// The basis for the times of the processed lines, in order of sequence.
+    /// Takes the basis for the times of the processed lines, in order of sequence.
     pub(super) fn take_times(&mut self) -> Vec<(u32, LineTime)> {
         std::mem::take(&mut self.times)
     }
 
-    /// The number of messages with each content type since the last call.
+    /// Takes the number of messages with each content type since the last call.
     pub(super) fn take_content_types(&mut self) -> BTreeMap<ContentType, u64> {
         std::mem::take(&mut self.content_types)
     }
@@ -256,7 +256,7 @@ impl EventRows {
     /// Records the time in a line. `Self::line` is not called for the same log.
     pub(super) fn note(&mut self, line: &RawJson) {
         if let Ok(fields) = events::parse_event_line(line) {
-            // A line without a time is of no use.
+            // A line without a time is not needed.
             let ts = fields.ts.unwrap_or_else(|| Timestamp::from_micros(0));
             self.clock.note(&event_time(&fields, self.noted, ts));
             self.noted += 1;
@@ -368,7 +368,7 @@ fn stored_size(payload: &Payload) -> usize {
         }
 }
 
-/// An id in a line must not look like a derived one, because it could be that of another event.
+/// An id in a line must not look like a derived one, because another event could have that id.
 fn is_acceptable_id(id: &str) -> bool {
     let looks_derived =
         id.rsplit_once("_evt_").is_some_and(|(_, n)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));

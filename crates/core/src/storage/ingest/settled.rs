@@ -1,5 +1,5 @@
-//! Continues a session without looking at its settled rows again: the cost of a line that is appended does not depend on
-//! the length of the session.
+//! Continues a session without reading its settled rows again: the cost of an appended line does not depend on the
+//! length of the session.
 
 use std::collections::BTreeSet;
 
@@ -14,13 +14,13 @@ use crate::{
     times::{Bounds, EventClock, LineTime, Resolved, Settled},
 };
 
-/// Sessions with fewer messages and events than this are looked at completely.
+/// Sessions with fewer messages and events than this are read completely.
 const FEWEST_ROWS: u32 = 1_000;
-/// A session whose turns are numbered with more gaps than this is looked at completely.
+/// A session is read completely if its turns are numbered with more gaps than this.
 const MOST_RUNS: usize = 32;
 
-/// What is known of the stored rows of a session, for the next ingest that appends to them. It is stored in the sync state,
-/// whose format is up to the caller.
+/// The known state of a session's stored rows, for the next ingest that appends to them. It is stored in the sync
+/// state, whose format is up to the caller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettledRows {
     messages: u32,
@@ -56,8 +56,8 @@ impl Turns {
 }
 
 impl SessionIngest {
-    /// Uses what was settled when the session was last ingested, and stores what is settled then with the sync state.
-    /// Call this before all lines. If `settled` does not fit the stored session, it is ignored.
+    /// Uses what was settled when the session was last ingested, and stores what this ingest settles with the sync
+    /// state. Call this before all lines. If `settled` does not fit the stored session, it is ignored.
     pub fn continue_settled(&mut self, settled: Option<SettledRows>, store: SyncStateWithSettled) {
         let is_of = |settled: &SettledRows, stored: &Session| {
             (settled.messages, settled.events) == (stored.message_count, stored.event_count)
@@ -73,8 +73,8 @@ impl SessionIngest {
         self.turns_of(stored).is_some()
     }
 
-    /// Begins the transcript after all of its `stored` rows, without reading these. Returns `false` if that is not
-    /// possible; then use [`SessionIngest::begin_transcript`].
+    /// Begins the transcript after all of its `stored` rows, without reading them. Returns `false` if that is not
+    /// possible; use [`SessionIngest::begin_transcript`] then.
     pub fn resume_transcript(&mut self, stored: u32) -> bool {
         let Some(Turns { runs, last, .. }) = self.turns_of(stored).cloned() else { return false };
         let turns = runs.into_iter().flat_map(|(first, last)| first..=last);
@@ -82,7 +82,7 @@ impl SessionIngest {
         true
     }
 
-    /// The turns of all `stored` messages, if nothing else must be known of them.
+    /// The turns of all `stored` messages, if nothing else must be known about them.
     fn turns_of(&self, stored: u32) -> Option<&Turns> {
         let has_prompt = self.session.as_ref().is_some_and(|session| session.first_prompt.is_some());
         let settled = self.settled.as_ref().filter(|settled| settled.messages == stored && !self.times.again);
@@ -119,7 +119,7 @@ impl SessionIngest {
         Ok(true)
     }
 
-    /// Whether the metadata says the same about the beginning of the session as before, and nothing is derived again.
+    /// Whether the metadata states the same beginning of the session as before, and nothing is derived again.
     fn only_appends(&self, stated: &Metadata) -> bool {
         let stored = || Metadata::read(&self.stored.as_ref()?.metadata_files).ok();
         let is_same =
@@ -168,7 +168,7 @@ impl SessionIngest {
         }
     }
 
-    /// As `found`, of a session with settled messages. Their times are known, and so is that the session was synced.
+    /// As `found`, for a session with settled messages. Their times are known, and the session was certainly synced.
     fn found_appended(
         &self,
         stated: &Metadata,

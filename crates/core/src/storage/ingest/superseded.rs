@@ -1,7 +1,7 @@
-//! Keeps the lines that a file has lost without an explanation.
+//! Keeps the lines that a file lost without an explanation.
 //!
-//! Where a file first differs from the stored rows, its remaining lines decide: either it was rewound, and the rows
-//! after that are removed, or lines have changed or are gone, and these are superseded.
+//! The remaining lines of a file after its first difference from the stored rows determine what happened. Either the
+//! session was rewound, and the later rows are removed, or lines have changed or disappeared, and they are superseded.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -29,7 +29,7 @@ const PAGE: usize = 1_000;
 /// The size of event lines read at a time.
 const PAGE_BYTES: u64 = 8 << 20;
 
-/// What becomes of the stored rows that a file no longer contains.
+/// What happens to the stored rows that a file no longer contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Removal {
@@ -39,7 +39,7 @@ pub enum Removal {
     Superseded(SupersededReason),
 }
 
-/// The lines of a file from the first one on that differs from the stored rows.
+/// The lines of a file from its first difference from the stored rows on.
 #[derive(Debug, Default)]
 pub struct Remaining {
     /// Their digests. Empty at the end of the file.
@@ -47,7 +47,7 @@ pub struct Remaining {
     /// Whether an earlier ingest of the session was interrupted after it had begun to replace rows of this kind. Then
     /// some of the lines may be stored twice, in their old place and in the new one.
     pub interrupted: bool,
-    /// What that ingest decided, if the file is still the same.
+    /// The decision of that ingest, if the file is still the same.
     pub decided: Option<Removal>,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct Superseding {
     interrupted: bool,
 }
 
-/// What an ingest knows of superseded lines.
+/// The state of superseded lines during an ingest.
 #[derive(Debug, Default)]
 pub(super) struct SupersededRows {
     messages: Option<Superseding>,
@@ -77,9 +77,9 @@ pub(super) struct SupersededRows {
     pub(super) has_written: bool,
     /// The sync state to store before rows are replaced.
     state: Option<String>,
-    /// Whether that was stored, if writes are not atomic.
+    /// Whether that state was stored, if writes are not atomic.
     is_announced: bool,
-    /// What was superseded before, if that matters: kind, sequence and digest.
+    /// What was superseded before, if it is needed: kind, sequence and digest.
     known: Option<HashSet<(LineKind, u32, Digest)>>,
 }
 
@@ -107,7 +107,7 @@ impl SessionIngest {
             && parse_event_line(&RawJson::new(line)).is_ok()
     }
 
-    /// Decides what becomes of the stored messages from the next line on that the transcript no longer contains. Without
+    /// Decides what happens to stored messages from the next line on that the transcript no longer contains. Without
     /// this call, they are removed.
     ///
     /// It is a rewind if the next stored message begins a turn, none of the following ones is among the remaining lines,
@@ -145,8 +145,8 @@ impl SessionIngest {
         Some(decided)
     }
 
-    /// As [`SessionIngest::supersede_messages`], for the events. If the transcript was rewound, the events of the removed
-    /// turns go with them, provided that the log was only cut off.
+    /// As [`SessionIngest::supersede_messages`], for events. If the transcript was rewound, the events of the removed
+    /// turns are removed too, provided that the log was only cut off.
     ///
     /// # Errors
     ///
@@ -184,15 +184,15 @@ impl SessionIngest {
         Ok(Some(decided))
     }
 
-    /// Sets the sync state to store with superseded lines before any row of this ingest is stored: it says that rows are
-    /// being replaced, and that the files are to be read again.
+    /// Sets the sync state to store with superseded lines before any row of this ingest is stored. It records that rows
+    /// are being replaced, and that the files must be read again.
     pub fn set_replacing_state(&mut self, sync_state: String) {
         self.superseded.state = Some(sync_state);
     }
 
     /// The first event that belongs to a message that was rewound in this ingest, if that can be determined.
     async fn first_rewound_event(&mut self) -> Result<Option<u32>> {
-        // The stored messages tell to which events they belong.
+        // The stored messages determine which events belong to them.
         if self.superseded.has_written {
             return Ok(None);
         }
@@ -201,7 +201,7 @@ impl SessionIngest {
         Ok(self.first_event(first, &states, &clock).await.ok().filter(|first| *first < u32::MAX))
     }
 
-    /// The superseded lines among the rows that a change is about to remove. If there is much of it, a part is stored at
+    /// The superseded lines among the rows that a change is about to remove. If they are large, a part is stored at
     /// once.
     pub(super) async fn superseded_by(
         &mut self,
@@ -320,8 +320,8 @@ impl SessionIngest {
         Ok(())
     }
 
-    /// If writes are not atomic, stores pieces, and that rows are being replaced, before the first row is. If that is
-    /// interrupted, the next ingest knows that some lines may be stored in two places.
+    /// If writes are not atomic, stores pieces and the fact that rows are being replaced, before the first row is
+    /// replaced. If the replacement is interrupted, the next ingest knows that some lines may be stored in two places.
     async fn announce(&mut self, pieces: &mut Vec<SupersededPiece>) -> Result<()> {
         let is_due = !self.superseded.is_announced && self.superseded.state.is_some();
         if is_due && !self.storage.backend.info().atomic_writes {
@@ -338,7 +338,7 @@ impl SessionIngest {
         }
     }
 
-    /// The lines of the session that are superseded already.
+    /// The lines of the session that are already superseded.
     async fn known_superseded(&mut self) -> Result<&HashSet<(LineKind, u32, Digest)>> {
         if self.superseded.known.is_none() {
             let key = self.target.key.clone();
@@ -356,7 +356,7 @@ impl SessionIngest {
 }
 
 impl Superseding {
-    /// The rows to supersede of those that are truncated or replaced, in order.
+    /// The rows to supersede among those that are truncated or replaced, in order.
     fn removed(&mut self, truncate: Option<u32>, put: impl Iterator<Item = u32>) -> Vec<u32> {
         let end = self.first + self.old.len() as u32;
         let mut removed: BTreeSet<u32> = put.collect();
@@ -409,7 +409,7 @@ fn runs(sequences: &[u32]) -> Vec<(u32, u32)> {
     runs.filter_map(|run| Some((*run.first()?, run.last()?.saturating_add(1)))).collect()
 }
 
-/// How many events of a page to read at a time: at least one.
+/// How many events of a page to read at a time, at least one.
 fn fitting(page: &[Event]) -> usize {
     let mut bytes = 0_u64;
     let fit = page.iter().take_while(|event| {

@@ -12,7 +12,7 @@ use crate::{
 /// Number of rows read at a time.
 const PAGE: usize = 10_000;
 
-/// One write gives at most this many stored messages a new time: a database may write the line of each again.
+/// The maximum number of stored messages that get a new time in one write: a database may rewrite the line of each.
 const RETIMED: usize = 500;
 
 /// The basis for the times of a session that is being ingested.
@@ -187,7 +187,7 @@ impl SessionIngest {
                 break;
             }
             for message in &page {
-                // In place of the messages before it that can't be read.
+                // Fill in for messages before it that can't be read.
                 let (done, before) = (lines.len(), message.sequence.saturating_sub(start) as usize);
                 lines.extend(states.iter().take(before).skip(done).map(LineTime::without_line));
                 let line = message.raw.parse_object().unwrap_or_default();
@@ -217,9 +217,9 @@ impl SessionIngest {
         }
     }
 
-    /// Writes new times of stored messages until few are left for the last write, so that the log of a database does not
-    /// grow with the session. If the process is killed in between, the next ingest finds the same differences, because
-    /// nothing else is written here.
+    /// Writes new times of stored messages until few are left for the last write, so that the log of a database does
+    /// not grow with the session. If the process is killed meanwhile, the next ingest finds the same differences,
+    /// because nothing else is written here.
     pub(super) async fn write_most_times(&mut self) -> Result<()> {
         while self.flush_bytes != usize::MAX && self.times.retimed.len() > RETIMED {
             let Some(stored) = &mut self.stored else { return Ok(()) };

@@ -1,5 +1,4 @@
-//! Superseded lines: what the store had of files that no longer contain it. Listing, reading, searching and removing
-//! them.
+//! Superseded lines: stored lines of files that no longer contain them. Listing, reading, searching and removing them.
 
 mod pack;
 mod prune;
@@ -48,7 +47,7 @@ pub struct SupersededSession {
     pub first_superseded_at: Timestamp,
     /// When the last of them was superseded.
     pub last_superseded_at: Timestamp,
-    /// Why they were.
+    /// Why they were superseded.
     pub reasons: BTreeSet<SupersededReason>,
 }
 
@@ -74,12 +73,12 @@ pub struct SupersededLine {
     /// The type of an event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event_type: Option<String>,
-    /// Whether the store had only the fields of the event, which are in the place of its line.
+    /// Whether the store had only the fields of the event. They replace its line.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_summary: bool,
     /// When it was superseded.
     pub superseded_at: Timestamp,
-    /// Why it was.
+    /// Why it was superseded.
     pub reason: SupersededReason,
     /// The original line.
     #[serde(skip)]
@@ -121,7 +120,7 @@ impl SupersededLines {
     ///
     /// # Errors
     ///
-    /// `Damaged` if they can't be read: the next call continues after them; errors of the backend.
+    /// `Damaged` if they can't be read, and the next call continues after them; errors of the backend.
     pub async fn next(&mut self) -> Result<Option<Vec<SupersededLine>>> {
         let Some(group) = self.next_group().await? else { return Ok(None) };
         let lines = unpack(&group)?;
@@ -159,7 +158,7 @@ impl SupersededLines {
 }
 
 impl SessionStorage {
-    /// The sessions that have superseded lines, of all that match, in order of user and id.
+    /// The sessions that have superseded lines matching `query`, in order of user and id.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The stored form of superseded lines: lines with what is known of them, in pieces, compressed.
+//! The stored form of superseded lines: lines and their metadata, in pieces, compressed.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use crate::{
 /// The size of a piece before compression. A longer line takes several.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// What is known of a line. It precedes the line, on a line of its own.
+/// The metadata of a line. It precedes the line, on a separate line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::storage) struct LineHead {
     pub(in crate::storage) sequence: u32,
@@ -23,12 +23,12 @@ pub(in crate::storage) struct LineHead {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::storage) turn: Option<u32>,
     pub(in crate::storage) ts: Timestamp,
-    /// That of a message.
+    /// The source of a message's time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::storage) ts_source: Option<TimeSource>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::storage) event_type: Option<String>,
-    /// Whether the store had only the fields of an event, which take the place of its line.
+    /// Whether the store had only the fields of an event. They replace its line.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(in crate::storage) is_summary: bool,
 }
@@ -50,7 +50,7 @@ impl OldLine {
         }
     }
 
-    /// An event with its line, if that is stored.
+    /// An event with its line, if the line is stored.
     pub(in crate::storage) fn of_event(event: Event, line: Option<RawJson>) -> Self {
         let is_summary = line.is_none();
         let raw = line.unwrap_or_else(|| RawJson::new(serde_json::to_vec(&event).unwrap_or_default()));
@@ -59,7 +59,7 @@ impl OldLine {
         Self { head: LineHead { sequence, bytes, turn, ts, ts_source: None, event_type, is_summary }, raw }
     }
 
-    /// Its place, and a digest of its content.
+    /// Its position, and a digest of its content.
     pub(in crate::storage) fn identity(&self) -> (u32, Digest) {
         (self.head.sequence, Digest::of(self.raw.as_bytes()))
     }
@@ -131,7 +131,7 @@ impl Packer {
                 kind: self.kind,
                 first_sequence,
                 last_sequence,
-                // The first one counts for all.
+                // The first piece counts the lines of all pieces.
                 lines: std::mem::take(&mut lines),
                 bytes: std::mem::take(&mut bytes),
                 superseded_at: self.superseded_at,

@@ -15,28 +15,28 @@ use crate::{
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PruneOptions {
-    /// Only those of these sessions.
+    /// Only lines of these sessions.
     pub sessions: Option<Vec<SessionId>>,
-    /// Only those of this project.
+    /// Only lines of this project.
     pub project: Option<ProjectSlug>,
-    /// Only those that were superseded before this time.
+    /// Only lines that were superseded before this time.
     pub until: Option<Timestamp>,
-    /// Whether to report what would be removed, and to remove nothing. Default: no.
+    /// Whether to only report what would be removed. Default: no.
     pub dry_run: bool,
 }
 
 impl PruneOptions {
     optional_setters! {
-        /// Only those of these sessions.
+        /// Only lines of these sessions.
         with_sessions(sessions: Vec<SessionId>);
-        /// Only those of this project.
+        /// Only lines of this project.
         with_project(project: ProjectSlug);
-        /// Only those that were superseded before `until`.
+        /// Only lines that were superseded before `until`.
         with_until(until: Timestamp);
     }
 
     setters! {
-        /// Sets whether nothing is removed.
+        /// Sets whether to only report.
         with_dry_run(dry_run: bool);
     }
 }
@@ -45,7 +45,7 @@ impl PruneOptions {
 #[derive(Debug, Clone, Default, Serialize)]
 #[non_exhaustive]
 pub struct PruneReport {
-    /// The sessions, with what was removed of each.
+    /// The sessions, with the removed lines of each.
     pub sessions: Vec<SupersededSession>,
     /// The number of messages.
     pub messages: u64,
@@ -63,7 +63,7 @@ impl SessionStorage {
     ///
     /// # Errors
     ///
-    /// Errors of the backend. Lines of some sessions may have been removed then; repeating the call completes it.
+    /// Errors of the backend. Lines of some sessions may already be removed; repeating the call completes it.
     pub async fn prune_superseded(&self, user: &UserId, options: &PruneOptions) -> Result<PruneReport> {
         let mut filters = vec![SessionFilter::default().with_project(options.project.clone())];
         if let Some(sessions) = &options.sessions {

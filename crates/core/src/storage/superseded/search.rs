@@ -1,4 +1,4 @@
-//! Searches superseded messages for words. They are not in the search index: all of them in scope are read.
+//! Searches superseded messages for words. They are not in the search index, so all of them in scope are read.
 
 use std::collections::BTreeMap;
 
@@ -22,20 +22,20 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SupersededMatch {
-    /// The message, with the sequence that it had. Another message may have it now.
+    /// The message, with its former sequence. Another message may have that sequence now.
     #[serde(flatten)]
     pub result: SearchResult,
     /// Always true.
     pub superseded: bool,
     /// When it was superseded.
     pub superseded_at: Timestamp,
-    /// Why it was.
+    /// Why it was superseded.
     pub reason: SupersededReason,
 }
 
 impl SessionStorage {
-    /// Searches the superseded messages in `scope` for words, best first. Scores are those of BM25 among the superseded
-    /// messages. The mode and the options about meaning are ignored.
+    /// Searches the superseded messages in `scope` for words, best first. Scores are BM25 scores among the superseded
+    /// messages. Ignores the mode and the options for semantic search.
     ///
     /// Reads all superseded messages of the matching sessions.
     ///
@@ -141,7 +141,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// The best matches: of each message, its best text.
+    /// The best matches, each with the best text of its message.
     fn best(self) -> Vec<SupersededMatch> {
         let Self { options, statistics, found, .. } = self;
         let scored = found.into_iter().map(|(document, found)| (score(&statistics, &document), found));

@@ -24,10 +24,10 @@ const TEXTS_A_STEP: usize = 512;
 /// Number of embeddings read at a time with their vectors.
 const EMBEDDINGS_A_PAGE: usize = 100;
 
-/// Who makes vectors, as it is stored: a model on this machine, or a service.
+/// The kinds of provider, as they are stored: a model on this machine, or a service.
 pub(in crate::storage) const PROVIDERS: [&str; 2] = ["local", "service"];
 
-/// Who makes the vectors of a provider.
+/// The kind of a provider.
 pub(in crate::storage) fn provider_name(provider: &dyn EmbeddingProvider) -> &'static str {
     let [local, service] = PROVIDERS;
     if provider.is_local() { local } else { service }
@@ -39,7 +39,7 @@ pub(super) enum Which<'a> {
     All,
     /// The turn of this message, and all that follow.
     From(u32),
-    /// Those of these user messages.
+    /// The turns of these user messages.
     Of(&'a BTreeSet<u32>),
 }
 
@@ -60,11 +60,11 @@ struct Step {
 }
 
 impl SessionStorage {
-    /// Makes the embeddings of turns that are missing or whose text has changed, by its SHA-256. The number of turns and
-    /// the failure of the provider are in the report.
+    /// Makes the embeddings of turns that are missing or whose text has changed, by its SHA-256. The report contains
+    /// the number of turns and any failure of the provider.
     ///
-    /// A turn gets one vector, of the user's text and of the last text of the assistant or the summary of the turn. A
-    /// turn without one of the two gets none.
+    /// A turn gets one vector, made from the user's text and either the last text of the assistant or the summary of
+    /// the turn. A turn that lacks one of the two sides gets no vector.
     ///
     /// # Errors
     ///
@@ -77,7 +77,8 @@ impl SessionStorage {
         Ok(report)
     }
 
-    /// The same for the messages in `report.sessions`, which got vectors. Does nothing after a failure.
+    /// As [`SessionStorage::embed_turns`], for the messages in `report.sessions`, which got vectors. Does nothing after
+    /// a failure.
     ///
     /// # Errors
     ///
@@ -88,7 +89,7 @@ impl SessionStorage {
         self.embed_turns_in(turns, report, &mut |_| {}).await
     }
 
-    /// The same for some turns of sessions.
+    /// As [`SessionStorage::embed_turns`], for some turns of sessions.
     pub(super) async fn embed_turns_in(
         &self,
         sessions: impl Iterator<Item = (&SessionKey, Which<'_>)>,
@@ -105,7 +106,7 @@ impl SessionStorage {
         self.embed_step(&mut step, report, on_embedded).await
     }
 
-    /// Adds the turns of a session that have no embedding of their present text.
+    /// Adds the turns of a session that have no embedding of their current text.
     async fn collect(
         &self,
         key: &SessionKey,
@@ -116,7 +117,7 @@ impl SessionStorage {
     ) -> Result<()> {
         let Some(provider) = &self.embedding else { return Ok(()) };
         let redactor = self.redactor_for(provider.as_ref()).cloned();
-        // A line that is appended to a long session must not cost more than in a short one.
+        // Appending a line to a long session must not cost more than to a short one.
         let start = match which {
             Which::From(sequence) => self.start_of_turn(key, sequence).await?,
             Which::All | Which::Of(_) => 0,
@@ -180,7 +181,7 @@ impl SessionStorage {
         }
     }
 
-    /// A summary that a line states, to be stored: searches by words look only at stored ones.
+    /// A summary that a line states, to be stored, because searches by words use only stored ones.
     fn stated_summary(&self, key: &SessionKey, turn: &TurnTexts, text: String) -> TurnSummary {
         TurnSummary {
             session: key.clone(),
@@ -343,8 +344,8 @@ impl SessionStorage {
     }
 }
 
-/// The mean of the vectors of a turn's chunks, of unit length: a chunk counts by its tokens. `None` if one of them was
-/// not made.
+/// The mean of the vectors of a turn's chunks, scaled to unit length. Chunks are weighted by their tokens. `None` if
+/// one of the vectors was not made.
 fn mean(chunks: Vec<Option<Embedded>>, weights: &[u32], dimensions: usize) -> Option<Embedded> {
     let mut sum = vec![0.0_f32; dimensions];
     for (vector, weight) in chunks.into_iter().zip(weights) {

@@ -1,4 +1,4 @@
-//! Turns: reading one, their embeddings, and their summaries.
+//! Turns: reading a turn, embeddings, and summaries.
 
 mod embed;
 mod summaries;
@@ -35,17 +35,17 @@ pub struct TurnSide {
     pub text: String,
 }
 
-/// Where the summary of a turn comes from.
+/// The source of a turn's summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SummarySource {
     /// `turn_summary` in the metadata of the user's message.
     Metadata,
-    /// A person set it.
+    /// A user set it.
     Imported,
 }
 
-/// A turn: what the user asked, and the last answer.
+/// A turn: the user's question, and the last answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Turn {
@@ -61,7 +61,7 @@ pub struct Turn {
     pub ts: Timestamp,
     /// Whether this is an estimate.
     pub ts_estimated: bool,
-    /// Where the time comes from.
+    /// The source of the time.
     pub ts_source: TimeSource,
     /// The user's side.
     pub user: TurnSide,
@@ -69,17 +69,17 @@ pub struct Turn {
     pub assistant: Option<TurnSide>,
     /// The summary, if there is one.
     pub summary: Option<String>,
-    /// Where the summary comes from.
+    /// The source of the summary.
     pub summary_source: Option<SummarySource>,
 }
 
-/// What is stored of the embedding of a turn, without its vector.
+/// The stored data of a turn's embedding, without its vector.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct StoredTurnEmbedding {
     /// A UUID.
     pub id: String,
-    /// Who made it: `local` or `service`.
+    /// The kind of provider: `local` or `service`.
     pub provider: String,
     /// The model.
     pub model: String,
@@ -148,7 +148,7 @@ impl SessionStorage {
     ///
     /// # Errors
     ///
-    /// `Validation` if the session has no such turn, or no text of the user is in it; errors of the backend.
+    /// `Validation` if the session has no such turn, or if the turn has no text of the user; errors of the backend.
     pub async fn get_turn(&self, session: &Session, turn: u32) -> Result<Turn> {
         let key = session.key();
         let summaries = self.summaries_of(&key).await?;
@@ -170,8 +170,8 @@ impl SessionStorage {
     ///
     /// # Errors
     ///
-    /// `SessionNotFound` if the session is not in `scope`; `Validation` if it has no such message, or if that is before
-    /// the first turn; errors of the backend.
+    /// `SessionNotFound` if the session is not in `scope`; `Validation` if it has no such message, or if the message is
+    /// before the first turn; errors of the backend.
     pub async fn turn_of_message(&self, scope: &Scope, session: &SessionId, sequence: u32) -> Result<u32> {
         let session = self.existing_session(scope, session).await?;
         let states = self.backend.message_states(&session.key()).await?;

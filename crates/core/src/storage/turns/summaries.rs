@@ -1,4 +1,4 @@
-//! Summaries of turns: those that a person sets, and those that lines state.
+//! Summaries of turns, set by users or stated in lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +36,7 @@ pub struct SummaryReport {
     pub summaries: u64,
     /// How many of them were equal to the stored ones, so that nothing changed.
     pub unchanged: u64,
-    /// What was embedded again.
+    /// The report of the embeddings that were made again.
     pub embedded: EmbedReport,
 }
 
@@ -58,7 +58,7 @@ pub(in crate::storage) fn stated_in(change: &SessionChange, now: impl Fn() -> Ti
 }
 
 impl SessionStorage {
-    /// Stores summaries that lines state, for searches by words. Those that a person set of the same lines stay.
+    /// Stores summaries that lines state, for searches by words. Summaries that a user set for the same lines stay.
     pub(in crate::storage) async fn keep_stated(&self, stated: Vec<TurnSummary>) -> Result<()> {
         let mut sessions: BTreeMap<SessionKey, Vec<TurnSummary>> = BTreeMap::new();
         for summary in stated {
@@ -72,8 +72,8 @@ impl SessionStorage {
         Ok(())
     }
 
-    /// The summary of a turn of `user`, checked, for [`Self::set_summaries`]. The message may be any of the turn. Secrets
-    /// are masked as in lines.
+    /// Checks a summary of a turn of `user`, and returns it for [`Self::set_summaries`]. The message may be any message
+    /// of the turn. Secrets are masked as in lines.
     ///
     /// # Errors
     ///
@@ -109,9 +109,9 @@ impl SessionStorage {
         })
     }
 
-    /// Sets summaries of turns. They take the place of `turn_summary` in the line, which does not change. A sync keeps
-    /// them as long as the line of the user's message stays the same. With an embedding provider, the embeddings of
-    /// these turns are made again, if their text has changed.
+    /// Sets summaries of turns. They override `turn_summary` in the line, which does not change. A sync keeps them as
+    /// long as the line of the user's message stays the same. With an embedding provider, embeds these turns again if
+    /// their text has changed.
     ///
     /// # Errors
     ///

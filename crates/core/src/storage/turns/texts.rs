@@ -10,13 +10,14 @@ use crate::{
     model::{ContentType, Message, Role},
 };
 
-/// At most this many characters of each side are embedded: more would blur what the turn is about.
+/// At most this many characters of each side are embedded: more would blur the subject of the turn.
 const EMBEDDED_CHARS: usize = 10_000;
 
-/// If a text is cut off, this many characters after the cut are also searched for secrets: the cut may go through one.
+/// If a text is cut off, this many characters after the cut are also searched for secrets, because the cut may split
+/// one.
 const MASKED_AFTER_CHARS: usize = 4_096;
 
-/// The field of the metadata of a user's message with the summary of its turn.
+/// The metadata field of a user's message that contains the summary of its turn.
 const STATED_SUMMARY: &str = "turn_summary";
 
 /// The two sides of a turn.
@@ -40,7 +41,7 @@ pub(in crate::storage) struct TurnContent {
 }
 
 impl TurnTexts {
-    /// What is embedded: the user's text, and the summary or else the assistant's text. `None` if either is empty.
+    /// The text to embed: the user's text, and the summary or else the assistant's text. `None` if either is empty.
     pub(in crate::storage) fn content(
         &self,
         given_summary: Option<&str>,
@@ -66,7 +67,7 @@ impl TurnTexts {
     }
 }
 
-/// The summary in the line of a message of the user.
+/// The summary that the line of a user's message states.
 pub(super) fn stated_summary(line: &Map<String, Value>) -> Option<String> {
     let summary = line.get("metadata")?.get(STATED_SUMMARY)?.as_str()?.trim();
     (!summary.is_empty()).then(|| summary.to_owned())
@@ -82,7 +83,7 @@ fn first_chars(text: &str, most: usize) -> &str {
     text.char_indices().nth(most).map_or(text, |(end, _)| text.get(..end).unwrap_or(text))
 }
 
-/// Puts the messages of a session together to turns. They must come in order.
+/// Groups the messages of a session into turns. The messages must come in order.
 #[derive(Debug, Default)]
 pub(in crate::storage) struct TurnCollector {
     turn: Option<u32>,

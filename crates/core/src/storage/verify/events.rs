@@ -36,7 +36,7 @@ impl Checking<'_> {
         Ok(())
     }
 
-    /// Reads the lines of events, which compares them with their digests.
+    /// Reads the lines of events and compares them with their digests.
     async fn payloads(&mut self, mut events: &[Event]) -> Result<()> {
         self.check.events += events.len() as u64;
         while !events.is_empty() {

@@ -15,7 +15,7 @@ const PAGE: usize = 64;
 
 /// The turns of the messages so far.
 struct Turns {
-    /// `None` after a message whose turn is not known.
+    /// `None` after a message whose turn is unknown.
     counter: Option<TurnCounter>,
     distinct: BTreeSet<u32>,
     are_complete: bool,
@@ -62,7 +62,7 @@ impl Checking<'_> {
             self.check.damaged[0].insert(message.sequence);
         }
         turns.distinct.extend(message.turn);
-        // Turns of sessions that were not synced are what their writer says.
+        // In a session that was not synced, turns are whatever its writer stated.
         if self.stored.sync_state.is_none() {
             return;
         }
@@ -97,7 +97,7 @@ impl Checking<'_> {
 }
 
 impl Turns {
-    /// The next message is not known.
+    /// Skips the next message, which is unknown.
     fn skip(&mut self) {
         (self.counter, self.are_complete) = (None, false);
     }

@@ -1,4 +1,4 @@
-//! Compares a store with itself: what it derived from lines with the lines, and counts with rows.
+//! Compares derived data in a store with the lines, and counts with rows.
 
 mod events;
 mod gaps;
@@ -23,7 +23,7 @@ pub use repair::RowRepair;
 /// At most this many differences of a session are listed.
 const LISTED: usize = 1_000;
 
-/// What a verification of a stored session found.
+/// The result of verifying a stored session.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct SessionCheck {
@@ -37,15 +37,15 @@ pub struct SessionCheck {
     pub pending_vectors: u64,
     /// Number of events whose lines are not stored.
     pub events_without_line: u64,
-    /// What differs: the first 1,000.
+    /// The first 1,000 differences.
     pub differences: Vec<Difference>,
     /// The total number of differences.
     pub difference_count: u64,
     /// Missing sequences.
     pub gaps: Gaps,
-    /// Messages and events whose rows can't be read, or whose line is another one.
+    /// Messages and events whose rows can't be read, or whose line does not match its digest.
     pub damaged: [BTreeSet<u32>; 2],
-    /// What can be derived again from the rows.
+    /// Data that can be derived again from the rows.
     pub repair: RowRepair,
 }
 
@@ -76,7 +76,7 @@ struct Checking<'a> {
 impl SessionStorage {
     /// Compares a stored session with itself. Reads all of its rows, a few at a time, and changes nothing.
     ///
-    /// Compared are: every line with its digest, sequences, counts, turns (of a session that was synced from files), the
+    /// Compares every line with its digest, sequences, counts, turns (if the session was synced from files), the
     /// vectors of each message, and the pieces of large events. If another process writes the session meanwhile, the
     /// result may contain differences that do not exist: compare the version before and after.
     ///
@@ -93,7 +93,7 @@ impl SessionStorage {
         Ok(checking.check)
     }
 
-    /// The sessions of `user` of which rows are stored, but not the session itself.
+    /// The sessions of `user` that have stored rows but no stored record.
     ///
     /// # Errors
     ///
@@ -141,7 +141,7 @@ impl Checking<'_> {
         sequences
     }
 
-    /// Makes damage that can't be attributed to a row a difference. Returns `None` then.
+    /// Records damage that can't be attributed to a row as a difference, and returns `None`.
     fn unless_damaged<T>(&mut self, row: RowKind, read: Result<T>) -> Result<Option<T>> {
         match read {
             Ok(read) => Ok(Some(read)),
@@ -154,7 +154,7 @@ impl Checking<'_> {
         }
     }
 
-    /// Adds the sequences without rows, and the count of the session if it is another number.
+    /// Adds the sequences without rows, and the count of the session if it is wrong.
     fn find_gaps(&mut self, row: RowKind, sequences: &Sequences, stated: u32) {
         for (first, last) in &sequences.gaps {
             let reason = if first == last { "it is missing" } else { "they are missing" };

@@ -1,4 +1,4 @@
-//! Derives again what a verification found to be wrong, where the rows are right.
+//! Derives data again that a verification found to be wrong, from rows that are right.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +12,13 @@ use crate::{
 /// Number of messages written at a time.
 const WRITTEN: usize = 64;
 
-/// What of a session can be derived again from its rows.
+/// Data of a session that can be derived again from its rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RowRepair {
     /// Whether counts of the session are wrong.
     pub counts: bool,
-    /// Whether there are rows that belong to nothing.
+    /// Whether some rows belong to nothing.
     pub stray: bool,
     /// Messages with another turn, and the right one.
     pub turns: BTreeMap<u32, Option<u32>>,
@@ -35,8 +35,8 @@ impl RowRepair {
 }
 
 impl SessionStorage {
-    /// Derives again what `check` found to be wrong in a session: counts, turns, and vectors, which become pending. Removes
-    /// rows that belong to nothing. Damaged and missing rows stay as they are, and so do counts if rows are missing.
+    /// Derives again what `check` found to be wrong in a session: counts, turns, and vectors, which become pending.
+    /// Removes rows that belong to nothing. Does not change damaged and missing rows, nor counts if rows are missing.
     ///
     /// # Errors
     ///
@@ -66,7 +66,7 @@ impl SessionStorage {
         Ok(())
     }
 
-    /// Writes messages again, with the right turn and without vectors.
+    /// Rewrites messages with the right turn and without vectors.
     async fn write_again(&self, key: &SessionKey, sequences: &[u32], repair: &RowRepair) -> Result<()> {
         let Some(stored) = self.backend.get_session(key).await? else { return Ok(()) };
         let mut change = SessionChange::new(stored.session, Some(stored.version));
@@ -103,7 +103,7 @@ impl SessionStorage {
         Ok(())
     }
 
-    /// Creates a session whose rows are stored, but which is not. A sync of its files completes it.
+    /// Creates the record of a session that has stored rows but no record. A sync of its files completes it.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
 //! The sequences of rows that are read in order.
 
-/// Sequences so far, and those that were left out.
+/// The sequences so far, and the gaps between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Sequences {
     /// The sequence after the last row.

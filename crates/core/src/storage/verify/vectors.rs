@@ -12,13 +12,13 @@ use crate::{
     storage::embed::texts_of,
 };
 
-/// How far the length of a vector may be from 1.
+/// The tolerance for the length of a vector, which should be 1.
 const UNIT: f64 = 1e-2;
 
 /// What is wrong with the vectors of a message.
 struct Wrong {
     reason: String,
-    /// Whether making vectors is enough; otherwise, the stored ones must be removed.
+    /// Whether vectors are only missing; otherwise, the stored ones must be removed.
     is_lack: bool,
 }
 
@@ -90,7 +90,7 @@ impl Checking<'_> {
         let limit = self.storage.settings.tool_output_chars;
         let texts = texts_of(message);
         let mut texts = texts.iter().filter(|text| !embeddable(text, limit).is_empty());
-        // Someone who gives vectors need not give them for every text.
+        // A caller that gives vectors need not give them for every text.
         let is_complete = self.stored.sync_state.is_none() && !records.is_empty();
         let lacking = texts.find(|text| !is_complete && !by_type.contains_key(&text.content_type))?;
         Some(Wrong { reason: format!("it has no vector of its {}", lacking.content_type), is_lack: true })
@@ -106,6 +106,6 @@ fn invalid(record: &VectorRecord, space: &EmbeddingSpace) -> Option<String> {
         });
     }
     let length = record.vector.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
-    // A text without any word that the model knows has a vector of zeros.
+    // A text without any words that the model knows has a vector of zeros.
     (length != 0.0 && (length - 1.0).abs() > UNIT).then(|| format!("has length {length:.3}, not 1"))
 }
