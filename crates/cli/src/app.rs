@@ -32,7 +32,7 @@ pub(crate) struct App {
     pub(crate) now: Zoned,
     /// The user's home folder.
     pub(crate) home: Option<PathBuf>,
-    /// Why the configuration can't be read. Only `doctor` runs then.
+    /// Why the configuration can't be read. Only `doctor` can run then.
     pub(crate) config_error: Option<Error>,
 }
 
@@ -105,8 +105,8 @@ impl App {
         Ok(self.sources().user()?)
     }
 
-    /// Opens the selected store, which must exist, to read the sessions that `--scope` selects. A sync at the same time
-    /// gives way to this reader.
+    /// Opens the selected store, which must exist, to read the sessions that `--scope` selects. A concurrent sync gives
+    /// priority to this reader.
     pub(crate) async fn reader(&self) -> Result<Reader, Failure> {
         let reader = self.patient_reader().await?;
         reader.storage.backend().come_first();
@@ -128,7 +128,7 @@ impl App {
         Ok(reader)
     }
 
-    /// As [`App::patient_reader`], for commands for which it does not matter whether the store can be written.
+    /// As [`App::patient_reader`], for commands that do not care whether the store can be written.
     pub(crate) async fn open_reader(&self, with_embedding: bool) -> Result<Reader, Failure> {
         let user = self.identity()?.user_id;
         let scope = self.scope(user.clone())?;
@@ -294,7 +294,7 @@ impl App {
         program::name() + &self.global.typed_again()
     }
 
-    /// The same with the options of the embedding provider.
+    /// As [`Self::program`], with the options of the embedding provider.
     pub(crate) fn program_with_embedding(&self) -> String {
         program::name() + &self.global.typed_again_with_embedding()
     }
@@ -366,8 +366,8 @@ impl App {
         Err(Failure::failed(format!("no store at {}", self.store_url()?), hint))
     }
 
-    /// Warns if the user is not the store's: probably, the account has changed. Fails if the store refuses the rows of this
-    /// user.
+    /// Warns if the user is not the store's, because the account has probably changed. Fails if the store refuses the
+    /// rows of this user.
     async fn warn_of_other_user(&self, storage: &SessionStorage, user: &UserId) -> Result<(), Failure> {
         if let Some(only) = storage.backend().info().only_user.filter(|only| only != user) {
             let message = format!("this role reads and writes only sessions of {only}, and you are {user}");
@@ -408,7 +408,7 @@ pub(crate) fn check_writable(storage: &SessionStorage) -> Result<(), Failure> {
     Err(Failure::failed(format!("the store is read-only: {reason}"), hint))
 }
 
-/// The storage, with turns embedded or not: by default, if the model is on this machine.
+/// The storage, set to embed turns or not: by default, if the model is on this machine.
 pub(crate) fn with_turns(storage: SessionStorage, choice: Option<bool>) -> SessionStorage {
     let is_local = storage.embedding().is_some_and(|provider| provider.is_local());
     let settings = storage.settings().clone().with_turns(choice.unwrap_or(is_local));

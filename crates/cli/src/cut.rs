@@ -33,7 +33,7 @@ pub(crate) struct Truncated {
     pub(crate) of: usize,
 }
 
-/// The line, cut to about `most` characters of text, and how much of it is left. `None` if it is short enough.
+/// The line, cut to about `most` characters of text, and how much of it remains. `None` if it is short enough.
 pub(crate) fn line(raw: &RawJson, most: Option<usize>) -> Option<(Box<RawValue>, Truncated)> {
     let most = most.filter(|most| raw.as_bytes().len() > *most)?;
     let mut value = raw.parse().ok()?;
@@ -98,7 +98,7 @@ fn fair_share(mut lengths: Vec<usize>, most: usize) -> usize {
     usize::MAX
 }
 
-/// Cuts `text`, with an ellipsis as its last character. Returns how many characters of it are left.
+/// Cuts `text`, with an ellipsis as its last character. Returns the number of characters that remain.
 fn shorten(text: &mut String, most: usize) -> usize {
     let (shown, left_out) = beginning(text, most);
     if left_out == 0 {

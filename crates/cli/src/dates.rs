@@ -8,7 +8,7 @@ use jiff::{
 
 use crate::failure::{Failure, say};
 
-/// Which end of a period a date is.
+/// The end of a period to which a date applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bound {
     /// The beginning: a day means its midnight.

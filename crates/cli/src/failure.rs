@@ -38,7 +38,7 @@ impl Outcome {
     }
 }
 
-/// Why a command failed, and a hint what to do.
+/// Why a command failed, with a hint about what to do.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The command could not be carried out.
@@ -63,7 +63,7 @@ pub(crate) const USAGE_HINT: &str = "run the command with --help to see its opti
 #[derive(Debug)]
 enum Hint {
     Text(String),
-    /// The hint for this error. It is worded when it is printed, because it contains commands to type.
+    /// The hint for this error. Its text is made when it is printed, because it contains commands to type.
     For(Box<Error>),
     /// A part of the store can't be read.
     Salvage,
@@ -76,7 +76,7 @@ impl Failure {
         Self::Failed(Report { message: message.into(), hint: Hint::Text(hint.into()) })
     }
 
-    /// A failure whose hints are printed already.
+    /// A failure whose hints were already printed.
     pub(crate) fn without_hint(message: impl Into<String>) -> Self {
         Self::Failed(Report { message: message.into(), hint: Hint::None })
     }
@@ -274,7 +274,7 @@ fn meaning(typed: &str) -> Option<&'static str> {
     })
 }
 
-/// The message with those of its causes that add information.
+/// The message, followed by the messages of those causes that add information.
 pub(crate) fn with_causes(error: &Error) -> String {
     let mut message = error.to_string();
     let mut cause = error.source();
@@ -356,7 +356,7 @@ fn salvage_hint(program: &str, store: Option<&str>) -> String {
 
 /// What to do about an error, if known.
 fn hint_for(error: &Error, program: &str) -> Option<String> {
-    // Without `--store`: its value may be what is wrong, and may hold a key that does not belong there.
+    // Without `--store`, because its value may be wrong, and may contain a key that does not belong there.
     let help = format!("`{} help config`", program::name());
     let stores = || {
         format!(

@@ -34,7 +34,7 @@ struct Fresh {
 }
 
 impl Fresh {
-    /// Creates a hidden file beside `path`, and removes those that killed processes left there.
+    /// Creates a hidden file beside `path`, and removes hidden files that killed processes left there.
     fn create(path: PathBuf) -> io::Result<(File, Self)> {
         let prefix = unfinished(&path);
         remove_left(folder_of(&path), &prefix);
@@ -83,7 +83,7 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Refuses file names of other picture formats.
+/// Rejects file names of other picture formats.
 pub(crate) fn check_picture(file: &Path) -> Result<(), Failure> {
     let Some(ending) = file.extension().filter(|ending| !ending.eq_ignore_ascii_case("svg")) else {
         return Ok(());
@@ -140,8 +140,8 @@ impl<'a> WholeFile<'a> {
     }
 }
 
-/// A file that something else writes by its path. It appears when it is complete, never replaces another one, and only
-/// its owner can read it.
+/// A file that is written by path outside this program's control. It appears when it is complete, never replaces
+/// another file, and only its owner can read it.
 #[derive(Debug)]
 pub(crate) struct NewFile<'a> {
     fresh: Fresh,
@@ -209,7 +209,8 @@ impl<'a> WholeFolder<'a> {
     /// Moves the complete folder to its path.
     pub(crate) fn place(self) -> Result<(), Failure> {
         let cannot = |error: io::Error| cannot_write(self.path, &error);
-        // The old folder is removed after the new one is in place, and restored if the new one can't be moved there.
+        // The old folder is removed only after the new one is in place, and is restored if the new one can't be moved
+        // there.
         let before = private_folder(self.path).map_err(cannot)?;
         let gives_way = match std::fs::rename(self.path, before.path()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(cannot(error)),
@@ -255,8 +256,8 @@ fn other_than(folder: &Path, files: &[&str]) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-/// The prefix of the name of an incomplete file or folder. If a process is killed, it shows what the file would have
-/// been.
+/// The prefix of the name of an incomplete file or folder. If a process is killed, the prefix shows which file was
+/// being written.
 fn unfinished(path: &Path) -> String {
     format!(".{}.unfinished-", path.file_name().unwrap_or_default().to_string_lossy())
 }

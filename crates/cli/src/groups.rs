@@ -12,12 +12,12 @@ use crate::failure::Failure;
 
 /// The number of messages of a session that are shown.
 pub(crate) const HITS: usize = 3;
-/// How many messages to ask for per session: if the first number yields too few sessions, the second one.
+/// The number of messages to request per session: if the first number yields too few sessions, the second one is used.
 const MESSAGES_A_SESSION: [usize; 2] = [5, 20];
 /// The most messages that a search returns.
 const MOST: usize = 1_000;
 
-/// Searches for messages of at least `options.limit` sessions, if there are as many among the best messages.
+/// Searches for messages of at least `options.limit` sessions, if the best messages come from that many.
 pub(crate) async fn find(
     storage: &SessionStorage,
     scope: &Scope,

@@ -34,7 +34,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 use failure::{Failure, Outcome};
 use render::text::counted;
 
-/// Most memory here is freed by another thread than the one that allocated it, which fragments the heap of glibc's
+/// Most memory here is freed by a different thread from the one that allocated it, which fragments the heap of glibc's
 /// allocator: a large sync used up to three times as much memory.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -88,7 +88,7 @@ fn run(app: &mut App, command: Command) -> Result<Outcome, Failure> {
     outcome
 }
 
-/// Starts the log that was asked for, on stderr.
+/// Starts the requested log, on stderr.
 fn start_log(cli: &Cli) {
     use tracing_subscriber::{EnvFilter, fmt};
     #[cfg(feature = "watch")]

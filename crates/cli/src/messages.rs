@@ -47,12 +47,12 @@ impl<'a> SessionView<'a> {
 pub(crate) struct Estimated(HashSet<SessionKey>);
 
 impl Estimated {
-    /// Those of `sessions`.
+    /// The sessions among `sessions` whose dates are estimates.
     pub(crate) async fn of(storage: &SessionStorage, sessions: &[Session]) -> Result<Self, Failure> {
         Ok(Self(storage.estimated_dates(sessions).await?))
     }
 
-    /// Whether a session is one of them.
+    /// Whether the dates of a session are estimates.
     pub(crate) fn has(&self, session: &Session) -> bool {
         !self.0.is_empty() && self.0.contains(&session.key())
     }

@@ -182,7 +182,7 @@ impl Out {
         self.store.get().map(SessionStorage::damaged_sessions).unwrap_or_default()
     }
 
-    /// What the command has used so far, if the store charges for it.
+    /// The usage of the command so far, if the store charges for it.
     pub(crate) fn service_usage(&self) -> Option<ServiceUsage> {
         self.store.get()?.backend().info().usage
     }
@@ -193,8 +193,8 @@ impl Out {
     }
 }
 
-/// Adds what a command has used to its result, an object. Both are text by now: a struct with the result flattened into
-/// it would compile the serialisation of every result twice.
+/// Adds the usage of a command to its result, an object. Both are text here, because a struct with the result flattened
+/// into it would compile the serialisation of every result twice.
 fn with_usage(object: &str, usage: ServiceUsage) -> serde_json::Result<String> {
     let usage = serde_json::to_string(&usage)?;
     let fields = object.strip_suffix('}').unwrap_or(object);

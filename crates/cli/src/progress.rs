@@ -23,7 +23,7 @@ impl Bar {
         bar
     }
 
-    /// A bar for a sync, which says what it shows.
+    /// A bar for a sync, with a legend.
     pub(crate) fn of_sync() -> Self {
         Self(ProgressBar::new_spinner())
     }

@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl App {
-    /// The project with the slug, part of a slug, or folder `typed`. If there is none, `typed` is taken for a slug, so
+    /// The project with the slug, part of a slug, or folder `typed`. If there is none, `typed` is treated as a slug, so
     /// that nothing is found.
     pub(crate) async fn project(
         &self,

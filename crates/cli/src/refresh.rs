@@ -15,8 +15,8 @@ use crate::{
     render::{kept::report_kept, text::counted},
 };
 
-/// Reads what changed in the root folder. Prints a note if it is too much. Other problems, such as a store that can't
-/// be written, do not prevent the command from reading.
+/// Reads what changed in the root folder. Prints a note if there is too much to read. Other problems, such as a store
+/// that can't be written, do not prevent the command from reading.
 pub(crate) async fn before_reading(app: &App, reader: &Reader, turned_off: bool) {
     if turned_off || reader.storage.backend().info().read_only.is_some() {
         return;

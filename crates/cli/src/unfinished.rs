@@ -1,4 +1,5 @@
-//! Incomplete files and folders: a process that is told to end removes its own, and the next run those of killed ones.
+//! Incomplete files and folders. A process that is told to end removes its own, and the next run removes those of
+//! killed processes.
 
 use std::{
     fs::{self, File},
@@ -7,18 +8,18 @@ use std::{
     sync::{Mutex, MutexGuard, Once, PoisonError},
 };
 
-/// Those of this process.
+/// The incomplete files and folders of this process.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An incomplete file or folder, which is removed if the process is told to end. Dropping this ends that.
+/// An incomplete file or folder. It is removed if the process is told to end, unless this value was dropped before.
 #[derive(Debug)]
 pub(crate) struct Unfinished {
     path: PathBuf,
-    /// Locks it, so that other processes don't take it for one that a killed process left.
+    /// Locks it, so that other processes don't mistake it for the leftover of a killed process.
     _lock: Option<File>,
 }
 
@@ -41,7 +42,7 @@ impl Unfinished {
         }
     }
 
-    /// One that something else has created, and locks.
+    /// A file or folder that something else created and locks.
     pub(crate) fn existing(path: &Path) -> Self {
         listen();
         unfinished().push(path.to_owned());
@@ -56,7 +57,7 @@ impl Drop for Unfinished {
 }
 
 /// Removes what killed processes left in `folder`: files and folders whose names begin with `prefix`, and which no
-/// process has locked. What can't be locked is left.
+/// process has locked. What can't be locked is kept.
 pub(crate) fn remove_left(folder: &Path, prefix: &str) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if !entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()) {
@@ -95,7 +96,7 @@ fn remove(path: &Path) {
     }
 }
 
-/// Waits for signals that end the process, on a thread of its own: the others may be busy or wait for a pipe.
+/// Waits for signals that end the process, on a separate thread: the others may be busy or wait for a pipe.
 fn listen() {
     static LISTENING: Once = Once::new();
     LISTENING.call_once(|| {
@@ -109,7 +110,7 @@ fn listen() {
                 let _ = ready.send(());
                 signals.wait().await
             });
-            // Never released: nothing more may be created.
+            // Never released, so that nothing more is created.
             let all = unfinished();
             all.iter().for_each(|path| remove(path));
             std::process::exit(code);
@@ -133,7 +134,7 @@ mod signals {
             Self(caught.filter_map(|kind| Some((signal(kind).ok()?, kind.as_raw_value()))).collect())
         }
 
-        /// Waits for one of them, and returns the exit code for it.
+        /// Waits for one of the signals, and returns the exit code for it.
         pub(super) async fn wait(mut self) -> i32 {
             let number = poll_fn(|context| {
                 for (signal, number) in &mut self.0 {
@@ -156,7 +157,7 @@ mod signals {
         mask & (1 << (signal - 1)) != 0
     }
 
-    /// It is not known there. A process that survives a hangup matters more than a file that the next run removes.
+    /// That is unknown on this system. Surviving a hangup matters more than a file that the next run removes.
     #[cfg(not(target_os = "linux"))]
     fn is_ignored(signal: i32) -> bool {
         signal == SignalKind::hangup().as_raw_value()

@@ -72,7 +72,7 @@ impl NarrowArgs {
             .with_max_turns(self.max_turns))
     }
 
-    /// Prints a hint about what may be wrong when nothing was found.
+    /// Prints hints about likely reasons when nothing was found.
     pub(crate) fn explain_nothing(&self) {
         if let Some(bundle) = self.bundle.as_deref().filter(|bundle| !bundle.contains(':')) {
             say("hint", &format!("--bundle takes the full name: --bundle bundle:{bundle}"));

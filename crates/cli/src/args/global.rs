@@ -77,7 +77,7 @@ pub(crate) enum ScopeArg {
 }
 
 impl ScopeArg {
-    /// As it is typed.
+    /// The value as it is typed.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Own => "own",
@@ -87,7 +87,7 @@ impl ScopeArg {
     }
 }
 
-/// The environment variable for `--scope`, which is no setting: it selects what one command reads.
+/// The environment variable for `--scope`, which is not a setting: it selects what one command reads.
 const SCOPE_VARIABLE: &str = "AMPLIFIER_SESSIONS_SCOPE";
 
 fn setting(key: &str) -> Option<&'static Setting> {
@@ -190,7 +190,7 @@ impl GlobalArgs {
         self.typed_again() + &self.setting_again("embedding", Some(&self.embedding)) + allow
     }
 
-    /// Whether `--team` or `--org` were typed.
+    /// Whether `--team` or `--org` was typed.
     pub(crate) fn typed_groups(&self) -> bool {
         let team = self.setting_again("teams", Some(&self.team.join(",")));
         !(team + &self.setting_again("org", self.org.as_deref())).is_empty()
@@ -218,7 +218,7 @@ impl GlobalArgs {
     }
 }
 
-/// When to do something that is by default for terminals only.
+/// When to do something that by default only happens on a terminal.
 // No doc comments on the values of an argument: they would turn every help text into its long form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum When {

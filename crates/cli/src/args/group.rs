@@ -12,7 +12,7 @@ pub(crate) enum GroupArg {
 }
 
 impl GroupArg {
-    /// Whether to group by session: what was typed, or else for terminals only. JSON and lines keep their shape.
+    /// Whether to group by session: the typed choice, or else only on a terminal. JSON and lines keep their shape.
     pub(crate) fn by_session(typed: Option<Self>, out: &Out) -> bool {
         typed.map_or(out.is_terminal() && !out.is_json(), |group| group == Self::Session)
     }

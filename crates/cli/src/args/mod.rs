@@ -149,7 +149,7 @@ pub(crate) enum Command {
     Turn(TurnArgs),
     Events(EventsArgs),
     Stats(StatsArgs),
-    // Hidden, but it still tells which build has it.
+    // Hidden, but it still reports which build has it.
     #[cfg_attr(not(feature = "duckdb-system"), command(hide = true))]
     Sql(SqlArgs),
     Edit(EditArgs),

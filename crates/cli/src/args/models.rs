@@ -31,7 +31,7 @@ pub(crate) enum ModelsAction {
     /// List installed models and models that can be installed by name
     List,
     /// Install a model from the hub by name, or from a folder
-    // Hidden, but it still tells which build can use one.
+    // Hidden, but it still reports which build can use a model.
     #[cfg_attr(not(feature = "local-transformer"), command(hide = true))]
     #[command(after_help = "\
 By name, the files are downloaded from https://huggingface.co (or HF_ENDPOINT) at a fixed revision, and the weights are \

@@ -1,4 +1,4 @@
-//! What `search` and `timeline` look for.
+//! The queries of `search` and `timeline`.
 
 use amplifier_session_storage::{
     model::{ContentTypes, Role},
@@ -72,7 +72,7 @@ impl From<ModeArg> for SearchMode {
 }
 
 impl QueryArgs {
-    /// Whether something is searched for: a query, which may be empty, or a file.
+    /// Whether there is something to search for: a query, which may be empty, or a file.
     pub(crate) fn is_given(&self) -> bool {
         self.query.is_some() || !self.words_after_dashes.is_empty() || !self.files.is_empty()
     }
@@ -93,7 +93,7 @@ impl QueryArgs {
         self.mode != ModeArg::FullText
     }
 
-    /// The options of the search, without what is looked up in the store.
+    /// The options of the search that need no lookup in the store.
     pub(crate) fn options(&self, app: &App) -> Result<SearchOptions, Failure> {
         let period = self.filter.period(&app.now)?;
         let mut filter = SearchFilter::default().with_sessions(self.narrow.filter()?);
@@ -116,7 +116,7 @@ fn content_types(text: &str) -> Result<ContentTypes, String> {
     ContentTypes::parse(text).map_err(|error| error.message().to_owned())
 }
 
-/// Any text is a query, also `- that` or `-1`, but `--limt` is a mistyped option.
+/// Any text is a query, even `- that` or `-1`, but `--limt` is a mistyped option.
 fn query(text: &str) -> Result<String, String> {
     let is_option_like = text.strip_prefix("--").is_some_and(|name| {
         name.starts_with(|first: char| first.is_ascii_alphabetic()) && !name.contains(char::is_whitespace)

@@ -63,8 +63,8 @@ impl Args for WithArgs {
 }
 
 impl FromArgMatches for WithArgs {
-    /// Only typed options count. The global options `--team` and `--org` have the same names, say which groups the
-    /// reader is in, and may be set by the environment: sharing with those groups would be a surprise.
+    /// Only typed options count. The global options `--team` and `--org` have the same names, name the groups of the
+    /// reader, and may be set by the environment. Sharing with those groups would be a surprise.
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let is_typed = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
         let typed: Vec<&str> = ["team", "org", "public", "private"].into_iter().filter(is_typed).collect();

@@ -23,7 +23,7 @@ use crate::{
     render::text::{counted, grouped, printable},
 };
 
-/// At most this many refused sessions are listed.
+/// At most this many rejected sessions are listed.
 const LISTED: usize = 10;
 
 pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, Failure> {
@@ -101,7 +101,7 @@ async fn to_lines(
     Ok(report)
 }
 
-/// The failure for an error of an export to stdout, which is no error if the reader closed the pipe.
+/// The failure for an error of an export to stdout. It is not a failure if the reader closed the pipe.
 fn export_failure(error: Error) -> Failure {
     let cause = std::error::Error::source(&error).and_then(|cause| cause.downcast_ref::<io::Error>());
     match cause.map(io::Error::kind) {
@@ -166,7 +166,7 @@ pub(super) async fn import(app: &mut App, args: ImportArgs) -> Result<Outcome, F
     let options = ImportOptions::default().with_replace(args.replace).with_owner(owner);
     writer.storage.pin_user(&writer.user).await?;
     let imported = writer.storage.import_sessions(archive.as_mut(), &options).await;
-    // Also after an error: the sessions before it are stored.
+    // Also after an error, because the sessions before it are stored.
     writer.storage.backend().update_index().await?;
     let report = imported?;
     if app.out.is_json() {

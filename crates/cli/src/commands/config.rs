@@ -93,12 +93,12 @@ fn show(app: &mut App) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// One line for each setting, in columns. People look for what they have set, so defaults are dimmed.
+/// One line for each setting, in columns. Defaults are dimmed, because people look for what they have set.
 fn table(out: &mut Out, entries: &[Entry]) -> std::io::Result<()> {
     let columns = [
         Column::text(""),
         Column::text(""),
-        // The end of a file with its line says most.
+        // The end of the path with its line is the most informative part.
         Column::text("").giving_way(1, 12).cut_at_start(),
     ];
     let row = |entry: &Entry| {

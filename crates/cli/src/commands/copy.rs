@@ -54,7 +54,7 @@ pub(super) async fn run(app: &mut App, args: CopyArgs) -> Result<Outcome, Failur
     let on_copied = |progress: CopyProgress| bar.set(progress.done, progress.total);
     let copied = reader.storage.copy_to(&storage, &options, &on_copied).await;
     drop(bar);
-    // Also after an error: the sessions before it are copied.
+    // Also after an error, because the sessions before it are copied.
     let indexed = storage.update_index().await;
     let report = copied?;
     indexed?;
@@ -119,7 +119,7 @@ fn print(app: &mut App, from: &StoreUrl, to: &StoreUrl, report: &CopyReport) -> 
     Ok(app.out.finish()?)
 }
 
-/// Says what was not copied, and why.
+/// Prints what was not copied, and why.
 async fn explain(
     app: &App,
     reader: &Reader,

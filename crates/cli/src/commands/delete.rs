@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// How many sessions are listed before a person is asked.
+/// How many sessions are listed before the question.
 const SHOWN: usize = 20;
 
 /// How many sessions are read at once.
@@ -90,7 +90,7 @@ impl From<Remains> for NotErased {
 pub(super) async fn run(app: &mut App, args: DeleteArgs) -> Result<Outcome, Failure> {
     let before = oldest(app, args.older_than.as_deref())?;
     let reader = if args.dry_run { app.own_reader().await? } else { app.editor(false).await? };
-    // All sessions are found before the first is deleted, so a typing error deletes nothing.
+    // All sessions are found before the first one is deleted, so that a typing error deletes nothing.
     let sessions = match args.sessions.is_empty() {
         true => matching(app, &reader, &args, before).await?,
         false => found(&reader, &args.sessions).await?,

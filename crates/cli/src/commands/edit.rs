@@ -57,7 +57,7 @@ fn edit(args: &EditArgs) -> Result<SessionEdit, Failure> {
     Ok(args.reset.iter().fold(edit, |edit, field| edit.reset((*field).into())))
 }
 
-/// The fields that a person can set, and whether one did.
+/// The fields that a user can set, and whether each was set.
 fn fields(session: &Session) -> Vec<Field> {
     let fields = [
         (SessionField::Name, session.name.clone()),

@@ -18,7 +18,7 @@ use crate::{
     render::{embeddings as render, text::one_line},
 };
 
-/// What was embedded, as JSON.
+/// The result of embedding, as JSON.
 #[derive(Serialize)]
 struct ReportView<'a> {
     #[serde(flatten)]

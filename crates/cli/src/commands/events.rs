@@ -175,7 +175,7 @@ async fn payloads(
     Ok(payloads)
 }
 
-/// Hints about likely mistakes: an unknown project, or an incomplete name.
+/// Prints hints about likely mistakes: an unknown project, or an incomplete name.
 async fn explain_nothing(
     app: &App,
     reader: &Reader,

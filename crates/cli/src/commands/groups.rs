@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// The results that are shown of one session, with their ranks, and how many more there are.
+/// The results of one session that are shown, with their ranks, and the number of others.
 struct Chosen {
     hits: Vec<(usize, SearchResult)>,
     more: usize,
@@ -81,7 +81,7 @@ pub(super) async fn show_groups(
     Ok(())
 }
 
-/// The results to show of each session in `portion`. If the last session must be cut, only its best result is left.
+/// The results to show of each session in `portion`. If the last session must be cut, only its best result remains.
 fn choose(ranks: &[Vec<usize>], results: &[SearchResult], portion: Portion) -> Vec<Chosen> {
     let choose = |(place, ranks): (usize, &Vec<usize>)| {
         let cut = portion.last_chars.filter(|_| place + 1 == portion.items);

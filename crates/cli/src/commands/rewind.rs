@@ -96,7 +96,7 @@ async fn is_confirmed(
     Ok(confirmed(&preview, &question)?)
 }
 
-/// Prints what was or would be removed, and says where the files are.
+/// Prints what was or would be removed, and where the files are.
 async fn show(
     app: &mut App,
     reader: &Reader,

@@ -113,7 +113,7 @@ async fn through_archive(app: &App, to: &SessionStorage) -> Result<SalvageReport
     Ok(report)
 }
 
-/// A new file that only its owner can read, as the folder of temporary files may be.
+/// A new file that only its owner can read, even if it is in the folder for temporary files.
 fn private(path: &Path) -> Result<File, Failure> {
     Ok(File::options().write(true).create_new(true).open(path)?)
 }

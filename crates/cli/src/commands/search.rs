@@ -20,7 +20,7 @@ use crate::{
 
 /// The length of a snippet on a terminal; in a pipe and in JSON, the library's default applies.
 const TERMINAL_LINES: usize = 3;
-/// The same for one of several snippets of a session.
+/// As [`TERMINAL_LINES`], for one of several snippets of a session.
 const GROUPED_LINES: usize = 2;
 /// The average number of columns that line breaks leave unused at the ends of these lines.
 const GROUPED_INDENT: usize = 10;
@@ -91,7 +91,7 @@ pub(super) async fn say_notices(
     Ok(())
 }
 
-/// Prints that nothing was found, and what may be the reason.
+/// Prints that nothing was found, and the likely reason.
 pub(super) async fn say_nothing_found(
     app: &App,
     reader: &Reader,
@@ -132,7 +132,7 @@ pub(super) fn nothing_found(found: &SearchResults, names: &Names) -> String {
     format!("no match; nearest by meaning: {address}{similarity}: {}", fitted(&nearest.snippet, CHARS))
 }
 
-/// A note that messages have no vectors yet, and what to do about it.
+/// A note that messages have no vectors yet, and how to make them.
 async fn missing_note(
     app: &App,
     reader: &Reader,

@@ -1,4 +1,4 @@
-//! The syntax of the query of `search` and `timeline`: what its fields and the options beside it mean.
+//! The query syntax of `search` and `timeline`: the meaning of fields, together with the options beside them.
 
 use amplifier_session_storage::{
     model::{Role, SessionId, SessionKey},
@@ -177,7 +177,7 @@ fn current_session(app: &App) -> Option<SessionKey> {
     Some(SessionKey::new(user, SessionId::new(id).ok()?))
 }
 
-/// Two values where a message has one.
+/// The failure for two values of a field that a message has only once.
 fn contradiction(app: &App, field: &Field, other: &str) -> Failure {
     let Field { name, value, .. } = field;
     let name = name.as_str();

@@ -10,7 +10,7 @@ use crate::{
     render::turn::{self as render, TurnsView},
 };
 
-/// Options of `search` that are about messages.
+/// Rejects options of `search` that apply only to messages.
 pub(super) fn check(args: &SearchArgs) -> Result<(), Failure> {
     let given = [
         (args.group.is_some(), "--group"),

@@ -25,7 +25,7 @@ const PAGE: usize = 1_000;
 /// The result as JSON.
 #[derive(Serialize)]
 struct View<'a> {
-    /// What is done with secrets in lines that are stored.
+    /// How secrets in stored lines are treated.
     redact: SecretsAtRest,
     /// The number of sessions that were searched.
     searched: u64,

@@ -18,9 +18,9 @@ use crate::{
 const UNIT: &str = "amplifier-sessions-watch.service";
 /// The name of the agent of launchd.
 const AGENT: &str = "amplifier-sessions.watch";
-/// The beginnings of the names of variables that are written into the service.
+/// The prefixes of environment variables that are written into the service.
 const PREFIXES: [&str; 4] = ["AMPLIFIER_SESSIONS_", "AMPLIFIER_COSMOS_", "AZURE_OPENAI_", "OPENAI_"];
-/// Parts of names of variables that are not: secrets, and what is only for a terminal.
+/// Parts of names of variables that are left out: secrets, and variables for terminals only.
 const LEFT_OUT: [&str; 4] = ["KEY", "SECRET", "TOKEN", "FORCE_TTY"];
 
 /// The command line and environment of the service.
@@ -129,7 +129,7 @@ fn run_all(commands: &[&[&str]]) -> Result<(), Failure> {
 }
 
 impl Service {
-    /// `watch` with the options of this command line: `service install` has the same.
+    /// `watch` with the options of this command line, because `service install` accepts the same ones.
     fn of_this_process() -> Result<Self, Failure> {
         let mut command: Vec<String> =
             env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();

@@ -248,7 +248,7 @@ impl Page {
         self.from + self.shown < self.total
     }
 
-    /// Nothing is found if the page is beyond the end; an empty session is fine.
+    /// The result is "nothing found" if the page is beyond the end, but not for an empty session.
     fn outcome(self) -> Outcome {
         Outcome::found(self.shown > 0 || self.from == 0)
     }

@@ -49,7 +49,7 @@ pub(super) async fn run(app: &mut App, args: StatsArgs) -> Result<Outcome, Failu
     if let Some(file) = plot {
         write_picture(file, &stats::svg(&facts.statistics, Unit::of(&args.by)))?;
     }
-    // A picture on stdout is the only output there.
+    // The picture is the only output on stdout.
     if !plot.is_some_and(is_stdout) {
         show(app, &facts, &args, has_period)?;
     }

@@ -39,7 +39,7 @@ struct RootView {
     watching: bool,
     /// The last watcher of it on this machine, if there was one.
     watcher: Option<WatcherState>,
-    /// When sessions were last read, if it is known.
+    /// When sessions were last read, if known.
     last_sync: Option<Timestamp>,
     /// The age of the oldest change that is not in the store yet; 0 if the store is up to date, `None` if the folders
     /// can't be read.

@@ -76,7 +76,7 @@ async fn import(app: &mut App, args: &ImportSummariesArgs) -> Result<Outcome, Fa
     }
 }
 
-/// The summaries in a file, all of which are valid.
+/// The summaries in a file. All of them must be valid.
 async fn read(reader: &Reader, user: &UserId, path: &Path) -> Result<Vec<TurnSummary>, Failure> {
     const HINT: &str = "each line is {\"message_id\": \"3a7c1e90#4\", \"text\": \"…\"}; nothing was stored";
     let name = if is_stdout(path) { "stdin".to_owned() } else { path.display().to_string() };
@@ -89,7 +89,7 @@ async fn read(reader: &Reader, user: &UserId, path: &Path) -> Result<Vec<TurnSum
             )
         })?)),
     };
-    // The reader of stdin is not `Send`, so that lines are read before any of them is looked up.
+    // The reader of stdin is not `Send`, so all lines are read before any of them is looked up.
     let lines: Vec<std::io::Result<Vec<u8>>> = lines.split(b'\n').collect();
     let mut summaries = Vec::new();
     for (at, line) in lines.into_iter().enumerate() {

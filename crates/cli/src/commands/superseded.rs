@@ -207,7 +207,7 @@ fn events_found(
     Ok(Outcome::found(!lines.is_empty()))
 }
 
-/// The first lines that match, and whether there are more.
+/// The first matching lines, and whether there are more.
 async fn first_lines(
     reader: &Reader,
     query: SupersededQuery,
@@ -235,7 +235,7 @@ fn note(lines: &[SupersededLine], has_more: bool, what: &str, is_json: bool) {
     }
 }
 
-/// The message that a line was.
+/// The message that a superseded line was.
 fn message(line: &SupersededLine, session: &Session) -> Message {
     let object = line.raw.parse_object().unwrap_or_default();
     let role = object.get("role").and_then(|role| role.as_str()).unwrap_or_default();

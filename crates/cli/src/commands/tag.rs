@@ -26,7 +26,7 @@ struct TagsView {
     tags: Vec<TagCount>,
 }
 
-/// A tag, and how many sessions have it.
+/// A tag, and the number of sessions that have it.
 #[derive(Serialize)]
 struct TagCount {
     tag: String,

@@ -1,4 +1,4 @@
-//! `timeline`: when messages that match were written.
+//! `timeline`: when matching messages were written.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ pub(super) async fn run(app: &mut App, args: TimelineArgs) -> Result<Outcome, Fa
         check_picture(file)?;
     }
     let typed = Typed::read(app, &args.query)?;
-    // One more message tells whether there are more.
+    // One more message, to know whether there are more.
     let options = typed.applied(args.query.options(app)?.with_limit(MOST + 1));
     options.validate()?;
     let reader = app.silent_reader(args.query.embeds()).await?;
@@ -56,7 +56,7 @@ fn show(app: &mut App, found: &SearchResults, args: &TimelineArgs) -> Result<(),
     if let Some(file) = plot {
         write_picture(file, &render::svg(&timeline, &args.query.title()))?;
     }
-    // A picture on stdout is the only output there.
+    // The picture is the only output on stdout.
     if !plot.is_some_and(is_stdout) {
         let view = TimelineView::new(&query, found, &timeline, has_more);
         print(app, &view)?;

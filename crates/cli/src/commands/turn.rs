@@ -23,7 +23,7 @@ struct View<'a> {
 }
 
 pub(super) async fn run(app: &mut App, args: TurnArgs) -> Result<Outcome, Failure> {
-    // Only JSON says what was embedded.
+    // Only JSON shows what was embedded.
     let reader = app.silent_reader(app.out.is_json()).await?;
     let Addressed { session, line, .. } = reader.storage.find_address(&reader.scope, &args.session).await?;
     let number = match (line, args.turn) {

@@ -58,7 +58,7 @@ pub(super) async fn run(app: &mut App, args: UpgradeArgs) -> Result<Outcome, Fai
     Ok(Outcome::Done)
 }
 
-/// The named file, or that of the store.
+/// The named file, or the file of the store.
 fn old_file(app: &App, url: &StoreUrl, named: Option<PathBuf>) -> Result<PathBuf, Failure> {
     match (named, url.file()) {
         (Some(old), _) => Ok(old),

@@ -70,7 +70,7 @@ async fn named(
     for typed in typed {
         let id = match reader.storage.find_session(&reader.scope, typed).await {
             Ok(session) => session.session_id,
-            // Its row can't be read, but it has this id.
+            // Its row can't be read, but the session has this id.
             Err(error) if error.kind() == ErrorKind::Damaged => SessionId::new(typed)?,
             Err(error) if error.kind() == ErrorKind::SessionNotFound => {
                 root.and_then(|root| on_disk(root, typed)).ok_or(error)?
@@ -142,7 +142,7 @@ fn line(difference: &Difference, separator: &str) -> String {
     printable(&format!("{session}{separator}{}", one_line(&difference.to_string())))
 }
 
-/// What a sync leaves as it is.
+/// Differences that a sync does not change.
 fn known(known: &Known) -> Option<String> {
     let parts = [
         (known.deleted_sessions, "deleted session"),

@@ -115,7 +115,7 @@ fn all<V: IntoIterator<Item = String>>(
     })
 }
 
-/// Queries the store given by the typed words. A remote store would take too long.
+/// Queries the store that the typed words select. Returns nothing for a remote store, which would take too long.
 fn ask<T>(words: &[String], question: impl AsyncFnOnce(SessionStorage, Scope) -> Option<T>) -> Option<T> {
     let app = app(words)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;

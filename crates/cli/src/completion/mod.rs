@@ -15,12 +15,12 @@ use words::{Completion, complete};
 
 pub(crate) use scripts::script;
 
-/// The environment variable with the name of the shell that asks for completions.
+/// The environment variable with the name of the shell that requests completions.
 const VARIABLE: &str = "_AMPLIFIER_SESSIONS_COMPLETE";
 /// Stands for an empty word, for shells that do not pass empty arguments.
 const EMPTY: &str = ":empty";
 
-/// Prints completions if a shell asks for them. Returns whether one did.
+/// Prints completions if a shell requests them. Returns whether it did.
 pub(crate) fn answered() -> bool {
     let Ok(shell) = std::env::var(VARIABLE) else { return false };
     let typed = std::env::args().skip_while(|word| word != "--").skip(1);

@@ -1,6 +1,7 @@
-//! The scripts with which shells ask the program for completions.
+//! The scripts with which shells request completions from the program.
 //!
-//! If the shell knows the name by which the program was typed, it uses that name: the program need not be on the path.
+//! If the shell knows the name by which the program was typed, it uses that name, so the program need not be on the
+//! path.
 
 use clap_complete::Shell;
 

@@ -25,7 +25,7 @@ pub(super) struct Conversation {
     pub(super) project: String,
     /// The number of messages, once it is known.
     pub(super) total: Option<u32>,
-    /// The message that was asked for, which is marked.
+    /// The requested message, which is marked.
     asked: u32,
     /// The message to begin with.
     place: u32,
@@ -88,7 +88,7 @@ impl Conversation {
         (start > 0 && self.above(ready) < ready).then(|| start.saturating_sub(PAGE)..start)
     }
 
-    /// Adds messages that were read. Those that can't be read are missing.
+    /// Adds messages that were read. Unreadable messages are missing.
     pub(super) fn add(&mut self, range: Range<u32>, total: u32, messages: Vec<Message>, look: &Look) {
         let is_first = self.total.is_none();
         self.is_loading = false;
@@ -119,7 +119,7 @@ impl Conversation {
         if found + ABOVE < self.size.1 { 0 } else { found.saturating_sub(ABOVE) }
     }
 
-    /// Messages could not be read.
+    /// Records that messages could not be read.
     pub(super) fn failed(&mut self) {
         (self.is_loading, self.has_failed) = (false, true);
     }
@@ -177,7 +177,7 @@ impl Conversation {
         self.entries.get(self.top.0).map(|entry| entry.message.sequence)
     }
 
-    /// Its address; that of the message that was asked for if none is shown.
+    /// Its address, or the address of the requested message if no message is shown.
     pub(super) fn address(&self) -> String {
         address(&self.short, self.current().unwrap_or(self.place))
     }
@@ -207,7 +207,8 @@ impl Conversation {
         self.clamp();
     }
 
-    /// Goes to the beginning of the next message, or to that of this one or the one before.
+    /// Goes to the beginning of the next message. In the other direction, goes to the beginning of this message or the
+    /// previous one.
     pub(super) fn step(&mut self, is_down: bool) {
         self.top = match (is_down, self.top) {
             (true, (entry, _)) if entry + 1 < self.entries.len() => (entry + 1, 0),

@@ -21,13 +21,13 @@ use crate::render::{
 
 /// From this width on, the preview is beside the list; otherwise, it is below.
 const WIDE: u16 = 100;
-/// The preview is left out if fewer lines than this are left for list and preview.
+/// The preview is left out if list and preview have fewer lines than this.
 const HIGH: u16 = 8;
 /// The width of the number and the content type of a result.
 const NUMBER: usize = 5;
 const KIND: usize = 11;
 
-/// Draws everything, and fits what is scrolled to the size of the screen.
+/// Draws everything, and adjusts scroll positions to the size of the screen.
 pub(super) fn draw(frame: &mut Frame<'_>, state: &mut State) {
     let area = frame.area();
     if state.conversation.is_some() {
@@ -114,7 +114,7 @@ fn draw_query(frame: &mut Frame<'_>, area: Rect, state: &State) {
         false if state.found.groups.is_empty() => String::new(),
         false => format!("{} ", state.count()),
     };
-    // The query comes first.
+    // The query gets the room first.
     if LABEL.len() + 20 + count.width() > width {
         count.clear();
     }

@@ -19,10 +19,10 @@ const SWITCHES: [(&str, &[ContentType]); 5] = [
     ("system", &[ContentType::System]),
 ];
 
-/// Where the project is among the filters; the mode comes first, then the switches.
+/// The position of the project among the filters: after the mode and the switches.
 const PROJECT: usize = 1 + SWITCHES.len();
 
-/// The filters, and which of them the keys change.
+/// The filters, and the one that the keys change.
 #[derive(Debug)]
 pub(super) struct Filters {
     mode: usize,
@@ -36,14 +36,14 @@ pub(super) struct Filters {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Shown {
     pub(super) text: String,
-    /// Whether it keeps something out or is switched on.
+    /// Whether it excludes something or is switched on.
     pub(super) is_on: bool,
     /// Whether it may be cut at its start.
     pub(super) is_long: bool,
 }
 
 impl Filters {
-    /// Those of the command line.
+    /// The filters of the command line.
     pub(super) fn of(options: &SearchOptions) -> Self {
         Self {
             mode: MODES.iter().position(|(mode, _)| *mode == options.mode).unwrap_or(0),
@@ -97,7 +97,7 @@ impl Filters {
                     true => kept.collect(),
                     false => kept.chain(types.iter().copied()).collect(),
                 };
-                // At least one must be searched.
+                // At least one content type must be searched.
                 if changed.is_empty() {
                     return false;
                 }

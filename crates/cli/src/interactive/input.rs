@@ -4,7 +4,7 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::render::text::{one_line, visible};
 
-/// Typed text with a cursor. It contains no control characters and no invisible ones.
+/// Typed text with a cursor. It contains neither control characters nor invisible characters.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Input {
     chars: Vec<char>,

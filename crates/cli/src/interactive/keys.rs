@@ -2,16 +2,16 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-/// Where keys go.
+/// The part of the screen that receives keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// The query is typed.
+    /// The query, which is being typed.
     Query,
-    /// A result is chosen.
+    /// The results, one of which is selected.
     Results,
-    /// The filters are changed.
+    /// The filters.
     Filters,
-    /// A session is read.
+    /// The session that is shown.
     Conversation,
 }
 
@@ -19,12 +19,12 @@ pub(super) enum Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Action {
     Quit,
-    /// Back to where one came from, or quit.
+    /// Go back to the previous view, or quit.
     Back,
-    /// To the next place, or to the one before.
+    /// Go to the next part, or to the previous one.
     Next,
     Previous,
-    /// To the query.
+    /// Go to the query.
     Search,
     Open,
     Copy,
@@ -44,9 +44,9 @@ pub(super) enum Action {
     End,
     /// Change a filter.
     Toggle,
-    /// Show complete tool output, or no longer.
+    /// Switch complete tool output on or off.
     Full,
-    /// To the next message, or to the one before.
+    /// Go to the next message, or to the previous one.
     NextMessage,
     PreviousMessage,
 }

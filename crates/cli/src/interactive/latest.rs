@@ -1,6 +1,6 @@
-//! Requests of which only the newest matters.
+//! Tracks requests of which only the newest matters.
 
-/// Numbers requests. One runs at a time; those that are superseded before they start are never started, and an older
+/// Numbers requests. One runs at a time. A request that is superseded before it starts is never started, and an older
 /// answer never replaces a newer one.
 #[derive(Debug, Default)]
 pub(super) struct Latest {
@@ -11,12 +11,12 @@ pub(super) struct Latest {
 }
 
 impl Latest {
-    /// Something new is wanted.
+    /// Records that a new request is wanted.
     pub(super) fn want(&mut self) {
         self.wanted += 1;
     }
 
-    /// Nothing is wanted any more: what runs is ignored when it is done.
+    /// Records that no request is wanted any more. The answer of a running one is ignored.
     pub(super) fn forget(&mut self) {
         self.wanted += 1;
         (self.started, self.answered) = (self.wanted, self.wanted);
@@ -40,7 +40,7 @@ impl Latest {
         is_newer
     }
 
-    /// Whether the newest request is still to be answered.
+    /// Whether the newest request has no answer yet.
     pub(super) fn is_open(&self) -> bool {
         self.answered < self.wanted
     }

@@ -1,7 +1,7 @@
 //! The interactive search: results as you type, on a terminal.
 //!
-//! [`state`] knows what keys and answers do, [`draw`] how it looks, [`keys`] which key means what. Searches and reading
-//! run as tasks ([`work`]), so the input never waits for them.
+//! [`state`] defines the effects of keys and answers, [`draw`] the appearance, and [`keys`] the meaning of each key.
+//! Searches and reading run as tasks ([`work`]), so the input never waits for them.
 
 mod conversation;
 mod draw;
@@ -37,18 +37,18 @@ use terminal::Screen;
 use text::Look;
 use work::Worker;
 
-/// How long to wait whether more is typed before a search.
+/// How long to wait for further typing before a search.
 const SETTLED: Duration = Duration::from_millis(120);
-/// The same if each search asks a service for a vector.
+/// As [`SETTLED`], if each search requests a vector from a service.
 const SETTLED_FOR_SERVICE: Duration = Duration::from_millis(500);
 
-/// Whether there is a terminal for it, and the results are for a person.
+/// Whether there is a terminal, and the results are for a person.
 pub(crate) fn is_possible(app: &App) -> bool {
     !app.out.is_json() && terminal::is_available()
 }
 
-/// Runs until the user quits. `options` are those of the command line, without a query;
-/// `is_plain` switches the syntax of queries off.
+/// Runs until the user quits. `options` are the options of the command line, without a query; `is_plain` turns off the
+/// syntax of queries.
 pub(crate) async fn run(
     app: &mut App,
     reader: Reader,
@@ -86,7 +86,7 @@ pub(crate) async fn run(
                         }
                         Effect::Quit => return Ok(Outcome::Done),
                     }
-                    // Draw once for all keys that were typed in the meantime.
+                    // Draw once for all keys that were typed meanwhile.
                     next = events.try_recv().ok();
                 }
             }
@@ -109,7 +109,7 @@ fn effect(event: Event, state: &mut State) -> Effect {
     action.map_or(Effect::None, |action| state.act(action))
 }
 
-/// The answer of a task. If it panicked, so does the program, which restores the terminal first.
+/// The answer of a task. If the task panicked, the program panics too, after restoring the terminal.
 fn answered(answer: Result<Answer, JoinError>) -> Result<Answer, Failure> {
     answer.map_err(|error| match error.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
@@ -117,7 +117,7 @@ fn answered(answer: Result<Answer, JoinError>) -> Result<Answer, Failure> {
     })
 }
 
-/// Ends when the process is told to end, or when its terminal is closed.
+/// Completes when the process is told to end, or when its terminal is closed.
 #[cfg(unix)]
 async fn told_to_end() {
     use tokio::signal::unix::{SignalKind, signal};

@@ -7,7 +7,7 @@ use super::text::{How, Look};
 
 /// Longer messages are cut: this is only a preview.
 const MAX_CHARS: usize = 50_000;
-/// The same for the neighbours.
+/// As [`MAX_CHARS`], for the neighbours.
 const NEIGHBOUR_CHARS: usize = 600;
 
 /// A message with its neighbours.

@@ -1,4 +1,4 @@
-//! The state of the interactive search, and what keys and answers do to it. Nothing here knows the terminal.
+//! The state of the interactive search, and the effects of keys and answers. It is independent of the terminal.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -59,10 +59,10 @@ pub(super) enum Row {
     More(usize),
 }
 
-/// A task that runs beside the input.
+/// A task that runs in the background.
 #[derive(Debug)]
 pub(super) enum Work {
-    /// The projects, and whether there are sessions at all.
+    /// Load the projects, and find out whether there are any sessions.
     Begin,
     Search {
         number: u64,
@@ -80,7 +80,7 @@ pub(super) enum Work {
     },
 }
 
-/// The outcome of a task. An error is its message.
+/// The result of a task. An error is its message.
 #[derive(Debug)]
 pub(super) enum Answer {
     Began { projects: Vec<ProjectSlug>, is_empty: bool },
@@ -89,11 +89,11 @@ pub(super) enum Answer {
     Messages { opened: u64, range: Range<u32>, found: Result<(u32, Vec<Message>), String> },
 }
 
-/// What the loop has to do after a key.
+/// What the event loop must do after a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     None,
-    /// Wait whether more is typed, and then call [`State::settle`].
+    /// Wait for further typing, and then call [`State::settle`].
     Settle,
     Copy(String),
     Quit,
@@ -109,7 +109,7 @@ pub(super) struct State {
     pub(super) found: Found,
     pub(super) preview: Option<Preview>,
     pub(super) conversation: Option<Conversation>,
-    /// What happened last: what was copied, or an error.
+    /// What happened last: the text that was copied, or an error.
     pub(super) status: Option<String>,
     /// Whether the store has no sessions.
     pub(super) is_empty: bool,
@@ -120,11 +120,11 @@ pub(super) struct State {
     base: SearchOptions,
     /// The selected session and its result.
     selected: (usize, usize),
-    /// Sessions of which all results are shown.
+    /// Sessions whose results are all shown.
     unfolded: BTreeSet<usize>,
     search: Latest,
     previews: Latest,
-    /// The address, the project and the number of the message that is being read for the preview.
+    /// The address, project and number of the message that is being read for the preview.
     previewed: (String, String, u32),
     is_settled: bool,
     has_begun: bool,
@@ -166,12 +166,12 @@ impl State {
         Self { is_plain, ..self }
     }
 
-    /// Where keys go now.
+    /// The part of the screen that receives keys now.
     pub(super) fn keys_go_to(&self) -> Place {
         if self.conversation.is_some() { Place::Conversation } else { self.place }
     }
 
-    /// Does what a key asks for.
+    /// Performs the action of a key.
     pub(super) fn act(&mut self, action: Action) -> Effect {
         self.status = None;
         if action == Action::Quit {
@@ -269,7 +269,7 @@ impl State {
         Effect::None
     }
 
-    /// The query or a filter has changed.
+    /// Handles a change of the query or of a filter.
     fn changed(&mut self) -> Effect {
         self.is_settled = false;
         if self.query.is_blank() {
@@ -281,12 +281,12 @@ impl State {
         Effect::Settle
     }
 
-    /// Nothing was typed for a moment.
+    /// Handles a pause in typing.
     pub(super) fn settle(&mut self) {
         self.is_settled = true;
     }
 
-    /// What to start now, if anything. Call it again until there is nothing.
+    /// The next task to start, if any. Call it again until it returns `None`.
     pub(super) fn next_work(&mut self) -> Option<Work> {
         if !std::mem::replace(&mut self.has_begun, true) {
             return Some(Work::Begin);
@@ -310,7 +310,8 @@ impl State {
         Some(Work::Preview { number, session, sequence })
     }
 
-    /// The query. Its fields would have to be looked up in the store; the filters replace them.
+    /// The parsed query. Its fields are ignored: they would have to be looked up in the store, and the filters replace
+    /// them.
     fn parsed(&self) -> Query {
         let typed = self.query.text();
         let query = Query::parse(&typed);
@@ -325,7 +326,7 @@ impl State {
         options.with_snippet_chars(self.snippet_width.clamp(20, 400)).with_message(false)
     }
 
-    /// Takes over what came of some work.
+    /// Processes the result of a task.
     pub(super) fn answer(&mut self, answer: Answer) {
         match answer {
             Answer::Began { projects, is_empty } => {
@@ -387,7 +388,7 @@ impl State {
         }
     }
 
-    /// Whether a search is running or about to.
+    /// Whether a search is running or about to start.
     pub(super) fn is_searching(&self) -> bool {
         self.search.is_open()
     }
@@ -420,7 +421,7 @@ impl State {
         self.previews.want();
     }
 
-    /// Selects the next result or the one before. Afterwards, keys go to the results.
+    /// Selects the next result or the previous one. Afterwards, keys go to the results.
     fn step(&mut self, is_down: bool) {
         let hits: Vec<(usize, usize)> = self.rows().into_iter().filter_map(hit_of).collect();
         let Some(at) = hits.iter().position(|hit| *hit == self.selected) else { return };
@@ -430,7 +431,7 @@ impl State {
                 self.select(*next);
                 self.place = Place::Results;
             }
-            // Above the first result is the query.
+            // The query is above the first result.
             None if !is_down => self.place = Place::Query,
             None => self.place = Place::Results,
         }
@@ -460,7 +461,7 @@ impl State {
         self.hit().map_or(Effect::None, |(_, hit)| Effect::Copy(hit.address.clone()))
     }
 
-    /// How much was found, in words.
+    /// The number of results, in words.
     pub(super) fn count(&self) -> String {
         let groups = &self.found.groups;
         let messages: usize = groups.iter().map(|group| group.hits.len()).sum();

@@ -1,4 +1,4 @@
-//! The terminal: taking it over, giving it back, and its input.
+//! The terminal: taking it over, restoring it, and its input.
 
 use std::{
     io::{self, IsTerminal as _, Stdout, Write as _},
@@ -24,8 +24,8 @@ pub(super) fn is_available() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-/// Whether this process has taken over the terminal. It is given back once: a second time, the cursor would go back to
-/// where it was before, over the message of a panic.
+/// Whether this process has taken over the terminal. It is restored only once: a second restore would move the cursor
+/// back to its earlier position, over the message of a panic.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The whole screen. Dropping it, or a panic anywhere, restores the terminal.
@@ -77,7 +77,7 @@ impl Drop for Restored {
     }
 }
 
-/// Gives the terminal back as it was. What fails is left out: there is nobody to tell.
+/// Restores the terminal. Ignores errors, because they can't be reported.
 fn restore() {
     if !IS_TAKEN.swap(false, Ordering::SeqCst) {
         return;
@@ -86,7 +86,7 @@ fn restore() {
     let _ = execute!(io::stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show);
 }
 
-/// What is typed, from a thread of its own, until the receiver is dropped or the terminal is closed.
+/// Reads typed input on a separate thread, until the receiver is dropped or the terminal is closed.
 pub(super) fn events() -> UnboundedReceiver<io::Result<Event>> {
     const WAIT: Duration = Duration::from_millis(100);
     let (sender, receiver) = unbounded_channel();

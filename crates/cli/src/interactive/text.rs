@@ -17,7 +17,7 @@ use crate::{
     render::message::{self, MessageOptions},
 };
 
-/// What all texts have in common.
+/// The common properties of all texts.
 #[derive(Debug)]
 pub(super) struct Look {
     /// Whether there are colours.
@@ -35,9 +35,9 @@ pub(super) struct How {
     pub(super) full: bool,
     /// The maximum number of characters.
     pub(super) max_chars: usize,
-    /// Whether this is the message that was asked for.
+    /// Whether this is the requested message.
     pub(super) is_marked: bool,
-    /// What shows the rest of what was cut off, in place of the option of the command line.
+    /// The instruction for showing text that was cut off, which replaces the option of the command line.
     pub(super) rest: &'static str,
 }
 
@@ -59,7 +59,7 @@ impl Look {
         self.terms = query_terms(query);
     }
 
-    /// A style of the palette, without its colour if there are none.
+    /// A style of the palette, without its colour if there are no colours.
     pub(super) fn style(&self, style: Style) -> Style {
         if self.is_coloured { style } else { Style { fg: None, ..style } }
     }
@@ -113,7 +113,7 @@ impl Look {
         let plain: String = chars.iter().map(|(c, _)| *c).collect();
         let mut has_match = false;
         let mut tokens = analyzer.tokens(&plain);
-        // The number of the character at a byte, which only grows.
+        // The character index of a byte offset. Both only increase.
         let (mut byte, mut at) = (0, 0);
         while tokens.advance() {
             if !self.terms.iter().any(|term| term == tokens.term()) {
@@ -134,7 +134,7 @@ impl Look {
         (lines, first_match.filter(|_| has_match))
     }
 
-    /// The characters of painted text. All escape sequences in it are those of [`Paint`].
+    /// The characters of painted text. All escape sequences in it come from [`Paint`].
     fn chars(&self, painted: &str) -> Vec<(char, Style)> {
         let mut chars = Vec::with_capacity(painted.len());
         let mut style = Style::new();

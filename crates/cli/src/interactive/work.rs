@@ -1,4 +1,4 @@
-//! The tasks that run beside the input: searches, and reading messages.
+//! The background tasks: searches, and reading messages.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ use crate::{
 /// Messages before and after the one in the preview.
 const NEIGHBOURS: u32 = 2;
 
-/// What all work needs.
+/// What all tasks need.
 #[derive(Debug, Clone)]
 pub(super) struct Worker {
     pub(super) storage: SessionStorage,

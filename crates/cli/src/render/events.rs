@@ -33,7 +33,7 @@ impl Payloads {
 /// The indentation of lines below an event.
 const INDENT: &str = "    ";
 
-/// What printing events needs besides the events.
+/// What printing events requires besides the events.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Beside<'a> {
     pub(crate) payloads: &'a Payloads,
@@ -44,7 +44,7 @@ pub(crate) struct Beside<'a> {
 
 /// From this width on, the table has a column for every field.
 const ROOMY: usize = 100;
-/// Below this width, the details of each event are on a line of their own.
+/// Below this width, the details of each event are on a separate line.
 const NARROW: usize = 80;
 
 /// The columns on a wide terminal.
@@ -198,7 +198,7 @@ fn short_time(event: &Event, now: &Zoned) -> String {
     dates::second(event.ts, now).get(5..16).unwrap_or_default().to_owned()
 }
 
-/// The details, unless they are on a line of their own.
+/// The details, unless they are on a separate line.
 fn beside_type(event: &Event, width: usize) -> Cell {
     Cell::styled(if width < NARROW { String::new() } else { details(event) }, details_style(event))
 }

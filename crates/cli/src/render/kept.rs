@@ -8,7 +8,7 @@ use crate::failure::say;
 /// At most this many files are listed.
 const LISTED: usize = 10;
 
-/// Lists damaged files and how many rows were kept. `accept` is the command that removes them.
+/// Lists damaged files and the number of rows that were kept. `accept` is the command that removes them.
 pub(crate) fn report_kept(all: &[Kept], accept: &str) {
     for kept in all.iter().take(LISTED) {
         let place = [&kept.project, &kept.session, &kept.file].map(|place| one_line(place)).join("/");

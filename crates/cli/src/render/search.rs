@@ -162,8 +162,8 @@ fn cut(result: &SearchResult, most: Option<usize>) -> (Cow<'_, SearchResult>, Op
     }
 }
 
-/// What a result is worth, if that is not obvious from its text: that it has no word of the query, and where else its
-/// text is.
+/// Notes about the value of a result that are not obvious from its text: that it has no word of the query, and where
+/// else its text occurs.
 pub(super) fn remarks(result: &SearchResult) -> Vec<String> {
     let similarity = result.similarity.filter(|_| result.match_kind == MatchKind::Similar);
     let mut remarks: Vec<String> =
@@ -292,7 +292,7 @@ pub(super) fn whole_message(result: &SearchResult, indent: &str, options: Messag
     line.map_or_else(Vec::new, |line| message::body(line, result.role, options, indent))
 }
 
-/// Why a result has its place, in one line.
+/// Why a result has its rank, in one line.
 fn explained(result: &SearchResult) -> Option<String> {
     let why = result.explanation?;
     let words = why.text_rank.map(|rank| {

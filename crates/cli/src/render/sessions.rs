@@ -150,7 +150,7 @@ pub(crate) fn word(origin: Origin) -> &'static str {
 
 fn lines(tree: &SessionTree) -> Vec<Line<'_>> {
     let mut lines = Vec::new();
-    // Sessions to visit, with the branch before each, and before its children.
+    // Sessions to visit, with the branch before each, and the one before its children.
     let mut open = vec![(tree, 0, String::new(), String::new())];
     while let Some((tree, depth, branch, below)) = open.pop() {
         lines.push(Line { tree, depth, branch });

@@ -23,7 +23,7 @@ pub(crate) fn amount(messages: u64, events: u64, bytes: u64) -> String {
     }
 }
 
-/// A session with what it has, in one line.
+/// A session with its counts, in one line.
 pub(crate) fn sentence(session: &SupersededSession) -> String {
     let SupersededSession { session_id, project, messages, events, bytes, .. } = session;
     format!("{session_id}  {} · {}", one_line(project.as_str()), amount(*messages, *events, *bytes))

@@ -108,8 +108,8 @@ pub(crate) fn table(columns: &[Column<'_>], rows: &[Vec<Cell>], width: usize, pa
     std::iter::once(line(&header, &headers, paint) + rest).chain(rows).collect()
 }
 
-/// Makes the columns fit into `width`: first those that give way, in their order, then the widest. Returns whether
-/// columns were left out because there are too many.
+/// Makes the columns fit into `width`: first those with an order of giving way, in that order, then the widest. Returns
+/// whether columns were left out because there are too many.
 fn fit(layout: &mut [(Column<'_>, usize)], width: usize) -> bool {
     let turns = layout.iter().enumerate().filter_map(|(at, (column, _))| Some((column.gives_way?, at)));
     let mut turns: Vec<((u8, usize), usize)> = turns.collect();
@@ -147,7 +147,7 @@ fn line(row: &[Cell], layout: &[(Column<'_>, usize)], paint: Paint) -> String {
     for (cell, (column, width)) in row.iter().zip(layout).filter(|(_, (_, width))| *width > 0) {
         let padding = width.saturating_sub(cell.width());
         let (before, after) = if column.right { (padding, 0) } else { (0, padding) };
-        // Padding waits until something follows, so that no line ends in spaces.
+        // Padding is written only when something follows, so that no line ends in spaces.
         let painted = cell.painted(*width, column.fit, paint);
         if !painted.is_empty() {
             line.push_str(&" ".repeat(pending + before));

@@ -1,4 +1,4 @@
-//! When messages that match a query were written.
+//! When matching messages were written.
 
 use amplifier_session_storage::{
     model::DamagedRow,
@@ -80,7 +80,7 @@ pub(crate) fn blocks(timeline: &Timeline, width: usize, paint: Paint) -> Vec<Str
     lines
 }
 
-/// How many messages were written from when to when; `None` if there are none.
+/// The number of messages, and when the first and the last were written; `None` if there are none.
 fn summary(timeline: &Timeline) -> Option<String> {
     let (first, last) = (timeline.periods.first()?, timeline.periods.last()?);
     let time = match first.start == last.end {

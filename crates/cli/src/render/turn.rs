@@ -27,7 +27,7 @@ const LABEL: usize = 11;
 #[derive(Debug, Serialize)]
 pub(crate) struct TurnsView<'a> {
     mode: SearchMode,
-    /// `turn`: what the results are.
+    /// `turn`: the kind of results.
     unit: &'static str,
     notices: &'a [String],
     results: Vec<ResultView<'a>>,

@@ -1,4 +1,4 @@
-//! What an upgrade did, or would do.
+//! What an upgrade did or would do.
 
 use amplifier_session_storage::upgrade::{Outcome, Upgrade};
 

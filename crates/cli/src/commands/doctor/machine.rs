@@ -14,7 +14,7 @@ use crate::{
     render::text::{duration, size},
 };
 
-/// Below this, a store can't be used.
+/// With less free space than this, a store can't be used.
 const LEAST_FREE: u64 = 64 << 20;
 /// Clocks of machines that share a store may differ by this much.
 const TOLERANCE: Duration = Duration::from_secs(600);

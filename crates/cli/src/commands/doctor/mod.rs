@@ -74,7 +74,7 @@ struct View<'a> {
 
 pub(super) async fn run(app: &mut App) -> Result<Outcome, Failure> {
     let mut checks = vec![configuration(app)];
-    // Without the configuration, it is not known what to check.
+    // Without the configuration, it is unknown what to check.
     if checks.iter().all(|check| check.status != Status::Failed) {
         store::check(app, &mut checks).await;
         machine::check_root(app, &mut checks);
@@ -106,7 +106,7 @@ fn configuration(app: &App) -> Check {
     }
 }
 
-/// One line for each check. On a terminal, its hint follows on a line of its own.
+/// One line for each check. On a terminal, its hint follows on a separate line.
 fn print(app: &mut App, checks: &[Check]) -> io::Result<()> {
     let (paint, is_terminal) = (app.out.paint, app.out.is_terminal());
     for Check { name, status, text, hint } in checks {

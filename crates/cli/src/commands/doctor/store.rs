@@ -13,7 +13,7 @@ use amplifier_session_storage::{
 use super::{Check, machine};
 use crate::{app::App, failure::Failure};
 
-/// Checks the store, and what can only be checked with it.
+/// Checks the store, and everything that requires an open store.
 pub(super) async fn check(app: &App, checks: &mut Vec<Check>) {
     let url = match app.store_url() {
         Ok(url) => url,

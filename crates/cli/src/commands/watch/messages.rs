@@ -1,4 +1,4 @@
-//! What `watch` prints.
+//! The messages of `watch`.
 
 use std::{
     collections::HashSet,
@@ -18,7 +18,7 @@ use crate::{
 /// At most this many failures are remembered, so as not to repeat them.
 const REMEMBERED: usize = 1_000;
 
-/// Prints what a watcher does: a line for each batch that wrote something, and for each problem.
+/// Prints what a watcher does: a line for each batch that wrote something, and one for each problem.
 #[derive(Debug)]
 pub(super) struct Messages {
     json: bool,
@@ -27,7 +27,7 @@ pub(super) struct Messages {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The stores that were compared once.
+    /// The stores that were compared at least once.
     compared: HashSet<String>,
     /// The stores that are down, with the kinds of errors that were printed.
     down: HashSet<(String, &'static str)>,

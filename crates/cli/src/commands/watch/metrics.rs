@@ -73,7 +73,7 @@ impl Metrics {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// In the text format of Prometheus. A value that is not known is left out.
+    /// The metrics in the text format of Prometheus. Unknown values are left out.
     fn text(&self) -> String {
         type Value = fn(&Counts) -> Option<f64>;
         let metrics: [(&str, &str, &str, Value); 10] = [
@@ -114,7 +114,7 @@ pub(super) async fn serve(address: SocketAddr, metrics: Arc<Metrics>) -> Result<
     task.spawn(async move {
         loop {
             match listener.accept().await {
-                // One after the other: nobody but a monitor asks.
+                // Requests are handled one after the other, because only a monitor sends them.
                 Ok((stream, _)) => drop(timeout(PATIENCE, answer(stream, &metrics)).await),
                 Err(_) => tokio::time::sleep(PATIENCE).await,
             }

@@ -78,7 +78,7 @@ fn targets(app: &App, args: &WatchedArgs, json: bool) -> Result<Vec<WatchTarget>
     for url in &args.also_store {
         urls.push(StoreUrl::parse(url, app.home.as_deref())?);
     }
-    // A named user is meant to own the sessions, whoever else has some in the store.
+    // A user given by name owns the sessions, even if the store has sessions of other users.
     let user = match app.global.user {
         Some(_) => None,
         None => Some(app.who()?.0.user_id),
@@ -108,7 +108,7 @@ fn target(url: StoreUrl, options: OpenOptions, user: Option<UserId>, json: bool)
     WatchTarget::new(url.to_string(), open).with_exclusive(is_exclusive)
 }
 
-/// Warns once if the user is not the store's: probably, the account has changed.
+/// Warns once if the user is not the store's, because the account has probably changed.
 async fn warn_of_other_user(storage: &SessionStorage, user: &UserId, json: bool) -> Result<(), Error> {
     static ONCE: Once = Once::new();
     if let Some(pinned) = storage.pinned_user().await?.filter(|pinned| pinned != user) {
@@ -155,7 +155,7 @@ pub(super) fn roots(app: &App, named: &[PathBuf]) -> Result<Vec<PathBuf>, Failur
     Ok(roots)
 }
 
-/// Ready when the process is told to stop.
+/// Resolves when the process receives a signal to stop.
 #[cfg(unix)]
 fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -168,11 +168,11 @@ fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
     })
 }
 
-/// Ready when the process is told to stop.
+/// Resolves when the process receives a signal to stop.
 #[cfg(not(unix))]
 fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
     Ok(async {
-        // Without the signal, it runs until it is killed.
+        // Without the signal handler, it runs until it is killed.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }

@@ -1,12 +1,12 @@
-//! Tells systemd how the service is, through the socket that it names: see sd_notify(3).
+//! Reports the state of the service to systemd, through the socket that systemd names: see sd_notify(3).
 
-/// The service is ready. Only the first call has an effect.
+/// Reports that the service is ready. Only the first call has an effect.
 pub(super) fn ready() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| send("READY=1"));
 }
 
-/// The service is stopping.
+/// Reports that the service is stopping.
 pub(super) fn stopping() {
     send("STOPPING=1");
 }

@@ -173,7 +173,7 @@ fn some(number: u64) -> String {
     if number == 0 { String::new() } else { grouped(number) }
 }
 
-/// The tokens that went in and came out.
+/// Input and output tokens.
 pub(super) fn tokens(usage: Usage) -> u64 {
     usage.input_tokens.saturating_add(usage.output_tokens)
 }
