@@ -7,10 +7,10 @@ use std::{
 
 use crate::files::is_relevant;
 
-/// If more sessions have changed, it costs less to list all of them.
+/// With more changed sessions than this, it costs less to list all of them.
 const LIMIT: usize = 500;
 
-/// The session folders of a root that may have changed. Names are those of folders, valid or not.
+/// The session folders of a root that may have changed. Names are folder names, valid or not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Changed {
     /// Any session may have changed.
@@ -22,12 +22,13 @@ pub(crate) struct Changed {
 }
 
 impl Changed {
-    /// Any session of the root.
+    /// Any session of the root may have changed.
     pub(crate) fn everything() -> Self {
         Self { everything: true, ..Self::default() }
     }
 
-    /// Adds what a change of `path`, a path within the folder `projects`, says. Most files are of no interest.
+    /// Adds the sessions that a change of `path` may affect. `path` is relative to the folder `projects`. Most files
+    /// are irrelevant.
     pub(crate) fn add_path(&mut self, path: &Path) {
         let names: Option<Vec<&str>> = path.components().map(name).collect();
         match names.as_deref() {
@@ -64,7 +65,7 @@ impl Changed {
         (!self.everything && self.projects.is_empty()).then_some(self.sessions.len() as u64)
     }
 
-    /// A store that is down for days must not let this grow.
+    /// Limits the memory, because a store may be down for days.
     fn limit(&mut self) {
         if self.everything || self.sessions.len() + self.projects.len() > LIMIT {
             *self = Self::everything();

@@ -25,7 +25,7 @@ pub struct SessionFolder {
     pub path: PathBuf,
     /// The total size of the files that a sync reads.
     pub bytes: u64,
-    /// When the newest of them changed.
+    /// The modification time of the newest of them.
     pub modified: Timestamp,
     pub(crate) files: SessionFiles,
 }
@@ -74,7 +74,7 @@ pub enum RejectedBecause {
 ///
 /// # Errors
 ///
-/// `Validation` if `root` has no folder `projects`, `StorageIo` if that can't be read.
+/// `Validation` if `root` has no folder `projects`, `StorageIo` if it can't be read.
 pub fn discover(root: &Path) -> Result<Discovery> {
     let projects = root.join("projects");
     let folders = subfolders(&projects, &projects).map_err(|error| unreadable_root(&projects, error))?;
@@ -96,8 +96,8 @@ pub fn discover(root: &Path) -> Result<Discovery> {
     Ok(found)
 }
 
-/// As [`discover`], of some sessions and projects. Those that do not exist are left out, and so is everything if there is
-/// no folder `projects`.
+/// As [`discover`], for some sessions and projects. Leaves out those that do not exist, and everything if there is no
+/// folder `projects`.
 #[cfg(feature = "watch")]
 pub(crate) fn discover_some(root: &Path, changed: &crate::changed::Changed) -> Discovery {
     let projects = root.join("projects");

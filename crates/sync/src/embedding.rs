@@ -17,7 +17,7 @@ impl Embedder {
     /// Starts the task, if there is an embedding provider.
     pub(crate) fn start(storage: &SessionStorage, user: &UserId) -> Option<Self> {
         storage.embedding()?;
-        // One notification is enough: the task embeds all messages that are pending by then.
+        // One notification is enough: the task embeds all messages that are pending when it runs.
         let (stored, notifications) = mpsc::channel(1);
         let mut task = JoinSet::new();
         task.spawn(embed(storage.clone(), user.clone(), notifications));

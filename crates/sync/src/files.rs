@@ -1,4 +1,4 @@
-//! The files of a session folder: which exist, their metadata, and which to read.
+//! The files of a session folder: which exist, their metadata, and which ones to read.
 
 use std::{
     fs::{self, File, Metadata},
@@ -55,7 +55,7 @@ impl Stamp {
         Timestamp::from_micros(self.mtime.div_euclid(1_000))
     }
 
-    /// Whether a change after `read` would change the stamp, so that the stamp identifies what was read then.
+    /// Whether a change after `read` would change the stamp, so that the stamp identifies the content at that time.
     pub(crate) fn is_settled(&self, read: Timestamp) -> bool {
         self.mtime < read.as_micros().saturating_mul(1_000).saturating_sub(SETTLE_NANOS)
     }
@@ -125,7 +125,7 @@ impl SessionFiles {
         }
     }
 
-    /// When the newest of them changed.
+    /// The modification time of the newest of them.
     pub(crate) fn modified(&self) -> Option<Timestamp> {
         self.all().map(|file| file.stamp.modified()).max()
     }
@@ -156,7 +156,7 @@ pub(crate) fn absolute(path: &Path) -> String {
     absolute.to_string_lossy().into_owned()
 }
 
-/// Whether a path within a session folder may say what a sync reads: a file, a marker, or the folder of some of them.
+/// Whether a path within a session folder may affect what a sync reads: a file, a marker, or the folder of such a file.
 #[cfg(feature = "watch")]
 pub(crate) fn is_relevant(name: &str) -> bool {
     METADATA.contains(&name)
@@ -212,7 +212,7 @@ mod tests {
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
         for path in [pipe.as_path(), folder.path(), Path::new("/dev/null"), Path::new("/dev/tty")] {
-            // As if it had replaced a file that was just checked.
+            // As if the path had been replaced after it was checked.
             assert!(open_unchecked(path).is_err(), "{path:?}");
             assert!(open(path).is_err(), "{path:?}");
         }

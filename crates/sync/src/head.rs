@@ -1,9 +1,9 @@
 //! Recognises a long transcript that was only appended to, so that its head is not read again.
 //!
-//! A file counts as appended to if it is the same file (inode), has become longer, and samples of what was read before are
-//! unchanged. So a file that was replaced, rewritten with other lengths, or cut off is read completely. A change in
-//! place between the samples, which leaves all lengths as they are, is noticed only when the file is read completely:
-//! when it changes without growing, or with [`SyncOptions::verify`](crate::SyncOptions::verify).
+//! A file counts as appended to if it is the same file (inode), is now longer, and samples of the part that was read
+//! before are unchanged. So a file that was replaced, cut off, or rewritten with other lengths is read completely. A
+//! change in place between the samples that keeps all lengths is noticed only when the file is read completely: when it
+//! changes without growing, or with [`SyncOptions::verify`](crate::SyncOptions::verify).
 
 use std::{
     fs::File,
@@ -29,10 +29,10 @@ const SAMPLE_BYTES: u64 = 16 * 1024;
 /// The part of a transcript that was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Head {
-    /// Its size. It ends with a newline.
+    /// The size of that part. It ends with a newline.
     pub(crate) bytes: u64,
     lines: u64,
-    /// Its valid lines.
+    /// The number of its valid lines.
     pub(crate) rows: u32,
     /// The digest of the samples.
     digest: Digest,

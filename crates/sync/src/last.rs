@@ -62,7 +62,8 @@ impl LastSync {
         }
     }
 
-    /// Whether files with this modification time may be new to it. File systems have a resolution of up to two seconds.
+    /// Whether the sync may have missed a file with this modification time. File systems have a resolution of up to two
+    /// seconds.
     pub(crate) fn is_older_than(&self, modified: Timestamp) -> bool {
         modified.as_micros() >= self.begun.saturating_sub(2_000_000)
     }

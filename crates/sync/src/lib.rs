@@ -4,7 +4,7 @@
 //! unchanged rows are not written, a rewind on disk is a rewind in the store, and for a session whose files are
 //! unchanged, only their size and time are checked.
 //!
-//! What is read in a folder `projects/<project>/sessions/<session>`:
+//! A sync reads these files in a folder `projects/<project>/sessions/<session>`:
 //!
 //! | file | how |
 //! | --- | --- |

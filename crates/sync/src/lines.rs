@@ -45,7 +45,7 @@ impl Line {
 pub(crate) enum LineText {
     /// It has an ending.
     Ended(Vec<u8>),
-    /// The last line of the file, without an ending: perhaps it is still being written.
+    /// The last line of the file, without an ending. It may still be being written.
     Unended(Vec<u8>),
     /// It has an ending, and exceeds the maximum size.
     TooLarge,
@@ -78,8 +78,8 @@ pub(crate) struct LineReader {
 }
 
 impl LineReader {
-    /// Reads from `offset`, which is the beginning of the file or directly after line `number`. Lines of more than
-    /// `longest` bytes are skipped.
+    /// Reads from `offset`, which is the beginning of the file or directly after line `number`. Skips lines of more
+    /// than `longest` bytes.
     pub(crate) fn new(mut file: File, offset: u64, number: u64, longest: usize) -> io::Result<Self> {
         file.seek(SeekFrom::Start(offset))?;
         let file = BufReader::with_capacity(BUFFER_BYTES, file);
@@ -103,8 +103,7 @@ impl LineReader {
         Ok(batch)
     }
 
-    /// The digests of the remaining lines, without those that are too large. The next batch is the same as without this
-    /// call.
+    /// The digests of the remaining lines, without lines that are too large. Does not affect the next batch.
     pub(crate) fn remaining(&mut self, digester: &LineDigester) -> io::Result<Vec<Digest>> {
         let (offset, number) = (self.offset, self.number);
         let mut digests = Vec::new();

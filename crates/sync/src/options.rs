@@ -1,4 +1,4 @@
-//! Options of a sync.
+//! The options of a sync.
 
 use std::path::PathBuf;
 
@@ -22,13 +22,13 @@ pub struct SyncOptions {
     pub root: PathBuf,
     /// The owner of the sessions.
     pub user: UserId,
-    /// The machine that they come from.
+    /// The machine where they were recorded.
     pub host: HostId,
     /// Only sessions with a file that changed at this time or later.
     pub since: Option<Timestamp>,
-    /// Globs: a session is left out if one of them matches its `<project>/<session>`. `*` also matches `/`.
+    /// Globs: a session is left out if a glob matches its `<project>/<session>`. `*` also matches `/`.
     pub exclude: Vec<String>,
-    /// Only this many sessions: the most recently changed.
+    /// Only this many sessions, the most recently changed ones.
     pub newest: Option<usize>,
     /// Whether to only report what would be done.
     pub dry_run: bool,
@@ -70,7 +70,7 @@ impl SyncOptions {
         self
     }
 
-    /// Leaves out sessions if one of the globs matches `<project>/<session>`.
+    /// Leaves out sessions whose `<project>/<session>` matches a glob.
     #[must_use]
     pub fn with_exclude(mut self, globs: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.exclude = globs.into_iter().map(Into::into).collect();

@@ -1,4 +1,4 @@
-//! What a store does not have yet.
+//! Changes that a store does not have yet.
 
 use amplifier_session_core::{Result, SessionStorage, model::Timestamp};
 use serde::Serialize;
@@ -11,17 +11,17 @@ use crate::{last::LastSync, options::SyncOptions, plan::Plan, report::SyncReport
 pub struct Pending {
     /// The number of sessions that a sync would read.
     pub sessions: u64,
-    /// How many bytes it would read.
+    /// The number of bytes that it would read.
     pub bytes: u64,
-    /// When the one of them that has waited longest changed.
+    /// When the session that has waited longest changed.
     pub oldest_change: Option<Timestamp>,
-    /// When the one of them that changed last did.
+    /// When the session that changed last changed.
     pub newest_change: Option<Timestamp>,
-    /// When the last complete sync of the root began, if it is known.
+    /// When the last complete sync of the root began, if known.
     pub last_complete_sync: Option<Timestamp>,
 }
 
-/// Compares the folders in a root with a store, and reads no session.
+/// Compares the folders in a root with a store, without reading sessions.
 ///
 /// # Errors
 ///

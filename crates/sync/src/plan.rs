@@ -42,7 +42,7 @@ pub(crate) struct Planned {
     /// The number of bytes to read; `None` if the stored session is up to date.
     pub(crate) bytes: Option<u64>,
     pub(crate) cost: Cost,
-    /// What is known to be wrong with the stored rows. Then all files are compared completely.
+    /// Known problems of the stored rows. If present, all files are compared completely.
     pub(crate) mend: Option<Mend>,
 }
 
@@ -69,7 +69,7 @@ impl Plan {
         Ok(Self::of(storage, options, folders, states, report))
     }
 
-    /// As [`Plan::new`], of some sessions. Lists only these folders and reads only their states.
+    /// As [`Plan::new`], for some sessions. Lists only these folders and reads only their states.
     #[cfg(feature = "watch")]
     pub(crate) async fn of_changed(
         storage: &SessionStorage,
@@ -122,14 +122,14 @@ impl Plan {
         Self { sessions: folders.into_iter().map(planned).collect() }
     }
 
-    /// How many bytes must be read in all.
+    /// The total number of bytes to read.
     pub(crate) fn bytes(&self) -> u64 {
         self.sessions.iter().filter_map(|planned| planned.bytes).sum()
     }
 }
 
 fn bytes_to_read(storage: &SessionStorage, folder: &SessionFolder, state: Option<&SyncState>) -> Option<u64> {
-    // There is nothing but a transcript that is being appended to.
+    // The only file may be a transcript that is being appended to.
     folder.files.all().next()?;
     let detail = storage.settings().events;
     match state {

@@ -14,7 +14,7 @@ pub trait Progress: Send + Sync {
         let _ = bytes;
     }
 
-    /// A session is done. In a dry run, `outcome` is what would happen.
+    /// A session was processed. In a dry run, `outcome` is what would happen.
     fn session(&self, folder: &SessionFolder, outcome: SessionOutcome) {
         let _ = (folder, outcome);
     }

@@ -81,14 +81,14 @@ pub enum Refreshed {
     },
     /// Reading the changes would take too long. The number of sessions that changed.
     TooMuch(u64),
-    /// A sync is running, which reads the changes.
+    /// A sync is running and reads the changes.
     Busy,
 }
 
 /// Reads what changed in a root since its last sync, if the estimated time is within `limits`.
 ///
-/// Sessions that the last sync left out are left out again: those that it excluded, and those that it did not reach if
-/// their files have not changed since. Makes no vectors, and does not update the index.
+/// Leaves out the sessions that the last sync left out: sessions that it excluded, and sessions that it did not reach
+/// if their files have not changed since. Makes no vectors, and does not update the index.
 ///
 /// # Errors
 ///
@@ -125,7 +125,7 @@ pub async fn refresh(
     report.kept.clear();
     let changed = ChangedSessions::default();
     let context = Context { storage, options: &options, progress: &changed };
-    // The estimate may be wrong: what is left after twice the time is for the next refresh.
+    // The estimate may be wrong, so the rest is left to the next refresh after twice the time.
     let until = storage.now().as_micros().saturating_add((limits.seconds * 2e6) as i64);
     let until = Timestamp::from_micros(until);
     ingest(context, &plan, &mut report, &|| storage.now() < until).await?;

@@ -13,7 +13,7 @@ use crate::{discover::SessionFolder, files::EVENTS, progress::SessionOutcome, st
 /// A report lists at most this many skipped lines or failures; further ones are only counted.
 const LISTED: usize = 1_000;
 
-/// What a sync did, or would do in a dry run.
+/// The result of a sync, or in a dry run, what it would do.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SyncReport {
@@ -29,11 +29,11 @@ pub struct SyncReport {
     pub vectors: BTreeMap<ContentType, u64>,
     /// Turns whose vectors were made.
     pub turns: u64,
-    /// Messages with a text that the embedding service refused.
+    /// Messages with a text that the embedding service rejected.
     pub texts_refused: u64,
     /// Secrets that were masked before a text left this machine.
     pub secrets_masked: u64,
-    /// Secrets that were masked in the lines that were stored.
+    /// Secrets that were masked in stored lines.
     pub secrets_masked_in_store: u64,
     /// Why vectors are still pending, if making them failed. The next sync makes them.
     #[serde(rename = "vectors_owed_reason")]
@@ -41,23 +41,24 @@ pub struct SyncReport {
     /// Why the search index could not be updated, if it failed. All rows are stored, and searches are correct but
     /// slower.
     pub index_problem: Option<String>,
-    /// Lines, files and folders that were skipped: the first 1,000.
+    /// The first 1,000 lines, files and folders that were skipped.
     pub skipped: Vec<Skipped>,
     /// The total number of skipped lines, files and folders.
     pub skipped_count: u64,
-    /// Damaged files, with the number of stored rows that are missing from them and were kept: the first 1,000.
+    /// The first 1,000 damaged files, each with the number of stored rows that it no longer contains and that were
+    /// kept.
     pub kept: Vec<Kept>,
     /// The total number of rows that were kept.
     pub kept_rows: u64,
-    /// Lines that were stored although their time or turn can't be read: the first 1,000.
+    /// The first 1,000 lines that were stored although their time or turn can't be read.
     pub warnings: Vec<Skipped>,
     /// The total number of such lines.
     pub warning_count: u64,
-    /// Sessions and files that could not be read or stored: the first 1,000.
+    /// The first 1,000 sessions and files that could not be read or stored.
     pub failures: Vec<Failure>,
     /// The duration in seconds, by the storage's clock.
     pub seconds: f64,
-    /// Whether this was a dry run, so nothing was done.
+    /// Whether this was a dry run, which changes nothing.
     pub dry_run: bool,
 }
 
@@ -83,7 +84,7 @@ pub struct SessionCounts {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct MessageCounts {
-    /// New or changed ones.
+    /// New or changed messages.
     pub written: u64,
     /// Messages that are gone from the transcript.
     pub removed: u64,
@@ -91,7 +92,7 @@ pub struct MessageCounts {
     pub superseded: u64,
     /// Stored messages whose time changed because events or metadata changed.
     pub retimed: u64,
-    /// The written messages by content type; a message may have several or none.
+    /// The written messages by content type; a message may count several times or not at all.
     pub by_content_type: BTreeMap<ContentType, u64>,
 }
 
@@ -99,7 +100,7 @@ pub struct MessageCounts {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct EventCounts {
-    /// New or changed ones.
+    /// New or changed events.
     pub written: u64,
     /// Events that are gone from the log.
     pub removed: u64,
@@ -210,7 +211,7 @@ impl SyncReport {
         }
     }
 
-    /// Adds something that was skipped; it is only counted if the list is full.
+    /// Adds a skipped line, file or folder; it is only counted if the list is full.
     pub(crate) fn skip(&mut self, skipped: Skipped) {
         self.skipped_count += 1;
         list(&mut self.skipped, [skipped]);

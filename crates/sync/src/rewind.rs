@@ -8,12 +8,12 @@ use amplifier_session_core::{
 
 use crate::state::SyncState;
 
-/// Rewinds a session like [`SessionStorage::rewind`]. Its files count as read from then on, although they may still
-/// contain what was removed: a sync reads them again only if they change, and then stores everything that is in them.
+/// Rewinds a session like [`SessionStorage::rewind`]. Afterwards, its files count as read, although they may still
+/// contain the removed rows. A sync reads them again only if they change, and then stores everything in them.
 ///
 /// # Errors
 ///
-/// Those of [`SessionStorage::rewind`].
+/// As [`SessionStorage::rewind`].
 pub async fn rewind(
     storage: &SessionStorage,
     key: &SessionKey,

@@ -22,8 +22,8 @@ const WRITTEN_AT_ONCE: usize = 16;
 /// Reads the session folders in a root into `storage`.
 ///
 /// Invalid lines, unreadable files and sessions that can't be stored do not stop it: the report lists them. Vectors are
-/// made while sessions are read. If that fails, the messages are stored anyway, and a later sync makes their vectors.
-/// If a sync is interrupted at any moment, the next one completes it.
+/// made while sessions are read. If that fails, the messages are still stored, and a later sync makes their vectors. If
+/// a sync is interrupted at any moment, the next one completes it.
 ///
 /// # Errors
 ///
@@ -37,7 +37,7 @@ pub async fn sync(
     sync_while(storage, options, progress, &|| true).await
 }
 
-/// As [`sync`], as long as `more` returns true: otherwise, no further session is begun.
+/// As [`sync`], but begins no further session once `more` returns false.
 pub(crate) async fn sync_while(
     storage: &SessionStorage,
     options: &SyncOptions,
@@ -85,7 +85,7 @@ pub(crate) async fn sync_changed(
     let Context { storage, options, .. } = context;
     let begun = storage.now();
     let _turn = storage.backend().begin_sync();
-    // Another process may have chosen something else for the store.
+    // Another process may have chosen another setting for the store.
     let secrets_masked_in_store = storage.settle_secrets().await?;
     let mut report = SyncReport { secrets_masked_in_store, ..SyncReport::default() };
     let plan = Plan::of_changed(storage, options, changed, &mut report).await?;
@@ -122,7 +122,7 @@ async fn write_sessions(
 ) -> Result<()> {
     let Context { storage, options, progress } = context;
     storage.pin_user(&options.user).await?;
-    // Also if no file has changed since an earlier version wrote the store.
+    // Even if no file has changed since an earlier version wrote the store.
     storage.renew().await?;
     if let Some(embedder) = ingest(context, plan, report, more).await? {
         progress.stage(Stage::Embedding);

@@ -33,10 +33,10 @@ pub(crate) struct SyncState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     folder: Option<String>,
     files: BTreeMap<String, FileState>,
-    /// The number of rows that a rewind has left of files that count as read although they have more.
+    /// For files that count as read although they contain more: the number of rows that a rewind left.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     rewound: BTreeMap<String, u32>,
-    /// What is known of the stored rows, to continue from.
+    /// The known state of the stored rows, to continue from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) settled: Option<SettledRows>,
     /// For a state in the previous format: whether payloads of events were stored.
@@ -60,15 +60,16 @@ pub(crate) struct FileState {
     /// The stamp of an event log when it was read only for its times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) timed: Option<Stamp>,
-    /// Damage because of which rows are stored that the file does not contain.
+    /// Damage that causes stored rows to be kept that the file does not contain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) damage: Option<Damage>,
-    /// Present while stored rows are replaced that the file no longer contains. If it is stored, that was interrupted.
+    /// Present while stored rows that the file no longer contains are being replaced. If a stored state has it, the
+    /// replacement was interrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) replacing: Option<Removal>,
 }
 
-/// What is wrong with a file, and how many rows were kept because of it.
+/// The damage of a file, and the number of rows that were kept because of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Damage {
     /// A description, with the file as the subject.
@@ -86,7 +87,7 @@ pub(crate) struct FileEnd {
     pub(crate) log: Option<LogPosition>,
     /// The part of a long transcript that was read.
     pub(crate) head: Option<Head>,
-    /// Damage because of which stored rows were kept.
+    /// Damage that caused stored rows to be kept.
     pub(crate) damage: Option<Damage>,
 }
 
@@ -110,7 +111,7 @@ impl FileState {
     }
 }
 
-/// The folder that a session was read from, according to its stored sync state, if that has it.
+/// The folder from which a session was read, if its stored sync state contains it.
 #[must_use]
 pub fn source_folder(sync_state: &str) -> Option<PathBuf> {
     SyncState::parse(sync_state)?.folder.map(PathBuf::from)
@@ -157,7 +158,7 @@ impl SyncState {
         self.files.values_mut().for_each(|file| file.settled = false);
     }
 
-    /// If an earlier version read the files, which derived less from them: whether it stored payloads of events.
+    /// If an earlier version that derived less data read the files: whether it stored payloads of events.
     pub(crate) fn is_of_earlier_version(&self) -> Option<bool> {
         self.earlier
     }
@@ -190,21 +191,21 @@ impl SyncState {
         self.set(file, FileState { log: Some(position), ..FileState::unread(file) });
     }
 
-    /// Records that stored rows are being replaced that a file no longer contains. If this is interrupted, the file is
-    /// read again from its beginning.
+    /// Records that stored rows that a file no longer contains are being replaced. If the replacement is interrupted,
+    /// the file is read again from its beginning.
     pub(crate) fn set_replacing(&mut self, file: Source, log: Option<LogPosition>, removal: Removal) {
         self.set(file, FileState { log, replacing: Some(removal), ..FileState::unread(file) });
     }
 
     /// Records that an event log was read at `read` only for its times. The position up to which its events are stored
-    /// stays.
+    /// does not change.
     pub(crate) fn set_timed(&mut self, file: Source, read: Timestamp) {
         let known = self.files.entry(file.name.to_owned()).or_insert_with(|| FileState::unread(file));
         known.timed = file.stamp.is_settled(read).then_some(file.stamp);
     }
 
     fn set(&mut self, file: Source, state: FileState) {
-        // The stored transcript comes from one of these files; the other must be read when it is used next.
+        // The stored transcript comes from one of these files; the other one must be read when it is used next.
         match file.name {
             TRANSCRIPT => self.files.remove(TRANSCRIPT_BACKUP),
             TRANSCRIPT_BACKUP => self.files.remove(TRANSCRIPT),
@@ -214,7 +215,7 @@ impl SyncState {
         self.files.insert(file.name.to_owned(), state);
     }
 
-    /// The number of rows that a rewind has left of a file that is unchanged since.
+    /// The number of rows that a rewind left of a file that has not changed since.
     pub(crate) fn rewound_rows(&self, file: Source) -> Option<u32> {
         let is_unchanged = self.file(file.name).is_some_and(|known| known.stamp == file.stamp);
         self.rewound.get(file.name).copied().filter(|_| is_unchanged)
@@ -265,11 +266,11 @@ impl SyncState {
         }
     }
 
-    /// Makes the files that were read completely count as unchanged, although rows of `session` were removed since.
+    /// Makes the completely read files count as unchanged, although rows of `session` were removed since.
     pub(crate) fn set_rewound(&mut self, session: &Session) {
         self.version = VERSION;
         self.settled = None;
-        // What an earlier version derived stays until the files change.
+        // Data derived by an earlier version stays until the files change.
         let is_of_earlier = self.earlier.take().is_some();
         for (name, file) in &mut self.files {
             file.settled |= is_of_earlier || file.is_whole();
@@ -328,7 +329,7 @@ impl SyncState {
             && (!self.has_current_events(log, detail) || (detail == EventDetail::None && !sizes.is_empty()))
         {
             let read = self.file(log.name).and_then(|file| file.log.as_ref()).map_or(0, |log| log.bytes);
-            // For times, it is read from the beginning.
+            // For times only, the log is read from the beginning.
             let read = if detail == EventDetail::None { 0 } else { read };
             sizes.push(log.stamp.size.checked_sub(read).unwrap_or(log.stamp.size));
         }

@@ -15,7 +15,8 @@ use tokio::{
     task::JoinSet,
 };
 
-/// How much may wait to be written or be written at the same time. A larger session is written alone.
+/// The maximum size of the sessions that may wait to be written or be written at the same time. A larger session is
+/// written alone.
 const WAITING_KIB: usize = 16 * 1024;
 /// The maximum number of sessions in one write. Searches can run between two writes.
 const MAX_SESSIONS: usize = 16;
@@ -66,7 +67,7 @@ impl Writing {
     ///
     /// # Errors
     ///
-    /// Those of [`SessionIngest::commit`].
+    /// As [`SessionIngest::commit`].
     pub(crate) async fn done(self) -> Result<IngestReport> {
         self.0.await.unwrap_or_else(|source| {
             Err(Error::new(ErrorKind::StorageIo, "writing sessions was interrupted").with_source(source))

@@ -31,7 +31,7 @@ const MESSAGES: usize = 64;
 const EVENT_LINES: usize = 256;
 const EVENT_BYTES: u64 = 4 << 20;
 
-/// The files of a session, in a folder of their own. Dropping it removes the folder.
+/// The files of a session, in a separate folder. Dropping it removes the folder.
 #[derive(Debug)]
 pub(super) struct Content {
     folder: PathBuf,
@@ -46,13 +46,13 @@ pub(super) struct Content {
 
 impl Drop for Content {
     fn drop(&mut self) {
-        // It was renamed if the session is new.
+        // The folder was renamed if the session is new.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
 impl Content {
-    /// Adds to `report` that the files are in their place. They were there before if they are `unchanged`.
+    /// Adds to `report` that the files are in place. They already were if they are `unchanged`.
     pub(super) fn add_to(mut self, report: &mut RestoreReport, unchanged: bool) {
         report.sessions += 1;
         report.unchanged += u64::from(unchanged);
@@ -125,7 +125,7 @@ impl Content {
     async fn transcript(&mut self, reader: &Reader<'_>) -> Result<(), Problem> {
         let read_as = match reader.state(TRANSCRIPT) {
             Some(_) => TRANSCRIPT,
-            // While it was being appended to.
+            // The transcript was being appended to.
             None => TRANSCRIPT_BACKUP,
         };
         let mut file = Lines::new(self.folder.join(TRANSCRIPT));
@@ -147,7 +147,7 @@ impl Content {
 
     async fn event_log(&mut self, reader: &Reader<'_>) -> Result<(), Problem> {
         let known = reader.state.as_ref().and_then(SyncState::known_events);
-        // If no sync has read one, the name that Amplifier uses today.
+        // If no sync has read an event log, the name that Amplifier uses today.
         let name = known.unwrap_or(EVENTS[1]);
         let mut file = Lines::new(self.folder.join(name));
         let damaged = self.damaged.len();
@@ -201,7 +201,7 @@ impl Content {
         if file.count == 0 && size != Some(0) {
             return Ok(());
         }
-        // Without the newline at the end, it has the size of the synced file: that one had none.
+        // If the log without the final newline has the size of the synced file, that file had no final newline.
         if file.count > 0 && size != Some(file.size) {
             file.write(b"\n")?;
         }
@@ -241,7 +241,7 @@ impl Content {
     }
 }
 
-/// What is read of a session.
+/// The source of a session's files.
 struct Reader<'a> {
     storage: &'a SessionStorage,
     stored: &'a StoredSession,
@@ -284,7 +284,7 @@ impl Lines {
         Self { path, file: None, count: 0, size: 0 }
     }
 
-    /// Writes a line, and before it the end of the previous one.
+    /// Writes a line, after the end of the previous one.
     fn line(&mut self, text: &[u8]) -> io::Result<()> {
         if self.count > 0 {
             self.write(b"\n")?;

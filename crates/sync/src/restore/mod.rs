@@ -49,12 +49,12 @@ pub struct RestoreOptions {
     pub filter: SessionFilter,
     /// Only these sessions. Default: all.
     pub sessions: Option<Vec<SessionKey>>,
-    /// Whether to replace files that exist and differ. Default: no, their session is not restored.
+    /// Whether to replace files that exist and differ. Default: no; their session is not restored.
     pub overwrite: bool,
 }
 
 impl RestoreOptions {
-    /// All sessions in `scope`, to `to`.
+    /// Writes all sessions in `scope` to `to`.
     #[must_use]
     pub fn new(to: impl Into<PathBuf>, scope: Scope) -> Self {
         Self { to: to.into(), scope, filter: SessionFilter::default(), sessions: None, overwrite: false }
@@ -84,26 +84,26 @@ impl RestoreOptions {
 
 /// Receives the progress of a restore.
 pub trait RestoreProgress: Send + Sync {
-    /// This many sessions are restored.
+    /// Called with the number of sessions to restore.
     fn begin(&self, _sessions: u64) {}
 
-    /// Incomplete files are in this folder. It is removed at the end, but not if the process is killed; the next
-    /// restore to the same folder removes it then.
+    /// Called with the folder for incomplete files. It is removed at the end. If the process is killed, the next
+    /// restore to the same folder removes it.
     fn staging(&self, _folder: &Path) {}
 
-    /// One more session is done.
+    /// Called when a session was processed.
     fn session(&self, _session: &SessionKey) {}
 }
 
 impl RestoreProgress for NoProgress {}
 
-/// Writes sessions as folders `projects/<project>/sessions/<session>`, as they were when they were synced.
+/// Writes sessions as folders `projects/<project>/sessions/<session>`, in their state when they were synced.
 ///
-/// Each line of a transcript or event log is checked against its stored digest. Lines end with a newline; where the
-/// restored file can't be what was synced, [`RestoreReport::differing`] says why. A new session folder appears with all
-/// of its files. In an existing one, equal files are left alone, and missing files are added. Existing files that differ
-/// are replaced only on request; otherwise, the session fails, and the others are restored. Only a few lines are in
-/// memory.
+/// Each line of a transcript or event log is checked against its stored digest. Lines end with a newline. If a restored
+/// file can't be equal to the synced one, [`RestoreReport::differing`] gives the reason. A new session folder appears
+/// with all of its files. In an existing one, equal files are left alone, and missing files are added. Existing files
+/// that differ are replaced only on request; otherwise, the session fails, and the others are restored. Only a few
+/// lines are in memory.
 ///
 /// # Errors
 ///
@@ -183,7 +183,7 @@ struct Restore<'a> {
 impl Restore<'_> {
     async fn session(&mut self, key: &SessionKey, report: &mut RestoreReport) -> Result<(), Problem> {
         for _ in 0..ATTEMPTS {
-            // It was deleted since it was listed.
+            // It was deleted after it was listed.
             let Some(stored) = self.stored(key).await? else { return Ok(()) };
             let target = self.target(&stored.session)?;
             let content = Content::write(self.storage, &stored, self.staging.next()?).await?;
@@ -218,7 +218,7 @@ impl Restore<'_> {
     }
 }
 
-/// Whether a name is that of a file or folder in the current folder.
+/// Whether a name can be a file or folder in the current folder.
 fn is_file_name(name: &str) -> bool {
     let mut components = Path::new(name).components();
     let only = (components.next(), components.next());

@@ -9,11 +9,11 @@ use std::{
 use super::{Problem, staging::create_folders};
 use crate::files::APPEND_PENDING;
 
-/// What became of the files of a session.
+/// The result of placing the files of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Placed {
     Written,
-    /// All of them were there.
+    /// All of them already existed.
     Unchanged,
 }
 
@@ -28,7 +28,7 @@ pub(super) fn place(
         create_folders(parent)?;
     }
     if target.symlink_metadata().is_err() && fs::rename(staged, target).is_ok() {
-        // After a crash of the system, the folder is there with all files or not at all.
+        // After a system crash, the folder exists with all files or not at all.
         target.parent().map_or(Ok(()), sync_folder)?;
         return Ok(Placed::Written);
     }
@@ -101,7 +101,7 @@ fn is_equal(staged: &Path, existing: &Path) -> io::Result<Option<bool>> {
     }
 }
 
-/// Makes the names in a folder survive a crash of the system, where that is possible.
+/// Makes the names in a folder survive a system crash, if possible.
 #[cfg(unix)]
 fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()

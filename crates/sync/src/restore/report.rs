@@ -3,13 +3,13 @@
 use amplifier_session_core::model::{DamagedRow, ProjectSlug, SessionId, SessionKey, UserId};
 use serde::Serialize;
 
-/// What a restore did.
+/// The result of a restore.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RestoreReport {
-    /// The number of sessions whose files are there now.
+    /// The number of sessions whose files exist now.
     pub sessions: u64,
-    /// How many of them were there before, with the same content.
+    /// The number of these sessions whose files already existed with the same content.
     pub unchanged: u64,
     /// The number of their messages.
     pub messages: u64,
@@ -17,7 +17,7 @@ pub struct RestoreReport {
     pub events: u64,
     /// The total size of their files.
     pub bytes: u64,
-    /// Files that are not byte for byte those that were synced, and why.
+    /// Files that are not byte for byte the same as the synced ones, and why.
     pub differing: Vec<DifferingFile>,
     /// Sessions that were not restored, and why.
     pub failed: Vec<NotRestored>,
@@ -26,7 +26,7 @@ pub struct RestoreReport {
     pub damaged: Vec<DamagedRow>,
 }
 
-/// A restored file that is not byte for byte the one that was synced, or that is missing.
+/// A restored file that is missing or is not byte for byte the same as the synced one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DifferingFile {
@@ -44,7 +44,7 @@ pub struct DifferingFile {
     pub reason: String,
 }
 
-/// Why a restored file is not the one that was synced.
+/// Why a restored file differs from the synced one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -55,8 +55,8 @@ pub enum DiffersBecause {
     NoLines,
     /// The synced file was damaged, and rows from before the damage are stored.
     KeptRows,
-    /// The size is another one: line ends, blank lines and a byte order mark of a log are not stored, and the synced file
-    /// may have continued.
+    /// The size differs: line ends, blank lines and a byte order mark of a log are not stored, and the synced file may
+    /// have continued.
     OtherSize,
 }
 

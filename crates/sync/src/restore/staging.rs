@@ -9,7 +9,7 @@ use std::{
 
 use tempfile::TempDir;
 
-/// The beginning of its name. It has no folder `sessions`, so a sync does not take it for a project.
+/// The beginning of its name. It has no folder `sessions`, so a sync does not treat it as a project.
 const PREFIX: &str = ".restoring-";
 
 /// A hidden folder in `projects`, so that its content can be renamed into the folders of sessions. It is removed when it
@@ -17,13 +17,14 @@ const PREFIX: &str = ".restoring-";
 #[derive(Debug)]
 pub(super) struct Staging {
     folder: TempDir,
-    /// Locks the folder, so that no other process takes it for one that a killed process left.
+    /// Locks the folder, so that other processes don't mistake it for the leftover of a killed process.
     _lock: Option<File>,
     number: AtomicU64,
 }
 
 impl Staging {
-    /// Creates a staging folder in `root`, which is created too. Removes those that killed processes left.
+    /// Creates a staging folder in `root`, and `root` itself if necessary. Removes staging folders that killed
+    /// processes left.
     pub(super) fn begin(root: &Path) -> io::Result<Self> {
         let projects = root.join("projects");
         create_folders(&projects)?;
@@ -41,7 +42,7 @@ impl Staging {
         self.folder.path()
     }
 
-    /// A new folder in it.
+    /// Creates a new folder in it.
     pub(super) fn next(&self) -> io::Result<PathBuf> {
         let number = self.number.fetch_add(1, Ordering::Relaxed);
         let path = self.path().join(number.to_string());
@@ -59,7 +60,7 @@ pub(super) fn create_folders(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Removes staging folders that no process has locked. Where folders can't be locked, they are left.
+/// Removes staging folders that no process has locked. If folders can't be locked on this system, keeps them.
 fn remove_left(projects: &Path) {
     for entry in fs::read_dir(projects).into_iter().flatten().flatten() {
         let path = entry.path();

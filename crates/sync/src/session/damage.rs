@@ -1,7 +1,7 @@
-//! A damaged log must not remove rows from the store.
+//! Prevents a damaged log from removing rows from the store.
 //!
 //! A log with complete lines is what its writer intended, even if it is shorter than before: see `replaced.rs`. A log
-//! that is empty, has unreadable lines, or ends in the middle of a line has lost something instead.
+//! that is empty, has unreadable lines, or ends in the middle of a line has lost data instead.
 
 use amplifier_session_core::{
     backend::SkippedLine,
@@ -36,7 +36,7 @@ pub(super) struct DamageNotes {
 }
 
 impl DamageNotes {
-    /// For a file with the unreadable lines `skipped`, according to the store.
+    /// For a file whose unreadable lines, according to the store, are `skipped`.
     pub(super) fn new(
         kind: Kind,
         file: Source,
@@ -63,7 +63,7 @@ impl DamageNotes {
         self.first.get_or_insert_with(|| (line, reason()));
     }
 
-    /// What is wrong with the log, which has `rows` valid lines.
+    /// The damage of the log, which has `rows` valid lines.
     fn reason(&self, rows: u32) -> Option<(u64, String)> {
         let unended = || {
             let line = self.unended?;
@@ -116,8 +116,8 @@ impl DamageNotes {
         self.keeps_rows |= self.kind.missing(ingest) > 0;
     }
 
-    /// The damage because of which stored rows are kept, if any. The log has `rows` valid lines, and `removal` is what was
-    /// decided about the stored rows that it does not contain.
+    /// The damage that causes stored rows to be kept, if any. The log has `rows` valid lines, and `removal` is the
+    /// decision about stored rows that it does not contain.
     pub(super) fn damage(
         &self,
         ingest: &SessionIngest,
@@ -128,7 +128,7 @@ impl DamageNotes {
         if missing == 0 || self.accepted {
             return None;
         }
-        // A log that was rewritten is still being appended to.
+        // A rewritten log may still be being appended to.
         let is_edited = removal == Some(Removal::Superseded(SupersededReason::Edited));
         if removal.is_some() && !is_edited && self.first.is_none() {
             return None;

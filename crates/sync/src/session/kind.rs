@@ -26,7 +26,7 @@ impl Kind {
 
     pub(super) async fn begin(self, ingest: &mut SessionIngest, start: u32) -> Result<()> {
         match self {
-            // A long transcript of which the beginning is not read again.
+            // A long transcript whose beginning is not read again.
             Self::Transcript if start > 0 && ingest.resume_transcript(start) => Ok(()),
             Self::Transcript => ingest.begin_transcript(start).await,
             Self::Events => ingest.begin_events(start).await,

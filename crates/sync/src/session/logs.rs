@@ -78,13 +78,14 @@ impl SessionReader<'_> {
         self.context.storage.settings().events == EventDetail::Full
     }
 
-    /// Reads a log: an event log after the last line that was read if that is unchanged, or else from the beginning.
+    /// Reads a log. An event log is read after the last line of the previous sync if that line is unchanged; otherwise,
+    /// logs are read from the beginning.
     async fn log(&mut self, ingest: &mut SessionIngest, kind: Kind, file: Source) -> Result<(), FileError> {
         let read = self.context.storage.now();
         let stored = ingest.stored().map_or(0, |stored| stored.session.event_count);
         let known = self.state.file(file.name).filter(|known| known.log.is_some()).cloned();
         let position = known.as_ref().and_then(|known| known.log.as_ref());
-        // If less was stored than is wanted now, all rows are written again.
+        // If less was stored than is required now, all rows are written again.
         let rewriting = position.is_some_and(|log| self.keeps_payloads() && !log.payloads);
         let most = self.before.as_ref().and_then(|before| before.rewound_rows(file));
         let is_stored = position.is_some_and(|log| log.rows <= stored);
@@ -107,7 +108,7 @@ impl SessionReader<'_> {
         let mut reading = Reading {
             kind,
             file: opened,
-            // An interrupted rewrite must start over: the stored rows do not show how far it came.
+            // An interrupted rewrite must start over: the stored rows do not show how far it got.
             resumable: kind == Kind::Events && !rewriting && most.is_none(),
             position: LogPosition { payloads: self.keeps_payloads(), ..open.start.clone() },
             notes,
@@ -128,7 +129,7 @@ impl SessionReader<'_> {
             _ => None,
         };
         let position = match damage {
-            // Rows and lines do not correspond: when it changes, it is compared from the beginning.
+            // Rows and lines do not correspond, so when the log changes, it is compared from the beginning.
             Some(_) => {
                 LogPosition { payloads: reading.position.payloads && !rewriting, ..LogPosition::default() }
             }
@@ -149,7 +150,7 @@ impl SessionReader<'_> {
         (rows > 0 && ingest.can_resume_transcript(rows)).then(|| known.clone())
     }
 
-    /// What was read of a transcript, if it is long.
+    /// The part of a transcript that was read, if it is long.
     async fn head(&self, reading: &Reading) -> Result<Option<Head>, FileError> {
         let (path, stamp) = (self.folder.path.join(reading.file.name), reading.file.stamp);
         let position = reading.position.clone();

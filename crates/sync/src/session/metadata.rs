@@ -21,7 +21,7 @@ use crate::{
 };
 
 impl SessionReader<'_> {
-    /// Reads the metadata files. If one is broken or gone, the stored one is kept.
+    /// Reads the metadata files. If one is invalid or missing, the stored one is kept.
     pub(super) async fn metadata(&mut self, ingest: &mut SessionIngest, files: &SessionFiles) -> Result<()> {
         let before = ingest.stored().map_or_else(Vec::new, |stored| stored.metadata_files.clone());
         let mut kept = before.clone();

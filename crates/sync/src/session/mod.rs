@@ -38,7 +38,7 @@ const ATTEMPTS: usize = 5;
 /// At most this many invalid lines of a session are recorded in the store.
 const SKIPPED_KEPT: usize = 1_000;
 
-/// What all sessions of a sync share.
+/// Data that all sessions of a sync share.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) storage: &'a SessionStorage,
@@ -51,7 +51,7 @@ pub(crate) type Ended = Result<(SyncReport, SessionOutcome)>;
 
 /// A session folder that was read and compared with the store.
 pub(crate) enum Read<'a> {
-    /// There may be something to write. If the session is too large for memory, its first parts are written already.
+    /// There may be something to write. If the session is too large for memory, its first parts are already written.
     Complete(Box<(SessionReader<'a>, SessionIngest)>),
     /// There is nothing to write.
     Settled(Box<SyncReport>, SessionOutcome),
@@ -71,7 +71,7 @@ pub(crate) async fn read<'a>(context: Context<'a>, planned: &'a Planned) -> Resu
     }
 }
 
-/// Queues a session for writing. The result ends when it is written.
+/// Queues a session for writing. The result resolves when it is written.
 pub(crate) async fn queue<'a>(read: Result<Read<'a>>, writer: &Writer) -> BoxFuture<'a, Ended> {
     match read {
         Ok(Read::Complete(read)) => {
@@ -89,7 +89,7 @@ pub(crate) async fn queue<'a>(read: Result<Read<'a>>, writer: &Writer) -> BoxFut
 ///
 /// # Errors
 ///
-/// Those of the store.
+/// Errors of the store.
 pub(crate) async fn finish<'a>(
     context: Context<'a>,
     planned: &'a Planned,
@@ -108,7 +108,7 @@ pub(crate) async fn finish<'a>(
     written.await
 }
 
-/// Adds what is known of the stored rows to a state.
+/// Adds the known state of the stored rows to a sync state.
 fn with_settled(state: &str, settled: SettledRows) -> Option<String> {
     let mut state = SyncState::parse(state)?;
     state.settled = Some(settled);
@@ -143,7 +143,7 @@ impl<'a> SessionReader<'a> {
         let mut ingest = context.storage.ingest(target).await?;
         let mut reader = Self::new(context, folder, ingest.stored());
         if planned.is_known && ingest.stored().is_none() {
-            // It was deleted since the sync began.
+            // It was deleted after the sync began.
             return Ok(Read::settled(reader.report, SessionOutcome::Unchanged));
         }
         if let Some(mend) = &planned.mend {
@@ -159,7 +159,7 @@ impl<'a> SessionReader<'a> {
         let path = folder.path.clone();
         match blocking(move || SessionFiles::find(&path)).await? {
             Ok(Some(files)) => reader.files(&mut ingest, &files).await?,
-            // The folder is gone since it was found.
+            // The folder disappeared after it was found.
             Ok(None) => return Ok(Read::settled(reader.report, SessionOutcome::Unchanged)),
             Err(error) => {
                 reader.fail("the folder", &error);
@@ -167,7 +167,7 @@ impl<'a> SessionReader<'a> {
             }
         }
         if reader.state.is_empty() && !reader.report.failures.is_empty() {
-            // There is nothing to store, and a stored session without rows would look like an empty one.
+            // There is nothing to store, and a session stored without rows would look like an empty one.
             return Ok(Read::settled(reader.report, SessionOutcome::Failed));
         }
         reader.save(&mut ingest);

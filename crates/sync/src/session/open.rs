@@ -28,7 +28,7 @@ pub(super) struct OpenLog {
 }
 
 impl OpenLog {
-    /// Opens a log after the last line that was read if that is unchanged, or else at the beginning.
+    /// Opens a log after the last line that was read if that line is unchanged, or else at the beginning.
     pub(super) async fn open(path: PathBuf, known: Option<FileState>) -> Result<Self, FileError> {
         let open = move || -> io::Result<Self> {
             let (mut file, stamp) = files::open(&path)?;

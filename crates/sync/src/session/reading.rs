@@ -16,9 +16,9 @@ pub(super) struct Reading {
     pub(super) position: LogPosition,
     /// Signs of damage.
     pub(super) notes: DamageNotes,
-    /// What the file no longer contains of the stored rows.
+    /// The comparison with the stored rows.
     pub(super) replaced: Replaced,
-    /// At most this many lines are stored: a rewind has removed the rows of the others.
+    /// The maximum number of lines to store: a rewind has removed the rows of later ones.
     pub(super) most: Option<u32>,
 }
 
@@ -27,13 +27,13 @@ pub(super) struct Reading {
 pub(super) struct Replaced {
     /// Whether a line differed.
     pub(super) differs: bool,
-    /// What was decided about the stored rows that the log does not contain.
+    /// The decision about the stored rows that the log does not contain.
     pub(super) removal: Option<Removal>,
-    /// How many lines must follow.
+    /// The number of lines that must follow.
     pub(super) expected: usize,
     /// Whether an earlier sync was interrupted while it replaced rows.
     pub(super) interrupted: bool,
-    /// What that sync decided, if the file is still the same.
+    /// The decision of that sync, if the file is still the same.
     pub(super) decided: Option<Removal>,
 }
 
@@ -50,7 +50,7 @@ impl Replaced {
         }
     }
 
-    /// What was decided about the stored rows that the log does not contain, if there are any.
+    /// The decision about the stored rows that the log does not contain, if there are any.
     pub(super) fn removal(&self) -> Option<Removal> {
         self.removal
     }

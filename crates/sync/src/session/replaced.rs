@@ -1,7 +1,7 @@
-//! What a log no longer contains of the stored rows: rewound, or superseded.
+//! Decides whether stored rows that a log no longer contains were rewound or are superseded.
 //!
-//! The first line that differs from the stored rows decides, together with all lines after it. So they are read once more
-//! from there, but only then.
+//! The first line that differs from the stored rows, together with all lines after it, determines the decision. Only
+//! then are these lines read once more.
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
@@ -38,7 +38,7 @@ impl SessionReader<'_> {
         }
         let text = match &line.text {
             LineText::Ended(text) => text,
-            // It waits for its ending if it would cut off stored rows.
+            // The line must be complete before it may cut off stored rows.
             LineText::Unended(text)
                 if self.context.options.accepts_removals() || !reading.kind.cuts_off(ingest, text) =>
             {
@@ -53,16 +53,16 @@ impl SessionReader<'_> {
         let lines = std::iter::once(line).chain(following);
         let mut remaining: Vec<_> = lines.filter_map(|line| line.digest(&digester)).collect();
         remaining.extend(open.remaining(digester).await?);
-        // The line itself has come.
+        // Without the line itself, which was already read.
         reading.replaced.expected = remaining.len().saturating_sub(1);
         self.replace(ingest, reading, remaining).await?;
         Ok(())
     }
 
-    /// Decides about the stored rows that the file does not contain, if no line differed, and returns whether the rows
-    /// after the last line stay.
+    /// Decides about stored rows that the file does not contain, if no line differed. Returns whether the rows after
+    /// the last line stay.
     ///
-    /// The backup of a transcript that is being appended to may be older than what is stored, and removes nothing.
+    /// The backup of a transcript that is being appended to may be older than the stored rows, so it removes nothing.
     pub(super) async fn end_of_rows(
         &mut self,
         ingest: &mut SessionIngest,

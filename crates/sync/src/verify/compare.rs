@@ -24,7 +24,7 @@ use crate::{
 /// Number of digests read at a time.
 const PAGE: usize = 100_000;
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Debug, Default)]
 pub(super) struct Compared {
     pub(super) differences: Vec<Difference>,
@@ -34,15 +34,15 @@ pub(super) struct Compared {
     pub(super) bytes: u64,
     /// Lines that a sync skips.
     pub(super) skipped: u64,
-    /// Rows that a sync keeps although the files do not have them.
+    /// Rows that a sync keeps although the files do not contain them.
     pub(super) kept: u64,
-    /// Lines whose rows a rewind has removed.
+    /// Lines whose rows were removed by a rewind.
     pub(super) rewound: u64,
     /// Whether stored events lack their lines.
     pub(super) lacks_lines: bool,
 }
 
-/// A session folder and what is stored of it.
+/// A session folder and its stored session.
 pub(super) struct Comparison<'a> {
     pub(super) storage: &'a SessionStorage,
     pub(super) folder: &'a SessionFolder,
@@ -55,7 +55,7 @@ pub(super) struct Comparison<'a> {
     pub(super) found: Compared,
 }
 
-/// A log, and where a difference in it begins.
+/// A log, and the position of its first difference.
 struct Log {
     row: RowKind,
     file: Source,
@@ -85,7 +85,7 @@ impl<'a> Comparison<'a> {
         let path = self.folder.path.clone();
         let files = match blocking(move || SessionFiles::find(&path)).await? {
             Ok(Some(files)) => files,
-            // It is gone since it was found: the store keeps the session.
+            // The folder disappeared after it was found: the store keeps the session.
             Ok(None) => return Ok(self.found),
             Err(error) => {
                 self.find(DifferenceKind::Unreadable, format!("the folder can't be read: {error}"));
@@ -100,7 +100,7 @@ impl<'a> Comparison<'a> {
         self.metadata(&files).await?;
         match files.transcript {
             Some(file) => self.transcript(file).await?,
-            // A transcript that is gone or withheld removes nothing.
+            // A transcript that is missing or withheld removes nothing.
             None => self.found.kept += self.check.messages,
         }
         match files.events(self.state.known_events()) {
@@ -118,7 +118,7 @@ impl<'a> Comparison<'a> {
         self.found.differences.push(Difference::of(&self.key, kind, reason).in_file(file));
     }
 
-    /// A file that is gone or can't be parsed changes nothing in the store.
+    /// A file that is missing or can't be parsed changes nothing in the store.
     async fn metadata(&mut self, files: &SessionFiles) -> Result<()> {
         for file in files.metadata.clone() {
             let path = self.folder.path.join(file.name);
@@ -217,7 +217,7 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    /// The number of rows that a sync keeps although the file, which is damaged, does not have them.
+    /// The number of rows that a sync keeps although the damaged file does not contain them.
     fn kept_rows(&self, log: &Log) -> u64 {
         let known = self.state.file(log.file.name).filter(|known| known.stamp == log.file.stamp);
         known.and_then(|known| known.damage.as_ref()).map_or(0, |damage| damage.missing.into())
@@ -240,7 +240,7 @@ impl<'a> Comparison<'a> {
             self.found.kept += rows as u64;
             return;
         }
-        // The rows of a damaged file that it does not have.
+        // The rows that a damaged file does not contain.
         if lines == 0 && rows as u64 <= *kept {
             *kept -= rows as u64;
             self.found.kept += rows as u64;
@@ -282,7 +282,7 @@ impl<'a> Comparison<'a> {
         self.found.differences.append(&mut found);
     }
 
-    /// Says whether a file has changed since it was synced.
+    /// Whether a file has changed since it was synced, in words.
     fn since(&self, file: Source) -> &'static str {
         let is_changed = |known: &FileState| known.stamp != file.stamp;
         match self.state.file(file.name) {
@@ -363,7 +363,7 @@ fn read_log(
     }
 }
 
-/// Whether a sync stores a line.
+/// Whether a sync would store a line.
 fn is_valid(row: RowKind, text: Vec<u8>) -> bool {
     let line = RawJson::new(text);
     match row {

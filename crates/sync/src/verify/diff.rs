@@ -14,7 +14,7 @@ pub(super) struct Hunk {
     pub(super) rows: (usize, usize),
 }
 
-/// The differences between lines and rows, in order. A missing row equals no line.
+/// The differences between lines and rows, in order. A missing row differs from every line.
 pub(super) fn differences(lines: &[Digest], rows: &[Option<Digest>]) -> Vec<Hunk> {
     let equal = |line: usize, row: usize| match (lines.get(line), rows.get(row)) {
         (Some(line), Some(Some(row))) => line == row,
@@ -34,7 +34,8 @@ pub(super) fn differences(lines: &[Digest], rows: &[Option<Digest>]) -> Vec<Hunk
     hunks
 }
 
-/// How many lines and rows to skip until they are equal again: as few as possible, of both equally many if possible.
+/// How many lines and rows to skip until they are equal again: as few as possible, and equally many of both if
+/// possible.
 fn resynchronised(
     line: usize,
     row: usize,

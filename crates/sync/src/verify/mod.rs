@@ -32,18 +32,19 @@ use crate::{
 pub use options::VerifyOptions;
 pub use report::{Known, VerifyReport};
 
-/// How often to check a session again that changes while it is read.
+/// How often to retry a session that changes while it is checked.
 const ATTEMPTS: usize = 3;
 
 /// Receives the progress of a verification.
 pub trait VerifyProgress: Send + Sync {
-    /// This many sessions are compared. Called again for those that are compared after a repair.
+    /// Called with the number of sessions to compare, and again after a repair with the number of those to compare
+    /// again.
     fn begin(&self, _sessions: u64) {}
 
-    /// One more session was compared.
+    /// Called when a session was compared.
     fn session(&self, _session: &SessionId) {}
 
-    /// The search index is compared.
+    /// Called when the comparison of the search index begins.
     fn index(&self) {}
 }
 
@@ -67,7 +68,7 @@ struct Differing {
     has_no_record: bool,
 }
 
-/// The sessions that differ, and everything that was found.
+/// The sessions that differ, and all differences.
 #[derive(Debug, Default)]
 struct Round {
     found: Found,
@@ -75,15 +76,16 @@ struct Round {
     index_differs: bool,
 }
 
-/// Compares the sessions of a user with their folders in a root, with themselves, and the search index with the rows.
+/// Compares the sessions of a user with their folders in a root and with themselves, and the search index with the
+/// rows.
 ///
-/// A difference is what a sync would change, or what no sync would notice. What a sync leaves as it is, is only counted
-/// in [`VerifyReport::known`]: deleted and rewound sessions, rows that were kept when a file was damaged, lines that
-/// can't be read, and events in a store that keeps none. Reads everything, a few rows at a time; of a session, only the
-/// digests of all lines are in memory.
+/// A difference is something that a sync would change, or that no sync would notice. Things that a sync leaves
+/// unchanged are only counted in [`VerifyReport::known`]: deleted and rewound sessions, rows that were kept when a file
+/// was damaged, lines that can't be read, and events in a store that keeps no events. Reads everything, a few rows at a
+/// time; only the digests of one session's lines are in memory.
 ///
-/// With [`VerifyOptions::repair`], reads the folders of sessions that differ completely and writes what is wrong, derives
-/// counts, turns, vectors and the search index again, and then compares these sessions once more.
+/// With [`VerifyOptions::repair`], completely reads the folders of sessions that differ and rewrites wrong rows;
+/// derives counts, turns, vectors and the search index again; and then compares these sessions once more.
 ///
 /// # Errors
 ///
@@ -103,7 +105,7 @@ pub async fn verify(
     found.extend(std::mem::take(&mut round.found.listed), round.found.count);
     (report.differences, report.difference_count) = (found.listed, found.count);
     if options.repair {
-        // What can't be read still can't be.
+        // Unreadable files stay unreadable.
         let mut left = unreadable;
         if report.difference_count > 0 {
             let again = verification.repair(&round).await?;
@@ -163,7 +165,7 @@ impl<'a> Verification<'a> {
         SessionKey::new(self.options.user.clone(), session.clone())
     }
 
-    /// The sessions to compare: those that are stored, and those on disk.
+    /// The sessions to compare: stored sessions, and sessions on disk.
     async fn sessions(&self) -> Result<BTreeSet<SessionId>> {
         let scope = Scope::User(self.options.user.clone());
         let stored = self.storage.backend().session_names(&scope).await?;
@@ -254,7 +256,7 @@ impl<'a> Verification<'a> {
         round.differing.entry(key.session_id.clone()).or_default();
     }
 
-    /// Adds sessions of which only rows are stored.
+    /// Adds sessions that have stored rows but no record.
     async fn records(&self, sessions: &BTreeSet<SessionId>, round: &mut Round) -> Result<()> {
         let is_partial = self.options.sessions.is_some() || self.options.project.is_some();
         for key in self.storage.check_records(&self.options.user).await? {

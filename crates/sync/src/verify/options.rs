@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use amplifier_session_core::model::{HostId, ProjectSlug, SessionId, UserId};
 
-/// What to verify, and for whom.
+/// What to verify, and for which user.
 ///
 /// ```
 /// use amplifier_session_core::model::{HostId, UserId};
@@ -22,16 +22,15 @@ pub struct VerifyOptions {
     pub user: UserId,
     /// This machine, for sessions that a repair reads.
     pub host: HostId,
-    /// The folder that contains `projects/`. Default: none, the store is only compared with itself.
+    /// The folder that contains `projects/`. By default, there is no root, and the store is only compared with itself.
     pub root: Option<PathBuf>,
     /// Only these sessions. Default: all.
     pub sessions: Option<Vec<SessionId>>,
     /// Only sessions of this project. Default: all.
     pub project: Option<ProjectSlug>,
-    /// Globs: folders whose `<project>/<session>` one of them matches are left out, in addition to those of the last
-    /// sync.
+    /// Globs: leaves out folders whose `<project>/<session>` matches a glob, in addition to the globs of the last sync.
     pub exclude: Vec<String>,
-    /// Whether to mend what differs. Default: no.
+    /// Whether to repair differences. Default: no.
     pub repair: bool,
 }
 
@@ -63,14 +62,14 @@ impl VerifyOptions {
         self
     }
 
-    /// Leaves out folders whose `<project>/<session>` one of the globs matches.
+    /// Leaves out folders whose `<project>/<session>` matches a glob.
     #[must_use]
     pub fn with_exclude(mut self, globs: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.exclude = globs.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets whether to mend what differs.
+    /// Sets whether to repair differences.
     #[must_use]
     pub fn with_repair(mut self, repair: bool) -> Self {
         self.repair = repair;

@@ -1,4 +1,4 @@
-//! Mends what a verification found.
+//! Repairs what a verification found.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ use crate::{
 const ATTEMPTS: usize = 3;
 
 impl Verification<'_> {
-    /// Mends what differs, and returns what still does.
+    /// Repairs what differs, and returns the remaining differences.
     pub(super) async fn repair(&self, round: &Round) -> Result<Found> {
         // Another sync may run at the same time: rows are compared when they are written.
         let _turn = self.storage.backend().begin_sync();
@@ -39,7 +39,7 @@ impl Verification<'_> {
         self.repair_index(round).await?;
         let sessions: BTreeSet<SessionId> = round.differing.keys().cloned().collect();
         let mut again = self.round(&sessions, &mut VerifyReport::default()).await?;
-        // Why something could not be mended is of interest only if it still differs.
+        // The reason why something could not be repaired matters only if it still differs.
         if again.found.count > 0 {
             problems.extend(std::mem::take(&mut again.found.listed), again.found.count);
             return Ok(problems);
@@ -47,7 +47,7 @@ impl Verification<'_> {
         Ok(again.found)
     }
 
-    /// Reads the folders of differing sessions completely, and writes what is stored wrongly.
+    /// Completely reads the folders of differing sessions, and rewrites what is stored wrongly.
     async fn sync(&self, round: &Round, problems: &mut Found) -> Result<()> {
         let Some(root) = &self.options.root else { return Ok(()) };
         let options = SyncOptions::new(root.clone(), self.options.user.clone(), self.options.host.clone());
@@ -55,7 +55,7 @@ impl Verification<'_> {
         for (session, differing) in &round.differing {
             let Some(folder) = self.folders.get(session) else { continue };
             let key = self.key(session);
-            // They would be in the way of those of the messages that are missing.
+            // Stray rows would conflict with the rows of missing messages.
             if differing.check.repair.stray {
                 self.storage.backend().remove_stray_rows(&key).await?;
             }
@@ -96,7 +96,7 @@ impl Verification<'_> {
         Ok(())
     }
 
-    /// Derives again what is wrong in a session, whose lines have been mended.
+    /// Derives wrong data of a session again, after its lines were repaired.
     async fn repair_rows(&self, session: &SessionId) -> Result<()> {
         let key = self.key(session);
         for attempt in 1..=ATTEMPTS {
@@ -112,7 +112,7 @@ impl Verification<'_> {
         Ok(())
     }
 
-    /// Updates the index, and makes it anew if that is not enough.
+    /// Updates the index, and rebuilds it if that is not enough.
     async fn repair_index(&self, round: &Round) -> Result<()> {
         self.storage.update_index().await?;
         if round.index_differs && self.storage.backend().check_index().await?.problem_count > 0 {
@@ -131,14 +131,14 @@ impl Verification<'_> {
     }
 }
 
-/// What to write again. Events are few megabytes or can be compressed fast, so all of them are.
+/// The rows to rewrite. All events are rewritten, because they are only a few megabytes or can be compressed fast.
 fn mend(differing: &Differing) -> Mend {
     let check = &differing.check;
     let events = differing.lacks_lines || !check.damaged_of(RowKind::Event).is_empty();
     Mend::new(check.damaged_of(RowKind::Message).clone(), events, check.gaps.clone())
 }
 
-/// A damaged message gets no vectors. It still differs.
+/// Skips a damaged message, which gets no vectors. It still differs.
 fn unless_damaged<T>(embedded: Result<T>) -> Result<()> {
     match embedded {
         Err(error) if error.kind() != ErrorKind::Damaged => Err(error),

@@ -8,13 +8,13 @@ use super::compare::Compared;
 /// A report lists at most this many differences; further ones are only counted.
 const LISTED: usize = 10_000;
 
-/// What a verification compared, and what differs.
+/// The result of a verification: what was compared, and what differs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct VerifyReport {
     /// Stored sessions that were compared with themselves.
     pub sessions: u64,
-    /// How many of them were compared with a folder on disk.
+    /// The number of these sessions that were compared with a folder on disk.
     pub on_disk: u64,
     /// Their messages.
     pub messages: u64,
@@ -28,15 +28,15 @@ pub struct VerifyReport {
     pub lines: u64,
     /// The size of these files in bytes.
     pub bytes: u64,
-    /// What is known, and no difference.
+    /// Known deviations, which are not differences.
     pub known: Known,
     /// Rows that are newer than the search index, and that searches read directly.
     pub newer_than_index: u64,
-    /// What differs: the first 10,000.
+    /// The first 10,000 differences.
     pub differences: Vec<Difference>,
     /// The total number of differences.
     pub difference_count: u64,
-    /// What still differs after a repair: the first 10,000. `None` without a repair.
+    /// The first 10,000 differences that remain after a repair. `None` without a repair.
     pub left: Option<Vec<Difference>>,
     /// The total number of differences after a repair.
     pub left_count: u64,
@@ -44,11 +44,11 @@ pub struct VerifyReport {
     pub seconds: f64,
 }
 
-/// Differences between store and disk that a sync leaves as they are.
+/// Differences between store and disk that a sync does not change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Known {
-    /// Sessions that were deleted from the store, and whose folders are still there.
+    /// Sessions that were deleted from the store but whose folders still exist.
     pub deleted_sessions: u64,
     /// Stored sessions without a folder in the root.
     pub without_folder: u64,
@@ -56,14 +56,14 @@ pub struct Known {
     pub skipped_folders: u64,
     /// Lines and metadata files that a sync skips because they can't be read.
     pub skipped_lines: u64,
-    /// Stored rows that damaged or vanished files do not contain.
+    /// Stored rows that damaged or missing files do not contain.
     pub kept_rows: u64,
     /// Lines on disk whose rows were removed by a rewind.
     pub rewound_lines: u64,
 }
 
 impl VerifyReport {
-    /// Whether everything is as it should be: nothing differed, or everything was mended.
+    /// Whether everything is in order: nothing differed, or everything was repaired.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         match &self.left {
@@ -93,7 +93,7 @@ impl VerifyReport {
     }
 }
 
-/// Differences, of which the first are listed.
+/// Differences. Only the first ones are listed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Found {
     pub(super) listed: Vec<Difference>,
@@ -108,7 +108,7 @@ impl Found {
         }
     }
 
-    /// Adds differences, of which there are `count`.
+    /// Adds differences; their total number is `count`.
     pub(super) fn extend(&mut self, differences: impl IntoIterator<Item = Difference>, count: u64) {
         let before = self.count;
         differences.into_iter().for_each(|difference| self.add(difference));

@@ -1,4 +1,4 @@
-//! What a store does not have yet.
+//! Changes that a store does not have yet.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 
 use crate::changed::Changed;
 
-/// What changed in each root, for one store.
+/// The changes in each root, for one store.
 #[derive(Debug)]
 pub(super) struct Backlog {
     roots: Mutex<Vec<Changed>>,
@@ -32,7 +32,7 @@ impl Backlog {
         self.added.notify_one();
     }
 
-    /// Adds any session of all roots.
+    /// Adds all sessions of all roots.
     pub(super) fn add_everything(&self) {
         lock(&self.roots).fill(Changed::everything());
         self.added.notify_one();

@@ -16,8 +16,9 @@ impl Backoff {
         Self { first, longest, failures: 0, random: fastrand::Rng::with_seed(seed) }
     }
 
-    /// The wait after another failure: twice the last one, less up to a half, so that many watchers of a store do not
-    /// return to it at the same moment. At least `asked`, what the service asks for.
+    /// The wait after another failure: twice the last one, minus a random share of up to a half, so that several
+    /// watchers of a store do not return to it at the same moment. It is at least `asked`, the time that the service
+    /// asks for.
     pub(super) fn next(&mut self, asked: Option<Duration>) -> Duration {
         let wait = self.first.saturating_mul(1 << self.failures.min(16)).min(self.longest);
         self.failures += 1;
@@ -25,7 +26,7 @@ impl Backoff {
         wait.max(asked.unwrap_or_default())
     }
 
-    /// The store works again.
+    /// Records that the store works again.
     pub(super) fn reset(&mut self) {
         self.failures = 0;
     }

@@ -1,4 +1,4 @@
-//! Makes vectors beside the syncs, which do not wait for them.
+//! Makes vectors in the background, so that syncs do not wait for them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use super::observer::{WatchEvent, WatchObserver};
 /// How long to wait after the provider has failed.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// After this time without new messages, memory is freed that only making vectors needs.
+/// After this time without new messages, memory that only embedding needs is freed.
 const REST: Duration = Duration::from_secs(10);
 
 /// Makes the vectors of stored messages. Stops when it is dropped.

@@ -2,10 +2,10 @@
 
 use std::{fs, path::Path};
 
-/// What identifies a file or folder as long as it exists. `None` if there is nothing.
+/// Identifies a file or folder as long as it exists. `None` if it does not exist.
 pub(super) type Identity = (u64, u64);
 
-/// The identity of what `path` leads to.
+/// The identity of the target of `path`.
 #[cfg(unix)]
 pub(super) fn identity(path: &Path) -> Option<Identity> {
     use std::os::unix::fs::MetadataExt as _;
@@ -13,7 +13,7 @@ pub(super) fn identity(path: &Path) -> Option<Identity> {
     Some((metadata.dev(), metadata.ino()))
 }
 
-/// The identity of what `path` leads to: here, only whether it exists.
+/// The identity of the target of `path`. On this system, it only shows whether the target exists.
 #[cfg(not(unix))]
 pub(super) fn identity(path: &Path) -> Option<Identity> {
     fs::metadata(path).ok().map(|_| (0, 0))

@@ -1,4 +1,4 @@
-//! Follows one root: notices what changes, and tells all stores.
+//! Follows one root: detects changes, and notifies all stores.
 
 use std::{
     fs, mem,
@@ -28,10 +28,10 @@ use super::{
 };
 use crate::changed::Changed;
 
-/// If the wall clock advances this much more than the time that the process runs, the machine slept.
+/// If the wall clock advances this much more than the running time of the process, the machine slept.
 const SLEPT: Duration = Duration::from_secs(30);
 
-/// The notifications of the file system for one root. Dropping it ends them.
+/// The notifications of the file system for one root. They end when this is dropped.
 type Notifications = Debouncer<RecommendedWatcher, NoCache>;
 
 /// How a root is followed.
@@ -44,7 +44,7 @@ enum Mode {
     Polling,
 }
 
-/// What notifications say about themselves.
+/// Problems that notifications report.
 enum Problem {
     /// The folder was removed or renamed.
     Lost,
@@ -60,7 +60,7 @@ pub(super) struct Follower {
     observer: Arc<dyn WatchObserver>,
     stop: Stop,
     mode: Mode,
-    /// What the folder `projects` was when it was last looked at.
+    /// The identity of the folder `projects` when it was last checked.
     identity: Option<Identity>,
     next_complete: Instant,
     overflow: Arc<Mutex<Overflow>>,
@@ -121,7 +121,7 @@ impl Follower {
         self.path().join("projects")
     }
 
-    /// Begins to follow the root, if it exists. All of it is compared, because anything may have changed until now.
+    /// Begins to follow the root, if it exists. Compares all of it, because anything may have changed before.
     async fn begin(&mut self) {
         self.mode = Mode::Gone;
         self.identity = identity(&self.projects());
@@ -141,7 +141,7 @@ impl Follower {
         self.add_everything();
     }
 
-    /// Looks whether the root exists, and compares all of it if it is time.
+    /// Checks whether the root exists, and compares all of it when that is due.
     async fn check(&mut self) {
         let now = identity(&self.projects());
         if now != self.identity {
@@ -151,7 +151,7 @@ impl Follower {
             }
         } else if now.is_some() && Instant::now() >= self.next_complete {
             if matches!(self.mode, Mode::Polling) && !self.options.polls {
-                // There may be room for notifications by now.
+                // The system may be able to watch more folders now.
                 if let Ok(notifications) = self.notifications().await {
                     self.report_following();
                     self.mode = Mode::Following(Box::new(notifications));
@@ -204,7 +204,7 @@ impl Follower {
         self.observer.event(&WatchEvent::Polling { root: self.path(), reason, every });
     }
 
-    /// Asks the file system for notifications, or returns why there are none.
+    /// Requests notifications from the file system, or returns why there are none.
     async fn notifications(&self) -> Result<Notifications, String> {
         if self.options.polls {
             return Err("polling was chosen".to_owned());
@@ -262,13 +262,13 @@ fn lock(overflow: &Mutex<Overflow>) -> MutexGuard<'_, Overflow> {
     overflow.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Adds what an event says.
+/// Adds the sessions that an event affects.
 fn add(event: &DebouncedEvent, projects: &Path, changed: &mut Changed) {
     // Events were lost.
     if event.need_rescan() {
         changed.add(Changed::everything());
     }
-    // Our own reads.
+    // Caused by our own reads.
     if matches!(event.kind, EventKind::Access(_)) {
         return;
     }
@@ -300,7 +300,7 @@ fn explain(error: &notify::Error) -> String {
     }
 }
 
-/// Notices that the machine slept: then, the wall clock has advanced more than the process ran.
+/// Detects that the machine slept: the wall clock has then advanced more than the running time of the process.
 struct SleepClock {
     wall: Timestamp,
     ran: Instant,
@@ -311,7 +311,7 @@ impl SleepClock {
         Self { wall, ran: Instant::now() }
     }
 
-    /// Whether it slept since the last call.
+    /// Whether the machine slept since the last call.
     fn has_slept(&mut self, wall: Timestamp) -> bool {
         let before = mem::replace(self, Self::new(wall));
         let passed = wall.as_micros().saturating_sub(before.wall.as_micros());

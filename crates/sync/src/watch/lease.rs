@@ -6,7 +6,7 @@ use amplifier_session_core::{Error, ErrorKind, Result, SessionStorage, model::Ti
 
 use super::state::WatcherState;
 
-/// How often a change is tried while the stored state changes.
+/// How often to retry a change while the stored state keeps changing.
 const ATTEMPTS: usize = 5;
 
 /// The state of this watcher in a store.
@@ -19,12 +19,12 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// A claim that is not stored yet. It expires a time after it was last stored.
+    /// A claim that is not stored yet. It expires when `lifetime` has passed since it was last stored.
     pub(super) fn new(state: WatcherState, lifetime: Duration) -> Self {
         Self { state, stored: None, lifetime }
     }
 
-    /// Stores the state, unless another watcher that runs has stored its own.
+    /// Stores the state, unless a running watcher has stored its own.
     ///
     /// # Errors
     ///
@@ -51,14 +51,14 @@ impl Lease {
                 self.stored = Some(value);
                 return Ok(());
             }
-            // The key contains the host, so the other one is on this machine.
+            // The key contains the host, so the other watcher is on this machine.
             let other = found.as_deref().and_then(WatcherState::parse);
             if let Some(other) =
                 other.filter(|other| !other.is_same(&self.state) && other.is_running_here(now))
             {
                 return Err(taken(&other));
             }
-            // That of a watcher that is gone, or our own that was stored although the store reported an error.
+            // The state of a watcher that is gone, or our own, stored although the store reported an error.
             self.stored = found;
         }
         Err(Error::new(ErrorKind::Conflict, "the state of the watcher changes all the time").retryable())

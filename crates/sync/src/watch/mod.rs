@@ -1,9 +1,9 @@
 //! Follows session folders, and syncs what changes.
 //!
-//! [`watch()`] runs until it is told to stop. Each root is followed with the notifications of the file system, or polled
-//! if there are none; each store has its own list of changed sessions, so that one that is down holds up no other. A
-//! complete sync at the start, from time to time, and whenever notifications may have been lost finds whatever the
-//! notifications did not tell.
+//! [`watch()`] runs until it is told to stop. Each root is followed with the notifications of the file system, or
+//! polled if there are none. Each store has its own list of changed sessions, so that a store that is down does not
+//! hold up the others. A complete sync finds what notifications did not report: at the start, at intervals, and
+//! whenever notifications may have been lost.
 //!
 //! A watcher stores a [`WatcherState`] in the store's meta table, renews it while it runs, and removes its claim when
 //! it stops: see [`watchers`]. A second watcher of the same root refuses to start.
@@ -43,23 +43,23 @@ impl Stop {
         *self.0.borrow()
     }
 
-    /// Waits until it is set.
+    /// Waits until the signal to stop.
     async fn wait(&mut self) {
         // If the sender is gone, so is the watcher.
         let _ = self.0.wait_for(|stop| *stop).await;
     }
 }
 
-/// Keeps `targets` up to date with the session folders in the roots of `options`, until `stop` is ready. Then, the
-/// sessions that are being written are completed, and no further one is begun.
+/// Keeps `targets` up to date with the session folders in the roots of `options`, until `stop` completes. It then
+/// finishes writing the current sessions and begins no further one.
 ///
-/// A store that can't be reached is tried again at growing intervals. Nothing is lost by that: what changed is known, or
-/// else everything is compared again. A root that does not exist is awaited.
+/// A store that can't be reached is tried again at growing intervals. Nothing is lost meanwhile: either the changes are
+/// recorded, or everything is compared again. If a root does not exist, waits for it.
 ///
 /// # Errors
 ///
-/// `Conflict` if another process watches one of the roots for one of the stores; `Validation` for an invalid glob. Then,
-/// all of it stops.
+/// `Conflict` if another process watches one of the roots for one of the stores; `Validation` for an invalid glob. In
+/// both cases, the whole watcher stops.
 pub async fn watch(
     targets: Vec<WatchTarget>,
     options: WatchOptions,

@@ -1,4 +1,4 @@
-//! What a watcher reports.
+//! The reports of a watcher.
 
 use std::{path::Path, time::Duration};
 
@@ -6,9 +6,9 @@ use amplifier_session_core::{Error, storage::EmbedReport};
 
 use crate::report::SyncReport;
 
-/// Receives what a watcher does. Is called by several tasks, and must return soon.
+/// Receives the events of a watcher. It is called by several tasks, and must return soon.
 pub trait WatchObserver: Send + Sync {
-    /// Something happened.
+    /// Called for each event.
     fn event(&self, event: &WatchEvent<'_>);
 }
 
@@ -26,7 +26,7 @@ impl WatchObserver for IgnoreWatchEvents {
     fn event(&self, _event: &WatchEvent<'_>) {}
 }
 
-/// Something that a watcher did or found.
+/// An event: something that a watcher did or found.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum WatchEvent<'a> {
@@ -44,7 +44,7 @@ pub enum WatchEvent<'a> {
         /// The interval.
         every: Duration,
     },
-    /// A root has no folder `projects` now. It is followed again when it has.
+    /// A root has no folder `projects` at the moment. It is followed again when the folder exists.
     RootGone {
         /// The root.
         root: &'a Path,
@@ -57,12 +57,12 @@ pub enum WatchEvent<'a> {
         root: &'a Path,
         /// Whether all sessions of the root were compared.
         complete: bool,
-        /// What was done.
+        /// The result of the sync.
         report: &'a SyncReport,
         /// The number of sessions that changed since; `None` if any session may have changed.
         backlog: Option<u64>,
     },
-    /// A store can't be used now. It is tried again.
+    /// A store can't be used at the moment. It is tried again.
     StoreDown {
         /// The name of the store.
         target: &'a str,
@@ -70,10 +70,10 @@ pub enum WatchEvent<'a> {
         error: &'a Error,
         /// When it is tried again.
         retry_in: Duration,
-        /// The number of sessions that wait; `None` if any session may have changed.
+        /// The number of waiting sessions; `None` if any session may have changed.
         backlog: Option<u64>,
     },
-    /// A store can be used, at the start or again.
+    /// A store can be used, either for the first time or again.
     StoreUp {
         /// The name of the store.
         target: &'a str,
@@ -82,7 +82,7 @@ pub enum WatchEvent<'a> {
     Embedded {
         /// The name of the store.
         target: &'a str,
-        /// What was done, and why it ended if it failed.
+        /// The result, with the reason if it ended early.
         report: &'a EmbedReport,
     },
     /// The search index of a store could not be updated. Searches are correct but slower.

@@ -20,7 +20,7 @@ pub struct WatchTarget {
 }
 
 impl WatchTarget {
-    /// A store that `open` opens. It is opened again after it has failed.
+    /// A store that `open` opens. It is opened again after a failure.
     pub fn new(
         name: impl Into<String>,
         open: impl Fn() -> BoxFuture<'static, Result<SessionStorage>> + Send + Sync + 'static,
@@ -51,20 +51,20 @@ type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 pub struct WatchOptions {
     /// The roots, with the options of their syncs. `since`, `newest` and `dry_run` have no effect.
     pub roots: Vec<SyncOptions>,
-    /// Whether to poll although the file system may have notifications, for example in a network folder that other
-    /// machines write to.
+    /// Whether to poll even if the file system has notifications, for example in a network folder that other machines
+    /// write to.
     pub polls: bool,
     /// The intervals.
     pub intervals: Intervals,
-    /// The id of this process, by which another watcher knows whether it still runs.
+    /// The id of this process. Other watchers use it to check whether this one still runs.
     pub process: u32,
-    /// A random number, which no other watcher has: identifies this one, and makes its waits differ.
+    /// A random number that identifies this watcher and makes its waits differ from those of others.
     pub seed: u64,
     pub(super) clock: Clock,
 }
 
 impl WatchOptions {
-    /// Follows these roots. Two roots must not be the same.
+    /// Follows these roots, which must be distinct.
     #[must_use]
     pub fn new(roots: impl IntoIterator<Item = SyncOptions>) -> Self {
         let whole = |root: SyncOptions| SyncOptions { since: None, newest: None, dry_run: false, ..root };
@@ -92,7 +92,7 @@ impl WatchOptions {
         self
     }
 
-    /// Sets the clock that tells whether the machine slept, and when a watcher was last seen.
+    /// Sets the clock. It shows whether the machine slept, and when a watcher was last seen.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
@@ -120,23 +120,23 @@ impl fmt::Debug for WatchOptions {
 pub struct Intervals {
     /// How long changes of a file are collected. Default: 0.2 s.
     pub debounce: Duration,
-    /// How often to look whether a root still exists. Default: 2 s.
+    /// How often to check whether a root still exists. Default: 2 s.
     pub check: Duration,
     /// How often to compare all sessions of a root that is followed. Default: 10 minutes.
     pub complete: Duration,
     /// How often to compare all sessions of a root that is polled. Default: 30 s.
     pub poll: Duration,
-    /// How often to compare all sessions of a root at most because notifications were lost. Default: 10 s.
+    /// The minimum time between comparisons of all sessions of a root because of lost notifications. Default: 10 s.
     pub overflow: Duration,
     /// How long the search index may wait for changes. Default: 10 s.
     pub index: Duration,
-    /// How often to store the watcher's state. It expires after three times as long. Default: 30 s.
+    /// How often to store the watcher's state. It expires after three times this interval. Default: 30 s.
     pub heartbeat: Duration,
     /// How long to wait after the first failure of a store, or of a session that could not be read. Default: 1 s.
     pub first_retry: Duration,
-    /// How long to wait at most. Default: 1 minute.
+    /// The maximum wait. Default: 1 minute.
     pub longest_retry: Duration,
-    /// How long to wait for sessions that are being written when the watcher is told to stop. Default: 10 s.
+    /// How long a stopping watcher waits for sessions that are being written. Default: 10 s.
     pub grace: Duration,
 }
 
@@ -172,14 +172,14 @@ impl Intervals {
         self
     }
 
-    /// Sets how often to look whether a root still exists.
+    /// Sets how often to check whether a root still exists.
     #[must_use]
     pub fn with_check(mut self, check: Duration) -> Self {
         self.check = check;
         self
     }
 
-    /// Sets how long to wait after failures of a store or a session: after the first, and at most.
+    /// Sets how long to wait after failures of a store or a session: after the first one, and at most.
     #[must_use]
     pub fn with_retries(mut self, first: Duration, longest: Duration) -> Self {
         (self.first_retry, self.longest_retry) = (first, longest);

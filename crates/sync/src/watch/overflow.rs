@@ -4,25 +4,25 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// If notifications are lost again and again, for example because another program writes millions of files in the root,
+/// If notifications keep getting lost, for example because another program writes millions of files in the root,
 /// comparing everything each time would keep the processor busy.
 #[derive(Debug, Default)]
 pub(super) struct Overflow {
-    /// When everything was last compared because of it.
+    /// When everything was last compared because of lost notifications.
     last: Option<Instant>,
     /// Whether notifications were lost since.
     is_pending: bool,
 }
 
 impl Overflow {
-    /// Notifications were lost. Whether everything is to be compared now; otherwise it is later, see
-    /// [`Overflow::is_due`].
+    /// Records that notifications were lost. Returns whether to compare everything now; otherwise, [`Overflow::is_due`]
+    /// returns true later.
     pub(super) fn add(&mut self, now: Instant, gap: Duration) -> bool {
         self.is_pending = true;
         self.is_due(now, gap)
     }
 
-    /// Whether everything is to be compared now, because notifications were lost a while ago.
+    /// Whether to compare everything now, because notifications were lost earlier.
     pub(super) fn is_due(&mut self, now: Instant, gap: Duration) -> bool {
         let is_due = self.is_pending && self.last.is_none_or(|last| now.duration_since(last) >= gap);
         if is_due {

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::{changed::Changed, report::Failure};
 
-/// At most this many sessions are tried again. The others are when all sessions are compared.
+/// At most this many sessions are tried again. Others are read when all sessions are compared.
 const MOST: usize = 1_000;
 
 /// Root, project, session.
@@ -22,12 +22,13 @@ pub(super) struct Retries {
 }
 
 impl Retries {
-    /// The wait after the first failure of a session is `first`, and then twice the last one, up to `longest`.
+    /// The wait after the first failure of a session is `first`. After each further failure, it doubles, up to
+    /// `longest`.
     pub(super) fn new(first: Duration, longest: Duration) -> Self {
         Self { first, longest, sessions: HashMap::new() }
     }
 
-    /// Sessions of a root were read, and some of them failed.
+    /// Records that sessions of a root were read, and which of them failed.
     pub(super) fn settle(&mut self, root: usize, read: &Changed, failed: &[Failure], now: Instant) {
         let mut before = HashMap::new();
         let is_read = |(of, project, session): &Place| {
@@ -55,7 +56,7 @@ impl Retries {
         self.sessions.values().map(|(_, due)| *due).min()
     }
 
-    /// The sessions of the first root that has any that are due. They are due again if they are not read.
+    /// The due sessions of the first root that has any. They are due again later if they are not read.
     pub(super) fn due(&mut self, now: Instant) -> Option<(usize, Changed)> {
         let root = self.sessions.iter().find(|(_, (_, due))| *due <= now).map(|((root, ..), _)| *root)?;
         let mut changed = Changed::default();

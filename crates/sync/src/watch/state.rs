@@ -14,7 +14,7 @@ const PREFIX: &str = "watcher-";
 /// At most this many failures are stored.
 const FAILURES: usize = 20;
 
-/// What a watcher says about itself.
+/// The state of a watcher, as it reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct WatcherState {
@@ -36,7 +36,7 @@ pub struct WatcherState {
     pub expires: Option<Timestamp>,
     /// When it last compared sessions with the store.
     pub last_sync: Option<Timestamp>,
-    /// The number of changed sessions that the store did not have when it was last seen; `None` if that was not known.
+    /// The number of changed sessions that the store did not have when it was last seen; `None` if unknown.
     pub backlog: Option<u64>,
     /// Why it polls, if it does.
     pub polls: Option<String>,
@@ -76,13 +76,13 @@ impl WatcherState {
         }
     }
 
-    /// Whether it runs, as far as can be told: it was seen lately, and has not stopped.
+    /// Whether it seems to run: it was seen recently, and has not stopped.
     #[must_use]
     pub fn is_running(&self, now: Timestamp) -> bool {
         self.expires.is_some_and(|expires| now < expires)
     }
 
-    /// As [`WatcherState::is_running`], of a watcher on this machine: its process exists, too.
+    /// As [`WatcherState::is_running`], for a watcher on this machine, whose process must also exist.
     #[must_use]
     pub fn is_running_here(&self, now: Timestamp) -> bool {
         self.is_running(now) && process_exists(self.process)
@@ -150,7 +150,7 @@ fn process_exists(_: u32) -> bool {
     true
 }
 
-/// The watchers that a store knows of, in any order, whether they run or not.
+/// The watchers recorded in a store, in any order, whether they run or not.
 ///
 /// # Errors
 ///

@@ -45,10 +45,10 @@ pub(super) struct Worker {
     backlog: Arc<Backlog>,
     observer: Arc<dyn WatchObserver>,
     stop: Stop,
-    /// One for each root.
+    /// One lease for each root.
     leases: Vec<Lease>,
     next_heartbeat: Instant,
-    /// When the index must be updated, if rows were stored since it was.
+    /// When the index must be updated, if rows were stored since its last update.
     index_due: Option<Instant>,
     /// Sessions that could not be read.
     retries: Retries,
@@ -57,7 +57,7 @@ pub(super) struct Worker {
 /// A store that is open.
 struct Opened {
     storage: SessionStorage,
-    /// Its files, and what they were when it was opened.
+    /// Its files, and their identities when it was opened.
     files: Vec<(PathBuf, Identity)>,
     embedding: Option<Embedding>,
 }
@@ -110,7 +110,7 @@ impl Worker {
             let retry_in = backoff.next(error.retry_after());
             let (target, backlog) = (&self.target.name, self.backlog.count());
             self.observer.event(&WatchEvent::StoreDown { target, error: &error, retry_in, backlog });
-            // What the store had before it failed may be lost, for example if it was replaced.
+            // Data that the store had before it failed may be lost, for example if the store was replaced.
             self.backlog.add_everything();
             tokio::select! {
                 () = sleep(retry_in) => {}
@@ -202,7 +202,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Syncs the changes of a root. If that fails, they are changes again.
+    /// Syncs the changes of a root. If that fails, adds them to the backlog again.
     async fn batch(&mut self, store: &Opened, root: usize, changed: Changed) -> Result<()> {
         let Some(options) = self.options.roots.get(root).cloned() else { return Ok(()) };
         let grace = self.options.intervals.grace;
@@ -215,14 +215,14 @@ impl Worker {
                     synced = &mut work => break synced,
                     () = stop.wait() => match timeout(grace, &mut work).await {
                         Ok(synced) => break synced,
-                        // Whatever it was writing is stored completely or not at all.
+                        // The data being written is stored completely or not at all.
                         Err(_) => return Ok(()),
                     },
                     () = sleep_until(self.next_heartbeat) => {
                         let mut leases = std::mem::take(&mut self.leases);
                         let now = self.options.now();
                         for lease in &mut leases {
-                            // A long sync of a store that refuses this fails by itself.
+                            // If the store rejects this, a long sync of it fails by itself.
                             let _ = lease.renew(&store.storage, now).await;
                         }
                         self.leases = leases;
@@ -239,7 +239,7 @@ impl Worker {
                 }
                 Ok(())
             }
-            // It is compared when it is back.
+            // It is compared when it exists again.
             Err(_) if identity(&options.root.join("projects")).is_none() => Ok(()),
             Err(error) => {
                 self.backlog.add(root, changed);
@@ -284,7 +284,7 @@ impl Worker {
         }
     }
 
-    /// Does what is left before an exclusive store is closed.
+    /// Completes the remaining work before an exclusive store is closed.
     async fn finish(&mut self, store: &Opened) -> Result<()> {
         if self.index_due.is_none() {
             return Ok(());
@@ -317,8 +317,8 @@ impl Worker {
 }
 
 impl Opened {
-    /// Fails if another file has taken the place of the store's, for example because it was deleted: what is written to
-    /// the old one is lost.
+    /// Fails if another file has replaced the store's file, for example because it was deleted: data written to the old
+    /// one would be lost.
     fn check(&self) -> Result<()> {
         let is_same = |(file, known): &(PathBuf, Identity)| identity(file) == Some(*known);
         if self.files.iter().all(is_same) {
@@ -337,7 +337,7 @@ struct Batch<'a> {
 
 impl Batch<'_> {
     async fn run(self, changed: Changed) -> Result<SyncReport> {
-        // Vectors are made beside it.
+        // Vectors are made in the background.
         let storage = self.store.storage.clone().with_embedding(None);
         let more = || !self.stop.is_set();
         let progress = Wake(self.store.embedding.as_ref());
@@ -349,7 +349,7 @@ impl Batch<'_> {
     }
 }
 
-/// Has vectors made while more sessions are read.
+/// Starts making vectors while more sessions are read.
 struct Wake<'a>(Option<&'a Embedding>);
 
 impl Progress for Wake<'_> {
@@ -361,7 +361,7 @@ impl Progress for Wake<'_> {
     }
 }
 
-/// Whether trying again is of no use.
+/// Whether trying again is useless.
 fn is_final(error: &Error) -> bool {
     match error.kind() {
         ErrorKind::Conflict => !error.is_retryable(),
