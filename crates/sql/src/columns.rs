@@ -72,7 +72,7 @@ pub trait Columns {
     }
 }
 
-/// A number of a width of its own. Fails as the functions of [`Columns`] do.
+/// A number with a specific width. Fails like the functions of [`Columns`].
 pub fn number<T: TryFrom<i64>>(row: &dyn Columns, index: usize) -> Result<T> {
     T::try_from(row.integer(index)?).map_err(|_| damaged("number"))
 }
@@ -82,12 +82,12 @@ pub(crate) fn maybe_number<T: TryFrom<i64>>(row: &dyn Columns, index: usize) -> 
     row.maybe_integer(index)?.map(T::try_from).transpose().map_err(|_| damaged("number"))
 }
 
-/// The digest of a line. Fails as the functions of [`Columns`] do.
+/// The digest of a line. Fails like the functions of [`Columns`].
 pub fn digest(row: &dyn Columns, index: usize) -> Result<Digest> {
     row.bytes(index)?.try_into().map(Digest).map_err(|_| damaged("digest"))
 }
 
-/// The value, or `None` if the row is damaged: for readers that cannot report it.
+/// The value, or `None` if the row is damaged. For readers that cannot report damage.
 pub fn unless_damaged<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Ok(read) => Ok(Some(read)),
@@ -99,12 +99,12 @@ pub fn unless_damaged<T>(read: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Whether the value is invalid: a value that violates the model was not stored that way.
+/// Whether the value is invalid. A value that violates the model was not stored that way.
 fn is_damage(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Damaged | ErrorKind::Validation)
 }
 
-/// Makes an invalid value an error of the kind `Damaged`, without its row.
+/// Turns an invalid value into an error of the kind `Damaged`, without its row.
 pub(crate) fn unnamed<T>(read: Result<T>) -> Result<T> {
     read.map_err(|error| match is_damage(&error) {
         true => Error::new(ErrorKind::Damaged, error.message().to_owned()).with_source(error),
@@ -112,7 +112,7 @@ pub(crate) fn unnamed<T>(read: Result<T>) -> Result<T> {
     })
 }
 
-/// Adds the row that cannot be read to the error. `place` is the columns of its user, its session and its sequence.
+/// Adds the unreadable row to the error. `place` has the columns of its user, session and sequence.
 pub(crate) fn named<T>(
     row: &dyn Columns,
     place: (usize, usize, Option<usize>),

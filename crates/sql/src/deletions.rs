@@ -1,7 +1,7 @@
 //! Remembered deletions of sessions: statements that every database understands.
 //!
-//! A stored session is not deleted, whatever is remembered. So nothing has to be done when a session is written again
-//! or moves to another user.
+//! A stored session counts as not deleted, even if its deletion is remembered. So nothing needs to be done when a
+//! session is written again or moves to another user.
 
 /// The table. It has no key, because DuckDB checks keys before the deletions of the same transaction.
 pub const TABLE: &str =

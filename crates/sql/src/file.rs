@@ -43,7 +43,7 @@ pub fn create_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// The folder of a file, also if its path is a bare name.
+/// The folder of a file, even if its path is only a name.
 #[must_use]
 pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
@@ -66,8 +66,8 @@ pub fn make_private(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The URI that opens a SQLite file as one that nobody changes: SQLite then takes no locks and makes no files. `None` if
-/// the path is not valid Unicode.
+/// The URI that opens a SQLite file as immutable: SQLite then takes no locks and creates no files. `None` if the path
+/// is not valid Unicode.
 #[must_use]
 pub fn immutable_uri(path: &Path) -> Option<String> {
     let path = std::path::absolute(path).ok()?;
@@ -84,10 +84,11 @@ pub fn holds_something(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|file| file.len() > 0)
 }
 
-/// The reason why the file `path` can only be read: it cannot be written, or nothing can be created in its folder,
-/// which a database needs for its logs. `None` if both are possible, and for a file that does not exist.
+/// The reason why the file `path` is read-only: either it cannot be written, or nothing can be created in its folder,
+/// where a database needs to create logs. `None` if both are possible, or if the file does not exist.
 ///
-/// Checks the rights of this process without opening the file: closing it would release locks of this process.
+/// Checks the permissions of this process without opening the file, because closing it would release locks of this
+/// process.
 #[must_use]
 pub fn read_only(path: &Path) -> Option<String> {
     // If the path is a link, logs are beside the file that it points to.
@@ -116,7 +117,7 @@ fn may_write(path: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 fn may_write(path: &Path) -> io::Result<()> {
     let file = std::fs::metadata(path)?;
-    // The attribute means nothing for folders.
+    // The attribute has no meaning for folders.
     if file.is_file() && file.permissions().readonly() {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
@@ -129,7 +130,7 @@ pub fn refuses_writes(reason: &str) -> Error {
     Error::new(ErrorKind::StorageIo, format!("the store is read-only: {reason}"))
 }
 
-/// The error for a file that is not a store, or not one that this version knows.
+/// The error for a file that is not a store, or is of an unknown version.
 #[must_use]
 pub fn refused(path: &Path, why: &str) -> Error {
     Error::new(ErrorKind::StorageConnection, format!("{} {why}; nothing was changed", path.display()))

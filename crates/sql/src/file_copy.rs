@@ -16,19 +16,19 @@ use crate::{
 /// The end of the folders' names, before a random part.
 const COPYING: &str = ".copying-";
 
-/// A copy of a file with its logs, for its owner alone. Dropping it removes it.
+/// A copy of a file with its logs that only its owner can read. Dropping it removes it.
 #[derive(Debug)]
 pub struct FileCopy {
     folder: TempDir,
 }
 
 impl FileCopy {
-    /// Copies `file` and those of its `logs` that exist: beside it, or to the system's temporary files if that is not
-    /// allowed.
+    /// Copies `file` and the existing ones of its `logs`: to a folder beside it, or to the system's folder for
+    /// temporary files if that is not allowed.
     ///
     /// # Errors
     ///
-    /// `StorageIo` when there is no room, or the file can't be read.
+    /// `StorageIo` if there is no room, or the file can't be read.
     pub fn of(file: &Path, logs: &[&str]) -> Result<Self> {
         let copied = || {
             let folder = staging_folder(file, COPYING)
@@ -39,7 +39,7 @@ impl FileCopy {
                 if from.exists() {
                     let to = beside(&copy.path(), suffix);
                     fs::copy(from, &to)?;
-                    // Also where the file itself can't be written.
+                    // Even if the file itself can't be written.
                     make_private(&to)?;
                 }
             }
@@ -86,7 +86,7 @@ mod tests {
         }
         drop(copy);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
-        // Killed.
+        // As if the process had been killed.
         let left = FileCopy::of(&file, &[]).unwrap().folder.keep();
         assert!(left.exists());
         FileCopy::remove_left(&file);

@@ -1,4 +1,4 @@
-//! What the SQL backends have in common.
+//! The common parts of the SQL backends.
 //!
 //! | file | contents |
 //! | --- | --- |
@@ -19,8 +19,8 @@
 //! | `quote.rs` | quoted names and texts |
 //! | `contents.rs`, `python.rs` | recognising stores, and databases of the Python library |
 //!
-//! A backend describes what differs in its database with a [`Dialect`], and implements [`Columns`] for its driver's rows and
-//! [`Reader`] for its connections. The tables have the same names and aliases in all databases: `sessions s`,
+//! A backend describes the differences of its database with a [`Dialect`], and implements [`Columns`] for its driver's
+//! rows and [`Reader`] for its connections. The tables have the same names and aliases in all databases: `sessions s`,
 //! `transcripts t`, `events e`.
 
 #[cfg(feature = "backend")]

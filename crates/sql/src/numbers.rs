@@ -1,7 +1,7 @@
 //! Numbers as literals in statements.
 
 /// The condition that `column` is one of these numbers, in any order. They are literals because DuckDB uses an index
-/// for them only if it knows them when it plans.
+/// for them only if they are known during planning.
 #[must_use]
 pub fn is_one_of(column: &str, numbers: impl IntoIterator<Item = i64>) -> String {
     let mut numbers: Vec<i64> = numbers.into_iter().collect();

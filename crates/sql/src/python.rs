@@ -1,5 +1,5 @@
 //! Recognises databases of the Python library `amplifier_session_storage` by their tables. Its first generation has no
-//! version row, so that a version alone is not enough.
+//! version row, so the version alone is not sufficient.
 
 use std::{collections::BTreeMap, fmt, path::Path};
 
@@ -37,7 +37,7 @@ impl Tables {
         self.0.contains_key(table)
     }
 
-    /// Whether there is a table with this name and a column with that one.
+    /// Whether there is a table `table` with a column `column`.
     #[must_use]
     pub fn has(&self, table: &str, column: &str) -> bool {
         self.0.get(table).is_some_and(|columns| columns.iter().any(|name| name == column))
@@ -112,7 +112,7 @@ impl Origin {
     }
 }
 
-/// The cause of the error of opening a file of the Python library: an upgrade helps.
+/// The cause of the error if a file of the Python library is opened as a store. An upgrade resolves it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PythonDatabase {
     /// The generation of its tables, from 1 to 3.

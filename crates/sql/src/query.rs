@@ -15,7 +15,7 @@ pub struct Statement {
     pub sql: Cow<'static, str>,
     /// The values that are bound.
     pub values: Vec<Value>,
-    /// Whether the text is used again, so that keeping the statement prepared is worthwhile.
+    /// Whether the text is used again, so that it is worthwhile to keep the statement prepared.
     pub keep_prepared: bool,
 }
 

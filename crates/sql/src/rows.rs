@@ -26,7 +26,7 @@ pub const SESSION: &str = "user_id, session_id, host_id, project_slug, created, 
 pub const SESSION_STATE: &str = "revision, skipped_lines, sync_state";
 
 /// The columns of a message and of its session that [`message`] reads. It is a left join so that DuckDB first looks up
-/// the message by its key; otherwise it scans all messages.
+/// the message by its key; otherwise, it would scan all messages.
 pub const MESSAGES: &str = "SELECT t.user_id, t.session_id, t.sequence, t.role, t.turn, t.ts, t.ts_source, t.synced_at, \
     t.vectors, t.digest, t.raw, s.host_id, s.project_slug \
     FROM transcripts t LEFT JOIN sessions s ON s.user_id = t.user_id AND s.session_id = t.session_id";
@@ -40,20 +40,20 @@ pub const EVENT: &str = "e.event_id, e.user_id, e.session_id, e.sequence, e.even
     e.data_size_bytes, e.digest, s.host_id, s.project_slug, e.synced_at";
 
 /// The columns of an event that [`event_time`] reads. The summary is read only for tools and prompts, which few events
-/// are about.
+/// concern.
 pub const EVENT_TIME: &str = "sequence, event_type, ts, ts_estimated, model, \
     CASE WHEN tool_name IS NOT NULL OR event_type = 'prompt:submit' THEN summary END";
 
-/// How events belong to sessions.
+/// The join of events and sessions.
 pub const EVENT_OF_SESSION: &str = "ON e.user_id = s.user_id AND e.session_id = s.session_id";
 
 /// The columns of a vector that [`record`] reads.
 pub const VECTOR: &str = "content_type, chunk_index, total_chunks, span_start, span_end, token_count, vector";
 
-/// The largest number of rows in one result; callers read the rest in further calls.
+/// The maximum number of rows in one result; callers read the rest in further calls.
 pub const PAGE: usize = 10_000;
 
-/// A page ends with the message that brings it to this many bytes of lines.
+/// A page ends with the message that brings it to this size in bytes of lines.
 pub const PAGE_BYTES: usize = 8 * 1024 * 1024;
 
 /// The session of a row of [`SESSION`].
@@ -207,7 +207,7 @@ pub fn record(row: &dyn Columns) -> Result<VectorRecord> {
     })
 }
 
-/// Count, highest sequence, earliest and latest time: the first four columns. A time that is none is left out.
+/// Count, highest sequence, earliest and latest time: the first four columns. Invalid times are left out.
 pub fn span(row: &dyn Columns) -> Result<RowSpan> {
     Ok(RowSpan {
         count: count(row, 0)?,
@@ -234,7 +234,7 @@ pub fn message_count(row: &dyn Columns) -> Result<MessageCount> {
     Ok(MessageCount { day: row.day(0)?, role: row.text(1)?.parse()?, messages: count(row, 2)? })
 }
 
-/// How many there are.
+/// A count.
 pub fn count(row: &dyn Columns, index: usize) -> Result<u64> {
     row.integer(index).map(i64::unsigned_abs)
 }
@@ -272,7 +272,7 @@ pub mod removed {
 
 /// Values of the column `encoding` of `events`: the form of the payload.
 pub mod encoding {
-    /// There is none.
+    /// No payload.
     pub const NONE: i64 = 0;
     /// The line.
     pub const PLAIN: i64 = 1;

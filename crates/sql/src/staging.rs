@@ -1,4 +1,4 @@
-//! Staging folders, in which files are written before they replace others, or copied to be read.
+//! Staging folders, in which files are written before they replace others, or to which files are copied to be read.
 
 use std::{ffi::OsString, fs, io, path::Path};
 

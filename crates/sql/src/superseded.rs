@@ -12,8 +12,8 @@ use crate::{
     rows,
 };
 
-/// The table. It has no key, because DuckDB checks keys before the deletions of the same transaction: writers look for
-/// pieces that are stored already.
+/// The table. It has no key, because DuckDB checks keys before the deletions of the same transaction. Instead, writers
+/// check which pieces are already stored.
 pub const TABLE: &str = "CREATE TABLE IF NOT EXISTS superseded_lines (
     user_id TEXT NOT NULL,
     session_id TEXT NOT NULL,
@@ -40,7 +40,7 @@ pub const LINES: Table = Table {
     ],
 };
 
-/// A page holds at most this many pieces with their lines: each has up to about a megabyte.
+/// A page with lines contains at most this many pieces, each of which has up to about a megabyte.
 const PAGE: usize = 16;
 
 /// The row of a piece in [`LINES`].
@@ -68,7 +68,7 @@ pub fn ids(key: &SessionKey) -> Query<String> {
     Query::new("superseded", sql, of_session(key), |row| row.text(0))
 }
 
-/// The id of piece number `rank` of a session, from 0, in order; `None` if there are not as many.
+/// The id of the piece with the index `rank` in a session, in order, from 0; `None` if there are fewer pieces.
 pub fn id_at(reader: &impl Reader, key: &SessionKey, rank: usize) -> Result<Option<String>> {
     let sql = format!(
         "SELECT id FROM superseded_lines WHERE user_id = ?1 AND session_id = ?2 ORDER BY id LIMIT 1 OFFSET {rank}"
@@ -104,7 +104,7 @@ pub fn list<R: Reader>(reader: &R, query: &SupersededQuery) -> Result<Vec<Supers
     reader.rows(&Query::with_conditions("list_superseded", sql, conditions, decode))
 }
 
-/// Whether the store has the table: one that an earlier version wrote lacks it until it is opened for writing.
+/// Whether the store has the table. A store that an earlier version wrote lacks it until it is opened for writing.
 fn has_table<R: Reader>(reader: &R) -> Result<bool> {
     let Some(sql) = R::DIALECT.has_table else { return Ok(true) };
     let name: Value = NAME.into();

@@ -28,7 +28,7 @@ impl Table {
 /// A value to write.
 #[derive(Debug, Clone)]
 pub enum Cell<'a> {
-    /// Nothing.
+    /// `NULL`.
     Null,
     /// A text.
     Text(Cow<'a, str>),
@@ -90,7 +90,7 @@ impl From<Option<Timestamp>> for Cell<'_> {
     }
 }
 
-/// A number of rows or bytes: SQL has signed integers.
+/// A number of rows or bytes as a signed integer, as in SQL.
 fn size(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
 }
@@ -255,7 +255,7 @@ pub fn event_chunk<'a>(event: &'a Event, index: usize, total: usize, chunk: &'a 
     ]
 }
 
-/// Why messages have no vectors.
+/// The reasons why messages have no vectors.
 pub const VECTOR_FAILURES: Table =
     Table { name: "vector_failures", columns: &["user_id, session_id, sequence, generation, reason"] };
 

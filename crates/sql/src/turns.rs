@@ -17,8 +17,8 @@ use crate::{
     rows::PAGE,
 };
 
-/// The tables. They have no keys, because DuckDB checks keys before the deletions of the same transaction: writers remove
-/// what they replace.
+/// The tables. They have no keys, because DuckDB checks keys before the deletions of the same transaction. Instead,
+/// writers remove the rows that they replace.
 ///
 /// `vector` is little-endian 32-bit floats.
 pub const TABLES: &str = "CREATE TABLE IF NOT EXISTS message_embeddings (
@@ -66,7 +66,7 @@ pub const SUMMARIES: Table = Table {
     columns: &["user_id, session_id, user_sequence, digest, turn_summary, is_stated, set_at"],
 };
 
-/// Turns in one result, if the database holds results in memory.
+/// The number of turns in one result, if the database holds results in memory.
 const BATCH: usize = 4_096;
 
 /// The row of an embedding in [`EMBEDDINGS`], with the ids of its messages and its vector as bytes.
@@ -105,7 +105,7 @@ pub fn summary(of: &TurnSummary) -> [Cell<'_>; 7] {
     ]
 }
 
-/// The messages that the embeddings of a session belong to: the user's and the assistant's.
+/// The messages to which the embeddings of a session belong: the user's and the assistant's.
 #[must_use]
 pub fn embedded_messages(key: &SessionKey) -> Query<(u32, Option<u32>)> {
     let sql = "SELECT user_sequence, assistant_sequence FROM message_embeddings
@@ -113,7 +113,7 @@ pub fn embedded_messages(key: &SessionKey) -> Query<(u32, Option<u32>)> {
     Query::new("turns", sql, of_session(key), |row| Ok((number(row, 0)?, maybe_number(row, 1)?)))
 }
 
-/// The messages that the summaries of a session belong to, with the digests of their lines.
+/// The messages to which the summaries of a session belong, with the digests of their lines.
 #[must_use]
 pub fn summarised_messages(key: &SessionKey) -> Query<(u32, Digest)> {
     let sql = "SELECT user_sequence, digest FROM turn_summaries WHERE user_id = ?1 AND session_id = ?2";
@@ -176,8 +176,8 @@ fn whole(row: &dyn Columns) -> Result<TurnEmbedding> {
     Ok(TurnEmbedding { content_used, vector, ..without_content(row)? })
 }
 
-/// As [`Turns::nearest_turns`](amplifier_session_core::backend::Turns::nearest_turns): reads all vectors of the scope, and
-/// holds the nearest.
+/// As [`Turns::nearest_turns`](amplifier_session_core::backend::Turns::nearest_turns): reads all vectors of the scope,
+/// and keeps the nearest.
 pub fn nearest<R: Reader>(reader: &R, query: &TurnVectorQuery) -> Result<Vec<TurnCandidate>> {
     if !has_table(reader, EMBEDDINGS.name)? {
         return Ok(Vec::new());
@@ -280,7 +280,7 @@ pub fn list_summaries<R: Reader>(reader: &R, query: &SummaryQuery) -> Result<Vec
     reader.rows(&Query::with_conditions("list_summaries", sql, conditions, decode))
 }
 
-/// Whether the store has the table: one that an earlier version wrote lacks it until it is opened for writing.
+/// Whether the store has the table. A store that an earlier version wrote lacks it until it is opened for writing.
 fn has_table<R: Reader>(reader: &R, name: &str) -> Result<bool> {
     let Some(sql) = R::DIALECT.has_table else { return Ok(true) };
     let name: Value = name.into();

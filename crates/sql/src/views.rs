@@ -62,7 +62,7 @@ pub const TRANSCRIPTS_WITH_CONTENT: View = View {
     rows: "transcripts t JOIN sessions s ON s.user_id = t.user_id AND s.session_id = t.session_id",
 };
 
-/// The texts that the vectors of the current generation were made from. The vectors themselves are in the table.
+/// The texts from which the vectors of the current generation were made. The vectors themselves are in the table.
 pub const VECTORS_WITH_CONTEXT: View = View {
     name: "vectors_with_context",
     columns: &[

@@ -30,8 +30,8 @@ pub trait Database: fmt::Debug + Send + Sync + 'static {
     /// Fails with the reason if the store is read-only.
     fn check_writable(&self) -> Result<()>;
 
-    /// Runs `write` in one transaction, which is committed if it succeeds. What it has read does not change before. If
-    /// another transaction was in the way, may roll back and run `write` again.
+    /// Runs `write` in one transaction, which is committed if `write` succeeds. Rows that it has read do not change
+    /// before the commit. May roll back and run `write` again because of a conflicting transaction.
     fn transaction<T>(
         &self,
         operation: &'static str,
@@ -52,7 +52,7 @@ pub trait Database: fmt::Debug + Send + Sync + 'static {
 /// What a transaction removes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removed {
-    /// Rows of a session.
+    /// Superseded lines, which are in no index.
     Session,
     /// Superseded lines, which no index has.
     SupersededLines,
@@ -69,11 +69,11 @@ pub trait Connections: fmt::Debug + Send + Sync + 'static {
     /// Runs `read` in one read transaction. Its first statement takes the snapshot.
     fn read_snapshot<T>(&self, read: impl FnOnce(&Self::Reader<'_>) -> Result<T>) -> Result<T>;
 
-    /// Called after the index was folded in parallel with writes, on the same thread, for work of this kind.
+    /// Called on the same thread after the index was folded in parallel with writes, for similar work.
     fn folded(&self) {}
 }
 
-/// Reads of many rows that each database does best in its own way.
+/// Reads of many rows that each database performs best in its own way.
 pub trait Lookups: Reader {
     /// As [`Messages::messages_at`](amplifier_session_core::backend::Messages::messages_at).
     fn messages_at(&self, message_refs: &[MessageRef]) -> Result<Vec<Message>>;

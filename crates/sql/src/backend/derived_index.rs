@@ -15,7 +15,7 @@ use super::Database;
 
 /// A database with indexes that find the candidates of searches: see [`Search`](amplifier_session_core::backend::Search).
 ///
-/// The methods without another description do what those of the same name in the traits of a backend do.
+/// Methods without a description behave like the methods of the same name in the traits of a backend.
 pub trait DerivedIndex: Database {
     /// See [`Search`](amplifier_session_core::backend::Search).
     fn text_candidates(
@@ -58,7 +58,7 @@ pub trait DerivedIndex: Database {
     /// Erases the words of deleted rows wherever they may still be. Returns the files from which they could not be erased.
     fn erase(self: &Arc<Self>) -> impl Future<Output = Vec<Remains>> + Send;
 
-    /// Called if the disk is full, to remove what can be made again.
+    /// Called if the disk is full, to remove data that can be made again.
     fn make_room(self: &Arc<Self>) -> impl Future<Output = ()> + Send {
         async {}
     }

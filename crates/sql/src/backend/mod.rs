@@ -1,7 +1,7 @@
-//! A backend on a SQL database: the traits of a backend, each in the file of its name.
+//! A backend on a SQL database: each trait of a backend is in the file of its name.
 //!
 //! A [`Database`] describes what differs between databases, and a [`DerivedIndex`] finds the candidates of searches;
-//! [`SqlBackend`] makes both a backend. Each call runs on a thread for blocking work.
+//! [`SqlBackend`] combines both into a backend. Each call runs on a thread for blocking work.
 //!
 //! | file | contents |
 //! | --- | --- |
@@ -85,7 +85,7 @@ impl<D: Database> SqlBackend<D> {
 ///
 /// # Errors
 ///
-/// Those of `run`, and `StorageIo` if it panicked.
+/// `StorageIo` if `run` panics; errors of `run`.
 pub async fn on_thread<D: Send + Sync + 'static, T: Send + 'static>(
     database: &Arc<D>,
     run: impl FnOnce(&D) -> Result<T> + Send + 'static,

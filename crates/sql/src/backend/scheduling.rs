@@ -1,4 +1,4 @@
-//! Letting urgent work go first.
+//! Gives priority to urgent work.
 
 use amplifier_session_core::backend::{Scheduling, SyncGuard};
 use async_trait::async_trait;

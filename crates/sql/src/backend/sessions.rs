@@ -79,7 +79,7 @@ impl<D: DerivedIndex> Sessions for SqlBackend<D> {
         let mut deleted: Vec<Result<bool>> = Vec::with_capacity(keys.len());
         for key in keys {
             let next = match deleted.last() {
-                // The others would wait as long for the other writer.
+                // The others would wait just as long for the other writer.
                 Some(Err(busy)) if busy.is_retryable() => Err(busy.clone()),
                 _ => self.delete(key).await,
             };

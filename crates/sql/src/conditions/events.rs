@@ -51,7 +51,7 @@ impl Conditions {
     /// the colon. The last condition excludes other types in the range (`llm-x`).
     fn of_category(&mut self, category: &str) {
         if category.contains(':') {
-            // This is a type and not a category.
+            // It is a type and not a category.
             return self.require("FALSE");
         }
         let category = self.bind(category.to_owned());
@@ -73,7 +73,7 @@ impl Conditions {
         }
     }
 
-    /// After the last event of a page.
+    /// Only events after the last one of the previous page.
     pub fn after_event(&mut self, after: &EventCursor) {
         let EventCursor { ts, event } = after;
         let ts = self.bind(*ts);

@@ -1,6 +1,6 @@
 //! Conditions and their values.
 //!
-//! Every value is bound, so names may contain any character. A scope that is not known here is a `Validation` error.
+//! Every value is bound, so names may contain any character. An unknown scope is a `Validation` error.
 
 mod events;
 mod sessions;
@@ -18,10 +18,10 @@ use amplifier_session_core::{
 
 use crate::rows::{has_something_to_embed, is_pending};
 
-/// What differs between databases.
+/// The differences between databases.
 #[derive(Debug, Clone, Copy)]
 pub struct Dialect {
-    /// Whether the list in a column (the first argument) holds a value (the second).
+    /// Whether the list in a column (the first argument) contains a value (the second).
     pub list_holds: fn(&str, &str) -> String,
     /// Whether the title or description of the session `s` contains all words of a text (the argument), if the database
     /// can decide that. Otherwise the backend examines the rows.
@@ -47,15 +47,17 @@ pub struct Dialect {
     pub time: fn(Timestamp) -> String,
     /// The query for a row if there is a table with the name `?1`. `None` if every store has all tables.
     pub has_table: Option<&'static str>,
-    /// The limit of one result, if the database holds it in memory as a whole.
+    /// The limit of one result, if the database holds complete results in memory.
     pub batch: Option<Batch>,
-    /// Whether removed vectors are recorded in the table `removed`, for an index that has them. Removed messages always are.
+    /// Whether removed vectors are recorded in the table `removed`, for an index that contains them. Removed messages
+    /// always are.
     pub records_removed_vectors: bool,
     /// Whether the table `removed` has a column `user_id`.
     pub removed_of_users: bool,
-    /// Tables of the database's own that have a column `user_id`.
+    /// Additional tables of the database that have a column `user_id`.
     pub own_tables: &'static [&'static str],
-    /// Ways to read key, user and id of all sessions on different pages, if a part of the database can't be read.
+    /// Different ways to read key, user and id of all sessions, from different pages, if a part of the database can't
+    /// be read.
     pub session_keys: &'static [&'static str],
 }
 
@@ -137,7 +139,7 @@ impl Conditions {
         }
     }
 
-    /// Adds a condition that `column` has one of `values`.
+    /// Adds a condition that `column` is one of `values`.
     pub fn one_of<'a>(&mut self, column: &str, values: impl Iterator<Item = &'a str>) {
         let values: BTreeSet<&str> = values.collect();
         let bound: Vec<String> = values.into_iter().map(|value| self.bind(value)).collect();
@@ -182,7 +184,7 @@ impl Conditions {
         Ok(conditions)
     }
 
-    /// The messages whose vectors of the current generation are pending, or of the next one.
+    /// The messages with pending vectors of the current generation, or of the next one.
     #[must_use]
     pub fn of_pending(dialect: Dialect, query: &PendingQuery, is_current: bool) -> Self {
         let mut conditions = Self::new(dialect);

@@ -24,7 +24,7 @@ impl Conditions {
     pub fn of_list(dialect: Dialect, query: &SessionQuery) -> Result<Self> {
         let mut conditions = Self::of_sessions(dialect, &query.scope, &query.filter)?;
         if let Some(keys) = &query.keys {
-            // The id of one of the sessions and the user of another may name a third; the caller checks.
+            // The id of one session and the user of another may match a third one; the caller checks this.
             conditions.one_of("s.user_id", keys.iter().map(|key| key.user_id.as_str()));
             conditions.one_of("s.session_id", keys.iter().map(|key| key.session_id.as_str()));
         }

@@ -14,22 +14,22 @@ pub trait EmbeddedDatabase: Database {
     /// The search index.
     fn index(&self) -> &IndexUpdater<RowSnapshots<Self::Connections>>;
 
-    /// Removes what deleted rows have left in the files of the database. May take as long as rewriting it, and may need as
-    /// much space again. Fails if something is left.
+    /// Removes data of deleted rows from the files of the database. May take as long as rewriting it, and may need the
+    /// same space again. Fails if something remains.
     fn erase(&self) -> Result<()>;
 
-    /// The nearest vectors by an index of the database's own, if it has one that can answer the query.
+    /// The nearest vectors by the database's own index, if it has one that can answer the query.
     fn nearest(&self, _: &VectorQuery) -> Result<Nearest> {
         Ok(Nearest::NotAsked)
     }
 }
 
-/// The answer of an index of the database's own to a vector query.
+/// The answer of the database's own index to a vector query.
 #[derive(Debug)]
 pub enum Nearest {
-    /// These are the nearest.
+    /// The nearest vectors.
     Found(Vec<VectorCandidate>),
-    /// There is no such index, or the query is not for it.
+    /// There is no such index, or it does not support the query.
     NotAsked,
     /// There should be one, but it cannot be used, for this reason.
     Unavailable(String),

@@ -1,9 +1,8 @@
-//! Erasing what deleted sessions have left in files.
+//! Erases data of deleted sessions from files.
 //!
-//! The rows of a session are removed first. Then their words are erased: from the search index, by an update, and from
-//! the database, by rewriting it. Both need space on the disk and may fail, or the process may be killed. So the
-//! transactions that remove rows also record what is to be erased ([`Leftover`]), and the first write of a later process
-//! erases it.
+//! The rows of a session are removed first. Then their words are erased: from the search index by an update, and from
+//! the database by rewriting it. Both need disk space and may fail, or the process may be killed. So the transactions
+//! that remove rows also record what must be erased ([`Leftover`]), and the first write of a later process erases it.
 
 use std::{
     path::PathBuf,
@@ -17,7 +16,7 @@ use super::{EmbeddedDatabase, Indexed, leftover::Leftover};
 use crate::backend::{Connections as _, Database as _, on_thread};
 
 impl<D: EmbeddedDatabase> Indexed<D> {
-    /// Erases what deleted sessions have left in files. Returns the files from which it could not be erased.
+    /// Erases data of deleted sessions from files. Returns the files from which it could not be erased.
     pub(super) async fn erase_leftovers(self: &Arc<Self>) -> Vec<Remains> {
         let mut remains = Vec::new();
         for leftover in Leftover::ALL {
@@ -28,7 +27,8 @@ impl<D: EmbeddedDatabase> Indexed<D> {
         remains
     }
 
-    /// As [`Self::erase_leftovers`], once for each process: a later attempt would probably fail for the same reason.
+    /// As [`Self::erase_leftovers`], but only once per process, because a later attempt would probably fail for the
+    /// same reason.
     pub(super) async fn erase_remains(self: &Arc<Self>) {
         if self.looked_for_remains.swap(true, Ordering::Relaxed) {
             return;
@@ -49,7 +49,7 @@ impl<D: EmbeddedDatabase> Indexed<D> {
             Leftover::Index => self.erase_index().await?,
             Leftover::Database => on_thread(self, |indexed| EmbeddedDatabase::erase(&**indexed)).await?,
         }
-        // If this fails, it is erased once more.
+        // If this fails, it is erased again.
         if let Err(error) = on_thread(self, move |indexed| leftover.clear(&**indexed, &revision)).await {
             tracing::debug!(%error, "a completed erasure could not be recorded");
         }

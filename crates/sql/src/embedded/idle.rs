@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How many connections are kept.
+/// The maximum number of connections that are kept.
 const LIMIT: usize = 4;
 
 /// Open connections that no call is using.
@@ -21,7 +21,7 @@ impl<C> Idle<C> {
         lock(&self.0).pop()
     }
 
-    /// Keeps a connection for later calls, or closes it if there are enough.
+    /// Keeps a connection for later calls, or closes it if enough are kept already.
     pub fn keep(&self, connection: C) {
         let mut idle = lock(&self.0);
         if idle.len() < LIMIT {

@@ -33,7 +33,7 @@ impl<D: EmbeddedDatabase> Embedded<D> {
 #[derive(Debug)]
 pub struct Indexed<D> {
     database: D,
-    /// Whether a write of this process has looked for deleted data that is still to be erased.
+    /// Whether a write of this process has checked for deleted data that must still be erased.
     pub(super) looked_for_remains: AtomicBool,
 }
 
@@ -100,7 +100,7 @@ impl<D: EmbeddedDatabase> DerivedIndex for Indexed<D> {
         self.index().terms(patterns, limit).await
     }
 
-    /// Also removes what deleted, changed and rewound rows have left in the files of the database.
+    /// Also removes data of deleted, changed and rewound rows from the files of the database.
     async fn update_index(self: &Arc<Self>) -> Result<()> {
         self.check_writable()?;
         let updated = self.index().fold(WhenBusy::Wait).await;
@@ -110,7 +110,7 @@ impl<D: EmbeddedDatabase> DerivedIndex for Indexed<D> {
     }
 
     async fn renew_texts(self: &Arc<Self>, _: &SessionKey, _: &[u32]) -> Result<()> {
-        // The index knows which rules it follows.
+        // The index records which rules it follows.
         Ok(())
     }
 
@@ -146,7 +146,7 @@ impl<D: EmbeddedDatabase> DerivedIndex for Indexed<D> {
     }
 
     async fn give_way(&self) {
-        // Work that does not give way is work all the same.
+        // If giving way fails, the work continues without pausing.
         let _ = self.index().give_way().await;
     }
 

@@ -1,4 +1,4 @@
-//! Recording what is still to be erased from files.
+//! Records what must still be erased from files.
 
 use amplifier_session_core::Result;
 
@@ -7,10 +7,11 @@ use crate::{
     backend::{Database, Removed, Writer},
 };
 
-/// What may still contain words of deleted sessions.
+/// Data that may still contain words of deleted sessions.
 ///
-/// The table of metadata has an entry for each of them with the revision of the last deletion. The entry is empty when
-/// its words are erased. It is not removed, because DuckDB checks keys before the deletions of the same transaction.
+/// The table of metadata has an entry for each of them with the revision of the last deletion. The entry is emptied
+/// when the words are erased. It is not removed, because DuckDB checks keys before the deletions of the same
+/// transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leftover {
     Index,
@@ -18,10 +19,10 @@ pub(super) enum Leftover {
 }
 
 impl Leftover {
-    /// In the order in which they are erased.
+    /// All of them, in the order in which they are erased.
     pub(super) const ALL: [Self; 2] = [Self::Index, Self::Database];
 
-    /// What may contain words of the removed rows.
+    /// The data that may contain words of the removed rows.
     pub(super) fn of(removed: Removed) -> &'static [Self] {
         match removed {
             Removed::Session => &Self::ALL,
@@ -29,7 +30,7 @@ impl Leftover {
         }
     }
 
-    /// What kind of place of the store it is, in [`StorePlace::what`](amplifier_session_core::backend::StorePlace::what).
+    /// The kind of place in the store, as in [`StorePlace::what`](amplifier_session_core::backend::StorePlace::what).
     pub(super) fn place(self) -> &'static str {
         match self {
             Self::Index => "index",
@@ -44,7 +45,7 @@ impl Leftover {
         }
     }
 
-    /// Records that words of a deleted session are to be erased.
+    /// Records that words of a deleted session must be erased.
     pub(super) fn record(self, writer: &impl Writer, revision: i64) -> Result<()> {
         let sql = "INSERT INTO schema_meta (key, value) VALUES (?1, ?2)
             ON CONFLICT (key) DO UPDATE SET value = excluded.value";
@@ -52,7 +53,7 @@ impl Leftover {
         writer.execute(&Statement::new("delete_session", sql, values)).map(drop)
     }
 
-    /// The revision of the last deletion, if its words are still to be erased.
+    /// The revision of the last deletion, if its words must still be erased.
     pub(super) fn recorded(self, reader: &impl Reader) -> Result<Option<String>> {
         let sql = "SELECT value FROM schema_meta WHERE key = ?1 AND value <> ''";
         reader.first(&Query::new("erase", sql, [self.key().into()], |row| row.text(0)))

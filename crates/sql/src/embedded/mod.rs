@@ -1,6 +1,6 @@
 //! A backend on an embedded database, with the search index beside it.
 //!
-//! An [`EmbeddedDatabase`] has the index; [`Indexed`] finds candidates with it, and keeps it up to date.
+//! An [`EmbeddedDatabase`] has the index; [`Indexed`] finds candidates with it and keeps it up to date.
 //!
 //! | file | contents |
 //! | --- | --- |

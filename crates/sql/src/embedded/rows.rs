@@ -1,4 +1,4 @@
-//! The rows as the search index reads them: by revision, in one read transaction.
+//! Rows for the search index: by revision, in one read transaction.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -22,10 +22,10 @@ use crate::{
     unless_damaged,
 };
 
-/// How many rows are looked up at once by their keys.
+/// The number of rows that are looked up by their keys at once.
 const LOOKED_UP: usize = 1024;
 
-/// The rows of a database, each time as they are then.
+/// The rows of a database. Each read sees their current state.
 #[derive(Debug)]
 pub struct RowSnapshots<C> {
     connections: Arc<C>,
@@ -50,12 +50,12 @@ impl<C: Connections> amplifier_session_index::Snapshots for RowSnapshots<C> {
     }
 }
 
-/// The rows as one transaction sees them.
+/// The rows in the snapshot of one transaction.
 #[derive(Debug)]
 pub struct IndexRows<'a, R> {
     reader: &'a R,
     store: &'a OnceLock<[u8; 16]>,
-    /// Of vectors that were looked at: a search asks for the places of those that it compares.
+    /// References of messages whose vectors were read: a search requests those of the vectors that it compares.
     message_refs: RefCache,
 }
 
@@ -79,8 +79,8 @@ impl<'a, R: Reader> IndexRows<'a, R> {
         Ok(*self.store.get_or_init(|| id.to_be_bytes()))
     }
 
-    /// Calls `each` with the rows that `select` finds of a revision above `revision`, in order. It reads the table `t`,
-    /// which is `table`; `length` is the length of a row. Leaves out rows that can't be read.
+    /// Calls `each` with the rows that `select` finds with a revision above `revision`, in order. It reads the table
+    /// `t`, which is `table`; `length` is the length of a row. Leaves out rows that can't be read.
     fn newer(
         &self,
         (table, length): (&str, &str),
@@ -115,7 +115,7 @@ impl<'a, R: Reader> IndexRows<'a, R> {
         Ok(())
     }
 
-    /// [`Self::newer`] after a revision and key, if a part of the database can't be read.
+    /// [`Self::newer`] after a revision and key, row by row, if a part of the database can't be read.
     fn newer_one_by_one(
         &self,
         table: &str,
@@ -138,7 +138,7 @@ impl<'a, R: Reader> IndexRows<'a, R> {
         Ok(())
     }
 
-    /// The keys of the rows after a revision and key, in order: by an index, or else by the table.
+    /// The keys of the rows after a revision and key, in order: from an index, or else from the table.
     fn keys_after(&self, table: &str, (revision, key): (i64, i64)) -> Result<Vec<i64>> {
         let decode = |row: &dyn Columns| Ok((row.integer(0)?, row.integer(1)?));
         let is_after = format!("t.revision > {revision} OR t.revision = {revision} AND t.key > {key}");
@@ -159,7 +159,7 @@ impl<'a, R: Reader> IndexRows<'a, R> {
         Ok(rows.into_iter().map(|(_, key)| key).collect())
     }
 
-    /// Whether `each` broke off.
+    /// Whether `each` stopped early.
     fn select(
         &self,
         select: &str,
@@ -331,8 +331,8 @@ impl<R: Reader> RowRefs for IndexRows<'_, R> {
                             unreadable.push(*key);
                         }
                     }
-                    // Without the key's own index, SQLite reads another one, so that it is known which messages can't
-                    // be read.
+                    // If the key's own index can't be read, SQLite reads another one, which shows which messages are
+                    // unreadable.
                     if !unreadable.is_empty() {
                         unless_damaged(look_up(&format!("+{}", of_keys(&unreadable))))?;
                     }
@@ -340,7 +340,7 @@ impl<R: Reader> RowRefs for IndexRows<'_, R> {
                 read => read?,
             }
         }
-        // A message is asked for once for each of its texts.
+        // A message is requested once for each of its texts.
         Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
     }
 
@@ -355,7 +355,7 @@ impl<R: Reader> RowRefs for IndexRows<'_, R> {
     }
 }
 
-/// The rows in batches that keep within both limits; a longer row is a batch of its own.
+/// The rows in batches within both limits; a longer row is a separate batch.
 fn batches(rows: &[(i64, u64)], most: Batch) -> impl Iterator<Item = &[(i64, u64)]> {
     let mut rest = rows;
     std::iter::from_fn(move || {
@@ -405,7 +405,7 @@ fn of_keys(keys: &[u64]) -> String {
     is_one_of("key", keys.iter().map(|key| key.cast_signed()))
 }
 
-/// The place in the columns after the key.
+/// The message reference in the columns after the key.
 fn message_ref(row: &dyn Columns) -> Result<MessageRef> {
     let session = SessionKey::new(UserId::new(row.text(1)?)?, SessionId::new(row.text(2)?)?);
     Ok(MessageRef::new(session, number(row, 3)?))

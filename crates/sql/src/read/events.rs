@@ -56,7 +56,7 @@ pub fn search<R: Reader>(reader: &R, scope: &Scope, options: &EventSearchOptions
     }
     conditions.without_events(&options.without);
     let most = options.limit.min(EventSearchOptions::MAX_LIMIT);
-    // If the database cannot search for words, any number of rows may be needed.
+    // If the database cannot search for words, the number of required rows is unknown.
     let words = options.filter.text.as_ref().filter(|_| R::DIALECT.event_says.is_none());
     let end = match words {
         Some(_) => String::new(),
@@ -123,8 +123,8 @@ fn chunked_payload(reader: &impl Reader, key: &SessionKey, sequence: u32) -> Res
     Ok(Payload::Chunks(chunks.into_iter().map(|(chunk, _)| chunk).collect()))
 }
 
-/// The events that match `filter`, counted by group, for filters that SQL cannot express: examines each event. `answered` selects
-/// the user and id of sessions that have a response with usage.
+/// The events that match `filter`, counted by group. Examines each event, for filters that SQL cannot express.
+/// `answered` selects the user and id of sessions that have a response with usage.
 pub fn count_each<R: Reader>(
     reader: &R,
     scope: &Scope,

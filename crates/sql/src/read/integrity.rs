@@ -35,7 +35,7 @@ pub fn stray<R: Reader>(reader: &R, key: &SessionKey) -> Result<Vec<StrayRows>> 
     Ok(stray)
 }
 
-/// The sessions of a user of which there are rows but no session.
+/// The sessions of a user that have rows but no record.
 pub fn sessions_without_record(reader: &impl Reader, user: &UserId) -> Result<Vec<SessionKey>> {
     let of = |table: &str| {
         format!(
@@ -49,7 +49,7 @@ pub fn sessions_without_record(reader: &impl Reader, user: &UserId) -> Result<Ve
     Ok(ids.into_iter().map(|id| SessionKey::new(user.clone(), id)).collect())
 }
 
-/// Why texts of messages of a session have no vectors of a generation.
+/// The reasons why texts of a session's messages have no vectors of a generation.
 #[must_use]
 pub fn failures(generation: u32, key: &SessionKey) -> Query<(u32, String)> {
     let sql = "SELECT sequence, reason FROM vector_failures

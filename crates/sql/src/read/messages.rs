@@ -35,7 +35,7 @@ pub fn of_session_from(key: &SessionKey, range: SequenceRange) -> Query<Message>
     Query::new("read_messages", sql, of_session(key).into_iter().chain(range), rows::message)
 }
 
-/// The messages of a query until they have [`PAGE_BYTES`].
+/// The messages of a query, until they exceed [`PAGE_BYTES`].
 pub fn page(reader: &impl Reader, query: &Query<Message>) -> Result<Vec<Message>> {
     let (mut messages, mut bytes) = (Vec::new(), 0);
     reader.each(query, |message| {
@@ -46,7 +46,7 @@ pub fn page(reader: &impl Reader, query: &Query<Message>) -> Result<Vec<Message>
     Ok(messages)
 }
 
-/// Messages whose vectors are pending, in order. `reader` reads one snapshot.
+/// Messages with pending vectors, in order. `reader` reads one snapshot.
 pub fn pending<R: Reader>(reader: &R, query: &PendingQuery) -> Result<Vec<Message>> {
     let held = meta::generations(reader)?;
     let is_current = held.current_number() == query.generation;
@@ -56,7 +56,7 @@ pub fn pending<R: Reader>(reader: &R, query: &PendingQuery) -> Result<Vec<Messag
     page(reader, &pending_of(R::DIALECT, query, is_current))
 }
 
-/// Messages whose vectors of the current generation, or of the next one, are pending; to be read by [`page`].
+/// Messages with pending vectors of the current generation, or of the next one; to be read by [`page`].
 #[must_use]
 pub fn pending_of(dialect: Dialect, query: &PendingQuery, is_current: bool) -> Query<Message> {
     let mut conditions = Conditions::of_pending(dialect, query, is_current);

@@ -1,7 +1,8 @@
-//! Reads that are the same in every database: queries, and functions for reads that take more than one.
+//! Reads that are the same in every database: queries, and functions for reads that need several queries.
 //!
-//! Functions that take a [`Reader`](crate::Reader) are for embedded databases. They fail with the errors of the database,
-//! and with `Validation` for an unknown scope. Those that return a [`Query`](crate::Query) are for any database.
+//! Functions that take a [`Reader`](crate::Reader) are for embedded databases. They fail with the errors of the
+//! database, and with `Validation` for an unknown scope. Functions that return a [`Query`](crate::Query) are for any
+//! database.
 
 pub mod events;
 pub mod integrity;

@@ -14,7 +14,7 @@ use crate::{Query, Reader};
 pub(super) struct OneSession {
     /// The key of its row.
     pub(super) key: i64,
-    /// Its name.
+    /// All sessions, read in the first way that finds all of them. Fails with `error` if no way does.
     pub(super) name: SessionKey,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn named<T>(session: &OneSession, read: Result<T>) -> Result<T> {
     })
 }
 
-/// The rows that `read` finds for each session. What can't be read is left out.
+/// The rows that `read` finds for each session. Leaves out what can't be read.
 pub(super) fn readable<R: Reader, T>(
     reader: &R,
     error: Error,

@@ -37,7 +37,7 @@ pub fn list<R: Reader>(reader: &R, query: &SessionQuery) -> Result<Vec<Session>>
     }
 }
 
-/// [`list`] of a database of which a part can't be read.
+/// [`list`] for a database that is partly unreadable.
 fn list_one_by_one<R: Reader>(reader: &R, query: &SessionQuery, error: Error) -> Result<Vec<Session>> {
     let mut found = Vec::new();
     for one in one_by_one::sessions(reader, error)? {
@@ -60,7 +60,7 @@ fn list_one_by_one<R: Reader>(reader: &R, query: &SessionQuery, error: Error) ->
 
 fn list_at_once<R: Reader>(reader: &R, query: &SessionQuery) -> Result<Vec<Session>> {
     let mut conditions = Conditions::of_list(R::DIALECT, query)?;
-    // If not all conditions are in the SQL, it is not known how many rows to read.
+    // If not all conditions are in the SQL, the number of rows to read is unknown.
     let checks_rows = query.keys.is_some() || query.text.is_some() && R::DIALECT.session_says.is_none();
     let page = match checks_rows {
         true => String::new(),
@@ -84,7 +84,7 @@ fn list_at_once<R: Reader>(reader: &R, query: &SessionQuery) -> Result<Vec<Sessi
     Ok(sessions)
 }
 
-/// The ids of the sessions of `scope`, with those of their parents.
+/// The ids of the sessions of `scope` and of their parents.
 pub fn names<R: Reader>(reader: &R, scope: &Scope) -> Result<Vec<SessionName>> {
     of_scope(reader, scope, &SessionFilter::default(), "s.session_id, s.parent_id", |row| {
         let parent = row.maybe_text(1)?.map(SessionId::new).transpose()?;
@@ -97,7 +97,7 @@ pub fn keys<R: Reader>(reader: &R, scope: &Scope, filter: &SessionFilter) -> Res
     of_scope(reader, scope, filter, "s.key", |row| row.integer(0).map(i64::cast_unsigned))
 }
 
-/// Columns of the sessions of `scope` that match `filter`. If a part of the database can't be read, those that can.
+/// Columns of the sessions of `scope` that match `filter`. If a part of the database can't be read, only readable ones.
 fn of_scope<R: Reader, T>(
     reader: &R,
     scope: &Scope,
@@ -121,8 +121,8 @@ fn of_scope<R: Reader, T>(
 
 /// The sync states of a user's sessions after `after`, in order.
 ///
-/// If a part of the database can't be read, those that can: the sessions of others look new, and a sync that reads them
-/// finds that they can't be read.
+/// If a part of the database can't be read, only readable ones. Other sessions look new then, and a sync that reads
+/// them finds that they can't be read.
 pub fn read_sync_states(
     reader: &impl Reader,
     user: &UserId,

@@ -1,4 +1,4 @@
-//! Reads of vectors: which texts have them, and counts.
+//! Reads of vectors: texts that have vectors, and counts.
 
 use std::ops::ControlFlow;
 
@@ -15,7 +15,7 @@ use crate::{
     rows::{self, count},
 };
 
-/// The texts that have vectors, of the messages from `range.start` on.
+/// The texts with vectors, of messages from `range.start` on.
 pub fn types<R: Reader>(
     reader: &R,
     generation: u32,

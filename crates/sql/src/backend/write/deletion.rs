@@ -1,4 +1,4 @@
-//! Deleting sessions, and recording what is still to be erased.
+//! Deleting sessions, and recording what must still be erased.
 
 use amplifier_session_core::{Result, model::SessionKey};
 
@@ -14,7 +14,7 @@ use crate::{
 
 const OPERATION: &str = "delete_session";
 
-/// How much one transaction removes: the write-ahead log contains what it changes.
+/// How much one transaction removes. The write-ahead log contains its changes.
 #[derive(Debug, Clone, Copy)]
 struct Batch {
     /// At most this many messages, and this many events.
@@ -28,7 +28,7 @@ struct Batch {
 impl Batch {
     const FULL: Self = Self { rows: 4_000, bytes: 16 << 20, pieces: 32 };
 
-    /// A smaller one, unless this removes a single row already.
+    /// A smaller one, unless it already removes only a single row.
     fn smaller(self) -> Option<Self> {
         let part = |number: usize| (number / 8).max(1);
         (self.rows > 1).then(|| Self {
@@ -38,7 +38,7 @@ impl Batch {
         })
     }
 
-    /// The number of rows, given by sequence and length, that one transaction removes: at least one.
+    /// The number of rows that one transaction removes, at least one. `rows` are sequences and lengths.
     fn count(self, rows: &[(u32, u64)]) -> Option<usize> {
         let mut bytes = 0;
         let fits = |(at, (_, length)): (usize, &(u32, u64))| {
@@ -52,9 +52,9 @@ impl Batch {
 
 /// Removes a session with everything that belongs to it; returns whether it existed.
 ///
-/// A long session is removed in several transactions, from its end, so that neither memory nor the write-ahead log grows
-/// with it. The session is removed with its last rows: if the process is killed before, it exists with fewer rows, which
-/// the next sync reads again.
+/// A long session is removed in several transactions, from its end, so that neither memory nor the write-ahead log
+/// grows with its length. The last transaction removes the session itself. If the process is killed before, the session
+/// exists with fewer rows, and the next sync reads them again.
 ///
 /// On a full disk, `is_tight` makes the transactions smaller until one has room in the write-ahead log, and empties the
 /// log after each.

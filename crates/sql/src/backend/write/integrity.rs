@@ -23,7 +23,7 @@ pub(in crate::backend) fn remove_stray_rows<D: Database>(database: &D, key: &Ses
         let mine = "t.user_id = ?1 AND t.session_id = ?2";
         let mut count = 0;
         for table in vector_tables(&*writer) {
-            // The index may have them.
+            // The index may contain them.
             if records_vectors(&*writer) {
                 execute(format!(
                     "INSERT INTO removed (kind, revision, key) SELECT {}, {revision}, t.key FROM {table} t

@@ -36,7 +36,7 @@ impl<W: Writer> RowsOf<'_, W> {
         self.remove("event_chunks", which).map(drop)
     }
 
-    /// Removes rows that the index knows; returns their number.
+    /// Removes rows that the index contains; returns their number.
     fn remove_recorded(&self, kind: i64, table: &str, which: &str, revision: i64) -> Result<usize> {
         if kind == removed::VECTOR && !records_vectors(self.writer) {
             return self.remove(table, which);

@@ -18,17 +18,17 @@ use crate::{
     turns::NAMES,
 };
 
-/// How many messages one statement gives new times.
+/// The number of messages that one statement gives new times.
 const RETIMED: usize = 1000;
 
-/// Writes sessions, each as a whole or not at all: all in one transaction, or each in its own if one of them cannot be
+/// Writes sessions, each completely or not at all: all in one transaction, or each in its own if one of them cannot be
 /// written.
 pub(in crate::backend) fn sessions<D: Database>(
     database: &D,
     changes: &[SessionChange],
 ) -> Vec<Result<Version>> {
     let mut keys = HashSet::new();
-    // Inserted rows may be buffered: a second change of a session would not see those of the first.
+    // Inserted rows may be buffered, so a second change of a session would not see those of the first.
     if changes.len() > 1 && changes.iter().all(|change| keys.insert(change.session.key())) {
         let mut began = false;
         let together = database.transaction("write", |writer| {
@@ -37,7 +37,7 @@ pub(in crate::backend) fn sessions<D: Database>(
         });
         match together {
             Ok(versions) => return versions.into_iter().map(Ok).collect(),
-            // Each would wait as long for the other writer.
+            // Each would wait just as long for the other writer.
             Err(error) if !began => return vec![Err(error); changes.len()],
             Err(_) => {}
         }
@@ -96,7 +96,7 @@ fn event(writer: &mut impl Writer, stored: &StoredEvent) -> Result<()> {
     Ok(())
 }
 
-/// What a write needs to know of the stored session.
+/// The properties of the stored session that a write needs.
 pub(super) struct Stored {
     key: i64,
     revision: i64,
@@ -206,7 +206,7 @@ pub(in crate::backend) fn rename_user<D: Database>(database: &D, from: &UserId, 
         for table in tables.iter().chain(&NAMES).chain(own_tables(writer)) {
             rename(table, "")?;
         }
-        // The index notices it by the revision.
+        // The index detects it by the revision.
         let revised = format!(", revision = {revision}");
         for table in vector_tables(writer).iter().chain(&["transcripts"]) {
             rename(table, &revised)?;

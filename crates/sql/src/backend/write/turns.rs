@@ -84,7 +84,7 @@ fn lines(
     Ok(writer.rows(&turns::lines(key, &sequences.collect()))?.into_iter().collect())
 }
 
-/// Removes the embeddings and summaries that do not outlive these messages.
+/// Removes the embeddings and summaries that must be removed with these messages.
 pub(super) fn remove_with<W: Writer>(rows: &RowsOf<'_, W>, removed: &RemovedMessages) -> Result<()> {
     if removed.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Writing vectors, and the life of their generations.
+//! Writing vectors, and switching their generations.
 
 use std::collections::HashMap;
 
@@ -87,7 +87,7 @@ struct EmbeddedLine {
     key: i64,
     sequence: u32,
     digest: Digest,
-    /// In the current generation.
+    /// Whether it may have vectors of the current generation.
     may_have_vectors: bool,
 }
 
