@@ -1,4 +1,4 @@
-//! The database: opening it, and what SQLite does in its own way.
+//! The database: opening it, and SQLite's way of doing things.
 
 use std::{path::Path, sync::Arc};
 
@@ -27,7 +27,7 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
-    /// Opens the store in the file `path`, which is created if it is missing, readable by its owner only. The search
+    /// Opens the store in the file `path`, which is created if it is missing, readable only by its owner. The search
     /// index is beside it, in the folder `<path>.index`.
     ///
     /// If the file cannot be written, or nothing can be created in its folder, it is opened read-only: see
@@ -36,7 +36,7 @@ impl Sqlite {
     /// # Errors
     ///
     /// `StorageConnection` if the file cannot be opened, or is not a store of this library in a known version; such a
-    /// file is left unchanged.
+    /// file is not changed.
     pub async fn open(path: impl AsRef<Path>) -> Result<SqliteBackend> {
         let path = path.as_ref().to_owned();
         blocking(move || Self::open_now(&path)).await?
@@ -45,7 +45,7 @@ impl Sqlite {
     fn open_now(path: &Path) -> Result<SqliteBackend> {
         let index = SearchIndex::open(file::beside(path, ".index"));
         let pool = match Pool::open(path) {
-            // Without a little room, nothing can be read or deleted. The index can be made anew.
+            // Without a little free space, nothing can be read or deleted. The index can be rebuilt.
             Err(error) if is_disk_full(&error) && index.discard().is_ok() => {
                 tracing::info!("the disk is full: the search index was removed to make room");
                 Pool::open(path)?

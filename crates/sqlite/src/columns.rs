@@ -74,8 +74,8 @@ pub(crate) fn stored_line(bytes: &[u8]) -> Result<Cow<'_, [u8]>> {
 /// The first byte of a vector of 16-bit floats, which makes the number of bytes odd.
 const HALVES: u8 = 1;
 
-/// A vector of unit length as it is stored: [`HALVES`], then little-endian 16-bit floats. Half the bytes of 32-bit
-/// floats, and as exact as a search needs.
+/// The stored form of a vector of unit length: [`HALVES`], then little-endian 16-bit floats. It has half the bytes of
+/// 32-bit floats, and is exact enough for searches.
 pub(crate) fn vector_bytes(vector: &[f32]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(1 + 2 * vector.len());
     bytes.push(HALVES);
@@ -102,11 +102,11 @@ pub(crate) fn read_vector(bytes: &[u8], into: &mut Vec<f32>) -> Result<()> {
     if rest.is_empty() { Ok(()) } else { Err(damaged("vector")) }
 }
 
-/// Takes back what rounding did to the length of a vector. Similarities are inner products, so a wrong length would
+/// Undoes the effect of rounding on the length of a vector. Similarities are inner products, so a wrong length would
 /// count as distance.
 fn scale_to_unit_length(vector: &mut [f32]) {
     let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
-    // The front door stores vectors of unit length and zeros. Anything else was meant as it is.
+    // `core` stores vectors of unit length and zeros. Any other length is intended.
     if (length - 1.0).abs() < 0.001 {
         vector.iter_mut().for_each(|x| *x /= length);
     }
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_vector_is_as_similar_to_itself_as_before_it_was_stored() {
-        // All numbers are equal, so all are rounded the same way and the length changes the most.
+        // All numbers are equal, so all are rounded the same way, which changes the length the most.
         for dimensions in 1..=384 {
             let vector = vec![1.0 / (dimensions as f32).sqrt(); dimensions];
             let mut read = Vec::new();

@@ -142,8 +142,8 @@ fn prepared<T>(
     }
 }
 
-/// Lists are stored as JSON, and words are searched for by a function of this library. Tables are joined with `CROSS
-/// JOIN` and indexes are named, because SQLite has no statistics to choose by.
+/// Lists are stored as JSON, and a function of this library searches for words. Tables are joined with `CROSS JOIN` and
+/// indexes are named, because SQLite has no statistics to base a choice on.
 pub(crate) const SQLITE: Dialect = Dialect {
     list_holds: |list, value| {
         format!("EXISTS (SELECT 1 FROM json_each({list}) item WHERE item.value = {value})")
@@ -172,7 +172,8 @@ pub(crate) const SQLITE: Dialect = Dialect {
     ],
 };
 
-/// The index to list sessions by: the one that selects few sessions, otherwise the one that has all of them in order.
+/// The index for listing sessions: the one that selects few sessions, or else the one that contains all of them in
+/// order.
 fn list_from(query: &SessionQuery) -> &'static str {
     let own = matches!(query.scope, Scope::User(_));
     let by_id = query.filter.session.is_some() || query.keys.is_some() || query.id_prefix.is_some();
@@ -191,8 +192,8 @@ fn list_from(query: &SessionQuery) -> &'static str {
     }
 }
 
-/// The index to list events by, in order of time. SQLite would otherwise sort all events of a user instead of reading
-/// the newest ones.
+/// The index for listing events in order of time. Otherwise, SQLite would sort all events of a user instead of reading
+/// only the newest.
 fn events_in_order(scope: &Scope, filter: &EventFilter) -> String {
     if filter.sessions.session.is_some() {
         return format!(

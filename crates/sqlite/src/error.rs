@@ -1,10 +1,10 @@
-//! Errors of SQLite as ours.
+//! Maps errors of SQLite to ours.
 
 use amplifier_session_core::{Error, ErrorKind};
 use amplifier_session_sql::{DISK_FULL, damaged};
 use rusqlite::ErrorCode;
 
-/// Maps an error of the database; `operation` names what was being done.
+/// Maps an error of the database; `operation` names the operation.
 pub(crate) fn storage(operation: &'static str) -> impl Fn(rusqlite::Error) -> Error {
     move |source| {
         let (kind, message, retry) = describe(&source);
@@ -31,7 +31,7 @@ fn has_no_room(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE)
 }
 
-/// Whether the disk can't read a part of the file.
+/// Whether a part of the file can't be read from disk.
 fn is_unreadable(error: &rusqlite::Error) -> bool {
     use rusqlite::ffi::{SQLITE_IOERR_CORRUPTFS, SQLITE_IOERR_READ};
 

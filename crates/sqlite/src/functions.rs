@@ -1,6 +1,6 @@
 //! Functions that SQL statements call.
 //!
-//! They call `core`, so that a database that counts or filters finds the same as one that examines every row.
+//! They call `core`, so that a database that counts or filters gets the same results as code that examines every row.
 
 use amplifier_session_core::{backend::Usage, model::event_says, text::holds_words};
 use rusqlite::{
@@ -38,7 +38,7 @@ fn text<'a>(row: &'a Context<'_>, index: usize) -> Option<&'a str> {
     row.get_raw(index).as_str_or_null().ok().flatten()
 }
 
-/// Sums like `core`, which does not overflow and does not treat text as a number.
+/// Sums with `core`, which does not overflow and does not treat text as numbers.
 struct UsageOf;
 
 impl Aggregate<Usage, String> for UsageOf {

@@ -15,7 +15,7 @@
 //! | `factory.rs` | opening a store by its URL |
 //! | `error.rs` | errors of SQLite as ours |
 //!
-//! Many processes may use one file: readers see the last committed state, writers take turns.
+//! Many processes may use one file: readers see the last committed state, and writers take turns.
 
 mod backend;
 mod columns;

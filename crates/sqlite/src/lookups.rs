@@ -1,4 +1,4 @@
-//! Looking up rows one by one: SQLite finds each through an index, with a statement that stays prepared.
+//! Looks up rows one by one: SQLite finds each through an index, with a statement that stays prepared.
 
 use amplifier_session_core::{
     Result, Scope,

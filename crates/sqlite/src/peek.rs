@@ -1,4 +1,4 @@
-//! Opens a file to see whether it is ours, without changing it or anything beside it.
+//! Opens a file to check whether it is a store, without changing it or anything beside it.
 
 use std::{fs::File, io::Read as _, path::Path, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::error::storage;
 /// The logs that SQLite keeps beside a file.
 pub(crate) const LOGS: [&str; 2] = ["-wal", "-journal"];
 
-/// A file opened to look at it, whatever it holds.
+/// A file that was opened to inspect it, whatever it contains.
 #[derive(Debug)]
 pub(crate) struct Peek {
     pub(crate) connection: Connection,
@@ -23,7 +23,7 @@ pub(crate) struct Peek {
 }
 
 impl Peek {
-    /// Opens a file. Its log is read in place if its `-shm`, which reading takes, is there.
+    /// Opens a file. Its log is read in place if its `-shm` file, which reading requires, exists.
     pub(crate) fn open(file: &Path) -> Result<Self> {
         if holds_something(&beside(file, LOGS[0])) && !beside(file, "-shm").exists() {
             return Self::copy(file);
@@ -44,7 +44,7 @@ pub(crate) fn unopened(file: &Path, error: rusqlite::Error) -> Error {
     storage("open")(error).with("file", file.display())
 }
 
-/// Opens a file to read it. SQLite makes no files beside one that nobody has open.
+/// Opens a file for reading. SQLite creates no files beside a file that no process has open.
 fn in_place(path: &Path) -> rusqlite::Result<Connection> {
     if is_at_rest(path)
         && let Some(uri) = immutable_uri(path)
@@ -60,9 +60,9 @@ fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Whether a file uses a write-ahead log, by its header, but there is none: nobody has it open.
+/// Whether a file uses a write-ahead log according to its header, but has no log, so that no process has it open.
 ///
-/// Looks for the log first: if this process has the file open, closing it here would release its locks.
+/// Checks for the log first: if this process has the file open, closing it here would release its locks.
 fn is_at_rest(path: &Path) -> bool {
     if LOGS.iter().any(|log| beside(path, log).exists()) {
         return false;

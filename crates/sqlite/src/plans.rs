@@ -1,4 +1,4 @@
-//! How SQLite comes to the rows of each read: through an index, whatever the size of the store.
+//! How SQLite finds the rows of each read: through an index, whatever the size of the store.
 
 use std::{
     ops::ControlFlow,
@@ -32,20 +32,20 @@ use crate::{
     functions, schema,
 };
 
-/// What a read may do besides searching in indexes.
+/// Steps that a read may contain besides index searches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Allowed {
     /// Nothing.
     Nothing,
-    /// Go through an index in its order, and stop when there are enough.
+    /// Reads an index in order, and stops when it has enough rows.
     Walk,
-    /// Sort what one session, id, prefix or parent has.
+    /// Sorts the rows of one session, id, prefix or parent.
     SortFew,
-    /// Group what was found, which is sorted for it; and what was grouped once more.
+    /// Groups the found rows, which requires sorting them, and groups the result once more.
     Group,
-    /// Go through all sessions, for somebody who asked for everyone's.
+    /// Reads all sessions, if everyone's were requested.
     AllSessions,
-    /// Take the last row of a table.
+    /// Reads the last row of a table.
     Last,
 }
 
@@ -273,7 +273,7 @@ fn reads() -> Vec<(&'static str, Allowed, Run)> {
     ]
 }
 
-/// An empty store, and the statements that run on it.
+/// An empty store, and the statements that were run on it.
 fn store() -> (Connection, Arc<Mutex<Vec<String>>>) {
     let mut connection = Connection::open_in_memory().unwrap();
     functions::register(&connection).unwrap();
@@ -286,7 +286,7 @@ fn store() -> (Connection, Arc<Mutex<Vec<String>>>) {
         }
     };
     connection.trace_v2(TraceEventCodes::SQLITE_TRACE_STMT, Some(note)).unwrap();
-    // So that reading it goes on to its files.
+    // Needed so that reading the session continues with its files.
     let (host, project) = (HostId::new("laptop").unwrap(), ProjectSlug::new("shop").unwrap());
     let session = Session::new(key(), host, project, at());
     let row =
@@ -303,7 +303,7 @@ fn put(connection: &mut Connection, session: &SessionRow<'_>) {
 
 fn plan(connection: &Connection, sql: &str) -> Vec<String> {
     let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-    // What is bound makes no difference without statistics.
+    // Without statistics, the bound values make no difference.
     let mut rows = statement.raw_query();
     let mut steps = Vec::new();
     while let Some(row) = rows.next().unwrap() {
@@ -320,7 +320,7 @@ fn fits(step: &str, allowed: Allowed) -> bool {
         || step == "CREATE BLOOM FILTER";
     let few_entries = step == "SCAN schema_meta";
     let searched = step.starts_with("SEARCH ") && step.contains(" USING ");
-    // Rows of the same time are brought in order, all others come so.
+    // Only rows with the same time are sorted; all others are read in order.
     let ties = step.contains("TEMP B-TREE FOR RIGHT PART") || step.contains("TEMP B-TREE FOR LAST");
     of_a_list
         || few_entries

@@ -1,4 +1,4 @@
-//! Connections: one that writes, several that read.
+//! Connections: one for writing, several for reading.
 
 use std::{
     fs,
@@ -29,7 +29,8 @@ use crate::{
     rights, schema,
 };
 
-/// How long emptying the log waits for readers of it: searches take milliseconds, updating the index may take seconds.
+/// How long emptying the log waits for its readers: searches take milliseconds, but updating the index may take
+/// seconds.
 const LOG_PATIENCE: Duration = Duration::from_millis(250);
 
 /// How long a write waits for readers of a log that is too long. Such a reader is usually an update of the index.
@@ -40,16 +41,16 @@ const LONG_LOG_PATIENCE: Duration = Duration::from_secs(2);
 pub struct Pool {
     path: PathBuf,
     handles: Handles,
-    /// Whether the write-ahead log is still to be emptied because somebody was reading from it.
+    /// Whether the write-ahead log must still be emptied because a connection was reading from it.
     log_to_empty: AtomicBool,
-    /// The size of the log at which a write next waits until it is emptied. It grows while somebody keeps reading from it,
-    /// so that not every write waits.
+    /// The size of the log at which a write next waits until it is emptied. It grows while a connection keeps reading
+    /// from the log, so that not every write waits.
     longest_log: AtomicU64,
 }
 
 #[derive(Debug)]
 enum Handles {
-    /// The file can be written.
+    /// The file can be read and written.
     Writable { writer: Mutex<Connection>, readers: Idle<Connection> },
     /// The file can only be read.
     ReadOnly { store: ReadOnlyStore, readers: Idle<ReadOnlyConnection> },
@@ -114,8 +115,8 @@ impl Pool {
         answer
     }
 
-    /// Closes the connections that read and are not in use, and empties the cache of the one that writes: after much work,
-    /// a process may rest for hours.
+    /// Closes idle read connections, and empties the cache of the write connection: after much work, a process may be
+    /// idle for hours.
     pub(crate) fn release_memory(&self) {
         let Handles::Writable { writer, readers } = &self.handles else { return };
         readers.clear();
@@ -124,12 +125,12 @@ impl Pool {
         }
     }
 
-    /// Moves as much as possible of the write-ahead log into the database in parallel with reads and writes, which
-    /// leaves little for the write that finds the log full. Then empties it if it is long.
+    /// Moves as much as possible of the write-ahead log into the database, in parallel with reads and writes. This
+    /// leaves little for the write that finds the log full. Then empties the log if it is long.
     ///
-    /// SQLite writes the log from its beginning again only if nobody reads from it when a write begins. During a sync,
-    /// nearly always somebody does: each update of the index reads for as long as it takes, and the next one begins soon
-    /// after. So this is called between two of them.
+    /// SQLite writes the log from its beginning again only if no connection reads from it when a write begins. During a
+    /// sync, a connection nearly always does: each update of the index reads during its whole run, and the next one
+    /// begins soon after. So this is called between two updates.
     fn checkpoint(&self) -> Result<()> {
         if self.read_only().is_some() {
             return Ok(());
@@ -144,7 +145,7 @@ impl Pool {
         })
     }
 
-    /// Empties the log if it is too long, and waits for its readers.
+    /// Empties the log if it is too long. Waits for its readers.
     fn limit_log(&self, writer: &Connection) {
         /// By how much the log may grow before a write waits again for the same readers.
         const STEP: u64 = 8 << 20;
@@ -165,8 +166,9 @@ impl Pool {
 
     /// Moves the whole write-ahead log into the database and truncates it: it contains earlier versions of pages.
     ///
-    /// The log must stay while another connection, of this process or another, reads from it; then returns false. The
-    /// next write tries again, and closing the store does; the last process to close it removes the log in any case.
+    /// The log must stay while another connection, of this process or another, reads from it. In this case, returns
+    /// false; the next write and closing the store try again. The last process that closes the store removes the log in
+    /// any case.
     pub(crate) fn empty_log(&self) -> Result<bool> {
         let writer = self.writer()?;
         let emptied = empty_log(&writer, LOG_PATIENCE);
@@ -174,14 +176,14 @@ impl Pool {
         emptied.map_err(storage("checkpoint"))
     }
 
-    /// Rewrites the database, so that nothing of deleted rows is left in it and their space is freed.
+    /// Rewrites the database, so that it contains nothing of deleted rows and their space is freed.
     ///
     /// Deleted content is overwritten (`secure_delete`). But when SQLite moves rows from a full page to others, it
     /// leaves copies in the free part of the page, which it does not overwrite when the rows are deleted.
     pub(crate) fn rewrite(&self) -> Result<()> {
         let writer = self.writer()?;
         let rewrite = || {
-            // The database exists twice meanwhile, which may be too much for memory.
+            // Meanwhile, the database exists twice, which may be too much for memory.
             writer.pragma_update(None, "temp_store", "FILE")?;
             let rewritten = writer.execute_batch("VACUUM");
             writer.pragma_update(None, "temp_store", "MEMORY")?;
@@ -190,8 +192,8 @@ impl Pool {
         rewrite().map_err(storage("vacuum"))
     }
 
-    /// Copies the database, with what is in its write-ahead log, to a file that is empty or does not exist. Other
-    /// connections read and write meanwhile.
+    /// Copies the database, including its write-ahead log, to a file that is empty or does not exist. Other connections
+    /// may read and write meanwhile.
     pub(crate) fn copy_to(&self, path: &Path) -> Result<()> {
         let failed = |source: std::io::Error| {
             let message = format!("can't write the copy of the database: {source}");
@@ -241,7 +243,7 @@ impl Pool {
     }
 }
 
-/// Takes the write lock at once, so that nothing that the transaction has read changes before it writes.
+/// Takes the write lock at once, so that the data that the transaction reads does not change before it writes.
 fn in_transaction<T>(
     connection: &mut Connection,
     operation: &'static str,
@@ -284,7 +286,7 @@ impl Drop for Pool {
     }
 }
 
-/// Empties the log. Returns false if somebody still reads from it, or writes.
+/// Empties the log. Returns false if another connection still reads from it or writes.
 fn empty_log(connection: &Connection, patience: Duration) -> rusqlite::Result<bool> {
     connection.busy_timeout(patience)?;
     let busy = connection.query_one("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));

@@ -101,7 +101,7 @@ impl ReadOnlyStore {
         let seen = FilesSeen::of(path, &log);
         let failed = |error| unopened(path, error);
         if log.exists() && beside(path, "-shm").exists() {
-            // This fails without rights to the `-shm`. The log can still be read without it.
+            // This fails without permission for the `-shm` file. The log can still be read without it.
             if let Ok(connection) = shared(path) {
                 return Ok(ReadOnlyConnection { connection, seen: None });
             }
@@ -158,13 +158,13 @@ fn alone(path: &Path) -> rusqlite::Result<Connection> {
     configured(connection)
 }
 
-/// On other systems the log needs its third file.
+/// On other systems, the log needs its third file.
 #[cfg(not(unix))]
 fn alone(path: &Path) -> rusqlite::Result<Connection> {
     shared(path)
 }
 
-/// Configures a connection and reads something: SQLite opens the files only then.
+/// Configures a connection and reads something, because SQLite opens the files only then.
 fn configured(connection: Connection) -> rusqlite::Result<Connection> {
     configure_to_read(&connection)?;
     connection.query_one("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;

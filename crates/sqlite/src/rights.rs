@@ -1,12 +1,12 @@
-//! Rights of the files beside a database.
+//! Permissions of the files beside a database.
 
 use std::path::Path;
 
-/// Gives the files that SQLite keeps beside a database the rights of the database, if they lack the right to be written.
+/// Gives the files that SQLite keeps beside a database the permissions of the database, if they are not writable.
 ///
-/// SQLite gives a new file the mode of the database, and uses the files that it finds. So a process that read a
-/// read-only database and was killed leaves files that nobody can write, also after the database can be written again.
-/// They may be in use: that is why they are not removed. If that fails, opening the database reports it.
+/// SQLite gives a new file the mode of the database, and uses existing files. So if a process that reads a read-only
+/// database is killed, it leaves files that remain read-only even after the database becomes writable again. They may
+/// be in use, so they are not removed. If changing the permissions fails, opening the database reports it.
 #[cfg(unix)]
 pub(crate) fn restore(path: &Path) {
     use std::{fs, os::unix::fs::PermissionsExt as _};
@@ -14,7 +14,7 @@ pub(crate) fn restore(path: &Path) {
     use amplifier_session_sql::file::beside;
 
     const WRITE: u32 = 0o222;
-    // If the path is a link, they are beside the file that it points to.
+    // If the path is a link, they are beside its target.
     let Ok(path) = path.canonicalize() else { return };
     let mode = |path: &Path| {
         let file = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;

@@ -23,7 +23,7 @@ use crate::{
 /// Written into the file's header (`PRAGMA application_id`): `AmSs`.
 pub(crate) const APPLICATION_ID: i32 = 0x416d_5373;
 
-/// Refuses a file that is not a store, without changing it. A missing or empty file is accepted.
+/// Rejects a file that is not a store, without changing it. Accepts a missing or empty file.
 pub(crate) fn check(path: &Path) -> Result<()> {
     match std::fs::metadata(path) {
         Ok(file) if file.is_file() && file.len() > 0 => {}
@@ -31,7 +31,7 @@ pub(crate) fn check(path: &Path) -> Result<()> {
         _ => return Ok(()),
     }
     let contents = match contents(&Peek::open(path)?.connection) {
-        // A process was killed in the middle of a transaction. To roll that back would change the file.
+        // A process was killed during a transaction. Rolling it back would change the file.
         Err(error) if is_unfinished(&error) => contents(&Peek::copy(path)?.connection),
         contents => contents,
     };
@@ -75,7 +75,7 @@ fn layout(connection: &Connection) -> rusqlite::Result<Option<usize>> {
     Ok(usize::try_from(layout).ok())
 }
 
-/// Makes an empty file a store, and upgrades an earlier layout, unless another process has just done so.
+/// Turns an empty file into a store, and upgrades an earlier layout, unless another process has just done so.
 pub(crate) fn prepare(connection: &mut Connection) -> Result<()> {
     create_or_upgrade(connection).map_err(storage("create"))
 }

@@ -12,9 +12,9 @@ pub(crate) const LAYOUT: usize = UPGRADES.len();
 
 /// The tables of schema version 4.
 ///
-/// Times are ISO 8601 in UTC with six decimals, so that text order is time order. What a raw line contains is not
-/// stored again, and [`views`] extract it. `key` is the number of the row in the search index. Every transaction takes
-/// the next revision. Rows carry the revision that last changed them, and `removed` lists removed rows for the index.
+/// Times are ISO 8601 in UTC with six decimals, so that text order is time order. The content of raw lines is not
+/// stored again; [`views`] extract it. `key` is the number of the row in the search index. Every transaction takes the
+/// next revision. Rows carry the revision that last changed them, and `removed` lists removed rows for the index.
 ///
 /// `transcripts.vectors` is the state of the message's vectors in the current generation; `transcripts.generation` is
 /// the generation that a rebuild last made its vectors for.
@@ -219,10 +219,10 @@ pub(crate) fn indexes() -> String {
 /// SQLite's SQL in the views. A line that is compressed or not UTF-8 is a blob; values of a blob and of a line that is
 /// not JSON are `NULL`.
 ///
-/// Views, and not generated columns, which SQLite computes with every row that is written, so that each line would be
-/// parsed twice more. They use no function of this library, because any SQLite program reads them. So `content`,
-/// `metadata` and `data` are those of uncompressed lines, and `source_text` is also `NULL` if it takes more than joining
-/// blocks.
+/// Views are used instead of generated columns, because SQLite computes those for every row that is written, which
+/// would parse each line twice more. They use no functions of this library, because any SQLite program may read them.
+/// So `content`, `metadata` and `data` are available only for uncompressed lines, and `source_text` is also `NULL` if
+/// it requires more than joining blocks.
 const VIEW_DIALECT: &ViewDialect = &[
     (
         "source",
@@ -265,7 +265,7 @@ pub(crate) fn views() -> String {
 
 /// The steps from each layout to the next, after which [`indexes`] and [`views`] are created.
 pub(crate) const UPGRADES: [&str; 10] = [
-    // Fields that a person edited, and an index that gets another column.
+    // Fields that a user edited, and an index that gets another column.
     "ALTER TABLE sessions ADD COLUMN edited TEXT NOT NULL DEFAULT '[]';
      DROP INDEX IF EXISTS sessions_by_bundle;",
     // Views instead of generated columns.
@@ -314,7 +314,7 @@ pub(crate) const UPGRADES: [&str; 10] = [
      ) WITHOUT ROWID;",
     // Remembered deletions.
     amplifier_session_sql::deletions::TABLE,
-    // The source of the time of a message: most lines state none.
+    // The source of a message's time: most lines state no time.
     "DROP VIEW IF EXISTS transcripts_with_content;
      ALTER TABLE transcripts ADD COLUMN ts_source TEXT NOT NULL DEFAULT 'file';
      UPDATE transcripts SET ts_source = 'stated' WHERE NOT ts_estimated;",
@@ -328,7 +328,8 @@ pub(crate) const UPGRADES: [&str; 10] = [
      ALTER TABLE events ADD COLUMN synced_at TEXT;",
     // Superseded lines.
     amplifier_session_sql::superseded::TABLE,
-    // Compressed lines and vectors of 16-bit floats, which earlier builds would report as damaged. Rows stay as they are.
+    // Compressed lines and vectors of 16-bit floats, which earlier builds would report as damaged. Existing rows are
+    // not changed.
     "",
     // Embeddings and summaries of turns.
     amplifier_session_sql::turns::TABLES,

@@ -28,12 +28,12 @@ pub(super) struct Cell<'a> {
     length: usize,
     /// The beginning of its content.
     pub(super) local: &'a [u8],
-    /// The page that the content continues on.
+    /// The page on which the content continues.
     overflow: Option<u32>,
 }
 
 impl<'a> Node<'a> {
-    /// The page with this number as one of a B-tree. `None` if it is none.
+    /// The page with this number as a page of a B-tree. `None` if it is not one.
     pub(super) fn of(number: u32, page: &'a [u8], pages: &Pages) -> Option<Self> {
         let page = page.get(..pages.usable())?;
         let start = if number == 1 { 100 } else { 0 };
@@ -100,7 +100,7 @@ impl<'a> Node<'a> {
 }
 
 impl Cell<'_> {
-    /// Its length, with what is on other pages.
+    /// The length of its content, including parts on other pages.
     pub(super) fn length(&self) -> usize {
         self.length
     }
@@ -122,7 +122,7 @@ impl Cell<'_> {
     }
 }
 
-/// How much of a content of `length` bytes is in its cell, on a page with `usable` bytes.
+/// The part of a content of `length` bytes that is stored in its cell, on a page with `usable` bytes.
 fn local_length(length: usize, usable: usize, has_row_ids: bool) -> usize {
     let most = match has_row_ids {
         true => usable.saturating_sub(35),

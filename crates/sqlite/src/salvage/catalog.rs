@@ -6,7 +6,7 @@ use amplifier_session_core::model::{ProjectSlug, SessionId, SessionKey, Timestam
 
 use super::tables::Table;
 
-/// Where a row is.
+/// The position of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) page: u32,
@@ -22,7 +22,7 @@ pub(super) struct Catalog {
     pub(super) meta: BTreeMap<String, String>,
     pub(super) deleted: Vec<SessionKey>,
     pub(super) sessions: BTreeMap<SessionKey, Found>,
-    /// What indexes say about sessions, by the key of their row.
+    /// Data about sessions in indexes, by the key of the session's row.
     pub(super) indexed: HashMap<i64, Indexed>,
     /// The columns of the tables, if their statements can be read.
     pub(super) columns: HashMap<Table, Vec<String>>,
@@ -47,7 +47,7 @@ pub(super) struct Found {
     pub(super) created: Option<Timestamp>,
 }
 
-/// What indexes say about a session.
+/// Data about a session in indexes.
 #[derive(Debug, Default)]
 pub(super) struct Indexed {
     pub(super) key: Option<SessionKey>,
@@ -67,7 +67,7 @@ impl Catalog {
         self.unreadable.iter().any(|(_, of)| of.is_none_or(|of| of == table))
     }
 
-    /// Adds the sessions that only indexes name, and what they say about others.
+    /// Adds the sessions that only indexes contain, and index data about the others.
     pub(super) fn take_indexed(&mut self) {
         for Indexed { key, project, created } in std::mem::take(&mut self.indexed).into_values() {
             let Some(key) = key else { continue };
@@ -78,7 +78,7 @@ impl Catalog {
     }
 }
 
-/// Adds a row. Of two rows with the same key, the one on a linked page stays.
+/// Adds a row. Of two rows with the same key, keeps the one on a linked page.
 pub(super) fn put<K: Ord>(rows: &mut BTreeMap<K, Place>, key: K, place: Place) {
     match rows.entry(key) {
         Entry::Vacant(entry) => drop(entry.insert(place)),

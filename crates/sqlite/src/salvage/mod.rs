@@ -1,7 +1,8 @@
 //! Reads what is left of a damaged file.
 //!
-//! SQLite refuses every statement that touches a damaged page, and the pages below a damaged inner page are out of its
-//! reach. So this reads the pages itself, in the [file format](https://sqlite.org/fileformat2.html), and never writes.
+//! SQLite rejects every statement that touches a damaged page, and it can't reach the pages below a damaged inner page.
+//! So this module reads the pages itself, according to the [file format](https://sqlite.org/fileformat2.html), and
+//! never writes.
 //!
 //! | file | contents |
 //! | --- | --- |

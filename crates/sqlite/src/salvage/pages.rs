@@ -14,7 +14,7 @@ use crate::{peek::LOGS, schema::APPLICATION_ID};
 
 /// The first bytes of a database.
 const MAGIC: &[u8] = b"SQLite format 3\0";
-/// The size of the pages of our files, unless the header says otherwise.
+/// The page size of our files, if the header is unreadable.
 const PAGE_SIZE: usize = 8192;
 
 /// The pages of a file. Pages are counted from 1.
@@ -27,7 +27,7 @@ pub(super) struct Pages {
     usable: usize,
     /// The number of pages.
     count: u32,
-    /// The first page of the list of free pages, if it is known.
+    /// The first page of the list of free pages, if known.
     free: Option<u32>,
 }
 
@@ -36,7 +36,7 @@ impl Pages {
     ///
     /// # Errors
     ///
-    /// `StorageConnection` if the file can't be opened, or is intact and not a store.
+    /// `StorageConnection` if the file can't be opened, or if it is intact but not a store.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let failed = |source: std::io::Error| {
             Error::new(ErrorKind::StorageConnection, format!("can't open the file: {source}"))
@@ -59,7 +59,7 @@ impl Pages {
         pages.count = u32::try_from(length / pages.page_size as u64).unwrap_or(u32::MAX);
         let in_log = pages.log.as_ref().and_then(|log| log.pages.keys().max().copied());
         pages.count = pages.count.max(in_log.unwrap_or(0));
-        // The header may be newer in the log.
+        // The log may contain a newer header.
         let first = pages.page(1).unwrap_or_default();
         if first.starts_with(MAGIC) {
             let application = number_at(&first, 68, 4).map(u32::cast_signed);
@@ -83,12 +83,12 @@ impl Pages {
         self.usable
     }
 
-    /// The first page of the list of free pages, if it is known and there is one.
+    /// The first page of the list of free pages, if known and not empty.
     pub(super) fn free(&self) -> Option<u32> {
         self.free.filter(|page| *page > 0)
     }
 
-    /// A page; `None` if there is none of this number, or it can't be read.
+    /// A page; `None` if there is no page with this number, or it can't be read.
     pub(super) fn page(&self, number: u32) -> Option<Vec<u8>> {
         let mut page = vec![0; self.page_size];
         if let Some((log, at)) = self.log.as_ref().and_then(|log| Some((log, log.pages.get(&number)?))) {

@@ -42,7 +42,7 @@ impl Record {
         self.values.len()
     }
 
-    /// A value; `None` if it is not there, or can't be read.
+    /// A value; `None` if it does not exist or can't be read.
     pub(super) fn get(&self, index: usize) -> Option<Stored<'_>> {
         let (kind, at) = *self.values.get(index)?;
         let bytes = self.bytes.get(at..at.checked_add(size(kind)?)?)?;
@@ -110,7 +110,7 @@ mod tests {
         let expected = [Null, Integer(-1), Integer(1), Text(b"ok"), Blob(&[7]), Integer(256)];
         assert_eq!(values[..6], expected.map(Some));
         assert_eq!(values[6], None);
-        // The end of the row is on a page that can't be read.
+        // The end of the row is on an unreadable page.
         let cut = Record::parse(bytes[..10].to_vec(), bytes.len()).unwrap();
         assert_eq!((cut.text(3), cut.get(4)), (Some("ok"), None));
         for wrong in [&[][..], &[9, 1], &[3, 10, 11], &[2, 1]] {

@@ -1,4 +1,4 @@
-//! Finding all rows: through the tables, and on the pages that no readable page leads to.
+//! Finds all rows: through the tables, and on pages that no readable page refers to.
 
 use std::collections::HashMap;
 
@@ -13,9 +13,9 @@ use super::{
     tables::{Table, column_names},
 };
 
-/// The index that names all sessions.
+/// The index with the names of all sessions.
 const IDS: &str = "sqlite_autoindex_sessions_1";
-/// The index that has their projects and when they were created.
+/// The index with their projects and times of creation.
 const PROJECTS: &str = "sessions_by_project";
 
 /// Finds the rows in a file.
@@ -28,12 +28,12 @@ pub(super) fn scan(pages: &Pages) -> Catalog {
 
 struct Scan<'a> {
     pages: &'a Pages,
-    /// The pages that were looked at.
+    /// The pages that were examined.
     seen: Vec<bool>,
     catalog: Catalog,
 }
 
-/// What the pages of a B-tree contain.
+/// The content of a B-tree's pages.
 #[derive(Debug, Clone, Copy)]
 enum Tree {
     Schema,
@@ -58,7 +58,7 @@ impl Tree {
         }
     }
 
-    /// Whether a page of it that can't be read costs rows.
+    /// Whether an unreadable page of it loses rows.
     fn has_rows(self) -> bool {
         matches!(self, Self::Rows(_) | Self::Schema)
     }
@@ -71,7 +71,7 @@ impl Scan<'_> {
         for (name, tree) in Table::ALL.map(|table| (table.name(), Tree::Rows(table))) {
             match roots.get(name) {
                 Some(root) => self.walk(*root, tree, &mut HashMap::new()),
-                // Every store has these.
+                // Every store has these tables.
                 None if matches!(tree, Tree::Rows(Table::Sessions | Table::Messages | Table::Events)) => {
                     self.lost(1, Tree::Schema);
                 }
@@ -96,7 +96,7 @@ impl Scan<'_> {
         while let Some(number) = next.pop() {
             match self.seen.get_mut(number as usize) {
                 Some(seen) if !*seen => *seen = true,
-                // Two pages lead to it: one of them is damaged.
+                // Two pages refer to it, so one of them is damaged.
                 Some(_) => continue,
                 None => {
                     self.lost(number, tree);
@@ -136,7 +136,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Takes a row of a B-tree. `None` if it can't be read.
+    /// Adds a row of a B-tree. `None` if it can't be read.
     fn row(
         &mut self,
         tree: Tree,
@@ -171,7 +171,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Takes a row of a table. `None` if it can't be read.
+    /// Adds a row of a table. `None` if it can't be read.
     fn row_of(&mut self, table: Table, row: &Record, cell: &Cell<'_>, place: Place) -> Option<()> {
         let first = match table {
             Table::Sessions | Table::Messages | Table::Vectors => 1,
@@ -228,7 +228,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Takes the rows on pages that no readable page leads to.
+    /// Adds the rows on pages that no readable page refers to.
     fn unlinked_pages(&mut self) {
         for number in 1..=self.pages.count() {
             if self.seen.get(number as usize).is_none_or(|seen| *seen) {
@@ -240,7 +240,7 @@ impl Scan<'_> {
                 let Some(row) = Record::parse(cell.local.to_vec(), cell.length()) else { continue };
                 let Some(table) = Table::of_row(node.has_row_ids, &row) else { continue };
                 let place = Place { page: number, cell: *index, is_linked: false };
-                // What can't be read is not a row.
+                // Unreadable content is not a row.
                 let _ = self.row_of(table, &row, cell, place);
             }
         }

@@ -40,7 +40,7 @@ use crate::columns::{read_vector, stored_line};
 pub(crate) struct Salvage {
     pages: Pages,
     catalog: Catalog,
-    /// The page that was read last: rows that follow one another are often on one page.
+    /// The last page that was read: consecutive rows are often on the same page.
     last: RefCell<Option<(u32, Vec<u8>)>>,
 }
 
@@ -59,7 +59,7 @@ impl Salvage {
         self.catalog.sessions.get(key).ok_or_else(lost)
     }
 
-    /// The row at a place.
+    /// The row at a position.
     fn row(&self, place: Place) -> Result<Record> {
         let mut last = self.last.borrow_mut();
         if last.as_ref().is_none_or(|(number, _)| *number != place.page) {
@@ -98,7 +98,7 @@ impl Salvage {
         self.read(Table::Sessions, place, &columns, None, rows::stored_session)
     }
 
-    /// The metadata files of a session that can be read, and why others are missing, if so.
+    /// The readable metadata files of a session, and why others are missing, if so.
     fn metadata_files(&self, key: &SessionKey) -> Result<(Vec<MetadataFile>, Option<String>)> {
         let found = self.found(key)?;
         let file = |place: &Place| {
@@ -251,7 +251,7 @@ impl SalvageSource for Salvage {
     }
 }
 
-/// The numbers of that many metadata files.
+/// The positions of `count` metadata files.
 fn positions(count: usize) -> Vec<i64> {
     (0..count as i64).collect()
 }
@@ -269,7 +269,7 @@ fn of_kind_damaged(error: Error) -> Error {
     }
 }
 
-/// The value of a column. Rows from before a column was added end before it.
+/// The value of a column. Rows that were written before a column was added end before it.
 fn value<'a>(row: &'a Record, stored: &[String], column: &str) -> Option<Stored<'a>> {
     let index = stored.iter().position(|name| name == column);
     match index {

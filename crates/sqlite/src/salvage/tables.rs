@@ -48,7 +48,7 @@ impl Table {
         }
     }
 
-    /// What its rows are, for people.
+    /// A description of its rows for people.
     pub(super) fn contents(self) -> &'static str {
         match self {
             Self::Meta => "settings of the store",
@@ -68,7 +68,7 @@ impl Table {
         !matches!(self, Self::Meta | Self::MetadataFiles)
     }
 
-    /// The table that a row belongs to, by its values. For pages that no readable page leads to.
+    /// The table to which a row belongs, according to its values. For pages that no readable page refers to.
     pub(super) fn of_row(has_row_ids: bool, row: &Record) -> Option<Self> {
         let types: String = (0..row.len()).map(|index| letter(row.get(index))).collect();
         let table = match types.get(..2)? {
@@ -90,7 +90,7 @@ impl Table {
         (table.has_row_ids() == has_row_ids).then_some(table)
     }
 
-    /// The columns that are stored, by the statements that this version creates tables with.
+    /// The stored columns, according to the statements with which this version creates tables.
     pub(super) fn columns(self) -> Vec<String> {
         let begin = format!(" {} (", self.name());
         let mut statements = [TABLES, superseded::TABLE].into_iter().flat_map(|text| text.split(';'));
