@@ -24,7 +24,7 @@ impl Fields<'_> {
 }
 
 impl Columns for Fields<'_> {
-    /// Of a text without control characters, such as an id.
+    /// Only for texts without control characters, such as ids.
     fn text_ref(&self, index: usize) -> Result<&str> {
         self.get(index)
     }

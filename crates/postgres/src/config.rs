@@ -1,4 +1,4 @@
-//! Where the server is, and how to connect.
+//! The location of the server, and how to connect.
 
 use std::{fmt, path::PathBuf, time::Duration};
 
@@ -8,27 +8,27 @@ use amplifier_session_core::{
 };
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
-/// The schema unless another one is given.
+/// The default schema.
 const SCHEMA: &str = "amplifier_sessions";
 
-/// How many connections there are at most, unless another number is given.
+/// The default for the maximum number of connections.
 const CONNECTIONS: usize = 8;
 
-/// What is asked for in `sslmode`. The weaker modes of PostgreSQL's own programs leave it to the host.
+/// The values of `sslmode`. The weaker modes of PostgreSQL's own programs leave the decision to the host.
 const SSL_MODES: &[&str] = &["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
 
-/// How long a host may take to accept a connection before the next one is tried.
+/// How long a host may take to accept a connection before the next host is tried.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// How long a call waits for a server that was there before.
+/// How long a call waits for a server that was reachable before.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// After how long without an answer of its machine a connection is lost.
+/// If the other machine does not respond for this long, the connection is lost.
 const UNREACHABLE: Duration = Duration::from_secs(30);
 
 const SESSIONS: &[&str] = &["any", "read-write", "read-only"];
 
-/// What a URL may leave out. The variables are those of PostgreSQL's own programs.
+/// The parts that a URL may leave out. The variables are those of PostgreSQL's own programs.
 pub(crate) static SETTINGS: &[Setting] = &[
     Setting::text(
         "postgres.host",
@@ -75,10 +75,10 @@ pub struct PostgresConfig {
     pub(crate) root_certificates: Option<PathBuf>,
     /// The schema with the tables.
     pub schema: String,
-    /// How many connections there are at most.
+    /// The maximum number of connections.
     pub connections: usize,
-    /// How long a call waits for a server that was there before: it may be restarting, or a standby takes its place. By
-    /// default 30 seconds.
+    /// How long a call waits for a server that was reachable before: it may be restarting, or a standby may be
+    /// replacing it. Default: 30 seconds.
     pub patience: Duration,
     /// Whether the store must exist. Otherwise it is created if it is missing.
     pub must_exist: bool,
@@ -92,12 +92,13 @@ impl fmt::Debug for PostgresConfig {
 }
 
 impl PostgresConfig {
-    /// Reads `//[USER[:PASSWORD]@][HOST[:PORT]][/DATABASE]`, what follows `postgres:` in a URL. `settings` has what it leaves
-    /// out.
+    /// Reads `//[USER[:PASSWORD]@][HOST[:PORT]][/DATABASE]`, the part of a URL after `postgres:`. `settings` supplies
+    /// the parts that it leaves out.
     ///
     /// # Errors
     ///
-    /// `Validation` if the address or a setting is invalid. The error does not show the address, which may have a password.
+    /// `Validation` if the address or a setting is invalid. The error does not show the address, which may contain a
+    /// password.
     pub fn new(address: &str, settings: &Settings) -> Result<Self> {
         let connection = format!("postgresql:{address}").parse().map_err(|_| {
             Error::validation(
@@ -135,7 +136,7 @@ impl PostgresConfig {
         self
     }
 
-    /// Fills what the address leaves out.
+    /// Fills in the parts that the address leaves out.
     fn fill(&mut self, text: &impl Fn(&str) -> Option<String>) -> Result<()> {
         let connection = &mut self.connection;
         if connection.get_hosts().is_empty() {
@@ -183,7 +184,7 @@ impl PostgresConfig {
         Ok(())
     }
 
-    /// Uses TLS for every host but this machine, unless `mode` says otherwise.
+    /// Uses TLS for every host except this machine, unless `mode` specifies otherwise.
     fn set_tls(&mut self, mode: Option<&str>) {
         let uses_tls = match mode {
             Some("disable") => false,
@@ -210,7 +211,7 @@ impl PostgresConfig {
     }
 }
 
-/// Whether a host is not this machine.
+/// Whether a host is another machine.
 fn is_elsewhere(host: &Host) -> bool {
     match host {
         Host::Tcp(name) => !["localhost", "127.0.0.1", "::1", "[::1]"].contains(&name.as_str()),

@@ -1,7 +1,7 @@
 //! Connections as `amplifier-session-sql` uses them, and PostgreSQL's dialect.
 //!
-//! The shared reads and writes block, and run on threads for blocking work. There, each call of the asynchronous driver
-//! is waited for.
+//! The shared reads and writes block, and run on threads for blocking work. These threads wait for each call of the
+//! asynchronous driver.
 
 use std::{
     collections::BTreeMap,
@@ -35,7 +35,7 @@ use crate::{
     text,
 };
 
-/// What [`Read::query`] binds.
+/// A value that [`Read::query`] binds, with its type.
 pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// A read connection.
@@ -58,7 +58,7 @@ impl Reader for Read<'_> {
 }
 
 impl<'a> Read<'a> {
-    /// Uses a connection of a role that row level security restricts, or does not.
+    /// Uses a connection. `is_restricted` says whether row level security restricts its role.
     pub(crate) fn new(client: &'a ClientWrapper, is_restricted: bool) -> Self {
         Self { client, is_restricted }
     }
@@ -78,13 +78,13 @@ impl<'a> Read<'a> {
         wait(self.client.batch_execute(sql)).map_err(storage(operation))
     }
 
-    /// Copies rows to their table. A transaction is open.
+    /// Copies rows to their table. A transaction must be open.
     pub(crate) fn copy(&self, operation: &'static str, rows: Rows) -> Result<()> {
         let (table, columns) = (rows.table(), rows.columns().to_owned());
         if !self.is_restricted {
             return self.copy_to(table, operation, rows);
         }
-        // Row level security checks rows that are inserted, and refuses `COPY`.
+        // Row level security checks inserted rows, and does not allow `COPY`.
         let create = format!(
             "CREATE TEMPORARY TABLE incoming ON COMMIT DROP AS SELECT {columns} FROM {table} WITH NO DATA"
         );
@@ -133,7 +133,7 @@ impl<'a> Read<'a> {
     }
 }
 
-/// Waits on a thread for blocking work.
+/// Waits for `work`, on a thread for blocking work.
 pub(crate) fn wait<T>(work: impl Future<Output = T>) -> T {
     Handle::current().block_on(work)
 }
@@ -163,7 +163,7 @@ fn system_time(time: Timestamp) -> SystemTime {
     time.unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// Rows are written when there are so many bytes of them.
+/// Rows are written when the buffer has this many bytes.
 const BUFFERED: usize = 16 << 20;
 
 /// A write transaction. Inserted rows are buffered, and copied to their tables when there are many or it ends.
@@ -185,12 +185,12 @@ impl<'a> Write<'a> {
         &self.read
     }
 
-    /// Adds the texts of a message that is stored already to the index.
+    /// Adds the texts of a message that is already stored to the index.
     pub(crate) fn index(&mut self, message: &StoredMessage) {
         self.texts.add(Some(message.key), &message.user, message.role, &message.raw);
     }
 
-    /// The number of messages whose texts are to be written to one block.
+    /// The number of messages whose texts will be written to one block.
     pub(crate) fn indexed_messages(&self) -> usize {
         self.texts.messages()
     }
@@ -265,7 +265,7 @@ impl Writer for Write<'_> {
     }
 
     fn insert(&mut self, table: &Table, row: &[Cell<'_>]) -> Result<()> {
-        // Of a session, the key is the last column.
+        // The key is the last column of a session.
         let is_assigned = table.name == table::SESSIONS.name && matches!(row.last(), Some(Cell::Null));
         self.add(table, if is_assigned { Key::LeftOut } else { Key::Given }, row);
         if self.buffered() > BUFFERED { self.flush("write") } else { Ok(()) }
@@ -317,7 +317,7 @@ const VECTOR_COLUMNS: [&str; 14] = [
     "vector",
 ];
 
-/// Lists are arrays. The words of a title or an event are compared in the client, by the rules of `core`.
+/// Lists are arrays. The client compares the words of a title or an event, according to the rules of `core`.
 pub(crate) const POSTGRES: Dialect = Dialect {
     list_holds: |list, value| format!("{value} = ANY({list})"),
     session_says: None,

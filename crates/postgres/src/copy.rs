@@ -9,20 +9,20 @@ use crate::{columns::EPOCH, text};
 const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 const TRAILER: &[u8] = &(-1_i16).to_be_bytes();
 
-/// Rows of a table that are to be copied to it.
+/// Rows to copy to a table.
 #[derive(Debug)]
 pub(crate) struct Rows {
     table: &'static str,
     columns: String,
     bytes: Vec<u8>,
-    /// Where the keys are that are assigned later.
+    /// The positions of keys that are assigned later.
     keys: Vec<usize>,
 }
 
-/// Whether a row has a key that the database or the writer assigns.
+/// Who assigns the key of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Key {
-    /// The row has every column.
+    /// The row already has all columns.
     Given,
     /// The column `key` is left out: the database assigns it.
     LeftOut,
@@ -31,13 +31,13 @@ pub(crate) enum Key {
 }
 
 impl Rows {
-    /// No rows of the table with these columns.
+    /// No rows yet, for the table with these columns.
     pub(crate) fn new(table: &'static str, columns: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
         let columns: Vec<String> = columns.into_iter().map(|column| column.as_ref().to_owned()).collect();
         Self { table, columns: columns.join(", "), bytes: HEADER.to_vec(), keys: Vec::new() }
     }
 
-    /// The rows of `table` whose keys are treated so.
+    /// The rows of `table`, with keys according to `key`.
     pub(crate) fn of(table: &Table, key: Key) -> Self {
         Self::new(table.name, columns(table).filter(|column| key != Key::LeftOut || *column != "key"))
     }
@@ -88,12 +88,12 @@ impl Rows {
         }
     }
 
-    /// The number of keys that are still to be assigned.
+    /// The number of keys that must still be assigned.
     pub(crate) fn missing_keys(&self) -> usize {
         self.keys.len()
     }
 
-    /// Begins a row of so many values, which must follow.
+    /// Begins a row of `values` values, which must follow.
     pub(crate) fn begin(&mut self, values: usize) {
         self.bytes.extend_from_slice(&(values as i16).to_be_bytes());
     }
@@ -157,7 +157,7 @@ impl Rows {
     }
 }
 
-/// The columns of a table: a list may name several.
+/// The columns of a table. An entry of the list may name several.
 fn columns(table: &Table) -> impl Iterator<Item = &'static str> + Clone {
     table.columns.iter().flat_map(|columns| columns.split(',')).map(str::trim)
 }

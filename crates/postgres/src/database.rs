@@ -1,4 +1,4 @@
-//! The database: opening it, and what PostgreSQL does in its own way.
+//! The database: opening it, and PostgreSQL's way of doing things.
 
 use amplifier_session_core::{
     Result,
@@ -37,11 +37,11 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Opens the store that `config` describes. Unless it must exist, creates its tables, and the schema if it is missing.
+    /// Opens the store that `config` describes. Unless it must exist, creates missing tables and the missing schema.
     ///
     /// # Errors
     ///
-    /// `StorageConnection` if the server cannot be reached or refuses the connection, if the store must exist and does
+    /// `StorageConnection` if the server cannot be reached or rejects the connection, if the store must exist but does
     /// not, or if it has an unknown version.
     pub async fn open(config: PostgresConfig) -> Result<PostgresBackend> {
         blocking(move || Self::open_now(&config)).await?
@@ -67,8 +67,8 @@ impl Postgres {
         }))
     }
 
-    /// Restricts every role to the rows of the user with its name, except the owner of the tables and superusers. Returns
-    /// for each of `users` the statements that create its role.
+    /// Restricts every role, except the owner of the tables and superusers, to the rows of the user with the same name.
+    /// For each of `users`, returns the statements that create its role.
     ///
     /// # Errors
     ///
@@ -136,5 +136,5 @@ impl Database for Postgres {
     }
 }
 
-/// What changes rows of many sessions, and would be wrong if others wrote some of them meanwhile.
+/// Operations that change rows of many sessions, and would go wrong if other processes wrote some of them meanwhile.
 const EXCLUSIVE: [&str; 2] = ["rename_user", "complete_generation"];

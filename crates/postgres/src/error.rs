@@ -1,4 +1,4 @@
-//! Errors of PostgreSQL and of its pool as ours.
+//! Maps errors of PostgreSQL and of its pool to ours.
 
 use std::error::Error as StdError;
 
@@ -10,7 +10,7 @@ use tokio_postgres::error::SqlState;
 /// The operation that opens a store.
 pub(crate) const OPEN: &str = "open";
 
-/// Maps an error of the database; `operation` names what was being done.
+/// Maps an error of the database; `operation` names the operation.
 pub(crate) fn storage(operation: &'static str) -> impl Fn(tokio_postgres::Error) -> Error {
     move |source| {
         let (mut kind, message, retry) = describe(&source);
@@ -39,7 +39,7 @@ pub(crate) fn connection(source: PoolError) -> Error {
     }
 }
 
-/// Maps an error of opening a connection, whatever it is.
+/// Maps any error of opening a connection.
 fn unconnected(source: tokio_postgres::Error) -> Error {
     let reason = match source.as_db_error() {
         Some(error) => error.message().to_owned(),
@@ -52,8 +52,8 @@ fn unconnected(source: tokio_postgres::Error) -> Error {
     if retry { error.retryable() } else { error }
 }
 
-/// Whether a transaction was rolled back because others were in the way, or because the connection was lost: it can be
-/// run again.
+/// Whether a transaction was rolled back because of a conflict with others, or because the connection was lost. It can
+/// be run again.
 pub(crate) fn may_run_again(error: &Error) -> bool {
     let in_the_way = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
     is_lost(error) || code(error).is_some_and(|code| in_the_way.contains(code))
@@ -65,12 +65,12 @@ pub(crate) fn is_lost(error: &Error) -> bool {
         || code(error).is_some_and(|code| ENDING.contains(code))
 }
 
-/// Whether the server can't be reached now, or has no place for another connection.
+/// Whether the server can't be reached at the moment, or accepts no further connections.
 pub(crate) fn is_unavailable(error: &Error) -> bool {
     is_lost(error) || code(error) == Some(&SqlState::TOO_MANY_CONNECTIONS)
 }
 
-/// The server is going down or coming up.
+/// The server is shutting down or starting up.
 const ENDING: [SqlState; 3] =
     [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::CANNOT_CONNECT_NOW];
 
@@ -78,7 +78,7 @@ fn code(error: &Error) -> Option<&SqlState> {
     driver(error)?.code()
 }
 
-/// Also of connecting: the server refuses connections, or does not answer.
+/// Also while connecting: the server rejects connections, or does not answer.
 fn is_input_or_output(error: &tokio_postgres::Error) -> bool {
     let mut cause = error.source();
     while let Some(source) = cause {
@@ -90,7 +90,7 @@ fn is_input_or_output(error: &tokio_postgres::Error) -> bool {
     false
 }
 
-/// The driver's error that an error was made from.
+/// The driver's error from which an error was made.
 fn driver(error: &Error) -> Option<&tokio_postgres::Error> {
     let mut cause = error.source();
     while let Some(source) = cause {

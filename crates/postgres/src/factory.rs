@@ -11,10 +11,11 @@ use amplifier_session_core::{
 
 use crate::{Postgres, PostgresConfig, config::SETTINGS};
 
-/// What a URL looks like.
+/// The form of a URL.
 pub(crate) const FORM: &str = "postgres://[USER@][HOST[:PORT]][/DATABASE]";
 
-/// Stores in PostgreSQL: `postgres://[USER@][HOST[:PORT]][/DATABASE]`. What a URL leaves out, the settings say.
+/// Stores in PostgreSQL: `postgres://[USER@][HOST[:PORT]][/DATABASE]`. The settings supply the parts that a URL leaves
+/// out.
 pub static FACTORY: BackendFactory = BackendFactory {
     name: "PostgreSQL",
     schemes: &["postgres", "postgresql"],

@@ -13,7 +13,7 @@
 //! | `factory.rs` | opening a store by its URL |
 //! | `error.rs` | errors of PostgreSQL as ours |
 //!
-//! The reads and writes themselves are those of all SQL databases, in `amplifier-session-sql`.
+//! The reads and writes themselves are shared by all SQL databases and are in `amplifier-session-sql`.
 
 mod columns;
 mod config;

@@ -1,4 +1,4 @@
-//! Looking up many rows at a time: each statement waits for the server.
+//! Looks up many rows at a time, because each statement waits for the server.
 
 use std::collections::{BTreeMap, HashMap};
 

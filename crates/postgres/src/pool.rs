@@ -28,53 +28,53 @@ use crate::{
 /// How long a call waits for a connection.
 const WAIT: Duration = Duration::from_secs(30);
 
-/// What every connection begins with, after the search path. If tables are divided between servers, joins and counts then
-/// run where the rows are.
+/// The statements that every connection begins with, after the search path. If tables are distributed over servers,
+/// joins and counts then run where the rows are.
 const FIRST: &str = "SET TimeZone TO 'UTC'; SET lock_timeout TO '60s'; SET jit TO off;
     SET enable_partitionwise_join TO on; SET enable_partitionwise_aggregate TO on";
 
-/// How often a transaction is run again if others were in the way, or if the connection was lost.
+/// How often to run a transaction if it conflicts with others or the connection is lost.
 const ATTEMPTS: u32 = 20;
 
-/// The pause before another attempt. It doubles up to a second, and is random, so that two transactions that were in each
-/// other's way do not meet again.
+/// The pause before another attempt. It doubles up to a second, and is random, so that two conflicting transactions do
+/// not meet again.
 fn pause(attempt: u32) {
     let most = (2_u64 << attempt.min(9)).min(1_000);
     thread::sleep(Duration::from_millis(fastrand::u64(most / 2..=most)));
 }
 
-/// Connections that are opened as they are needed, and kept.
+/// Connections, which are opened when needed, and kept.
 pub struct Pool {
     connections: Deadpool,
-    /// Of the server, for errors.
+    /// The address of the server, for errors.
     place: String,
     patience: Duration,
-    /// Whether there was a connection.
+    /// Whether the server was reached before.
     was_reached: AtomicBool,
     /// Whether row level security restricts the role.
     is_restricted: bool,
 }
 
 impl fmt::Debug for Pool {
-    /// Without the configuration, which has the password.
+    /// Without the configuration, which contains the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Pool").field(&self.connections.status()).finish()
     }
 }
 
-/// Which other transactions wait for a transaction.
+/// The other transactions that wait for a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lock {
-    /// Those with [`Lock::All`].
+    /// Transactions with [`Lock::All`].
     Shared,
-    /// Every transaction that writes.
+    /// All transactions that write.
     All,
-    /// Those that write like [`Lock::All`], and those that update the index of texts.
+    /// Transactions with [`Lock::All`], and transactions that update the index of texts.
     TextIndex,
 }
 
 impl Lock {
-    /// The lock is taken by a statement that takes no snapshot, so that the transaction sees what the one before it wrote.
+    /// The statement that takes the lock takes no snapshot, so the transaction sees what the previous one wrote.
     fn begin(self) -> &'static str {
         match self {
             Self::Shared => {
@@ -131,8 +131,8 @@ impl Pool {
         self
     }
 
-    /// Runs `write` in one transaction. Runs it again if other transactions were in the way, or if the connection was lost
-    /// before the commit.
+    /// Runs `write` in one transaction. Runs it again if it conflicts with other transactions, or if the connection is
+    /// lost before the commit.
     pub(crate) fn transaction<T>(
         &self,
         operation: &'static str,
@@ -189,7 +189,7 @@ impl Pool {
         wait(self.connections.get()).map_err(|source| error::connection(source).with("server", &self.place))
     }
 
-    /// Connects; if the server does not answer but did before, tries it again for a while.
+    /// Connects. If the server was reachable before but does not answer, retries for a while.
     fn patiently<T>(&self, connect: impl Fn() -> Result<T>) -> Result<T> {
         let (began, mut attempt) = (Instant::now(), 1);
         loop {
@@ -215,11 +215,12 @@ impl Pool {
     }
 }
 
-/// When a transaction has failed.
+/// When a transaction failed.
 enum Failed {
-    /// Nothing of it is stored.
+    /// Before the commit, so that nothing of it is stored.
     BeforeCommit(Error),
-    /// The server could not be reached, or the commit failed: if the connection was lost then, it may be stored.
+    /// The server could not be reached, or the commit failed. If the connection was lost during the commit, the
+    /// transaction may be stored.
     Finally(Error),
 }
 

@@ -1,4 +1,4 @@
-//! Row level security: each role of the database reads and writes only rows of the user with its name.
+//! Row level security: each role of the database reads and writes only rows of the user with the same name.
 //!
 //! Policies compare `user_id` with `current_user`. The owner of the tables is not restricted, and neither is a superuser.
 
@@ -17,13 +17,13 @@ use crate::{
     schema::{MIGRATION, in_transaction},
 };
 
-/// The entries of `schema_meta` that every role reads. The others are of a user.
+/// The entries of `schema_meta` that every role can read. Each other entry belongs to a user.
 const SHARED: [&str; 4] = [VERSION, WRITER, STORE_ID, MIGRATION];
 
-/// PostgreSQL cuts off longer names.
+/// PostgreSQL truncates longer names.
 const LONGEST_NAME: usize = 63;
 
-/// Restricts all roles but the owner, and gives every user who has sessions the entries of the store.
+/// Restricts all roles except the owner, and gives every user with sessions the entries of the store.
 pub(crate) fn enable(reader: &Read<'_>, schema: &str) -> Result<()> {
     in_transaction(reader, || {
         if !is_enabled(reader)? {
@@ -41,8 +41,8 @@ pub(crate) fn enable(reader: &Read<'_>, schema: &str) -> Result<()> {
     })
 }
 
-/// Restricts roles on tables that a migration has added, and lets them use these tables as they use `sessions`. A
-/// transaction is open.
+/// Restricts roles on tables that a migration added, and gives them the same permissions on these tables as on
+/// `sessions`. A transaction must be open.
 pub(crate) fn renew(reader: &Read<'_>, schema: &str) -> Result<()> {
     if !is_enabled(reader)? {
         return Ok(());
@@ -66,7 +66,7 @@ pub(crate) fn renew(reader: &Read<'_>, schema: &str) -> Result<()> {
     Ok(())
 }
 
-/// The user whose rows alone this role may read and write; `None` if it is not restricted.
+/// The user whose rows this role is restricted to; `None` if it is not restricted.
 pub(crate) fn only_user(reader: &Read<'_>) -> Result<Option<UserId>> {
     let sql = "SELECT current_user::text WHERE row_security_active('sessions'::regclass)";
     reader.query(OPERATION, sql, &[])?.first().map(|row| UserId::new(Fields(row).text(0)?)).transpose()
@@ -92,9 +92,9 @@ fn is_enabled(reader: &Read<'_>) -> Result<bool> {
     Ok(!reader.query(OPERATION, sql, &[])?.is_empty())
 }
 
-/// Puts the policies on every table with a column `user_id`.
+/// Adds the policies to every table with a column `user_id`.
 fn restrict(reader: &Read<'_>, schema: &str) -> Result<()> {
-    // Partitions as well: a role may name them.
+    // Also partitions, because a role may name them.
     let tables = "SELECT c.relname::text FROM pg_class c
         JOIN pg_namespace n ON n.oid = c.relnamespace
         JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'user_id'

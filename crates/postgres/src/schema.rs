@@ -15,7 +15,7 @@ use crate::{
     vector_support::VectorSupport,
 };
 
-/// The steps from an empty schema to the present tables. Steps that were published do not change.
+/// The steps from an empty schema to the current tables. Published steps do not change.
 const MIGRATIONS: [&str; 3] = [
     include_str!("../migrations/0001_tables.sql"),
     include_str!("../migrations/0002_text_index.sql"),
@@ -28,10 +28,11 @@ const ENTRIES: &str = include_str!("../migrations/entries.sql");
 /// The key of the number of the last migration in `schema_meta`.
 pub(crate) const MIGRATION: &str = "postgres_migration";
 
-/// Only one client at a time creates or upgrades tables, whatever the schema: the extension belongs to the database.
+/// Only one client at a time creates or upgrades tables, regardless of the schema, because the extension belongs to the
+/// database.
 const ADVISORY_LOCK: i64 = 0x416d_5373;
 
-/// Makes the schema a store, or upgrades it, unless that has been done. Several clients may do so at once.
+/// Turns the schema into a store, or upgrades it, unless that was already done. Several clients may call this at once.
 pub(crate) fn prepare(reader: &Read<'_>, schema: &str, must_exist: bool) -> Result<VectorSupport> {
     if must_exist && applied(reader, schema)?.is_none() {
         let message = format!("there is no store in the schema {schema:?}");
@@ -99,7 +100,7 @@ fn migrate(reader: &Read<'_>, schema: &str, at: usize, migration: &str) -> Resul
 
 /// The number of migrations that were applied; `None` if there is no store.
 fn applied(reader: &Read<'_>, schema: &str) -> Result<Option<usize>> {
-    // By its schema: the search path also has another one.
+    // By its schema, because the search path contains another one, too.
     let sql = "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE n.nspname = $1 AND c.relname = 'schema_meta'";
     if reader.query(OPERATION, sql, &[(&schema, Type::TEXT)])?.is_empty() {
@@ -136,13 +137,13 @@ fn set(reader: &Read<'_>, key: &str, value: &str) -> Result<()> {
     Ok(())
 }
 
-/// Each statement sees what others have committed before it.
+/// Each statement sees data that others committed before it.
 pub(crate) fn in_transaction<T>(reader: &Read<'_>, run: impl FnOnce() -> Result<T>) -> Result<T> {
     reader.batch(OPERATION, "BEGIN ISOLATION LEVEL READ COMMITTED")?;
     match run() {
         Ok(answer) => reader.batch(OPERATION, "COMMIT").map(|()| answer),
         Err(error) => {
-            // The first error says more.
+            // The first error is more informative.
             let _ = reader.batch(OPERATION, "ROLLBACK");
             Err(error)
         }

@@ -1,7 +1,7 @@
-//! Texts in columns of the type `text`, which refuses the character NUL.
+//! Texts in columns of the type `text`, which does not allow NUL.
 //!
-//! NUL is written as U+0001 U+0001, and U+0001 as U+0001 U+0002. Texts with neither, which are practically all, stay as
-//! they are. The order of texts by their bytes, their equality and their prefixes stay the same.
+//! NUL is written as U+0001 U+0001, and U+0001 as U+0001 U+0002. Texts without these characters, which are practically
+//! all, do not change. The byte order, equality and prefixes of texts are preserved.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ pub(crate) fn stored(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.replace(ESCAPE, "\u{1}\u{2}").replace('\0', "\u{1}\u{1}"))
 }
 
-/// The text that is stored so.
+/// The original text of a stored one.
 pub(crate) fn read(stored: &str) -> Cow<'_, str> {
     if !stored.contains(ESCAPE) {
         return Cow::Borrowed(stored);

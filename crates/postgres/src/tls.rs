@@ -1,4 +1,4 @@
-//! TLS: certificates are checked with those that the system trusts, or with those of a file.
+//! TLS: certificates are checked against those that the system trusts, or against those in a file.
 
 use std::{path::Path, sync::Arc};
 
@@ -12,8 +12,8 @@ use tokio_postgres::config::SslMode;
 
 use crate::PostgresConfig;
 
-/// How TLS is used. If it is not, this trusts no one and reads no certificates, so that a container without certificates
-/// can use a server on the same machine.
+/// The TLS configuration. If TLS is not used, it trusts nobody and reads no certificates, so that a container without
+/// certificates can use a server on the same machine.
 pub(crate) fn client(config: &PostgresConfig) -> Result<ClientConfig> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)

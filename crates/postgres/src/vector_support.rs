@@ -6,16 +6,16 @@ use tokio_postgres::types::Type;
 
 use crate::{columns::Fields, connection::Read, error::OPEN as OPERATION};
 
-/// What the extension pgvector of the database can do.
+/// The abilities of the database's extension pgvector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VectorSupport {
-    /// There is a column with copies of 16-bit floats, which the database compares.
+    /// There is a column with copies as 16-bit floats, which the database compares.
     Copies,
     /// The database cannot compare vectors, for this reason.
     Unavailable(String),
 }
 
-/// The oldest version with what is needed, and the oldest without a known flaw that damages an index.
+/// The oldest version with the required features, and the oldest one without a known bug that damages an index.
 const NEEDED: [u32; 3] = [0, 8, 0];
 const ADVISED: [u32; 3] = [0, 8, 4];
 
@@ -24,7 +24,7 @@ impl VectorSupport {
         *self == Self::Copies
     }
 
-    /// Why searches by meaning are slow.
+    /// Why searches by meaning are slow, if they are.
     pub(crate) fn notice(&self) -> Option<String> {
         match self {
             Self::Copies => None,
@@ -32,7 +32,7 @@ impl VectorSupport {
         }
     }
 
-    /// Creates the extension and the column, if that is possible. A transaction is open, and no other one does the same.
+    /// Creates the extension and the column, if possible. A transaction must be open, and no other one may do the same.
     pub(crate) fn prepare(reader: &Read<'_>) -> Result<Self> {
         if version(reader, "SELECT extversion FROM pg_extension WHERE extname = 'vector'")?.is_none() {
             let available = "SELECT default_version FROM pg_available_extensions WHERE name = 'vector'";
@@ -60,7 +60,7 @@ impl VectorSupport {
         Ok(Self::Copies)
     }
 
-    /// What there is, if nothing has to be prepared.
+    /// The support that exists, if nothing needs to be prepared.
     pub(crate) fn ready(reader: &Read<'_>) -> Result<Option<Self>> {
         if !Self::has_column(reader)? {
             return Ok(None);
@@ -68,7 +68,7 @@ impl VectorSupport {
         Ok(Some(too_old(reader)?.map_or(Self::Copies, Self::Unavailable)))
     }
 
-    /// What there is, for a store that cannot be written.
+    /// The support that exists, for a store that cannot be written.
     pub(crate) fn found(reader: &Read<'_>) -> Result<Self> {
         Ok(match Self::has_column(reader)? {
             true => Self::Copies,
