@@ -1,4 +1,4 @@
-//! The database: opening it, and what DuckDB does in its own way.
+//! The database: opening it, and DuckDB's way of doing things.
 
 use std::{
     path::{Path, PathBuf},
@@ -26,7 +26,7 @@ use crate::{
     pool::{self, Pool},
 };
 
-/// Sessions in one DuckDB file. Cheap to clone; everything that a process opens on a file shares one database.
+/// Sessions in one DuckDB file. Cheap to clone; all handles of a process to one file share one database.
 pub type DuckDbBackend = Embedded<DuckDb>;
 
 /// A DuckDB file with its search index.
@@ -40,7 +40,7 @@ pub struct DuckDb {
 
 #[derive(Debug)]
 struct Inner {
-    /// Dropped first: nobody else opens its file while the store is open.
+    /// Dropped first: only the open store uses its file.
     hnsw: Hnsw,
     store_id: OnceLock<[u8; 16]>,
     index: IndexUpdater<RowSnapshots<Pool>>,
@@ -48,17 +48,17 @@ struct Inner {
 }
 
 impl DuckDb {
-    /// Opens the store in the file `path`, readable by its owner only. It is created if it is missing and may be
-    /// written. The search index is beside it, in the folder `<path>.index`.
+    /// Opens the store in the file `path`, readable only by its owner. If it is missing and `access` allows writing, it
+    /// is created. The search index is beside it, in the folder `<path>.index`.
     ///
-    /// If the file cannot be written, or nothing can be created in its folder, it is opened read-only, whatever
-    /// `access` is: see [`StoreInfo::read_only`].
+    /// If the file cannot be written, or nothing can be created in its folder, it is opened read-only, regardless of
+    /// `access`: see [`StoreInfo::read_only`].
     ///
     /// # Errors
     ///
     /// `StorageConnection` if the file cannot be opened, is in use by another process, or is not a store of this
-    /// library in a known version; such a file is left unchanged. Also if this process has it open read-only and
-    /// `access` is for writing.
+    /// library in a known version; such a file is not changed. Also if this process has it open read-only and `access`
+    /// is for writing.
     pub async fn open(path: impl AsRef<Path>, access: Access) -> Result<DuckDbBackend> {
         let path = path.as_ref().to_owned();
         blocking(move || Self::open_now(&path, access)).await?
@@ -93,24 +93,24 @@ impl DuckDb {
         self.inner.pool.path()
     }
 
-    /// Whether the database is confined to its own file, which it is if this process opened it read-only: it reaches no other
-    /// file, loads no extension, and its settings are locked.
+    /// Whether the database is confined to its own file. This is so if this process opened it read-only: it can't
+    /// access other files or load extensions, and its settings are locked.
     #[must_use]
     pub fn is_confined(&self) -> bool {
         self.inner.pool.access() == Access::ReadOnly
     }
 
-    /// Runs `read` on a connection of its own, whose temporary views no other read sees.
+    /// Runs `read` on a separate connection. No other read sees its temporary views.
     ///
     /// # Errors
     ///
-    /// `StorageConnection` if no connection can be opened, and those of `read`.
+    /// `StorageConnection` if no connection can be opened; errors of `read`.
     pub fn read_apart<T>(&self, read: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         self.inner.pool.read_apart(read)
     }
 
-    /// Creates the folder for data that does not fit into memory, and returns its absolute path. A confined database may write
-    /// in this folder only.
+    /// Creates the folder for data that does not fit into memory, and returns its absolute path. A confined database
+    /// may write only in this folder.
     ///
     /// # Errors
     ///

@@ -21,18 +21,18 @@ pub enum Access {
     ReadOnly,
 }
 
-/// The memory limit of DuckDB. Its own default is four fifths of the machine's memory, which other programs need too.
-/// Data over the limit goes to files beside the database.
+/// The memory limit of DuckDB. Its default is four fifths of the machine's memory, which other programs need too. Data
+/// beyond the limit is written to files beside the database.
 const MEMORY: &str = "2GB";
 
 /// The size at which the write-ahead log is moved into the database. Each time, DuckDB rewrites the last rows of a
-/// table and leaves a gap where they were: with its default of 16 MB, a large sync takes twice as long.
+/// table and leaves a gap in their place: with its default of 16 MB, a large sync takes twice as long.
 const LOG: &str = "256MB";
 
 /// Settings of a writable database. The first has no effect before the database is open.
 ///
-/// - DuckDB compares vectors that it has to decompress four times as slowly.
-/// - It plans a prepared statement by what the columns contain at that time, and keeps the plan when other rows are
+/// - - DuckDB compares vectors four times as slowly if it has to decompress them.
+/// - DuckDB plans a prepared statement for the current content of the columns, and keeps the plan when other rows are
 ///   added: a prepared `ORDER BY n` of numbers below 256 reads 300 as 44
 ///   (<https://github.com/duckdb/duckdb/issues/23704>; later versions than 1.5.5 disable the optimisation for prepared
 ///   statements).
@@ -53,8 +53,8 @@ pub(crate) fn open(path: &Path, access: Access) -> Result<Connection> {
     open().map_err(|error| opening(path, error))
 }
 
-/// The statements that confine a read-only database, which takes any query: no access to other files, to the network or
-/// to extensions while it is open. Results can be written to the folder for temporary data.
+/// The statements that confine a read-only database, which accepts any query: no access to other files, the network or
+/// extensions while it is open. Results can be written to the folder for temporary data.
 fn confined(path: &Path) -> String {
     let spill = spill_folder(path);
     let folder = std::path::absolute(&spill).unwrap_or(spill);
@@ -85,16 +85,16 @@ fn bounds(path: &Path) -> duckdb::Result<Config> {
         .max_memory(MEMORY)?
         .with("temp_directory", spill_folder(path).to_string_lossy())?
         .with("checkpoint_threshold", LOG)?
-        // Nothing is downloaded without being asked for.
+        // Nothing is downloaded unless requested.
         .with("autoinstall_known_extensions", "false")?
         .with("autoload_known_extensions", "false")
 }
 
 /// Creates a database with `fill` and moves it to `path` when it is complete, unless another process was faster. If the
-/// process is killed before that, a staging folder is left and nothing is at `path`.
+/// process is killed before, a staging folder remains and there is no file at `path`.
 ///
 /// DuckDB creates files that everybody may read, as far as the umask allows. So it works in a folder that only the
-/// owner may enter, until the file is private.
+/// owner may enter until the file is private.
 pub(crate) fn make(path: &Path, fill: impl FnOnce(&Connection) -> Result<()>) -> Result<()> {
     let failed = |source: io::Error| {
         Error::new(ErrorKind::StorageConnection, format!("can't create the database: {source}"))

@@ -45,8 +45,8 @@ impl Reader for Read<'_> {
 
 /// A write transaction.
 ///
-/// Rows are inserted by appenders, which buffer them until there are many or the transaction ends: inserting a row
-/// takes DuckDB a millisecond with a statement, and some microseconds with an appender.
+/// Rows are inserted by appenders, which buffer them until there are many or the transaction ends. Inserting a row
+/// takes DuckDB a millisecond with a statement, but only some microseconds with an appender.
 #[derive(Debug)]
 pub struct Write<'a> {
     connection: &'a Connection,
@@ -77,7 +77,7 @@ impl<'a> Write<'a> {
         Ok(&mut self.appenders[at].1)
     }
 
-    /// Inserts by a statement: a list cannot be appended, and is bound element by element.
+    /// Inserts with a statement: a list cannot be appended, and is bound element by element.
     fn insert_with_lists(&self, table: &Table, row: &[Cell<'_>]) -> duckdb::Result<()> {
         let placeholders: Vec<String> = row.iter().map(placeholder).collect();
         let insert = table.insert(&placeholders.join(", "));
@@ -154,7 +154,8 @@ impl Writer for Write<'_> {
     }
 }
 
-/// The key of a message, which contains its position in the session: DuckDB finds rows fast by one column only.
+/// The key of a message, which contains its position in the session, because DuckDB finds rows fast only by a single
+/// column.
 pub(crate) fn message_key(session: i64, sequence: u32) -> i64 {
     (session << u32::BITS) | i64::from(sequence)
 }
@@ -171,7 +172,8 @@ fn prepared<T>(
     }
 }
 
-/// Lists are stored as lists. Words are searched for in the rows, because a function in SQL would need unsafe code.
+/// Lists are stored as lists. Words are searched for in the rows by this program, because a SQL function would require
+/// unsafe code.
 pub(crate) const DUCKDB: Dialect = Dialect {
     list_holds: |list, value| format!("list_contains({list}, {value})"),
     session_says: None,

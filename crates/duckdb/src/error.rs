@@ -1,13 +1,13 @@
-//! Errors of DuckDB as ours.
+//! Maps errors of DuckDB to ours.
 //!
-//! DuckDB describes errors in words only: the message begins with the kind of error, and the code is always unknown.
+//! DuckDB only describes errors in words: the message begins with the kind of error, and the code is always unknown.
 
 use std::path::Path;
 
 use amplifier_session_core::{Error, ErrorKind};
 use amplifier_session_sql::DISK_FULL;
 
-/// Maps an error of the database; `operation` names what was being done.
+/// Maps an error of the database; `operation` names the operation.
 pub fn storage(operation: &'static str) -> impl Fn(duckdb::Error) -> Error {
     move |source| {
         let (kind, message, retry) = describe(&source.to_string());
@@ -24,7 +24,7 @@ pub(crate) fn opening(path: &Path, source: duckdb::Error) -> Error {
         error.with_operation("open").with("file", path.display())
     };
     match holder(&message_text) {
-        // DuckDB reports nothing else.
+        // DuckDB reports nothing else about it.
         Some(holder) => failed(format!(
             "the database is in use by another process, {holder}: one process at a time may write it, or several may \
              read it, each with --read-only"

@@ -36,7 +36,7 @@ pub fn counted_elsewhere() -> String {
 
 /// The events that match `filter`, counted by group.
 ///
-/// DuckDB counts the events. Usage is summed here, by the rules of `core` for what is a number.
+/// DuckDB counts the events. Usage is summed here, so that the rules of `core` for numbers apply.
 pub(crate) fn count(reader: &Read<'_>, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
     if filter.text.is_some() {
         let answered = format!("SELECT user_id, session_id FROM ({ANSWERED})");

@@ -1,4 +1,4 @@
-//! Reading vectors in columns, for the HNSW index.
+//! Reads vectors in columns, for the HNSW index.
 
 use amplifier_session_core::Result;
 use amplifier_session_hnsw::VectorReader;
@@ -9,7 +9,7 @@ use duckdb::arrow::{
 
 use crate::{connection::Read, error::storage};
 
-/// How many vectors are read at once.
+/// The number of vectors that are read at once.
 const READ_AT_ONCE: usize = 8192;
 
 impl VectorReader for Read<'_> {

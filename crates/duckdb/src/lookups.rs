@@ -1,4 +1,4 @@
-//! Looking up many rows at a time: a statement costs DuckDB far more than a row.
+//! Looks up many rows at a time: for DuckDB, a statement costs far more than a row.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -21,7 +21,7 @@ use crate::{
     event_counts,
 };
 
-/// How many ids one statement searches for.
+/// The number of ids that one statement searches for.
 const IDS: usize = 500;
 
 impl Lookups for Read<'_> {
@@ -35,7 +35,7 @@ impl Lookups for Read<'_> {
         self.rows(&Query::new("messages_at", sql, [], rows::message).once())
     }
 
-    /// All ids are searched for in one scan: an index on them would slow down every write.
+    /// Searches for all ids in one scan, because an index on them would slow down every write.
     fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, MessageRef)>> {
         let mut found: HashMap<String, MessageRef> = HashMap::new();
         for ids in event_ids.chunks(IDS) {
@@ -94,13 +94,13 @@ impl Lookups for Read<'_> {
 }
 
 impl Read<'_> {
-    /// The keys of sessions, as far as they exist.
+    /// The keys of the sessions that exist.
     fn session_keys(&self, sessions: &BTreeSet<&SessionKey>) -> Result<BTreeMap<SessionKey, i64>> {
         if sessions.is_empty() {
             return Ok(BTreeMap::new());
         }
-        // Users are not part of the condition: DuckDB takes longer for a list of pairs than for the same ids of other
-        // users.
+        // Users are not part of the condition: DuckDB takes longer for a list of pairs than for sessions of other users
+        // with the same ids.
         let ids = vec!["?"; sessions.len()].join(", ");
         let sql = format!("SELECT user_id, session_id, key FROM sessions WHERE session_id IN ({ids})");
         let values = sessions.iter().map(|key| key.session_id.as_str().into());

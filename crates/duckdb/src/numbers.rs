@@ -1,4 +1,4 @@
-//! Revisions and keys, which no other process can assign.
+//! Revisions and keys. No other process can assign any.
 
 use duckdb::Connection;
 

@@ -43,11 +43,11 @@ pub(crate) fn shared<T: Send + Sync + 'static>(
                 Ok(open) => return Ok(open),
                 Err(_) => break,
             },
-            // It is being closed, which lasts until its last rows are in the file.
+            // The database is being closed, which takes until its last rows are in the file.
             Some(None) => files = CLOSED.wait(files).unwrap_or_else(PoisonError::into_inner),
         }
     }
-    // Reserved while it is opened: others that want it wait.
+    // Reserved while it is opened, so that other openers wait.
     files.insert(path.clone(), Weak::<T>::new());
     drop(files);
     let opened = Arc::new(open(OpenFile(path.clone()))?);

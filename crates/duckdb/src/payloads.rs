@@ -1,4 +1,4 @@
-//! A function for SQL that decodes compressed lines. Only connections of this program have it.
+//! A SQL function that decodes compressed lines. Only connections of this program have it.
 
 use std::{error::Error, sync::Arc};
 
@@ -12,7 +12,7 @@ use duckdb::{
     vscalar::{ArrowFunctionSignature, VArrowScalar},
 };
 
-/// The name of the function: `unpacked(BLOB)` is the text of a compressed line; `NULL` where it is damaged or not UTF-8.
+/// The name of the function: `unpacked(BLOB)` is the text of a compressed line; `NULL` if it is damaged or not UTF-8.
 const UNPACKED: &str = "unpacked";
 
 struct Unpacked;

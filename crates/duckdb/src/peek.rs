@@ -1,4 +1,4 @@
-//! Opens a file to see whether it is ours, without changing it or anything beside it.
+//! Opens a file to check whether it is a store, without changing it or anything beside it.
 
 use std::path::Path;
 
@@ -11,13 +11,13 @@ use crate::{
     error::storage,
 };
 
-/// The logs that DuckDB keeps beside a file: the last two while it works off the first.
+/// The logs that DuckDB keeps beside a file. The last two exist while it processes the first.
 const LOGS: [&str; 3] = [".wal", ".wal.checkpoint", ".wal.recovery"];
 
-/// What DuckDB says about a log that it can't replay without writing, such as one in which an HNSW index was made.
+/// DuckDB's message about a log that it can't replay without writing, such as one in which an HNSW index was created.
 const CANNOT_REPLAY: &str = "Failure while replaying WAL";
 
-/// A file opened to look at it, whatever it holds.
+/// A file that was opened to inspect it, whatever it contains.
 #[derive(Debug)]
 pub(crate) struct Peek {
     pub(crate) connection: Connection,
@@ -37,7 +37,7 @@ impl Peek {
     fn copy(file: &Path) -> Result<Self> {
         let copy = FileCopy::of(file, &LOGS)?;
         let connection = connect::open(&copy.path(), Access::ReadWrite)?;
-        // Writing it would need the extension.
+        // Writing to it would require the extension.
         let no_writes = "PRAGMA disable_checkpoint_on_shutdown; PRAGMA wal_autocheckpoint = '1TB'";
         connection.execute_batch(no_writes).map_err(storage("open"))?;
         Ok(Self { connection, _copy: Some(copy) })

@@ -1,4 +1,4 @@
-//! Connections: one that writes, several that read.
+//! Connections: one for writing, several for reading.
 
 use std::{
     fs,
@@ -38,14 +38,14 @@ pub struct Pool {
 #[derive(Debug)]
 struct Handles {
     writer: Mutex<Writer>,
-    /// New connections are cloned from it, also while the writer is in use.
+    /// New connections are cloned from it, even while the writer is in use.
     root: Mutex<Connection>,
     readers: Idle<Connection>,
     /// Whether the file was replaced, so that writes would be lost.
     are_of_old_file: bool,
 }
 
-/// The connection that writes, with the next numbers. No other process can assign any.
+/// The connection for writing, with the next numbers. No other process can assign any.
 #[derive(Debug)]
 struct Writer {
     connection: Connection,
@@ -53,7 +53,7 @@ struct Writer {
 }
 
 impl Pool {
-    /// Opens the file, which is created if it is missing and may be written.
+    /// Opens the file. If it is missing and may be written, it is created.
     pub(crate) fn open(path: &Path, access: Access, file: OpenFile) -> Result<Self> {
         if !schema::check(path)? {
             match access {
@@ -68,7 +68,7 @@ impl Pool {
         }
         let handles = Handles::open(path, access)?;
         let made = file::create_folder(&connect::spill_folder(path));
-        // A reader may not have the right to write there.
+        // A reader may have no permission to write there.
         if access == Access::ReadWrite {
             made.map_err(not_written)?;
             remove_staging_folders(path, REWRITING);
@@ -95,7 +95,7 @@ impl Pool {
     ) -> Result<T> {
         let handles = self.handles()?;
         let mut writer = lock(&handles.writer);
-        // DuckDB would create the log readable by everybody.
+        // DuckDB would create a log that everybody can read.
         file::create(&connect::log_path(&self.path))?;
         let Writer { connection, numbers } = &mut *writer;
         let transaction = connection.transaction().map_err(storage(operation))?;
@@ -116,7 +116,7 @@ impl Pool {
         answer
     }
 
-    /// Runs `read` on a connection of its own, whose temporary views no other read sees.
+    /// Runs `read` on a separate connection. No other read sees its temporary views.
     pub(crate) fn read_apart<T>(&self, read: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         let handles = self.handles()?;
         let connection = self.connection(&handles)?;
@@ -127,8 +127,8 @@ impl Pool {
         lock(&handles.root).try_clone().map_err(|error| opening(&self.path, error))
     }
 
-    /// Moves the write-ahead log into the database and removes it. DuckDB may refuse while others are using the
-    /// database; then the log stays until it is long or the store is closed.
+    /// Moves the write-ahead log into the database and removes it. DuckDB may refuse while other connections use the
+    /// database; the log then stays until it is long or the store is closed.
     pub(crate) fn checkpoint(&self) {
         if self.access == Access::ReadOnly {
             return;
@@ -140,12 +140,12 @@ impl Pool {
         }
     }
 
-    /// Rewrites the database, so that nothing of deleted rows is left in it and their space is freed. Nobody reads or
-    /// writes meanwhile.
+    /// Rewrites the database, so that it contains nothing of deleted rows and their space is freed. Meanwhile, there
+    /// are no reads or writes.
     ///
-    /// DuckDB marks rows as deleted and blocks as free; their content stays until it is overwritten. The new file
-    /// replaces the old one while that is still open and locked, so that no other process can write to a file that is
-    /// about to disappear.
+    /// DuckDB only marks rows as deleted and blocks as free; their content stays until it is overwritten. The new file
+    /// replaces the old one while the old one is still open and locked, so that no other process can write to a file
+    /// that is about to disappear.
     pub(crate) fn rewrite(&self) -> Result<()> {
         if self.access == Access::ReadOnly {
             return Ok(());
@@ -181,7 +181,7 @@ pub(crate) fn not_written(source: std::io::Error) -> Error {
 fn copy(connection: &Connection, fresh: &Path) -> duckdb::Result<()> {
     let name: String = connection.query_row("SELECT current_database()", [], |row| row.get(0))?;
     let (name, path) = (quote::name(&name), quote::text(&fresh.to_string_lossy()));
-    // The log belongs to the old file: it must be gone when the new one is opened.
+    // The log belongs to the old file, and must be gone before the new one is opened.
     connection.execute_batch("CHECKPOINT")?;
     connection.execute_batch(&format!("ATTACH {path} AS fresh"))?;
     let copied = connection.execute_batch(&format!("COPY FROM DATABASE {name} TO fresh"));
@@ -220,7 +220,7 @@ struct Closing {
 
 impl Drop for Closing {
     fn drop(&mut self) {
-        // It was created for a write that wrote nothing.
+        // The log was created for a write that wrote nothing.
         let log = connect::log_path(&self.path);
         if fs::metadata(&log).is_ok_and(|log| log.len() == 0) {
             let _ = fs::remove_file(log);

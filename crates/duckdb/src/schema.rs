@@ -28,8 +28,8 @@ const MAGIC: &[u8] = b"DUCK";
 /// The first layout of this schema version.
 const FIRST_LAYOUT: usize = 1;
 
-/// Refuses a file that is not a store, as far as that can be decided without changing it, before DuckDB opens it: it
-/// would open a SQLite file with an extension. Returns whether there is a database.
+/// Rejects a file that is not a store, as far as that can be determined without changing it, before DuckDB opens it:
+/// DuckDB would open a SQLite file with an extension. Returns whether there is a database.
 ///
 /// This process must not have it open: closing any handle to a file releases the locks of the process on it.
 pub(crate) fn check(path: &Path) -> Result<bool> {
@@ -63,8 +63,8 @@ fn exists(path: &Path) -> Result<bool> {
     if is_duckdb { Ok(true) } else { Err(refused(path, "is no DuckDB database")) }
 }
 
-/// Refuses a database that is not a store, without changing it. If it may be written, an empty one becomes a store, and one with
-/// an earlier layout is upgraded.
+/// Rejects a database that is not a store, without changing it. If it may be written, turns an empty one into a store,
+/// and upgrades an earlier layout.
 pub(crate) fn accept(path: &Path, connection: &Connection, access: Access) -> Result<()> {
     let contents = contents(connection).map_err(storage("open"))?;
     contents.accept(path, FIRST_LAYOUT, LAYOUT)?;
@@ -90,8 +90,8 @@ pub(crate) fn accept(path: &Path, connection: &Connection, access: Access) -> Re
     }
 }
 
-/// Removes indexes of extensions, such as an HNSW index that somebody created: without the extension no row of its table could be
-/// written, and the next checkpoint would shut down the database.
+/// Removes indexes of extensions, such as an HNSW index that somebody created: without the extension, no row of its
+/// table could be written, and the next checkpoint would shut down the database.
 pub(crate) fn drop_indexes_of_others(connection: &Connection) -> duckdb::Result<()> {
     let sql = "SELECT schema_name, index_name FROM duckdb_indexes()
         WHERE database_name = current_database() AND upper(sql) LIKE '% USING %' AND upper(sql) NOT LIKE '% USING ART%'";
@@ -134,7 +134,7 @@ fn contents(connection: &Connection) -> duckdb::Result<Contents> {
 }
 
 fn entry(connection: &Connection, key: &str) -> duckdb::Result<Option<String>> {
-    // Another program's table of this name may have other columns, and then it is not ours.
+    // A table with this name of another program may have other columns. The database is not a store then.
     let sql = "SELECT CAST(value AS VARCHAR) FROM schema_meta WHERE CAST(key AS VARCHAR) = ?1";
     match connection.prepare(sql) {
         Ok(mut statement) => Ok(statement.query_row([key], |row| row.get(0)).optional()?.flatten()),

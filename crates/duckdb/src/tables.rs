@@ -3,7 +3,7 @@
 //! DuckDB does not find rows through indexes: it scans columns and skips the blocks whose minimum and maximum exclude a
 //! match. Rows are stored in the order in which they were written, so this is fast for revisions, sessions and times.
 //! Only `key` has an index that reads use, because the search index looks up single rows by it. Primary keys keep rows
-//! unique and serve no read.
+//! unique, and no read uses them.
 
 use amplifier_session_sql::views::{
     EVENTS_WITH_DATA, TRANSCRIPTS_WITH_CONTENT, VECTORS_WITH_CONTEXT, View, ViewDialect,
@@ -18,7 +18,7 @@ pub(crate) const LAYOUT: usize = 1 + UPGRADES.len();
 /// The steps from each layout to the next, after which [`views`] are recreated. Each step can be repeated: DuckDB does
 /// not allow changing a table and its rows in one transaction.
 pub(crate) const UPGRADES: [&str; 2] = [
-    // The source of the time of a message: most lines state none.
+    // The source of a message's time: most lines state no time.
     "ALTER TABLE transcripts ADD COLUMN IF NOT EXISTS ts_source VARCHAR DEFAULT 'file';
      UPDATE transcripts SET ts_source = 'stated' WHERE NOT ts_estimated;",
     // When events were stored.
@@ -28,9 +28,9 @@ pub(crate) const UPGRADES: [&str; 2] = [
 /// The tables of schema version 4, except for [`vectors`].
 ///
 /// Times are `TIMESTAMP`: UTC in microseconds, without a time zone, so that no setting of a connection changes them.
-/// Lines are stored as bytes, unchanged; what a line contains is not stored again, and [`views`] extract it. There are
-/// no generated columns, because appenders do not support them. `key` is the number of the row in the search index;
-/// that of a message consists of the key of its session and its sequence. Every write takes the next revision. Rows
+/// Lines are stored as bytes, unchanged; their content is not stored again, and [`views`] extract it. There are no
+/// generated columns, because appenders do not support them. `key` is the number of the row in the search index; the
+/// key of a message consists of the key of its session and its sequence. Every write takes the next revision. Rows
 /// carry the revision that last changed them, and `removed` lists removed rows for the index.
 ///
 /// `transcripts.vectors` is the state of the message's vectors in the current generation; `transcripts.generation` is
@@ -141,10 +141,10 @@ CREATE TABLE event_chunks (
 
 /// The table of vectors of the current generation, the table of all others, and the views over them.
 ///
-/// `FLOAT[N]` needs one `N` for the table, and while a rebuild makes vectors with another model there are vectors of
-/// two lengths. So the vectors that are searched are in `transcript_vectors`, with the length of their model, and those
-/// of other generations in `other_vectors`, as lists. When the next generation becomes the current one, the table is
-/// recreated for its length: see `vectors.rs`. A store that never had vectors knows no length yet, and its table has
+/// `FLOAT[N]` requires one `N` for the table, and while a rebuild makes vectors with another model, there are vectors
+/// of two lengths. So the searched vectors are in `transcript_vectors`, with the length of their model, and those of
+/// other generations in `other_vectors`, as lists. When the next generation becomes the current one, the table is
+/// recreated for its length: see `vectors.rs`. A store that never had vectors has no known length yet, so its table has
 /// lists.
 pub(crate) fn vectors(dimensions: Option<usize>) -> String {
     let vector = vector_type(dimensions);
@@ -204,9 +204,9 @@ UNION ALL SELECT * FROM other_vectors;
 
 /// DuckDB's SQL in the views. A value that is not UTF-8 or not JSON is `NULL`.
 ///
-/// The views use no function of this program, because any DuckDB program reads them. So `data` is that of uncompressed
-/// lines, and `source_text` is `NULL` if it takes more than joining blocks. SQL queries through this program see all of
-/// `data`.
+/// The views use no functions of this program, because any DuckDB program may read them. So `data` is available only
+/// for uncompressed lines, and `source_text` is `NULL` if it requires more than joining blocks. SQL queries through
+/// this program see all of `data`.
 pub const VIEW_DIALECT: &ViewDialect = &[
     ("source", "CASE
         WHEN v.content_type = 'assistant_thinking' THEN coalesce({thoughts},
@@ -238,7 +238,7 @@ pub(crate) fn create_view(view: View) -> String {
     format!("CREATE OR REPLACE VIEW {} AS\n{};\n", view.name, view.query(VIEW_DIALECT))
 }
 
-/// The statements that create the views that stay when the table of vectors is recreated.
+/// The statements that create the views that remain when the table of vectors is recreated.
 pub(crate) fn views() -> String {
     [TRANSCRIPTS_WITH_CONTENT, EVENTS_WITH_DATA].map(create_view).concat()
 }

@@ -23,8 +23,8 @@ use crate::{numbers::Numbers, tables};
 /// The tables with vectors: of the current generation, and of all others.
 pub(crate) const TABLES: [&str; 2] = ["transcript_vectors", "other_vectors"];
 
-/// Recreates the table of the current generation for vectors of `space`, unless it has their length. It is empty if it
-/// does not: vectors of another length would belong to another generation.
+/// Recreates the table of the current generation for vectors of `space`, unless it has their length. If it does not,
+/// the table is empty: vectors of another length would belong to another generation.
 pub(crate) fn prepare_for(connection: &Connection, space: &EmbeddingSpace) -> duckdb::Result<()> {
     let sql = "SELECT data_type FROM duckdb_columns() WHERE database_name = current_database()
         AND table_name = 'transcript_vectors' AND column_name = 'vector'";
@@ -70,7 +70,7 @@ pub(crate) fn append(
     appender.flush()
 }
 
-/// The rows as columns: vectors can be appended in this form only.
+/// The rows as columns, the only form in which vectors can be appended.
 fn batch(
     numbers: &mut Numbers,
     target: &VectorTarget<'_>,
