@@ -25,7 +25,8 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
-    /// Creates a document without an ETag; replaces one that was read. Refused if the stored one has changed since.
+    /// Creates a document without an ETag, or replaces one that was read. Rejected if the stored document has changed
+    /// since.
     pub(crate) fn save<T: Serialize>(document: &Document<T>) -> Result<Self> {
         let etag = Some(&document.etag).filter(|etag| !etag.is_empty()).cloned();
         Ok(Self { etag, is_upsert: false, ..Self::upsert(document)? })
@@ -37,17 +38,17 @@ impl Operation {
         Ok(Self { id: document.id.clone(), json: Some(json), etag: None, is_upsert: true })
     }
 
-    /// Deletes a document. Refused if there is none.
+    /// Deletes a document. Rejected if it does not exist.
     pub(crate) fn delete(id: String) -> Self {
         Self { id, json: None, etag: None, is_upsert: false }
     }
 
-    /// Deletes a document. Refused if there is none, or if its ETag differs.
+    /// Deletes a document. Rejected if it does not exist, or if its ETag differs.
     pub(crate) fn delete_if(id: String, etag: String) -> Self {
         Self { etag: Some(etag), ..Self::delete(id) }
     }
 
-    /// Puts `documents` in the place of those with the ids `old`: deletes those that are not among them.
+    /// Replaces the documents with the ids `old` by `documents`: deletes those that are not among `documents`.
     pub(crate) fn replace<T: Serialize>(old: Vec<String>, documents: &[Document<T>]) -> Result<Vec<Self>> {
         let kept: HashSet<&str> = documents.iter().map(|document| document.id.as_str()).collect();
         let deleted = old.into_iter().filter(|id| !kept.contains(id.as_str())).map(Self::delete).map(Ok);
@@ -81,7 +82,7 @@ impl Operation {
     }
 }
 
-/// What operations take up in a batch, or what there is room for.
+/// The size of operations in a batch, or the room for them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Size {
     pub(crate) operations: usize,
@@ -89,14 +90,14 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// What a batch has room for.
+    /// The room in a batch.
     pub(crate) const BATCH: Self = Self { operations: limits::BATCH_OPERATIONS, bytes: limits::BYTES };
 
     pub(crate) fn of(operations: &[Operation]) -> Self {
         operations.iter().map(Operation::size).fold(Self::default(), Add::add)
     }
 
-    /// The room that is left beside `other`.
+    /// The room that remains beside `other`.
     pub(crate) fn without(self, other: Self) -> Self {
         Self {
             operations: self.operations.saturating_sub(other.operations),
@@ -117,7 +118,7 @@ impl Add for Size {
     }
 }
 
-/// Groups consecutive items so that each group fits `room`. An item that does not fit is a group of its own.
+/// Groups consecutive items so that each group fits into `room`. An item that does not fit forms its own group.
 pub(crate) fn pack<T>(
     items: impl IntoIterator<Item = T>,
     room: Size,
@@ -141,7 +142,7 @@ pub(crate) fn pack<T>(
     groups
 }
 
-/// Batches that fit `room`. A group stays in one batch unless it is too large for that.
+/// Batches that fit into `room`. A group stays in one batch unless it is too large.
 pub(crate) fn batches(groups: Vec<Vec<Operation>>, room: Size) -> Vec<Vec<Operation>> {
     let parts = groups.into_iter().flat_map(|group| pack(group, room, Operation::size));
     let batches = pack(parts, room, |part| Size::of(part));

@@ -1,10 +1,10 @@
-//! Reading, writing and querying the documents of a container. The only module that calls the SDK for documents.
+//! Reads, writes and queries the documents of a container. This is the only module that calls the SDK for documents.
 //!
-//! The SDK (1.0.0) differs in these points from what its interface suggests, as experiments showed:
+//! According to experiments, the SDK (1.0.0) differs from its apparent interface in these points:
 //!
-//! - A batch with a refused operation is a success, with a status for each operation.
-//! - Answers to writes have no body unless asked for one; the ETags of a batch are in its results.
-//! - The SDK itself repeats throttled requests, as configured in `connect`, before it returns an error.
+//! - - A batch with a rejected operation is a success, with a status for each operation.
+//! - - Answers to writes have no body unless requested; the ETags of a batch are in its results.
+//! - - Before it returns an error, the SDK itself repeats throttled requests, as configured in `connect`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -28,11 +28,12 @@ use crate::{
     query::Query,
 };
 
-/// How many times a batch is sent if the service is unavailable, and the wait before the second time; it doubles each time.
+/// How many times a batch is sent if the service is unavailable, and the wait before the second time. The wait doubles
+/// each time.
 const ATTEMPTS: u32 = 4;
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 
-/// The most reads of one call that run at the same time.
+/// The maximum number of concurrent reads in one call.
 const READS: usize = 8;
 
 /// The results of several reads, in their order.
@@ -64,7 +65,7 @@ pub(crate) type Answers<T> = MapErr<QueryItemIterator<T>, fn(CosmosError) -> Err
 #[derive(Clone)]
 pub(crate) struct Container {
     pub(crate) sdk: ContainerClient,
-    /// Limits the batches that are under way, in all containers of a store.
+    /// Limits the concurrent batches in all containers of a store.
     pub(crate) writes: Arc<Semaphore>,
 }
 
@@ -88,7 +89,7 @@ impl Container {
         }
     }
 
-    /// Those of the documents with these ids that exist, in the order of the ids.
+    /// The documents with these ids that exist, in the order of the ids.
     pub(crate) async fn read_all<T: DeserializeOwned>(
         &self,
         partition: &str,
@@ -99,8 +100,8 @@ impl Container {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// Changes documents of one partition: all of them, or none. Returns the new ETag of the first one, or `None` if the batch
-    /// was refused because an operation met a document other than expected (404, 409 or 412).
+    /// Changes documents of one partition: all of them, or nothing. Returns the new ETag of the first one, or `None` if
+    /// the batch was rejected because an operation met a document other than expected (404, 409 or 412).
     pub(crate) async fn write(&self, partition: &str, operations: Vec<Operation>) -> Result<Option<String>> {
         limits::at_most("partition", partition.len(), limits::PARTITION_BYTES, "bytes")?;
         operations.iter().try_for_each(Operation::check)?;
@@ -109,7 +110,7 @@ impl Container {
         let batch = operations.into_iter().try_fold(batch, |batch, operation| operation.add_to(batch));
         let answer = self.send(batch.map_err(failed)?).await.map_err(failed)?;
         let answer = answer.into_model().map_err(failed)?;
-        // 424: did not happen because of another operation.
+        // 424: not executed because of another operation.
         match answer.results().iter().find(|result| !result.is_success() && result.status_code() != 424) {
             None => {
                 let etag = answer.results().first().and_then(|result| result.etag());
@@ -123,8 +124,9 @@ impl Container {
         }
     }
 
-    /// Sends a batch, repeatedly if the service is unavailable. If the batch happened although no answer came, its repetition
-    /// is refused because of what it expects of its documents, or does the same again. Nothing is lost in either case.
+    /// Sends a batch, repeatedly if the service is unavailable. If the batch was executed but its answer was lost, its
+    /// repetition is either rejected because the documents are not as expected, or has the same effect again. Nothing
+    /// is lost in either case.
     async fn send(&self, batch: TransactionalBatch) -> Result<BatchResponse, CosmosError> {
         // Fails only if the semaphore is closed, which it never is.
         let _permit = self.writes.acquire().await.ok();
@@ -142,7 +144,7 @@ impl Container {
         self.sdk.execute_transactional_batch(batch, None).await
     }
 
-    /// Changes documents of one partition in as many batches as they need. Returns whether all of them happened.
+    /// Changes documents of one partition in as many batches as needed. Returns whether all of them succeeded.
     pub(crate) async fn write_many(&self, partition: &str, operations: Vec<Operation>) -> Result<bool> {
         let mut all_done = true;
         for batch in pack(operations, Size::BATCH, Operation::size) {

@@ -1,4 +1,4 @@
-//! How to reach an account, and the settings that say so.
+//! How to reach an account, and the settings for that.
 
 use std::time::Duration;
 
@@ -10,10 +10,11 @@ use azure_core::http::Url;
 use azure_data_cosmos::models::VectorIndexType;
 use serde_json::{from_value, json};
 
-/// The database unless another one is named.
+/// The default database.
 const DEFAULT_DATABASE: &str = "amplifier-db";
 
-/// Length of vectors if neither the configuration nor an embedding provider sets it: that of `text-embedding-3-large`.
+/// The length of vectors if neither the configuration nor an embedding provider sets it: the length for
+/// `text-embedding-3-large`.
 pub(crate) const DEFAULT_DIMENSIONS: usize = 3072;
 
 /// The settings of stores in Cosmos DB.
@@ -76,7 +77,7 @@ pub enum Authentication {
     Key(Secret),
 }
 
-/// Where a store is, how it is created, and how patient its client is.
+/// The location of a store, how it is created, and the patience of its client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CosmosConfig {
@@ -87,29 +88,31 @@ pub struct CosmosConfig {
     pub database: String,
     /// How to sign in. Default: with Entra ID.
     pub authentication: Authentication,
-    /// Whether the service compares vectors, which an account has to be enabled for. Otherwise they are read and compared
-    /// here, which is slow. Default: true.
+    /// Whether the service compares vectors, which must be enabled for the account. Otherwise, they are read and
+    /// compared here, which is slow. Default: true.
     pub enable_vector: bool,
-    /// The length of the vectors that the container's index is for. Default: that of the existing container; a new one is
-    /// made for 3072.
+    /// The length of the vectors in the container's index. By default, it is taken from the existing container; a new
+    /// container gets 3072.
     pub vector_dimensions: Option<usize>,
-    /// The kind of that index. Default: that of the existing container; a new one gets `QuantizedFlat`.
+    /// The kind of that index. By default, it is taken from the existing container; a new container gets
+    /// `QuantizedFlat`.
     ///
-    /// - `QuantizedFlat` compares all vectors, compressed: for some ten thousand vectors in a partition.
-    /// - `DiskANN` follows a graph over compressed vectors: for more of them. Finds the nearest with high probability.
-    /// - `Flat` compares all vectors as they are: exact, for at most 505 dimensions.
+    /// - - `QuantizedFlat` compares all vectors in compressed form, for up to some ten thousand vectors in a partition.
+    /// - - `DiskANN` follows a graph over compressed vectors, for larger numbers. It finds the nearest with high
+    ///   probability.
+    /// - - `Flat` compares all vectors uncompressed. It is exact, for at most 505 dimensions.
     pub vector_index: Option<VectorIndexType>,
-    /// Whether a missing database and missing containers are created, which needs a key. Default: true.
+    /// Whether to create a missing database and missing containers, which requires a key. Default: true.
     pub create: bool,
-    /// How long the write of another process, which may be throttled, can make no progress before that process counts as
-    /// dead. Default: 40 seconds.
+    /// How long a write of another process, which may be throttled, can be without progress before that process counts
+    /// as dead. Default: 40 seconds.
     pub takeover_after: Duration,
-    /// How long, in total, to wait before a throttled request is an error that says when to come back. Default: 30
+    /// How long to wait in total for throttled requests before returning an error that says when to retry. Default: 30
     /// seconds.
     pub throttle_patience: Duration,
-    /// How many batches of writes are sent at the same time. Default: 8.
+    /// The maximum number of concurrent write batches. Default: 8.
     pub write_concurrency: usize,
-    /// The most texts that are scored for one search by words. Default: 10,000.
+    /// The maximum number of texts that are scored for one search by words. Default: 10,000.
     pub most_texts: usize,
 }
 
@@ -132,8 +135,8 @@ impl CosmosConfig {
         }
     }
 
-    /// The account at `endpoint`, configured by [`SETTINGS`]. Reads the file with the key. `Validation` if a value is not
-    /// what its setting holds, or there is no key to sign in with.
+    /// The account at `endpoint`, configured by [`SETTINGS`]. Reads the file with the key. `Validation` if a setting
+    /// has an invalid value, or there is no key to sign in with.
     pub(crate) fn from_settings(endpoint: impl Into<String>, settings: &Settings) -> Result<Self> {
         let mut config = Self::new(endpoint);
         config.database = settings.text("cosmos.database").unwrap_or(DEFAULT_DATABASE).to_owned();
@@ -148,12 +151,12 @@ impl CosmosConfig {
         Ok(config)
     }
 
-    /// The address of the account, and whether it is plain HTTP on this machine. `Validation` if it is not an address, or
-    /// asks for plain HTTP to another machine, which would expose keys and tokens.
+    /// The address of the account, and whether it is plain HTTP on this machine. `Validation` if it is not an address,
+    /// or specifies plain HTTP to another machine, which would expose keys and tokens.
     pub(crate) fn address(&self) -> Result<(Url, bool)> {
         let wrong = |what| Error::validation("endpoint", what).with("value", &self.endpoint);
         let url: Url = self.endpoint.parse().map_err(|e| wrong("is not an address").with_source(e))?;
-        // The SDK knows no other names of this machine.
+        // The SDK accepts only these names for this machine.
         let is_here = matches!(url.host_str(), Some("127.0.0.1" | "[::1]" | "localhost"));
         match url.scheme() {
             "https" => Ok((url, false)),

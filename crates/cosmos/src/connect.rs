@@ -1,4 +1,4 @@
-//! Connecting to an account. Creates the containers, or compares them with what is expected.
+//! Connects to an account. Creates the containers, or compares them with the expected ones.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ impl CosmosBackend {
     ///
     /// # Errors
     ///
-    /// - `Authentication` if the account rejects the key, or if the configuration asks for Entra ID, for which there is
+    /// - - `Authentication` if the account rejects the key, or if the configuration specifies Entra ID, which requires
     ///   [`CosmosBackend::connect_with`]
     /// - `StorageConnection` if the account cannot be reached
     /// - `Validation` if an existing container differs from what is expected
@@ -35,8 +35,8 @@ impl CosmosBackend {
         Self::open(config, None, CosmosRuntimeBuilder::default()).await
     }
 
-    /// Connects with a credential of Entra ID. The database and its containers must exist, because such a credential may
-    /// not create them.
+    /// Connects with a credential of Entra ID. The database and its containers must exist, because such a credential
+    /// does not permit creating them.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl CosmosBackend {
         Self::open(config, Some(credential), CosmosRuntimeBuilder::default()).await
     }
 
-    /// Connects through this runtime: tests have one of their own.
+    /// Connects through this runtime, because tests use their own.
     pub(crate) async fn open(
         config: CosmosConfig,
         credential: Option<Arc<dyn TokenCredential>>,
@@ -91,9 +91,9 @@ async fn open_store(
     Ok(store)
 }
 
-/// The SDK's HTTP client uses the TLS provider of the process: ring, unless the program has chosen another one.
+/// The SDK's HTTP client uses the TLS provider of the process: ring, unless the program has installed another one.
 pub(crate) fn provide_tls() {
-    // Fails if a provider has been chosen.
+    // Fails if a provider is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
@@ -118,13 +118,14 @@ async fn client(
     };
     let failed = |failure| error::of_sdk("opening the account", failure);
     let runtime = if is_plain {
-        // HTTP/2 without TLS has to be agreed on beforehand; emulators support HTTP/1.1.
+        // HTTP/2 without TLS requires prior knowledge, and emulators support HTTP/1.1.
         let pool = ConnectionPoolOptions::builder().with_is_http2_allowed(false).build().map_err(failed)?;
         runtime.with_connection_pool(pool)
     } else {
         runtime
     };
-    // The sum of the waits that the service asks for limits how long a throttled request is repeated, not their number.
+    // The total wait that the service requests limits how long a throttled request is repeated, not the number of
+    // repetitions.
     let throttling = ThrottlingRetryOptionsBuilder::new()
         .with_max_retry_count(1_000)
         .with_max_retry_wait_time(config.throttle_patience);
@@ -176,7 +177,7 @@ async fn create(config: &CosmosConfig, account: &CosmosClient, expected: &Contai
     unless_present(database.create_container(expected.clone(), None).await)
 }
 
-/// Another process may be faster.
+/// Ignores the error if another process was faster.
 fn unless_present<T>(created: Result<T, CosmosError>) -> Result<()> {
     match created {
         Err(failure) if error::status(&failure) != 409 => Err(error::of_sdk("creating a container", failure)),

@@ -1,4 +1,4 @@
-//! The containers of a store: partition keys, and what is indexed for which query.
+//! The containers of a store: partition keys, and the indexes that queries need.
 
 use amplifier_session_core::{Error, Result};
 use azure_data_cosmos::models::{
@@ -13,7 +13,7 @@ use crate::{
     limits,
 };
 
-/// Sessions, what is stored beside their fields, and the schema.
+/// Sessions, the data stored beside their fields, and the schema.
 pub(crate) const SESSIONS: &str = "sessions";
 /// Messages, their texts and their vectors.
 pub(crate) const MESSAGES: &str = "transcript_messages";
@@ -22,7 +22,7 @@ pub(crate) const EVENTS: &str = "events";
 /// Pieces of large payloads of events.
 pub(crate) const CHUNKS: &str = "event_chunks";
 
-/// What can be ordered by. An order by several properties needs a composite index.
+/// The properties that results can be ordered by. Ordering by several properties requires a composite index.
 pub(crate) mod order {
     pub(crate) const SESSIONS: &str = "c.updated DESC, c.user_id ASC, c.session_id ASC";
     pub(crate) const MESSAGES: &str = "c.user_id ASC, c.session_id ASC, c.sequence ASC";
@@ -31,7 +31,7 @@ pub(crate) mod order {
     pub(crate) const SEQUENCE: &str = "c.sequence ASC";
 }
 
-/// Indexed paths. Only those that queries use, because every indexed path makes a write more expensive.
+/// Indexed paths: only those that queries use, because every indexed path makes writes more expensive.
 const SESSION_PATHS: &str = "user_id session_id type committed project_slug updated created bundle parent_id visibility \
     org_id team_ids/[] tags/[] sync_state";
 const MESSAGE_PATHS: &str =
@@ -65,7 +65,7 @@ fn container(name: &'static str, index: IndexingPolicy) -> ContainerProperties {
     ContainerProperties::new(name, key.into()).with_indexing_policy(index)
 }
 
-/// An index of these paths, which are separated by spaces, and of nothing else.
+/// An index of only these paths, which are separated by spaces.
 fn index(paths: &str) -> IndexingPolicy {
     let mut policy = IndexingPolicy::default().with_indexing_mode(IndexingMode::Consistent);
     // The SDK's default indexes nothing automatically.
@@ -143,7 +143,7 @@ fn name_of(kind: &VectorIndexType) -> String {
     json!(kind).as_str().unwrap_or_default().to_owned()
 }
 
-/// The length of the vectors that a container is made for.
+/// The length of the vectors for which a container was created.
 pub(crate) fn dimensions(properties: &ContainerProperties) -> Option<u32> {
     let policy = properties.vector_embedding_policy.as_ref()?;
     policy.embeddings.iter().find(|embedding| embedding.path == VECTOR).map(|embedding| embedding.dimensions)
@@ -266,7 +266,7 @@ mod tests {
     fn the_bicep_file_creates_the_same_containers() {
         let mut made: Vec<_> = as_json(&config()).iter().map(paths_of).collect();
         for paths in &mut made {
-            // The file has this one as a variable.
+            // The file has this path as a variable.
             paths.remove("/*");
         }
         assert_eq!(paths_of_bicep(), made);

@@ -1,4 +1,4 @@
-//! Maps errors of the SDK to those of the project.
+//! Maps errors of the SDK to ours.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ fn is_unreachable(error: &CosmosError) -> bool {
     error.status().sub_status().is_some_and(|code| UNREACHABLE.contains(&code))
 }
 
-/// What went wrong, with the causes, which `Display` of the SDK's error leaves out. Nothing is said twice.
+/// A description of the error with its causes, which `Display` of the SDK's error leaves out. Avoids repetitions.
 fn describe(request: &str, error: &CosmosError) -> String {
     let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
     causes.fold(format!("{request} in Cosmos DB failed"), |text, cause| {
@@ -68,13 +68,13 @@ fn describe(request: &str, error: &CosmosError) -> String {
     })
 }
 
-/// A document cannot be read.
+/// The error for a document that cannot be read.
 pub(crate) fn malformed(source: serde_json::Error) -> Error {
     Error::new(ErrorKind::StorageIo, format!("a document has an unexpected form: {source}"))
         .with_source(source)
 }
 
-/// Another process wrote in the meantime.
+/// The error for a write of another process in the meantime.
 pub(crate) fn conflict() -> Error {
     Error::new(ErrorKind::Conflict, "another process wrote at the same time").retryable()
 }

@@ -68,7 +68,7 @@ impl Events for CosmosBackend {
     }
 
     async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
-        // Those with the time of `after` are skipped below.
+        // Events with the same time as `after` are skipped below.
         let select = matching(scope, &options.filter)
             .with_some("c.ts <= @", options.after.as_ref().map(|after| after.ts))
             .ordered(order::EVENTS);
@@ -101,7 +101,7 @@ impl Events for CosmosBackend {
     }
 }
 
-/// The id, the partition and the sequence of a user's events: of those with one of `event_ids`, or of all.
+/// The id, partition and sequence of a user's events: of those in `event_ids`, or of all.
 pub(crate) fn event_refs(user: &UserId, event_ids: Option<&[String]>) -> Query<(String, String, u32)> {
     let select = Select::of(kind::EVENT).with("c.user_id = @", user);
     let select = select.with_some("ARRAY_CONTAINS(@, c.event_id)", event_ids);
@@ -119,7 +119,7 @@ async fn page<T: DeserializeOwned + Send + 'static>(
     store.rows(&store.events, key, select.top(range.limit.min(VALUES), fields)).await
 }
 
-/// Events that `filter` admits. The caller checks their sessions, and what they say.
+/// Events that `filter` admits. The caller checks their sessions and their words.
 fn matching(scope: &Scope, filter: &EventFilter) -> Select {
     let select = Select::of(kind::EVENT)
         .of_user(scope)

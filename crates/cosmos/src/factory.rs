@@ -1,4 +1,4 @@
-//! Stores in Cosmos DB as the facade knows them.
+//! Opening stores in Cosmos DB by their URL.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use azure_core::http::ClientOptions;
 
 use crate::{Authentication, CosmosBackend, CosmosConfig, config::SETTINGS, connect::provide_tls};
 
-/// What a URL looks like.
+/// The form of a URL.
 const FORM: &str = "cosmos://HOST[:PORT][/DATABASE]";
 
-/// Stores in Azure Cosmos DB: `cosmos://HOST[:PORT][/DATABASE]`. What a URL leaves out, the settings say.
+/// Stores in Azure Cosmos DB: `cosmos://HOST[:PORT][/DATABASE]`. The settings supply the parts that a URL leaves out.
 pub static FACTORY: BackendFactory = BackendFactory {
     name: "Azure Cosmos DB",
     schemes: &["cosmos"],
     form: FORM,
     help: "a database in the cloud, for a team",
-    // Nothing would be gained: readers and writers do not block each other.
+    // Read-only access has no advantage: readers and writers do not block each other.
     read_only: false,
     settings: SETTINGS,
     backup: None,
@@ -42,7 +42,7 @@ async fn open(address: String, request: OpenRequest) -> Result<Arc<dyn StorageBa
     }))
 }
 
-/// The URL comes first, then the settings, then the embedding provider.
+/// The URL takes precedence, then the settings, then the embedding provider.
 fn config(address: &str, request: &OpenRequest) -> Result<CosmosConfig> {
     let (host, database) = parse(address)?;
     let of_host = (!host.is_empty()).then(|| endpoint(host));
@@ -61,7 +61,7 @@ fn config(address: &str, request: &OpenRequest) -> Result<CosmosConfig> {
     Ok(config)
 }
 
-/// Host and database in what follows `cosmos:` in a URL; an empty one is left out.
+/// Host and database in the part of a URL after `cosmos:`; an empty one is left out.
 fn parse(text: &str) -> Result<(&str, &str)> {
     let is_plain = |part: &str| !part.contains(['/', '\\', '#', '@']) && !part.contains(char::is_whitespace);
     let parts = text.strip_prefix("//").map(|rest| rest.split_once('/').unwrap_or((rest, "")));
@@ -74,7 +74,8 @@ fn parse(text: &str) -> Result<(&str, &str)> {
     })
 }
 
-/// The address of the account with this host, perhaps with a port. A server on this machine, for tests, speaks no TLS.
+/// The address of the account with this host, which may include a port. A server on this machine, for tests, does not
+/// use TLS.
 fn endpoint(host: &str) -> String {
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
     let scheme = if ["localhost", "127.0.0.1", "[::1]"].contains(&name) { "http" } else { "https" };

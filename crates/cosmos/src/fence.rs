@@ -1,12 +1,13 @@
-//! Which writer may write the rows of a session.
+//! Determines which writer may write the rows of a session.
 //!
-//! A session and its rows are in different containers, so no batch can change both. Instead, each writer of rows takes the
-//! fence of their partition: a document with the writer's id, which the writer replaces at the start of each batch under the
-//! ETag that it has. If another writer has taken the fence since, the whole batch is refused. No clock is involved.
+//! A session and its rows are in different containers, so no batch can change both. Instead, each writer of rows takes
+//! the fence of their partition: a document with the writer's id. The writer replaces it at the start of each batch,
+//! provided that it still has the ETag known to the writer. If another writer has taken the fence since, the whole
+//! batch is rejected. No clock is involved.
 //!
-//! The session's document records what the last writer left: the ETag of the fence, and where the rows end. With that, the
-//! first batch itself takes the fence, and appending rows needs no look at those that exist. After a write that did not
-//! complete, nothing is known. Then the fence is taken first, and the rows are read.
+//! The session's document records the state after the last write: the ETag of the fence, and the end of the rows. With
+//! that, the first batch itself takes the fence, and appending rows does not require reading existing ones. After an
+//! incomplete write, nothing is known. The fence is taken first then, and the rows are read.
 
 use amplifier_session_core::Result;
 use serde::{Deserialize, Serialize};
@@ -31,13 +32,13 @@ type FenceDocument = Document<FenceFields>;
 pub(crate) struct Fence<'a> {
     container: &'a Container,
     document: FenceDocument,
-    /// Whether this writer has taken it yet.
+    /// Whether this writer has already taken it.
     is_taken: bool,
 }
 
 impl<'a> Fence<'a> {
-    /// The fence as the last writer left it: with this ETag, or absent. The first batch takes it, and is refused if another
-    /// writer has taken it since.
+    /// The fence in the state after the last write: with this ETag, or absent. The first batch takes it, and is
+    /// rejected if another writer has taken it since.
     pub(crate) fn known(
         container: &'a Container,
         partition: &str,
@@ -50,8 +51,8 @@ impl<'a> Fence<'a> {
         Self { container, document, is_taken: false }
     }
 
-    /// Takes the fence at once, whoever holds it. The caller then has to check that it still owns the session, since it may
-    /// have lost it in the meantime.
+    /// Takes the fence at once, whoever has it. The caller must then check that it still owns the session, because it
+    /// may have lost the session in the meantime.
     pub(crate) async fn take(container: &'a Container, partition: &str, writer: &str) -> Result<Self> {
         let mut fence = Self::known(container, partition, writer, None);
         fence.send(vec![Operation::upsert(&fence.document)?]).await?;
@@ -67,7 +68,7 @@ impl<'a> Fence<'a> {
         Some(self.document.etag).filter(|etag| !etag.is_empty())
     }
 
-    /// Takes the fence, if that has not been done, so that rows that are read afterwards are current.
+    /// Takes the fence, unless it is already taken, so that rows that are read afterwards are current.
     pub(crate) async fn hold(&mut self) -> Result<()> {
         if self.is_taken { Ok(()) } else { self.write_batch(Vec::new()).await }
     }

@@ -1,15 +1,15 @@
 //! Ids of documents, and partition keys.
 //!
 //! An id in Cosmos DB contains no `/`, `\`, `?` or `#`, and has at most 1,023 bytes
-//! (<https://learn.microsoft.com/azure/cosmos-db/concepts-limits>). Ids here consist of a session id, which contains only
-//! letters, digits and `._:-`, and of numbers; never of names that people choose.
+//! (<https://learn.microsoft.com/azure/cosmos-db/concepts-limits>). Ids here consist of a session id, which contains
+//! only letters, digits and `._:-`, and numbers, but never of names that people choose.
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
     model::{ContentType, Digest, SessionId, SessionKey, UserId},
 };
 
-/// Separates user and session in a partition key. Session ids do not contain it, so that the last one in a key is the
+/// Separates user and session in a partition key. Session ids do not contain it, so the last one in a key is the
 /// separator, and no two sessions have the same key.
 const SEPARATOR: char = '|';
 
@@ -30,12 +30,12 @@ pub(crate) fn session_of(partition: &str) -> Result<SessionKey> {
     Ok(SessionKey::new(UserId::new(user)?, SessionId::new(session)?))
 }
 
-/// The id of what is stored beside the fields of a session. Session ids contain no space.
+/// The id of the data stored beside the fields of a session. Session ids contain no space.
 pub(crate) fn files(session: &SessionId) -> String {
     format!("{session} files")
 }
 
-/// The id of the record that a session was deleted.
+/// The id of the record of a session's deletion.
 pub(crate) fn deleted(session: &SessionId) -> String {
     format!("{session} deleted")
 }

@@ -1,4 +1,4 @@
-//! Verification: documents that belong to nothing. The service keeps its own indexes.
+//! Verification: documents that belong to nothing. The service maintains its own indexes.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -43,7 +43,7 @@ impl Integrity for CosmosBackend {
             removed += stray.len() as u64;
             let deletions: Vec<Operation> = stray.into_iter().map(|(_, id)| Operation::delete(id)).collect();
             if !deletions.is_empty() {
-                // Refused if another process deleted one at the same time. The next call finds the others.
+                // Rejected if another process deleted one at the same time. The next call finds the others.
                 container.write_many(&partition, deletions).await?;
             }
         }
@@ -76,7 +76,7 @@ impl Integrity for CosmosBackend {
     }
 }
 
-/// Sequence and id of the vectors of a session whose message does not exist.
+/// The sequences and ids of vectors of a session whose message does not exist.
 async fn vectors_without_message(store: &Store, key: &SessionKey) -> Result<Vec<(u32, String)>> {
     let rows = |kind| Select::rows(kind, &ids::partition(key));
     let vectors = rows(kind::VECTOR).fields("VALUE [c.sequence, c.id]");
@@ -89,7 +89,7 @@ async fn vectors_without_message(store: &Store, key: &SessionKey) -> Result<Vec<
     Ok(vectors)
 }
 
-/// Sequence and id of the chunks of a session that the payload of no event names.
+/// The sequences and ids of chunks of a session that no event's payload names.
 async fn chunks_without_event(store: &Store, key: &SessionKey) -> Result<Vec<(u32, String)>> {
     let partition = ids::partition(key);
     let chunks = Select::rows(kind::CHUNK, &partition).fields("VALUE c.id");

@@ -1,15 +1,16 @@
-//! One write of a session at a time, over several batches, each of which is atomic. A write that breaks off can be completed.
+//! One write of a session at a time, over several batches, each of which is atomic. An interrupted write can be
+//! completed.
 //!
-//! 1. The writer puts its id into the session's document, under the ETag with which it read the document.
-//! 2. It takes the fences of the partitions, with the first batch of rows or before it (see `fence`). From then on, an
-//!    earlier writer cannot write any more.
+//! 1. 1. The writer puts its id into the session's document, provided that it still has the ETag that the writer read.
+//! 2. 2. It takes the fences of the partitions, with the first batch of rows or before it (see `fence`). Afterwards, an
+//!    earlier writer can no longer write.
 //! 3. It writes the rows in batches.
-//! 4. It writes the new fields and version of the session, without its id.
+//! 4. 4. It writes the new fields and version of the session, and removes its id.
 //!
-//! A writer that finds the id of another one waits while that one's fences change. If they have not changed for
-//! [`takeover_after`](crate::CosmosConfig::takeover_after), it takes the session over: it replaces the id and takes the
-//! fences, and gives the session another version, because its rows may be half changed. If the other writer was only slow,
-//! its next batch is refused.
+//! A writer that finds the id of another one waits as long as the other's fences keep changing. If they have not
+//! changed for [`takeover_after`](crate::CosmosConfig::takeover_after), it takes over the session: it replaces the id,
+//! takes the fences, and gives the session another version, because the rows may be only partly changed. If the other
+//! writer was merely slow, its next batch is rejected.
 
 use std::time::Duration;
 
@@ -30,7 +31,7 @@ use crate::{
     store::Store,
 };
 
-/// How often a waiting writer checks on the other one before it takes over.
+/// How often a waiting writer checks the other one before it takes over.
 const CHECKS: u32 = 10;
 
 /// The right to write a session.
@@ -39,16 +40,16 @@ pub(crate) struct WriteLease<'a> {
     store: &'a Store,
     /// The session as it was read, with the id of this writer.
     pub(crate) document: SessionDocument,
-    /// What is known of the rows: nothing after a write that did not complete.
+    /// The known state of the rows: nothing after an incomplete write.
     pub(crate) known: KnownRows,
-    /// Whether the session was taken over from a writer that may only be slow.
+    /// Whether the session was taken over from a writer that may merely be slow.
     pub(crate) took_over: bool,
 }
 
-/// The state in which a writer expects the session.
+/// The state that a writer expects of the session.
 #[derive(Debug, Clone)]
 pub(crate) enum Expected {
-    /// This version; `None`: the session does not exist.
+    /// This version; `None` if the session must not exist.
     Exactly(Option<Version>),
     Any,
 }
@@ -64,7 +65,7 @@ impl Expected {
 }
 
 impl<'a> WriteLease<'a> {
-    /// Takes the right to write `key`. If the session does not exist, begins `new`, or returns `None` without one.
+    /// Takes the right to write `key`. If the session does not exist, begins `new`; without `new`, returns `None`.
     pub(crate) async fn begin(
         store: &'a Store,
         key: &SessionKey,
@@ -101,8 +102,8 @@ impl<'a> WriteLease<'a> {
         }
     }
 
-    /// Takes the right to write only the fields of a session, without its id in the document. `None` if another writer is at
-    /// work or has not completed, or if the rows have to change with the project.
+    /// Takes the right to write only the fields of a session, without its id in the document. `None` if another writer
+    /// is active or did not complete, or if the rows must change with the project.
     pub(crate) async fn for_fields(
         store: &'a Store,
         expected: &Expected,
@@ -123,7 +124,7 @@ impl<'a> WriteLease<'a> {
         self.document.pending.as_deref().unwrap_or_default()
     }
 
-    /// The fence of a partition. Takes it at once if nothing is known of the rows.
+    /// The fence of a partition. Takes it at once if the rows are unknown.
     pub(crate) async fn fence<'f>(
         &self,
         container: &'f Container,
@@ -160,14 +161,14 @@ impl<'a> WriteLease<'a> {
         let is_put = self.put(files.into_iter().collect()).await?;
         self.store.totals.clear();
         if !is_put {
-            // If the answer was lost, the repetition was refused.
+            // If the answer was lost, the repetition was rejected.
             let found = self.store.session(&self.document.session.key()).await?;
             error::check(found.is_some_and(|found| found.version == self.document.version))?;
         }
         Ok(Version(self.document.fields.version))
     }
 
-    /// Completes a deletion: deletes what is left of the session, and records the deletion if `remember` is set.
+    /// Completes a deletion: deletes what remains of the session, and records the deletion if `remember` is set.
     pub(crate) async fn finish_deletion(self, files_exist: bool, remember: bool) -> Result<()> {
         let SessionKey { user_id, session_id } = self.document.session.key();
         let mut operations = vec![Operation::delete_if(self.document.id.clone(), self.document.etag.clone())];
@@ -179,7 +180,7 @@ impl<'a> WriteLease<'a> {
         }
         let is_deleted = self.store.sessions.write(user_id.as_str(), operations).await?.is_some();
         self.store.totals.clear();
-        // Or the answer was lost, and nothing is left to delete.
+        // Otherwise, the answer was lost, and nothing remains to be deleted.
         error::check(is_deleted || self.store.session(&self.document.session.key()).await?.is_none())
     }
 
@@ -189,8 +190,8 @@ impl<'a> WriteLease<'a> {
         error::check(self.put(Vec::new()).await?)
     }
 
-    /// Abandons the write after `cause`, so that the next one does not have to wait. Changes the version, because the rows may
-    /// be half changed.
+    /// Abandons the write after `cause`, so that the next one does not have to wait. Changes the version, because the
+    /// rows may be only partly changed.
     pub(crate) async fn abandon(mut self, cause: Error) -> Error {
         if let Err(error) = self.release().await {
             tracing::debug!(%error, "a failed write still holds its session; another writer has to take it over");
@@ -198,7 +199,7 @@ impl<'a> WriteLease<'a> {
         cause
     }
 
-    /// Takes the fences of the writer that the session was taken over from, and ends its write.
+    /// Takes the fences of the writer from which the session was taken over, and ends its write.
     async fn revoke(mut self, key: &SessionKey) -> Result<()> {
         let partition = ids::partition(key);
         Fence::take(&self.store.messages, &partition, self.writer()).await?;
@@ -206,7 +207,7 @@ impl<'a> WriteLease<'a> {
         self.release().await
     }
 
-    /// Ends a write that has not completed.
+    /// Ends an incomplete write.
     async fn release(&mut self) -> Result<()> {
         self.document.pending = None;
         self.document.version = new_version();

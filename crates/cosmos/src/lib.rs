@@ -12,9 +12,9 @@
 //! # }
 //! ```
 //!
-//! One container stores sessions, another their messages, texts and vectors, a third events, and a fourth pieces of large
-//! payloads. Everything of a session but its own document has one partition key. There are no joins, and no transactions
-//! across partitions.
+//! One container stores sessions, another their messages, texts and vectors, a third events, and a fourth pieces of
+//! large payloads. All documents of a session except its own have the same partition key. There are no joins, and no
+//! transactions across partitions.
 //!
 //! | file | content |
 //! | --- | --- |

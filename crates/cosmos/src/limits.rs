@@ -8,22 +8,22 @@ use azure_data_cosmos::models::VectorIndexType;
 /// The maximum size of a document and of a batch, in bytes. The limit of the service is 2 MB, including its own fields.
 pub(crate) const BYTES: usize = 1_800_000;
 
-/// The most operations of a batch.
+/// The maximum number of operations in a batch.
 pub(crate) const BATCH_OPERATIONS: usize = 100;
 
-/// The most bytes of an id.
+/// The maximum size of an id.
 const ID_BYTES: usize = 1_023;
 
-/// The most bytes of a partition key.
+/// The maximum size of a partition key.
 pub(crate) const PARTITION_BYTES: usize = 2_048;
 
-/// The most bytes of a query with its parameters.
+/// The maximum size of a query with its parameters.
 pub(crate) const QUERY_BYTES: usize = 512 * 1024;
 
-/// The most dimensions of a vector in a `quantizedFlat` or `diskANN` index.
+/// The maximum number of dimensions of a vector in a `quantizedFlat` or `diskANN` index.
 const VECTOR_DIMENSIONS: usize = 4_096;
 
-/// The most dimensions of a vector in a `flat` index.
+/// The maximum number of dimensions of a vector in a `flat` index.
 const FLAT_DIMENSIONS: usize = 505;
 
 pub(crate) fn check_dimensions(dimensions: usize, index: &VectorIndexType) -> Result<()> {
@@ -41,7 +41,7 @@ pub(crate) fn check_id(id: &str) -> Result<()> {
     at_most("id", id.len(), ID_BYTES, "bytes")
 }
 
-/// Checks the size of something that is sent.
+/// Checks the size of something to be sent.
 pub(crate) fn at_most(field: &'static str, found: usize, most: usize, unit: &str) -> Result<()> {
     if found > most {
         let message = format!("has {found} {unit}; Cosmos DB accepts at most {most}");

@@ -25,7 +25,7 @@ use crate::{
     store::{CosmosBackend, Store},
 };
 
-/// The most messages in a page.
+/// The maximum number of messages in a page.
 pub(crate) const PAGE: usize = 200;
 
 /// Up to this many messages are read by their ids, for a request unit each, which is cheaper than a query.
@@ -59,7 +59,7 @@ impl Messages for CosmosBackend {
     }
 }
 
-/// What is counted of a message.
+/// The fields of a message for counting.
 #[derive(Debug, Deserialize)]
 pub(crate) struct CountedMessage {
     user_id_session_id: String,
@@ -123,8 +123,8 @@ pub(crate) async fn documents_at(
     Ok(documents)
 }
 
-/// Saves what `change` makes of `documents`. Returns how many. `Conflict` if another process changed one of them at the
-/// same time.
+/// Saves the documents that `change` makes from `documents`. Returns their number. `Conflict` if another process
+/// changed one of them at the same time.
 pub(crate) async fn update(
     store: &Store,
     documents: Vec<MessageDocument>,
@@ -142,7 +142,7 @@ pub(crate) async fn update(
     Ok(changed)
 }
 
-/// The messages of documents, with the lines that are in pieces.
+/// The messages of documents, including lines that are in pieces.
 pub(crate) async fn complete(store: &Store, documents: Vec<MessageDocument>) -> Result<Vec<Message>> {
     let completed = documents.into_iter().map(|document| async move {
         let pieces = if document.pieces > 0 { pieces(store, &document).await? } else { Vec::new() };

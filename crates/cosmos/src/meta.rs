@@ -24,7 +24,7 @@ use crate::{
 const PARTITION: &str = "";
 const ID: &str = "schema";
 
-/// How often a change is tried while other processes change the document.
+/// How often to try a change while other processes change the document.
 const ATTEMPTS: usize = 20;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -57,7 +57,7 @@ impl Meta for CosmosBackend {
                 return Ok(document.entries.remove(key));
             }
             document.entries.insert(key.to_owned(), value.to_owned());
-            // Refused if another process has changed an entry in the meantime.
+            // Rejected if another process has changed an entry in the meantime.
             let replace = vec![Operation::save(&document)?];
             if self.0.sessions.write(PARTITION, replace).await?.is_some() {
                 return Ok(Some(value.to_owned()));
@@ -75,7 +75,7 @@ pub(crate) async fn create(store: &Store) -> Result<()> {
     ]);
     let fields = SchemaFields { user_id: PARTITION.to_owned(), entries };
     let create = Operation::save(&SchemaDocument::of(kind::SCHEMA, ID.to_owned(), fields))?;
-    // Refused if it exists.
+    // Rejected if it exists.
     store.sessions.write(PARTITION, vec![create]).await.map(drop)
 }
 

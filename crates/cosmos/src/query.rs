@@ -1,7 +1,7 @@
-//! Queries, put together from conditions.
+//! Queries, built from conditions.
 //!
-//! The SDK (1.0.0) supports no `ORDER BY RANK`, aggregates only within one partition, and each [`order`] by several properties
-//! only with a composite index.
+//! The SDK (1.0.0) does not support `ORDER BY RANK`. It supports aggregates only within one partition, and an [`order`]
+//! by several properties only with a composite index.
 
 use std::{collections::BTreeSet, marker::PhantomData, num::NonZeroU32};
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::containers::order;
 
-/// The most values that one query looks for, and the most rows that a call reads at a time.
+/// The maximum number of values in one query, and the maximum number of rows that a call reads at a time.
 pub(crate) const VALUES: usize = 500;
 
 /// A query with its parameters, whose answers are of type `T`.
@@ -19,15 +19,15 @@ pub(crate) const VALUES: usize = 500;
 pub(crate) struct Query<T> {
     pub(crate) text: String,
     pub(crate) parameters: Vec<(String, Value)>,
-    /// The partition to look in; `None`: all of them.
+    /// The partition to query; `None` means all of them.
     pub(crate) partition: Option<String>,
-    /// The size of a page, for callers that may not read on: what they do not read is charged for, too.
+    /// The size of a page, for callers that may stop early, because unread answers are charged for, too.
     pub(crate) page: Option<NonZeroU32>,
     answers: PhantomData<fn() -> T>,
 }
 
 impl<T> Query<T> {
-    /// Reads pages of a size for about `limit` answers, some of which the caller may drop.
+    /// Reads pages of a suitable size for about `limit` answers, some of which the caller may drop.
     pub(crate) fn for_about(mut self, limit: usize) -> Self {
         self.page = u32::try_from(limit.clamp(20, 1_000)).ok().and_then(NonZeroU32::new);
         self

@@ -22,8 +22,8 @@ use crate::{
     write,
 };
 
-/// Moves all sessions of `from` to `to`. Returns how many. If it breaks off, repeating it completes it: until the old session
-/// is deleted, the new one records what it is a copy of.
+/// Moves all sessions of `from` to `to`. Returns their number. If it is interrupted, repeating it completes it: until
+/// the old session is deleted, the new one records of which session it is a copy.
 pub(crate) async fn rename(store: &Store, from: &UserId, to: &UserId) -> Result<u64> {
     let sessions = sessions_to_move(store, from, to).await?;
     for (old, is_copied) in &sessions {
@@ -31,12 +31,12 @@ pub(crate) async fn rename(store: &Store, from: &UserId, to: &UserId) -> Result<
         // Always in the same order, so that opposite renames do not wait for each other.
         let (first, second) = if *old < new { (old, &new) } else { (&new, old) };
         let _locks = (store.locks.lock(first).await, store.locks.lock(second).await);
-        // Held until the session is deleted, so that nothing can be written after it was copied.
+        // Held until the session is deleted, so that nothing can be written after the copy.
         let Some(mut lease) = WriteLease::begin(store, old, &Expected::Any, None).await? else { continue };
         if !is_copied && let Err(cause) = copy_session(store, &lease, &new).await {
             return Err(lease.abandon(cause).await);
         }
-        // From here on, nobody writes it under its old name, even if the deletion breaks off.
+        // Afterwards, nobody writes it under its old name, even if the deletion is interrupted.
         lease.hide().await?;
         write::complete_deletion(store, lease, false).await?;
         settle(store, &new).await?;
@@ -51,12 +51,12 @@ async fn move_deletions(store: &Store, from: &UserId, to: &UserId) -> Result<()>
     let copies = deletions.iter().map(|old| Operation::upsert(&DeletedDocument::new(to, &old.session_id)));
     store.sessions.write_many(to.as_str(), copies.collect::<Result<_>>()?).await?;
     let deletions = deletions.into_iter().map(|old| Operation::delete(old.id));
-    // Refused if another process renames the same user.
+    // Rejected if another process renames the same user.
     store.sessions.write_many(from.as_str(), deletions.collect()).await.map(drop)
 }
 
-/// The sessions of `from` that reads show, and those that an earlier rename has copied and hidden but not yet deleted. Says of
-/// each whether it has been copied. `Conflict` if both users have a session or an event.
+/// The sessions of `from` that reads show, and sessions that an earlier rename copied and hid but did not delete yet.
+/// Each comes with a flag that tells whether it was copied. `Conflict` if both users have the same session or event.
 async fn sessions_to_move(store: &Store, from: &UserId, to: &UserId) -> Result<BTreeMap<SessionKey, bool>> {
     let shared = |what: String| Error::new(ErrorKind::Conflict, format!("{from} and {to} both have {what}"));
     let mut sessions = BTreeMap::new();
@@ -85,7 +85,7 @@ async fn sessions_to_move(store: &Store, from: &UserId, to: &UserId) -> Result<B
     Ok(sessions)
 }
 
-/// Whether one session is a copy of the other as that is now. A hidden one has not been written since.
+/// Whether one session is a copy of the current state of the other. A hidden session has not been written since.
 fn is_copy(copy: &SessionDocument, old: &SessionDocument) -> bool {
     copy.committed
         && copy.renamed_from.as_ref().is_some_and(|from| {
@@ -111,7 +111,7 @@ async fn copy_session(store: &Store, old: &WriteLease<'_>, to: &SessionKey) -> R
     }
 }
 
-/// Copies the rows. Returns what is stored beside the session's fields.
+/// Copies the rows. Returns the data stored beside the session's fields.
 async fn copy_rows(
     store: &Store,
     old: &WriteLease<'_>,
@@ -132,8 +132,8 @@ async fn copy_rows(
     }))
 }
 
-/// Copies the rows of one container and deletes those that an earlier attempt left. `known` selects what is known of the
-/// rows in this container. Returns the same for the next writer.
+/// Copies the rows of one container, and deletes rows that an earlier attempt left. `known` selects the known state of
+/// the rows in this container. Returns that state for the next writer.
 async fn copy_container(
     container: &Container,
     old: &WriteLease<'_>,
@@ -142,7 +142,7 @@ async fn copy_container(
 ) -> Result<Option<Rows>> {
     let to = new.document.session.key();
     let (old_partition, new_partition) = (ids::partition(&old.document.session.key()), ids::partition(&to));
-    // From here on, no earlier writer can change the old rows.
+    // Afterwards, no earlier writer can change the old rows.
     old.fence(container, &old_partition, None).await?;
     let mut fence = new.fence(container, &new_partition, known(&new.known)).await?;
     let moved: Vec<_> =
@@ -156,7 +156,7 @@ async fn copy_container(
     Ok(known(&old.known).map(|rows| Rows { end: rows.end, fence: fence.into_etag() }))
 }
 
-/// All documents of a partition but the fence.
+/// All documents of a partition except the fence.
 async fn rows(container: &Container, partition: &str) -> Result<Vec<RawDocument>> {
     let mut rows: Vec<RawDocument> = container.all(Select::default().within(partition).documents()).await?;
     rows.retain(|row| row.id != ids::FENCE);
@@ -170,7 +170,7 @@ fn moved(mut document: RawDocument, key: &SessionKey) -> RawDocument {
     document
 }
 
-/// The old session is deleted, so the new one is no longer a copy.
+/// Records that the new session is no longer a copy, because the old one is deleted.
 async fn settle(store: &Store, key: &SessionKey) -> Result<()> {
     let Some(mut document) = store.session(key).await? else { return Ok(()) };
     document.renamed_from = None;

@@ -27,16 +27,16 @@ pub(crate) struct StoredRow {
     ids: Option<Vec<String>>,
 }
 
-/// Which rows a write puts and removes, and the stored rows that this concerns.
+/// The rows that a write puts and removes, and the stored rows that this affects.
 pub(crate) struct Rewrite<'a> {
     pub(crate) container: &'a Container,
     pub(crate) partition: &'a str,
-    /// What is known of the stored rows.
+    /// The known state of the stored rows.
     pub(crate) known: Option<&'a Rows>,
     /// Rows from this sequence on are removed, unless they are put.
     pub(crate) truncate: u32,
     pub(crate) put: BTreeSet<u32>,
-    /// The project that the other rows get, if it changes.
+    /// The new project of the other rows, if it changes.
     pub(crate) project: Option<&'a ProjectSlug>,
     /// The stored rows from the first changed one on.
     pub(crate) stored: BTreeMap<u32, Vec<StoredRow>>,
@@ -53,8 +53,8 @@ impl<'a> Rewrite<'a> {
         self.truncate == u32::MAX && self.put.is_empty() && self.project.is_none()
     }
 
-    /// Reads the stored rows from the first changed one on, unless none can exist. Returns the fence, and the operations on
-    /// stored rows that must precede the new ones.
+    /// Reads the stored rows from the first changed one on, unless there can be no such rows. Returns the fence, and
+    /// the operations on stored rows that must precede the new ones.
     pub(crate) async fn begin(&mut self, lease: &WriteLease<'_>) -> Result<(Fence<'a>, Vec<Vec<Operation>>)> {
         let mut fence = lease.fence(self.container, self.partition, self.known).await?;
         if self.first() < self.known_end() {
@@ -89,14 +89,14 @@ impl<'a> Rewrite<'a> {
         sequence < self.truncate && !self.put.contains(&sequence)
     }
 
-    /// Removes rows, the last ones first, so that a removal that breaks off leaves no gap.
+    /// Removes rows, the last ones first, so that an interrupted removal leaves no gap.
     fn removals(&self) -> Vec<Vec<Operation>> {
         let rows = self.stored.iter().rev();
         let removed = rows.filter(|(sequence, _)| !self.keeps(**sequence) && !self.put.contains(sequence));
         removed.flat_map(|(_, rows)| rows).map(|row| vec![delete(row)]).collect()
     }
 
-    /// Gives the rows that stay the new project.
+    /// Sets the new project of the rows that stay.
     async fn moves(&self) -> Result<Vec<Vec<Operation>>> {
         let Some(project) = self.project else { return Ok(Vec::new()) };
         let mut moves = Vec::new();
@@ -116,7 +116,7 @@ impl<'a> Rewrite<'a> {
         self.stored.get(&sequence)?.iter().find(|row| row.id == id).map(|row| row.etag.as_str())
     }
 
-    /// Removes the stored rows of a message that is put, other than those with the ids that are put.
+    /// Removes the stored rows of a message that is put, except those with the ids that are put.
     pub(crate) fn leftovers(&self, sequence: u32, put: &HashSet<&str>) -> Vec<Operation> {
         let rows = self.stored.get(&sequence).into_iter().flatten();
         rows.filter(|row| !put.contains(row.id.as_str())).map(delete).collect()
@@ -128,7 +128,7 @@ impl<'a> Rewrite<'a> {
         rows.flat_map(|(_, rows)| rows).flat_map(|row| row.ids.iter().flatten())
     }
 
-    /// What the next writer has to know of the rows.
+    /// The state of the rows for the next writer.
     pub(crate) fn finish(self, fence: Fence<'_>) -> Rows {
         let kept = self.stored.keys().rev().find(|sequence| self.keeps(**sequence));
         let last = kept.max(self.put.last());

@@ -1,4 +1,4 @@
-//! Which sessions a read looks at.
+//! The sessions that a read examines.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::{
     store::Store,
 };
 
-/// The documents of sessions in `scope`. The caller checks what the filter asks beyond that.
+/// The documents of sessions in `scope`. The caller checks further conditions of the filter.
 pub(crate) fn select(scope: &Scope, filter: &SessionFilter) -> Select {
     let mut select = Select::of(kind::SESSION).and("c.committed = true");
     match scope {
@@ -38,8 +38,8 @@ pub(crate) fn select(scope: &Scope, filter: &SessionFilter) -> Select {
     filter.tags.iter().fold(select, |select, tag| select.with("ARRAY_CONTAINS(c.tags, @)", tag))
 }
 
-/// The sessions of `scope` that `filter` admits, by partition. They are read for each search, because rows do not contain with
-/// whom their session is shared, or its labels.
+/// The sessions of `scope` that `filter` admits, by partition. They are read for each search, because rows do not
+/// contain sharing and labels of their session.
 pub(crate) async fn sessions(
     store: &Store,
     scope: &Scope,

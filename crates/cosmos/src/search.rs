@@ -29,10 +29,11 @@ use crate::{
     store::{CosmosBackend, Store},
 };
 
-/// The most vectors that one query returns. The SDK keeps them all in memory, up to its own limit of 1,000.
+/// The maximum number of vectors that one query returns. The SDK keeps them all in memory, up to its own limit of
+/// 1,000.
 const VECTORS: usize = 1_000;
 
-/// The most messages whose texts are renewed at a time.
+/// The maximum number of messages whose texts are renewed at a time.
 const RENEWED: usize = 100;
 
 #[async_trait]
@@ -57,7 +58,7 @@ impl Search for CosmosBackend {
         }
         let mut statistics = query.no_statistics();
         matches.values().for_each(|found| statistics.add_document(&found.terms));
-        // A session that is being written may have more texts than its document says.
+        // A session that is being written may have more texts than its document states.
         statistics.documents = totals.texts.max(statistics.documents);
         statistics.tokens = totals.text_tokens.max(statistics.tokens);
         let matches =
@@ -79,8 +80,8 @@ impl Search for CosmosBackend {
         Ok(Candidates::new(items).with_statistics(statistics).with_notice(notice))
     }
 
-    /// Reads the texts with a term that begins or ends so or contains it, as many as a search reads at most: of a common
-    /// beginning, some terms may be missing. Terms with a typo are not supported.
+    /// Reads the texts that contain a term with this beginning, end or part, at most as many as a search reads: if a
+    /// beginning is common, some terms may be missing. Terms with a typo are not supported.
     async fn terms(&self, patterns: &[TermPattern], limit: usize) -> Result<Vec<Vec<String>>> {
         let mut select = Select::of(kind::TEXT);
         let mut contains = Vec::new();
@@ -113,7 +114,7 @@ impl Search for CosmosBackend {
             meta::generations(&self.0)
         );
         let (sessions, generations) = (sessions?, generations?);
-        // A generation that does not exist has no vectors: both ways find none.
+        // A generation that does not exist has no vectors, so both ways find nothing.
         let dimensions = generations.space(query.generation).map_or(0, |space| space.dimensions);
         let is_indexed = self.0.vector_dimensions == Some(dimensions);
         let partitions: Vec<String> = sessions.into_keys().collect();
@@ -164,8 +165,8 @@ struct Match {
     terms: DocumentTerms,
 }
 
-/// The texts of all users that contain a word of the query, since those out of scope count in the scores. Also returns whether
-/// there may be more of them than one search scores.
+/// The texts of all users that contain a word of the query, because texts out of scope count in the scores. Also
+/// returns whether there may be more texts than one search scores.
 async fn texts(store: &Store, query: &TextQuery) -> Result<(Vec<TextDocument>, bool)> {
     let limit = store.config.most_texts;
     let select = with_any_term(&query.terms, store.full_text);
@@ -174,7 +175,7 @@ async fn texts(store: &Store, query: &TextQuery) -> Result<(Vec<TextDocument>, b
         return Ok((texts, false));
     }
     let Scope::User(user) = &query.scope else { return Ok((texts, true)) };
-    // Those of others may have displaced those of the user.
+    // Other users' texts may have displaced the user's own.
     let own: Vec<TextDocument> =
         store.messages.all(select.with("c.user_id = @", user).top(limit, "*")).await?;
     let is_cut = own.len() >= limit;
@@ -196,7 +197,7 @@ fn with_any_term(terms: &[String], full_text: bool) -> Select {
     }
 }
 
-/// The totals of all texts in the store. Those that other processes wrote less than a minute ago may be missing.
+/// The totals of all texts in the store. Texts that other processes wrote less than a minute ago may be missing.
 async fn totals(store: &Store) -> Result<TextTotals> {
     match store.totals.get(Instant::now()) {
         Ok(totals) => Ok(totals),
@@ -222,8 +223,8 @@ struct StoredVector {
     similarity: Option<f32>,
 }
 
-/// Vectors in these partitions: the nearest ones if the service can compare them, otherwise all. With cosine, `VectorDistance`
-/// is a similarity: higher is nearer, and the order is nearest first without `ASC` or `DESC`.
+/// Vectors in these partitions: the nearest ones if the service can compare vectors, otherwise all. With cosine,
+/// `VectorDistance` is a similarity: higher is nearer, and the order is nearest first without `ASC` or `DESC`.
 fn vectors_in(partitions: &[String], query: &VectorQuery, is_indexed: bool) -> Query<StoredVector> {
     let fields = "c.user_id_session_id, c.sequence, c.content_type, c.span_start, c.span_end, c.vector";
     let mut select = Select::of(kind::VECTOR)
@@ -240,7 +241,7 @@ fn vectors_in(partitions: &[String], query: &VectorQuery, is_indexed: bool) -> Q
     select.ordered(&similarity).top(query.limit.min(VECTORS), &fields)
 }
 
-/// The nearest of the vectors. Compares those that the service has not compared.
+/// The nearest of the vectors. Compares those that the service did not compare.
 async fn candidates(mut rows: Answers<StoredVector>, query: &VectorQuery) -> Result<Vec<VectorCandidate>> {
     let mut candidates = Vec::new();
     while let Some(row) = rows.try_next().await? {

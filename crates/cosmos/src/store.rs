@@ -24,7 +24,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct CosmosBackend(pub(crate) Arc<Store>);
 
-/// The containers of a store, and what is known about them.
+/// The containers of a store, and their known properties.
 #[derive(Debug)]
 pub(crate) struct Store {
     pub(crate) config: CosmosConfig,
@@ -33,12 +33,12 @@ pub(crate) struct Store {
     pub(crate) events: Container,
     pub(crate) chunks: Container,
     pub(crate) usage: Arc<Usage>,
-    /// The length of the vectors that the service compares, if it does.
+    /// The length of the vectors that the service compares, if it compares vectors.
     pub(crate) vector_dimensions: Option<usize>,
     /// Whether the terms of texts have a full-text index.
     pub(crate) full_text: bool,
     pub(crate) totals: CachedTotals,
-    /// Keep writers in this process apart. Fences keep other processes apart.
+    /// Locks out other writers in this process. Fences lock out other processes.
     pub(crate) locks: SessionLocks,
 }
 
@@ -47,19 +47,19 @@ impl Store {
         self.sessions.read(key.user_id.as_str(), key.session_id.as_str()).await
     }
 
-    /// What is stored beside the fields of a session.
+    /// The data stored beside the fields of a session.
     pub(crate) async fn files(&self, key: &SessionKey) -> Result<Option<FilesDocument>> {
         self.sessions.read(key.user_id.as_str(), &ids::files(&key.session_id)).await
     }
 
-    /// The records of a user's deleted sessions. They are kept when a session is created again.
+    /// The records of a user's deleted sessions. They stay when a session is created again.
     pub(crate) async fn deletions(&self, user: &UserId) -> Result<Vec<DeletedDocument>> {
         let select = Select::rows(kind::DELETED, user.as_str()).ordered(order::SESSION_ID);
         self.sessions.all(select.documents()).await
     }
 
-    /// The answers to a query for rows of a session; nothing if reads do not show the session. They do not until its first
-    /// write has completed.
+    /// The answers to a query for rows of a session; empty if reads do not show the session yet, before its first write
+    /// has completed.
     pub(crate) async fn rows<T: DeserializeOwned + Send + 'static>(
         &self,
         container: &Container,

@@ -18,12 +18,12 @@ use crate::{
     store::{CosmosBackend, Store},
 };
 
-/// A page has at most this many pieces with their lines: each has up to about a megabyte.
+/// A page with lines contains at most this many pieces, each of which has up to about a megabyte.
 const PAGE: usize = 16;
 
 #[async_trait]
 impl Superseded for CosmosBackend {
-    /// Reads all pieces of the scope without their lines, and then the lines of the page: there are few pieces.
+    /// Reads all pieces of the scope without their lines, because they are few, and then the lines of the page.
     async fn list_superseded(&self, query: &SupersededQuery) -> Result<Vec<SupersededPiece>> {
         let select = Select::of(kind::SUPERSEDED)
             .of_user(&query.scope)
@@ -63,7 +63,7 @@ impl Superseded for CosmosBackend {
     }
 }
 
-/// The pieces with their lines. Leaves out those that were removed in the meantime.
+/// The pieces with their lines. Leaves out pieces that were removed in the meantime.
 async fn with_data(store: &Store, pieces: Vec<SupersededPiece>) -> Result<Vec<SupersededPiece>> {
     let mut found = Vec::with_capacity(pieces.len());
     for piece in pieces {
@@ -74,7 +74,7 @@ async fn with_data(store: &Store, pieces: Vec<SupersededPiece>) -> Result<Vec<Su
     Ok(found)
 }
 
-/// Adds the pieces that are not stored yet, before the rows that they are copies of are removed.
+/// Adds the pieces that are not stored yet, before the rows with the original lines are removed.
 pub(crate) async fn write(store: &Store, partition: &str, pieces: &[SupersededPiece]) -> Result<()> {
     if pieces.is_empty() {
         return Ok(());
@@ -91,7 +91,7 @@ async fn stored_ids(store: &Store, partition: &str) -> Result<BTreeSet<String>> 
     Ok(ids.into_iter().collect())
 }
 
-/// Removes those of the pieces that exist, and returns their ids.
+/// Removes the existing ones of the pieces, and returns their ids.
 async fn remove(store: &Store, key: &SessionKey, ids: &[&str]) -> Result<BTreeSet<String>> {
     let partition = ids::partition(key);
     let _lock = store.locks.lock(key).await;
@@ -111,7 +111,7 @@ pub(crate) async fn delete_all(store: &Store, partition: &str) -> Result<()> {
 async fn delete(store: &Store, partition: &str, ids: Vec<String>) -> Result<()> {
     for ids in ids.chunks(VALUES) {
         let operations = ids.iter().cloned().map(Operation::delete).collect();
-        // Refused if another process deletes them at the same time.
+        // Rejected if another process deletes them at the same time.
         error::check(store.events.write_many(partition, operations).await?)?;
     }
     Ok(())

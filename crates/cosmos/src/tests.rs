@@ -1,5 +1,5 @@
-//! What only this backend promises, on the SDK's in-memory emulator: the number of requests of a write, what happens to
-//! writers that are too late, and the form of the documents.
+//! The specific behaviour of this backend, on the SDK's in-memory emulator: the number of requests of a write, the
+//! treatment of late writers, and the form of the documents.
 
 use std::{sync::Arc, time::Duration};
 
@@ -108,7 +108,7 @@ async fn appending_does_not_read_what_is_stored() {
     let version = put(&backend, None, 0..3).await.unwrap();
     let before = backend.info().usage.unwrap();
     let version = put(&backend, Some(version), 3..6).await.unwrap();
-    // Reads the session, marks it, puts the messages, completes the session.
+    // Reads the session, marks it, puts the messages, and completes the session.
     assert_eq!(backend.info().usage.unwrap().requests - before.requests, 4);
     assert!(before.request_units > 0.0);
     put(&backend, Some(version), 2..7).await.unwrap();
@@ -131,14 +131,14 @@ async fn a_writer_that_has_lost_its_session_cannot_take_the_fence() {
     let backend = backend().await;
     let expected = Expected::Exactly(Some(put(&backend, None, 0..3).await.unwrap()));
     let late = WriteLease::begin(&backend.0, &key(), &expected, None).await.unwrap().unwrap();
-    // Another writer takes the session over, and the next one writes.
+    // Another writer takes over the session, and the next one writes.
     let taken = WriteLease::begin(&backend.0, &key(), &Expected::Any, None).await.unwrap_err();
     assert_eq!(taken.kind(), ErrorKind::Conflict);
     let next = put(&backend, Some(version(&backend).await), 3..5).await.unwrap();
     let partition = ids::partition(&key());
     let refused = late.fence(&backend.0.messages, &partition, None).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Conflict);
-    // What is known of the fence is wrong now: the first write conflicts, and the second one reads it.
+    // The known state of the fence is outdated now: the first write conflicts, and the second one reads it.
     let conflict = put(&backend, Some(next), 5..6).await.unwrap_err();
     assert!(conflict.kind() == ErrorKind::Conflict && conflict.is_retryable());
     put(&backend, Some(version(&backend).await), 5..6).await.unwrap();
@@ -193,7 +193,7 @@ async fn an_abandoned_first_write_does_not_block_the_next_generation() {
     assert!(!backend.complete_generation(1).await.unwrap());
     let all: Vec<MessageVectors> = (0..3).map(|sequence| made(sequence, 1)).collect();
     assert_eq!(backend.write_vectors(&key(), 1, all).await.unwrap(), 3);
-    // The first write of another session breaks off after its rows.
+    // The first write of another session is interrupted after its rows.
     let before = version(&backend).await;
     let mut other = (session(), message(9));
     other.0.session_id = SessionId::new("other").unwrap();
@@ -230,7 +230,7 @@ async fn texts_of_others_do_not_displace_ones_own() {
     assert_eq!((found.items.len(), found.notice), (3, None));
 }
 
-/// What is stored, in every container, by id: without the fields of the service, and with `*` for what is random.
+/// The stored documents in every container, by id, without the fields of the service, and with `*` for random values.
 async fn stored(backend: &CosmosBackend) -> serde_json::Value {
     let store = &backend.0;
     let mut containers = serde_json::Map::new();

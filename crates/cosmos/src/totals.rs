@@ -9,10 +9,10 @@ use tokio::time::Instant;
 
 use crate::documents::TextTotals;
 
-/// How long totals are used although other processes may write. Scores depend on them only slightly.
+/// How long totals are used even if other processes write. Scores depend on them only slightly.
 const MAX_AGE: Duration = Duration::from_secs(60);
 
-/// The totals as they were last read, until this process writes.
+/// The totals as last read. They are dropped when this process writes.
 #[derive(Debug, Default)]
 pub(crate) struct CachedTotals(Mutex<Cached>);
 

@@ -23,7 +23,7 @@ use crate::{
     store::{CosmosBackend, Store},
 };
 
-/// A page has at most this many embeddings with their texts and vectors.
+/// A page with texts and vectors contains at most this many embeddings.
 const PAGE: usize = 100;
 
 #[async_trait]
@@ -46,7 +46,7 @@ impl Turns for CosmosBackend {
             .with("c.provider = @", &query.provider)
             .with("c.model = @", &query.model)
             .with("c.user_sequence >= @", query.range.start);
-        // There is no index that orders them, and there are few without their vectors.
+        // No index orders them, and without their vectors they are small.
         let mut page: Vec<TurnDocument> = self.0.events.all(select.fields(TURN_FIELDS)).await?;
         page.sort_by_key(|document| document.user_sequence);
         page.truncate(query.range.limit);
@@ -95,7 +95,7 @@ impl Turns for CosmosBackend {
         Ok(current.len())
     }
 
-    /// Reads all summaries of the scope: there are few.
+    /// Reads all summaries of the scope, because they are few.
     async fn list_summaries(&self, query: &SummaryQuery) -> Result<Vec<TurnSummary>> {
         let select = Select::of(kind::SUMMARY)
             .of_user(&query.scope)
@@ -147,7 +147,7 @@ async fn lines(
     Ok(lines)
 }
 
-/// Removes the embeddings and summaries that do not outlive these messages.
+/// Removes the embeddings and summaries that must be removed with these messages.
 pub(crate) async fn remove_with(store: &Store, partition: &str, removed: &RemovedMessages) -> Result<()> {
     if removed.is_empty() {
         return Ok(());
@@ -166,7 +166,7 @@ pub(crate) async fn remove_with(store: &Store, partition: &str, removed: &Remove
     delete(store, partition, &ids).await
 }
 
-/// Removes everything of a partition.
+/// Removes all embeddings and summaries of a partition.
 pub(crate) async fn delete_all(store: &Store, partition: &str) -> Result<()> {
     for kind in [kind::TURN, kind::SUMMARY] {
         let ids: Vec<String> = store.events.all(Select::rows(kind, partition).fields("VALUE c.id")).await?;
@@ -178,7 +178,7 @@ pub(crate) async fn delete_all(store: &Store, partition: &str) -> Result<()> {
 async fn delete(store: &Store, partition: &str, ids: &[String]) -> Result<()> {
     for ids in ids.chunks(VALUES) {
         let operations = ids.iter().cloned().map(Operation::delete).collect();
-        // Refused if another process deletes them at the same time.
+        // Rejected if another process deletes them at the same time.
         error::check(store.events.write_many(partition, operations).await?)?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What a store has used of the service.
+//! The usage of the service by a store.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,7 +9,7 @@ use azure_data_cosmos::{
     diagnostics::{DiagnosticsContext, DiagnosticsHandler},
 };
 
-/// Counters of a store. The SDK reports each operation when it has ended, with every request that it took.
+/// Counters of a store. The SDK reports each completed operation with all requests that it made.
 #[derive(Debug, Default)]
 pub(crate) struct Usage(Mutex<ServiceUsage>);
 

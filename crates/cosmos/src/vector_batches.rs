@@ -1,4 +1,4 @@
-//! Writing vectors: those of a message together with its state, and as many messages in a batch as fit.
+//! Writes vectors: those of a message together with its state, and as many messages in a batch as fit.
 
 use std::collections::HashMap;
 
@@ -20,11 +20,11 @@ use crate::{
     store::Store,
 };
 
-/// The most batches of one call that are under way at the same time, within the store's own limit.
+/// The maximum number of concurrent batches in one call, within the store's own limit.
 const BATCHES: usize = 4;
 
-/// How often vectors of a message are written again because others change it. Of those that meet at a message, one succeeds
-/// each time, so this is how many may meet.
+/// How often to write vectors of a message again because other writers change it. Of several concurrent writers of a
+/// message, one succeeds each time, so this is the maximum number of concurrent writers.
 const ATTEMPTS: usize = 64;
 
 pub(crate) async fn write(
@@ -41,7 +41,7 @@ pub(crate) async fn write(
     let (mut left, mut stored) = (vectors, 0);
     for attempt in 0..ATTEMPTS {
         let made = made(store, &partition, (generation, &held), left).await?;
-        // A refused batch does not say which message has changed. From then on, each is written on its own.
+        // A rejected batch does not say which message has changed. Afterwards, each message is written separately.
         let room = if attempt == 0 { Size::BATCH } else { Size::default() };
         let groups = pack(made, room, Made::size).into_iter();
         let writes = groups.map(|group| write_group(&store.messages, &partition, group));
@@ -60,7 +60,8 @@ pub(crate) async fn write(
     Err(error::conflict())
 }
 
-/// Makes vectors pending again that were stored as those of the current generation after another one had become that.
+/// Marks vectors as pending again that were stored for the current generation after another generation had become the
+/// current one.
 async fn mark_pending(store: &Store, partition: &str, held: &Generations, sequences: &[u32]) -> Result<()> {
     let current = meta::generations(store).await?.current_number();
     if current == held.current_number() {
@@ -81,19 +82,19 @@ async fn mark_pending(store: &Store, partition: &str, held: &Generations, sequen
     Err(error::conflict())
 }
 
-/// A message whose vectors are to be stored.
+/// A message whose vectors will be stored.
 struct Made {
     vectors: MessageVectors,
-    /// The message without vectors of the generation, for when they are stored in several batches.
+    /// The message without vectors of the generation, in case they are stored in several batches.
     incomplete: MessageDocument,
     /// The message with its vectors.
     document: MessageDocument,
-    /// What the message takes up in a batch.
+    /// The size of the message in a batch.
     message: Size,
     operations: Vec<Operation>,
 }
 
-/// What is to be stored of those messages whose lines have not changed.
+/// The messages and vectors to store, for messages whose lines have not changed.
 async fn made(
     store: &Store,
     partition: &str,
@@ -151,8 +152,8 @@ impl Made {
     }
 }
 
-/// Writes messages whose vectors fit in one batch, or one message whose vectors need several. Returns how many vectors were
-/// stored, and what was refused because a message had changed.
+/// Writes messages whose vectors fit in one batch, or one message whose vectors need several. Returns the number of
+/// stored vectors, and the messages that were rejected because they had changed.
 async fn write_group(
     container: &Container,
     partition: &str,

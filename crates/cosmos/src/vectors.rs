@@ -1,4 +1,4 @@
-//! Vectors: reading them, which are pending, and their generations. Writing them is in `vector_batches`.
+//! Vectors: reading them, finding pending ones, and switching generations. Writing them is in `vector_batches`.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -96,10 +96,11 @@ impl Vectors for CosmosBackend {
         if is_pending(&self.0, generation, &held).await? {
             return Ok(false);
         }
-        // The states first: if this breaks off, the next generation is still the next one, and the call is repeated.
+        // The states come first: if this is interrupted, the next generation is still the next one, and the call is
+        // repeated.
         let pending = Select::of(kind::MESSAGE).and(PENDING).documents();
         change_messages(&self.0, pending, usize::MAX, |document| {
-            // Of a message that came in the meantime, vectors of this generation are pending, too.
+            // A message that was stored in the meantime also has pending vectors of this generation.
             document.made.contains(&generation).then(|| document.with_vectors(VectorState::Stored))
         })
         .await?;
@@ -117,7 +118,7 @@ impl Vectors for CosmosBackend {
         }
         let pruned = deletions.values().map(Vec::len).sum();
         for (partition, deletions) in deletions {
-            // Refused if another process deleted one at the same time. The next call finds the others.
+            // Rejected if another process deleted one at the same time. The next call finds the others.
             self.0.messages.write_many(&partition, deletions).await?;
         }
         if pruned > 0 {
@@ -183,7 +184,7 @@ impl Vectors for CosmosBackend {
         let query = select.from(range.start).fields("VALUE [c.sequence, c.content_type]");
         let mut rows = self.0.messages.query::<(u32, ContentType)>(query).await?;
         let mut types: BTreeMap<u32, Vec<ContentType>> = BTreeMap::new();
-        // The types of the last message are complete once a further message has been read.
+        // The types of the last message are complete only after a further message was read.
         while types.len() <= limit
             && let Some((sequence, content_type)) = rows.try_next().await?
         {
@@ -194,7 +195,7 @@ impl Vectors for CosmosBackend {
     }
 }
 
-/// Messages whose vectors of a generation are pending. `None` if it is neither the current nor the next one.
+/// Messages with pending vectors of a generation. `None` if it is neither the current nor the next one.
 pub(crate) fn pending(generation: u32, held: &Generations) -> Option<Select> {
     let messages = Select::of(kind::MESSAGE);
     if generation == held.current_number() {
@@ -217,7 +218,7 @@ async fn is_pending(store: &Store, generation: u32, held: &Generations) -> Resul
     Ok(partitions.iter().any(|partition| shown.contains_key(partition)))
 }
 
-/// Changes the messages of a query until about `limit` have changed. Returns how many.
+/// Changes the messages of a query until about `limit` of them have changed. Returns their number.
 async fn change_messages(
     store: &Store,
     query: Query<MessageDocument>,

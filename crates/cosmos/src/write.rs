@@ -52,7 +52,7 @@ pub(crate) async fn write(store: &Store, mut change: SessionChange) -> Result<Ve
     }
 }
 
-/// What is stored beside the fields after the write, if the write changes it.
+/// The data stored beside the fields after the write, if the write changes it.
 async fn files(store: &Store, change: &mut SessionChange) -> Result<Option<FilesDocument>> {
     if change.metadata_files.is_none() && change.skipped.is_none() && change.sync_state.is_none() {
         return Ok(None);
@@ -65,12 +65,12 @@ async fn files(store: &Store, change: &mut SessionChange) -> Result<Option<Files
     Ok(Some(files))
 }
 
-/// Writes messages and events, at the same time, because they are in different containers.
+/// Writes messages and events concurrently, because they are in different containers.
 async fn write_rows(store: &Store, lease: &mut WriteLease<'_>, change: &SessionChange) -> Result<()> {
     let partition = ids::partition(&change.session.key());
     superseded::write(store, &partition, &change.superseded).await?;
     if lease.document.committed {
-        // Messages that are new have no turns to look for: that would cost two requests for each append.
+        // New messages have no turns, and looking for them would cost two requests for each append.
         let removed = change.removed_messages().below(lease.document.session.message_count);
         turns::remove_with(store, &partition, &removed).await?;
     }
@@ -78,7 +78,7 @@ async fn write_rows(store: &Store, lease: &mut WriteLease<'_>, change: &SessionC
     let stored = &lease.document;
     let project = Some(&change.session.project_slug).filter(|slug| **slug != stored.session.project_slug);
     let rewrite = |container, known: Option<_>, truncate: Option<u32>, put| {
-        // Unknown rows of a session that no write has completed are leftovers.
+        // Unknown rows of a session without a completed write are leftovers.
         let is_leftover = known.is_none() && !stored.committed;
         let truncate = if is_leftover { 0 } else { truncate.unwrap_or(u32::MAX) };
         Rewrite { truncate, put, project, ..Rewrite::none(container, &partition, known) }
@@ -87,7 +87,7 @@ async fn write_rows(store: &Store, lease: &mut WriteLease<'_>, change: &SessionC
     let messages = rewrite(&store.messages, known.messages.as_ref(), change.messages.truncate, put);
     let put = change.events.put.iter().map(|stored| stored.event.sequence).collect();
     let events = rewrite(&store.events, known.events.as_ref(), change.events.truncate, put);
-    // Both come to an end, so that nothing is under way when the write is abandoned.
+    // Both run to completion, so that no request is pending when the write is abandoned.
     let (messages, events) = tokio::join!(
         write_messages(store, lease, change, messages),
         write_events(store, lease, &change.events.put, events)
@@ -97,7 +97,7 @@ async fn write_rows(store: &Store, lease: &mut WriteLease<'_>, change: &SessionC
     Ok(())
 }
 
-/// Writes messages. Returns the known rows for the next writer, and the totals of the session's texts.
+/// Writes messages. Returns the state of the rows for the next writer, and the totals of the session's texts.
 async fn write_messages(
     store: &Store,
     lease: &WriteLease<'_>,
@@ -117,7 +117,7 @@ async fn write_messages(
         operations.extend(put_message(&rewrite, message, &texts)?);
     }
     fence.write(operations).await?;
-    // After the others, because it reads the documents that a change of the project has written.
+    // Last, because it reads the documents that a change of the project has written.
     retime(store, rewrite.partition, &change.retimed, &mut fence).await?;
     let replaces_all = rewrite.truncate == 0;
     let texts = if replaces_all {
@@ -130,7 +130,7 @@ async fn write_messages(
     Ok((Some(rewrite.finish(fence)), texts))
 }
 
-/// Puts a message with its texts, in one batch if they fit. The pieces of its line come before it.
+/// Puts a message with its texts, in one batch if they fit. The pieces of its line precede it.
 fn put_message(
     rewrite: &Rewrite<'_>,
     message: &Message,
@@ -153,8 +153,8 @@ fn put_message(
     Ok(groups)
 }
 
-/// Gives messages another time, each with its texts and vectors, because searches filter those by it. If the vectors of a
-/// message are written at the same time, the message changes, and the batch is refused.
+/// Gives messages new times, each with its texts and vectors, because searches filter those by time. If the vectors of
+/// a message are written concurrently, the message changes, and the batch is rejected.
 async fn retime(store: &Store, partition: &str, retimed: &[Retimed], fence: &mut Fence<'_>) -> Result<()> {
     if retimed.is_empty() {
         return Ok(());
@@ -224,7 +224,7 @@ async fn write_events(
     fence.write(operations).await?;
     let unused: Vec<String> = rewrite.old_chunks().filter(|id| !ids.contains(*id)).cloned().collect();
     if !unused.is_empty() {
-        // A writer that has taken the session over may need them.
+        // A writer that has taken over the session may need them.
         lease.check_ownership().await?;
         let select = Select::rows(kind::CHUNK, partition).with("ARRAY_CONTAINS(@, c.id)", unused);
         // If another process deletes one at the same time, the others are deleted with the session.
@@ -233,7 +233,7 @@ async fn write_events(
     Ok(Some(rewrite.finish(fence)))
 }
 
-/// Deletes chunks. Returns whether no other process deleted one at the same time, in which case some are left.
+/// Deletes chunks. Returns false if another process deleted one at the same time, so that some remain.
 async fn delete_chunks(store: &Store, partition: &str, select: Select) -> Result<bool> {
     let ids: Vec<String> = store.chunks.all(select.fields("VALUE c.id")).await?;
     store.chunks.write_many(partition, ids.into_iter().map(Operation::delete).collect()).await
@@ -251,8 +251,8 @@ pub(crate) async fn delete(store: &Store, key: &SessionKey) -> Result<bool> {
     }
 }
 
-/// Completes the deletion of a session: its rows first, so that a deletion that breaks off can be repeated. Records the deletion if
-/// `remember` is set.
+/// Completes the deletion of a session. Deletes its rows first, so that an interrupted deletion can be repeated.
+/// Records the deletion if `remember` is set.
 pub(crate) async fn complete_deletion(store: &Store, lease: WriteLease<'_>, remember: bool) -> Result<()> {
     match delete_rows(store, &lease).await {
         Ok(files_exist) => lease.finish_deletion(files_exist, remember).await,
@@ -260,16 +260,18 @@ pub(crate) async fn complete_deletion(store: &Store, lease: WriteLease<'_>, reme
     }
 }
 
-/// Deletes everything of a session but its documents in the container of sessions. Returns whether there is one beside its own.
+/// Deletes all documents of a session except those in the container of sessions. Returns whether there is one beside
+/// the session's own.
 async fn delete_rows(store: &Store, lease: &WriteLease<'_>) -> Result<bool> {
     let key = lease.document.session.key();
     let partition = ids::partition(&key);
     for container in [&store.messages, &store.events] {
-        // Ignores what is known of the rows, because a fence that does not exist could not be deleted.
+        // Ignores the known state of the rows, because a fence that does not exist could not be deleted.
         let mut rewrite = Rewrite { truncate: 0, ..Rewrite::none(container, &partition, None) };
         let (mut fence, removals) = rewrite.begin(lease).await?;
         fence.write(removals).await?;
-        // A writer that only seemed dead must not find its fence gone: it could put rows of a session that does not exist.
+        // A writer that only seemed dead must not find its fence missing: it could put rows of a session that does not
+        // exist.
         if !lease.took_over {
             fence.delete().await?;
         }

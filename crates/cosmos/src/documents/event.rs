@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Bytes, Document, kind};
 use crate::ids;
 
-/// What a query selects to read events without their payloads.
+/// The fields that a query selects to read events without their payloads.
 pub(crate) const EVENT_FIELDS: &str = "c.id, c.type, c.user_id_session_id, c.event_id, c.user_id, c.session_id, \
     c.host_id, c.project_slug, c.sequence, c.event_type, c.ts, c.ts_estimated, c.turn, c.level, c.tool_name, \
     c.error_type, c.model, c.provider, c.summary, c.is_chunked, c.chunk_count, c.data_size_bytes, c.synced_at, c.digest";
@@ -60,7 +60,7 @@ impl EventDocument {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "form", rename_all = "snake_case")]
 pub(crate) enum PayloadDocument {
-    /// Not kept.
+    /// Not stored.
     None,
     Plain {
         line: Bytes,
@@ -75,7 +75,7 @@ pub(crate) enum PayloadDocument {
 }
 
 impl PayloadDocument {
-    /// The payload; `chunks` are those of its chunks that exist.
+    /// The payload; `chunks` are the existing ones of its chunks.
     pub(crate) fn into_payload(self, chunks: Vec<ChunkDocument>) -> Result<Payload> {
         Ok(match self {
             Self::None => Payload::None,
@@ -96,7 +96,7 @@ impl PayloadDocument {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ChunkFields {
     user_id_session_id: String,
-    /// Absent, as are the two numbers, in what earlier versions wrote.
+    /// Absent, like the two numbers, in documents of earlier versions.
     #[serde(default)]
     event_id: String,
     #[serde(default)]

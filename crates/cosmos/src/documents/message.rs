@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use super::{Bytes, Document, kind};
 use crate::ids;
 
-/// The most bytes, as JSON, of a line that is stored in its message's document.
+/// The maximum size, as JSON, of a line that is stored in its message's document.
 const INLINE_BYTES: usize = 1_200_000;
 
-/// The most bytes of a piece. Base64 adds a third.
+/// The maximum size of a piece. Base64 adds a third.
 const PIECE_BYTES: usize = 1_200_000;
 
 /// The fields of a message, as they are stored.
@@ -61,14 +61,14 @@ pub(crate) type MessageDocument = Document<MessageFields>;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct GenerationState {
     pub(crate) number: u32,
-    /// How many there are.
+    /// The number of vectors.
     pub(crate) vectors: u32,
-    /// Why a text has none.
+    /// Why a text has no vector.
     pub(crate) failure: Option<String>,
 }
 
 impl MessageDocument {
-    /// The document of a message, and the pieces of its line if that is too large.
+    /// The document of a message, and the pieces of its line if the line is too large.
     pub(crate) fn new(message: &Message) -> (Self, Vec<PieceDocument>) {
         let line = message.raw.as_bytes();
         let raw = Bytes::of(line);

@@ -51,7 +51,7 @@ pub(crate) mod kind {
     pub(crate) const FENCE: &str = "fence";
 }
 
-/// What every document has, beside the fields of its kind.
+/// The fields that every document has, besides the fields of its kind.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Document<T> {
     pub(crate) id: String,
@@ -111,7 +111,8 @@ impl<T> DerefMut for Document<T> {
     }
 }
 
-/// The message that a text or a vector belongs to, with what searches filter by: there are no joins.
+/// The message to which a text or a vector belongs, with the fields that searches filter by, because there are no
+/// joins.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct OfMessage {
     pub(crate) user_id_session_id: String,
@@ -154,7 +155,7 @@ impl Bytes {
         std::str::from_utf8(bytes).map_or_else(|_| Self::binary(bytes), |text| Self::Text(text.to_owned()))
     }
 
-    /// Always base64, so that the length as JSON is known beforehand.
+    /// Always base64, so that the length as JSON is known in advance.
     pub(crate) fn binary(bytes: &[u8]) -> Self {
         Self::Base64 { base64: BASE64_STANDARD.encode(bytes) }
     }

@@ -1,4 +1,4 @@
-//! A session, and what is stored beside its fields.
+//! A session, and the data stored beside its fields.
 
 use amplifier_session_core::{
     Result,
@@ -19,9 +19,9 @@ pub(crate) struct SessionFields {
     pub(crate) version: String,
     /// Whether any write has completed. Until then, reads do not show the session.
     pub(crate) committed: bool,
-    /// The writer that is at work.
+    /// The writer that currently writes the session.
     pub(crate) pending: Option<String>,
-    /// The session that this one is a copy of, from a rename until the next write.
+    /// The session of which this one is a copy, from a rename until the next write.
     #[serde(default)]
     pub(crate) renamed_from: Option<RenamedFrom>,
     #[serde(flatten)]
@@ -32,7 +32,7 @@ pub(crate) struct SessionFields {
 
 pub(crate) type SessionDocument = Document<SessionFields>;
 
-/// The session that another one is a copy of.
+/// The session of which another one is a copy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RenamedFrom {
     pub(crate) user_id: UserId,
@@ -40,7 +40,7 @@ pub(crate) struct RenamedFrom {
     pub(crate) version: String,
 }
 
-/// How many texts the messages of a session have, and how many tokens those have.
+/// The number of texts in the messages of a session, and the number of their tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TextTotals {
     pub(crate) texts: u64,
@@ -55,7 +55,7 @@ impl std::ops::Add for TextTotals {
     }
 }
 
-/// What is known of a session's rows in each container. Absent during a write.
+/// The known state of a session's rows in each container. Absent during a write.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct KnownRows {
     #[serde(rename = "message_rows", default, skip_serializing_if = "Option::is_none")]
@@ -64,7 +64,7 @@ pub(crate) struct KnownRows {
     pub(crate) events: Option<Rows>,
 }
 
-/// What the last writer left in a partition.
+/// The state of a partition after the last write.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Rows {
     /// One more than the highest sequence.
@@ -74,7 +74,7 @@ pub(crate) struct Rows {
 }
 
 impl SessionDocument {
-    /// A session of which nothing has been written yet.
+    /// A session of which nothing was written yet.
     pub(crate) fn new(session: Session) -> Self {
         let fields = SessionFields {
             session,
@@ -139,7 +139,7 @@ impl FilesDocument {
         Self::of(kind::FILES, ids::files(&session.session_id), fields)
     }
 
-    /// Moves what `change` replaces into the document.
+    /// Moves the data that `change` replaces into the document.
     pub(crate) fn merge(&mut self, change: &mut SessionChange) {
         if let Some(files) = change.metadata_files.take() {
             let file = |file: MetadataFile| File { name: file.name, raw: Bytes::of(file.raw.as_bytes()) };
@@ -154,7 +154,7 @@ impl FilesDocument {
     }
 }
 
-/// Records that a session was deleted. Kept when the session is created again.
+/// Records that a session was deleted. It stays when the session is created again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct DeletedFields {
     user_id: UserId,

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::{Bytes, Document, kind};
 use crate::ids;
 
-/// What a query selects to read pieces without their lines.
+/// The fields that a query selects to read pieces without their lines.
 pub(crate) const PIECE_FIELDS: &str = "c.id, c.type, c.user_id_session_id, c.user_id, c.session_id, c.kind, \
     c.first_sequence, c.last_sequence, c.line_count, c.byte_count, c.superseded_at, c.reason";
 
-/// It has no `sequence`, so that no change of rows removes it.
+/// It has no `sequence`, so changes of rows do not remove it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct SupersededFields {
     pub(crate) user_id_session_id: String,
@@ -31,7 +31,7 @@ pub(crate) struct SupersededFields {
     data: Option<Bytes>,
 }
 
-/// A piece of superseded lines. Its id is that of the piece.
+/// A piece of superseded lines. Its id is the id of the piece.
 pub(crate) type SupersededDocument = Document<SupersededFields>;
 
 impl SupersededDocument {

@@ -1,7 +1,8 @@
-//! The texts of a message, as search needs them: their terms, and how often each occurs.
+//! The texts of a message in the form that search needs: their terms, and how often each occurs.
 //!
-//! The terms are those of [`amplifier_session_core::text`], derived when a message is written. Because a search compares
-//! terms with terms, it finds what the other backends find, and computes scores without reading a line.
+//! The terms are those of [`amplifier_session_core::text`], derived when a message is written. Because a search
+//! compares terms with terms, it finds the same texts as the other backends, and computes scores without reading a
+//! line.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::{Document, OfMessage, TextTotals, kind};
 use crate::ids;
 
-/// The most bytes of terms in one document. A text with more is split over several.
+/// The maximum size of the terms in one document. A text with more is split over several documents.
 const TERM_BYTES: usize = 400_000;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -51,14 +52,14 @@ impl TextFields {
         self.terms.split(' ').filter(|term| !term.is_empty()).for_each(each);
     }
 
-    /// What it adds to the totals of its session. A text counts with its first document.
+    /// The part's contribution to the totals of its session. A text counts with its first document.
     pub(crate) fn totals(&self) -> TextTotals {
         let is_first = self.part == 0;
         TextTotals { texts: is_first.into(), text_tokens: if is_first { self.length.into() } else { 0 } }
     }
 }
 
-/// The documents of all texts of a message. A text without terms has one too, because it counts in the totals.
+/// The documents of all texts of a message. A text without terms has a document too, because it counts in the totals.
 pub(crate) fn texts_of(message: &Message, analyzer: &mut Analyzer) -> Vec<TextDocument> {
     let line = message.raw.parse_object().unwrap_or_default();
     let mut documents = Vec::new();
@@ -80,7 +81,7 @@ pub(crate) fn texts_of(message: &Message, analyzer: &mut Analyzer) -> Vec<TextDo
     documents
 }
 
-/// Splits terms and their counts so that each part fits a document.
+/// Splits terms and their counts so that each part fits into a document.
 fn parts(counts: BTreeMap<String, u32>) -> Vec<(String, Vec<u32>)> {
     let mut parts = Vec::new();
     let (mut terms, mut of_terms) = (" ".to_owned(), Vec::new());

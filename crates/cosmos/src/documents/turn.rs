@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use super::{Bytes, Document, kind};
 use crate::ids;
 
-/// What a query selects to read embeddings without texts and vectors.
+/// The fields that a query selects to read embeddings without texts and vectors.
 pub(crate) const TURN_FIELDS: &str = "c.id, c.type, c.user_id_session_id, c.user_id, c.session_id, c.embedding_id, \
     c.user_sequence, c.assistant_sequence, c.user_message_id, c.assistant_message_id, c.provider, c.model, c.dim, \
     c.content_hash, c.used_turn_summary, c.created_at";
 
-/// It has no `sequence`, so that no change of rows removes it.
+/// It has no `sequence`, so changes of rows do not remove it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct TurnFields {
     pub(crate) user_id_session_id: String,
@@ -38,7 +38,7 @@ pub(crate) struct TurnFields {
     vector: Option<Bytes>,
 }
 
-/// An embedding of a turn. The id is derived from what it is unique by.
+/// An embedding of a turn. The id is derived from the fields that make it unique.
 pub(crate) type TurnDocument = Document<TurnFields>;
 
 impl TurnDocument {
@@ -90,7 +90,7 @@ impl TurnDocument {
     }
 }
 
-/// It has no `sequence`, so that no change of rows removes it.
+/// It has no `sequence`, so changes of rows do not remove it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct SummaryFields {
     pub(crate) user_id_session_id: String,

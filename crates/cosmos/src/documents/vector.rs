@@ -1,4 +1,4 @@
-//! A vector, with what searches filter by.
+//! A vector, with the fields that searches filter by.
 
 use amplifier_session_core::{
     backend::MessageVectors,
@@ -13,7 +13,7 @@ use crate::ids;
 pub(crate) struct VectorFields {
     #[serde(flatten)]
     pub(crate) of: OfMessage,
-    /// The id of the message. Absent, as may be the other two, in what earlier versions wrote.
+    /// The id of the message. Absent in documents of earlier versions, which may also lack the other two.
     #[serde(default)]
     parent_id: String,
     #[serde(default)]
