@@ -29,7 +29,7 @@ use crate::{
 /// <https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle>. Version `v1` does not accept tokens from
 /// Microsoft Entra ID for embeddings.
 const API_VERSION: &str = "2024-10-21";
-/// Where tokens come from, whichever cloud it is: only the scheme of the address matters.
+/// Where tokens come from, in every cloud: only the scheme of the address matters.
 const SIGN_IN: &str = "https://login.microsoftonline.com";
 /// The scope of the access token.
 const SCOPE: &str = "https://cognitiveservices.azure.com/.default";
@@ -220,7 +220,7 @@ impl AzureOpenAiEmbedding {
     ///
     /// # Errors
     ///
-    /// The same as those of [`AzureOpenAiEmbedding::new`].
+    /// As [`AzureOpenAiEmbedding::new`].
     pub fn with_credential(config: &AzureOpenAiConfig, credential: Arc<dyn TokenCredential>) -> Result<Self> {
         Self::with_caller(config, Caller::Entra(credential))
     }
@@ -243,13 +243,13 @@ impl AzureOpenAiEmbedding {
     }
 }
 
-/// With a client of ours: the one that the SDK builds itself panics where no TLS provider is installed.
+/// Options with our own client, because the client that the SDK builds itself panics if no TLS provider is installed.
 fn client_options() -> Result<ClientOptions> {
     let client = http::client(&parse_url("entra", SIGN_IN)?, &http::ClientOptions::default())?;
     Ok(ClientOptions { transport: Some(Transport::new(Arc::new(client))), ..ClientOptions::default() })
 }
 
-/// A sign-in that may succeed later is an outage of the embedding service, not a wrong credential.
+/// Treats a sign-in that may succeed later as an outage of the embedding service, not as a wrong credential.
 fn of_service(error: Error) -> Error {
     if error.is_retryable() {
         return Error::new(ErrorKind::Embedding, error.message()).retryable();

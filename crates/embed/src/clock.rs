@@ -11,13 +11,13 @@ use std::{
 
 use async_trait::async_trait;
 
-/// Tells the time and waits.
+/// Provides the time, and waits.
 #[async_trait]
 pub trait Clock: Debug + Send + Sync {
     /// A monotonic point in time, to measure durations.
     fn now(&self) -> Instant;
 
-    /// The date and time of day, to show to people and services.
+    /// The date and time of day, for people and services.
     fn wall(&self) -> SystemTime;
 
     /// Waits for `duration`.

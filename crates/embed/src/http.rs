@@ -1,8 +1,8 @@
 //! The HTTP client of the hosted providers and of model downloads.
 //!
-//! It makes one attempt per call and follows no redirects unless asked to. Its errors distinguish a connection that
-//! was cut, which is worth another attempt, from a response that makes no sense. TLS is rustls with ring and trusts the
-//! operating system's certificates.
+//! It makes one attempt per call and follows no redirects by default. Its errors distinguish a broken connection, which
+//! is worth another attempt, from an invalid response. TLS is rustls with ring and trusts the operating system's
+//! certificates.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -17,14 +17,14 @@ pub(crate) const ALLOW_HTTP: &str = "AMPLIFIER_SESSIONS_ALLOW_HTTP";
 /// How long to wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How a client behaves.
+/// The options of a client.
 #[derive(Debug, Clone)]
 pub(crate) struct ClientOptions {
     /// How long to wait for the next part of a response. Default: 120 seconds.
     pub(crate) read_timeout: Duration,
-    /// How long a call may take in all. Default: no limit.
+    /// How long a call may take in total. Default: no limit.
     pub(crate) timeout: Option<Duration>,
-    /// How many redirects to follow. Default: 0, so that a key goes nowhere but to the address it was meant for.
+    /// How many redirects to follow. Default: 0, so that a key is sent only to the intended address.
     pub(crate) redirects: usize,
 }
 
@@ -79,7 +79,7 @@ pub fn plain_http_address(url: &str) -> Option<String> {
 ///
 /// # Errors
 ///
-/// `Validation`, with the options that the user has.
+/// `Validation`, with the user's options in the message.
 pub(crate) fn check_key_is_safe(url: &Url, has_key: bool, allow_http: bool) -> Result<()> {
     if !is_unencrypted(url) {
         return Ok(());
@@ -95,7 +95,7 @@ pub(crate) fn check_key_is_safe(url: &Url, has_key: bool, allow_http: bool) -> R
     Ok(())
 }
 
-/// Whether data sent to `url` stays on this machine for certain.
+/// Whether data sent to `url` certainly stays on this machine.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     let Some(host) = url.host_str() else { return false };
     match host.trim_matches(['[', ']']).parse::<IpAddr>() {
@@ -152,7 +152,7 @@ fn tls(needed: bool) -> Result<ClientConfig> {
 ///
 /// # Errors
 ///
-/// `Embedding`: permanent if the body is longer, retryable if the connection was cut.
+/// `Embedding`: permanent if the body is longer, retryable if the connection broke.
 pub(crate) async fn read_body(mut response: Response, limit: usize) -> Result<Vec<u8>> {
     let announced = response.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
     let mut body = Vec::with_capacity(announced.min(limit));
@@ -166,7 +166,7 @@ pub(crate) async fn read_body(mut response: Response, limit: usize) -> Result<Ve
 }
 
 /// Turns a failed request or response into an error. Most are worth another attempt; an untrusted certificate and a
-/// refused connection are not, since someone has to start the service or correct the address.
+/// refused connection are not, because somebody must start the service or correct the address.
 pub(crate) fn transport_error(error: reqwest::Error) -> Error {
     // The URL may contain something private, for example in its query.
     let error = error.without_url();

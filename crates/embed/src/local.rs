@@ -1,8 +1,8 @@
 //! The embedding model that is compiled in.
 //!
 //! A table of one vector for each token (`models/static-256-v2`): a text's vector is the weighted mean of its tokens'
-//! vectors, so word order and context play no part. It is modest and very fast, and needs no key, no network and
-//! no file. Vocabulary and vectors are used where they lie in the program, so there is nothing to load.
+//! vectors, so word order and context play no part. It is modest and very fast, and needs no key, no network and no
+//! file. Vocabulary and vectors are used in place, in the program, so there is nothing to load.
 //!
 //! The texts of one call are spread over all cores by the global thread pool of rayon; `RAYON_NUM_THREADS` limits
 //! it. A process that forks after such a call must not make another in the child, where the threads are missing.
@@ -23,17 +23,16 @@ use tokio::runtime::Handle;
 
 use table::vector_of;
 
-/// The name under which vectors of this model are stored.
+/// The name under which this model's vectors are stored.
 ///
-/// Stores hold vectors of it: a changed table or tokenizer needs another name.
+/// Stores have vectors with this name: a changed table or tokenizer needs another one.
 pub const MODEL: &str = "static-256-v2";
 
 /// The length of its vectors.
 pub const DIMENSIONS: usize = 256;
 
 const LIMITS: EmbeddingLimits = EmbeddingLimits {
-    // Nothing in the model limits the length of a text, but the mean over a long one says little about any
-    // part of it.
+    // The model does not limit the length of a text, but the mean over a long text says little about any part of it.
     chunk_threshold_tokens: 512,
     chunk_target_tokens: 512,
     batch_texts: 256,
@@ -41,8 +40,8 @@ const LIMITS: EmbeddingLimits = EmbeddingLimits {
     concurrent_calls: 1,
 };
 
-/// A single text of at most this many bytes is embedded on the calling thread: it takes less time than handing it
-/// over would.
+/// A single text of at most this many bytes is embedded on the calling thread: passing it to another thread would take
+/// longer.
 const SHORT_BYTES: usize = 512;
 
 /// The compiled-in model, `static-256-v2`. Building one costs nothing.
@@ -102,13 +101,13 @@ impl EmbeddingProvider for LocalEmbedding {
                         .with_source(source)
                 })
             }
-            // Quick, or there is no runtime of tokio to hand it to.
+            // It is quick, or there is no tokio runtime.
             _ => Ok(vectors_of(texts)),
         }
     }
 }
 
-/// Whether embedding `texts` takes less time than handing them to another thread.
+/// Whether embedding `texts` takes less time than passing them to another thread.
 fn is_quick(texts: &[String]) -> bool {
     match texts {
         [] => true,

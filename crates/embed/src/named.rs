@@ -142,7 +142,7 @@ fn transformer(model: &str, models: Option<&InstalledModels>) -> Result<Configur
     Err(not_built_in("local:MODEL", "local-transformer"))
 }
 
-/// The folder of `model`, which is a folder itself or the name of an installed model.
+/// The folder of `model`, which is either a folder itself or the name of an installed model.
 fn folder(model: &str, models: Option<&InstalledModels>) -> Result<std::path::PathBuf> {
     let folder = Path::new(model);
     if model.contains(std::path::is_separator) || model.chars().all(|c| c == '.') {

@@ -16,7 +16,7 @@ use crate::{
 };
 
 const OPENAI: &str = "https://api.openai.com/v1";
-/// The cache namespace of OpenAI's models, whoever serves them.
+/// The cache namespace of OpenAI's models, regardless of the server.
 pub(crate) const OPENAI_NAMESPACE: &str = "openai";
 
 /// The service, and which of its models to use.
@@ -25,7 +25,7 @@ pub(crate) const OPENAI_NAMESPACE: &str = "openai";
 pub struct OpenAiConfig {
     /// The service's URL without `/embeddings`. Default: `https://api.openai.com/v1`.
     pub base_url: String,
-    /// The API key. Default: none; OpenAI itself requires one.
+    /// The API key. Default: no key; OpenAI itself requires one.
     pub api_key: Option<Secret>,
     /// The model.
     pub model: ModelConfig,
@@ -119,8 +119,8 @@ impl OpenAiEmbedding {
         Ok(Self { endpoint: Endpoint::new(service, url, &config.model)?, credentials })
     }
 
-    /// The namespace of the model's vectors in caches, since another server may use the name of one of OpenAI's models
-    /// for its own: `openai` for OpenAI and Azure OpenAI, otherwise the server's host and port.
+    /// The namespace of the model's vectors in caches, because another server may use the name of one of OpenAI's
+    /// models for its own model: `openai` for OpenAI and Azure OpenAI, otherwise the server's host and port.
     #[must_use]
     pub fn cache_namespace(&self) -> String {
         let url = &self.endpoint.url;
@@ -142,7 +142,7 @@ impl EmbeddingProvider for OpenAiEmbedding {
     }
 }
 
-/// Whether `url` is OpenAI's. Regions have their own hosts, such as `eu.api.openai.com`.
+/// Whether `url` belongs to OpenAI. Regions have their own hosts, such as `eu.api.openai.com`.
 fn is_openai(url: &Url) -> bool {
     url.host_str().is_some_and(|host| host == "api.openai.com" || host.ends_with(".api.openai.com"))
 }
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn only_openai_requires_a_key() {
         assert!(local("http://127.0.0.1:8000/v1").unwrap().is_local());
-        // Whether another server needs a key is for that server to say.
+        // Other servers decide themselves whether they need a key.
         assert!(!local("http://192.168.1.7:8000/v1").unwrap().is_local());
         let error = OpenAiEmbedding::new(&OpenAiConfig::default()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Authentication);

@@ -10,7 +10,7 @@ use crate::http::ALLOW_HTTP;
 struct Known {
     name: &'static str,
     dimensions: usize,
-    /// Whether a request may ask for shorter vectors. Other models reject the parameter.
+    /// Whether a request may specify shorter vectors. Other models reject the parameter.
     reducible: bool,
 }
 
@@ -20,13 +20,13 @@ const KNOWN: [Known; 3] = [
     Known { name: "text-embedding-ada-002", dimensions: 1536, reducible: false },
 ];
 
-/// The most tokens in a text: ada-002 takes one fewer than the 8,192 of the others.
+/// The maximum number of tokens in a text: ada-002 accepts one fewer than the 8,192 of the others.
 const KNOWN_TOKENS: usize = 8_191;
-/// The most tokens in a text for models of other services: what the smallest common models take.
+/// The maximum number of tokens in a text for models of other services: the limit of the smallest common models.
 const UNKNOWN_TOKENS: usize = 512;
-/// The most texts that OpenAI accepts in one call. Most other services accept fewer.
+/// The maximum number of texts that OpenAI accepts in one call. Most other services accept fewer.
 const MOST_TEXTS: usize = 2_048;
-/// The size of chunks, even for models that take more: a vector of a long text says little about its parts.
+/// The size of chunks, even for models that accept more: a vector of a long text says little about its parts.
 const CHUNK_TOKENS: usize = 1_024;
 
 /// The model of a hosted service, and how to call it.
@@ -37,12 +37,12 @@ pub struct ModelConfig {
     pub name: String,
     /// The length of the vectors. Default: the model's own. Required for models that are not OpenAI's.
     pub dimensions: Option<usize>,
-    /// Whether requests contain the parameter `dimensions`, for models that are not OpenAI's. Default: no, since most
-    /// servers reject or ignore it. For OpenAI's models, it is sent only to ask for shorter vectors.
+    /// Whether requests contain the parameter `dimensions`, for models that are not OpenAI's. Default: no, because most
+    /// servers reject or ignore it. For OpenAI's models, it is sent only to request shorter vectors.
     pub request_dimensions: Option<bool>,
     /// Texts with more `cl100k_base` tokens than this are cut into chunks. Default: 8,191 for OpenAI's models, else 512.
     pub max_tokens: Option<usize>,
-    /// The most texts in one call. Default: 64. OpenAI accepts 2,048, some servers only 32.
+    /// The maximum number of texts in one call. Default: 64. OpenAI accepts 2,048, some servers only 32.
     pub batch_texts: usize,
     /// How many vectors are kept in memory. Default: 1,000.
     pub cache_size: usize,
@@ -88,7 +88,7 @@ impl ModelConfig {
         self
     }
 
-    /// Sets the most texts in one call.
+    /// Sets the maximum number of texts in one call.
     #[must_use]
     pub fn with_batch_texts(mut self, texts: usize) -> Self {
         self.batch_texts = texts;
@@ -107,7 +107,7 @@ impl ModelConfig {
     /// `OPENAI_EMBEDDING_CACHE_SIZE` applies.
     pub(crate) fn from_env(prefix: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         let read = |name: &str| Variable::read(format!("{prefix}_EMBEDDING_{name}"), env);
-        // The cache is the same whoever serves the model.
+        // The cache is the same, regardless of the server.
         let shared_cache_size = || Variable::read("OPENAI_EMBEDDING_CACHE_SIZE".to_owned(), env);
         let default = Self::default();
         Ok(Self {
@@ -145,7 +145,7 @@ impl ModelConfig {
         }
     }
 
-    /// Whether requests ask for vectors of the length of `space`.
+    /// Whether requests specify the length of vectors of `space`.
     pub(crate) fn asks_for_dimensions(&self, space: &EmbeddingSpace) -> bool {
         match self.known() {
             Some(known) => known.reducible && space.dimensions < known.dimensions,
@@ -154,7 +154,7 @@ impl ModelConfig {
     }
 
     /// The model's limits. OpenAI accepts 2,048 texts and 300,000 tokens in one call. Calls are smaller than that,
-    /// because a failed call fails all of its texts, and a refused text costs the others another call.
+    /// because a failed call fails for all of its texts, and a rejected text costs the others another call.
     pub(crate) fn limits(&self) -> EmbeddingLimits {
         let known = self.known().is_some();
         let max_tokens = self.max_tokens.unwrap_or(if known { KNOWN_TOKENS } else { UNKNOWN_TOKENS });

@@ -1,7 +1,7 @@
 //! The SQLite file of the cache.
 //!
 //! A row is about as large as a page. So the table has row numbers and a separate index over the keys: a look-up reads
-//! no vectors but the one it is for.
+//! no other vectors.
 
 use std::{
     ffi::OsString,
@@ -21,7 +21,7 @@ const BUSY: Duration = Duration::from_millis(250);
 const APPLICATION_ID: i32 = 0x4153_4543;
 const VERSION: i32 = 1;
 
-/// `used` comes first, so that it is on the first page of a row whose vector continues on others.
+/// `used` comes first, so that it is on the first page of a row whose vector continues on other pages.
 const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS entry (
         used INTEGER NOT NULL,      -- days since 1970-01-01
@@ -104,7 +104,7 @@ impl CacheFile {
             (0, 0, 0) => self.create()?,
             _ => return Err(Failure::Foreign),
         }
-        // A lost write costs only another call, so there is no need to wait for the disk.
+        // A lost write only costs another call, so there is no need to wait for the disk.
         self.connection.execute_batch(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA journal_size_limit = 16777216;",
         )?;

@@ -34,8 +34,8 @@ const SECONDS_A_DAY: u64 = 24 * 60 * 60;
 /// - When a write makes the file larger than its limit, the least recently used vectors are deleted until a tenth of the
 ///   limit is free. Uses are recorded to the day, so most reads write nothing. The limit does not include the write-ahead
 ///   log (`-wal`) of about 8 MB.
-/// - Several processes may use the file at the same time. A call that waits more than 250 ms for a lock goes on without
-///   the cache.
+/// - Several processes may use the file at the same time. A call that waits more than 250 ms for a lock continues
+///   without the cache.
 /// - Each vector has a checksum. A vector that is damaged or has the wrong number of dimensions is deleted.
 /// - A damaged file is renamed to `*.corrupt`, replacing the previous one, and a new file is created. A file with other
 ///   contents, or of a later version, is not used or changed.
@@ -61,7 +61,7 @@ impl DiskCache {
         Self::with_clock(path, limit_bytes, Arc::new(SystemClock))
     }
 
-    /// The same with another clock.
+    /// As [`DiskCache::new`], with another clock.
     #[must_use]
     pub fn with_clock(path: impl Into<PathBuf>, limit_bytes: u64, clock: Arc<dyn Clock>) -> Self {
         let shared = Shared {
@@ -97,7 +97,7 @@ impl VectorCache for DiskCache {
 
     async fn put(&self, entries: Vec<(CacheKey, Vec<f32>)>) {
         if !entries.is_empty() {
-            // An interrupted write leaves the cache as it was.
+            // An interrupted write leaves the cache unchanged.
             self.run(move |shared| shared.put(&entries)).await;
         }
     }
@@ -124,7 +124,7 @@ impl Shared {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does `work` with the file, and again with a new file if the old one is damaged.
+    /// Runs `work` with the file, and again with a new file if the old one is damaged.
     fn with_file<T>(&self, work: impl Fn(&mut CacheFile) -> Result<T, Failure>) -> Result<T, Failure> {
         let mut slot = self.lock();
         match self.attempt(&mut slot, &work) {

@@ -1,4 +1,4 @@
-//! The token vectors of the compiled-in model, read where they lie in the program.
+//! The token vectors of the compiled-in model, read in place from the program.
 
 use super::{
     DIMENSIONS,
@@ -19,7 +19,7 @@ const TOKENS: usize = TENSORS.len() / (SCALE_BYTES + NUMBER_BYTES + DIMENSIONS);
 static SCALES: &[[u8; SCALE_BYTES]] = TENSORS.split_at(TOKENS * SCALE_BYTES).0.as_chunks().0;
 static VECTORS: &[[u8; DIMENSIONS]] = TENSORS.split_at(TOKENS * (SCALE_BYTES + NUMBER_BYTES)).1.as_chunks().0;
 
-/// How many vectors are added at a time: adding them one by one would read and write the sum each time.
+/// How many vectors are added at a time. Adding them one by one would read and write the sum each time.
 const BLOCK: usize = 8;
 
 /// The vector of `text`: the weighted mean of the vectors of its tokens, of unit length; zeros without known tokens.
@@ -35,7 +35,7 @@ pub(super) fn vector_of(text: &str) -> Vec<f32> {
 /// A token's vector and its scale.
 type Row = (&'static [u8; DIMENSIONS], f32);
 
-/// The sum of the tokens' vectors, added in their order: another order would round differently.
+/// The sum of the tokens' vectors, added in order, because another order would round differently.
 fn sum_of(tokens: &[u16]) -> [f32; DIMENSIONS] {
     let mut sum = [0.0; DIMENSIONS];
     let (blocks, rest) = tokens.as_chunks::<BLOCK>();

@@ -1,6 +1,6 @@
 //! The vocabulary of the compiled-in model: a trie over the bytes of its tokens.
 //!
-//! `build.rs` makes it and describes its layout. It is read where it lies in the program: nothing is loaded.
+//! `build.rs` makes it and describes its layout. It is read in place from the program, without loading.
 
 /// The nodes, 8 bytes each.
 static NODES: &[[u8; 8]] = include_bytes!(concat!(env!("OUT_DIR"), "/vocabulary.trie")).as_chunks().0;
@@ -8,7 +8,7 @@ static NODES: &[[u8; 8]] = include_bytes!(concat!(env!("OUT_DIR"), "/vocabulary.
 /// The token of nodes where no token ends.
 const NO_TOKEN: u16 = u16::MAX;
 
-/// Where a search for a token begins.
+/// The root at which a search for a token begins.
 #[derive(Clone, Copy)]
 pub(super) enum Root {
     /// Tokens that begin a word.

@@ -14,7 +14,7 @@ use super::vocabulary::{Root, longest_token};
 /// The token of a word that the vocabulary can't spell.
 pub(super) const UNKNOWN: u16 = 1;
 
-/// Written in a text, these are tokens and not words in brackets.
+/// These texts are tokens and not words in brackets.
 const LITERALS: [(&str, u16); 2] = [("[PAD]", 0), ("[UNK]", UNKNOWN)];
 
 /// Longer words are unknown.
@@ -39,7 +39,7 @@ pub(super) fn tokenize(text: &str, tokens: &mut Vec<u16>) {
     words.add_text(text.get(begin..).unwrap_or_default());
 }
 
-/// Puts words together from normalised characters.
+/// Forms words from normalised characters.
 struct Words<'a> {
     tokens: &'a mut Vec<u16>,
     /// The characters of the word that has not ended yet.
@@ -71,7 +71,7 @@ impl Words<'_> {
         }
     }
 
-    /// Appends the tokens of the word: each time the longest that fits. One that doesn't fit makes the word unknown.
+    /// Appends the tokens of the word: each is the longest that fits. If no token fits, the whole word is unknown.
     fn end_word(&mut self) {
         let is_long = self.word.len() > MAX_WORD_CHARS && self.word.chars().count() > MAX_WORD_CHARS;
         let before = self.tokens.len();
@@ -105,7 +105,7 @@ fn normalized(text: &str) -> impl Iterator<Item = char> {
     spaced.nfd().filter(|c| !c.is_mark_nonspacing()).flat_map(char::to_lowercase)
 }
 
-/// Whether words end at `c`. White space among the control characters is removed instead, but for three.
+/// Whether words end at `c`. All control characters that are white space, except three, are removed instead.
 fn is_space(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r') || (c.is_whitespace() && !c.is_control())
 }

@@ -20,8 +20,8 @@ pub(super) struct ModelFile {
     pub(super) required: bool,
 }
 
-/// The files that are used, and what the publisher says about the model. Small files come first, since they show sooner
-/// that something is wrong.
+/// The files that are used, and what the publisher says about the model. Small files come first, because they reveal
+/// problems sooner.
 pub(super) const FILES: [ModelFile; 9] = [
     ModelFile { path: CONFIG, required: true },
     ModelFile { path: MODULES, required: false },

@@ -1,8 +1,9 @@
 //! The configuration files in a model's folder.
 //!
-//! The layout is that of sentence-transformers. Beside the transformer's own `config.json` there may be `modules.json`
+//! The layout is that of sentence-transformers. Besides the transformer's own `config.json` there may be `modules.json`
 //! (the modules after the transformer), `1_Pooling/config.json` (how the vectors of tokens become one),
-//! `sentence_bert_config.json` (the most tokens in a text) and `config_sentence_transformers.json` (prompts).
+//! `sentence_bert_config.json` (the maximum number of tokens in a text) and `config_sentence_transformers.json`
+//! (prompts).
 
 use std::{
     fs, io,
@@ -25,7 +26,7 @@ pub(crate) const POOLING: &str = "1_Pooling/config.json";
 pub(crate) const LENGTH: &str = "sentence_bert_config.json";
 pub(crate) const PROMPTS: &str = "config_sentence_transformers.json";
 
-/// A model that reads fewer tokens than this is of no use: the tokenizer's own tokens need room as well.
+/// A model that reads fewer tokens than this is useless: the tokenizer's own tokens need room as well.
 const LEAST_TOKENS: usize = 16;
 
 /// The properties of a model, read from its folder.
@@ -34,11 +35,11 @@ const LEAST_TOKENS: usize = 16;
 pub struct ModelDescription {
     /// The length of its vectors.
     pub dimensions: usize,
-    /// The most of its own tokens in a text, including those that mark beginning and end.
+    /// The maximum number of its own tokens in a text, including the tokens that mark beginning and end.
     pub max_tokens: usize,
     /// The size of the vocabulary.
     pub vocabulary: usize,
-    /// How the vectors of tokens become one.
+    /// How the vectors of tokens are combined into one.
     pub pooling: Pooling,
     /// The texts to put before queries and documents.
     pub prompts: Prompts,
@@ -75,7 +76,7 @@ pub(crate) fn describe(folder: &Path, name: &str) -> Result<ModelDescription> {
     Ok(ModelDescription { dimensions, max_tokens, vocabulary, pooling, prompts })
 }
 
-/// The parts of `config.json` that tell whether the model is supported. The transformer itself reads the rest.
+/// The parts of `config.json` that determine whether the model is supported. The transformer itself reads the rest.
 #[derive(Deserialize)]
 struct Config {
     model_type: Option<String>,

@@ -1,6 +1,6 @@
-//! Pooling and prompts, also by the name of a model, for folders that don't contain them.
+//! Pooling and prompts. For folders that don't contain them, they are found by the model's name.
 //!
-//! Most folders of e5 and bge models have no prompts; only the model cards do. Without the prompts the vectors are
+//! Most folders of e5 and bge models contain no prompts; only the model cards do. Without the prompts the vectors are
 //! worse, and there is no error.
 
 /// How the vectors of a text's tokens become the vector of the text.

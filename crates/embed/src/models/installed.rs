@@ -75,7 +75,7 @@ impl InstalledModels {
         let entries = fs::read_dir(&self.folder).and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
         let entries = entries.map_err(|error| unusable(&self.folder, "read").with_source(error))?;
         let names = entries.into_iter().filter_map(|entry| entry.file_name().into_string().ok());
-        // Staging folders begin with a dot, which no name of a model does.
+        // Staging folders begin with a dot, unlike names of models.
         let mut names: Vec<String> = names.filter(|name| check_name(name).is_ok()).collect();
         names.sort();
         Ok(names.into_iter().filter_map(|name| self.installed(name)).collect())
@@ -114,7 +114,7 @@ impl InstalledModels {
     ///
     /// # Errors
     ///
-    /// Those of [`InstalledModels::find`]; `Embedding` if there is no manifest.
+    /// As [`InstalledModels::find`]; `Embedding` if there is no manifest.
     pub fn verify(&self, name: &str) -> Result<Verification> {
         let InstalledModel { name, folder, .. } = self.find(name)?;
         let Some(manifest) = Manifest::read(&folder)? else {

@@ -18,11 +18,11 @@ pub struct KnownModel {
     pub licence: &'static str,
     /// The length of its vectors.
     pub dimensions: usize,
-    /// The size of the weights in bytes, which is about that of the download.
+    /// The size of the weights in bytes, which is about the size of the download.
     pub bytes: u64,
     /// What it is good for, in a few words.
     pub about: &'static str,
-    /// The SHA-256 hashes of files, where they are known.
+    /// The SHA-256 hashes of files, if known.
     pub sha256: &'static [(&'static str, &'static str)],
 }
 

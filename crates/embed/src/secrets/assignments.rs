@@ -24,7 +24,7 @@ const NAME_AFTER: usize = 60;
 /// How much of a line is checked, in characters.
 const LONGEST_LINE: usize = 4_000;
 
-/// The most names that are checked within the value of another name.
+/// The maximum number of names that are checked within the value of another name.
 const MOST_WITHIN: usize = 32;
 
 /// Words before the secret in the value of a header.

@@ -37,7 +37,7 @@ impl<'a> Cursor<'a> {
         comes
     }
 
-    /// Advances over `word`, ignoring case, if it comes next and is a whole word.
+    /// Advances over `word` if it comes next, ignoring case, and is a whole word.
     pub(super) fn eat_word(&mut self, word: &str) -> bool {
         let rest = self.rest();
         let comes = rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{cursor::Cursor, values::is_digits};
 
-/// The most characters in a quoted and in an unquoted value.
+/// The maximum number of characters in a quoted and in an unquoted value.
 const LONGEST: usize = 4_000;
 const LONGEST_BARE: usize = 1_000;
 /// How much of a list or object is checked, in bytes.
@@ -37,7 +37,7 @@ pub(super) fn quoted(cursor: &mut Cursor<'_>) -> Option<Range<usize>> {
     let rest = cursor.rest();
     let (open, close) = QUOTES.iter().find(|(open, _)| rest.starts_with(open))?;
     if open.len() == 3 && open.is_ascii() && !rest.get(3..).is_some_and(|rest| rest.contains(close)) {
-        // Three quotes that are not closed are an empty value and another quote.
+        // Three unclosed quotes are an empty value and another quote.
         return None;
     }
     cursor.at += open.len();

@@ -4,9 +4,9 @@
 //! (`rules/README.md`). A rule is a regular expression with keywords, a minimum entropy, and lists of exceptions. Most
 //! texts contain no keyword and need only one pass.
 //!
-//! In addition, a value is a secret if its name says so, whatever its characters (`assignments`), and so is a password in
-//! a URL (`urls`). All rules look at the text as it is and as a person reads it: JSON strings within JSON strings are
-//! unescaped, level by level (`views`).
+//! In addition, a value is a secret if its name says so, whatever its characters are (`assignments`), and so is a
+//! password in a URL (`urls`). All rules apply to the text as written and as a person reads it: JSON strings within
+//! JSON strings are unescaped, level by level (`views`).
 //!
 //! Mistakes cost less here than in a scanner of repositories: a leaked secret can't be taken back, but a text with a few
 //! characters too many masked is still found. So rules are wider than in gitleaks in two ways, see `rules.rs`: rules for
@@ -45,8 +45,8 @@ const GENERIC: &str = "generic-api-key";
 /// The rules, read once per process. The error is kept as text.
 static BUILT_IN: OnceLock<Result<SecretRules, String>> = OnceLock::new();
 
-/// The most passes over a text. After a secret is masked, the rest may match another rule, so there are passes until
-/// nothing is found. Real texts take one or two.
+/// The maximum number of passes over a text. After a secret is masked, the rest may match another rule, so passes are
+/// repeated until nothing is found. Real texts need one or two.
 const PASSES: usize = 32;
 
 /// Rules that find secrets.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// What a name says about its value.
+/// What a name implies about its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NameKind {
     /// A password: any value may be one, even a plain word.
@@ -79,7 +79,7 @@ const ABOUT: &[&str] = &[
     "util", "utils", "validation", "validator", "version", "visible", "window",
 ];
 
-/// What a name says about its value; `None` if the value is not a secret. `before` is the word before the name, for
+/// What a name implies about its value; `None` if the value is not a secret. `before` is the word before the name, for
 /// names of two words such as `API key`.
 pub(super) fn kind_of(name: &str, before: Option<&str>) -> Option<NameKind> {
     let mut words = words(name);

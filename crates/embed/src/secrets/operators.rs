@@ -7,9 +7,9 @@ use super::{
     values::is_generated,
 };
 
-/// The most spaces between a name and its value.
+/// The maximum number of spaces between a name and its value.
 const BLANKS: usize = 80;
-/// The most characters between a name and the field that contains its value.
+/// The maximum number of characters between a name and the field that contains its value.
 const TO_VALUE_FIELD: usize = 60;
 
 /// Where a value begins, and its relation to the name.
@@ -21,7 +21,7 @@ pub(super) struct Joint {
     pub(super) is_next_line: bool,
     /// Whether the value may be unquoted.
     pub(super) takes_bare: bool,
-    /// Where the value ends, if that is known.
+    /// Where the value ends, if known.
     pub(super) end: Option<usize>,
 }
 
@@ -184,7 +184,7 @@ fn after_operator(cursor: &mut Cursor<'_>) -> usize {
     cursor.skip(BLANKS, is_blank).len()
 }
 
-/// The content of an XML element, with the name `tag` if that is known.
+/// The content of an XML element, with the name `tag` if known.
 fn element(cursor: Cursor<'_>, tag: &str) -> Option<Joint> {
     const FARTHEST: usize = 2_000;
     let end = cursor.rest().char_indices().take(FARTHEST).find(|(_, c)| *c == '<')?.0;

@@ -6,7 +6,7 @@ use aho_corasick::AhoCorasick;
 
 use super::pattern::Pattern;
 
-/// How much of the line around a match exceptions see, in bytes: a line may be as long as the text.
+/// How much of the line around a match is visible to exceptions, in bytes, because a line may be as long as the text.
 const LINE_AROUND: usize = 1_000;
 
 /// A rule in gitleaks' format.
@@ -31,7 +31,7 @@ pub(super) struct Allowlist {
     pub(super) stopword_finder: OnceLock<Option<AhoCorasick>>,
 }
 
-/// What the patterns of an [`Allowlist`] are applied to.
+/// The text to which the patterns of an [`Allowlist`] are applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Target {
     #[default]
@@ -52,7 +52,7 @@ impl Rule {
             let place = Place { text, whole: whole.clone(), secret: secret.clone() };
             let next = if self.accepts(&place, everywhere) {
                 found.push(secret.clone());
-                // What follows the secret may be the beginning of the next match.
+                // The text after the secret may be the beginning of the next match.
                 secret.end
             } else {
                 whole.end

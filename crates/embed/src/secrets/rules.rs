@@ -4,10 +4,10 @@
 //!
 //! - A rule applies to all texts, even if gitleaks applies it only to certain files. Rules and exceptions that are only
 //!   about paths are ignored.
-//! - Most rules require a quote, a space, a semicolon or an end of line after a secret. In conversations there may also
-//!   be a comma, a bracket, a full stop or the backslash of escaped JSON. So any character may follow that can't be part
-//!   of a token. For `generic-api-key` it is only a backslash or `&`, since otherwise many names in source code would
-//!   match.
+//! - Most rules require a quote, a space, a semicolon or an end of line after a secret. In conversations, a comma, a
+//!   bracket, a full stop or the backslash of escaped JSON may follow, too. So any character may follow that can't be
+//!   part of a token. For `generic-api-key`, only a backslash or `&` is added, because otherwise many names in source
+//!   code would match.
 //! - `hashicorp-tf-password` is ignored: values are found by their names in all files, see `assignments.rs`.
 
 use std::sync::OnceLock;
@@ -21,7 +21,7 @@ use super::{
     rule::{Allowlist, Rule, Target},
 };
 
-/// What most rules of gitleaks require after a secret.
+/// What most gitleaks rules require after a secret.
 const END: &str = r#"(?:[\x60'"\s;]|\\[nr]|$)"#;
 const WIDER_END: &str = r"(?:[^\w+/=-]|$)";
 const WIDER_END_OF_GENERIC: &str = r#"(?:[\x60'"\s;\\&]|$)"#;
@@ -61,7 +61,7 @@ struct AllowlistEntry {
 }
 
 impl SecretRules {
-    /// Reads the rules of all `files`. Exceptions to all rules of a file apply to those of the other files as well.
+    /// Reads the rules of all `files`. Global exceptions of one file also apply to the rules of the other files.
     pub(super) fn parse(files: &[&str]) -> Result<Self, String> {
         let mut rules = Vec::new();
         let mut keywords = Vec::new();

@@ -96,7 +96,7 @@ fn secrets_are_counted_and_never_shown() {
     }
 }
 
-/// Takes minutes if something is not linear.
+/// Takes minutes if some part is not linear.
 #[test]
 fn hostile_texts_take_linear_time() {
     const BYTES: usize = 80_000;

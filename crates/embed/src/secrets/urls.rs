@@ -1,7 +1,7 @@
 //! Passwords in URLs: `scheme://user:password@host`.
 //!
-//! People write passwords there without escaping `#`, `/` and `@`, so a password ends with the last `@` before a space
-//! or a quote.
+//! People write passwords there without escaping `#`, `/` and `@`, so a password ends at the last `@` before a space or
+//! a quote.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use super::{
 const SEPARATOR: &str = "://";
 /// How much of a URL is checked, in characters.
 const LONGEST: usize = 600;
-/// The least length of a token in the place of the user, as in `https://TOKEN@host`, in characters.
+/// The minimum length of a token in place of the user, as in `https://TOKEN@host`, in characters.
 const SHORTEST_TOKEN: usize = 16;
 
 /// Finds the spans of the passwords in the URLs of `text`.

@@ -1,8 +1,8 @@
-//! Tells secrets from words, names, expressions and placeholders.
+//! Distinguishes secrets from words, names, expressions and placeholders.
 
 use super::names::words;
 
-/// The most bytes in a value with templates.
+/// The maximum size of a value with templates, in bytes.
 const LONGEST_WITH_TEMPLATES: usize = 500;
 
 /// Placeholders for secrets, in lower case.
@@ -180,7 +180,7 @@ pub(super) fn is_digits(value: &str) -> bool {
     !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether letters and digits alternate as often as in generated values, and more than in `utf8Token`.
+/// Whether letters and digits alternate as often as in generated values, and more often than in `utf8Token`.
 pub(super) fn is_jumbled(value: &str) -> bool {
     let length = value.chars().filter(|c| c.is_alphanumeric()).count();
     let words = words(value);

@@ -1,17 +1,18 @@
 //! A text as a person reads it: without the escapes of JSON strings, HTML, URLs and terminals.
 //!
-//! What an agent read is often in a JSON string, and that one in another. Each view removes one level of escapes from the
-//! whole text, and maps its bytes to places in the view before it.
+//! Text that an agent reads is often in a JSON string, which may be in another one. Each view removes one level of
+//! escapes from the whole text, and maps its bytes to positions in the previous view.
 
 use std::ops::Range;
 
-/// The most levels that are removed. Each level of JSON doubles the backslashes, so real texts have far fewer.
+/// The maximum number of levels that are removed. Each level of JSON doubles the backslashes, so real texts have far
+/// fewer.
 const MOST_LEVELS: usize = 24;
 
 /// A text without one level of escapes.
 struct View {
     text: String,
-    /// Pairs of a byte in the view and a byte in the text before it, in order. From each pair on, both advance together
+    /// Pairs of a byte in the view and a byte in the previous text, in order. From each pair on, both advance together
     /// until the next pair.
     places: Vec<(usize, usize)>,
 }

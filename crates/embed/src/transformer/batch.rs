@@ -1,6 +1,6 @@
 //! Groups texts into batches.
 
-/// The most tokens in a batch, including the padding of each text to the longest one.
+/// The maximum number of tokens in a batch, including the padding of each text to the longest one.
 ///
 /// This bounds the memory: attention needs several arrays of `texts * heads * length²` floats, 25 MB each for 2,048
 /// tokens in texts of 256 with 12 heads.

@@ -33,7 +33,7 @@ pub(super) struct Encoder {
 }
 
 impl Encoder {
-    /// Reads the model in `folder`. Also returns a hash of everything that its vectors depend on.
+    /// Reads the model in `folder`. Also returns a hash of everything on which its vectors depend.
     pub(super) fn open(folder: &Path, name: &str) -> Result<(Self, ModelDescription, String)> {
         let described = describe(folder, name)?;
         check_weights(folder, &described)?;
@@ -126,7 +126,7 @@ fn tokenizer(folder: &Path, json: &[u8], described: &ModelDescription) -> Result
         let what = format!("has {known} tokens, more than the {} of {CONFIG}", described.vocabulary);
         return Err(broken(folder, TOKENIZER, what));
     }
-    // Many files set lengths for both, and some are shorter than what the model reads.
+    // Many files set both lengths, some of them shorter than the model's input.
     tokenizer.with_padding(None);
     let truncation = TruncationParams { max_length: described.max_tokens, ..TruncationParams::default() };
     tokenizer.with_truncation(Some(truncation)).map_err(wrong)?;

@@ -28,7 +28,7 @@ use tokio::runtime::Handle;
 use crate::models::{ModelDescription, Prompts, folder_name};
 use encoder::Encoder;
 
-/// The most texts in one call: enough to group texts of similar length, and few enough to show progress.
+/// The maximum number of texts in one call: enough to group texts of similar length, and few enough to show progress.
 const BATCH_TEXTS: usize = 64;
 
 /// A sentence embedder in a folder: MiniLM, `bge-*-v1.5`, `e5-*`, `gte-*` and others of BERT's family.
@@ -40,8 +40,8 @@ const BATCH_TEXTS: usize = 64;
 /// # The name of its space
 ///
 /// `NAME@HASH`: the folder's name and the first eight digits of a SHA-256 hash of weights, tokenizer, pooling, prompts
-/// and length. So changed weights are another space, even in the same folder. A renamed folder is another space as well,
-/// although its vectors would be the same.
+/// and length. So changed weights define another space, even in the same folder. A renamed folder also defines another
+/// space, although its vectors would be the same.
 #[derive(Clone)]
 pub struct TransformerEmbedding {
     space: EmbeddingSpace,
@@ -72,7 +72,7 @@ impl TransformerEmbedding {
 
 /// The limits of a model that reads `room` tokens of a text.
 ///
-/// Limits count tokens of `cl100k_base`. The model's own tokenizer splits texts, above all code and identifiers, into
+/// Limits count tokens of `cl100k_base`. The model's own tokenizer splits texts, especially code and identifiers, into
 /// more tokens, which need room. A text that is still too long is truncated.
 fn limits(room: usize) -> EmbeddingLimits {
     let chunk = (room * 3 / 4).max(1);

@@ -1,4 +1,4 @@
-//! From the states of a text's tokens to its vector.
+//! Computes the vector of a text from the states of its tokens.
 
 use crate::models::Pooling;
 

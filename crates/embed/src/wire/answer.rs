@@ -19,13 +19,13 @@ struct Item {
 #[serde(try_from = "Form")]
 struct Vector(Vec<f32>);
 
-/// A vector as it is sent. Some servers support only one of the two forms, whatever the request asks for.
+/// The form in which a vector is sent. Some servers support only one of the two, whatever the request specifies.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Form {
     /// Base64 of little-endian `f32`.
     Base64(String),
-    /// Read as `f64`, so that a number too large for `f32` fails its own vector and not the whole response.
+    /// Parsed as `f64`, so that a number too large for `f32` fails only its own vector and not the whole response.
     Numbers(Vec<Option<f64>>),
 }
 
@@ -58,7 +58,7 @@ impl TryFrom<Form> for Vector {
 /// `Embedding` unless there is exactly one vector of `dimensions` numbers for each text. A response without vectors may
 /// come from a proxy and is worth another attempt; one with the wrong vectors is not.
 pub(super) fn vectors(body: &[u8], texts: usize, dimensions: usize) -> Result<Vec<Vec<f32>>> {
-    // The JSON error is left out, since it quotes the response, which may contain anything.
+    // The JSON error is left out, because it quotes the response, which may contain anything.
     let answer: Answer = serde_json::from_slice(body)
         .or_else(|_| serde_json::from_slice(&without_odd_numbers(body)))
         .map_err(|_| wrong("the service's response contains no vectors".to_owned()).retryable())?;
@@ -73,7 +73,7 @@ pub(super) fn vectors(body: &[u8], texts: usize, dimensions: usize) -> Result<Ve
         })?;
         *place = Some(unit(checked(vector, dimensions)?));
     }
-    // There are as many vectors as places and no place got two, so every place has one.
+    // There are as many vectors as places, and no place got two, so every place has one.
     Ok(placed.into_iter().flatten().collect())
 }
 
@@ -124,8 +124,8 @@ fn length_of_string(text: &[u8]) -> usize {
     text.len()
 }
 
-/// Scales `vector` to unit length, unless it has that length or is zero. OpenAI's vectors have it, those of other models
-/// may not.
+/// Scales `vector` to unit length, unless it has that length or is zero. OpenAI's vectors have it, but those of other
+/// models may not.
 fn unit(mut vector: Vec<f32>) -> Vec<f32> {
     let length = vector.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
     if length > 0.0 && (length - 1.0).abs() > 1e-6 {
@@ -189,7 +189,7 @@ mod tests {
         let of = |vector: &str| vectors(&answer(&[(0, vector.to_owned())]), 1, 2).unwrap().remove(0);
         assert_eq!(of("[3, 4]"), [0.6, 0.8]);
         assert_eq!(of("[3e38, 4e-38]"), [1.0, 0.0]);
-        // Vectors of unit length are kept bit by bit.
+        // Vectors of unit length are preserved bit by bit.
         assert_eq!(of("[0.6, 0.8]"), [0.6, 0.8]);
     }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::wait;
 use crate::Secret;
 
-/// The most characters of a service's message that an error quotes.
+/// The maximum number of characters of a service's message that an error quotes.
 const QUOTED_CHARACTERS: usize = 300;
 
 /// The error for a response whose status is not 200.
@@ -44,7 +44,7 @@ pub(super) fn refused(
     with_request_id(error.with("status", status.as_u16()), headers, secret)
 }
 
-/// Adds the service's id of the request, which its support asks for.
+/// Adds the service's id of the request, which its support needs.
 pub(super) fn with_request_id(error: Error, headers: &HeaderMap, secret: Option<&Secret>) -> Error {
     let names = ["x-request-id", "apim-request-id", "x-ms-request-id"];
     let id = names.into_iter().find_map(|name| headers.get(name)?.to_str().ok().filter(|id| is_plain(id)));
@@ -78,7 +78,7 @@ fn temporary(status: StatusCode, said: &Said, headers: &HeaderMap) -> Error {
     }
 }
 
-/// What the body of an error response says.
+/// The content of an error response's body.
 #[derive(Debug, Default)]
 struct Said {
     message: String,
@@ -113,8 +113,8 @@ impl Said {
         Self { message, code: text("code"), kind: text("type"), param: text("param") }
     }
 
-    /// Whether the service rejects one of the texts and not the request as a whole: then it may accept the other texts
-    /// without that one. The code and the parameter decide; without them, the words of the message.
+    /// Whether the service rejects one of the texts and not the request as a whole, so that it may accept the other
+    /// texts without that one. The code and the parameter decide, or else the words of the message.
     fn is_about_a_text(&self, status: StatusCode) -> bool {
         const CODES: [&str; 4] = [
             "content_filter",
@@ -137,7 +137,7 @@ impl Said {
         self.param.is_empty() && says(&WORDS) && !says(&NOT_WORDS)
     }
 
-    /// Whether waiting is no use: <https://platform.openai.com/docs/guides/error-codes>.
+    /// Whether waiting is useless: <https://platform.openai.com/docs/guides/error-codes>.
     fn is_out_of_quota(&self) -> bool {
         [&self.code, &self.kind]
             .into_iter()
@@ -150,7 +150,7 @@ impl Said {
         if words.is_empty() { message.to_owned() } else { format!("{message}: {words}") }
     }
 
-    /// `message` followed by the service's error code, if that is a word.
+    /// `message` followed by the service's error code, if the code is a word.
     fn without_words(&self, message: &str) -> String {
         let is_name =
             self.code.len() > 3 && self.code.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');

@@ -1,8 +1,8 @@
 //! The protocol that OpenAI, Azure OpenAI and compatible servers share.
 //!
 //! A call is one `POST` with texts, and the response has a vector for each. [`Endpoint`] makes calls, `answer` decodes
-//! responses, `failure` turns error statuses into errors, and `wait` reads how long to wait before another attempt.
-//! What differs between the services (URL, credentials) is in their own files.
+//! responses, `failure` turns error statuses into errors, and `wait` reads how long to wait before another attempt. The
+//! differences between the services (URL, credentials) are in their own files.
 //!
 //! Sources: <https://platform.openai.com/docs/api-reference/embeddings>,
 //! <https://learn.microsoft.com/azure/ai-services/openai/reference>.
@@ -27,7 +27,7 @@ use crate::{
     http::{self, ClientOptions},
 };
 
-/// In base64 a dimension takes 5.4 bytes, in decimals up to about 25. Twice that is enough.
+/// In base64, a dimension takes 5.4 bytes; in decimals, up to about 25. Twice that is enough.
 const BYTES_A_DIMENSION: usize = 50;
 /// The limit for everything else in a response, and for the bodies of errors.
 const BYTES_AROUND: usize = 1 << 20;
@@ -38,7 +38,7 @@ pub(crate) struct Endpoint {
     /// The service's name in errors.
     service: &'static str,
     pub(crate) url: Url,
-    /// The model's name in requests, and the length of the vectors that are expected.
+    /// The model's name in requests, and the expected length of the vectors.
     space: EmbeddingSpace,
     limits: EmbeddingLimits,
     /// Whether requests contain the parameter `dimensions`.
@@ -138,7 +138,7 @@ impl Endpoint {
         let (status, headers) = (response.status(), response.headers().clone());
         let body = http::read_body(response, self.most_bytes(texts.len())).await;
         if status != StatusCode::OK {
-            // The status says enough, even if the body can't be read.
+            // The status is informative enough, even if the body can't be read.
             return Err(failure::refused(status, &headers, &body.unwrap_or_default(), secret));
         }
         let vectors = read_vectors(body?, texts.len(), self.space.dimensions).await;

@@ -1,10 +1,10 @@
-//! How long a service asks to wait before another attempt.
+//! Reads how long a service asks to wait before another attempt.
 
 use std::time::Duration;
 
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
-/// The longest wait to report: Azure OpenAI has been seen to ask for a day.
+/// The maximum wait to report: Azure OpenAI has been observed to ask for a day.
 const LONGEST: Duration = Duration::from_secs(3600);
 
 /// How long to wait according to `headers`, at most an hour. The most exact header counts:
@@ -91,7 +91,7 @@ mod tests {
         let all = [("retry-after-ms", "1"), ("retry-after", "2"), ("x-ratelimit-reset-tokens", "3")];
         assert_eq!(wait(&all), Some(1));
         assert_eq!(wait(&all[1..]), Some(2000));
-        // An invalid one is ignored.
+        // An invalid header is ignored.
         assert_eq!(wait(&[("retry-after-ms", "soon"), ("retry-after", "2")]), Some(2000));
     }
 

@@ -1,4 +1,4 @@
-//! Calls of a size that the service accepts.
+//! Splits calls to the size that the service accepts.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::{check_count, forward};
 /// Accepts any number of texts, and embeds them with as few calls as the provider's limits allow.
 ///
 /// Adjacent texts share a call until it has `batch_texts` texts or `batch_tokens` tokens. A text with more tokens than
-/// that has a call of its own. Up to `concurrent_calls` calls are made at the same time. If one fails, the others are
+/// that gets a separate call. Up to `concurrent_calls` calls are made at the same time. If one fails, the others are
 /// dropped and its error is returned.
 #[derive(Debug, Clone)]
 pub struct Batching {

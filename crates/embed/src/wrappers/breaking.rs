@@ -1,4 +1,4 @@
-//! A circuit breaker: no calls to a service that is down.
+//! A circuit breaker: makes no calls to a service that is down.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -21,7 +21,7 @@ use crate::clock::{Clock, SystemClock};
 pub struct BreakerOptions {
     /// The number of consecutive failures that opens the breaker. Default: 5; 0 counts as 1.
     pub failures: u32,
-    /// How long an open breaker refuses calls. Default: 60 s.
+    /// How long an open breaker rejects calls. Default: 60 s.
     pub pause: Duration,
 }
 
@@ -45,21 +45,21 @@ impl BreakerOptions {
 pub enum BreakerState {
     /// All calls go through.
     Closed,
-    /// Calls are refused until the pause is over.
+    /// Calls are rejected until the pause is over.
     Open,
-    /// The pause is over: one call probes the service, others are refused.
+    /// The pause is over: one call probes the service, and others are rejected.
     HalfOpen,
 }
 
-/// Opens after a number of consecutive failures, and then refuses all calls for a while. After that pause, one call at a
-/// time goes through as a probe. If the service answers it, the breaker closes; if it fails, another pause begins.
+/// Opens after a number of consecutive failures, and then rejects all calls for a while. After that pause, one call at
+/// a time goes through as a probe. If the service answers it, the breaker closes; if it fails, another pause begins.
 ///
 /// A failure is an error that is marked as retryable and does not say how long to wait. Other errors, such as a rejected
 /// text, rejected credentials or a request to wait, show that the service is up. While the breaker is open, only the
 /// probe counts; calls that began earlier do not.
 ///
-/// A refused call fails with an `Embedding` error that is not marked as retryable. It begins with the last failure, which
-/// names the service's address, and has it as its cause. If a probe is dropped, the next call becomes the probe.
+/// A rejected call fails with an `Embedding` error that is not marked as retryable. Its message begins with the last
+/// failure, which names the service's address and is its cause. If a probe is dropped, the next call becomes the probe.
 #[derive(Debug)]
 pub struct CircuitBreaking {
     inner: Arc<dyn EmbeddingProvider>,
@@ -118,7 +118,7 @@ impl CircuitBreaking {
         self.clock.now().saturating_duration_since(outage.failed) < self.options.pause
     }
 
-    /// Lets a call through, perhaps as a probe, or refuses it.
+    /// Lets a call through, possibly as a probe, or rejects it.
     fn enter(&self) -> Result<Passage<'_>> {
         let mut circuit = self.circuit();
         match &mut *circuit {
@@ -131,7 +131,7 @@ impl CircuitBreaking {
         }
     }
 
-    /// Counts a failed call, and opens the breaker if it was one too many.
+    /// Counts a failed call, and opens the breaker if there were too many.
     fn failed(&self, probe: bool, error: &Error) {
         let mut circuit = self.circuit();
         match &mut *circuit {

@@ -40,7 +40,7 @@ impl CacheKey {
         };
         let mut hasher = blake3::Hasher::new();
         for part in [namespace, &space.model, purpose] {
-            // Hashing the length as well keeps parts from running into each other.
+            // Hashing the length as well separates the parts.
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part.as_bytes());
         }
@@ -64,7 +64,7 @@ impl Debug for CacheKey {
 
 /// A larger and slower cache below the one in memory, such as `DiskCache` (feature `cache`).
 ///
-/// Nothing here fails: a cache that can't be read has no vectors, and one that can't be written keeps none.
+/// Its methods never fail: a cache that can't be read has no vectors, and one that can't be written stores none.
 #[async_trait]
 pub trait VectorCache: Debug + Send + Sync {
     /// Returns the vectors of `keys` in the same order, each with `dimensions` numbers; `None` for missing ones.
@@ -74,7 +74,7 @@ pub trait VectorCache: Debug + Send + Sync {
     async fn put(&self, entries: Vec<(CacheKey, Vec<f32>)>);
 }
 
-/// What a cache has done so far, counted in texts.
+/// The activity of a cache so far, counted in texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CacheStatistics {
@@ -141,7 +141,7 @@ impl Caching {
         self
     }
 
-    /// What it has done so far.
+    /// Its activity so far.
     #[must_use]
     pub fn statistics(&self) -> CacheStatistics {
         CacheStatistics {
@@ -215,7 +215,7 @@ struct Wanted<'a> {
     vector: Option<Vec<f32>>,
 }
 
-/// The distinct texts of a call, and for each text of the call its index among them.
+/// The distinct texts of a call, and for each text of the call, its index among them.
 fn distinct<'a>(texts: &'a [String], key: impl Fn(&str) -> CacheKey) -> (Vec<Wanted<'a>>, Vec<usize>) {
     let mut places = HashMap::with_capacity(texts.len());
     let mut wanted = Vec::with_capacity(texts.len());

@@ -11,8 +11,8 @@
 //! 6. [`Limiting`] limits the number of concurrent calls. It is innermost, so a call that waits for its next attempt
 //!    does not count.
 //!
-//! Dropping the future of a call at any point leaves every wrapper as if the call had not been made, except for what
-//! the service itself has counted.
+//! Dropping the future of a call at any point leaves every wrapper as if the call had not been made, although the
+//! service itself may have counted it.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -51,7 +51,7 @@ pub use redacting::Redacting;
 pub use retrying::{RetryOptions, Retrying};
 pub use stack::{Stack, StackOptions, StackStatistics};
 
-/// Implements methods of a provider by calling those of the same name of one of its fields.
+/// Implements methods of a provider by calling the methods of the same name of one of its fields.
 macro_rules! forward {
     ($field:ident: $($method:ident),*) => { $(crate::wrappers::forward_one!($field, $method);)* };
 }
@@ -86,7 +86,7 @@ macro_rules! forward_one {
 
 pub(crate) use {forward, forward_one};
 
-/// Checks that there is one vector per text. With any other number, texts would get the vectors of others.
+/// Checks that there is one vector per text. Otherwise, texts would get the vectors of other texts.
 fn check_count(texts: &[String], vectors: &[Vec<f32>]) -> Result<()> {
     if vectors.len() == texts.len() {
         return Ok(());

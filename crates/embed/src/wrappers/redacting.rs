@@ -1,4 +1,4 @@
-//! Secrets stay on this machine.
+//! Keeps secrets on this machine.
 
 use std::sync::{
     Arc,
@@ -17,9 +17,9 @@ use crate::secrets::SecretRules;
 
 /// Masks secrets in every text before the provider sees it.
 ///
-/// A storage masks whole texts before it cuts them into chunks, where more secrets are found than in the chunks; see
-/// `SessionStorage::with_redactor`. This wrapper masks what reaches a provider in another way. A text that was masked
-/// before stays as it is.
+/// A storage masks whole texts before it cuts them into chunks, because more secrets are found in whole texts; see
+/// `SessionStorage::with_redactor`. This wrapper masks texts that reach a provider in other ways. It does not change a
+/// text that is already masked.
 #[derive(Debug)]
 pub struct Redacting {
     inner: Arc<dyn EmbeddingProvider>,
@@ -40,7 +40,7 @@ impl Redacting {
         Ok(Self { inner, rules, masked: AtomicU64::new(0) })
     }
 
-    /// How many secrets were masked so far.
+    /// The number of secrets that were masked so far.
     #[must_use]
     pub fn masked(&self) -> u64 {
         self.masked.load(Ordering::Relaxed)

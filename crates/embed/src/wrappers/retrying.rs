@@ -26,17 +26,17 @@ use crate::clock::{Clock, SystemClock};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetryOptions {
-    /// The most attempts, including the first. Default: 6.
+    /// The maximum number of attempts, including the first. Default: 6.
     pub attempts: u32,
-    /// The longest wait after the first failure. Default: 500 ms.
+    /// The maximum wait after the first failure. Default: 500 ms.
     pub first_wait: Duration,
-    /// The longest wait after any failure, unless the service asks for more. Default: 20 s.
+    /// The maximum wait after any failure, unless the service asks for more. Default: 20 s.
     pub longest_wait: Duration,
-    /// The longest wait that the service may ask for. If it asks for more, the call fails. Default: 120 s.
+    /// The maximum wait that the service may ask for. If it asks for more, the call fails. Default: 120 s.
     pub longest_demand: Duration,
     /// How long after the start of the first attempt the last one may start. Default: 5 minutes.
     pub total: Duration,
-    /// The same for queries. Default: 1 s, since a user is waiting, and the search can go by words alone.
+    /// As `total`, for queries. Default: 1 s, because a user is waiting, and the search can use words alone.
     pub query_total: Duration,
 }
 
@@ -54,7 +54,7 @@ impl Default for RetryOptions {
 }
 
 impl RetryOptions {
-    /// Sets the most attempts, including the first. With 0 or 1 there are no retries.
+    /// Sets the maximum number of attempts, including the first. With 0 or 1, there are no retries.
     #[must_use]
     pub fn with_attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
@@ -69,9 +69,9 @@ impl RetryOptions {
     }
 }
 
-/// Retries calls whose error is marked as retryable, as [`RetryOptions`] say.
+/// Retries calls whose error is marked as retryable, according to [`RetryOptions`].
 ///
-/// When it gives up, it returns the last error with the number of attempts, and says so if the service asked for too
+/// When it gives up, it returns the last error with the number of attempts, and mentions if the service asked for too
 /// long a wait.
 #[derive(Debug)]
 pub struct Retrying {

@@ -1,4 +1,4 @@
-//! All wrappers in the right order.
+//! Combines all wrappers in the right order.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ use crate::clock::{Clock, SystemClock};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct StackOptions {
-    /// For which models secrets are masked; by default for those that are not on this machine.
+    /// The models for which secrets are masked; by default, models that are not on this machine.
     #[cfg(feature = "redact")]
     pub redaction: Redaction,
     /// How many vectors are kept in memory. Default: 1,000; 0 keeps none.
     pub memory_entries: usize,
-    /// The cache below the one in memory, such as `DiskCache`. Default: none.
+    /// The cache below the one in memory, such as `DiskCache`. By default, there is none.
     pub cache: Option<Arc<dyn VectorCache>>,
     /// The namespace in caches, see [`Caching::with_namespace`]. Default: empty.
     pub namespace: String,
@@ -54,7 +54,7 @@ impl Default for StackOptions {
 }
 
 impl StackOptions {
-    /// Sets for which models secrets are masked.
+    /// Sets the models for which secrets are masked.
     #[cfg(feature = "redact")]
     #[must_use]
     pub fn with_redaction(mut self, redaction: Redaction) -> Self {
@@ -154,13 +154,13 @@ pub struct Stack {
     breaking: Arc<CircuitBreaking>,
 }
 
-/// What the wrappers have done so far.
+/// The activity of the wrappers so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StackStatistics {
     /// How many secrets were masked in texts that reached the wrappers unmasked.
     pub masked_secrets: u64,
-    /// Where vectors came from.
+    /// The sources of vectors.
     pub cache: CacheStatistics,
     /// The number of retries.
     pub retries: u64,
@@ -179,7 +179,7 @@ impl Stack {
         outermost
     }
 
-    /// What the wrappers have done so far.
+    /// The activity of the wrappers so far.
     #[must_use]
     pub fn statistics(&self) -> StackStatistics {
         #[cfg(feature = "redact")]

@@ -2,7 +2,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// The tensor of this name, by the header of the file: its type, its shape and its bytes.
+/// The tensor with this name, according to the header of the file: its type, shape and bytes.
 fn tensor(name: &str) -> (String, Vec<u64>, &'static [u8]) {
     let (length, rest) = FILE.split_at(8);
     let length = u64::from_le_bytes(length.try_into().unwrap()) as usize;

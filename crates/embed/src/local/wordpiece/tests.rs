@@ -12,7 +12,7 @@ use tokenizers::Tokenizer;
 use super::*;
 use crate::local::tests::any_text;
 
-/// Texts in files with other endings are not compared.
+/// Only files with these extensions are compared.
 const ENDINGS: [&str; 6] = ["json", "jsonl", "md", "rs", "toml", "txt"];
 
 static REFERENCE: LazyLock<Tokenizer> = LazyLock::new(|| {
@@ -37,7 +37,7 @@ fn assert_same(text: &str) {
     assert!(tokens(text) == expected(text), "{text:?}");
 }
 
-/// All files below `folder` that hold text.
+/// All text files below `folder`.
 fn text_files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -75,7 +75,7 @@ fn the_whole_vocabulary_is_the_same() {
 
 #[test]
 fn every_character_is_treated_the_same() {
-    // Nothing is assigned in the planes between, and the last two are for private use.
+    // No characters are assigned in the planes between, and the last two are for private use.
     let assigned = ('\0'..='\u{2ffff}').chain('\u{e0000}'..='\u{e01ff}').chain('\u{ffff0}'..='\u{10000f}');
     for some in assigned.collect::<Vec<_>>().chunks(512) {
         let alone: String = some.iter().flat_map(|c| [*c, ' ']).collect();

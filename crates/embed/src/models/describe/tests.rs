@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A folder with a model, and what else its files say.
+/// A folder with a model, and further files with the given content.
 fn folder(files: &[(&str, Value)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     TinyModel::default().write(folder.path()).unwrap();

@@ -18,16 +18,16 @@ use tempfile::TempDir;
 use super::*;
 use crate::models::{InstalledModels, sha256::of_file};
 
-/// What the hub answers to a request for a file.
+/// The hub's answer to a request for a file.
 #[derive(Clone)]
 enum Answer {
     Body(Vec<u8>),
     Status(u16),
-    /// Half of what it announces, and then nothing more.
+    /// Half of the announced bytes, and then nothing.
     Half(Vec<u8>),
 }
 
-/// A hub that has one model, and notes what it is asked for.
+/// A hub that has one model, and records requests.
 struct FakeHub {
     hub: Hub,
     asked: Arc<Mutex<Vec<String>>>,
@@ -73,7 +73,7 @@ fn serve(
     stream.write_all(body)
 }
 
-/// A folder to install into, a known model, and what a hub has of it.
+/// A folder to install into, a known model, and the hub's files of it.
 struct Place {
     models: InstalledModels,
     known: KnownModel,
@@ -134,7 +134,7 @@ async fn a_model_is_downloaded_checked_and_installed() {
     assert_eq!(installed.bytes, bytes.load(Ordering::Relaxed));
     let verified = place.models.verify("tiny").unwrap();
     assert_eq!((verified.files, verified.problems), (4, vec![]));
-    // Each file is asked for once, at the revision that is known.
+    // Each file is requested once, at the known revision.
     let asked = fake.asked.lock().unwrap().clone();
     assert_eq!(asked, FILES.iter().map(|file| address(file.path)).collect::<Vec<_>>());
 }
@@ -196,7 +196,7 @@ async fn unknown_and_installed_names_are_refused_without_a_request() {
 
 #[tokio::test]
 async fn known_hashes_apply_to_any_hub() {
-    // A hub that has something else under the name of a known model.
+    // A hub that has different files under the name of a known model.
     let known = KnownModel::find("all-minilm-l6-v2").unwrap();
     let mut place = place();
     let base = format!("/{}/resolve/{}/", known.repository, known.revision);

@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A folder to install into, and one with a model to install.
+/// A folder to install into, and a folder with a model to install.
 struct Place {
     models: InstalledModels,
     source: PathBuf,
@@ -24,7 +24,7 @@ impl Place {
     #[track_caller]
     fn refused(&self, name: Option<&str>) -> Error {
         let error = self.models.install_from(&self.source, name).unwrap_err();
-        // Nothing half is left behind.
+        // No partial files remain.
         let left = fs::read_dir(self.models.folder()).map_or(0, |entries| entries.count());
         assert_eq!(left, self.models.list().unwrap().len(), "{error}");
         error
@@ -89,7 +89,7 @@ fn an_incomplete_model_is_not_installed() {
     }
 }
 
-/// Cuts a file to a length, counted from its end where it is negative.
+/// Truncates a file to a length; a negative one is counted from its end.
 fn cut(file: &Path, length: i64) {
     let bytes = fs::read(file).unwrap();
     let length = if length < 0 { bytes.len() as i64 + length } else { length };
@@ -141,7 +141,7 @@ fn verifying_finds_changed_files() {
     let expected =
         [("tokenizer.json", "is missing"), ("model.safetensors", "has changed since it was installed")];
     assert_eq!(rest, expected);
-    // It is still listed, so that somebody can see and remove it.
+    // It is still listed, so that users can see and remove it.
     assert_eq!(place.models.list().unwrap()[0].dimensions, None);
 }
 
