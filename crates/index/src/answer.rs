@@ -7,7 +7,7 @@ use amplifier_session_core::{model::ContentType, text::bm25::CollectionStatistic
 pub struct TextHit {
     /// The message's key.
     pub key: u64,
-    /// Which text of the message.
+    /// The type of the message's text.
     pub content_type: ContentType,
     /// The BM25 score, greater than 0.
     pub score: f32,
@@ -24,13 +24,13 @@ pub struct VectorHit {
     pub vector: Vec<f32>,
 }
 
-/// Hits, and how they were found.
+/// Hits, and information about how they were found.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Answer<T> {
     /// Best first; equal scores by ascending key. At most the query's limit.
     pub hits: Vec<T>,
-    /// Of a text query: the statistics that the scores were computed with. Of a vector query: empty.
+    /// For a text query, the statistics with which the scores were computed; empty for a vector query.
     pub statistics: CollectionStatistics,
     /// Number of rows that are not in the index and were searched directly.
     pub tail_rows: u64,
@@ -38,7 +38,7 @@ pub struct Answer<T> {
     pub notice: Option<String>,
 }
 
-/// What a search of a part and the rows above it found.
+/// The result of searching a part and the rows above it.
 pub(crate) struct Found<T> {
     pub(crate) hits: Vec<T>,
     pub(crate) statistics: CollectionStatistics,

@@ -22,7 +22,7 @@ use crate::{
 /// Number of keys that are looked up at a time.
 const LOOKED_UP: usize = 1_000;
 
-/// A part whose entries can be compared with rows. An entry is a key and a checksum of what the index has of it.
+/// A part whose entries can be compared with rows. An entry is a key and a checksum of its data in the index.
 pub(crate) trait CheckedPart: Part {
     /// Compares all files with their checksums.
     fn check_files(&self) -> Result<(), PartError>;
@@ -47,7 +47,7 @@ pub(crate) fn checksum(fields: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Some entries: how many, and a checksum that does not depend on their order.
+/// A set of entries: their number, and a checksum that does not depend on their order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Entries {
     count: u64,
@@ -69,7 +69,7 @@ impl Entries {
 
 impl SearchIndex {
     /// Compares the index with the rows: its files with their checksums, and its entries with the rows that it should
-    /// have. Rows that are newer than the index are no difference. Reads all rows.
+    /// contain. Rows that are newer than the index do not count as a difference. Reads all rows.
     ///
     /// # Errors
     ///
@@ -100,7 +100,7 @@ fn check_part<P: CheckedPart>(
         return Ok(count);
     };
     let mark = part.mark().revision;
-    // The index may still have these, and searches leave them out.
+    // The index may still contain these, and searches leave them out.
     let mut changed: HashSet<u64> = P::removed_after(rows, mark)?.into_iter().collect();
     let (mut expected, mut found) = (Entries::default(), Entries::default());
     P::rows(rows, &mut |key, revision, entries| {
@@ -130,7 +130,7 @@ fn check_part<P: CheckedPart>(
     Ok(count)
 }
 
-/// Adds which rows the entries differ from.
+/// Adds the rows that differ from the entries.
 fn name_differences<P: CheckedPart>(
     part: &P,
     rows: &mut dyn RowRefs,

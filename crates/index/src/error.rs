@@ -35,7 +35,7 @@ impl PartError {
 /// Why a search stopped.
 #[derive(Debug)]
 pub(crate) enum SearchFailure {
-    /// An error that has nothing to do with the index.
+    /// An error unrelated to the index.
     Outside(Error),
     /// A file of the part is damaged. A search without the part will succeed.
     Part(PartError),

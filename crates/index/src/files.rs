@@ -56,8 +56,8 @@ pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(path)?.sync_data() } else { Ok(()) }
 }
 
-/// Removes all files of a folder for whose names `keep` returns false. Fails with the error of the last file that can't
-/// be removed; the others are removed nevertheless.
+/// Removes all files of a folder for whose names `keep` returns false. If a file can't be removed, still removes the
+/// others, and fails with the last error.
 pub(crate) fn sweep(folder: &Path, keep: impl Fn(&str) -> bool) -> Result<(), Error> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -1,4 +1,4 @@
-//! Which rows a query searches.
+//! Determines which rows a query searches.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -13,17 +13,17 @@ use crate::rows::{Rows, SessionName, SessionOfRow};
 /// The conditions of a query in one snapshot of the rows. A row is searched if its session, its message and its
 /// content type are all admitted.
 ///
-/// The index knows the owner, the project and the id of a session. If a scope or a filter needs more (who can see it,
-/// its tags, its turns), the rows are asked for the matching sessions: these fields change without any change of a
-/// message, and unsharing a session must take effect at once.
+/// The index knows the owner, the project and the id of a session. If a scope or a filter needs more (visibility, tags,
+/// turns), the matching sessions are requested from the rows: these fields change without any change of a message, and
+/// unsharing a session must take effect at once.
 #[derive(Debug)]
 pub(crate) struct Filter<'a> {
     scope: &'a Scope,
     filter: &'a SearchFilter,
     content_types: ContentTypes,
-    /// The keys of the admitted sessions, if names are not enough.
+    /// The keys of the admitted sessions, if names are not sufficient.
     sessions: Option<HashSet<u64>>,
-    /// The keys of the sessions that are excluded by name, if names are enough otherwise.
+    /// The keys of the sessions that are excluded by name, if names are otherwise sufficient.
     excluded: HashSet<u64>,
 }
 
@@ -34,7 +34,7 @@ impl<'a> Filter<'a> {
         content_types: ContentTypes,
         rows: &mut dyn Rows,
     ) -> Result<Self> {
-        // For an unknown scope, names are not enough.
+        // For an unknown scope, names are not sufficient.
         let names_tell =
             matches!(scope, Scope::User(_) | Scope::Everyone) && !filter.sessions.needs_session();
         let mut keys = |filter: &SessionFilter| -> Result<HashSet<u64>> {
@@ -70,7 +70,7 @@ impl<'a> Filter<'a> {
         self.filter.sessions.session.as_ref().map(|session| session.as_str())
     }
 
-    /// The keys of all admitted sessions, if names are not enough.
+    /// The keys of all admitted sessions, if names are not sufficient.
     pub(crate) fn session_keys(&self) -> Option<&HashSet<u64>> {
         self.sessions.as_ref()
     }

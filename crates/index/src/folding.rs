@@ -1,4 +1,4 @@
-//! When the index is updated, and how far it may fall behind.
+//! Determines when the index is updated, and how far it may fall behind.
 
 use std::{
     sync::{
@@ -12,8 +12,8 @@ use std::{
 /// newer rows one by one. Half of this would slow a sync by a tenth.
 const FOLD_BYTES: u64 = 1024 * 1024;
 
-/// If as much again is written during a fold, writes wait for its end: otherwise a sync that writes faster than the
-/// index is folded would leave more and more to searches. They wait at most this long for a fold, because one that
+/// If as much again is written during a fold, writes wait for its end: otherwise, a sync that writes faster than the
+/// index is folded would leave more and more rows to searches. They wait at most this long for a fold, because one that
 /// rebuilds the index may take minutes.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
@@ -30,7 +30,7 @@ enum Fold {
     #[default]
     None,
     Running,
-    /// Running, and a write has waited [`LONGEST_WAIT`] for it. Other writes do not wait.
+    /// Running, and one write has already waited [`LONGEST_WAIT`] for it. Other writes do not wait.
     Long,
 }
 

@@ -41,7 +41,7 @@ pub struct SearchIndex {
     reserve: Reserve,
 }
 
-/// The lock of a running sync. It is released when the process ends, however it ends.
+/// The lock of a running sync. It is released when the process ends, for whatever reason.
 #[derive(Debug)]
 pub struct SyncLock(#[expect(dead_code, reason = "it is held, not used")] Option<File>);
 
@@ -139,7 +139,7 @@ impl SearchIndex {
         &self.dir
     }
 
-    /// Returns the best texts for `query` by BM25, of exactly the messages in its scope, filter and content types.
+    /// Returns the best texts for `query` by BM25, from exactly the messages in its scope, filter and content types.
     ///
     /// A missing, foreign, damaged or outdated index is not an error: the rows are searched instead, and the answer
     /// says so. If many rows are not in the index, they are folded first, unless a fold is already running.
@@ -173,13 +173,13 @@ impl SearchIndex {
         Ok(answer.hits)
     }
 
-    /// Returns the vectors nearest to the query's, of exactly the messages in its scope, filter and content types.
+    /// Returns the vectors nearest to the query's, from exactly the messages in its scope, filter and content types.
     ///
     /// Otherwise like [`SearchIndex::text_candidates`].
     ///
     /// # Errors
     ///
-    /// `Validation` if the query's vector has another length than those of the store; errors of `rows`.
+    /// `Validation` if the length of the query's vector differs from the store's vectors; errors of `rows`.
     pub fn vector_candidates(&self, rows: &mut dyn Rows, query: &VectorQuery) -> Result<Answer<VectorHit>> {
         self.search(&self.vectors, &self.vector_tail, rows, |view, rows| {
             vectors::search(view, &self.vector_tail, rows, query)
@@ -188,11 +188,11 @@ impl SearchIndex {
 
     /// Updates the index from the rows; cheap if it is up to date. An index that can't be used is rebuilt.
     ///
-    /// - Works in steps of bounded memory; a killed process loses at most one.
-    /// - Only one thread or process folds at a time; see [`WhenBusy`]. The snapshot of `rows` must be taken by its
-    ///   first use in this function, after the lock: an index that is newer than the rows is rebuilt.
+    /// - - Works in steps of bounded memory; a killed process loses at most one step.
+    /// - Only one thread or process folds at a time; see [`WhenBusy`]. The first use of `rows` in this function must
+    ///   take its snapshot, after the lock, because an index that is newer than the rows is rebuilt.
     /// - If `busy` is not set on return, no file contains words or vectors of rows that were removed or changed before
-    ///   the snapshot of `rows`. With [`WhenBusy::Skip`], files that could not be removed are left for the next fold.
+    ///   the snapshot of `rows`. With [`WhenBusy::Skip`], the next fold removes files that could not be removed.
     ///
     /// # Errors
     ///
@@ -209,7 +209,7 @@ impl SearchIndex {
         Ok(folded)
     }
 
-    /// Removes all files of the index, which the next fold makes anew from the rows. Searches meanwhile are correct, but
+    /// Removes all files of the index. The next fold rebuilds them from the rows. Meanwhile, searches are correct, but
     /// slow.
     ///
     /// # Errors
@@ -223,7 +223,8 @@ impl SearchIndex {
         text.and(vectors).and(reserve)
     }
 
-    /// Keeps other processes from replacing files, if possible: in a folder that can't be written, nobody does.
+    /// Keeps other processes from replacing files, if possible. In a folder that can't be written, no process replaces
+    /// files.
     pub(crate) fn lock_files(&self) -> Option<File> {
         self.dir.is_dir().then(|| self.lock(WhenBusy::Wait)).transpose().ok().flatten().flatten()
     }
@@ -234,8 +235,8 @@ impl SearchIndex {
     }
 
     fn fold_locked(&self, rows: &mut dyn Rows) -> Result<Folded> {
-        // If one part can't be folded, the other is folded nevertheless. Vectors come first: they are fast, and
-        // searches need not read them one by one while the texts are folded.
+        // If one part can't be folded, the other one still is. Vectors come first: they are fast, and searches need not
+        // read them one by one while the texts are folded.
         let vectors = vectors::fold(&self.vectors, rows, self.step_bytes);
         let text = text::fold(&self.text, rows, self.step_bytes);
         let (text, vectors) = (text?, vectors?);
@@ -308,8 +309,8 @@ impl SearchIndex {
     fn fold_for_search(&self, rows: &mut dyn Rows, now: StoreRevision) -> bool {
         let mut fold = || -> Result<bool> {
             let Some(_lock) = self.lock(WhenBusy::Skip)? else { return Ok(false) };
-            // The snapshot is older than the lock. If another process has folded in between, the index is newer than
-            // the rows, looks like that of a restored store, and would be rebuilt.
+            // The snapshot is older than the lock. If another process folded in between, the index is newer than the
+            // rows, as if the store had been restored, and would be rebuilt.
             let Status { text, vectors } = self.status();
             if [text, vectors].into_iter().flatten().any(|mark| mark.revision > now.revision) {
                 return Ok(false);

@@ -1,11 +1,11 @@
 //! The derived search index of the embedded backends, for text and quantised vectors.
 //!
 //! The rows of a store are the source of truth; this index is derived from them and may be deleted at any time. Every
-//! write to a store gives its rows a *revision*, a number that only grows. The index records up to which revision of
-//! which store it is current (its [`StoreRevision`], the *mark*). A search uses the index, leaves out what has changed
-//! since, and reads the rows newer than the mark directly (the *tail*). So committed rows are found at once, from any
-//! process, whatever the state of the folder. [`SearchIndex::fold`] updates the index from the rows (*folds* the tail),
-//! which makes searches fast again and does not change results.
+//! write to a store gives its rows a *revision*, a number that only grows. The index records the store and the revision
+//! up to which it is current (its [`StoreRevision`], the *mark*). A search uses the index, leaves out rows that have
+//! changed since, and reads the rows newer than the mark directly (the *tail*). So committed rows are found at once,
+//! from any process, whatever the state of the folder. [`SearchIndex::fold`] updates the index from the rows (*folds*
+//! the tail), which makes searches fast again and does not change results.
 //!
 //! The crate does not use SQL: a backend implements [`Rows`] over one read transaction and passes them to an
 //! [`IndexUpdater`], which searches and decides when to fold.

@@ -24,7 +24,7 @@ pub(crate) trait Part: Sized {
     const ROWS: &'static str;
     /// The name of its folder; its manifest is beside it.
     const FOLDER: &'static str;
-    /// Changes whenever older files can't be read, or would be read wrongly.
+    /// Changes if older files can't be read, or would be read wrongly.
     const FORMAT: u32;
     /// The content of the manifest.
     type Manifest: Serialize + DeserializeOwned;
@@ -35,7 +35,7 @@ pub(crate) trait Part: Sized {
     /// The revision of the part.
     fn mark(&self) -> StoreRevision;
 
-    /// Reads what a search needs, and a fold does not.
+    /// Reads data that a search needs and a fold does not.
     fn prepare_search(&self) -> Result<(), PartError>;
 }
 
@@ -61,7 +61,7 @@ impl PartError {
 pub(crate) enum Found<P> {
     /// No part exists.
     Missing,
-    /// The part can't be used; with the reason.
+    /// The part can't be used, for this reason.
     Unusable(String),
     /// The part can be used.
     Ready(Arc<P>),
@@ -118,7 +118,7 @@ impl<P: Part> PartView<P> {
     }
 }
 
-/// The files of a part, and its last opened state.
+/// The files of a part, and their last opened state.
 pub(crate) struct PartFolder<P> {
     pub(crate) folder: PathBuf,
     manifest: PathBuf,
@@ -177,7 +177,7 @@ impl<P: Part> PartFolder<P> {
         }
     }
 
-    /// Records that a part is unusable, until there is another one on disk.
+    /// Records that a part is unusable, until another one is on disk.
     pub(crate) fn mark_unusable(&self, part: Option<&Arc<P>>, error: PartError) {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, found)) = &mut *opened
@@ -193,8 +193,8 @@ impl<P: Part> PartFolder<P> {
         PartView::new(self.load_for_search(), rows)
     }
 
-    /// Like [`Self::view_for_search`], for rows that were used before. A part that is newer than the rows was written
-    /// by another process in the meantime, which is not reported.
+    /// Like [`Self::view_for_search`], for rows that were used before. If a part is newer than the rows, another
+    /// process wrote it in the meantime; this is not reported.
     pub(crate) fn view_again(&self, rows: &mut dyn Rows) -> Result<PartView<P>> {
         let found = self.load_for_search();
         let mark = found.mark();
@@ -205,7 +205,7 @@ impl<P: Part> PartFolder<P> {
         Ok(view)
     }
 
-    /// Returns the current part, if it belongs to `rows`, to be folded. Otherwise removes it, and creates its folder.
+    /// Returns the current part for a fold, if it belongs to `rows`. Otherwise, removes it and creates its folder.
     pub(crate) fn view_for_fold(&self, rows: &mut dyn Rows) -> Result<PartView<P>> {
         create_folder(&self.folder).map_err(|error| io_error(error, &self.folder))?;
         let view = PartView::new(self.load(), rows)?;
@@ -247,8 +247,8 @@ impl<P: Part> PartFolder<P> {
         Ok(())
     }
 
-    /// Removes all files for whose names `keep` returns false. Files that can't be removed are left for the next time:
-    /// see [`Self::check_swept`].
+    /// Removes all files for whose names `keep` returns false. Files that can't be removed are kept until the next
+    /// time: see [`Self::check_swept`].
     pub(crate) fn sweep(&self, keep: impl Fn(&str) -> bool) {
         *self.unswept.lock().unwrap_or_else(PoisonError::into_inner) = sweep(&self.folder, keep).err();
     }
@@ -259,7 +259,7 @@ impl<P: Part> PartFolder<P> {
     }
 }
 
-/// Returns why an index of the state `mark` does not belong to these rows; `None` if it does.
+/// Returns why an index with the state `mark` does not belong to these rows; `None` if it does.
 fn disagreement(
     mark: StoreRevision,
     now: StoreRevision,
@@ -316,7 +316,7 @@ pub(crate) struct PartFolded {
     pub(crate) rebuilt: Option<String>,
 }
 
-/// The state of a part after a step that ended at a revision, or with all rows in the index.
+/// The state of a part after a step that ended at a revision, or after all rows are in the index.
 pub(crate) fn step_mark(end: Option<u64>, rows: &mut dyn Rows, now: StoreRevision) -> Result<StoreRevision> {
     let Some(revision) = end else { return Ok(now) };
     let nonce = rows.nonce(revision)?.ok_or_else(|| {

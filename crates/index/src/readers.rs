@@ -1,4 +1,4 @@
-//! Gives searches priority: long work waits a moment while another handle, in any process, searches.
+//! Gives searches priority: long work waits briefly while another handle, in any process, is searching.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -9,7 +9,7 @@ use std::{
 
 use crate::files::private_file;
 
-/// The longest wait before a piece of work: a stream of searches slows a sync but does not stop it.
+/// The maximum wait before a piece of work: a stream of searches slows down a sync but does not stop it.
 const LONGEST: Duration = Duration::from_millis(100);
 /// How often it checks whether the searches are done.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -36,7 +36,7 @@ impl Readers {
         });
     }
 
-    /// Waits while other handles search, but not for long.
+    /// Waits while other handles are searching, but not for long.
     pub(crate) fn give_way(&self) {
         let checks = LONGEST.as_millis() / PAUSE.as_millis();
         for _ in 0..checks {

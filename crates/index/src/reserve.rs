@@ -1,4 +1,4 @@
-//! Room that is kept for a full disk: a file that is removed when a deletion needs the space for its log.
+//! Reserved space for a full disk: a file that is removed when a deletion needs the space for its log.
 
 use std::{
     fs, io,
@@ -8,7 +8,7 @@ use std::{
 
 use crate::files::private_file;
 
-/// Enough for the write-ahead log of a deletion in small steps. A store with a small index has little else to give up.
+/// Enough for the write-ahead log of a deletion in small steps. A store with a small index has little else to free.
 const BYTES: usize = 512 << 10;
 
 /// The file.

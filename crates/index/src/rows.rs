@@ -16,8 +16,8 @@ pub struct StoreRevision {
     pub store: [u8; 16],
     /// The number of writes so far: every transaction that changes rows takes the next number, from 1.
     pub revision: u64,
-    /// A random number of the write of this revision: a store that was restored from a backup and written again has the
-    /// same revisions with other nonces.
+    /// A random number for the write of this revision. A store that was restored from a backup and written again has
+    /// the same revisions with other nonces.
     pub nonce: u64,
 }
 
@@ -63,11 +63,11 @@ pub struct VectorRow<'a> {
     pub session: SessionOfRow<'a>,
     /// The role of its message.
     pub role: Role,
-    /// Which text of the message was embedded.
+    /// The type of the message's text that was embedded.
     pub content_type: ContentType,
     /// The time of its message.
     pub ts: Timestamp,
-    /// The generation of vectors that it belongs to. Only vectors of one generation are compared.
+    /// The generation to which it belongs. Only vectors of one generation are compared.
     pub generation: u32,
     /// The vector, with unit length or zero.
     pub vector: &'a [f32],
@@ -99,8 +99,8 @@ impl From<SessionOfRow<'_>> for SessionName {
 /// The rows of a store as one consistent snapshot: one read transaction.
 ///
 /// The snapshot should be taken by the first call of [`Rows::mark`], not earlier (as with a deferred transaction): the
-/// index reads its own files first, so that a fold of another process can't make it newer than the rows. If that
-/// happens nevertheless, the answer is still correct, but slow.
+/// index reads its own files first, so that a fold of another process can't make it newer than the rows. If it still
+/// happens, the answer is correct, but slow.
 ///
 /// All calls block.
 pub trait Rows {
@@ -137,9 +137,9 @@ pub trait Rows {
     /// reused since.
     fn removed_vectors_after(&mut self, revision: u64) -> Result<Vec<u64>>;
 
-    /// The keys of the sessions that `scope` and `filter` admit, in any order, each once.
+    /// The keys of the sessions that `scope` and `filter` admit, in any order, without duplicates.
     ///
-    /// Used if a search needs more than the owner, the project and the id of a session.
+    /// Used if a search needs more than the owner, project and id of a session.
     fn session_keys(&mut self, scope: &Scope, filter: &SessionFilter) -> Result<Vec<u64>>;
 
     /// The full vectors of rows, in any order; keys that do not exist are left out.

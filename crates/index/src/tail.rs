@@ -39,7 +39,7 @@ pub(crate) trait TailBuffer: Default + 'static {
 
     fn identity(row: &Self::Row<'_>) -> Identity;
 
-    /// Adds a row to the buffer, which contains none with its key.
+    /// Adds a row to the buffer, which must not contain a row with its key.
     fn put(&mut self, row: &Self::Row<'_>);
 
     /// Removes a row, if present.
@@ -56,7 +56,7 @@ pub(crate) struct Identity {
     pub(crate) revision: u64,
     /// The size of the row in bytes.
     pub(crate) bytes: usize,
-    /// A checksum: a store that was restored from a backup may have another row with this key and revision.
+    /// A checksum, because a store that was restored from a backup may have another row with this key and revision.
     pub(crate) checksum: u32,
 }
 
@@ -134,7 +134,7 @@ impl<S: TailBuffer> Tail<S> {
     ///
     /// # Errors
     ///
-    /// `LongTail` if that is more than [`LONG_TAIL`] and nothing was [prepared](Tail::prepare); errors of `rows`.
+    /// `LongTail` if these rows exceed [`LONG_TAIL`] bytes and nothing was [prepared](Tail::prepare); errors of `rows`.
     pub(crate) fn scan(
         &self,
         rows: &mut dyn Rows,
@@ -210,7 +210,7 @@ impl<S: TailBuffer> Kept<S> {
         Ok(())
     }
 
-    /// Continues reading at the end of the cache. Returns false if that is more than `most` bytes or can't be cached.
+    /// Continues reading at the end of the cache. Returns false if the rows exceed `most` bytes or can't be cached.
     fn extend(&mut self, rows: &mut dyn Rows, now: StoreRevision, most: usize) -> Result<bool> {
         self.is_prepared = true;
         // Until everything is read, or after an error, rows may be missing.

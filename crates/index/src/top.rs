@@ -1,4 +1,4 @@
-//! The best scores of many.
+//! Keeps the best of many scores.
 
 use std::{cmp::Ordering, collections::BinaryHeap};
 

@@ -15,8 +15,8 @@ use crate::{
     rows::Rows,
 };
 
-/// A search that had to read more rows than this starts an update of the index. This is more than a sync leaves
-/// unfolded, so that searches do not do its work.
+/// A search that had to read more rows than this starts an update of the index. The number is higher than what a sync
+/// leaves unfolded, so that searches do not do the sync's work.
 const LONG_TAIL_ROWS: u64 = 8_000;
 
 /// A store whose rows can be read in one snapshot.
@@ -28,31 +28,31 @@ pub trait Snapshots: Send + Sync + 'static {
     /// Errors of `read` and of the store.
     fn read(&self, read: &mut dyn FnMut(&mut dyn RowRefs) -> Result<()>) -> Result<()>;
 
-    /// Called after a fold in the background, on its thread, for other work of that kind.
+    /// Called after a fold in the background, on the same thread, for similar work.
     fn folded(&self) {}
 }
 
 /// Rows that can resolve keys. The calls fail with errors of the store.
 pub trait RowRefs: Rows {
-    /// The places of messages, in the order of their keys; `None` for missing ones.
+    /// The references of messages, in the order of their keys; `None` for missing ones.
     fn message_refs(&mut self, keys: &[u64]) -> Result<Vec<Option<MessageRef>>>;
 
-    /// The places of vectors, in the order of their keys; `None` for missing ones.
+    /// The references of vectors, in the order of their keys; `None` for missing ones.
     fn vector_refs(&mut self, keys: &[u64]) -> Result<Vec<Option<VectorRef>>>;
 }
 
-/// The text that a vector was made from.
+/// The text from which a vector was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VectorRef {
     /// The message.
     pub message: MessageRef,
-    /// Which text of the message.
+    /// The type of the message's text.
     pub content_type: ContentType,
     /// The range of characters in the text.
     pub span: (u32, u32),
 }
 
-/// An index with the rows that it is derived from.
+/// An index with the rows from which it is derived.
 ///
 /// Its functions need a tokio runtime, and run on its threads for blocking work.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl<S: Snapshots> IndexUpdater<S> {
         blocking(move || inner.index.give_way()).await
     }
 
-    /// Like [`SearchIndex::text_candidates`], with places.
+    /// Like [`SearchIndex::text_candidates`], with references.
     ///
     /// # Errors
     ///
@@ -122,11 +122,11 @@ impl<S: Snapshots> IndexUpdater<S> {
         blocking(move || inner.read(|rows| inner.index.terms(rows, &patterns, limit))).await?
     }
 
-    /// Like [`SearchIndex::vector_candidates`], with places.
+    /// Like [`SearchIndex::vector_candidates`], with references.
     ///
     /// # Errors
     ///
-    /// Errors of the store; `Validation` if the query's vector has another length than those of the store.
+    /// Errors of the store; `Validation` if the length of the query's vector differs from the store's vectors.
     pub async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {
         let query = query.clone();
         self.find(move |index, rows| {
@@ -191,7 +191,7 @@ impl<S: Snapshots> IndexUpdater<S> {
             if let Err(error) = inner.fold(WhenBusy::Skip) {
                 tracing::warn!(%error, "the search index could not be brought up to date; searches are slower");
             }
-            // Before the next fold, which also reads for long.
+            // Before the next fold, which also reads for a long time.
             inner.snapshots.folded();
             drop(end);
         });

@@ -2,12 +2,12 @@
 //!
 //! tantivy maps files into memory and trusts their content, and only `meta.json` lists the files of a commit. So
 //! `meta.json` is stored in the part's manifest, which is replaced atomically, together with the length, times and
-//! checksum of every file that it lists. What is opened is always one commit, and each file is checked before tantivy
-//! reads it. (Checksums are compared only if the length or the times have changed: the index of a million messages has
-//! half a gigabyte.)
+//! checksum of every file that it lists. The opened files always belong to one commit, and each file is checked before
+//! tantivy reads it. (Checksums are compared only if the length or the times have changed: the index of a million
+//! messages has half a gigabyte.)
 //!
-//! tantivy's own locks and its list of files to remove are not used: there is one writer, under the lock of the index,
-//! and files that no manifest lists are removed after a fold.
+//! tantivy's own locks and its list of files to remove are not used: there is only one writer, under the lock of the
+//! index, and files that no manifest lists are removed after a fold.
 
 use std::{
     collections::BTreeMap,
@@ -87,7 +87,7 @@ impl TextManifest {
         Ok(())
     }
 
-    /// Compares every file with its checksum, whether its times have changed or not.
+    /// Compares every file with its checksum, even if its times have not changed.
     pub(super) fn check_all(&self, folder: &Path) -> Result<(), PartError> {
         for (name, file) in &self.files {
             let path = folder.join(name);
@@ -268,7 +268,7 @@ impl Directory for TextDirectory {
     }
 }
 
-/// A file being written, with its checksum.
+/// A file that is being written, with its checksum.
 struct CheckedFile {
     file: File,
     path: PathBuf,

@@ -105,7 +105,7 @@ impl Fold {
                 self.commit(writer)?;
             }
         }
-        // Every message comes once, so there is no need to delete messages that are added now.
+        // Every message occurs once, so messages that were added now need not be deleted.
         let known_keys = self.note.largest_key;
         let (mut last, mut count) = (after, 0);
         let (mut bytes, mut waiting) = (0, 0);

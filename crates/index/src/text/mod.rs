@@ -72,7 +72,7 @@ impl Part for TextPart {
     const NAME: &'static str = "text index";
     const ROWS: &'static str = "messages";
     const FOLDER: &'static str = "text";
-    /// Also changes with the text analysis, with the extraction of texts from a line, and with tantivy's format.
+    /// Also changes with the text analysis, the extraction of texts from a line, and tantivy's format.
     const FORMAT: u32 = 4;
     type Manifest = TextManifest;
 

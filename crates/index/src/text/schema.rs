@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_changed_analysis_is_a_changed_format() {
-        // An index contains terms of the analysis that it was made with. If this test fails because the analysis has
+        // An index contains terms of the analysis with which it was made. If this test fails because the analysis has
         // changed, also increase `TextPart::FORMAT`.
         let text = "Don't cafés RE-TRIED naïve_ID 9f86d081 running 東京 straße e\u{301}t\u{e9}s x86_64 👍";
         let mut tokenizer = TextTokenizer::default();

@@ -1,7 +1,8 @@
 //! The statistics of the texts in the index, on which scores depend.
 //!
-//! tantivy's own include deleted documents until their segment is merged, and a merge estimates the number of tokens. So
-//! scores would depend on what was in the store before. These count the documents of current rows only.
+//! tantivy's own statistics include deleted documents until their segment is merged, and a merge estimates the number
+//! of tokens. So scores would depend on earlier contents of the store. These statistics count only documents of current
+//! rows.
 
 use std::collections::HashSet;
 
@@ -87,7 +88,7 @@ fn statistics(
     })
 }
 
-/// The number of documents with a term, except some.
+/// The number of documents with a term, except those in `left_out`.
 fn document_frequency(segment: &SegmentReader, term: &Term, left_out: &[DocId]) -> tantivy::Result<u64> {
     let index = segment.inverted_index(term.field())?;
     let all = u64::from(index.doc_freq(term)?);

@@ -17,8 +17,8 @@ use crate::{
 
 /// Finds terms in the index and in the tail.
 ///
-/// Whole terms are looked up in the sorted dictionary; of a prefix and a term with a typo, a part of it is read, and of a
-/// suffix or an infix all of it.
+/// Whole terms are looked up in the sorted dictionary. For a prefix or a term with a typo, a part of the dictionary is
+/// read, and for a suffix or an infix, all of it.
 pub(crate) fn find_terms<'a>(
     view: &PartView<TextPart>,
     tail: &Tail<TextTailBuffer>,
@@ -79,7 +79,7 @@ impl OpenText {
                 }
                 let beginning = pattern.beginning().as_bytes();
                 let mut range = index.terms().range().ge(beginning);
-                // The first bytes above all terms that begin so.
+                // The first bytes above all terms with this beginning.
                 let end = beginning.iter().rposition(|byte| *byte < u8::MAX).map(|at| {
                     let mut end = beginning.get(..=at).unwrap_or_default().to_vec();
                     end.last_mut().into_iter().for_each(|last| *last += 1);
@@ -101,7 +101,7 @@ impl OpenText {
     }
 }
 
-/// The terms that a pattern names, if it names them.
+/// The terms that a pattern lists, if it lists whole terms.
 fn whole_terms(pattern: &TermPattern) -> Option<Vec<&str>> {
     match pattern {
         TermPattern::Whole(term) => Some(vec![term]),

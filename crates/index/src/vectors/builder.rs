@@ -21,7 +21,7 @@ pub(super) struct SegmentBuilder {
 }
 
 struct GatheredRow {
-    /// The index of its session in the sessions.
+    /// The index of its session in `sessions`.
     session: usize,
     /// The start of its codes.
     codes: usize,

@@ -1,4 +1,4 @@
-//! Vectors with one byte per dimension.
+//! Codes: vectors with one byte per dimension.
 
 use multiversion::multiversion;
 

@@ -63,8 +63,8 @@ impl Fold<'_> {
         Ok(gathered.rows)
     }
 
-    /// Writes rows above `after` as segments, at least those of one revision. Returns the last revision; `None` if these
-    /// are all rows.
+    /// Writes rows above `after` as segments, at least those of one revision. Returns the last revision; `None` if all
+    /// rows were written.
     fn gather(&mut self, rows: &mut dyn Rows, after: u64, gathered: &mut Gathered) -> Result<Option<u64>> {
         // Half a step, because the following merge may need as much again.
         let full = LARGEST_SEGMENT.min(self.step_bytes / 2);
@@ -110,7 +110,7 @@ impl Fold<'_> {
         Ok(())
     }
 
-    /// Merges small segments until there are only a few of each size.
+    /// Merges small segments until only a few of each size are left.
     fn merge(&mut self) -> Result<()> {
         while let Some(chosen) = mergeable(&self.manifest.segments) {
             let merged = self.rewrite(&chosen, |_| true)?;

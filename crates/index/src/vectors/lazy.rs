@@ -51,7 +51,7 @@ impl LazySegment {
     /// Calls `each` with the codes of these ranges of rows, in order, and their first row. A range may be split into
     /// several calls.
     ///
-    /// The first search of a process reads the file and keeps nothing, because there may be no second one, and
+    /// The first search of a process reads the file and keeps nothing, because there may be no second search, and
     /// allocating memory costs several times as much as reading. The second search keeps the codes.
     pub(super) fn each_stretch(
         &self,

@@ -1,7 +1,7 @@
 //! The vector part: codes with one byte per dimension, scanned exhaustively.
 //!
 //! Rows are sorted by session in immutable [segments](segment), so that a scope or a filter selects ranges of rows
-//! before anything is compared. The best rows by their codes are compared again by their full vectors from the store.
+//! before anything is compared. The rows with the best codes are compared again by their full vectors from the store.
 
 mod builder;
 mod check;

@@ -25,7 +25,7 @@ use crate::{
 /// How many more vectors than the limit are compared in full, because the order by codes is approximate.
 const SPARE: usize = 20;
 
-/// Fewer bytes of codes are compared sooner by one core than it takes to wake up others.
+/// For fewer bytes of codes, waking up other cores takes longer than comparing them on one core.
 const ON_ONE_CORE: u64 = 4 << 20;
 
 /// Finds the vectors nearest to the query's in the index and in the tail.
@@ -132,7 +132,7 @@ fn candidates(
     Ok(top?.into_sorted().into_iter().map(|candidate| candidate.key).collect())
 }
 
-/// The rows of the sessions that a filter admits; adjacent ones are joined to one range.
+/// The rows of the sessions that a filter admits. Adjacent ones are joined into one range.
 fn admitted_stretches(table: &Table, filter: &Filter<'_>) -> Vec<Range<usize>> {
     let mut stretches: Vec<Range<usize>> = Vec::new();
     for (name, rows) in &table.sessions {

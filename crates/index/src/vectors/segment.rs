@@ -46,7 +46,7 @@ pub(super) struct SegmentEntry {
     pub(super) kind: Kind,
     /// The smallest and the largest key.
     pub(super) keys: (u64, u64),
-    /// The checksum of the header, which contains those of everything else.
+    /// The checksum of the header, which contains the checksums of everything else.
     header: u32,
     /// The length and the times of the file.
     pub(super) stamp: Stamp,
@@ -138,7 +138,7 @@ impl Table {
     }
 
     /// Reads all codes in chunks of complete rows, and calls `each` with the first row of each chunk and its codes. The
-    /// checksum is compared only at the end.
+    /// checksum is checked only at the end.
     pub(super) fn stream_codes(&self, each: &mut dyn FnMut(usize, &[u8])) -> Result<(), PartError> {
         /// Chunks that fit into the processor's cache.
         const PIECE: usize = 256 << 10;
