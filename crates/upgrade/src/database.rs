@@ -1,11 +1,11 @@
-//! Reading the database in an old file.
+//! Reads the database in an old file.
 
 use std::fmt::Debug;
 
 use amplifier_session_core::{Result, model::Timestamp};
 use amplifier_session_sql::python::Tables;
 
-/// A database opened to read.
+/// A database that was opened for reading.
 pub(crate) trait OldDatabase: Debug {
     /// Its tables.
     fn tables(&self) -> Result<Tables>;
@@ -19,7 +19,7 @@ pub(crate) trait OldDatabase: Debug {
 #[cfg_attr(not(feature = "duckdb"), allow(dead_code, reason = "SQLite has no values of some types"))]
 pub(crate) enum Cell {
     Null,
-    /// A whole number, or a truth value as 1 or 0.
+    /// A whole number, or a boolean as 1 or 0.
     Integer(i64),
     Real(f64),
     /// A text, also JSON.

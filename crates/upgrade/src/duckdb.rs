@@ -1,7 +1,7 @@
 //! Reads DuckDB files.
 //!
-//! A file with an HNSW index needs DuckDB's extension VSS to be written, not to be read. Only a log in which such an index
-//! was made cannot be read in place: a copy of both is opened for writing, and never written to.
+//! A file with an HNSW index needs DuckDB's extension VSS only for writing, not for reading. Only a log in which such
+//! an index was created cannot be read in place. In this case, a copy of both is opened for writing, but never written.
 
 use std::path::Path;
 
@@ -18,10 +18,10 @@ use duckdb::{
 
 use crate::database::{Cell, OldDatabase};
 
-/// The logs that DuckDB keeps beside a file: the last two while it works off the first.
+/// The logs that DuckDB keeps beside a file. The last two exist while it processes the first.
 pub(crate) const LOGS: [&str; 3] = [".wal", ".wal.checkpoint", ".wal.recovery"];
 
-/// What DuckDB says about a log that it can't replay without writing.
+/// DuckDB's message about a log that it can't replay without writing.
 const CANNOT_REPLAY: &str = "Failure while replaying WAL";
 
 #[derive(Debug)]
@@ -31,7 +31,7 @@ struct OldDuckDb {
     _copy: Option<FileCopy>,
 }
 
-/// Opens a file. Until it is closed, nobody writes to it.
+/// Opens a file. Until it is closed, no process can write to it.
 pub(crate) fn open(file: &Path) -> Result<Box<dyn OldDatabase>> {
     let (connection, copy) = match connect(file, AccessMode::ReadOnly) {
         Ok(connection) => (connection, None),
@@ -39,7 +39,7 @@ pub(crate) fn open(file: &Path) -> Result<Box<dyn OldDatabase>> {
             let copy = FileCopy::of(file, &LOGS)?;
             let connection =
                 connect(&copy.path(), AccessMode::ReadWrite).map_err(|error| unopened(file, error))?;
-            // Writing it would need the extension.
+            // Writing to it would require the extension.
             let no_writes = "PRAGMA disable_checkpoint_on_shutdown; PRAGMA wal_autocheckpoint = '1TB'";
             connection.execute_batch(no_writes).map_err(failed)?;
             (connection, Some(copy))
@@ -53,7 +53,7 @@ fn connect(file: &Path, access: AccessMode) -> duckdb::Result<Connection> {
     let config = Config::default()
         .access_mode(access)?
         .max_memory("2GB")?
-        // Nothing is written beside the file, and nothing fetched from the network.
+        // Nothing is written beside the file, and nothing is downloaded.
         .with("temp_directory", "")?
         .with("autoinstall_known_extensions", "false")?
         .with("autoload_known_extensions", "false")?;
@@ -102,7 +102,7 @@ fn cell(row: &Row<'_>, index: usize) -> Result<Cell> {
     })
 }
 
-/// A point in time; `infinity` and what no calendar has is none.
+/// A point in time. `infinity` and times that are not on the calendar become `NULL`.
 fn time(micros: i64) -> Cell {
     let time = Timestamp::from_micros(micros);
     if Timestamp::parse(&time.to_string()).is_ok() { Cell::Time(time) } else { Cell::Null }
@@ -131,7 +131,7 @@ fn list(value: ValueRef<'_>) -> Cell {
     {
         return Cell::Vector(vector);
     }
-    // Anything else is no vector, which this text shows.
+    // Anything else is not a vector, which this text shows.
     match items.into_iter().map(text).collect::<Option<Vec<_>>>() {
         Some(texts) => Cell::Text(serde_json::json!(texts).to_string()),
         None => Cell::Text("?".to_owned()),

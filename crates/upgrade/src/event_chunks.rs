@@ -10,7 +10,7 @@ use crate::{database::OldDatabase, old::OldFile, tables::Table};
 #[derive(Debug)]
 pub(crate) struct EventChunks {
     table: Table,
-    /// The numbers of the rows in order, by event and session. Not every file has the session.
+    /// The numbers of the rows in order, by event and session. Not every file contains the session.
     rows: HashMap<[String; 2], Vec<i64>>,
 }
 

@@ -10,7 +10,7 @@ use amplifier_session_core::{
 
 use crate::{json, tables::Row};
 
-/// The columns that are read of an event.
+/// The columns of an event that are read.
 pub(crate) const COLUMNS: [&str; 17] = [
     "id",
     "event_id",
@@ -34,11 +34,12 @@ pub(crate) const COLUMNS: [&str; 17] = [
 /// Ids in use, by user.
 pub(crate) type TakenIds = HashSet<(UserId, String)>;
 
-/// The event of a row with its payload, as number `sequence` of `session`. `before` is the time of an event that has none.
+/// The event of a row with its payload, as number `sequence` of `session`. `before` is the time for an event without
+/// one.
 ///
 /// # Errors
 ///
-/// Those of compressing its line.
+/// Errors of compressing its line.
 pub(crate) fn event(
     row: &Row<'_>,
     data: Option<String>,
@@ -89,7 +90,7 @@ pub(crate) fn event(
     Ok(StoredEvent { event, payload })
 }
 
-/// `data` with its fields, if it is the whole line of the log, as the library mostly stored it.
+/// `data` with its fields, if it is the complete line of the log. The library mostly stored it in this way.
 fn whole_line(row: &Row<'_>, data: Option<&str>) -> Option<(RawJson, EventFields)> {
     let line = RawJson::new(json::part(data?).into_bytes());
     let fields = parse_event_line(&line).ok()?;

@@ -1,11 +1,11 @@
-//! Identifiers of any quality: the Python library did not check them.
+//! Identifiers of any quality, because the Python library did not check them.
 
 use amplifier_session_core::{
     Result,
     model::{Digest, HostId, ProjectSlug, SessionId, UserId},
 };
 
-/// How many bytes of an identifier that must change are kept.
+/// The number of bytes of a changed identifier that are kept.
 const KEPT: usize = 200;
 
 pub(crate) fn user(text: &str) -> Result<UserId> {
@@ -28,7 +28,8 @@ pub(crate) fn project(text: Option<String>) -> Result<ProjectSlug> {
     ProjectSlug::new(&text).or_else(|_| ProjectSlug::new(mended(&text, |c| !c.is_control())))
 }
 
-/// `text` with `_` for characters that are not allowed, and its digest at the end, so that different texts stay different.
+/// `text` with `_` in place of characters that are not allowed, and with its digest at the end, so that different texts
+/// stay different.
 fn mended(text: &str, allowed: impl Fn(char) -> bool) -> String {
     let mut mended: String = text.chars().map(|c| if allowed(c) { c } else { '_' }).collect();
     while mended.len() > KEPT {

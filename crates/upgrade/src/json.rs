@@ -1,8 +1,8 @@
-//! Text of any quality as JSON in a line.
+//! Converts text of any quality to JSON in a line.
 
 use serde_json::{Value, value::RawValue};
 
-/// `text` unchanged, on one line, if it is JSON; else as a JSON string.
+/// `text` unchanged, on one line, if it is JSON; otherwise as a JSON string.
 pub(crate) fn part(text: &str) -> String {
     match serde_json::from_str::<&RawValue>(text) {
         // Line breaks in JSON are outside of strings, so no value changes.

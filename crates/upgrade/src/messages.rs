@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::{json, tables::Row};
 
-/// The columns that are read of a message, without the vectors of the first generation.
+/// The columns of a message that are read, without the vectors of the first generation.
 pub(crate) const COLUMNS: [&str; 13] = [
     "id",
     "user_id",
@@ -25,7 +25,7 @@ pub(crate) const COLUMNS: [&str; 13] = [
     "synced_at",
 ];
 
-/// A message, with what its vectors and its session need of it.
+/// A message, with the data that its vectors and its session need.
 #[derive(Debug)]
 pub(crate) struct OldMessage {
     pub(crate) message: Message,
@@ -37,10 +37,10 @@ pub(crate) struct OldMessage {
     pub(crate) role_is_guessed: bool,
 }
 
-/// The message of a row, as number `sequence` of `session`. `before` is the time of a message that has none.
+/// The message of a row, as number `sequence` of `session`. `before` is the time for a message without one.
 ///
-/// Role, turn and time are those of the columns, even if the line has others: they are what the old library showed and
-/// searched.
+/// Role, turn and time come from the columns, even if the line differs, because the old library showed and searched
+/// those.
 pub(crate) fn message(
     row: &Row<'_>,
     session: &Session,
@@ -71,7 +71,7 @@ pub(crate) fn message(
             digest: Digest::of(raw.as_bytes()),
             raw,
         },
-        // Also without a turn: the library knew none of lines without one, such as Amplifier's.
+        // Even without a turn: the library found no turns in lines that do not state them, such as Amplifier's.
         first_prompt: first_prompt(&object),
         texts,
         role_is_guessed,
@@ -87,7 +87,7 @@ fn role(named: &str) -> (Role, bool) {
     }
 }
 
-/// The line that the row was made of, as far as it is known: of the line, the library kept only `content`.
+/// The line from which the row was made, as far as it is known: of the line, the library kept only `content`.
 fn line(row: &Row<'_>, role: &str) -> RawJson {
     let content = row.text(&["content_json", "content"]);
     if let Some(line) = content.as_deref().and_then(|content| whole_line(content, role)) {
@@ -108,7 +108,7 @@ fn line(row: &Row<'_>, role: &str) -> RawJson {
     RawJson::new(line.into_bytes())
 }
 
-/// `content`, if it is the whole line.
+/// `content`, if it is the complete line.
 fn whole_line(content: &str, role: &str) -> Option<RawJson> {
     if !content.trim_start().starts_with('{') {
         return None;

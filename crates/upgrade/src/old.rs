@@ -1,4 +1,4 @@
-//! Old files: recognising them, and detecting changes while they are read.
+//! Old files: recognises them, and detects changes while they are read.
 
 use std::{
     fs::{self, File},
@@ -35,9 +35,9 @@ pub(crate) struct OldFile {
 }
 
 impl OldFile {
-    /// Opens a file without changing it or anything beside it; `None` for a store of this library, or nothing.
+    /// Opens a file without changing it or anything beside it; `None` if it is a store of this library or empty.
     ///
-    /// This process must not have it open as a store: closing it here would release the locks of the store.
+    /// This process must not have it open as a store: closing it here would release the store's locks.
     pub(crate) fn open(path: &Path) -> Result<Option<Self>> {
         let failed = |error: io::Error| {
             let message = format!("can't read {}: {error}", path.display());
@@ -62,7 +62,7 @@ impl OldFile {
         };
         let seen = Fingerprint::of(path, logs);
         let database = open(path)?;
-        // A copy that was made for it may be of two moments.
+        // A copy that was made for it may mix two states.
         seen.check(path)?;
         let tables = database.tables()?;
         let [writer, version] = [WRITER, VERSION].map(|key| entry(database.as_ref(), &tables, key));
@@ -76,8 +76,8 @@ impl OldFile {
         }
     }
 
-    /// Fails with `Conflict` if another program has changed the file since it was opened: what was read may not belong
-    /// together.
+    /// Fails with `Conflict` if another program has changed the file since it was opened: the rows that were read may
+    /// be inconsistent.
     pub(crate) fn check_unchanged(&self) -> Result<()> {
         self.seen.check(&self.path)
     }
@@ -99,7 +99,7 @@ fn entry(database: &dyn OldDatabase, tables: &Tables, key: &str) -> Result<Optio
     Ok(value)
 }
 
-/// Tells whether a file or its logs were written to.
+/// Detects whether a file or its logs were written.
 #[derive(Debug)]
 struct Fingerprint(Vec<(PathBuf, Option<Print>)>);
 
@@ -120,7 +120,8 @@ impl Fingerprint {
     }
 }
 
-/// The length and the time of the last change. Does not open the file: closing it would release locks of this process.
+/// The length and the time of the last change. Does not open the file, because closing it would release locks of this
+/// process.
 fn print(path: &Path) -> Option<Print> {
     let metadata = fs::metadata(path).ok()?;
     Some((metadata.len(), metadata.modified().ok()))

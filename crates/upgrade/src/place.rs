@@ -1,8 +1,9 @@
-//! How the new store takes the place of the old file.
+//! Replaces the old file by the new store.
 //!
 //! The store is built as `<old>.upgrading`. Two renames put it in place: `<old>` becomes `<old>.python-backup`, and
-//! `<old>.upgrading` becomes `<old>`. A process killed before the first leaves the old file; one killed between the two
-//! leaves a backup and no old file, which [`Place::recover`] undoes, so that the upgrade begins again.
+//! `<old>.upgrading` becomes `<old>`. A process that is killed before the first rename leaves the old file. One that is
+//! killed between the two leaves a backup and no old file; [`Place::recover`] undoes this, so that the upgrade starts
+//! over.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -21,10 +22,10 @@ const STAGED: &str = ".upgrading";
 const LOCK: &str = ".upgrading.lock";
 const BACKUP: &str = ".python-backup";
 
-/// What SQLite and DuckDB keep beside a file: of another file, they would take it for its own.
+/// The files that SQLite and DuckDB keep beside a file. They would mistake those of another file for their own.
 const LOGS: [&str; 6] = ["-wal", "-journal", "-shm", ".wal", ".wal.checkpoint", ".wal.recovery"];
 
-/// The place of an old file. One process at a time has it.
+/// The place of an old file. Only one process at a time can have it.
 #[derive(Debug)]
 pub(crate) struct Place {
     old: PathBuf,
@@ -37,7 +38,7 @@ impl Place {
         let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
         let lock = lock.map_err(|error| failed("create", &path, error))?;
         match lock.try_lock() {
-            // The process that had it may be done, and have removed the file.
+            // The process that had it may have finished and removed the file.
             Ok(()) if is_at(&lock, &path) => Ok(Self { old: old.to_owned(), _lock: lock }),
             Ok(()) | Err(TryLockError::WouldBlock) => {
                 let message = format!("another process is upgrading {}", old.display());
@@ -52,7 +53,7 @@ impl Place {
         beside(&self.old, STAGED)
     }
 
-    /// Takes back the renames of a process that was killed between them.
+    /// Undoes the renames of a process that was killed between them.
     pub(crate) fn recover(&self) -> Result<()> {
         match last_backup(&self.old) {
             Some(backup) if is_interrupted(&self.old) => move_with_logs(&backup, &self.old),
@@ -60,10 +61,10 @@ impl Place {
         }
     }
 
-    /// Removes what an interrupted upgrade has left, except backups.
+    /// Removes files that an interrupted upgrade left, except backups.
     pub(crate) fn clear(&self) -> Result<()> {
         FileCopy::remove_left(&self.old);
-        // DuckDB makes hidden folders too.
+        // DuckDB also creates hidden folders.
         for start in ["", "."] {
             self.parts(start)?.into_iter().try_for_each(|(path, _)| remove(&path))?;
         }
@@ -77,7 +78,7 @@ impl Place {
         let renamed = sync(&self.staged()).and_then(|()| check_unused(&self.old)).and_then(|()| rename());
         match renamed.and_then(|()| self.finish(&backup)) {
             Ok(()) => Ok(backup),
-            // The backup is the old file. With the staged store there, the next upgrade copies it.
+            // The backup is the old file. Because the staged store exists, the next upgrade copies the backup.
             Err(error) if backup.exists() && self.old.exists() => Err(error),
             Err(error) => {
                 if !self.old.exists() {
@@ -104,7 +105,7 @@ impl Place {
             remove(&to)?;
             fs::rename(&path, &to).map_err(|error| failed("rename", &path, error))?;
         }
-        // Unlike a rename, a link does not replace what another program has made there meanwhile.
+        // Unlike a rename, a link does not replace a file that another program has created there meanwhile.
         match fs::hard_link(&staged, &self.old) {
             Ok(()) => remove(&staged)?,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(occupied()),
@@ -114,7 +115,7 @@ impl Place {
         Ok(())
     }
 
-    /// The files and folders of the staged store, with what follows in their names. `start` precedes the name.
+    /// The files and folders of the staged store, with the rest of their names. `start` precedes the name.
     fn parts(&self, start: &str) -> Result<Vec<(PathBuf, String)>> {
         let folder = folder_of(&self.old);
         let mut name = OsString::from(start);
@@ -130,19 +131,19 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // While it is locked. If it stays, it is in nobody's way.
+        // Removed while it is locked. If that fails, it does no harm.
         let _ = fs::remove_file(beside(&self.old, LOCK));
     }
 }
 
-/// Whether an upgrade of this file was killed when the file had been renamed to the backup, and the store had not yet
-/// taken its place. [`upgrade`](crate::upgrade) then begins again.
+/// Whether an upgrade of this file was killed after it had renamed the file to the backup, and before the store had
+/// taken its place. [`upgrade`](crate::upgrade) then starts over.
 #[must_use]
 pub fn is_interrupted(old: &Path) -> bool {
     !old.exists() && beside(old, STAGED).exists() && last_backup(old).is_some()
 }
 
-/// The path by which a file is compared, also of one that does not exist.
+/// The path for comparing a file, even one that does not exist.
 pub(crate) fn resolved(path: &Path) -> PathBuf {
     if let Ok(path) = path.canonicalize() {
         return path;
@@ -178,7 +179,7 @@ fn last_number(old: &Path) -> Option<u32> {
     fs::read_dir(folder_of(old)).ok()?.flatten().filter_map(|entry| number(entry.file_name())).max()
 }
 
-/// What follows `start` in a name.
+/// The rest of a name after `start`.
 fn after(name: &OsStr, start: &OsStr) -> Option<String> {
     Some(name.to_str()?.strip_prefix(start.to_str()?)?.to_owned())
 }
@@ -202,16 +203,16 @@ fn move_logs(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// Fails if another process has a lock on a file: SQLite and DuckDB hold one while they read or write, and with a
-/// write-ahead log for as long as they have the file open.
+/// write-ahead log, as long as they have the file open.
 ///
-/// This process must not have it open: its locks would be released.
+/// This process must not have it open, because its locks would be released.
 fn check_unused(file: &Path) -> Result<()> {
     #[cfg(unix)]
     {
         use rustix::process::{Flock, FlockType, fcntl_getlk};
 
         let opened = File::open(file).map_err(|error| failed("open", file, error))?;
-        // Where locks are not supported, nobody has any.
+        // If locks are not supported, no process has any.
         if let Ok(Some(lock)) = fcntl_getlk(&opened, &Flock::from(FlockType::WriteLock)) {
             let pid = lock.pid.map_or_else(String::new, |pid| format!(" (PID {})", pid.as_raw_nonzero()));
             let message = format!("another program{pid} has {} open; close it first", file.display());
@@ -223,7 +224,7 @@ fn check_unused(file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether this is the file that lies at `path`.
+/// Whether this is the file at `path`.
 fn is_at(file: &File, path: &Path) -> bool {
     #[cfg(unix)]
     {
@@ -247,13 +248,13 @@ fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// Waits until a file is on the disk.
+/// Waits until a file is on disk.
 fn sync(path: &Path) -> Result<()> {
     let file = File::options().read(true).write(true).open(path);
     file.and_then(|file| file.sync_all()).map_err(|error| failed("write", path, error))
 }
 
-/// Waits until the names in the folder of a file are on the disk, where the system can.
+/// Waits until the names in the folder of a file are on disk, if the system supports that.
 fn sync_folder(path: &Path) {
     let _ = File::open(folder_of(path)).and_then(|folder| folder.sync_all());
 }

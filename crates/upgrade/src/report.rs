@@ -9,12 +9,12 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// The file is a store of this library already.
+    /// The file is already a store of this library.
     #[default]
     UpToDate,
     /// It would be upgraded.
     WouldUpgrade,
-    /// The store holds its sessions now.
+    /// The store now contains its sessions.
     Upgraded,
 }
 
@@ -31,7 +31,7 @@ pub struct Counts {
     pub vectors: u64,
 }
 
-/// What an upgrade did, or would do.
+/// What an upgrade did or would do.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Upgrade {
@@ -46,11 +46,11 @@ pub struct Upgrade {
     /// The rows that were written to the store, or would be written to an empty one.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Sessions that were left as they are, because the store has them or they were deleted from it.
+    /// Sessions that were not changed, because the store has them or they were deleted from it.
     pub skipped: u64,
     /// The space of the store's vectors.
     pub space: Option<EmbeddingSpace>,
-    /// Written messages with something to embed that have no vectors: a backfill makes them.
+    /// Written messages that have something to embed but no vectors: a backfill makes them.
     #[serde(rename = "owing")]
     pub pending: u64,
     /// Vectors that were not written, by reason.
@@ -62,7 +62,7 @@ pub struct Upgrade {
 }
 
 impl Upgrade {
-    /// Nothing was done.
+    /// The report if nothing was done.
     pub(crate) fn nothing(file: PathBuf, store: String) -> Self {
         Self { file, store, ..Self::default() }
     }
@@ -71,7 +71,7 @@ impl Upgrade {
 /// The progress of an upgrade.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Messages and events that are done.
+    /// Messages and events that were processed.
     pub done: u64,
     /// All messages and events.
     pub total: u64,

@@ -19,7 +19,7 @@ use crate::{
 pub struct UpgradeOptions {
     /// Whether to only report what would be done. Default: no.
     pub check: bool,
-    /// The time for what has none.
+    /// The time for rows without one.
     pub now: Timestamp,
 }
 
@@ -38,13 +38,13 @@ impl UpgradeOptions {
     }
 }
 
-/// Opens a store, which is created if it is missing. Gets the file of a store in a file, which may be another than that of
-/// [`NewStore`], and the length of the vectors that will be written.
+/// Opens a store, and creates it if it is missing. The arguments are the file for a store in a file, which may differ
+/// from the one in [`NewStore`], and the length of the vectors that will be written.
 pub type OpenStore = Box<dyn Fn(Option<PathBuf>, Option<usize>) -> Opening + Send>;
 
 /// The store to which sessions are copied.
 pub struct NewStore {
-    /// What reports call it.
+    /// Its name in reports.
     pub name: String,
     /// Its file, if it is in a file.
     pub file: Option<PathBuf>,
@@ -58,20 +58,21 @@ impl std::fmt::Debug for NewStore {
     }
 }
 
-/// Copies the sessions in `old`, a file of the Python library, to `store`. Leaves alone the sessions that the store has or
-/// that were deleted from it.
+/// Copies the sessions in `old`, a file of the Python library, to `store`. Skips sessions that the store has or that
+/// were deleted from it.
 ///
-/// If the store is to lie where `old` is, it is built beside it, as `<old>.upgrading`. When it is complete, `old` is renamed
-/// to `<old>.python-backup`, and the store takes its name. Otherwise `old` keeps its name. Its content never changes.
+/// If the store is to have the path of `old`, it is built beside it, as `<old>.upgrading`. When it is complete, `old`
+/// is renamed to `<old>.python-backup`, and the store takes its name. Otherwise, `old` keeps its name. Its content
+/// never changes.
 ///
-/// An upgrade that was interrupted is simply run again: see [`is_interrupted`](crate::is_interrupted). A file that is a store of this library is
-/// left alone.
+/// To complete an interrupted upgrade, run it again: see [`is_interrupted`](crate::is_interrupted). A file that is a
+/// store of this library is not changed.
 ///
 /// # Errors
 ///
-/// `StorageConnection` if `old` is neither, cannot be opened, or is in use by a program that may write to it when it is to
-/// be renamed; `Conflict` if another program changes it while it is read; `StorageIo` if it cannot be read; those of the
-/// store.
+/// `StorageConnection` if `old` is neither of these, cannot be opened, or must be renamed while a program that may
+/// write to it has it open; `Conflict` if another program changes it while it is read; `StorageIo` if it cannot be
+/// read; errors of the store.
 pub async fn upgrade(
     old: &Path,
     store: NewStore,
@@ -118,13 +119,13 @@ impl Run {
         Ok(upgrade)
     }
 
-    /// Puts the store in the place of the file.
+    /// Replaces the file by the store.
     fn replace(self, old: &Path) -> Result<Upgrade> {
         let place = Place::enter(old)?;
         place.recover()?;
         let mut upgrade = Upgrade::nothing(old.to_owned(), self.store.name.clone());
         let Some(found) = OldFile::open(old)? else {
-            // Another program made a store there before the new one was in place: the backup fills it.
+            // Another program created a store there before the new one was in place. The backup is copied to it.
             if let Some(backup) = place::last_backup(old).filter(|_| place.staged().exists()) {
                 upgrade = self.copy(&backup)?;
             }

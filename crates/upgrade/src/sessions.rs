@@ -8,7 +8,7 @@ use amplifier_session_core::{
 
 use crate::{ids, tables::Row};
 
-/// The columns that are read of a session.
+/// The columns of a session that are read.
 pub(crate) const COLUMNS: [&str; 20] = [
     "user_id",
     "session_id",
@@ -32,7 +32,7 @@ pub(crate) const COLUMNS: [&str; 20] = [
     "shared_at",
 ];
 
-/// A session as its row has it, before its messages and events are read.
+/// A session according to its row, before its messages and events are read.
 #[derive(Debug)]
 pub(crate) struct OldSession {
     pub(crate) session: Session,
@@ -44,7 +44,7 @@ pub(crate) struct OldSession {
 }
 
 impl OldSession {
-    /// The session of a row. Without a row of its own, `row` is one of its messages or events.
+    /// The session of a row. If the session has no row, `row` is one of its messages or events.
     pub(crate) fn of(key: SessionKey, row: Option<&Row<'_>>, is_own: bool, now: Timestamp) -> Result<Self> {
         let text = |name| row.and_then(|row| row.text(&[name]));
         let (host, project) = (ids::host(text("host_id"))?, ids::project(text("project_slug"))?);

@@ -1,10 +1,10 @@
-//! Which vectors the new store takes: a store has those of one space.
+//! Determines which vectors the new store gets: a store has vectors of only one space.
 
 use std::collections::HashMap;
 
 use amplifier_session_core::model::EmbeddingSpace;
 
-/// The name of a model without one.
+/// The name for a model without one.
 const UNNAMED: &str = "unknown";
 
 /// The number of vectors of each model and length.
@@ -33,8 +33,8 @@ impl Spaces {
         self.chosen = most.map(|(space, _)| space);
     }
 
-    /// The space of a vector. One that a program made itself has no model: it counts as one of the only model with vectors of its
-    /// length.
+    /// The space of a vector. A vector that a program made itself has no model: it counts as a vector of the only model
+    /// with this length.
     pub(crate) fn space(&self, model: Option<&str>, dimensions: usize) -> EmbeddingSpace {
         let named = || {
             let mut named = self.counts.keys().filter(|(_, length)| *length == dimensions);

@@ -22,7 +22,7 @@ struct OldSqlite {
     _copy: Option<FileCopy>,
 }
 
-/// Opens a file. If it has a log, reading it would make files or change them, so that a copy is read.
+/// Opens a file. If it has a log, reading it would create or change files, so a copy is read.
 pub(crate) fn open(file: &Path) -> Result<Box<dyn OldDatabase>> {
     let has_log = LOGS.iter().any(|log| holds_something(&beside(file, log)));
     let copy = if has_log { Some(FileCopy::of(file, &LOGS)?) } else { None };

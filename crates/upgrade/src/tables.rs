@@ -1,4 +1,4 @@
-//! Rows by the names of their columns, not all of which every generation has.
+//! Rows by the names of their columns. Not every generation has all columns.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,10 @@ use amplifier_session_sql::python::Tables;
 
 use crate::database::{Cell, OldDatabase};
 
-/// Rows whose numbers differ by at most this are read together with those between them.
+/// Rows whose numbers differ by at most this are read together with the rows between them.
 const NEAR: i64 = 8;
 
-/// A table, with those of the wanted columns that it has.
+/// A table, with the wanted columns that exist.
 #[derive(Debug)]
 pub(crate) struct Table {
     name: &'static str,
@@ -25,7 +25,7 @@ pub(crate) struct Row<'a> {
 }
 
 impl Table {
-    /// The table of this name, if there is one.
+    /// The table with this name, if it exists.
     pub(crate) fn of(tables: &Tables, name: &'static str, wanted: &[&'static str]) -> Option<Self> {
         let columns = wanted.iter().copied().filter(|column| tables.has(name, column)).collect();
         tables.has_table(name).then_some(Self { name, columns })
@@ -70,7 +70,7 @@ impl Table {
         let mut found = HashMap::with_capacity(numbers.len());
         let mut sorted = numbers.to_vec();
         sorted.sort_unstable();
-        // For a list of numbers, DuckDB would read the whole table; for a range, only a part.
+        // For a list of numbers, DuckDB would read the whole table; for a range, it reads only a part.
         for run in sorted.chunk_by(|a, b| b - a <= NEAR) {
             let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
             let sql = format!("{select} WHERE rowid BETWEEN {first} AND {last}");
@@ -131,7 +131,7 @@ impl Row<'_> {
     }
 }
 
-/// A point in time as a text: also as a number of seconds, and with `UTC` after it.
+/// A point in time as text. Also accepts a number of seconds, and `UTC` after the time.
 fn time(text: &str) -> Option<Timestamp> {
     let number = || serde_json::from_str(text).ok().and_then(|number| Timestamp::from_json(&number));
     Timestamp::parse(text.trim_end_matches(" UTC")).ok().or_else(number)

@@ -1,4 +1,4 @@
-//! The store that is filled.
+//! The store to be filled.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -15,8 +15,8 @@ use amplifier_session_core::{
 };
 use tokio::runtime::Handle;
 
-/// Key of the session that an upgrade is writing in several steps. If the process is killed, the next upgrade writes this
-/// session again; all others that the store has are complete.
+/// Key of the session that an upgrade is writing in several steps. If the process is killed, the next upgrade writes
+/// this session again; all other sessions in the store are complete.
 const UNFINISHED: &str = "upgrade_unfinished";
 
 /// A store to which sessions are written.
@@ -24,7 +24,7 @@ const UNFINISHED: &str = "upgrade_unfinished";
 pub(crate) struct Target {
     pub(crate) backend: Arc<dyn StorageBackend>,
     runtime: Handle,
-    /// Whether nobody has written to it before.
+    /// Whether the store was empty before.
     is_new: bool,
     /// The value of [`UNFINISHED`].
     unfinished: Option<String>,
@@ -40,7 +40,7 @@ pub(crate) enum Start {
     Skip,
     /// As a new session.
     New,
-    /// Over what an upgrade that was killed has left of it.
+    /// Replacing the rows that a killed upgrade left.
     Again(Version),
 }
 
@@ -57,7 +57,7 @@ impl Target {
         self.runtime.block_on(work)
     }
 
-    /// Makes `space` that of the store's vectors, unless it has one. Returns the store's.
+    /// Makes `space` the space of the store's vectors, unless the store has one. Returns the store's space.
     pub(crate) fn claim(&mut self, space: &EmbeddingSpace) -> Result<EmbeddingSpace> {
         let first = Generation { space: space.clone(), number: 0 };
         self.wait(self.backend.put_meta_if_absent(EMBEDDING_SPACE, &first.to_value()))?;
@@ -102,7 +102,7 @@ impl Target {
         Ok(())
     }
 
-    /// Which of these ids of events the user has in other sessions.
+    /// The event ids among `ids` that the user has in other sessions.
     pub(crate) fn ids_of_others(&self, key: &SessionKey, ids: &[String]) -> Result<Vec<String>> {
         if self.is_new || ids.is_empty() {
             return Ok(Vec::new());
@@ -111,7 +111,7 @@ impl Target {
         Ok(found.into_iter().filter(|(_, event)| event.session != *key).map(|(id, _)| id).collect())
     }
 
-    /// Completes the store: `user` is its owner, if all sessions are of one.
+    /// Completes the store. If all sessions belong to one user, `user` is the store's owner.
     pub(crate) fn finish(mut self, user: Option<&UserId>) -> Result<()> {
         if let Some(user) = user {
             self.wait(self.backend.put_meta_if_absent(USER_ID, user.as_str()))?;

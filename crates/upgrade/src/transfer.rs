@@ -52,7 +52,7 @@ pub(crate) struct Transfer<'a> {
     vectors: Option<Table>,
     has_inline: bool,
     rows: BTreeMap<[String; 2], Rows>,
-    /// The message and the row of each vector in a row of its own, in order.
+    /// The message and the row number of each vector that has its own row, in order.
     vector_rows: Vec<(i64, i64)>,
     spaces: Spaces,
     taken_ids: events::TakenIds,
@@ -62,7 +62,7 @@ pub(crate) struct Transfer<'a> {
 }
 
 impl<'a> Transfer<'a> {
-    /// Finds out what there is to copy. What is copied or left out is added to `upgrade`.
+    /// Determines what to copy. Adds everything that is copied or left out to `upgrade`.
     pub(crate) fn new(
         old: &'a OldFile,
         now: Timestamp,
@@ -105,7 +105,7 @@ impl<'a> Transfer<'a> {
         self.spaces.chosen.as_ref().map(|space| space.dimensions)
     }
 
-    /// Copies everything to `target`, and completes it. Without one, counts.
+    /// Copies everything to `target`, and completes it. Without a target, only counts.
     pub(crate) fn run(mut self, target: Option<Target>) -> Result<()> {
         self.target = target;
         if let (Some(target), Some(space)) = (&mut self.target, &self.spaces.chosen) {
@@ -123,7 +123,7 @@ impl<'a> Transfer<'a> {
         self.target.take().map_or(Ok(()), |target| target.finish(only_user))
     }
 
-    /// Finds the numbers of all rows, by user and session. Messages and events without a session get one.
+    /// Finds the numbers of all rows, by user and session. Creates sessions for messages and events without one.
     fn find_rows(&mut self) -> Result<()> {
         const KEY: [&str; 2] = ["user_id", "session_id"];
         let mut sessions: BTreeMap<[String; 2], Rows> = BTreeMap::new();
@@ -142,7 +142,7 @@ impl<'a> Transfer<'a> {
         Ok(())
     }
 
-    /// Finds out which vectors belong to which messages, and counts those of no message.
+    /// Determines which vectors belong to which messages, and counts vectors of no message.
     fn find_vectors(&mut self) -> Result<()> {
         let Some(vectors) = &self.vectors else { return Ok(()) };
         let parent =
@@ -255,7 +255,7 @@ impl<'a> Transfer<'a> {
         Ok(())
     }
 
-    /// The vectors in rows of their own, by message.
+    /// The vectors that have their own rows, by message.
     fn vectors_of(&self, messages: &[i64]) -> Result<HashMap<i64, Vec<OldVector>>> {
         let Some(table) = &self.vectors else { return Ok(HashMap::new()) };
         let mut places: Vec<(i64, i64)> = Vec::new();
@@ -297,7 +297,7 @@ impl<'a> Transfer<'a> {
         let (data, id) = (row.text(&["data", "data_json"]), row.text(&["event_id", "id"]));
         match (data, &self.event_chunks, id) {
             (None, Some(chunks), Some(id)) => {
-                // With the name that it had there.
+                // With the name that the session had in the old file.
                 let of = row.text(&["session_id"]).unwrap_or_else(|| session.session_id.to_string());
                 chunks.payload(self.database, &id, &of)
             }

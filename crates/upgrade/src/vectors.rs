@@ -10,7 +10,7 @@ use amplifier_session_core::{
 
 use crate::{database::Cell, spaces::Spaces, tables::Row};
 
-/// The columns that are read of `transcript_vectors`.
+/// The columns of `transcript_vectors` that are read.
 pub(crate) const COLUMNS: [&str; 12] = [
     "parent_id",
     "content_type",
@@ -34,7 +34,7 @@ pub(crate) const INLINE: [(ContentType, &str, &str); 4] = [
     (ContentType::ToolOutput, "tool_output_vector", "tool_output_vector_json"),
 ];
 
-/// How far the length of a vector may be from 1 for it to be kept bit by bit.
+/// The tolerance for the length of a vector, which should be 1. Within it, the vector is kept bit by bit.
 const UNIT: f32 = 1e-3;
 
 /// Reasons not to copy a vector.
@@ -58,7 +58,7 @@ pub(crate) struct OldVector {
     chunk: Option<Chunk>,
 }
 
-/// The part of a text that a vector is of.
+/// The part of a text to which a vector belongs.
 #[derive(Debug)]
 struct Chunk {
     index: Option<u32>,
@@ -70,7 +70,7 @@ struct Chunk {
 }
 
 impl OldVector {
-    /// The vector of a row of `transcript_vectors`; `None` if the row was waiting for it.
+    /// The vector of a row of `transcript_vectors`; `None` if the row has no vector yet.
     pub(crate) fn of_row(row: &Row<'_>) -> Option<Self> {
         let values = ["vector", "vector_json"].map(|name| row.get(name)).into_iter().find_map(values)?;
         Some(Self {
@@ -101,7 +101,7 @@ impl OldVector {
         vectors.collect()
     }
 
-    /// How many numbers it has, if it can be read.
+    /// The number of its dimensions, if it can be read.
     pub(crate) fn dimensions(&self) -> Option<usize> {
         self.values.as_ref().map(Vec::len)
     }

@@ -10,9 +10,9 @@ use amplifier_session_core::{
 
 use crate::{messages::OldMessage, sessions::OldSession, target::Target};
 
-/// The bytes of rows in a write, about,
+/// The approximate size of the rows in one write, in bytes.
 const FLUSH_BYTES: usize = 16 * 1024 * 1024;
-/// and the messages.
+/// The maximum number of messages in one write.
 const FLUSH_MESSAGES: usize = 256;
 
 /// A session that is being written.
@@ -35,7 +35,7 @@ pub(crate) struct Writing {
 }
 
 impl Writing {
-    /// Begins to write a session. Of one that has a `version`, only its sync state remains.
+    /// Begins to write a session. If it has a `version`, only its sync state remains.
     pub(crate) fn new(old: OldSession, version: Option<Version>, now: Timestamp) -> Self {
         let mut session = old.session;
         session.created = old.created.unwrap_or(now);
@@ -63,7 +63,7 @@ impl Writing {
         }
     }
 
-    /// The time of a row that has none.
+    /// The time for a row without one.
     pub(crate) fn last_ts(&self) -> Timestamp {
         self.before.unwrap_or(self.session.created)
     }
@@ -103,13 +103,13 @@ impl Writing {
         session.created = self.created.or(self.first).unwrap_or(session.created);
         session.updated = self.updated.or(self.last).unwrap_or(session.created).max(session.created);
         (session.message_count, session.event_count) = (self.messages, self.events);
-        // Messages may not know their turns where the session knew how many there were.
+        // Messages may not state their turns, although the session states their number.
         if !self.turns.is_empty() {
             session.turn_count = self.turns.len() as u32;
         }
     }
 
-    /// Checks that the store holds what was written.
+    /// Checks that the store contains what was written.
     pub(crate) fn check(&self, target: &Target) -> Result<()> {
         let rows = target.wait(target.backend.session_rows(&self.session.key()))?;
         let expected = (u64::from(self.messages), u64::from(self.events), self.vectors);
@@ -122,7 +122,7 @@ impl Writing {
         Err(Error::new(ErrorKind::StorageIo, message).with("session", &self.session.session_id))
     }
 
-    /// [`flush`](Self::flush) if much is waiting.
+    /// [`flush`](Self::flush) if the buffer is full.
     pub(crate) fn flush_when_full(&mut self, target: Option<&Target>) -> Result<()> {
         let is_full = self.bytes >= FLUSH_BYTES || self.change.messages.put.len() >= FLUSH_MESSAGES;
         if is_full { self.flush(target) } else { Ok(()) }
