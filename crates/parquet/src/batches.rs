@@ -58,7 +58,7 @@ fn column<'a>(batch: &'a RecordBatch, name: &str) -> Option<&'a ArrayRef> {
 
 fn converted(column: &dyn Array, kind: Kind) -> std::result::Result<ArrayRef, ArrowError> {
     let stored = match (kind, column.data_type()) {
-        // As a number, it is already in microseconds.
+        // If it is a number, it is already in microseconds.
         (Kind::Time, DataType::Int64) => return arrow_cast::cast(column, &DataType::Int64),
         _ => arrow_cast::cast(column, &kind.stored())?,
     };

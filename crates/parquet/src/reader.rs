@@ -149,7 +149,7 @@ impl ParquetReader {
         Ok(Record::End { messages, events, checksum: None })
     }
 
-    /// Rows after those of the last session belong to no session.
+    /// Fails if rows remain: rows after the last session belong to no session.
     fn complete(&mut self) -> Result<Record> {
         self.state = State::Nothing;
         for file in [&mut self.messages, &mut self.events] {
@@ -269,8 +269,8 @@ fn owner_of(row: &Fields) -> [Option<String>; 2] {
     [user, session].map(|name| row.get(name).and_then(|value| value.as_str()).map(str::to_owned))
 }
 
-/// Calls `read`, and turns a panic into an error: the parquet crate panics on some damaged files. The reader is not
-/// used after a panic.
+/// Calls `read`, and turns a panic into an error, because the parquet crate panics on some damaged files. The reader is
+/// not used after a panic.
 fn unless_broken<T>(path: &Path, read: impl FnOnce() -> T) -> Result<T> {
     catch_unwind(AssertUnwindSafe(read)).map_err(|_| failed("read", path, "the file is damaged"))
 }

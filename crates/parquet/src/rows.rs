@@ -45,7 +45,7 @@ pub(crate) fn to_part<T: DeserializeOwned>(row: Fields, table: &Table) -> Result
     value(from_columns(row, table)?)
 }
 
-/// Adds what must not change in a row of a message or an event to the checksum of its session.
+/// Adds the unchangeable parts of a message's or an event's row to the checksum of its session.
 pub(crate) fn add_to(checksum: &mut Checksum, row: &Fields) {
     for column in ["sequence", "raw", "raw_hex", "digest"] {
         match row.get(column) {

@@ -63,7 +63,7 @@ pub(crate) const SESSIONS: Table = Table {
         ("metadata_files", Json),
         ("skipped", Json),
         ("sync_state", Text),
-        // Of the lines of the session.
+        // The checksum of the session's lines.
         (CHECKSUM, Text),
     ],
 };

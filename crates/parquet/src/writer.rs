@@ -112,7 +112,7 @@ impl ArchiveWriter for ParquetWriter {
                 let row = rows::of_part(&record, self.session()?, &EVENTS)?;
                 self.events.push(row);
             }
-            // Tables are for queries about sessions as they are.
+            // The tables are for queries about the current sessions.
             Record::Superseded(_) => {}
             Record::Again => self.clear(),
             Record::End { .. } => self.end()?,
