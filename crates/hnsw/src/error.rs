@@ -1,4 +1,4 @@
-//! Errors of the index. They only ever become the reason why a search did not use it.
+//! Errors of the index. They only explain why a search did not use it.
 
 use std::io;
 

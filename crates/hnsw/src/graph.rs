@@ -12,12 +12,12 @@ use crate::{HnswOptions, VectorReader, VectorRows, error::database, extension, l
 /// The name of the index, as in databases of the Python library.
 const INDEX: &str = "idx_vectors_hnsw";
 
-/// How many of the nearest rows are gathered during a walk of the graph, per result and at least. More finds better
-/// results and takes longer.
+/// How many of the nearest rows are gathered during a walk of the graph, per result and at least. Higher numbers give
+/// better results and take longer.
 const GATHERED_PER_RESULT: usize = 2;
 const LEAST_GATHERED: usize = 256;
 
-/// An open file. It is a database of its own, so that an error in it does not shut down that of the store.
+/// An open file. It is a separate database, so that an error in it does not shut down the store's database.
 #[derive(Debug)]
 pub(crate) struct Graph {
     file: PathBuf,
@@ -37,7 +37,7 @@ pub(crate) struct Held {
     pub(crate) last_key: i64,
     /// The number of vectors.
     pub(crate) rows: u64,
-    /// The number of vectors that the store has removed since.
+    /// The number of vectors that the store removed since then.
     pub(crate) removed: u64,
 }
 
@@ -56,7 +56,7 @@ impl Held {
             let store: Vec<u8> = row.get(0)?;
             let number = |index| row.get::<_, i64>(index).map(i64::cast_unsigned);
             Ok(Self {
-                // An identity of another length matches no store.
+                // An identity with another length matches no store.
                 mark: StoreRevision {
                     store: store.try_into().unwrap_or_default(),
                     revision: number(1)?,
@@ -89,14 +89,14 @@ impl Held {
 }
 
 impl Graph {
-    /// Opens the file of an index in a database in memory that has the extension: a missing extension is also the reason for a
-    /// missing file.
+    /// Opens the file of an index in an in-memory database that has the extension. If the extension is missing, it is
+    /// also the reason for a missing file.
     pub(crate) fn open(file: &Path, read_only: bool, connection: Connection) -> Result<Self> {
         let unusable = |why: &str| Error::new(ErrorKind::StorageIo, why);
         if !file.exists() {
             return Err(unusable("it does not exist until the next sync"));
         }
-        // A process that ended while it wrote left a log, which VSS may not be able to replay.
+        // A process that ended during a write left a log, which VSS may not be able to replay.
         if std::fs::metadata(log_path(file)).is_ok_and(|log| log.len() > 0) {
             return Err(unusable("it was not completely written, and the next sync rebuilds it"));
         }
@@ -145,14 +145,14 @@ impl Graph {
         self.connection.execute_batch(&sql).map_err(database)
     }
 
-    /// Adds the new vectors and counts the removed ones, so that the file holds the state `mark` of the store.
+    /// Adds the new vectors and counts the removed ones, so that the file reflects the state `mark` of the store.
     pub(crate) fn change(
         &mut self,
         mark: StoreRevision,
         removed: &[u64],
         rows: &VectorRows<'_, impl VectorReader>,
     ) -> Result<()> {
-        // DuckDB would create the log readable by everybody.
+        // DuckDB would create a log that everybody can read.
         file::create(&log_path(&self.file))?;
         let which = is_one_of("key", removed.iter().map(|key| key.cast_signed()));
         let gone = format!("SELECT count(*) FROM vectors WHERE {which}");
@@ -187,10 +187,10 @@ impl Graph {
     }
 }
 
-/// Opens a database in memory with the limits of the store in this file.
+/// Opens an in-memory database with the limits of the store in this file.
 pub type OpenInMemory = fn(&Path) -> duckdb::Result<Connection>;
 
-/// A database in memory that has the extension before a file with an HNSW index is attached to it.
+/// An in-memory database that has the extension before a file with an HNSW index is attached to it.
 pub(crate) fn with_extension(
     opened: duckdb::Result<Connection>,
     options: &HnswOptions,

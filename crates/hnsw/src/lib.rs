@@ -1,18 +1,20 @@
 //! An HNSW index over the vectors of a DuckDB store, created by DuckDB's extension VSS on request.
 //!
-//! DuckDB 1.5.5 calls such indexes in files experimental, for good reasons. Without the extension their table cannot be written:
-//! an insert fails, and a delete after it never returns. Their entries in the write-ahead log are not always replayed
-//! (<https://duckdb.org/docs/stable/core_extensions/vss>, <https://github.com/duckdb/duckdb-vss/issues/81>), and an error of the
-//! index shuts down the database that contains it.
+//! DuckDB 1.5.5 calls such indexes in files experimental, for good reasons. Without the extension, their table cannot
+//! be written: an insert fails, and a delete after it never returns. Their entries in the write-ahead log are not
+//! always replayed (<https://duckdb.org/docs/stable/core_extensions/vss>,
+//! <https://github.com/duckdb/duckdb-vss/issues/81>), and an error of the index shuts down the database that contains
+//! it.
 //!
-//! So the index has a DuckDB file of its own beside the store's, `<store>.hnsw`, opened as a database of its own. It is derived
-//! from the rows and disposable, like the search index: if it is missing, foreign, damaged, or was being written when its process
-//! ended, it is rebuilt, and no search depends on it. The store's file contains nothing of it: it can be opened and written
-//! without the extension, and survives a crash as before.
+//! So the index has its own DuckDB file beside the store's, `<store>.hnsw`, opened as a separate database. It is
+//! derived from the rows and disposable, like the search index. If it is missing, foreign or damaged, or its process
+//! ended while writing it, it is rebuilt, and no search depends on it. The store's file contains no part of it: it can
+//! be opened and written without the extension, and remains as resistant to crashes as before.
 //!
-//! [`Hnsw::update`] brings it up to date with the rows, in one transaction followed by a checkpoint, so that at rest it has no
-//! log. A search uses it if the search has no filter, because VSS filters after finding the nearest rows, and if the index
-//! contains exactly the vectors of the store. All other searches use the search index, whose results are never worse.
+//! [`Hnsw::update`] brings it up to date with the rows, in one transaction followed by a checkpoint, so that at rest it
+//! has no log. A search uses it if the search has no filter, because VSS filters after finding the nearest rows, and if
+//! the index contains exactly the vectors of the store. All other searches use the search index, whose results are at
+//! least as good.
 //!
 //! | file | contents |
 //! | --- | --- |
@@ -57,17 +59,17 @@ use crate::{
 pub use graph::OpenInMemory;
 pub use rows::{VectorReader, VectorRows};
 
-/// Vectors are only added: those that VSS removes take the places of other results, and compacting its graph crashes the process
-/// at the next row (1.5.5). So removed vectors stay and are skipped. If more than one in this many is removed, the graph is
-/// rebuilt.
+/// Vectors are only added: vectors that VSS removes take the places of other results, and compacting its graph crashes
+/// the process at the next row (1.5.5). So removed vectors stay and are skipped. If more than one in this many is
+/// removed, the graph is rebuilt.
 const ONE_REMOVED_OF: u64 = 10;
 
 /// Options of an HNSW index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HnswOptions {
-    /// The folder with DuckDB's extensions: one that DuckDB installs to, or one that contains the file
-    /// `vss.duckdb_extension`. Default: the one that DuckDB installs to, `~/.duckdb/extensions`.
+    /// The folder with DuckDB's extensions: either a folder to which DuckDB installs, or one that contains the file
+    /// `vss.duckdb_extension`. By default, the folder to which DuckDB installs, `~/.duckdb/extensions`.
     pub extension_directory: Option<PathBuf>,
 }
 
@@ -99,7 +101,8 @@ impl fmt::Debug for Hnsw {
 }
 
 impl Hnsw {
-    /// The index of the store in the file `store`. `open_in_memory` opens a database in memory with the limits of that store.
+    /// The index of the store in the file `store`. `open_in_memory` opens an in-memory database with the limits of that
+    /// store.
     #[must_use]
     pub fn new(store: &Path, read_only: bool, open_in_memory: OpenInMemory) -> Self {
         Self {
@@ -122,11 +125,11 @@ impl Hnsw {
         self.options.get().is_some()
     }
 
-    /// The vectors nearest to that of `query`.
+    /// The vectors nearest to the query's.
     ///
     /// # Errors
     ///
-    /// Those of `rows`. An index that cannot be used is [`Nearest::Unavailable`].
+    /// Errors of `rows`. If the index cannot be used, the result is [`Nearest::Unavailable`].
     pub fn nearest(
         &self,
         rows: &mut VectorRows<'_, impl VectorReader>,
@@ -148,8 +151,8 @@ impl Hnsw {
         }))
     }
 
-    /// Brings the index up to date with the rows, or rebuilds it. Failing to is not an error: searches that miss it report the
-    /// reason.
+    /// Brings the index up to date with the rows, or rebuilds it. A failure is not an error: searches without the index
+    /// report the reason.
     pub fn update(&self, rows: &mut VectorRows<'_, impl VectorReader>) {
         let Some(options) = self.options.get().filter(|_| !self.read_only) else { return };
         self.is_being_updated.store(true, Ordering::Release);
@@ -159,7 +162,7 @@ impl Hnsw {
         self.is_being_updated.store(false, Ordering::Release);
     }
 
-    /// Removes the index, also if it is not enabled; the next update rebuilds it.
+    /// Removes the index, even if it is not enabled; the next update rebuilds it.
     ///
     /// # Errors
     ///
@@ -223,7 +226,7 @@ impl Hnsw {
         graph.build()?;
         drop(graph);
         file::make_private(&fresh).map_err(not_written)?;
-        // The old files first: a log must never lie beside a file that is not its own.
+        // The old files come first: a log must never be beside a file to which it does not belong.
         remove_files(&self.store)?;
         fs::rename(&fresh, path(&self.store)).map_err(not_written)?;
         self.open(options)
@@ -252,7 +255,7 @@ fn remove_files(store: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether a search includes every vector: all texts, no filter, all users that have any.
+/// Whether a search includes every vector: all texts, no filter, and all users with vectors.
 fn includes_everything(rows: &mut VectorRows<'_, impl VectorReader>, query: &VectorQuery) -> Result<bool> {
     let is_every_text = ContentTypes::embedded().iter().all(|text| query.content_types.contains(text));
     if query.filter != SearchFilter::default() || !is_every_text {
@@ -266,7 +269,7 @@ fn includes_everything(rows: &mut VectorRows<'_, impl VectorReader>, query: &Vec
     }
 }
 
-/// Brings `graph` up to date with `rows`. False if it has to be rebuilt.
+/// Brings `graph` up to date with `rows`. Returns false if it must be rebuilt.
 fn update(
     graph: &mut Graph,
     rows: &mut VectorRows<'_, impl VectorReader>,
@@ -290,7 +293,7 @@ fn search(
     let held = &graph.held;
     let is_current = belongs(held, &mark, rows, query.generation)?
         && (held.mark == mark
-            // No vector was added since, either: keys only grow, and a vector never changes under its key.
+            // No vector was added since, either: keys only grow, and the vector of a key never changes.
             || rows.index.removed_vectors_after(held.mark.revision)?.is_empty()
                 && rows.last_vector_key()? <= held.last_key);
     if !is_current {

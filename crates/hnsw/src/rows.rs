@@ -13,20 +13,20 @@ pub trait VectorReader: Reader {
     ///
     /// # Errors
     ///
-    /// Those of the database, and of `each`.
+    /// Errors of the database and of `each`.
     fn vectors_above(&self, key: i64, each: &mut dyn FnMut(RecordBatch) -> Result<()>) -> Result<()>;
 }
 
-/// The rows of a store, as one read transaction sees them.
+/// The rows of a store in the snapshot of one read transaction.
 #[derive(Debug)]
 pub struct VectorRows<'a, R> {
     pub(crate) reader: &'a R,
-    /// The rows as the search index reads them.
+    /// The rows in the form that the search index reads.
     pub(crate) index: IndexRows<'a, R>,
 }
 
 impl<'a, R: VectorReader> VectorRows<'a, R> {
-    /// The rows that `reader` sees, which reads one snapshot. `store` remembers the store's identity.
+    /// The rows of `reader`, which reads one snapshot. `store` caches the store's identity.
     #[must_use]
     pub fn new(reader: &'a R, store: &'a OnceLock<[u8; 16]>) -> Self {
         Self { reader, index: IndexRows::new(reader, store) }
@@ -37,7 +37,7 @@ impl<'a, R: VectorReader> VectorRows<'a, R> {
         Ok(read::meta::generations(self.reader)?.current)
     }
 
-    /// Whether every session is this user's.
+    /// Whether all sessions belong to this user.
     pub(crate) fn are_all_of(&self, user: &UserId) -> Result<bool> {
         let sql = "SELECT 1 FROM sessions WHERE user_id <> ?1 LIMIT 1";
         let other = Query::new("read_rows", sql, [user.as_str().into()], |_| Ok(()));
