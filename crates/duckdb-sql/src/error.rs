@@ -2,8 +2,8 @@
 
 use amplifier_session_core::Error;
 
-/// Maps the error of a query that is wrong or cannot be computed. DuckDB's message is kept whole, because it shows the
-/// position.
+/// Maps the error of a query that is wrong or cannot be computed. DuckDB's message is kept complete, because it shows
+/// the position.
 pub(crate) fn query(source: duckdb::Error) -> Error {
     let text = source.to_string();
     // The query is not at fault, and DuckDB's advice concerns settings that are locked.

@@ -1,13 +1,14 @@
-//! How values of each type are written: as SQL expressions, so that DuckDB turns them into text.
+//! The text form of each type's values, as SQL expressions, so that DuckDB converts them.
 
-/// How values are written.
+/// The form in which values are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum SqlForm {
-    /// As text: times in ISO 8601, bytes as text where they are UTF-8 and otherwise as hexadecimal digits.
+    /// As text: times in ISO 8601, bytes as text if they are UTF-8 and otherwise as hexadecimal digits.
     #[default]
     Text,
-    /// As JSON: numbers, booleans, lists and objects as such, everything else as the string that [`SqlForm::Text`] has.
+    /// As JSON: numbers, booleans, lists and objects as such, everything else as a string in the form of
+    /// [`SqlForm::Text`].
     Json,
 }
 
@@ -56,7 +57,7 @@ fn text(column: &str, sql_type: &str) -> String {
         // Costs: without trailing zeros.
         "DECIMAL(38,18)" => format!("rtrim(rtrim(CAST({column} AS VARCHAR), '0'), '.')"),
         "BLOB" => format!("coalesce(TRY(decode({column})), lower(hex({column})))"),
-        // By its number: formatting one with a time zone takes an extension.
+        // By its number, because formatting one with a time zone requires an extension.
         "TIMESTAMP WITH TIME ZONE" => {
             format!(
                 "CASE WHEN isfinite({column}) THEN strftime(make_timestamp(epoch_us({column})), {ISO})

@@ -1,8 +1,8 @@
 //! SQL queries over a DuckDB store.
 //!
-//! A [`SqlReader`] opens the store read-only, in a database that reaches no other file, loads no extension and has its
-//! settings locked. A query is one `SELECT`, or what DuckDB treats as one (`FROM`, `WITH`, `VALUES`, `DESCRIBE`, `SHOW`,
-//! `SUMMARIZE`): DuckDB's own parser decides.
+//! A [`SqlReader`] opens the store read-only, in a database that can't access other files or load extensions, and whose
+//! settings are locked. A query is one `SELECT`, or a statement that DuckDB treats as one (`FROM`, `WITH`, `VALUES`,
+//! `DESCRIBE`, `SHOW`, `SUMMARIZE`). DuckDB's own parser decides.
 //!
 //! | file | contents |
 //! | --- | --- |

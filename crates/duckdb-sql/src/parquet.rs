@@ -10,7 +10,7 @@ use crate::{error, prepare::Prepared};
 
 /// Writes the result of a query to `target`; returns the number of rows.
 ///
-/// DuckDB may write in the folder `allowed` only, so the file is written there and then moved.
+/// DuckDB may write only in the folder `allowed`, so the file is written there and then moved.
 pub(crate) fn write(connection: &Connection, query: &Prepared, allowed: &Path, target: &Path) -> Result<u64> {
     let failed = |source: io::Error| {
         Error::new(ErrorKind::StorageIo, format!("cannot write the file: {source}"))
@@ -25,9 +25,9 @@ pub(crate) fn write(connection: &Connection, query: &Prepared, allowed: &Path, t
     let copy = format!("COPY ({named}) TO {to} (FORMAT parquet, COMPRESSION zstd)");
     let rows = connection.execute(&copy, []).map_err(error::query)?;
     file::make_private(&fresh).map_err(failed)?;
-    // The file behind a link is replaced, not the link.
+    // If the path is a link, its target is replaced, not the link.
     let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
-    // On another file system it is copied whole before it replaces an existing file.
+    // On another file system, it is copied completely before it replaces an existing file.
     if fs::rename(&fresh, &target).is_err() {
         let beside = tempfile::NamedTempFile::new_in(file::folder_of(&target)).map_err(failed)?;
         fs::copy(&fresh, beside.path()).map_err(failed)?;

@@ -1,7 +1,7 @@
 //! The payloads of events, of any size.
 //!
-//! A store compresses long lines and splits very long ones. Decoding them takes a function that only this program has, so the
-//! views in the file show short payloads only, and a query gets views of its own.
+//! A store compresses long lines and splits very long ones. Decoding them requires a function that only this program
+//! has, so the views in the file show only short payloads, and a query gets its own views.
 
 use amplifier_session_core::Result;
 use amplifier_session_duckdb::VIEW_DIALECT;
@@ -10,7 +10,7 @@ use duckdb::Connection;
 
 use crate::error;
 
-/// The payload of an event. The pieces of a split line are one compressed text.
+/// The payload of an event. The pieces of a split line form one compressed text.
 const DATA: (&str, &str) = (
     "data",
     "json_extract(TRY_CAST(CASE e.encoding
@@ -23,8 +23,8 @@ const DATA: (&str, &str) = (
         END AS JSON), '$.data')",
 );
 
-/// Creates the views of events and messages for a connection. A file of an earlier version has that of messages with fewer
-/// columns.
+/// Creates the views of events and messages for a connection. In a file of an earlier version, the view of messages has
+/// fewer columns.
 pub(crate) fn create_views(connection: &Connection) -> Result<()> {
     let dialect: Vec<_> = std::iter::once(DATA).chain(VIEW_DIALECT.iter().copied()).collect();
     let dialect: &ViewDialect = &dialect;

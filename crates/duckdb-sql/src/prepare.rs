@@ -1,4 +1,4 @@
-//! Checking a query and preparing the connection that runs it.
+//! Checks a query and prepares the connection that runs it.
 
 use amplifier_session_core::{Error, Result, Scope};
 use duckdb::Connection;
@@ -28,7 +28,7 @@ impl Prepared {
         for view in READY_VIEWS {
             connection.execute_batch(&view.create()).map_err(error::storage)?;
         }
-        // Prepared as it was typed, so that an error shows the right position.
+        // Prepared as typed, so that an error shows the right position.
         connection.prepare(&query.sql).map_err(error::query)?;
         let describe = format!("DESCRIBE FROM {}", statement.nested());
         let mut describe = connection.prepare(&describe).map_err(error::query)?;
@@ -45,8 +45,8 @@ impl Prepared {
         self.select(|name, column| format::expression(name, &column.sql_type, form))
     }
 
-    /// A `SELECT` with an expression for each column. It gets an unambiguous name for the column: several columns of the query
-    /// may have the same one.
+    /// A `SELECT` with an expression for each column. It gets an unambiguous name for the column: several columns of
+    /// the query may have the same name.
     pub(crate) fn select(&self, expression: impl Fn(&str, &SqlColumn) -> String) -> String {
         let names: Vec<String> = (0..self.columns.len()).map(|at| format!("c{at}")).collect();
         let expressions: Vec<String> =
@@ -57,7 +57,7 @@ impl Prepared {
     }
 }
 
-/// SQL sees the whole file: it must hold sessions of this user only, or the scope must be everyone.
+/// SQL sees the whole file, so it must contain only sessions of this user, or the scope must be everyone.
 fn check_scope(connection: &Connection, scope: &Scope) -> Result<()> {
     let user = match scope {
         Scope::User(user) => user,

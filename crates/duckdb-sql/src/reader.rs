@@ -25,8 +25,8 @@ impl SqlReader {
     ///
     /// # Errors
     ///
-    /// As [`DuckDb::open`]; `Unsupported` if this process has the store open for writing: such a database can read other
-    /// files too.
+    /// As [`DuckDb::open`]; `Unsupported` if this process has the store open for writing: such a database can read
+    /// other files, too.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self> {
         let store = DuckDb::open(path, Access::ReadOnly).await?;
         if store.is_confined() {
@@ -48,14 +48,14 @@ impl SqlReader {
     ///
     /// # Errors
     ///
-    /// `Validation` (`scope`) if the store holds sessions of other users and `scope` is not [`Scope::Everyone`], because SQL
-    /// sees the whole store; `Validation` (`query`) if the query is not one statement that only reads, or if DuckDB rejects
-    /// it.
+    /// `Validation` (`scope`) if the store has sessions of other users and `scope` is not [`Scope::Everyone`], because
+    /// SQL sees the whole store; `Validation` (`query`) if the query is not one statement that only reads, or if DuckDB
+    /// rejects it.
     pub async fn query(&self, scope: &Scope, query: &SqlQuery) -> Result<SqlAnswer> {
         let (store, scope, query) = (self.0.clone(), scope.clone(), query.clone());
         let (send_columns, mut columns) = channel(1);
         let (send_rows, rows) = channel(4);
-        // Keeps running while the rows are consumed. Sending fails if nobody waits for them any more.
+        // Keeps running while the rows are consumed. Sending fails when nobody waits for them any more.
         tokio::task::spawn_blocking(move || {
             let run = store.read_apart(|connection| {
                 let prepared = Prepared::new(connection, &scope, &query)?;
@@ -69,7 +69,7 @@ impl SqlReader {
             if let Err(error) = run {
                 let _ = send_columns.blocking_send(Err(error));
             }
-            // The store is closed before the result ends, so that whoever has read all rows can open it again.
+            // The store is closed before the result ends, so that a caller that has read all rows can open it again.
             drop(store);
             drop(send_rows);
         });
@@ -78,8 +78,8 @@ impl SqlReader {
         Ok(SqlAnswer { columns, rows })
     }
 
-    /// Writes the result of a query to `file` as Parquet, readable by its owner only. Keeps the types of the columns. Returns the
-    /// number of rows.
+    /// Writes the result of a query to `file` as Parquet, readable only by its owner. Keeps the types of the columns.
+    /// Returns the number of rows.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl SqlReader {
     }
 }
 
-/// Runs a statement and sends its rows, each with `width` columns, as long as somebody reads them.
+/// Runs a statement and sends its rows, each with `width` columns, as long as they are read.
 fn read_rows(
     connection: &Connection,
     sql: &str,

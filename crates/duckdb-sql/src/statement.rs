@@ -21,7 +21,7 @@ impl Statement {
                 "the statement does not only read: use SELECT, FROM, WITH, VALUES, DESCRIBE, SHOW, SUMMARIZE, or PIVOT with \
                  the values listed in IN",
             ),
-            // The parser reads the whole text before any of it runs, so this only reports what is wrong and where.
+            // The parser reads the whole text before any of it runs, so this only reports the error and its position.
             Parsed::Wrong => match connection.prepare(sql) {
                 Err(source) => Err(error::query(source)),
                 Ok(_) => refused("DuckDB rejects the statement"),
@@ -29,7 +29,7 @@ impl Statement {
         }
     }
 
-    /// The statement as a table. It is known to parse, so no parenthesis in it closes ours.
+    /// The statement as a table. It parses, so no parenthesis in it closes ours.
     pub(crate) fn nested(&self) -> String {
         format!("(\n{}\n)", self.0)
     }
@@ -52,7 +52,7 @@ impl Statement {
 /// The result of DuckDB's parser for a text. Nothing is run.
 #[derive(Debug, PartialEq, Eq)]
 enum Parsed {
-    /// This number of statements that only read.
+    /// This number of read-only statements.
     Reads(i64),
     DoesMore,
     Wrong,
