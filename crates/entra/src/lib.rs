@@ -1,7 +1,7 @@
 //! Signing in with Microsoft Entra ID, without a key.
 //!
-//! `azure_identity` has credentials, but nothing that chooses among them. The choice here is the one of the Azure SDKs
-//! for other languages, <https://aka.ms/azsdk/go/identity/credential-chains>, made once from the environment:
+//! `azure_identity` has credentials, but no way to choose among them. This choice is the same as in the Azure SDKs for
+//! other languages, <https://aka.ms/azsdk/go/identity/credential-chains>, made once from the environment:
 //!
 //! | the environment has | who signs in |
 //! | --- | --- |
@@ -20,10 +20,10 @@ use azure_identity::{
     WorkloadIdentityCredential, WorkloadIdentityCredentialOptions,
 };
 
-/// The most characters of an Azure error that are quoted.
+/// The maximum number of quoted characters of an Azure error.
 const QUOTED_CHARACTERS: usize = 300;
 
-/// Who signs in with Microsoft Entra ID.
+/// The identity that signs in with Microsoft Entra ID.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EntraIdentity {
@@ -47,7 +47,7 @@ pub enum EntraIdentity {
     },
     /// The identity of the machine or service that the program runs on.
     Managed {
-        /// The client id of one of several.
+        /// The client id of one identity, if there are several.
         client_id: Option<String>,
     },
     /// The user of the Azure CLI, or of the Azure Developer CLI.
@@ -55,7 +55,7 @@ pub enum EntraIdentity {
 }
 
 impl EntraIdentity {
-    /// Chooses by the environment; `env` looks up a variable.
+    /// Chooses according to the environment; `env` looks up a variable.
     #[must_use]
     pub fn from_env(env: impl Fn(&str) -> Option<String>) -> Self {
         let read =
@@ -80,11 +80,11 @@ impl EntraIdentity {
     }
 
     /// A credential that gets tokens for this identity, and keeps each until shortly before it expires. `options` makes
-    /// the options of its HTTP client; it is called only if there is one.
+    /// the options of its HTTP client; it is called only if the credential has one.
     ///
     /// # Errors
     ///
-    /// `Authentication` when the configured ids are malformed; those of `options`.
+    /// `Authentication` if the configured ids are malformed; errors of `options`.
     pub fn credential(
         &self,
         options: impl FnOnce() -> Result<ClientOptions>,
@@ -135,7 +135,7 @@ impl EntraIdentity {
 ///
 /// # Errors
 ///
-/// `Authentication`; retryable when Microsoft Entra ID can't be reached or is too busy.
+/// `Authentication`; retryable if Microsoft Entra ID can't be reached or is too busy.
 pub async fn token(credential: &dyn TokenCredential, scope: &str) -> Result<Secret> {
     let refused = |error: azure_core::Error| {
         let message = format!("Microsoft Entra ID gave no token: {}", first_line(&error.to_string()));
@@ -146,7 +146,7 @@ pub async fn token(credential: &dyn TokenCredential, scope: &str) -> Result<Secr
     Ok(Secret::new(token.token.secret()))
 }
 
-/// Whether an error or one of its causes may pass.
+/// Whether an error or one of its causes may be temporary.
 fn is_temporary(error: &azure_core::Error) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(name(&[("IDENTITY_ENDPOINT", "http://localhost/msi")]), "the managed identity");
         let named = identity(&[("AZURE_TOKEN_CREDENTIALS", "prod"), client]);
         assert_eq!(named, EntraIdentity::Managed { client_id: Some("app".to_owned()) });
-        // A secret without the rest is not enough.
+        // A secret without the other variables is not sufficient.
         assert_eq!(name(&[client, secret]), "the Azure CLI");
         assert_eq!(identity(&[("AZURE_TENANT_ID", " ")]), EntraIdentity::DeveloperTools);
         assert!(!format!("{:?}", identity(&[client, tenant, secret])).contains("hunter2"));
