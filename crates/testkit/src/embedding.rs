@@ -15,7 +15,7 @@ use crate::random::Random;
 /// A model of words: the vector of a text is the sum of fixed random vectors of its words. Texts that share words are
 /// near to each other, and others are not. The same text has the same vector in every process.
 ///
-/// It refuses batches above its limits, as a real service does, and can simulate failures.
+/// It rejects batches above its limits, as a real service does, and can simulate failures.
 #[derive(Debug)]
 pub struct FakeEmbedding {
     space: EmbeddingSpace,
@@ -107,7 +107,7 @@ impl FakeEmbedding {
         self
     }
 
-    /// Sets how far its similarities can be trusted.
+    /// Sets how reliable its similarities are.
     #[must_use]
     pub fn with_strength(mut self, strength: ModelStrength) -> Self {
         self.strength = strength;
@@ -136,7 +136,7 @@ impl FakeEmbedding {
         self.state().fail_on = text.map(str::to_owned);
     }
 
-    /// Refuses every text that contains `text`, as if a service rejected only that text; `None` refuses no text.
+    /// Rejects every text that contains `text`, as if a service rejected only that text; `None` rejects no text.
     pub fn refuse(&self, text: Option<&str>) {
         self.state().refuse = text.map(str::to_owned);
     }
@@ -217,7 +217,7 @@ impl EmbeddingProvider for FakeEmbedding {
         self.is_local
     }
 
-    /// Pretends to be a service.
+    /// An address, because it pretends to be a service.
     fn address(&self) -> Option<String> {
         Some("http://fake.test/v1".to_owned())
     }

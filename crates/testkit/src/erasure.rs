@@ -1,4 +1,4 @@
-//! A session whose words are looked for in the bytes of files, after it was deleted.
+//! A session whose words are searched for in the bytes of files after it was deleted.
 
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "tests fail by panicking")]
 
@@ -166,8 +166,8 @@ pub fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files(folder).into_iter().map(content).collect()
 }
 
-/// The names of all files in a folder and its subfolders that contain `bytes`. None of them may be open in this process:
-/// closing a file that was opened here would release its locks.
+/// The names of all files in a folder and its subfolders that contain `bytes`. This process must not have any of them
+/// open, because closing a file would release its locks.
 #[must_use]
 pub fn files_with(folder: &Path, bytes: &[u8]) -> Vec<String> {
     let name = |file: &PathBuf| file.strip_prefix(folder).unwrap().display().to_string();
@@ -175,7 +175,7 @@ pub fn files_with(folder: &Path, bytes: &[u8]) -> Vec<String> {
     files(folder).iter().filter(has_bytes).map(name).collect()
 }
 
-/// The words and pieces of the secret session that are left in a folder, with their files.
+/// The words and pieces of the secret session that remain in a folder, with their files.
 #[must_use]
 pub fn traces(folder: &Path, pieces: &BTreeMap<&'static str, Vec<u8>>) -> Vec<(String, Vec<String>)> {
     let words = WORDS.map(|word| (word, word.as_bytes().to_vec()));
@@ -185,7 +185,7 @@ pub fn traces(folder: &Path, pieces: &BTreeMap<&'static str, Vec<u8>>) -> Vec<(S
     found.filter(|(_, files)| !files.is_empty()).collect()
 }
 
-/// Deletes a session. Returns whether it was there.
+/// Deletes a session. Returns whether it existed.
 pub async fn delete(storage: &SessionStorage, key: &SessionKey) -> bool {
     let project = target("any").project_slug;
     storage.delete_session(&key.user_id, &project, &key.session_id).await.unwrap()

@@ -76,7 +76,7 @@ pub enum Operation {
     ListSummaries,
 }
 
-/// The operations that change what is stored.
+/// The operations that change stored data.
 const WRITES: [Operation; 12] = [
     Operation::SwapMeta,
     Operation::Write,
@@ -118,7 +118,7 @@ impl FlakyBackend {
         Self { inner, claims_atomic_writes: false, state: Mutex::default() }
     }
 
-    /// Says that writes are atomic, whatever the wrapped backend says. That is true as long as no write fails.
+    /// Reports that writes are atomic, even if the wrapped backend does not. This is true as long as no write fails.
     #[must_use]
     pub fn claiming_atomic_writes(self) -> Self {
         Self { claims_atomic_writes: true, ..self }

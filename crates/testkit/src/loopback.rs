@@ -27,7 +27,7 @@ where
         tokio::select! {
             accepted = listener.accept() => {
                 let Ok((stream, _)) = accepted else { continue };
-                // Otherwise a response of several pieces waits for the acknowledgement of the client.
+                // Otherwise, a response of several pieces would wait for the acknowledgement of the client.
                 let _ = stream.set_nodelay(true);
                 let service = service_fn(respond.clone());
                 connections.spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
@@ -38,7 +38,7 @@ where
     }
 }
 
-/// Counts a call in a number that others wait for, until it is dropped. A call whose client is gone is completed too.
+/// Counts a call until it is dropped, in a number that others wait for. A call whose client is gone is completed, too.
 pub(crate) struct Counted<'a>(&'a watch::Sender<usize>);
 
 impl<'a> Counted<'a> {

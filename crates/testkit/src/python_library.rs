@@ -1,6 +1,7 @@
 //! Databases as the Python library `amplifier_session_storage` wrote them, as statements that any driver can run.
 //!
-//! Three sessions of two users, 45 messages, 12 events and 60 vectors, in the tables of each of its three generations.
+//! Three sessions of two users, with 45 messages, 12 events and 60 vectors, in the tables of each of its three
+//! generations.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,7 +22,7 @@ use amplifier_session_core::{
 };
 use serde_json::{Value, json};
 
-/// The model that the vectors are said to be of.
+/// The model that the vectors name.
 pub const MODEL: &str = "fake-64";
 const DIMENSIONS: usize = 64;
 const SESSIONS: [(&str, &str, &str); 3] = [
@@ -31,7 +32,7 @@ const SESSIONS: [(&str, &str, &str); 3] = [
 ];
 const CONTENT_TYPES: [&str; 4] = ["user_query", "assistant_response", "assistant_thinking", "tool_output"];
 
-/// Which database the statements are for.
+/// The database for the statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     /// SQLite: vectors are JSON, times are text.
@@ -61,7 +62,7 @@ pub struct PythonLibrary {
 }
 
 impl PythonLibrary {
-    /// Of a generation from 1 to 3.
+    /// A database of the given generation, from 1 to 3.
     #[must_use]
     pub fn new(generation: u32, dialect: Dialect) -> Self {
         Self { generation, dialect }
@@ -204,7 +205,7 @@ impl PythonLibrary {
     }
 }
 
-/// Panics unless `storage` holds and finds all that a database of [`PythonLibrary`] held.
+/// Panics unless `storage` contains and finds everything from a database of [`PythonLibrary`].
 pub async fn assert_upgraded(storage: &SessionStorage) {
     assert_eq!(
         storage.embedding_space().await.unwrap(),
@@ -255,7 +256,7 @@ async fn assert_messages(storage: &SessionStorage, scope: &Scope, n: usize, id: 
     }
 }
 
-/// The messages; no two vectors are the same, and no two texts.
+/// The messages. All their texts and vectors are distinct.
 fn messages() -> Vec<OldMessage> {
     let mut messages = Vec::new();
     let mut made = 0;
@@ -279,7 +280,7 @@ fn messages() -> Vec<OldMessage> {
                     turn,
                     vec![("assistant_response", answer), ("assistant_thinking", thought)],
                 ),
-                // A turn that nobody knew stays unknown.
+                // An unknown turn stays unknown.
                 ("tool", json!(output), turn.filter(|turn| *turn != 3), vec![("tool_output", output)]),
             ];
             for (n, (role, content, turn, texts)) in of_step.into_iter().enumerate() {
@@ -303,7 +304,7 @@ fn messages() -> Vec<OldMessage> {
     messages
 }
 
-/// A vector of unit length that no other number has.
+/// A vector of unit length that is unique to this number.
 fn vector(n: usize) -> Vec<f32> {
     let mut vector = vec![0.0; DIMENSIONS];
     vector[n % DIMENSIONS] = 0.6;

@@ -1,11 +1,11 @@
-//! A redactor that knows its secrets.
+//! A redactor with known secrets.
 
 use amplifier_session_core::{
     Result,
     content::{Masked, Redactor, SecretSpan},
 };
 
-/// Masks given words, wherever they are. The rule of each is `word`.
+/// Masks given words, wherever they occur. Each has the rule `word`.
 #[derive(Debug, Clone)]
 pub struct WordRedactor(Vec<String>);
 

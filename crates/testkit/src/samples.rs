@@ -20,7 +20,7 @@ const MEMBERS: [(&str, &[u8]); 14] = [
     ("no text at all", br#""a":null"#),
 ];
 
-/// Transcript lines with awkward members, each with a name for what is awkward.
+/// Transcript lines with awkward members, each with a name for the difficulty.
 pub fn awkward_messages() -> Vec<(&'static str, RawJson)> {
     awkward(b"{\"role\":\"user\",\"content\":\"hello\",", b"}")
 }

@@ -28,7 +28,7 @@ pub trait Subject: Send + Sync {
     /// Creates and opens the store, which must exist as long as the subject.
     async fn open(&self) -> Arc<dyn StorageBackend>;
 
-    /// Opens the same store again, as independently of the first handle as from another process.
+    /// Opens the same store again, as independently of the first handle as if from another process.
     async fn open_again(&self) -> Arc<dyn StorageBackend>;
 }
 
@@ -337,7 +337,7 @@ pub fn sequences(results: &[SearchResult]) -> Vec<u32> {
     results.iter().map(|result| result.sequence).collect()
 }
 
-/// Whether the search fell back to full text for lack of vectors.
+/// Whether the search fell back to full text because there are no vectors.
 pub fn fell_back_to_full_text(answer: &SearchResults) -> bool {
     answer.notices.iter().any(|notice| notice.contains("words only"))
 }

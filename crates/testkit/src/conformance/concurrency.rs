@@ -150,8 +150,8 @@ pub async fn the_second_of_two_writers_gets_a_conflict(store: Store) {
     }
 }
 
-/// If writes are atomic, a reader sees the state before or after a write. On other backends it sees the last state in
-/// the end.
+/// If writes are atomic, a reader sees the state before or after a write. On other backends, it eventually sees the
+/// last state.
 pub async fn readers_see_whole_writes(store: Store) {
     let store = Arc::new(store);
     let reader = store.again().await;

@@ -3,7 +3,7 @@
 use super::sessions::check_unknown;
 use crate::prelude::*;
 
-/// A session whose names are unique, so that any trace of it shows in an answer.
+/// A session whose names are unique, so that any trace of it is visible in an answer.
 fn target(name: &str) -> IngestTarget {
     target_of("ana", &format!("{name}-project"), &format!("{name}-session"))
 }
@@ -40,7 +40,7 @@ async fn all_answers(store: &Store) -> String {
         say(&backend.session_names(&scope).await.unwrap());
         for options in [words("needle"), meaning("needle"), SearchOptions::new("needle")] {
             let options = options.with_message(true).with_limit(100);
-            // Without the notices: how the results were found may change in between.
+            // Without the notices: the way in which results were found may change meanwhile.
             say(&storage.search_transcripts(&scope, &options).await.unwrap().results);
         }
         say(&backend.search_events(&scope, &EventSearchOptions::default()).await.unwrap());
@@ -155,7 +155,7 @@ pub async fn deletions_are_remembered(store: Store) {
     assert_eq!(remembered(&store, &ana).await, ["a-session", "b-session"]);
 }
 
-/// Many sessions are deleted by one call: those that exist, and no others. Nothing is left to be erased.
+/// One call deletes many sessions: those that exist, and no others. Nothing remains to be erased.
 pub async fn many_sessions_are_deleted_at_once(store: Store) {
     for name in ["a", "b", "c"] {
         fill(&store, name).await;
@@ -181,7 +181,7 @@ pub async fn many_sessions_are_deleted_at_once(store: Store) {
     assert!(store.backend.delete_sessions(&[]).await.deleted.is_empty());
 }
 
-/// Remembered deletions move with a renamed user. A session that the new name has is not listed as deleted.
+/// Remembered deletions move with a renamed user. A session that exists under the new name is not listed as deleted.
 pub async fn deletions_move_with_a_renamed_user(store: Store) {
     let (ana, eve) = (target("x").key.user_id, target_of("eve", "p", "x").key.user_id);
     let of_eve = |name: &str| target_of("eve", "p", &format!("{name}-session"));

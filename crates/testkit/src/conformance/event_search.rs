@@ -148,7 +148,7 @@ pub async fn every_event_filter_equals_brute_force(store: Store) {
     assert!(red.iter().all(|event| event.session_id.as_str() != "a"));
 }
 
-/// Pages of any length add up to the whole list, without duplicates or gaps, also if all events have the same time.
+/// Pages of any length add up to the whole list, without duplicates or gaps, even if all events have the same time.
 pub async fn event_pages_add_up_to_the_whole_list(store: Store) {
     fill(&store).await;
     let same: Vec<Line> = (0..10).map(|n| lines::logger_event(&format!("same:{n}"))).collect();
@@ -168,8 +168,8 @@ pub async fn event_pages_add_up_to_the_whole_list(store: Store) {
     assert!(!store.storage.search_events(&ana(), &without).await.unwrap().contains(&first));
 }
 
-/// Events are found by the words of their errors and summaries. All words must match, regardless of case, also as parts
-/// of longer words. Such searches are ordered, paged and counted like others.
+/// Events are found by the words of their errors and summaries. All words must match, regardless of case, as whole
+/// words or within longer ones. Such searches are ordered, paged and counted like others.
 pub async fn events_are_found_by_their_text(store: Store) {
     let failed = json!({"tool_name": "bash", "result": {"success": false, "error": {"message": "Connection reset by peer"}}});
     let events = [

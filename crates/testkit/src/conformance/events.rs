@@ -137,7 +137,8 @@ pub async fn a_changed_line_changes_only_its_event(store: Store) {
     }
 }
 
-/// An event keeps the id in its line, unless another event of the user already has it. Then it gets a derived id.
+/// An event keeps the id in its line, unless another event of the user already has it. In that case, it gets a derived
+/// id.
 pub async fn event_ids_are_unique_to_a_user(store: Store) {
     let ids = async |target: &_| {
         store.events(target).await.iter().map(|e| e.event.event_id.clone()).collect::<Vec<_>>()
@@ -150,7 +151,7 @@ pub async fn event_ids_are_unique_to_a_user(store: Store) {
     assert_eq!(ids(&b).await, ["b_evt_0", "three"]);
     assert_eq!(ids(&ben).await, ["one", "two"]);
 
-    // Also if an event takes the id of one that changes in the same write.
+    // Even if an event takes the id of one that changes in the same write.
     store.sync_events(&a, vec![with_id("two"), with_id("one"), with_id("new")]).await;
     let mut found = ids(&a).await;
     found.sort();

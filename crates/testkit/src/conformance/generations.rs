@@ -29,13 +29,13 @@ pub async fn fill(store: &Store) {
     }
 }
 
-/// Whether semantic search finds what [`fill`] stored.
+/// Whether semantic search finds the messages that [`fill`] stored.
 pub async fn finds_by_meaning(storage: &SessionStorage) -> bool {
     let found = storage.search_transcripts(&ana(), &meaning("apple")).await;
     found.is_ok_and(|found| found.results.first().is_some_and(|first| first.sequence == 0))
 }
 
-/// Searches use the old model until the new vectors of all users are complete, and the new model from then on.
+/// Searches use the old model until the new vectors of all users are complete, and then the new model.
 pub async fn a_rebuild_with_another_model_is_searched_once_it_is_complete(store: Store) {
     fill(&store).await;
     let new = store.storage_with(Some(other()));
@@ -117,7 +117,7 @@ pub async fn vectors_are_rebuilt_with_the_same_model(store: Store) {
     assert_eq!(store.vectors(&target("s")).await.len(), 2);
 }
 
-/// `backfill` makes pending vectors and retries refused texts.
+/// `backfill` makes pending vectors and retries rejected texts.
 pub async fn backfill_retries_failures(store: Store) {
     store.embedding.refuse(Some("poison"));
     store.sync(&target("s"), vec![lines::user("a poisoned apple"), lines::user("a pear")]).await;
@@ -155,7 +155,7 @@ pub async fn vectors_are_counted_by_generation(store: Store) {
     assert_eq!((empty.embeddable, empty.nothing), (0, 0));
 }
 
-/// Late vectors of a process that did not notice a rebuild are refused.
+/// Late vectors of a process that did not notice a rebuild are rejected.
 pub async fn vectors_of_an_unknown_generation_are_refused(store: Store) {
     fill(&store).await;
     assert!(rebuild(&store.storage_with(Some(other()))).await.failure.is_none());

@@ -1,9 +1,9 @@
-//! Verification: what a backend stored right is found to be right, also after rows were replaced and removed.
+//! Verification: correct rows are found to be correct, even after rows were replaced and removed.
 
 use super::{events::sized, generations::of_ana};
 use crate::prelude::*;
 
-/// Checks that a session equals what was derived from it.
+/// Checks that a session equals the data derived from it.
 pub async fn assert_is_clean(store: &Store, target: &IngestTarget) -> SessionCheck {
     let check = store.storage.check_session(&store.stored(target).await).await.unwrap();
     assert_eq!(check.differences, [], "{target:?}");
@@ -43,7 +43,7 @@ async fn fill(store: &Store) {
     store.storage.update_index().await.unwrap();
 }
 
-/// A store that was filled, and changed in every way, has no differences. The index has what the rows have.
+/// A store that was filled, and changed in every way, has no differences. The index contains the same as the rows.
 pub async fn a_store_equals_what_is_derived_from_it(store: Store) {
     let awkward = target("awkward");
     fill(&store).await;
@@ -79,7 +79,7 @@ pub async fn a_store_equals_what_is_derived_from_it(store: Store) {
     assert_eq!(store.backend.stray_rows(&target("unknown").key).await.unwrap(), []);
 }
 
-/// A rebuilt index equals the rows, and finds the same.
+/// A rebuilt index equals the rows, and finds the same results.
 pub async fn a_rebuilt_index_equals_the_rows(store: Store) {
     fill(&store).await;
     let found = store.find(&target("s"), "lock cache").await;
@@ -90,7 +90,7 @@ pub async fn a_rebuilt_index_equals_the_rows(store: Store) {
     assert_eq!(store.find(&target("s"), "lock cache").await, found);
 }
 
-/// Rows that are newer than the index are no difference.
+/// Rows that are newer than the index do not count as a difference.
 pub async fn an_index_behind_the_rows_is_no_difference(store: Store) {
     fill(&store).await;
     store.sync(&target("later"), conversation(2)).await;
@@ -98,7 +98,7 @@ pub async fn an_index_behind_the_rows_is_no_difference(store: Store) {
     assert_index_is_clean(&store).await;
 }
 
-/// Failures are listed with their messages and reasons, in order, of the given session and generation.
+/// Failures are listed with their messages and reasons, in order, for the given session and generation.
 pub async fn failures_of_vectors_are_listed(store: Store) {
     store.embedding.refuse(Some("poison"));
     let lines = ["poison", "a pear", "more poison"].map(lines::user).to_vec();
@@ -108,7 +108,7 @@ pub async fn failures_of_vectors_are_listed(store: Store) {
     assert!(failures.iter().all(|(_, reason)| !reason.is_empty()));
     assert_eq!(store.backend.vector_failures(1, &target("s").key).await.unwrap(), []);
     assert_eq!(store.backend.vector_failures(0, &target("other").key).await.unwrap(), []);
-    // A text that was refused is not missing.
+    // A text that was rejected is not missing.
     let check = assert_is_clean(&store, &target("s")).await;
     assert_eq!((check.vectors, check.pending_vectors), (1, 0));
     store.embedding.refuse(None);

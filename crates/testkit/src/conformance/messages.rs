@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::sessions::three_messages;
 use crate::prelude::*;
 
-/// User messages that each have a word of their own.
+/// User messages, each with a unique word.
 pub fn numbered(count: u32) -> Vec<Line> {
     (0..count).map(|n| lines::user(&format!("message number{n}")).at("2026-01-05T08:00:00Z")).collect()
 }
@@ -134,8 +134,8 @@ pub async fn messages_are_read_by_reference(store: Store) {
     assert_eq!(contents, ["a0", "a11", "b0"]);
 }
 
-/// Rows are truncated before new ones are put, also at and beyond the truncated length. Truncating messages keeps the
-/// events, and vice versa.
+/// Rows are truncated before new ones are put, including rows at and beyond the truncated length. Truncating messages
+/// keeps the events, and vice versa.
 pub async fn rows_are_truncated_before_they_are_put(store: Store) {
     let target = target("s");
     store.sync(&target, numbered(20)).await;
@@ -192,7 +192,7 @@ pub async fn a_retimed_message_keeps_everything_else(store: Store) {
     }
 }
 
-/// Searches and counts by time use the new time of a message, also if it was indexed before.
+/// Searches and counts by time use the new time of a message, even if it was already indexed.
 pub async fn searches_use_the_new_time_of_a_message(store: Store) {
     let target = target("s");
     let lines = ["one", "two", "three"].map(|n| lines::user(&format!("basket {n}")).at(day(5)));

@@ -42,7 +42,7 @@ pub async fn files_are_private_to_their_owner(store: Store) {
         }
     };
     for messages in [3, 5] {
-        // More than one write: files beside the store come and go.
+        // More than one write, because files beside the store come and go.
         store.sync(&target, (0..messages).map(|n| lines::user(&format!("message {n}"))).collect()).await;
         store.storage.update_index().await.unwrap();
         check(&store);
@@ -64,6 +64,6 @@ fn check_private(path: &Path) {
     }
 }
 
-/// Elsewhere, files have the access rights of their folder.
+/// On other systems, files have the access rights of their folder.
 #[cfg(not(unix))]
 fn check_private(_: &Path) {}

@@ -1,10 +1,10 @@
-//! The conformance suite: one function for each promise that every storage backend makes.
+//! The conformance suite: one function for each rule that every storage backend must follow.
 //!
-//! It tests what a backend can break: rows, filters, order, transactions, candidates, vectors, isolation, deletion and
-//! concurrency. `tests/suite/storage` tests the logic of `core` on two backends.
+//! It tests everything that a backend can get wrong: rows, filters, order, transactions, candidates, vectors,
+//! isolation, deletion and concurrency. `tests/suite/storage` tests the logic of `core` on two backends.
 //!
 //! The crate of a backend implements [`Subject`] to open an empty store and calls
-//! [`conformance_suite!`](crate::conformance_suite) in its tests. The test runner lists each promise by name. Add a new
+//! [`conformance_suite!`](crate::conformance_suite) in its tests. The test runner lists each rule by name. Add a new
 //! behaviour here before implementing it in a backend.
 //!
 //! ```
@@ -47,11 +47,11 @@ use std::sync::Arc;
 
 use crate::store::{Store, Subject};
 
-/// Opens the store of `subject` and checks one promise.
+/// Opens the store of `subject` and checks one rule.
 ///
 /// # Panics
 ///
-/// If the promise is broken.
+/// If the rule is broken.
 pub fn check(subject: impl Subject + 'static, promise: impl AsyncFnOnce(Store)) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     // Dropped last and outside the runtime, because it may have to clean up.
@@ -60,7 +60,7 @@ pub fn check(subject: impl Subject + 'static, promise: impl AsyncFnOnce(Store)) 
     runtime.expect("a runtime can be built").block_on(run);
 }
 
-/// Makes a test of every promise. The argument is an expression that builds a new [`Subject`] for each test. With
+/// Creates a test for every rule. The argument is an expression that builds a new [`Subject`] for each test. With
 /// `ignore = "why"` after it, the tests run only on request.
 #[macro_export]
 macro_rules! conformance_suite {
@@ -256,7 +256,7 @@ macro_rules! conformance_suite {
     };
 }
 
-/// Makes tests of the named promises. [`conformance_suite!`] uses it.
+/// Creates tests for the named rules. [`conformance_suite!`] uses it.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! conformance_tests {

@@ -152,7 +152,7 @@ pub async fn an_abandoned_rewind_is_completed_by_the_next(store: Store) {
     }
 }
 
-/// Rewinds and appends to the same session at the same time lose no line that was appended last.
+/// Concurrent rewinds and appends of a session lose no line that was appended last.
 pub async fn a_rewind_during_a_sync_leaves_whole_turns(store: Store) {
     let again = store.again().await;
     for _ in 0..4 {

@@ -112,7 +112,7 @@ pub async fn every_read_returns_what_the_viewer_may_see(store: Store) {
     }
 }
 
-/// Sharing an indexed session, and ending that, takes effect at once.
+/// Sharing an indexed session, and revoking this, takes effect at once.
 pub async fn sharing_takes_effect_at_once(store: Store) {
     let again = store.again().await;
     fill(&store, &session_of_olga("s")).await;

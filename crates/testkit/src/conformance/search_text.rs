@@ -89,7 +89,7 @@ fn scores(texts: &[String], terms: &[String]) -> Vec<f32> {
     counted.iter().map(|document| score(&statistics, document)).collect()
 }
 
-/// Scores depend on what is in the store, and not on what was there before.
+/// Scores depend on the current contents of the store, not on earlier ones.
 pub async fn scores_after_a_deletion_are_those_of_the_other_sessions(store: Store) {
     let mut random = Random(17);
     let mut texts = |count: usize| -> Vec<Line> {
@@ -178,7 +178,7 @@ fn addresses(results: &[SearchResult]) -> BTreeSet<(String, u32)> {
     results.iter().map(|result| (result.session_id.to_string(), result.sequence)).collect()
 }
 
-/// A committed message is found at once, also through a handle that searched before.
+/// A committed message is found at once, even through a handle that searched before.
 pub async fn a_committed_message_is_found_at_once(store: Store) {
     let again = store.again().await;
     for n in 0..10 {
@@ -262,7 +262,7 @@ pub async fn terms_are_found_by_patterns(store: Store) {
     }
 }
 
-/// Terms with a typo are found. Only Cosmos DB can't find them, and says so.
+/// Terms with a typo are found. Only Cosmos DB can't find them, and reports this.
 pub async fn terms_with_a_typo_are_found_or_refused(store: Store) {
     store.sync_text(&target("s"), vec![lines::user("connect")]).await;
     store.storage.update_index().await.unwrap();

@@ -121,7 +121,8 @@ pub async fn each_list_condition_works_alone(store: Store) {
     }
 }
 
-/// A list of given sessions has those that exist and are in scope, and no other session with one of the ids or users.
+/// Of the given sessions, the list contains those that exist and are in scope, and no other session with one of the ids
+/// or users.
 pub async fn given_sessions_are_listed(store: Store) {
     for (user, id) in [("ana", "a"), ("ana", "b"), ("ana", "c"), ("ben", "a"), ("ben", "b"), ("cem", "c")] {
         store.create(&target_of(user, "shop", id), |_| {}).await;
@@ -193,8 +194,8 @@ pub async fn list_filters_compare_names_literally(store: Store) {
     assert_eq!(by_prefix("").await.len(), names.len() + 4);
 }
 
-/// Titles and descriptions are searched for words, also as parts of longer words, ignoring case and accents. All words
-/// must match.
+/// Titles and descriptions are searched for words, including parts of longer words, ignoring case and accents. All
+/// words must match.
 pub async fn titles_and_descriptions_are_searched(store: Store) {
     let sessions = [
         ("cafe", "Café Payments", "Retries of the GATEWAY", ""),

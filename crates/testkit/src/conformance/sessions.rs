@@ -51,7 +51,7 @@ pub async fn metadata_comes_back_byte_for_byte(store: Store) {
     }
 }
 
-/// A change replaces what it names and leaves everything else alone.
+/// A change replaces the values that it names and nothing else.
 pub async fn a_change_leaves_everything_else_alone(store: Store) {
     let target = target("s");
     store.sync(&target, three_messages()).await;

@@ -1,4 +1,4 @@
-//! Superseded lines: what the store had of files that no longer contain it.
+//! Superseded lines: stored lines of files that no longer contain them.
 
 use super::sessions::check_unknown;
 use crate::prelude::*;
@@ -74,14 +74,14 @@ pub async fn lines_are_superseded_with_the_change_that_removes_them(store: Store
         assert_eq!((handle.messages(&target).await.len(), handle.events(&target).await.len()), (1, 1));
         assert!(handle.find(&target, "three").await.is_empty());
     }
-    // A refused change supersedes nothing.
+    // A rejected change supersedes nothing.
     let mut change = SessionChange::new(stale.session, Some(stale.version));
     change.superseded = vec![piece(&target, LineKind::Message, 7, b"refused")];
     assert_eq!(store.backend.write_one(change).await.unwrap_err().kind(), ErrorKind::Conflict);
     assert_eq!(all(&store, ana()).await, pieces);
 }
 
-/// A piece that is written again, as after an interruption, is stored once and stays as it is.
+/// A piece that is written again, as after an interruption, is stored once and does not change.
 pub async fn superseded_lines_are_stored_once(store: Store) {
     let target = target("s");
     store.sync(&target, vec![lines::user("one")]).await;
@@ -93,7 +93,8 @@ pub async fn superseded_lines_are_stored_once(store: Store) {
     assert_eq!(all(&store, ana()).await, [first, other]);
 }
 
-/// Superseded lines are listed in pages, in order of user, session and id. Every condition works, and all together.
+/// Superseded lines are listed in pages, in order of user, session and id. Every condition works alone, and all of them
+/// together.
 pub async fn superseded_lines_are_listed_in_pages(store: Store) {
     let (mut expected, later) = (Vec::new(), at("2026-01-20T10:00:00Z"));
     for (user, session) in [("ana", "a"), ("ana", "b"), ("ben", "a")] {
@@ -135,8 +136,8 @@ pub async fn superseded_lines_are_listed_in_pages(store: Store) {
     }
 }
 
-/// Superseded lines are listed within a scope: those of the sessions that a reader may see. Two users with the same
-/// session id have their own.
+/// Superseded lines are listed within a scope: only those of sessions that a reader may see. Two users with the same
+/// session id have separate ones.
 pub async fn superseded_lines_stay_in_scope(store: Store) {
     let (anas, bens) = (target_of("ana", "p", "s"), target_of("ben", "p", "s"));
     for target in [&anas, &bens] {
@@ -178,12 +179,13 @@ pub async fn superseded_lines_are_pruned(store: Store) {
         assert_eq!(store.find(&target, "needle").await, [0]);
     }
     assert!(store.backend.prune_superseded(&[]).await.deleted.is_empty());
-    // What was pruned can be superseded again.
+    // Pruned lines can be superseded again.
     supersede(&store, &target, &pieces).await;
     assert_eq!(all(&store, ana()).await, pieces);
 }
 
-/// Superseded lines are deleted with their session, however many they are. A session that is created again has none.
+/// Superseded lines are deleted with their session, however many there are. A session that is created again has no
+/// superseded lines.
 pub async fn superseded_lines_are_deleted_with_their_session(store: Store) {
     let (gone, kept) = (target("gone"), target("kept"));
     for target in [&gone, &kept] {

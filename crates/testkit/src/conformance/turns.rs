@@ -48,7 +48,7 @@ async fn turn(store: &Store, target: &IngestTarget, user: u32, vector: Vec<f32>)
     }
 }
 
-/// The same embedding by another model.
+/// The same embedding, made by another model.
 fn by_model(turn: &NewTurn, provider: &str, model: &str) -> NewTurn {
     let mut turn = turn.clone();
     turn.embedding.id = format!("{}-{provider}-{model}", turn.embedding.id);
@@ -174,7 +174,7 @@ pub async fn all_fields_of_an_embedding_come_back(store: Store) {
     }
 }
 
-/// A user message has one embedding by each provider's model: a later one replaces it, also in the same write.
+/// A user message has one embedding per model of a provider: a later one replaces it, even in the same write.
 pub async fn embeddings_replace_those_of_the_same_model(store: Store) {
     let target = target("s");
     let mut expected = three_embedded_turns(&store, &target).await;
@@ -209,8 +209,8 @@ pub async fn embeddings_of_changed_messages_are_not_stored(store: Store) {
     assert!(embedded(&store, &target).await.is_empty() && read(&store, &unknown).await.is_empty());
 }
 
-/// A vector that has not the stated length, or a number that is not finite, is refused, and nothing of the write is
-/// stored.
+/// If a vector does not have the stated length, or has a number that is not finite, it is rejected, and nothing of the
+/// write is stored.
 pub async fn embeddings_with_a_wrong_vector_are_refused(store: Store) {
     let target = target("s");
     three_turns(&store, &target).await;
@@ -224,7 +224,7 @@ pub async fn embeddings_with_a_wrong_vector_are_refused(store: Store) {
     }
 }
 
-/// An embedding is removed with its user's or its assistant's message, and if one of them changes. Others stay.
+/// An embedding is removed if its user's or its assistant's message is removed or changes. Others stay.
 pub async fn embeddings_are_removed_with_their_messages(store: Store) {
     let target = target("s");
     three_embedded_turns(&store, &target).await;
@@ -313,8 +313,8 @@ pub async fn the_nearest_turns_are_exact(store: Store) {
     }
 }
 
-/// Embeddings and summaries are found within a scope: those of the sessions that a reader may see. Two users with the
-/// same session id have their own.
+/// Embeddings and summaries are found within a scope: only those of sessions that a reader may see. Two users with the
+/// same session id have separate ones.
 pub async fn turns_stay_in_scope(store: Store) {
     let (anas, bens) = (target("s"), target_of("ben", "p", "s"));
     three_embedded_turns(&store, &anas).await;
@@ -340,7 +340,8 @@ pub async fn turns_stay_in_scope(store: Store) {
     assert!(nearest(&store, &query).await.is_empty());
 }
 
-/// Summaries are listed in pages, in order of user, session and message. A later one replaces that of the same message.
+/// Summaries are listed in pages, in order of user, session and message. A later one replaces the one of the same
+/// message.
 pub async fn summaries_are_listed_in_pages(store: Store) {
     let mut expected = Vec::new();
     for (user, session) in [("ana", "a"), ("ana", "b"), ("ben", "a")] {
@@ -364,7 +365,7 @@ pub async fn summaries_are_listed_in_pages(store: Store) {
     assert_eq!(listed(&store, &everyone()).await, expected);
 }
 
-/// A summary is about a line: it is not stored if the message has another line, is removed if the line changes, and
+/// A summary belongs to a line: it is not stored if the message has another line, is removed if the line changes, and
 /// stays if the same line is written again.
 pub async fn summaries_belong_to_a_line(store: Store) {
     let target = target("s");

@@ -1,4 +1,4 @@
-//! Vectors: the lines and the space they belong to, and pending ones.
+//! Vectors: the lines and the space to which they belong, and pending ones.
 
 use super::sessions::three_messages;
 use crate::prelude::*;
@@ -43,7 +43,7 @@ pub async fn vectors_of_changed_messages_are_not_stored(store: Store) {
     assert_eq!(store.rows(&elsewhere).await.vectors, 0);
 }
 
-/// Vectors are refused before the store has a space and if they do not fit it. Then nothing is stored.
+/// Vectors are rejected before the store has a space, and if they do not fit it. Nothing is stored then.
 pub async fn vectors_that_do_not_fit_the_space_are_refused(store: Store) {
     let target = target("s");
     store.sync_text(&target, three_messages()).await;
@@ -60,7 +60,7 @@ pub async fn vectors_that_do_not_fit_the_space_are_refused(store: Store) {
     assert_eq!((store.rows(&target).await.vectors, store.pending(&target).await), (0, vec![0, 1, 2]));
 }
 
-/// Vectors replace those that the message had. The call can be repeated.
+/// Vectors replace the earlier ones of the message. The call can be repeated.
 pub async fn vectors_replace_those_of_the_message(store: Store) {
     let target = target("s");
     store.sync(&target, three_messages()).await;

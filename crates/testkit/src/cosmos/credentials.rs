@@ -8,7 +8,7 @@ use super::{
     request::{decoded, header},
 };
 
-/// The reason for refusing a call: a status and a message.
+/// The reason for rejecting a call: a status and a message.
 type Refusal = (u16, &'static str);
 
 /// Checks the token of a call, or its signature as defined in

@@ -8,7 +8,7 @@ use super::{Call, Kind};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The call is refused without effect.
+    /// The call is rejected without effect.
     Refuse {
         /// The status.
         status: u16,
@@ -17,8 +17,8 @@ pub enum Fault {
         /// The delay before a retry (`x-ms-retry-after-ms`).
         retry_after: Option<Duration>,
     },
-    /// The batch is refused without effect because of one operation. The response has the status of that operation, and
-    /// 424 for all others. Other calls than batches are answered.
+    /// The batch is rejected without effect because of one operation. The response has the status of that operation,
+    /// and 424 for all others. Calls other than batches are answered.
     RefuseOperation {
         /// The index of the operation. If the batch is shorter, its last operation.
         operation: usize,
@@ -36,19 +36,19 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// A refusal with this status.
+    /// A rejection with this status.
     #[must_use]
     pub fn status(status: u16) -> Self {
         Self::Refuse { status, substatus: None, retry_after: None }
     }
 
-    /// A refusal because of too many requests.
+    /// A rejection because of too many requests.
     #[must_use]
     pub fn throttled(retry_after: Duration) -> Self {
         Self::Refuse { status: 429, substatus: Some(3200), retry_after: Some(retry_after) }
     }
 
-    /// A refusal of this operation of a batch.
+    /// A rejection of this operation of a batch.
     #[must_use]
     pub fn operation(operation: usize, status: u16) -> Self {
         Self::RefuseOperation { operation, status }
@@ -94,7 +94,7 @@ impl Calls {
 /// Which of the selected calls have the fault.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum When {
-    /// The next `times` calls after `after` calls that are answered.
+    /// Answers `after` calls, and then applies the fault to the next `times` calls.
     Next { after: usize, times: usize },
     /// Every n-th call.
     Every { nth: usize, seen: usize },

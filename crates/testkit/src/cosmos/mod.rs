@@ -2,7 +2,7 @@
 //!
 //! [`CosmosAccount`] speaks HTTP/1.1 and forwards calls to the in-memory emulator of the SDK. It checks keys and tokens
 //! as the service does, keeps the container policies that the emulator ignores, and answers the queries of
-//! `crates/cosmos` with `VectorDistance` and `FullTextContainsAny`, which the emulator does not support. It refuses
+//! `crates/cosmos` with `VectorDistance` and `FullTextContainsAny`, which the emulator does not support. It rejects
 //! other queries with these functions. It can simulate failures: see [`Fault`].
 //!
 //! It does not simulate the request charges, the accuracy of the vector index or the tokenizer of the service.
@@ -34,14 +34,14 @@ pub use request::{Call, Kind};
 
 use crate::loopback::Counted;
 
-/// The default key. It decodes to a text that says that it is not a secret.
+/// The default key. It decodes to a text which says that it is not a secret.
 pub const DEFAULT_KEY: &str = "b25seSBmb3IgdGVzdHMgb24gdGhpcyBtYWNoaW5lLCBubyBzZWNyZXQ=";
 
 /// The options of a [`CosmosAccount`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct AccountOptions {
-    /// The port. Default: a free one.
+    /// The port. Default: a free port.
     pub port: u16,
     /// The key that signs calls, in base64. Default: [`DEFAULT_KEY`].
     pub key: String,
@@ -192,7 +192,7 @@ impl CosmosAccount {
         state.too_early = 0;
     }
 
-    /// The number of calls that a fault applied to.
+    /// The number of calls to which a fault applied.
     pub fn faults(&self) -> usize {
         self.shared.state().faults
     }
@@ -202,7 +202,7 @@ impl CosmosAccount {
         self.shared.state().too_early
     }
 
-    /// The queries that were refused because `crates/cosmos` does not send them. If there are any, a test has found a
+    /// The queries that were rejected because `crates/cosmos` does not send them. If there are any, a test has found a
     /// bug.
     pub fn refused_queries(&self) -> Vec<String> {
         self.shared.state().refused_queries.clone()

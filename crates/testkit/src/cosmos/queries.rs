@@ -149,7 +149,7 @@ impl TextQuery {
         (names && plain).then(|| Self { top, before: before.to_owned(), terms, after: after.to_owned() })
     }
 
-    /// The same query with `CONTAINS`, which finds a term by the spaces around it. This changes the parameters too.
+    /// The same query with `CONTAINS`, which finds a term by the spaces around it. Also changes the parameters.
     pub(super) fn with_contains(&self, parameters: &mut [Value]) -> String {
         for parameter in parameters {
             let is_term = |name: &str| self.terms.iter().any(|term| term == name);

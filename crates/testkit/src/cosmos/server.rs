@@ -256,7 +256,7 @@ async fn nearest_vectors(
     Ok(first)
 }
 
-/// All documents of all pages of a query, with the last page; or the refusal.
+/// All documents from all pages of a query, with the last page; or the rejection.
 async fn all(
     shared: &Shared,
     parts: &Parts,

@@ -10,7 +10,7 @@ use crate::random::Random;
 pub enum Fault {
     /// No fault: the call is answered. For scripts in which a later call fails.
     None,
-    /// The call is refused.
+    /// The call is rejected.
     Refuse {
         /// The status.
         status: u16,
@@ -40,7 +40,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// A refusal with this status and a body in the format of OpenAI.
+    /// A rejection with this status and a body in the format of OpenAI.
     #[must_use]
     pub fn status(status: u16) -> Self {
         let body = serde_json::json!({"error": {
@@ -52,19 +52,19 @@ impl Fault {
         Self::Refuse { status, headers: Vec::new(), body: body.to_string() }
     }
 
-    /// A refusal because of too many calls, with a header that says how long to wait.
+    /// A rejection because of too many calls, with a header that says how long to wait.
     #[must_use]
     pub fn throttled(header: &str, value: &str) -> Self {
         Self::status(429).with_header(header, value)
     }
 
-    /// A refusal with this body.
+    /// A rejection with this body.
     #[must_use]
     pub fn saying(status: u16, body: &str) -> Self {
         Self::Refuse { status, headers: Vec::new(), body: body.to_owned() }
     }
 
-    /// Adds a header to a refusal.
+    /// Adds a header to a rejection.
     #[must_use]
     pub fn with_header(mut self, header: &str, value: &str) -> Self {
         if let Self::Refuse { headers, .. } = &mut self {
@@ -100,7 +100,7 @@ impl Script {
             return fault;
         }
         let drawn = self.random.bits();
-        // The upper half decides whether the call fails, the lower half how.
+        // The upper half decides whether the call fails, and the lower half decides how.
         if ((drawn >> 32) as f64) >= self.share * f64::from(u32::MAX) {
             return Fault::None;
         }

@@ -26,19 +26,19 @@ use crate::{embedding::FakeEmbedding, loopback::Counted};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct MockOptions {
-    /// The port. Default: a free one.
+    /// The port. Default: a free port.
     pub port: u16,
     /// The required key. Default: `None`, which accepts calls with any key and without one.
     pub key: Option<String>,
     /// The token of Microsoft Entra ID that is accepted instead of a key. Default: `None`.
     pub token: Option<String>,
-    /// The models with the lengths of their vectors. Default: those of OpenAI.
+    /// The models with the lengths of their vectors. Default: OpenAI's models.
     pub models: Vec<(String, usize)>,
     /// Azure deployments whose names differ from their models, with their models. Default: empty.
     pub deployments: Vec<(String, String)>,
     /// Whether vectors are always lists of numbers, even if base64 is requested, as in LM Studio. Default: no.
     pub decimals: bool,
-    /// The factor that vectors are multiplied by, because some servers do not return unit vectors. Default: 1.
+    /// The factor by which vectors are multiplied, because some servers do not return unit vectors. Default: 1.
     pub length: f32,
     /// Whether all texts have the same vector, which needs almost no computation, for benchmarks. Default: no.
     pub one_vector: bool,
@@ -103,7 +103,7 @@ impl MockOptions {
         self
     }
 
-    /// Sets the factor that vectors are multiplied by.
+    /// Sets the factor by which vectors are multiplied.
     #[must_use]
     pub fn with_length(mut self, length: f32) -> Self {
         self.length = length;
@@ -187,12 +187,12 @@ impl MockEmbeddings {
         format!("http://{}", self.address)
     }
 
-    /// The recorded calls in order, including refused ones.
+    /// The recorded calls in order, including rejected ones.
     pub fn recorded(&self) -> Vec<Recorded> {
         self.shared.state().recorded.clone()
     }
 
-    /// The number of calls, including refused ones.
+    /// The number of calls, including rejected ones.
     pub fn calls(&self) -> usize {
         self.shared.state().recorded.len()
     }
@@ -231,7 +231,7 @@ impl MockEmbeddings {
         self.shared.state().script.fail_share(share, seed);
     }
 
-    /// Refuses every call with a text that contains `part`; `None` refuses no call.
+    /// Rejects every call with a text that contains `part`; `None` rejects no call.
     pub fn refuse_text(&self, part: Option<&str>) {
         self.shared.state().script.refused_text = part.map(str::to_owned);
     }

@@ -81,7 +81,7 @@ pub(super) struct Order {
     pub(super) base64: bool,
 }
 
-/// A refusal: status and body.
+/// A rejection: status and body.
 pub(super) type Refusal = (u16, Value);
 
 /// Validates a call as the services do.
@@ -128,7 +128,7 @@ fn openai(options: &MockOptions, call: &Recorded) -> Result<String, Refusal> {
         _ => "",
     };
     if options.key.as_ref().is_some_and(|key| key != given) {
-        // OpenAI repeats parts of the key. The mock repeats all of it, so that tests notice where it ends up.
+        // OpenAI repeats parts of the key. The mock repeats all of it, so that tests detect where it ends up.
         let message = format!("Incorrect API key provided: {given}.");
         return Err(refusal(401, &message, "", "invalid_api_key"));
     }

@@ -55,7 +55,7 @@ impl Events for MemoryBackend {
     async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
         let (rows, mut counter) = (self.rows(), EventCounter::default());
         rows.events(scope, filter).for_each(|event| counter.add(event));
-        // A model call counts once: the counter has to know which sessions have responses.
+        // A model call counts once, so the counter must know which sessions have responses.
         let responses = EventFilter::default().with_event_type(RESPONSE.to_owned());
         let answers = rows.events(scope, &responses).filter(|event| Usage::of(&event.summary).calls > 0);
         counter.set_answered(answers.map(|event| event.key()));

@@ -1,4 +1,4 @@
-//! Verification: rows are stored in what they belong to, and there is no index, so that little can be wrong.
+//! Verification: rows are stored within the data that they belong to, and there is no index, so little can be wrong.
 
 use amplifier_session_core::{
     Result,

@@ -2,8 +2,8 @@
 //!
 //! Each trait of [`core::backend`](amplifier_session_core::backend) has a file with its name. The files are short
 //! because the backend stores related data together and scans all of it for every call. A real backend needs indexes
-//! and a disk, and makes the same promises. `core` has the logic that is the same on every backend: matching sessions
-//! with scopes and filters, extracting the texts of a line, and tokenizing and scoring them.
+//! and a disk, and must follow the same rules. `core` has the logic that is the same on every backend: matching
+//! sessions with scopes and filters, extracting the texts of a line, and tokenizing and scoring them.
 
 mod events;
 mod integrity;

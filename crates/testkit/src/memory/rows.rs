@@ -1,4 +1,4 @@
-//! The rows of the backend, and what its reads share.
+//! The rows of the backend, and the code that its reads share.
 
 use std::collections::{BTreeMap, BTreeSet};
 

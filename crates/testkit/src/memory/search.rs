@@ -22,7 +22,7 @@ use super::MemoryBackend;
 impl Search for MemoryBackend {
     async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
         let mut analyzer = Analyzer::new();
-        // The frequency of a word is that in all texts, and not only in those within the scope.
+        // The frequency of a word counts all texts, not only those within the scope.
         let mut statistics = query.no_statistics();
         let mut matching = Vec::new();
         for session in self.rows().sessions.values() {

@@ -1,4 +1,4 @@
-//! Writes in batches, like those of a store that limits the size of transactions.
+//! Writes in batches, like a store that limits the size of transactions.
 
 use std::{collections::BTreeMap, mem::take, sync::PoisonError};
 
@@ -60,8 +60,8 @@ impl MemoryBackend {
         Ok(deleted)
     }
 
-    /// Runs `steps` in batches, with other calls in between. The last step, which completes the change, is a batch of
-    /// its own.
+    /// Runs `steps` in batches, with other calls in between. The last step, which completes the change, is a separate
+    /// batch.
     async fn run(&self, key: &SessionKey, mut steps: Vec<Step>) -> Result<()> {
         while !steps.is_empty() {
             self.interrupt()?;
@@ -75,7 +75,7 @@ impl MemoryBackend {
         self.interrupt()
     }
 
-    /// Counts a batch, and fails instead of the one to interrupt.
+    /// Counts a batch, and fails in place of the batch to interrupt.
     fn interrupt(&self) -> Result<()> {
         let mut left = self.shared.interruption.lock().unwrap_or_else(PoisonError::into_inner);
         match count_down(&mut left) {
@@ -104,7 +104,7 @@ fn conflict(message: &str) -> Error {
 /// The steps before the session itself is written.
 fn steps(rows: &Rows, key: &SessionKey, change: &mut SessionChange) -> Vec<Step> {
     let length = |truncate: Option<u32>| truncate.unwrap_or(u32::MAX);
-    // Before the rows that they are copies of are removed.
+    // Before the rows with the original lines are removed.
     let superseded = take(&mut change.superseded).into_iter().map(Box::new).map(Step::Supersede);
     let mut steps: Vec<Step> = superseded.collect();
     let has_turns = |session: &SessionRows| !session.turns.is_empty() || !session.summaries.is_empty();
