@@ -81,7 +81,7 @@ impl Failure {
         Self::Failed(Report { message: message.into(), hint: Hint::None })
     }
 
-    /// What failed.
+    /// The message of the failure.
     pub(crate) fn message(&self) -> &str {
         match self {
             Self::Failed(report) | Self::WrongUse(report) => &report.message,
@@ -109,7 +109,7 @@ impl Failure {
         ExitCode::from(code)
     }
 
-    /// What the user can do about it, if known. For the arguments, see [`Failure::report`].
+    /// Advice for the user, if any. For the arguments, see [`Failure::report`].
     pub(crate) fn hint(&self, program: &str, store: Option<&str>) -> Option<String> {
         let (Self::Failed(report) | Self::WrongUse(report)) = self else { return None };
         match &report.hint {
@@ -290,7 +290,7 @@ pub(crate) fn with_causes(error: &Error) -> String {
     message
 }
 
-/// What is wrong with an argument, using the name of its option.
+/// The problem with an argument, using the name of its option.
 fn about_argument(error: &Error) -> String {
     let message = error.message();
     if !message.starts_with("must ") && !message.starts_with("is ") {
@@ -346,7 +346,7 @@ fn is_damage(error: &Error) -> bool {
     error.kind() == ErrorKind::Damaged
 }
 
-/// What to do about a damaged store.
+/// Advice for a damaged store.
 fn salvage_hint(program: &str, store: Option<&str>) -> String {
     let store = store.map_or_else(|| "the store".to_owned(), |store| format!("the damaged store {store}"));
     format!(
@@ -354,7 +354,7 @@ fn salvage_hint(program: &str, store: Option<&str>) -> String {
     )
 }
 
-/// What to do about an error, if known.
+/// Advice for an error, if any.
 fn hint_for(error: &Error, program: &str) -> Option<String> {
     // Without `--store`, because its value may be wrong, and may contain a key that does not belong there.
     let help = format!("`{} help config`", program::name());

@@ -35,7 +35,7 @@ pub(crate) fn width_of_messages() -> Option<usize> {
 pub(crate) struct Out {
     /// Not locked: if a thread panics during an interactive search, it restores the terminal.
     writer: BufWriter<Stdout>,
-    /// What was written since [`Self::capture`].
+    /// Text that was written since [`Self::capture`].
     captured: Option<Vec<u8>>,
     json: bool,
     terminal: bool,
@@ -115,12 +115,12 @@ impl Out {
         }
     }
 
-    /// Captures what is written from now on, until [`Self::captured`] returns it.
+    /// Captures text that is written from now on, until [`Self::captured`] returns it.
     pub(crate) fn capture(&mut self) {
         self.captured = Some(Vec::new());
     }
 
-    /// What was written since [`Self::capture`].
+    /// Text that was written since [`Self::capture`].
     pub(crate) fn captured(&mut self) -> String {
         let captured = self.captured.take().unwrap_or_default();
         String::from_utf8_lossy(&captured).into_owned()

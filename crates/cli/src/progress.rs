@@ -89,7 +89,7 @@ impl Progress for Bar {
     }
 }
 
-/// What a sync would do with a session.
+/// The plan of a sync for a session.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Planned {
     pub(crate) project: String,
@@ -98,7 +98,7 @@ pub(crate) struct Planned {
     pub(crate) bytes: u64,
 }
 
-/// Collects what a sync would read, in a dry run.
+/// Collects the plan of a sync, in a dry run.
 #[derive(Debug, Default)]
 pub(crate) struct Plan(Mutex<Vec<Planned>>);
 

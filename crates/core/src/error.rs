@@ -141,7 +141,7 @@ impl Error {
         self
     }
 
-    /// Puts the place of the error before the message: `http://localhost:11434/v1: connection refused`.
+    /// Puts the location of the error before the message: `http://localhost:11434/v1: connection refused`.
     #[must_use]
     pub fn at(mut self, place: impl fmt::Display) -> Self {
         self.0.message = format!("{place}: {}", self.0.message);

@@ -8,7 +8,7 @@ use crate::model::{Session, UserId, Visibility};
 pub enum Scope {
     /// The sessions that one user owns, shared or not.
     User(UserId),
-    /// The sessions that a person may see: their own, and those that others share with them.
+    /// The sessions that a person may see: their own, and sessions that others share with them.
     Visible(Viewer),
     /// All sessions, for administrators.
     Everyone,

@@ -57,7 +57,7 @@ fn text(column: &str, sql_type: &str) -> String {
         // Costs: without trailing zeros.
         "DECIMAL(38,18)" => format!("rtrim(rtrim(CAST({column} AS VARCHAR), '0'), '.')"),
         "BLOB" => format!("coalesce(TRY(decode({column})), lower(hex({column})))"),
-        // By its number, because formatting one with a time zone requires an extension.
+        // By its number, because formatting a time with a time zone requires an extension.
         "TIMESTAMP WITH TIME ZONE" => {
             format!(
                 "CASE WHEN isfinite({column}) THEN strftime(make_timestamp(epoch_us({column})), {ISO})

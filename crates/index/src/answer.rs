@@ -34,7 +34,7 @@ pub struct Answer<T> {
     pub statistics: CollectionStatistics,
     /// Number of rows that are not in the index and were searched directly.
     pub tail_rows: u64,
-    /// Why the index, or part of it, could not be used, as a sentence for users. The hits are correct nevertheless.
+    /// Why the index, or part of it, could not be used, as a sentence for users. The hits are still correct.
     pub notice: Option<String>,
 }
 

@@ -16,9 +16,9 @@ use crate::{
     rows::{Rows, StoreRevision},
 };
 
-/// A search that would have to read more than this many bytes of rows folds them instead: that takes little longer, and
-/// searches of other processes need not read them again. This is well above what a sync leaves unfolded, so that
-/// searches do not do its work.
+/// A search that would have to read more than this many bytes of rows folds them instead: this takes little longer, and
+/// searches of other processes need not read them again. The limit is well above what a sync leaves unfolded, so that
+/// searches do not do the sync's work.
 pub(crate) const LONG_TAIL: usize = 16 << 20;
 
 /// The maximum size of cached rows. A longer tail is read again by every search.

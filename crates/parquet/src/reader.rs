@@ -43,7 +43,7 @@ struct Mark {
     parts: Box<Parts>,
 }
 
-/// What to read next.
+/// The next part to read.
 #[derive(Debug)]
 enum State {
     Archive,

@@ -44,7 +44,7 @@ pub(crate) fn configure_to_read(connection: &Connection) -> rusqlite::Result<()>
     connection.pragma_update(None, "temp_store", "MEMORY")
 }
 
-/// Configures what every connection needs.
+/// Configures every connection.
 fn prepare(connection: &Connection, cache_kib: i64) -> rusqlite::Result<()> {
     functions::register(connection)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;

@@ -147,7 +147,7 @@ impl Pool {
 
     /// Empties the log if it is too long. Waits for its readers.
     fn limit_log(&self, writer: &Connection) {
-        /// By how much the log may grow before a write waits again for the same readers.
+        /// How much the log may grow before a write waits again for the same readers.
         const STEP: u64 = 8 << 20;
         let bytes = self.log_bytes();
         if bytes <= self.longest_log.load(Ordering::Relaxed) {

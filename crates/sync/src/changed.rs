@@ -1,4 +1,4 @@
-//! What may have changed in a root.
+//! The sessions of a root that may have changed.
 
 use std::{
     collections::BTreeSet,
@@ -47,7 +47,7 @@ impl Changed {
         self.limit();
     }
 
-    /// Adds what `other` contains.
+    /// Adds everything in `other`.
     pub(crate) fn add(&mut self, other: Self) {
         self.everything |= other.everything;
         self.projects.extend(other.projects);

@@ -134,7 +134,7 @@ pub struct Kept {
     pub session: String,
     /// The path within the session folder.
     pub file: String,
-    /// What is wrong with the file, for example "is empty".
+    /// The problem of the file, for example "is empty".
     pub reason: String,
     /// Stored messages that are missing from the file.
     pub messages: u64,

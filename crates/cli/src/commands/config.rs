@@ -66,7 +66,7 @@ pub(super) fn run(app: &mut App, args: &ConfigArgs) -> Result<Outcome, Failure> 
     }
 }
 
-/// The configuration with the settings in the store URL. A URL that makes no sense is shown as it is.
+/// The configuration with the settings in the store URL. An invalid URL is shown unchanged.
 fn in_force(app: &App) -> Configuration {
     let config = app.config.clone();
     match StoreUrl::parse(&app.global.store, app.home.as_deref()) {

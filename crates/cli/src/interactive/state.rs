@@ -89,7 +89,7 @@ pub(super) enum Answer {
     Messages { opened: u64, range: Range<u32>, found: Result<(u32, Vec<Message>), String> },
 }
 
-/// What the event loop must do after a key.
+/// The effect of a key, for the event loop.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     None,

@@ -23,7 +23,7 @@ use crate::{
 /// Messages before and after the one in the preview.
 const NEIGHBOURS: u32 = 2;
 
-/// What all tasks need.
+/// The data that all tasks need.
 #[derive(Debug, Clone)]
 pub(super) struct Worker {
     pub(super) storage: SessionStorage,

@@ -19,7 +19,7 @@ use crate::{dates, out::Out};
 /// The width of the labels in a session's header.
 const LABEL: usize = 10;
 
-/// What the header of a session needs.
+/// The data for the header of a session.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head<'a> {
     pub(crate) session: &'a Session,

@@ -33,7 +33,7 @@ impl Payloads {
 /// The indentation of lines below an event.
 const INDENT: &str = "    ";
 
-/// What printing events requires besides the events.
+/// The data for printing events, besides the events.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Beside<'a> {
     pub(crate) payloads: &'a Payloads,

@@ -41,7 +41,7 @@ pub(super) fn page(title: &str, height: f64, body: &str) -> String {
     )
 }
 
-/// Draws vertical bars over time of `of`, and returns their lower end. `names` are those of the parts.
+/// Draws vertical bars over time of `of`, and returns their lower end. `names` are the names of the parts.
 pub(super) fn over_time(
     body: &mut String,
     y: f64,

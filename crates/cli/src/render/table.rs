@@ -108,8 +108,8 @@ pub(crate) fn table(columns: &[Column<'_>], rows: &[Vec<Cell>], width: usize, pa
     std::iter::once(line(&header, &headers, paint) + rest).chain(rows).collect()
 }
 
-/// Makes the columns fit into `width`: first those with an order of giving way, in that order, then the widest. Returns
-/// whether columns were left out because there are too many.
+/// Makes the columns fit into `width`: first columns that give way, in their order, then the widest. Returns whether
+/// columns were left out because there are too many.
 fn fit(layout: &mut [(Column<'_>, usize)], width: usize) -> bool {
     let turns = layout.iter().enumerate().filter_map(|(at, (column, _))| Some((column.gives_way?, at)));
     let mut turns: Vec<((u8, usize), usize)> = turns.collect();

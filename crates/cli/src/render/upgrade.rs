@@ -1,4 +1,4 @@
-//! What an upgrade did or would do.
+//! The result of an upgrade, or of a dry run.
 
 use amplifier_session_storage::upgrade::{Outcome, Upgrade};
 

@@ -97,7 +97,7 @@ impl SessionChange {
     }
 }
 
-/// The stored messages that a change removes or replaces, for what belongs to messages.
+/// The stored messages that a change removes or replaces, for data that belongs to messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RemovedMessages {
     from: Option<u32>,

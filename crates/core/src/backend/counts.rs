@@ -185,7 +185,7 @@ impl EventCounter {
     }
 
     /// The sessions with repeated usage for which no response was counted. Call [`EventCounter::set_answered`] with
-    /// those that have responses among the events that were not counted.
+    /// those of them that have responses among the events that were not counted.
     pub fn unanswered(&self) -> impl Iterator<Item = &SessionKey> {
         self.repeated.keys().filter(|key| !self.answered.contains(key))
     }

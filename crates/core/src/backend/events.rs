@@ -19,8 +19,8 @@ pub trait Events: Send + Sync {
     /// A page of a session's events, without their payloads, in order of sequence.
     async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>>;
 
-    /// A page of what [`read_events`](Self::read_events) gives, but only the fields that are needed to derive times. A
-    /// session may have a hundred thousand events, so a backend should not read the others.
+    /// A page like [`read_events`](Self::read_events) returns, but with only the fields that are needed to derive
+    /// times. A session may have a hundred thousand events, so a backend should not read the others.
     async fn event_times(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<EventTime>>;
 
     /// The payloads of the events of these sequences, in any order. Leaves out those that do not exist.

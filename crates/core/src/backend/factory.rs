@@ -34,13 +34,13 @@ pub struct BackendFactory {
     pub open: Open,
     /// Copies a store in a file while other processes use it, if the backend can do that.
     pub backup: Option<BackupFile>,
-    /// Reads what is left of a damaged store in a file, if the backend can do more than open it.
+    /// Reads the rest of a damaged store in a file, if the backend can do more than open it.
     pub salvage: Option<SalvageFile>,
     /// Restricts roles of the database to the rows of one user, if the backend can do that.
     pub restrict_roles: Option<RestrictRoles>,
 }
 
-/// What follows the scheme of a store URL, and the function that opens the store.
+/// The form of the part of a store URL after the scheme, and the function that opens the store.
 #[derive(Clone, Copy)]
 pub enum Open {
     /// The path of a file, with a leading `~` replaced.
@@ -57,7 +57,7 @@ pub enum Open {
 /// Opens the store in a file.
 pub type OpenFile = fn(PathBuf, OpenRequest) -> Opening;
 
-/// Opens the store at what follows `SCHEME:` in the URL, without the parameters.
+/// Opens the store at the part of the URL after `SCHEME:`, without the parameters.
 pub type OpenService = fn(String, OpenRequest) -> Opening;
 
 /// Copies the store in the first file to the second one, which is empty or does not exist. The copy has one consistent
@@ -67,7 +67,7 @@ pub type BackupFile = fn(PathBuf, PathBuf) -> BoxFuture<'static, Result<()>>;
 /// Finds what is left of the damaged store in a file, which is not changed. No other process may write to it meanwhile.
 pub type SalvageFile = fn(PathBuf) -> BoxFuture<'static, Result<Box<dyn SalvageSource>>>;
 
-/// Opens the store at what follows `SCHEME:` in the URL, creates it if it is missing, and restricts every role of the
+/// Opens the store at the part of the URL after `SCHEME:`, creates it if it is missing, and restricts every role of the
 /// database to the rows of the user with the same name. For each of the users, returns the statements that create its
 /// role.
 pub type RestrictRoles = fn(String, OpenRequest, Vec<UserId>) -> BoxFuture<'static, Result<Vec<String>>>;
@@ -84,7 +84,7 @@ impl fmt::Debug for Open {
     }
 }
 
-/// How a store is to be opened.
+/// A request to open a store.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct OpenRequest {

@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer, ser::SerializeStruct as _};
 
 use crate::model::UserId;
 
-/// What a backend can do, where it keeps its data, and what it has used.
+/// The abilities, locations and usage of a backend.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct StoreInfo {
@@ -24,7 +24,7 @@ pub struct StoreInfo {
     pub only_user: Option<UserId>,
     /// Where the data is kept, the store itself first.
     pub places: Vec<StorePlace>,
-    /// What this handle and its clones have used of a service that charges for requests. `None` if nothing is charged.
+    /// The usage of a service that charges for requests, by this handle and its clones. `None` if nothing is charged.
     pub usage: Option<ServiceUsage>,
 }
 
@@ -65,7 +65,7 @@ impl StoreInfo {
 /// A place where a store keeps data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StorePlace {
-    /// What is kept there: `store` or `index`.
+    /// The kind of data: `store` or `index`.
     pub what: &'static str,
     /// A path, or an address without secrets.
     pub location: String,

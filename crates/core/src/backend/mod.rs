@@ -100,7 +100,7 @@ pub mod prelude {
     };
 }
 
-/// Methods that are derived from those of a backend.
+/// Methods derived from the methods of a backend.
 #[async_trait]
 pub trait StorageBackendExt: StorageBackend {
     /// [`Sessions::write`] of a single change.

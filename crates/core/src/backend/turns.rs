@@ -26,7 +26,7 @@ pub trait Turns: Send + Sync {
     async fn write_turns(&self, key: &SessionKey, turns: Vec<NewTurn>) -> Result<usize>;
 
     /// A page of the embeddings of one session by a provider's model, in order of `user_sequence`. May return fewer
-    /// than asked for; only an empty answer means the end.
+    /// than requested; only an empty answer means the end.
     async fn read_turns(&self, query: &TurnQuery) -> Result<Vec<TurnEmbedding>>;
 
     /// The turns nearest to a vector, nearest first, by exact comparison.
@@ -36,7 +36,7 @@ pub trait Turns: Send + Sync {
     /// messages that are gone or whose line has changed. Returns the number of stored summaries.
     async fn write_summaries(&self, key: &SessionKey, summaries: Vec<TurnSummary>) -> Result<usize>;
 
-    /// A page of summaries, in order of user, session and `user_sequence`. May return fewer than asked for; only an
+    /// A page of summaries, in order of user, session and `user_sequence`. May return fewer than requested; only an
     /// empty answer means the end.
     async fn list_summaries(&self, query: &SummaryQuery) -> Result<Vec<TurnSummary>>;
 }

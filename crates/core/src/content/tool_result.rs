@@ -64,7 +64,7 @@ pub(super) fn was_other_text(content: &Value) -> bool {
     }
 }
 
-/// The JSON in a string, if its text is to be used instead of the string.
+/// The JSON in a string, if its text replaces the string.
 fn answer_in(text: &str) -> Option<Value> {
     let trimmed = text.trim();
     let is_enclosed = |open, close| trimmed.starts_with(open) && trimmed.ends_with(close);

@@ -1,4 +1,4 @@
-//! What a verification found: differences between a store and the files on disk, and within a store.
+//! The differences that a verification found, between a store and the files on disk, and within a store.
 
 use std::fmt;
 

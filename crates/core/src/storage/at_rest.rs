@@ -39,9 +39,9 @@ const LONG: usize = 4 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SecretsAtRest {
-    /// Secrets are stored, and no program reports them.
+    /// They are stored unchanged.
     Off,
-    /// They are stored. [`SessionStorage::session_secrets`] lists them.
+    /// They are stored unchanged. [`SessionStorage::session_secrets`] lists them.
     #[default]
     Mark,
     /// Their characters are replaced before they are stored.

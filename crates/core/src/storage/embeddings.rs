@@ -80,7 +80,7 @@ impl SessionStorage {
     ///
     /// `SessionNotFound`; `Validation` with the field and sequence if a message does not exist or does not have the
     /// text, a part lies beyond the end of its text or is empty, or a vector has other dimensions than `space`, is zero
-    /// or not finite; `Embedding` if the store holds vectors of another space; errors of the backend.
+    /// or not finite; `Embedding` if the store has vectors of another space; errors of the backend.
     pub async fn store_embeddings(
         &self,
         key: &SessionKey,

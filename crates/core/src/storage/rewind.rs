@@ -19,13 +19,13 @@ const PAGE: usize = 1_000;
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct RewindOptions {
-    /// The last turn to keep. With 0, only messages before the first turn are kept.
+    /// The last turn to keep. With 0, keeps only what comes before the first turn.
     pub to_turn: u32,
     /// Whether to keep all events. Default: no.
     pub keep_events: bool,
     /// Whether to only report what would be removed. Default: no.
     pub dry_run: bool,
-    /// What to do with the sync state, whose format only the sync knows. Default: nothing.
+    /// How to change the sync state, whose format only the sync knows. By default, it does not change.
     pub sync_state: Option<SyncStateAfterRewind>,
 }
 
@@ -51,7 +51,7 @@ impl RewindOptions {
     }
 }
 
-/// What a rewind has removed, or would remove.
+/// The result of a rewind, or of a dry run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RewindReport {

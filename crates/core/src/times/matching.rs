@@ -47,7 +47,7 @@ pub(super) struct Slot {
     pub(super) text: Option<TextId>,
 }
 
-/// What is known about the relation of a log and a transcript.
+/// Properties of the relation between a log and a transcript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Overlap {
     /// The beginning of the conversation is gone from the transcript.

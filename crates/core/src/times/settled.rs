@@ -24,7 +24,7 @@ const RESULTS_WITHIN: usize = 16;
 /// An earliest and a latest time.
 pub(crate) type Span = Option<(Timestamp, Timestamp)>;
 
-/// What is known of the first messages and events of a session, whose times no longer change.
+/// The first messages and events of a session, whose times no longer change.
 ///
 /// The last of these messages has a certain time: it states it, or the event of its tool call does. All known times of
 /// messages and events before it are not later, and all after it are later. So the later events belong to later
@@ -66,7 +66,7 @@ pub(crate) struct Resolved {
     pub(crate) logged: Span,
     /// All known times of messages.
     pub(crate) known: Span,
-    /// What to continue from the next time.
+    /// The state from which the next resolution continues.
     pub(crate) settled: Option<Settled>,
 }
 
@@ -169,7 +169,7 @@ impl Settled {
         self.models.iter().any(|(known, ..)| known == model) || clock.names(model)
     }
 
-    /// What is settled in `part`, in addition to `before`; `None` if nothing is.
+    /// The settled rows in `part`, in addition to `before`; `None` if there are none.
     fn find(before: Option<&Self>, part: &Window<'_>) -> Option<Self> {
         let Window { lines, clock, basis, known, .. } = part;
         let known_ts: Vec<Option<Timestamp>> =
@@ -204,8 +204,8 @@ impl Settled {
         None
     }
 
-    /// What is settled up to the message at position `at`, with the events `done`; `None` if one of their calls occurs
-    /// after it too.
+    /// The settled rows up to the message at position `at`, with the events `done`; `None` if one of their calls also
+    /// occurs later.
     fn at(
         before: Option<&Self>,
         part: &Window<'_>,

@@ -40,7 +40,7 @@ impl Conversation {
         });
     }
 
-    /// What happens in a session, in order, with gaps in both files.
+    /// Builds a session from steps, in order, with gaps in both files.
     fn of(steps: &[(u8, i64, u8)]) -> Self {
         let (mut conversation, mut second) = (Self::default(), 0);
         for (n, (kind, gap, flags)) in steps.iter().enumerate() {
@@ -131,7 +131,7 @@ fn grow(conversation: &Conversation, stages: &[(usize, usize)], stated: (Option<
             assert_eq!((logged, known), (&whole.logged, &whole.known));
             continued += 1;
         }
-        // What is settled then comes from either of them.
+        // The settled state then comes from either of them.
         settled = match part {
             Some((_, part)) if messages % 3 > 0 => part.settled,
             _ => whole.settled,

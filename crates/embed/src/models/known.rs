@@ -20,7 +20,7 @@ pub struct KnownModel {
     pub dimensions: usize,
     /// The size of the weights in bytes, which is about the size of the download.
     pub bytes: u64,
-    /// What it is good for, in a few words.
+    /// Its purpose, in a few words.
     pub about: &'static str,
     /// The SHA-256 hashes of files, if known.
     pub sha256: &'static [(&'static str, &'static str)],

@@ -33,7 +33,7 @@ pub(crate) struct ManifestFile {
 pub struct Problem {
     /// The path in the model's folder.
     pub file: String,
-    /// What differs.
+    /// The difference.
     pub what: String,
 }
 

@@ -49,7 +49,7 @@ pub trait Database: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// What a transaction removes.
+/// The rows that a transaction removes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removed {
     /// Superseded lines, which are in no index.

@@ -35,7 +35,7 @@ use super::{
 };
 use crate::columns::{read_vector, stored_line};
 
-/// What is left of the store in a file.
+/// The rest of the store in a file.
 #[derive(Debug)]
 pub(crate) struct Salvage {
     pages: Pages,

@@ -43,7 +43,7 @@ const ATTEMPTS: usize = 3;
 pub struct RestoreOptions {
     /// The folder that contains or gets `projects/`. It is created if it does not exist.
     pub to: PathBuf,
-    /// Whose sessions.
+    /// The scope of the sessions.
     pub scope: Scope,
     /// Only matching sessions. Default: all.
     pub filter: SessionFilter,

@@ -38,9 +38,9 @@ impl Status {
 struct Check {
     name: &'static str,
     status: Status,
-    /// What was found.
+    /// The finding.
     text: String,
-    /// What to do about it.
+    /// The suggested action.
     hint: Option<String>,
 }
 

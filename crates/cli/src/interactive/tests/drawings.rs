@@ -1,4 +1,4 @@
-//! What the interactive search looks like.
+//! The appearance of the interactive search.
 
 use ratatui::{Terminal, backend::TestBackend, style::Modifier};
 use unicode_width::UnicodeWidthStr as _;
@@ -16,7 +16,7 @@ fn drawn(state: &mut State, width: u16, height: u16) -> Terminal<TestBackend> {
     terminal
 }
 
-/// What is on the screen, without the spaces at the ends of lines.
+/// The text on the screen, without the spaces at the ends of lines.
 fn text(terminal: &Terminal<TestBackend>) -> String {
     let buffer = terminal.backend().buffer();
     let rows = buffer.content().chunks(buffer.area.width.into()).map(|row| {

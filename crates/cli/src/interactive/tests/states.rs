@@ -1,4 +1,4 @@
-//! What keys and answers do to the state.
+//! The effects of keys and answers on the state.
 
 use amplifier_session_storage::search::SearchMode;
 

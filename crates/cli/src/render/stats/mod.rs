@@ -46,7 +46,7 @@ pub(crate) struct Vectors {
     pub(crate) pending_more: bool,
 }
 
-/// What to show.
+/// The parts to show.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shown<'a> {
     /// Only these charts; everything if empty.

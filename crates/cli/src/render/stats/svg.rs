@@ -71,7 +71,7 @@ pub(crate) fn svg(statistics: &Statistics, unit: Unit) -> String {
     page(&format!("Sessions of AI agents: {line}"), y + 30.0, &body)
 }
 
-/// What was written in a day, week or month.
+/// Activity in a day, week or month.
 #[derive(Debug, Clone, Copy)]
 struct TimeSpan {
     first: Date,
@@ -80,7 +80,7 @@ struct TimeSpan {
     usage: Usage,
 }
 
-/// What was written, by `unit`.
+/// Activity by `unit`.
 fn time_spans(statistics: &Statistics, unit: Unit) -> Vec<TimeSpan> {
     let span = |first: &str, messages, user_messages, usage| {
         Some(TimeSpan { first: first.parse().ok()?, messages, user_messages, usage })
@@ -139,7 +139,7 @@ fn shortened(mut bars: Vec<Bar>, what: &str, format: fn(u64) -> String) -> Vec<B
     bars
 }
 
-/// Draws horizontal bars, and returns their lower end. `names` are those of the parts.
+/// Draws horizontal bars, and returns their lower end. `names` are the names of the parts.
 fn by_name(body: &mut String, y: f64, title: &str, names: &Names<'_>, bars: Vec<Bar>) -> f64 {
     text(body, (24.0, y), "head", "start", title);
     let most = bars.iter().map(|bar| bar.value).max().unwrap_or(0);

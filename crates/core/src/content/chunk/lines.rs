@@ -98,7 +98,7 @@ fn markdown(text: &str) -> Lines {
     lines
 }
 
-/// What is known about the lines before the next one.
+/// Properties of the lines before the next one.
 #[derive(Debug, Default)]
 struct Markdown {
     after_blank: bool,

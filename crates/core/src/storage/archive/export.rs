@@ -48,7 +48,7 @@ pub struct ExportReport {
 impl SessionStorage {
     /// Writes the sessions in `scope` that match `filter`, including sessions that are stored in the meantime. A
     /// session that changes is written in its state at that time. [`SessionStorage::import_sessions`] reads the
-    /// archive. Except for what `out` holds, only a few rows and the ids of the sessions are in memory.
+    /// archive. Apart from the contents of `out`, only a few rows and the ids of the sessions are in memory.
     ///
     /// Rows that can't be read are skipped and reported. The rows after them are renumbered, so that the session can be
     /// imported.
@@ -117,7 +117,7 @@ impl SessionStorage {
                 }
                 stored => stored?,
             };
-            // It was deleted since it was listed.
+            // It was deleted after it was listed.
             let Some(stored) = stored else { return Ok(()) };
             let version = stored.version.clone();
             let mut vectors = match out.takes_vectors() {
@@ -125,7 +125,7 @@ impl SessionStorage {
                 false => None,
             };
             if let Some(vectors) = &mut vectors {
-                // If rows are missing, the others get new numbers, also the answers of turns.
+                // If rows are missing, the others get new numbers, including the answers of turns.
                 vectors.with_turns = expected == Missing::default();
             }
             let space = vectors.as_ref().map(|vectors| vectors.space.clone());
@@ -155,7 +155,7 @@ impl SessionStorage {
         Err(Error::new(ErrorKind::Conflict, message).with("session", &key.session_id).retryable())
     }
 
-    /// Writes the messages of a session, with what belongs to them.
+    /// Writes the messages of a session, with the data that belongs to them.
     async fn export_messages(
         &self,
         key: &SessionKey,

@@ -77,7 +77,7 @@ pub struct BrokenPart {
     pub user_id: Option<UserId>,
     /// The id of that session, if known.
     pub session_id: Option<SessionId>,
-    /// What is wrong.
+    /// The problem.
     pub reason: String,
 }
 

@@ -10,7 +10,8 @@ use crate::{
     model::{Message, MetadataFile, Payload, Session, StoredEvent, SupersededPiece, Timestamp},
 };
 
-/// Computes a digest of values. The same values have the same digest, whatever store they were read from.
+/// Computes a digest of values. The same values have the same digest, regardless of the store from which they were
+/// read.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Digester(Checksum);
 

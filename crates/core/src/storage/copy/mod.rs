@@ -194,7 +194,7 @@ impl Copy<'_> {
     }
 
     async fn try_session(&mut self, key: &SessionKey) -> Result<()> {
-        // It may have been deleted since it was listed.
+        // It may have been deleted after it was listed.
         let Some(source) = self.from.backend.get_session(key).await? else { return Ok(()) };
         if is_unfinished(&source) {
             return Err(missing("only a part of it was copied into the source"));

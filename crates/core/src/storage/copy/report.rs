@@ -85,7 +85,7 @@ pub struct CopyReport {
     pub events: u64,
     /// The number of superseded lines of the copied sessions.
     pub superseded: u64,
-    /// The number of vectors that were written, also for messages that the target already had.
+    /// The number of vectors that were written, including vectors for messages that the target already had.
     pub vectors: u64,
     /// The number of turns whose embeddings were written.
     pub turns: u64,

@@ -22,7 +22,7 @@ pub(super) fn is_unfinished(stored: &StoredSession) -> bool {
     stored.sync_state.as_deref().is_some_and(|state| state.starts_with(COPYING))
 }
 
-/// What was copied of a session.
+/// The copied rows of a session.
 #[derive(Debug)]
 pub(super) struct Written {
     /// The digest of its rows in the source, if all of them were read.

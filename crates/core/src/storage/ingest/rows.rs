@@ -219,12 +219,12 @@ pub(super) struct EventRows {
     again: Option<Again>,
 }
 
-/// What to do with unchanged lines if all data is derived again.
+/// How unchanged lines are processed if all data is derived again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Again {
     /// They are read.
     Read,
-    /// Also write those of tool calls and prompts.
+    /// They are read, and events of tool calls and prompts are written.
     Write,
 }
 

@@ -79,7 +79,7 @@ pub(super) struct SupersededRows {
     state: Option<String>,
     /// Whether that state was stored, if writes are not atomic.
     is_announced: bool,
-    /// What was superseded before, if it is needed: kind, sequence and digest.
+    /// The lines that were superseded before, if needed: kind, sequence and digest.
     known: Option<HashSet<(LineKind, u32, Digest)>>,
 }
 

@@ -161,7 +161,7 @@ pub(in crate::storage) fn unpack(pieces: &[SupersededPiece]) -> Result<Vec<(Line
     Ok(lines)
 }
 
-/// The first line, and what comes after it.
+/// The first line, and the content after it.
 fn first_line(content: &[u8]) -> Option<(LineHead, &[u8], &[u8])> {
     let end = content.iter().position(|byte| *byte == b'\n')?;
     let (head, rest) = content.split_at(end);

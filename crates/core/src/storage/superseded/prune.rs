@@ -41,7 +41,7 @@ impl PruneOptions {
     }
 }
 
-/// What was removed, or would be.
+/// The result of pruning, or of a dry run.
 #[derive(Debug, Clone, Default, Serialize)]
 #[non_exhaustive]
 pub struct PruneReport {

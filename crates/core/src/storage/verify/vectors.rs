@@ -15,7 +15,7 @@ use crate::{
 /// The tolerance for the length of a vector, which should be 1.
 const UNIT: f64 = 1e-2;
 
-/// What is wrong with the vectors of a message.
+/// A problem with the vectors of a message.
 struct Wrong {
     reason: String,
     /// Whether vectors are only missing; otherwise, the stored ones must be removed.

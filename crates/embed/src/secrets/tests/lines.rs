@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{matrix::cases, *};
 
-/// The masked line. Checks what holds for every line.
+/// The masked line. Checks properties that hold for every line.
 fn masked_line(line: &str) -> (Value, usize) {
     let raw = RawJson::from(line);
     let found = secrets_in_line(&BuiltInRedactor, &raw).unwrap();
@@ -78,7 +78,7 @@ fn secrets_of_all_kinds_are_masked_in_lines() {
             let (masked, count) = masked_line(&line);
             let content = masked["content"].as_str().unwrap();
             assert!(count >= 1 && !content.contains(&secret[..secret.len().min(8)]), "{content}");
-            // What is JSON in it stays JSON.
+            // JSON in it stays JSON.
             let mut inner = content.to_owned();
             for _ in 0..levels {
                 let parsed: Value = serde_json::from_str(&inner).unwrap();
@@ -113,7 +113,7 @@ fn the_name_of_a_field_tells_what_it_holds() {
     assert_eq!(masked_line(unchanged).1, 0);
 }
 
-/// Takes minutes if something is not linear.
+/// Takes minutes if some part is not linear.
 #[test]
 fn large_lines_take_linear_time() {
     let github = format!("gh{}{}", "p_", random(ALNUM, 36, 3));

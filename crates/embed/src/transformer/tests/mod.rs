@@ -1,4 +1,4 @@
-//! Tests with a tiny model, and with real weights if there are some.
+//! Tests with a tiny model, and with real weights if available.
 
 mod real;
 mod tiny;

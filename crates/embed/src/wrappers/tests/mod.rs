@@ -27,7 +27,7 @@ use tokio::sync::Semaphore;
 
 pub(super) const DIMENSIONS: usize = 4;
 
-/// Fails as its script says; otherwise its vectors are those of [`vector`].
+/// Fails according to its script; otherwise, its vectors come from [`vector`].
 #[derive(Debug)]
 pub(super) struct Scripted {
     pub(super) space: EmbeddingSpace,
@@ -144,7 +144,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// The vector of a text, a different one for each.
+/// The vector of a text. Different texts have different vectors.
 pub(super) fn vector(text: &str) -> Vec<f32> {
     let hash = blake3::hash(text.as_bytes());
     hash.as_bytes().iter().take(DIMENSIONS).map(|byte| f32::from(*byte) / 255.0).collect()
@@ -172,7 +172,7 @@ pub(super) async fn embed(provider: &dyn EmbeddingProvider, texts: &[String]) ->
     provider.embed(texts, EmbeddingPurpose::Document).await
 }
 
-/// Embeds any one text.
+/// Embeds a single text.
 pub(super) async fn call(provider: &dyn EmbeddingProvider) -> Result<Vec<Vec<f32>>> {
     embed(provider, &texts(0..1)).await
 }

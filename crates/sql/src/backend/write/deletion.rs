@@ -84,7 +84,7 @@ pub(in crate::backend) fn delete_session<D: Database>(
     }
 }
 
-/// What a transaction has removed.
+/// The result of one transaction of a deletion.
 enum Step {
     /// There was no such session.
     Nothing,
