@@ -46,7 +46,7 @@ fn vocabulary(json: &str) -> Vec<String> {
     tokens
 }
 
-/// The JSON string at the beginning of `text`, whose opening quote was already removed, and the rest of the text.
+/// The JSON string that `text` begins with, its first quote left out, and what comes after it.
 fn string(text: &str) -> (String, &str) {
     let mut token = String::new();
     let mut characters = text.chars();
