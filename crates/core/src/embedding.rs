@@ -80,9 +80,9 @@ pub trait EmbeddingProvider: Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// - - `Validation` if the service rejects one of the texts; it may accept the others without it;
-    /// - - `Authentication` if it rejects the credentials;
-    /// - - `Embedding` for all other failures, marked as retryable if another attempt may succeed.
+    /// - `Validation` if the service rejects one of the texts; it may accept the others without it;
+    /// - `Authentication` if it rejects the credentials;
+    /// - `Embedding` for all other failures, marked as retryable if another attempt may succeed.
     ///
     /// Always returns as many vectors as `texts`, all with the dimensions of the space.
     async fn embed(&self, texts: &[String], purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>>;

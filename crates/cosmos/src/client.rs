@@ -2,9 +2,9 @@
 //!
 //! According to experiments, the SDK (1.0.0) differs from its apparent interface in these points:
 //!
-//! - - A batch with a rejected operation is a success, with a status for each operation.
-//! - - Answers to writes have no body unless requested; the ETags of a batch are in its results.
-//! - - Before it returns an error, the SDK itself repeats throttled requests, as configured in `connect`.
+//! - A batch with a rejected operation is a success, with a status for each operation.
+//! - Answers to writes have no body unless requested; the ETags of a batch are in its results.
+//! - Before it returns an error, the SDK itself repeats throttled requests, as configured in `connect`.
 
 use std::{sync::Arc, time::Duration};
 

@@ -97,10 +97,10 @@ pub struct CosmosConfig {
     /// The kind of that index. By default, it is taken from the existing container; a new container gets
     /// `QuantizedFlat`.
     ///
-    /// - - `QuantizedFlat` compares all vectors in compressed form, for up to some ten thousand vectors in a partition.
-    /// - - `DiskANN` follows a graph over compressed vectors, for larger numbers. It finds the nearest with high
+    /// - `QuantizedFlat` compares all vectors in compressed form, for up to some ten thousand vectors in a partition.
+    /// - `DiskANN` follows a graph over compressed vectors, for larger numbers. It finds the nearest with high
     ///   probability.
-    /// - - `Flat` compares all vectors uncompressed. It is exact, for at most 505 dimensions.
+    /// - `Flat` compares all vectors uncompressed. It is exact, for at most 505 dimensions.
     pub vector_index: Option<VectorIndexType>,
     /// Whether to create a missing database and missing containers, which requires a key. Default: true.
     pub create: bool,

@@ -27,7 +27,7 @@ impl CosmosBackend {
     ///
     /// # Errors
     ///
-    /// - - `Authentication` if the account rejects the key, or if the configuration specifies Entra ID, which requires
+    /// - `Authentication` if the account rejects the key, or if the configuration specifies Entra ID, which requires
     ///   [`CosmosBackend::connect_with`]
     /// - `StorageConnection` if the account cannot be reached
     /// - `Validation` if an existing container differs from what is expected

@@ -31,7 +31,7 @@ const LOG: &str = "256MB";
 
 /// Settings of a writable database. The first has no effect before the database is open.
 ///
-/// - - DuckDB compares vectors four times as slowly if it has to decompress them.
+/// - DuckDB compares vectors four times as slowly if it has to decompress them.
 /// - DuckDB plans a prepared statement for the current content of the columns, and keeps the plan when other rows are
 ///   added: a prepared `ORDER BY n` of numbers below 256 reads 300 as 44
 ///   (<https://github.com/duckdb/duckdb/issues/23704>; later versions than 1.5.5 disable the optimisation for prepared

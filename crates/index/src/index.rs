@@ -188,7 +188,7 @@ impl SearchIndex {
 
     /// Updates the index from the rows; cheap if it is up to date. An index that can't be used is rebuilt.
     ///
-    /// - - Works in steps of bounded memory; a killed process loses at most one step.
+    /// - Works in steps of bounded memory; a killed process loses at most one step.
     /// - Only one thread or process folds at a time; see [`WhenBusy`]. The first use of `rows` in this function must
     ///   take its snapshot, after the lock, because an index that is newer than the rows is rebuilt.
     /// - If `busy` is not set on return, no file contains words or vectors of rows that were removed or changed before

@@ -9,7 +9,7 @@
 //! [`Superseded`], [`Vectors`], [`Turns`], [`Search`], [`Integrity`] and [`Scheduling`]. These rules hold for every method:
 //!
 //! - An unknown session is not an error: the answer is empty or `None`, unless the method says otherwise.
-//! - - Data of users other than the named one is never touched.
+//! - Data of users other than the named one is never touched.
 //! - A call can be repeated safely.
 
 mod change;

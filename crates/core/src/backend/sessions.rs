@@ -44,7 +44,7 @@ pub trait Sessions: Send + Sync {
     /// - An event that is put replaces the event with its sequence. It may have the id of another event that is put or
     ///   removed by the same change. Callers use [`find_events`](super::Events::find_events) to check whether an id is
     ///   taken; if another session took it in the meantime, a backend that notices fails with `Conflict` (retryable).
-    /// - - Superseded lines are stored no later than the change removes the rows. A piece whose id is already stored
+    /// - Superseded lines are stored no later than the change removes the rows. A piece whose id is already stored
     ///   does not change.
     /// - If the project of the session changes, its messages, vectors and events follow.
     /// - With [`atomic_writes`](super::StoreInfo::atomic_writes), each change is written completely or not at all, even
@@ -53,10 +53,10 @@ pub trait Sessions: Send + Sync {
 
     /// Removes sessions with their messages, vectors, events, chunks and superseded lines, and remembers that they were deleted.
     ///
-    /// - - Returns for each session, in order, whether it existed; each succeeds or fails independently.
+    /// - Returns for each session, in order, whether it existed; each succeeds or fails independently.
     /// - Needs the same memory for a session of any length. A long session may be removed in several steps, from its
     ///   end; until the last step, it exists with fewer rows. Repeating the call completes an interrupted deletion.
-    /// - - Then erases the words of the sessions from all files, once for all sessions. [`Deletion::remains`] lists the
+    /// - Then erases the words of the sessions from all files, once for all sessions. [`Deletion::remains`] lists the
     ///   files from which they cannot be erased, for example because the disk is full. The sessions are deleted
     ///   nevertheless, and the next write of any process tries again, even after a process was killed.
     async fn delete_sessions(&self, keys: &[SessionKey]) -> Deletion;
@@ -68,7 +68,7 @@ pub trait Sessions: Send + Sync {
     /// Returns the number of sessions.
     ///
     /// - Fails with `Conflict` and changes nothing if both have a session or an event with the same id.
-    /// - - With [`atomic_writes`](super::StoreInfo::atomic_writes), either everything changes or nothing. Otherwise,
+    /// - With [`atomic_writes`](super::StoreInfo::atomic_writes), either everything changes or nothing. Otherwise,
     ///   repeating the call completes it.
     async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64>;
 }

@@ -2,9 +2,9 @@
 //!
 //! All of it is derived from the raw line, in the same way for every backend:
 //!
-//! - - [`extract`] finds the texts of a line, at most one per content type;
-//! - - [`TurnCounter`] numbers the turns if lines do not state them, [`TitleFinder`] finds a title for a session;
-//! - - [`chunk()`] cuts a long text into pieces that fit an embedding model, measured in [`tokens`];
+//! - [`extract`] finds the texts of a line, at most one per content type;
+//! - [`TurnCounter`] numbers the turns if lines do not state them, [`TitleFinder`] finds a title for a session;
+//! - [`chunk()`] cuts a long text into pieces that fit an embedding model, measured in [`tokens`];
 //! - a [`Redactor`] masks secrets before a text is cut, and in whole lines ([`mask_line`], [`secrets_in_line`]).
 
 mod blocks;

@@ -79,8 +79,8 @@ impl SessionStorage {
     /// Removes everything after turn [`RewindOptions::to_turn`] from a session, on behalf of the owner: messages with
     /// their vectors and index entries, and events.
     ///
-    /// - - Messages are removed from the first message of a later turn on.
-    /// - - Events are removed from the event that belongs to that message on, in the order of the log: normally, its
+    /// - Messages are removed from the first message of a later turn on.
+    /// - Events are removed from the event that belongs to that message on, in the order of the log: normally, its
     ///   `prompt:submit`. If there is no such event, the time of the message decides. `docs/data-model.md` has the
     ///   details.
     /// - Counts, title and times are derived from the remaining rows. Fields that a user set, metadata files, skipped

@@ -56,12 +56,12 @@ impl SessionStorage {
     /// summaries of their turns. If all sessions of the scope are copied, `to` also remembers which ones were deleted.
     /// The source is not changed.
     ///
-    /// - - If `to` has a session with the same content, the session is not rewritten; only missing vectors, embeddings
+    /// - If `to` has a session with the same content, the session is not rewritten; only missing vectors, embeddings
     ///   and summaries are added. Of two summaries of a turn, the newer one that a user set is kept. A session with
     ///   other content is left alone and reported, unless [`CopyOptions::replace`] is set.
     /// - Sessions are written in parts of some megabytes. If the copy is interrupted, the next one continues where it
     ///   stopped.
-    /// - - After a session is written, it is read again from `to` and must have the same digest as in the source. Until
+    /// - After a session is written, it is read again from `to` and must have the same digest as in the source. Until
     ///   then, it counts as unfinished.
     /// - Vectors are copied if both stores have the same embedding space, or `to` has no vectors. Otherwise, they are
     ///   pending in `to`.
