@@ -163,12 +163,14 @@ impl Tokens<'_> {
         let mut letters_only = true;
         let mut end = start;
         for byte in rest.iter().take(MAX_TOKEN_BYTES) {
-            match Byte::of(*byte) {
-                Byte::Letter => {}
-                Byte::Digit => letters_only = false,
-                Byte::Separator => break,
-                Byte::Wide => return self.take_wide(start),
+            let class = Byte::of(*byte);
+            if !class.is_word() {
+                if class == Byte::Wide {
+                    return self.take_wide(start);
+                }
+                break;
             }
+            letters_only &= class == Byte::Letter;
             end += 1;
         }
         self.put(start..end, end, false);

@@ -5,9 +5,9 @@ use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 /// The class of a UTF-8 byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Byte {
-    Separator,
     Letter,
     Digit,
+    Separator,
     /// Part of a non-ASCII character.
     Wide,
 }
@@ -15,6 +15,11 @@ pub(super) enum Byte {
 impl Byte {
     pub(super) fn of(byte: u8) -> Self {
         CLASSES[usize::from(byte)]
+    }
+
+    /// Whether it belongs to an ASCII word. One comparison: a jump for each class would often be predicted wrong.
+    pub(super) fn is_word(self) -> bool {
+        matches!(self, Self::Letter | Self::Digit)
     }
 }
 

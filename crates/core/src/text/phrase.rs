@@ -28,8 +28,7 @@ impl WordList {
     /// Takes a word or a separator from the beginning of `rest`. Returns its length.
     fn take(&mut self, rest: &str) -> usize {
         let bytes = rest.as_bytes();
-        let is_word = |byte: &&u8| matches!(Byte::of(**byte), Byte::Letter | Byte::Digit);
-        let plain = bytes.iter().take_while(is_word).count();
+        let plain = bytes.iter().take_while(|byte| Byte::of(**byte).is_word()).count();
         let is_ascii = bytes.get(plain).is_none_or(u8::is_ascii);
         if plain > 0 && is_ascii {
             self.push(|letters| {
