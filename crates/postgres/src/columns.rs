@@ -63,7 +63,8 @@ impl Columns for Fields<'_> {
     }
 
     fn read_vector(&self, index: usize, into: &mut Vec<f32>) -> Result<()> {
-        *into = self.get(index)?;
+        let Floats(floats) = self.get(index)?;
+        *into = floats;
         Ok(())
     }
 }
@@ -82,6 +83,24 @@ impl<'a> FromSql<'a> for Integer {
 
     fn accepts(kind: &Type) -> bool {
         [Type::INT2, Type::INT4, Type::INT8].contains(kind)
+    }
+}
+
+/// A vector: an array, or the bytes of pgvector's `vector_send`.
+struct Floats(Vec<f32>);
+
+impl<'a> FromSql<'a> for Floats {
+    fn from_sql(kind: &Type, raw: &'a [u8]) -> std::result::Result<Self, Box<dyn StdError + Sync + Send>> {
+        if *kind == Type::FLOAT4_ARRAY {
+            return Ok(Self(Vec::from_sql(kind, raw)?));
+        }
+        // The number of dimensions and a zero, 16 bits each, then big-endian floats.
+        let floats = raw.get(4..).ok_or("the vector is too short")?.as_chunks().0;
+        Ok(Self(floats.iter().map(|bytes| f32::from_be_bytes(*bytes)).collect()))
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        [Type::FLOAT4_ARRAY, Type::BYTEA].contains(kind)
     }
 }
 

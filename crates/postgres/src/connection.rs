@@ -73,6 +73,27 @@ impl<'a> Read<'a> {
         wait(self.client.query_typed(sql, parameters)).map_err(storage(operation))
     }
 
+    /// [`Self::query`] for a statement that is often run: it stays prepared.
+    pub(crate) fn query_prepared<T>(
+        &self,
+        operation: &'static str,
+        sql: &str,
+        parameters: &[Parameter<'_>],
+        decode: impl Fn(&dyn Columns) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let (values, types): (Vec<_>, Vec<_>) = parameters.iter().cloned().unzip();
+        let run = async {
+            let prepared = self.client.prepare_typed_cached(sql, &types).await?;
+            self.client.query_raw(&prepared, values).await
+        };
+        let mut found = Vec::new();
+        self.each(operation, run, &mut |row| {
+            found.push(decode(row)?);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(found)
+    }
+
     /// Runs statements without values.
     pub(crate) fn batch(&self, operation: &'static str, sql: &str) -> Result<()> {
         wait(self.client.batch_execute(sql)).map_err(storage(operation))

@@ -1,6 +1,6 @@
 //! Looks up many rows at a time, because each statement waits for the server.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{borrow::Cow, collections::HashMap};
 
 use amplifier_session_core::{
     Result, Scope,
@@ -9,33 +9,36 @@ use amplifier_session_core::{
     search::EventFilter,
 };
 use amplifier_session_sql::{
-    Columns, Query, Reader as _,
+    Columns,
     backend::Lookups,
-    is_one_of, number,
+    number,
     rows::{self, MESSAGES, VECTOR},
     unless_damaged,
 };
 use tokio_postgres::types::Type;
 
-use crate::{columns::Fields, connection::Read, event_counts, text};
+use crate::{
+    columns::Fields,
+    connection::{Parameter, Read},
+    event_counts, text,
+};
 
 impl Lookups for Read<'_> {
     fn messages_at(&self, message_refs: &[MessageRef]) -> Result<Vec<Message>> {
-        let mut messages = Vec::with_capacity(message_refs.len());
-        for (key, sequences) in by_session(message_refs.iter()) {
-            let which = is_one_of("t.sequence", sequences);
-            let sql = format!("{MESSAGES} WHERE t.user_id = ?1 AND t.session_id = ?2 AND {which}");
-            messages.extend(self.rows(&Query::new("messages_at", sql, of(key), rows::message).once())?);
-        }
-        Ok(messages)
+        let wanted = Wanted::of(message_refs.iter());
+        let sql = format!(
+            "SELECT m.* FROM unnest($1, $2, $3) AS wanted (user_id, session_id, sequence), LATERAL (
+                 {MESSAGES} WHERE t.user_id = wanted.user_id AND t.session_id = wanted.session_id
+                     AND t.sequence = wanted.sequence {ONE_BY_ONE}) m"
+        );
+        self.query_prepared("messages_at", &sql, &wanted.parameters(), rows::message)
     }
 
     fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, MessageRef)>> {
         let sql =
             "SELECT event_id, session_id, sequence FROM events WHERE user_id = $1 AND event_id = ANY($2)";
         let stored: Vec<String> = event_ids.iter().map(|id| text::stored(id).into_owned()).collect();
-        let values: [crate::connection::Parameter<'_>; 2] =
-            [(&user.as_str(), Type::TEXT), (&stored, Type::TEXT_ARRAY)];
+        let values: [Parameter<'_>; 2] = [(&user.as_str(), Type::TEXT), (&stored, Type::TEXT_ARRAY)];
         let mut found = HashMap::new();
         for row in self.query("find_events", sql, &values)? {
             let row = Fields(&row);
@@ -55,41 +58,56 @@ impl Lookups for Read<'_> {
         generation: u32,
         texts: &[(MessageRef, ContentType)],
     ) -> Result<Vec<(MessageRef, VectorRecord)>> {
-        let mut stored: HashMap<(MessageRef, ContentType), Vec<VectorRecord>> = HashMap::new();
-        for (key, sequences) in by_session(texts.iter().map(|(message_ref, _)| message_ref)) {
-            let sql = format!(
-                "SELECT {VECTOR}, sequence FROM transcript_vectors
-                 WHERE user_id = ?1 AND session_id = ?2 AND generation = {generation} AND {}
-                 ORDER BY sequence, content_type, chunk_index",
-                is_one_of("sequence", sequences)
-            );
-            let record = |row: &dyn Columns| {
-                Ok(unless_damaged(rows::record(row))?.map(|record| (number::<u32>(row, 7), record)))
-            };
-            for (sequence, record) in
-                self.rows(&Query::new("vectors_of", sql, of(key), record).once())?.into_iter().flatten()
-            {
-                let message_ref = MessageRef::new(key.clone(), sequence?);
-                stored.entry((message_ref, record.content_type)).or_default().push(record);
-            }
-        }
-        let of_texts = texts.iter().flat_map(|text| {
-            let records = stored.get(text).into_iter().flatten();
-            records.map(|record| (text.0.clone(), record.clone()))
+        let wanted = Wanted::of(texts.iter().map(|(message_ref, _)| message_ref));
+        let content_types: Vec<&str> = texts.iter().map(|(_, content_type)| content_type.as_str()).collect();
+        let sql = format!(
+            "SELECT v.*, wanted.place
+             FROM unnest($1, $2, $3, $4)
+                 WITH ORDINALITY AS wanted (user_id, session_id, sequence, content_type, place), LATERAL (
+                 SELECT {VECTOR} FROM transcript_vectors v
+                 WHERE v.user_id = wanted.user_id AND v.session_id = wanted.session_id
+                     AND v.sequence = wanted.sequence AND v.content_type = wanted.content_type
+                     AND v.generation = {generation} {ONE_BY_ONE}) v
+             ORDER BY wanted.place, v.chunk_index"
+        );
+        let parameters = wanted.parameters().into_iter().chain([(&content_types as _, Type::TEXT_ARRAY)]);
+        let parameters: Vec<Parameter<'_>> = parameters.collect();
+        let record = |row: &dyn Columns| Ok((number::<usize>(row, 7)?, unless_damaged(rows::record(row))?));
+        let found = self.query_prepared("vectors_of", &sql, &parameters, record)?;
+        let of_texts = found.into_iter().filter_map(|(place, record)| {
+            let (message_ref, _) = texts.get(place.checked_sub(1)?)?;
+            Some((message_ref.clone(), record?))
         });
         Ok(of_texts.collect())
     }
 }
 
-/// The sequences of messages, by session.
-fn by_session<'a>(message_refs: impl Iterator<Item = &'a MessageRef>) -> BTreeMap<&'a SessionKey, Vec<i64>> {
-    let mut sessions: BTreeMap<&SessionKey, Vec<i64>> = BTreeMap::new();
-    for message_ref in message_refs {
-        sessions.entry(&message_ref.session).or_default().push(message_ref.sequence.into());
-    }
-    sessions
+/// Ends a subquery that is run for each of the wanted rows. Without it, the planner may join the wanted rows with all rows
+/// of the table, and fetch all of them if the table is on another server.
+const ONE_BY_ONE: &str = "OFFSET 0";
+
+/// Messages, as parameters of a statement.
+struct Wanted<'a> {
+    users: Vec<Cow<'a, str>>,
+    sessions: Vec<Cow<'a, str>>,
+    sequences: Vec<i64>,
 }
 
-fn of(key: &SessionKey) -> [amplifier_session_sql::Value; 2] {
-    [key.user_id.as_str().into(), key.session_id.as_str().into()]
+impl<'a> Wanted<'a> {
+    fn of(message_refs: impl Iterator<Item = &'a MessageRef> + Clone) -> Self {
+        let keys = message_refs.clone().map(|message_ref| &message_ref.session);
+        Self {
+            users: keys.clone().map(|key| text::stored(key.user_id.as_str())).collect(),
+            sessions: keys.map(|key| text::stored(key.session_id.as_str())).collect(),
+            sequences: message_refs.map(|message_ref| message_ref.sequence.into()).collect(),
+        }
+    }
+
+    fn parameters(&self) -> [Parameter<'_>; 3] {
+        [
+            (&self.users, Type::TEXT_ARRAY),
+            (&self.sessions, Type::TEXT_ARRAY),
+            (&self.sequences, Type::INT8_ARRAY),
+        ]
+    }
 }

@@ -56,14 +56,39 @@ pub(super) fn encode_postings(postings: &[Posting]) -> Vec<u8> {
 }
 
 /// The postings of [`encode_postings`].
-pub(super) fn decode_postings(mut bytes: &[u8]) -> Result<Vec<Posting>> {
-    let (mut postings, mut last) = (Vec::with_capacity(bytes.len() / 3), 0_u64);
-    while !bytes.is_empty() {
-        last = last.saturating_add(take(&mut bytes)?);
-        let (frequency, length) = (take_small(&mut bytes)?, take_small(&mut bytes)?);
-        postings.push(Posting { text: TextId(last), frequency, length });
+pub(super) fn decode_postings(bytes: &[u8]) -> Result<Vec<Posting>> {
+    let mut postings = Vec::with_capacity(bytes.len() / 3);
+    for posting in Postings::of(bytes) {
+        postings.push(posting?);
     }
     Ok(postings)
+}
+
+/// The postings of [`encode_postings`], one after the other.
+#[derive(Debug)]
+pub(super) struct Postings<'a> {
+    bytes: &'a [u8],
+    last: u64,
+}
+
+impl<'a> Postings<'a> {
+    pub(super) fn of(bytes: &'a [u8]) -> Self {
+        Self { bytes, last: 0 }
+    }
+
+    fn take(&mut self) -> Result<Posting> {
+        self.last = self.last.saturating_add(take(&mut self.bytes)?);
+        let (frequency, length) = (take_small(&mut self.bytes)?, take_small(&mut self.bytes)?);
+        Ok(Posting { text: TextId(self.last), frequency, length })
+    }
+}
+
+impl Iterator for Postings<'_> {
+    type Item = Result<Posting>;
+
+    fn next(&mut self) -> Option<Result<Posting>> {
+        if self.bytes.is_empty() { None } else { Some(self.take()) }
+    }
 }
 
 /// The bytes of texts with their stored lengths, which are in increasing order.

@@ -11,22 +11,23 @@ use amplifier_session_core::{
     model::{MessageRef, SessionId, SessionKey, UserId},
     text::bm25::{CollectionStatistics, DocumentTerms, Scorer},
 };
-use amplifier_session_sql::{Columns, Conditions, Query, Reader as _, is_one_of, number};
+use amplifier_session_sql::{Columns, Query, Reader as _, is_one_of, number};
 use tokio_postgres::types::Type;
 
 use super::{
-    block::{Posting, TextId, decode_postings, stored_term},
+    block::{Posting, Postings, TextId, stored_term},
     removed::RemovedKeys,
 };
 use crate::{
     columns::Fields,
-    connection::{POSTGRES, Read},
+    connection::{Parameter, Read},
+    index::in_scope_of,
 };
 
 const OPERATION: &str = "text_candidates";
 
-/// The first look-up of rows is for so many times the candidates that are asked for.
-const SPARE: usize = 2;
+/// The first look-up of rows is for this many more candidates than requested.
+const SPARE: usize = 32;
 
 /// The largest number of rows that one statement looks up.
 const LOOKED_UP: usize = 8_192;
@@ -36,8 +37,13 @@ pub(crate) fn candidates(reader: &Read<'_>, query: &TextQuery) -> Result<Candida
     let removed = RemovedKeys::read(reader, OPERATION)?;
     let mut statistics = query.no_statistics();
     count_texts(reader, &removed, &mut statistics)?;
-    let postings = postings(reader, query, &removed, &mut statistics)?;
-    let scored = scored(query, &statistics, postings);
+    let lists = lists(reader, query, &removed)?;
+    for list in &lists {
+        if let Some(known) = statistics.document_frequency.get_mut(list.term) {
+            *known += list.texts(&removed)?;
+        }
+    }
+    let scored = scored(query, &statistics, lists, &removed)?;
     let items = in_scope(reader, query, scored)?;
     Ok(Candidates::new(items).with_statistics(statistics))
 }
@@ -63,51 +69,64 @@ fn count_texts(
     Ok(())
 }
 
-/// The postings of the terms of a query, with the position of the term. Counts in how many texts of the store each term is.
-fn postings(
-    reader: &Read<'_>,
-    query: &TextQuery,
-    removed: &RemovedKeys,
-    statistics: &mut CollectionStatistics,
-) -> Result<Vec<(usize, Posting)>> {
+/// The texts of a block that contain a term.
+#[derive(Debug)]
+struct TermList {
+    block: i64,
+    /// The position of the term in the query.
+    term: usize,
+    /// The number of texts, of which some may be removed.
+    text_count: u64,
+    /// Whether the scope may have texts of the block. If not, they are only counted.
+    is_in_scope: bool,
+    /// The postings. Absent if they are only counted and none is removed.
+    data: Option<Vec<u8>>,
+}
+
+impl TermList {
+    /// The number of texts that are not removed.
+    fn texts(&self, removed: &RemovedKeys) -> Result<u64> {
+        let Some(data) = self.data.as_ref().filter(|_| !removed.keys.is_empty()) else {
+            return Ok(self.text_count);
+        };
+        let mut texts = 0;
+        for posting in Postings::of(data) {
+            texts += u64::from(!removed.have(posting?.text));
+        }
+        Ok(texts)
+    }
+}
+
+/// The lists of the terms of a query in all blocks.
+fn lists(reader: &Read<'_>, query: &TextQuery, removed: &RemovedKeys) -> Result<Vec<TermList>> {
     let stored: Vec<String> = query.terms.iter().map(|term| stored_term(term).into_owned()).collect();
     let positions: HashMap<&str, usize> =
         stored.iter().enumerate().map(|(at, term)| (term.as_str(), at)).collect();
-    // What others have is only counted, and for that it is read only if some of it was removed.
-    let only = match &query.scope {
-        Scope::User(user) if removed.keys.is_empty() => Some(user.as_str()),
+    let user = match &query.scope {
+        Scope::User(user) => Some(user.as_str()),
         _ => None,
     };
-    let sql = "SELECT p.term, p.text_count, p.user_id,
-            CASE WHEN $2::text IS NULL OR p.user_id = $2 THEN p.data END IS NOT NULL,
+    // What others have is only counted, and for that it is read only if some of it was removed.
+    let only = user.filter(|_| removed.keys.is_empty());
+    let sql = "SELECT p.block, p.term, p.text_count, p.user_id,
+            $2::text IS NULL OR p.user_id = $2,
             CASE WHEN $2::text IS NULL OR p.user_id = $2 THEN p.data END
         FROM text_blocks b JOIN postings p ON p.user_id = b.user_id AND p.block = b.block
         WHERE p.term = ANY($1)";
-    let mut found = Vec::new();
-    for row in reader.query(OPERATION, sql, &[(&stored, Type::TEXT_ARRAY), (&only, Type::TEXT)])? {
-        let row = Fields(&row);
-        let Some(term) = positions.get(row.text_ref(0)?).copied() else { continue };
-        let mut texts: u64 = number(&row, 1)?;
-        if row.flag(3)? {
-            let postings = decode_postings(row.bytes_ref(4)?)?;
-            let is_asked_for = match &query.scope {
-                Scope::User(user) => row.text_ref(2)? == user.as_str(),
-                _ => true,
-            };
-            let kept = postings.into_iter().filter(|posting| !removed.have(posting.text));
-            let before = found.len();
-            if is_asked_for {
-                found.extend(kept.map(|posting| (term, posting)));
-                texts = (found.len() - before) as u64;
-            } else {
-                texts = kept.count() as u64;
-            }
-        }
-        if let Some(known) = statistics.document_frequency.get_mut(term) {
-            *known += texts;
-        }
-    }
-    Ok(found)
+    let list = |row: &dyn Columns| {
+        let Some(term) = positions.get(row.text_ref(1)?).copied() else { return Ok(None) };
+        let owner = row.text_ref(3)?;
+        Ok(Some(TermList {
+            block: row.integer(0)?,
+            term,
+            text_count: number(row, 2)?,
+            is_in_scope: user.is_none_or(|user| user == owner),
+            data: row.flag(4)?.then(|| row.bytes(5)).transpose()?,
+        }))
+    };
+    let values: [Parameter<'_>; 2] = [(&stored, Type::TEXT_ARRAY), (&only, Type::TEXT)];
+    let found = reader.query_prepared(OPERATION, sql, &values, list)?;
+    Ok(found.into_iter().flatten().collect())
 }
 
 /// A text that matches a query. The greatest is the best.
@@ -135,31 +154,74 @@ impl PartialOrd for Scored {
 fn scored(
     query: &TextQuery,
     statistics: &CollectionStatistics,
-    mut postings: Vec<(usize, Posting)>,
-) -> BinaryHeap<Scored> {
-    // Stable, because that sort merges what is in order already: the postings of each term and block.
-    postings.sort_by_key(|(_, posting)| posting.text);
+    mut lists: Vec<TermList>,
+    removed: &RemovedKeys,
+) -> Result<BinaryHeap<Scored>> {
+    lists.retain(|list| list.is_in_scope);
+    lists.sort_by_key(|list| list.block);
     let scorer = Scorer::new(statistics, query.terms.len());
-    let mut terms = DocumentTerms { length: 0, frequencies: vec![0; query.terms.len()] };
     let mut scored = Vec::new();
-    for of_text in postings.chunk_by(|(_, a), (_, b)| a.text == b.text) {
-        let Some((_, first)) = of_text.first() else { continue };
-        let is_asked_for = |content_type| query.content_types.contains(content_type);
-        if !first.text.content_type().is_some_and(is_asked_for) {
-            continue;
-        }
-        terms.length = first.length;
-        terms.frequencies.fill(0);
-        for (term, posting) in of_text {
-            if let Some(frequency) = terms.frequencies.get_mut(*term) {
-                *frequency = posting.frequency;
+    // A text is in one block.
+    for of_block in lists.chunk_by(|a, b| a.block == b.block) {
+        let mut merged = Merged::of(of_block, query.terms.len())?;
+        while let Some(text) = merged.next()? {
+            let is_asked_for = |content_type| query.content_types.contains(content_type);
+            if text.content_type().is_some_and(is_asked_for)
+                && has_required(&query.required, &merged.terms)
+                && !removed.have(text)
+            {
+                scored.push(Scored { text, score: scorer.score(&merged.terms) });
             }
         }
-        if has_required(&query.required, &terms) {
-            scored.push(Scored { text: first.text, score: scorer.score(&terms) });
-        }
     }
-    scored.into()
+    Ok(scored.into())
+}
+
+/// The texts of a block that contain a term, in order.
+struct Merged<'a> {
+    /// Each term, with the rest of its postings after the first one.
+    lists: Vec<(usize, Posting, Postings<'a>)>,
+    /// What the current text has of the terms.
+    terms: DocumentTerms,
+}
+
+impl<'a> Merged<'a> {
+    fn of(lists: &'a [TermList], terms: usize) -> Result<Self> {
+        let mut merged =
+            Self { lists: Vec::new(), terms: DocumentTerms { length: 0, frequencies: vec![0; terms] } };
+        for list in lists {
+            let mut postings = Postings::of(list.data.as_deref().unwrap_or_default());
+            if let Some(first) = postings.next().transpose()? {
+                merged.lists.push((list.term, first, postings));
+            }
+        }
+        Ok(merged)
+    }
+
+    /// Advances to the next text. A query has few terms, so it is found by comparing all of them.
+    fn next(&mut self) -> Result<Option<TextId>> {
+        let Some(text) = self.lists.iter().map(|(_, first, _)| first.text).min() else { return Ok(None) };
+        self.terms.frequencies.fill(0);
+        let mut at = 0;
+        while let Some((term, first, rest)) = self.lists.get_mut(at) {
+            if first.text != text {
+                at += 1;
+                continue;
+            }
+            self.terms.length = first.length;
+            if let Some(frequency) = self.terms.frequencies.get_mut(*term) {
+                *frequency = first.frequency;
+            }
+            match rest.next().transpose()? {
+                Some(next) => {
+                    *first = next;
+                    at += 1;
+                }
+                None => drop(self.lists.swap_remove(at)),
+            }
+        }
+        Ok(Some(text))
+    }
 }
 
 /// The best of the texts whose messages the query admits, as the rows are now.
@@ -169,7 +231,7 @@ fn in_scope(
     mut scored: BinaryHeap<Scored>,
 ) -> Result<Vec<TextCandidate>> {
     let mut found = Vec::new();
-    let mut looked_up = query.limit.saturating_mul(SPARE);
+    let mut looked_up = query.limit.saturating_add(SPARE);
     while found.len() < query.limit && !scored.is_empty() {
         let best = std::iter::from_fn(|| scored.pop());
         let next: Vec<Scored> = best.take(looked_up.clamp(1, LOOKED_UP)).collect();
@@ -187,11 +249,9 @@ fn in_scope(
 
 /// The messages with these keys that the query admits.
 fn admitted(reader: &Read<'_>, query: &TextQuery, keys: BTreeSet<i64>) -> Result<HashMap<i64, MessageRef>> {
-    let conditions = Conditions::of_messages(POSTGRES, &query.scope, &query.filter)?;
+    let (tables, conditions) = in_scope_of("transcripts", "t", &query.scope, &query.filter)?;
     let sql = format!(
-        "SELECT t.key, t.user_id, t.session_id, t.sequence FROM transcripts t
-         JOIN sessions s ON s.user_id = t.user_id AND s.session_id = t.session_id
-         WHERE {} AND {}",
+        "SELECT t.key, t.user_id, t.session_id, t.sequence {tables} WHERE {} AND {}",
         is_one_of("t.key", keys),
         conditions.sql()
     );

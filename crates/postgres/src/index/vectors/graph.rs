@@ -31,11 +31,16 @@ pub(super) fn indexed(dimensions: usize) -> String {
     format!("half::halfvec({dimensions})")
 }
 
-/// How a query on a graph is run. `relaxed_order` goes on until there are enough rows in scope.
-pub(super) const SETTINGS: &str =
-    "SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.ef_search = 200;
-    SET LOCAL hnsw.max_scan_tuples = 200000; SET LOCAL hnsw.scan_mem_multiplier = 8;
-    SET LOCAL enable_sort = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off";
+/// How a query on a graph for `rows` vectors is run. `relaxed_order` goes on until there are enough rows in scope.
+pub(super) fn settings(rows: usize) -> String {
+    // The largest value that pgvector takes is 1,000.
+    let candidates = rows.clamp(200, 1_000);
+    format!(
+        "SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.ef_search = {candidates};
+        SET LOCAL hnsw.max_scan_tuples = 200000; SET LOCAL hnsw.scan_mem_multiplier = 8;
+        SET LOCAL enable_sort = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"
+    )
+}
 
 /// The most vectors in scope that are compared one by one; `None` if the generation has no index, so that all are.
 pub(super) fn exact_below(

@@ -18,10 +18,7 @@ use amplifier_session_core::{
 use amplifier_session_sql::{Columns, Conditions, Query, Reader as _, number, read, unless_damaged};
 
 pub(crate) use self::graph::update;
-use crate::{
-    connection::{POSTGRES, Read},
-    vector_support::VectorSupport,
-};
+use crate::{connection::Read, index::in_scope_of, vector_support::VectorSupport};
 
 const OPERATION: &str = "vector_candidates";
 
@@ -33,7 +30,7 @@ pub(crate) fn candidates(
 ) -> Result<Candidates<VectorCandidate>> {
     let way = Way::of(reader, query, support)?;
     if way == Way::Graph {
-        reader.batch(OPERATION, graph::SETTINGS)?;
+        reader.batch(OPERATION, &graph::settings(compared_again(query)))?;
     }
     let nearest = nearest(reader, query, way.statement(query)?)?;
     Ok(Candidates::new(nearest).with_notice(support.notice()))
@@ -62,17 +59,16 @@ impl Way {
     }
 
     fn statement(self, query: &VectorQuery) -> Result<Query<Option<VectorCandidate>>> {
-        let mut conditions = conditions(query)?;
-        let copies = match self {
-            Self::Client => None,
-            Self::Exact => Some("v.half".to_owned()),
-            Self::Graph => Some(format!("(v.{})", graph::indexed(query.vector.len()))),
+        let (tables, mut conditions) = in_scope(query)?;
+        let (vector, copies) = match self {
+            Self::Client => ("v.vector", None),
+            Self::Exact => (SENT, Some("v.half".to_owned())),
+            Self::Graph => (SENT, Some(format!("(v.{})", graph::indexed(query.vector.len())))),
         };
         let order = copies.map_or_else(String::new, |copies| by_distance(&copies, &mut conditions, query));
         let sql = format!(
-            "SELECT v.user_id, v.session_id, v.sequence, v.content_type, v.span_start, v.span_end, v.vector
-             {} WHERE {} {order}",
-            tables(query),
+            "SELECT v.user_id, v.session_id, v.sequence, v.content_type, v.span_start, v.span_end, {vector}
+             {tables} WHERE {} {order}",
             conditions.sql()
         );
         // Planned for these values: a user may have few vectors, or most of them.
@@ -81,32 +77,27 @@ impl Way {
     }
 }
 
-fn conditions(query: &VectorQuery) -> Result<Conditions> {
-    let mut conditions = Conditions::of_messages(POSTGRES, &query.scope, &query.filter)?;
+/// How the server sends a vector. It takes ten times as long to send an array. The type `vector` itself would be unknown to
+/// the driver, which can't ask for it while it reads the rows of a statement that is not prepared.
+const SENT: &str = "vector_send(CAST(v.vector AS vector))";
+
+/// The tables and the conditions of the vectors in scope.
+fn in_scope(query: &VectorQuery) -> Result<(String, Conditions)> {
+    let (mut tables, mut conditions) = in_scope_of("transcript_vectors", "v", &query.scope, &query.filter)?;
+    if !query.filter.admits_whole_sessions() {
+        tables += " JOIN transcripts t
+            ON t.user_id = v.user_id AND t.session_id = v.session_id AND t.sequence = v.sequence";
+    }
     // Not bound: the condition of an index is compared with it.
     conditions.require(format!("v.generation = {}", query.generation));
     conditions.one_of("v.content_type", query.content_types.iter().map(ContentType::as_str));
-    Ok(conditions)
-}
-
-fn tables(query: &VectorQuery) -> String {
-    let messages = match query.filter.admits_whole_sessions() {
-        true => "",
-        false => {
-            "JOIN transcripts t
-                ON t.user_id = v.user_id AND t.session_id = v.session_id AND t.sequence = v.sequence"
-        }
-    };
-    format!(
-        "FROM sessions s
-         JOIN transcript_vectors v ON v.user_id = s.user_id AND v.session_id = s.session_id {messages}"
-    )
+    Ok((tables, conditions))
 }
 
 fn has_more_than(reader: &Read<'_>, query: &VectorQuery, most: i64) -> Result<bool> {
-    let mut conditions = conditions(query)?;
+    let (tables, mut conditions) = in_scope(query)?;
     let most = conditions.bind(most);
-    let sql = format!("SELECT 1 {} WHERE {} OFFSET {most} LIMIT 1", tables(query), conditions.sql());
+    let sql = format!("SELECT 1 {tables} WHERE {} OFFSET {most} LIMIT 1", conditions.sql());
     let one = Query::with_conditions(OPERATION, sql, conditions, |row| row.integer(0)).once();
     Ok(reader.first(&one)?.is_some())
 }
@@ -115,9 +106,14 @@ fn has_more_than(reader: &Read<'_>, query: &VectorQuery, most: i64) -> Result<bo
 fn by_distance(copies: &str, conditions: &mut Conditions, query: &VectorQuery) -> String {
     let numbers: Vec<String> = query.vector.iter().map(f32::to_string).collect();
     let vector = conditions.bind(format!("[{}]", numbers.join(",")));
-    let spare = conditions.bind(read::limit(query.limit.saturating_mul(2).saturating_add(32)));
+    let spare = conditions.bind(read::limit(compared_again(query)));
     // The negative inner product, which of vectors of unit length has the order of the cosine distance.
     format!("ORDER BY {copies} <#> CAST({vector} AS halfvec) LIMIT {spare}")
+}
+
+/// How many of the nearest vectors are compared again: copies are rounded, so the order of neighbours may be another.
+fn compared_again(query: &VectorQuery) -> usize {
+    query.limit.saturating_add(query.limit / 8).saturating_add(32)
 }
 
 /// So many vectors are held before the farther ones are dropped.

@@ -99,7 +99,7 @@ fn in_snapshot(pool: &Pool, test: impl FnOnce(&Read<'_>)) {
 fn plan(reader: &Read<'_>, query: &VectorQuery) -> (Way, String) {
     let way = Way::of(reader, query, &crate::VectorSupport::Copies).unwrap();
     if way == Way::Graph {
-        reader.batch("plan", graph::SETTINGS).unwrap();
+        reader.batch("plan", &graph::settings(32)).unwrap();
     }
     let mut statement = way.statement(query).unwrap().statement;
     statement.sql = format!("EXPLAIN {}", statement.sql).into();
