@@ -103,7 +103,7 @@ fn answers_as_before(kept: &Kept) {
     let session = session["sessions"][0]["session_id"].as_str().unwrap().to_owned();
     let commands: [&[&str]; 10] = [
         &["sessions"],
-        &["recent"],
+        &["recent", "--since", "2020-01-01"],
         &["show", &session],
         &["show", &session, "--events"],
         &["context", &session, "--turn", "1"],
