@@ -1,11 +1,11 @@
 //! One write of a session at a time, over several batches, each of which is atomic. An interrupted write can be
 //! completed.
 //!
-//! 1. 1. The writer puts its id into the session's document, provided that it still has the ETag that the writer read.
-//! 2. 2. It takes the fences of the partitions, with the first batch of rows or before it (see `fence`). Afterwards, an
+//! 1. The writer puts its id into the session's document, provided that it still has the ETag that the writer read.
+//! 2. It takes the fences of the partitions, with the first batch of rows or before it (see `fence`). Afterwards, an
 //!    earlier writer can no longer write.
 //! 3. It writes the rows in batches.
-//! 4. 4. It writes the new fields and version of the session, and removes its id.
+//! 4. It writes the new fields and version of the session, and removes its id.
 //!
 //! A writer that finds the id of another one waits as long as the other's fences keep changing. If they have not
 //! changed for [`takeover_after`](crate::CosmosConfig::takeover_after), it takes over the session: it replaces the id,
