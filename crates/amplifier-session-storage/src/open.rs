@@ -16,7 +16,7 @@ use crate::{
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct OpenOptions {
-    /// The embedding provider. By default there is none, and searches use words alone.
+    /// The embedding provider. Without one, which is the default, searches match words only.
     pub embedding: Option<Arc<dyn EmbeddingProvider>>,
     /// The models for which secrets in texts are masked, with the feature `redact`. Default: models that are not on
     /// this machine.

@@ -10,8 +10,8 @@ use crate::{
 };
 
 impl App {
-    /// The project with the slug, part of a slug, or folder `typed`. If there is none, `typed` is treated as a slug, so
-    /// that nothing is found.
+    /// The project whose slug, part of a slug, or folder is `typed`. If no project matches, `typed` is taken as a slug,
+    /// which finds nothing.
     pub(crate) async fn project(
         &self,
         reader: &Reader,

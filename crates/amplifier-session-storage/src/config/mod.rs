@@ -157,7 +157,7 @@ impl Configuration {
         })
     }
 
-    /// What happens to secrets in stored lines; `None` if no source sets it, so that the store decides.
+    /// How secrets in stored lines are treated. If the setting is missing, returns `None`, and the store decides.
     ///
     /// # Errors
     ///

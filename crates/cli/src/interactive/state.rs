@@ -109,7 +109,7 @@ pub(super) struct State {
     pub(super) found: Found,
     pub(super) preview: Option<Preview>,
     pub(super) conversation: Option<Conversation>,
-    /// What happened last: the text that was copied, or an error.
+    /// The latest status message: the copied text, or an error.
     pub(super) status: Option<String>,
     /// Whether the store has no sessions.
     pub(super) is_empty: bool,

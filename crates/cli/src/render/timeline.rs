@@ -80,7 +80,7 @@ pub(crate) fn blocks(timeline: &Timeline, width: usize, paint: Paint) -> Vec<Str
     lines
 }
 
-/// The number of messages, and when the first and the last were written; `None` if there are none.
+/// The number of messages, with the periods of the first and the last. Returns `None` without messages.
 fn summary(timeline: &Timeline) -> Option<String> {
     let (first, last) = (timeline.periods.first()?, timeline.periods.last()?);
     let time = match first.start == last.end {

@@ -105,7 +105,7 @@ impl Serialize for StorePlace {
     }
 }
 
-/// The size of a file, or of all files below a folder. What cannot be read counts as 0.
+/// The size of a file, or of all files below a folder. Unreadable files count as 0 bytes.
 fn size(path: &PathBuf) -> u64 {
     let Ok(metadata) = fs::metadata(path) else { return 0 };
     if !metadata.is_dir() {

@@ -67,7 +67,7 @@ pub(super) fn character(text: &str, at: usize) -> Option<(char, usize)> {
     Some((escaped, 2))
 }
 
-/// The character of `\uXXXX`, or of a pair of them.
+/// The character of a JSON escape (`\u` and four hexadecimal digits), or of a surrogate pair of two escapes.
 fn utf16(rest: &str) -> Option<(char, usize)> {
     let unit = |at: usize| u32::from_str_radix(rest.get(at..at + 4)?, 16).ok();
     let first = unit(2)?;

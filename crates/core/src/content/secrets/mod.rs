@@ -42,8 +42,8 @@ pub fn secrets_in_line(redactor: &dyn Redactor, line: &RawJson) -> Result<Vec<Se
     Ok(found)
 }
 
-/// Masks the secrets in a line and counts them. `None` if there are none. The line and each of its strings keep their
-/// number of characters. Masking a masked line changes nothing.
+/// Masks the secrets in a line and counts them. Returns `None` if the line has no secrets. The line and each of its
+/// strings keep their number of characters. Masking a masked line changes nothing.
 ///
 /// # Errors
 ///
