@@ -7,7 +7,7 @@ use amplifier_session_core::model::SessionKey;
 use amplifier_session_core::{
     Error, Result, SessionStorage, blocking,
     model::{SessionId, UserId},
-    storage::Mend,
+    storage::IngestRepair,
 };
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
@@ -43,7 +43,7 @@ pub(crate) struct Planned {
     pub(crate) bytes: Option<u64>,
     pub(crate) cost: Cost,
     /// Known problems of the stored rows. If present, all files are compared completely.
-    pub(crate) mend: Option<Mend>,
+    pub(crate) repair: Option<IngestRepair>,
 }
 
 /// The cost of reading a session, in bytes.
@@ -117,7 +117,7 @@ impl Plan {
                 state.is_outdated(&folder.project, &folder.files, storage.settings().events)
             };
             let is_changed = bytes.is_some() && state.is_none_or(is_outdated);
-            Planned { is_known: state.is_some(), is_changed, bytes, cost, folder, mend: None }
+            Planned { is_known: state.is_some(), is_changed, bytes, cost, folder, repair: None }
         };
         Self { sessions: folders.into_iter().map(planned).collect() }
     }

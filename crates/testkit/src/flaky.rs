@@ -124,7 +124,7 @@ impl FlakyBackend {
         Self { claims_atomic_writes: true, ..self }
     }
 
-    /// Fails every call of `operation` with an error of `kind`, until [`FlakyBackend::mend`].
+    /// Fails every call of `operation` with an error of `kind`, until [`FlakyBackend::recover`].
     pub fn break_operation(&self, operation: Operation, kind: ErrorKind) {
         self.state().broken.insert(operation, kind);
     }
@@ -140,7 +140,7 @@ impl FlakyBackend {
     }
 
     /// Ends all failures.
-    pub fn mend(&self) {
+    pub fn recover(&self) {
         let mut state = self.state();
         let calls = std::mem::take(&mut state.calls);
         *state = State { calls, ..State::default() };
@@ -170,12 +170,12 @@ impl FlakyBackend {
         let state = &mut *self.state();
         *state.calls.entry(operation).or_default() += 1;
         if let Some(kind) = state.broken.get(&operation) {
-            return Err(Error::new(*kind, format!("{operation:?} is broken as wanted")));
+            return Err(Error::new(*kind, format!("{operation:?} is broken on request")));
         }
         let planned = state.planned.entry(operation).or_default();
         if count_down(planned) | count_down(&mut state.planned_any) {
             return Err(
-                Error::new(ErrorKind::StorageIo, format!("{operation:?} fails as wanted")).retryable()
+                Error::new(ErrorKind::StorageIo, format!("{operation:?} fails on request")).retryable()
             );
         }
         Ok(&self.inner)

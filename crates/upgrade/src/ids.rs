@@ -9,34 +9,38 @@ use amplifier_session_core::{
 const KEPT: usize = 200;
 
 pub(crate) fn user(text: &str) -> Result<UserId> {
-    UserId::new(text).or_else(|_| UserId::new(mended(text, |c| !c.is_control())))
+    UserId::new(text).or_else(|_| UserId::new(sanitized(text, |c| !c.is_control())))
 }
 
 pub(crate) fn session(text: &str) -> Result<SessionId> {
     SessionId::new(text).or_else(|_| {
-        SessionId::new(mended(text, |c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '-')))
+        SessionId::new(sanitized(text, |c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '-')))
     })
 }
 
 pub(crate) fn host(text: Option<String>) -> Result<HostId> {
     let text = text.filter(|text| !text.is_empty()).unwrap_or_else(|| "unknown".to_owned());
-    HostId::new(&text).or_else(|_| HostId::new(mended(&text, |c| !c.is_control())))
+    HostId::new(&text).or_else(|_| HostId::new(sanitized(&text, |c| !c.is_control())))
 }
 
 pub(crate) fn project(text: Option<String>) -> Result<ProjectSlug> {
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(ProjectSlug::unnamed()) };
-    ProjectSlug::new(&text).or_else(|_| ProjectSlug::new(mended(&text, |c| !c.is_control())))
+    ProjectSlug::new(&text).or_else(|_| ProjectSlug::new(sanitized(&text, |c| !c.is_control())))
 }
 
 /// `text` with `_` in place of characters that are not allowed, and with its digest at the end, so that different texts
 /// stay different.
-fn mended(text: &str, allowed: impl Fn(char) -> bool) -> String {
-    let mut mended: String = text.chars().map(|c| if allowed(c) { c } else { '_' }).collect();
-    while mended.len() > KEPT {
-        mended.pop();
+fn sanitized(text: &str, allowed: impl Fn(char) -> bool) -> String {
+    let mut sanitized: String = text.chars().map(|c| if allowed(c) { c } else { '_' }).collect();
+    while sanitized.len() > KEPT {
+        sanitized.pop();
     }
     let digest = format!("{:?}", Digest::of(text.as_bytes()));
-    format!("{}-{}", if mended.is_empty() { "unknown" } else { &mended }, digest.get(..12).unwrap_or(&digest))
+    format!(
+        "{}-{}",
+        if sanitized.is_empty() { "unknown" } else { &sanitized },
+        digest.get(..12).unwrap_or(&digest)
+    )
 }
 
 #[cfg(test)]

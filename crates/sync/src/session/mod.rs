@@ -146,10 +146,10 @@ impl<'a> SessionReader<'a> {
             // It was deleted after the sync began.
             return Ok(Read::settled(reader.report, SessionOutcome::Unchanged));
         }
-        if let Some(mend) = &planned.mend {
+        if let Some(repair) = &planned.repair {
             reader.before = Some(reader.state.clone());
             reader.state.forget_positions();
-            ingest.mend(mend.clone());
+            ingest.repair(repair.clone());
         }
         ingest.set_seen(folder.modified);
         ingest.continue_settled(reader.state.settled.take(), with_settled);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use amplifier_session_core::{
     Error, ErrorKind, Result,
     model::{Difference, DifferenceKind, RowKind, SessionId},
-    storage::Mend,
+    storage::IngestRepair,
 };
 
 use super::{Differing, Found, Round, Verification, VerifyReport};
@@ -76,7 +76,7 @@ impl Verification<'_> {
                 is_changed: true,
                 bytes: Some(folder.bytes),
                 cost: Cost::default(),
-                mend: Some(mend(differing)),
+                repair: Some(ingest_repair(differing)),
                 folder: folder.clone(),
             });
         }
@@ -132,10 +132,10 @@ impl Verification<'_> {
 }
 
 /// The rows to rewrite. All events are rewritten, because they are only a few megabytes or can be compressed fast.
-fn mend(differing: &Differing) -> Mend {
+fn ingest_repair(differing: &Differing) -> IngestRepair {
     let check = &differing.check;
     let events = differing.lacks_lines || !check.damaged_of(RowKind::Event).is_empty();
-    Mend::new(check.damaged_of(RowKind::Message).clone(), events, check.gaps.clone())
+    IngestRepair::new(check.damaged_of(RowKind::Message).clone(), events, check.gaps.clone())
 }
 
 /// Skips a damaged message, which gets no vectors. It still differs.

@@ -203,7 +203,7 @@ async fn an_interrupted_sync_of_a_large_log_continues() {
     let error = sync(&fixture.storage, &fixture.options(), &progress).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StorageIo);
     assert_eq!(error.context("synced"), Some("0 of 1 sessions"));
-    fixture.backend.mend();
+    fixture.backend.recover();
     let stored = fixture.stored("s").await.unwrap().session.event_count;
     assert!(stored > 20 && stored < 130, "{stored} events");
 
@@ -238,7 +238,7 @@ async fn a_failed_comparison_of_a_shorter_log_still_removes_the_tail() {
     fixture.backend.reset_counts();
     let progress = FullAfterOneWrite(fixture.backend.clone());
     sync(&fixture.storage, &fixture.options(), &progress).await.unwrap_err();
-    fixture.backend.mend();
+    fixture.backend.recover();
     assert_eq!(fixture.stored("s").await.unwrap().session.event_count, 200);
     fixture.sync().await;
     let types = fixture.event_types().await;

@@ -140,7 +140,7 @@ async fn an_error_of_the_store_stops_the_sync_and_names_its_progress() {
     fixture.backend.break_operation(Operation::Write, ErrorKind::StorageIo);
     let error: Error = fixture.try_sync().await.unwrap_err();
     assert_eq!((error.kind(), error.context("synced")), (ErrorKind::StorageIo, Some("0 of 3 sessions")));
-    fixture.backend.mend();
+    fixture.backend.recover();
     assert_eq!(fixture.sync().await.sessions.new, 3);
 }
 
@@ -187,7 +187,7 @@ async fn after_two_states(failing_call: Option<usize>) -> (BTreeMap<String, Stri
         if let Some(call) = failing_call {
             fixture.backend.fail_any_after(call);
             failed |= fixture.try_sync().await.is_err();
-            fixture.backend.mend();
+            fixture.backend.recover();
         }
         fixture.sync().await;
     }

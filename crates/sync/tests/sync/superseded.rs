@@ -372,7 +372,7 @@ async fn an_interrupted_sync_loses_nothing_and_supersedes_nothing_twice() {
         fixture.backend.fail_after(Operation::Write, failing);
         // A failed write is repeated, or the sync ends.
         let _ = fixture.try_sync().await;
-        fixture.backend.mend();
+        fixture.backend.recover();
         fixture.sync().await;
         assert_eq!(fixture.texts().await, texts(7..20), "{failing}");
         let raw: Vec<RawJson> = fixture.events("s").await.into_iter().filter_map(|event| event.raw).collect();

@@ -271,7 +271,7 @@ async fn many_times_are_corrected_in_several_writes() {
         if let Some(writes) = failing {
             fixture.backend.fail_after(Operation::Write, writes);
             let _ = fixture.try_sync().await;
-            fixture.backend.mend();
+            fixture.backend.recover();
             fixture.sync().await;
         } else {
             assert_eq!(fixture.sync().await.messages.retimed, MESSAGES as u64);

@@ -186,7 +186,7 @@ async fn a_store_that_is_down_loses_nothing() {
     }
     fixture.session("p", "t").transcript([lines::user("three")]).unwrap();
     watching.until(|event| matches!(event, Seen::StoreDown(_))).await;
-    fixture.backend.mend();
+    fixture.backend.recover();
     watching.until(|event| matches!(event, Seen::StoreUp)).await;
     while fixture.stored("t").await.is_none() {
         watching.until(|event| matches!(event, Seen::Synced { .. })).await;
@@ -207,7 +207,7 @@ async fn a_store_that_is_down_does_not_hold_up_another() {
     let of = |event: &Seen, name| matches!(event, Seen::Synced { target, .. } if target == name);
     watching.until(|event| of(event, "up")).await;
     assert_eq!(other.texts().await, ["one"]);
-    fixture.backend.mend();
+    fixture.backend.recover();
     watching.until(|event| of(event, "down")).await;
     assert_eq!(fixture.texts().await, ["one"]);
     watching.stop().await;

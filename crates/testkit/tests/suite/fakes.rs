@@ -21,7 +21,7 @@ async fn a_flaky_backend_counts_and_fails_on_request() {
     assert_eq!(list().await.unwrap_err().kind(), ErrorKind::Authentication);
     assert!(list().await.is_err());
     assert!(backend.meta().await.is_ok());
-    backend.mend();
+    backend.recover();
     assert!(list().await.is_ok());
 
     assert_eq!((backend.calls(Operation::ListSessions), backend.calls(Operation::Meta)), (7, 2));

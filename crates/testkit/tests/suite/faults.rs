@@ -32,7 +32,7 @@ async fn a_sync_that_fails_at_any_call_is_completed_by_the_next() {
         sync_all(&storage, "first", 9).await.unwrap();
         backend.fail_any_after(calls);
         let failed = sync_all(&storage, "second", 14).await.is_err();
-        backend.mend();
+        backend.recover();
         sync_all(&storage, "second", 14).await.unwrap();
         check(&storage, &messages("second", 14), &events("second", 14)).await;
         if !failed {
@@ -54,7 +54,7 @@ async fn a_search_that_fails_at_any_call_is_an_error_and_not_a_partial_result() 
         loop {
             backend.fail_any_after(calls);
             let answer = storage.search_transcripts(&ana(), &options).await;
-            backend.mend();
+            backend.recover();
             match answer {
                 Err(error) => assert!(error.is_retryable()),
                 Ok(answer) => {
@@ -83,7 +83,7 @@ async fn a_rewind_that_fails_at_any_call_is_completed_by_the_next() {
         let rewind = async || storage.rewind(&target("p").key, &RewindOptions::to_turn(4)).await;
         backend.fail_any_after(calls);
         let failed = rewind().await;
-        backend.mend();
+        backend.recover();
         rewind().await.unwrap();
         check(&storage, &messages[..4], &events[..4]).await;
         if let Ok(report) = failed {

@@ -2,8 +2,8 @@
 
 mod batch;
 mod kept;
-mod mend;
 mod pending;
+mod repair;
 mod report;
 mod rewind;
 mod rows;
@@ -13,7 +13,7 @@ mod times;
 
 use std::collections::{HashMap, HashSet};
 
-pub use mend::Mend;
+pub use repair::IngestRepair;
 pub use report::{Extent, IngestReport, IngestTarget, LineOutcome};
 pub use settled::{SettledRows, SyncStateWithSettled};
 pub use superseded::{Remaining, Removal};
@@ -62,7 +62,7 @@ pub struct SessionIngest {
     /// Masks secrets in lines.
     masker: LineMasker,
     /// Known problems of the stored rows, if they are being repaired.
-    mend: Option<Mend>,
+    repair: Option<IngestRepair>,
 }
 
 impl SessionStorage {
@@ -103,7 +103,7 @@ impl SessionStorage {
             report: IngestReport::default(),
             flush_bytes: FLUSH_BYTES,
             masker: LineMasker::default(),
-            mend: None,
+            repair: None,
         }
     }
 }
@@ -179,7 +179,7 @@ impl SessionIngest {
             return Err(beyond_end("start_sequence", start, states.len()));
         }
         self.messages.begin(start, states);
-        self.mend_messages();
+        self.repair_messages();
         Ok(())
     }
 
@@ -218,7 +218,7 @@ impl SessionIngest {
             false => self.stored_event_digests(start).await?,
         };
         self.events.begin(start, digests);
-        self.mend_events();
+        self.repair_events();
         Ok(())
     }
 
@@ -282,7 +282,7 @@ impl SessionIngest {
     /// The digests of the stored events from `start` on.
     async fn stored_event_digests(&mut self, start: u32) -> Result<Vec<Digest>> {
         let digests = self.event_digests_from(start).await;
-        self.mended_digests(digests, start)
+        self.repaired_digests(digests, start)
     }
 
     async fn event_digests_from(&self, start: u32) -> Result<Vec<Digest>> {
@@ -464,5 +464,5 @@ fn taken(doubt: Option<String>) -> LineOutcome {
 }
 
 fn beyond_end(field: &'static str, start: u32, stored: usize) -> Error {
-    Error::validation(field, format!("leaves a gap: {start} is after the last of {stored} stored lines"))
+    Error::validation(field, format!("leaves a gap: {start} is past the end of the {stored} stored lines"))
 }

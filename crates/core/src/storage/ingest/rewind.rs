@@ -111,7 +111,7 @@ impl SessionIngest {
             Cut::At(sequence) => Ok(sequence),
             Cut::Nowhere => Ok(u32::MAX),
             Cut::Unknown => {
-                let reason = "which events to remove is unknown: no message has a known time";
+                let reason = "can't tell which events to remove: no message has a known time";
                 Err(impossible(reason).with("session", &key.session_id).with("option", "keep_events"))
             }
         }

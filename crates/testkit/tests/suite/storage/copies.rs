@@ -159,7 +159,7 @@ async fn an_interrupted_copy_is_completed_by_the_next_one(store: Store) {
         let to = if step % 2 == 0 { memory } else { sqlite };
         to.backend.fail_any_after(step * 5);
         let broken = copied(&store, &to, &CopyOptions::new(Scope::Everyone)).await;
-        to.backend.mend();
+        to.backend.recover();
         let report = copy(&store, &to).await;
         assert!(report.not_copied.is_empty(), "{step}: {report:?}");
         assert_eq!(report.sessions + report.unchanged, 6, "{step}: {report:?}");

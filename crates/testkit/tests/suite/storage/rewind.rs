@@ -111,7 +111,7 @@ async fn without_any_time_events_are_kept_only_on_request(store: Store) {
     let before = store.everything(&target("s")).await;
     let error = try_rewind(&store, &RewindOptions::to_turn(1)).await.unwrap_err();
     assert_eq!((error.kind(), error.context("option")), (ErrorKind::Rewind, Some("keep_events")));
-    assert!(error.to_string().starts_with("rewind: which events to remove is unknown"), "{error}");
+    assert!(error.to_string().starts_with("rewind: can't tell which events to remove"), "{error}");
     assert_eq!(store.everything(&target("s")).await, before);
     let report = try_rewind(&store, &RewindOptions::to_turn(1).with_keep_events(true)).await.unwrap();
     assert_eq!((report.messages, report.events), (1, 0));
@@ -141,7 +141,7 @@ async fn a_dry_run_reports_and_changes_nothing(store: Store) {
     let options = RewindOptions::to_turn(1);
     store.backend.fail_after(Operation::Write, 0);
     let planned = try_rewind(&store, &options.clone().with_dry_run(true)).await.unwrap();
-    store.backend.mend();
+    store.backend.recover();
     assert_eq!(store.everything(&target("s")).await, before);
     assert_eq!(try_rewind(&store, &options).await.unwrap(), planned);
     assert_eq!((planned.messages, planned.messages_with_vectors, planned.events), (2, 2, 4));

@@ -166,7 +166,7 @@ async fn a_mending_ingest_writes_damaged_rows_and_no_others(store: Store) {
     assert_eq!((found.damaged[0].len(), &found.gaps.messages[..]), (1, &[(20, 20)][..]));
 
     let mut ingest = store.storage.ingest(target("s")).await.unwrap();
-    ingest.mend(Mend::new(found.damaged[0].clone(), false, found.gaps.clone()));
+    ingest.repair(IngestRepair::new(found.damaged[0].clone(), false, found.gaps.clone()));
     ingest.begin_transcript(0).await.unwrap();
     for line in all {
         ingest.transcript_line(line.raw(), day(1)).await.unwrap();

@@ -12,7 +12,7 @@ use crate::{
 /// Known problems of the stored rows of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Mend {
+pub struct IngestRepair {
     /// Messages to write even if the store has their digest.
     pub messages: BTreeSet<u32>,
     /// Whether to write all events.
@@ -24,7 +24,7 @@ pub struct Mend {
     unknown: [bool; 2],
 }
 
-impl Mend {
+impl IngestRepair {
     /// Writes these messages again, and all events if `events`.
     #[must_use]
     pub fn new(messages: BTreeSet<u32>, events: bool, gaps: Gaps) -> Self {
@@ -35,14 +35,14 @@ impl Mend {
 impl SessionIngest {
     /// Makes the ingest repair rows that are stored wrongly. Lines must begin at sequence 0. If digests can't be read,
     /// all rows of their kind are written.
-    pub fn mend(&mut self, mend: Mend) {
-        self.mend = Some(mend);
+    pub fn repair(&mut self, repair: IngestRepair) {
+        self.repair = Some(repair);
     }
 
     /// The states of the stored messages.
     pub(super) async fn message_states(&mut self) -> Result<Vec<MessageState>> {
         let states = self.storage.backend.message_states(&self.target.key).await;
-        let Some(mend) = &mut self.mend else { return states };
+        let Some(repair) = &mut self.repair else { return states };
         match states {
             Ok(mut states) => {
                 let missing = MessageState {
@@ -51,12 +51,12 @@ impl SessionIngest {
                     ts: Timestamp::from_micros(0),
                     ts_source: TimeSource::Stated,
                 };
-                fill(&mut states, &mend.gaps.messages, missing);
+                fill(&mut states, &repair.gaps.messages, missing);
                 Ok(states)
             }
             Err(error) if error.kind() == ErrorKind::Damaged => {
-                mend.messages.clear();
-                mend.unknown[0] = true;
+                repair.messages.clear();
+                repair.unknown[0] = true;
                 Ok(Vec::new())
             }
             Err(error) => Err(error),
@@ -64,37 +64,41 @@ impl SessionIngest {
     }
 
     /// The digests of the stored events from `start` on.
-    pub(super) fn mended_digests(&mut self, digests: Result<Vec<Digest>>, start: u32) -> Result<Vec<Digest>> {
-        let Some(mend) = self.mend.as_mut().filter(|_| start == 0) else { return digests };
+    pub(super) fn repaired_digests(
+        &mut self,
+        digests: Result<Vec<Digest>>,
+        start: u32,
+    ) -> Result<Vec<Digest>> {
+        let Some(repair) = self.repair.as_mut().filter(|_| start == 0) else { return digests };
         match digests {
             Ok(mut digests) => {
-                fill(&mut digests, &mend.gaps.events, NO_DIGEST);
+                fill(&mut digests, &repair.gaps.events, NO_DIGEST);
                 Ok(digests)
             }
             Err(error) if error.kind() == ErrorKind::Damaged => {
-                mend.events = true;
-                mend.unknown[1] = true;
+                repair.events = true;
+                repair.unknown[1] = true;
                 Ok(Vec::new())
             }
             Err(error) => Err(error),
         }
     }
 
-    pub(super) fn mend_messages(&mut self) {
-        if let Some(mend) = &self.mend {
-            self.messages.written_again.clone_from(&mend.messages);
-            if !mend.unknown[0] {
+    pub(super) fn repair_messages(&mut self) {
+        if let Some(repair) = &self.repair {
+            self.messages.written_again.clone_from(&repair.messages);
+            if !repair.unknown[0] {
                 self.messages.pending.expect_unknown_rows();
             }
         }
     }
 
-    pub(super) fn mend_events(&mut self) {
-        if let Some(mend) = &self.mend {
-            if mend.events {
+    pub(super) fn repair_events(&mut self) {
+        if let Some(repair) = &self.repair {
+            if repair.events {
                 self.events.rewrite();
             }
-            if !mend.unknown[1] {
+            if !repair.unknown[1] {
                 self.events.pending.expect_unknown_rows();
             }
         }
