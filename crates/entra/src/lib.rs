@@ -138,7 +138,7 @@ impl EntraIdentity {
 /// `Authentication`; retryable if Microsoft Entra ID can't be reached or is too busy.
 pub async fn token(credential: &dyn TokenCredential, scope: &str) -> Result<Secret> {
     let refused = |error: azure_core::Error| {
-        let message = format!("Microsoft Entra ID gave no token: {}", first_line(&error.to_string()));
+        let message = format!("Microsoft Entra ID did not issue a token: {}", first_line(&error.to_string()));
         let refused = Error::new(ErrorKind::Authentication, message);
         if is_temporary(&error) { refused.retryable() } else { refused }
     };

@@ -94,11 +94,11 @@ impl Graph {
     pub(crate) fn open(file: &Path, read_only: bool, connection: Connection) -> Result<Self> {
         let unusable = |why: &str| Error::new(ErrorKind::StorageIo, why);
         if !file.exists() {
-            return Err(unusable("it does not exist until the next sync"));
+            return Err(unusable("it does not exist yet; the next sync creates it"));
         }
         // A process that ended during a write left a log, which VSS may not be able to replay.
         if std::fs::metadata(log_path(file)).is_ok_and(|log| log.len() > 0) {
-            return Err(unusable("it was not completely written, and the next sync rebuilds it"));
+            return Err(unusable("it is incomplete; the next sync rebuilds it"));
         }
         let open = || {
             attach(&connection, file, read_only)?;

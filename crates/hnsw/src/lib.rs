@@ -187,7 +187,7 @@ impl Hnsw {
         match self.opened(&mut graph, options).and_then(|graph| update(graph, rows, &current)) {
             Ok(true) => return Ok(()),
             Ok(false) => {}
-            Err(error) => tracing::debug!(%error, "the HNSW index is rebuilt"),
+            Err(error) => tracing::debug!(%error, "rebuilding the HNSW index"),
         }
         *graph = None;
         *graph = Some(self.build(rows, &current, options)?);

@@ -159,7 +159,7 @@ fn name_differences<P: CheckedPart>(
     let mut without_row: Vec<u64> = found.into_keys().collect();
     without_row.sort_unstable();
     let of_nothing =
-        without_row.into_iter().map(|key| (key, format!("the {} has it, but no row does", P::NAME)));
+        without_row.into_iter().map(|key| (key, format!("it is in the {}, but not in the store", P::NAME)));
     differing.extend(of_nothing);
     for differing in differing.chunks(LOOKED_UP) {
         let keys: Vec<u64> = differing.iter().map(|(key, _)| *key).collect();
@@ -174,7 +174,7 @@ fn reason<P: Part>(found: Entries, expected: Entries) -> String {
     let name = P::NAME;
     match (found.count, expected.count) {
         (0, _) => format!("it is not in the {name}"),
-        (found, expected) if found == expected => format!("the {name} has other fields of it"),
-        (found, expected) => format!("the {name} has {found} entries of it instead of {expected}"),
+        (found, expected) if found == expected => format!("the {name} has different values for it"),
+        (found, expected) => format!("the {name} has {found} entries for it instead of {expected}"),
     }
 }

@@ -272,7 +272,7 @@ fn disagreement(
     } else if mark.revision == 0 || mark == now || rows.nonce(mark.revision)? == Some(mark.nonce) {
         None
     } else {
-        Some("belongs to another history of the store, which was probably restored from a backup")
+        Some("does not match the history of the store, which was probably restored from a backup")
     })
 }
 
@@ -302,7 +302,11 @@ fn read_manifest<P: Part>(bytes: &[u8]) -> Result<P::Manifest, String> {
     }
     let envelope: Envelope<serde_json::Value> = serde_json::from_slice(json).map_err(|_| DAMAGED)?;
     if envelope.format != P::FORMAT {
-        return Err(format!("has another format ({}; this program writes {})", envelope.format, P::FORMAT));
+        return Err(format!(
+            "has a different format ({}; this program writes {})",
+            envelope.format,
+            P::FORMAT
+        ));
     }
     serde_json::from_value(envelope.body).map_err(|_| DAMAGED.to_owned())
 }

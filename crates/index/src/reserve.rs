@@ -29,7 +29,7 @@ impl Reserve {
         }
         let written = private_file().open(&self.path).and_then(|mut file| file.write_all(&vec![0xA5; BYTES]));
         if let Err(error) = written {
-            tracing::debug!(%error, "no room can be reserved for a full disk");
+            tracing::debug!(%error, "no disk space could be reserved for when the disk is full");
             let _removed = fs::remove_file(&self.path);
         }
     }

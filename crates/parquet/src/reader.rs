@@ -142,7 +142,8 @@ impl ParquetReader {
         self.place = self.sessions.place();
         let Parts { session, stated, checksum } = *parts;
         if let Some(stated) = stated.filter(|stated| *stated != checksum.digits()) {
-            let message = "the rows of the session are not those that were exported: its checksum differs";
+            let message =
+                "the rows of the session are not the ones that were exported: the checksum does not match";
             return Err(Error::validation("archive", message).with("checksum", stated));
         }
         let (messages, events) = (session.message_count, session.event_count);
@@ -156,7 +157,7 @@ impl ParquetReader {
             if file.take()?.is_some() {
                 let (what, number) = file.place();
                 let message =
-                    "the row belongs to no session, or is not next to the other rows of its session";
+                    "the row does not belong to any session, or is not next to the other rows of its session";
                 return Err(Error::validation("archive", message).with(what, number));
             }
         }

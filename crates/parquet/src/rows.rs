@@ -64,9 +64,8 @@ fn object(record: &impl Serialize) -> Result<Fields> {
 }
 
 fn value<T: DeserializeOwned>(row: Fields) -> Result<T> {
-    serde_json::from_value(Value::Object(row)).map_err(|source| {
-        Error::validation("archive", format!("a row is not a record of an archive: {source}"))
-    })
+    serde_json::from_value(Value::Object(row))
+        .map_err(|source| Error::validation("archive", format!("a row is not an archive record: {source}")))
 }
 
 /// Converts fields to the form of columns: times in microseconds, nested values as JSON text.

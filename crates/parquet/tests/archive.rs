@@ -170,7 +170,7 @@ fn misplaced_rows_are_named() {
     let errors: Vec<_> = std::iter::from_fn(|| reader.next().transpose()).filter_map(Result::err).collect();
     let error = errors.last().unwrap();
     assert_eq!(error.kind(), ErrorKind::Validation);
-    assert!(error.to_string().contains("belongs to no session"), "{error}");
+    assert!(error.to_string().contains("does not belong to any session"), "{error}");
     assert_eq!(error.context("messages.parquet"), Some("1"));
 }
 
@@ -187,7 +187,7 @@ fn a_row_that_was_changed_is_noticed_at_the_end_of_its_session() {
     let failed: Vec<_> = read.iter().enumerate().filter(|(_, record)| record.is_err()).collect();
     assert_eq!(failed.len(), 1);
     let error = failed[0].1.as_ref().unwrap_err();
-    assert!(failed[0].0 == 12 && error.to_string().contains("checksum differs"), "{error}");
+    assert!(failed[0].0 == 12 && error.to_string().contains("checksum does not match"), "{error}");
     assert!(matches!(read[13], Ok(Some(Record::Complete { .. }))));
 }
 

@@ -28,7 +28,7 @@ pub(super) fn texts_of(raw: &[u8], role: Role) -> Vec<(ContentType, String)> {
 /// Texts with an inverted index of their terms.
 #[derive(Default)]
 pub(crate) struct TextTailBuffer {
-    texts: Vec<ShelfText>,
+    texts: Vec<TailText>,
     /// The positions of the texts of a message.
     by_key: HashMap<u64, Range<usize>>,
     /// For each term, by its hash, the positions of the texts that contain it, with its frequency.
@@ -47,7 +47,7 @@ struct Postings {
 
 /// A text of the tail.
 #[derive(Debug, Clone)]
-pub(super) struct ShelfText {
+pub(super) struct TailText {
     pub(super) key: u64,
     pub(super) facts: Facts,
     length: u32,
@@ -67,7 +67,7 @@ impl TextTailBuffer {
         &self,
         terms: &[u64],
         only: Option<&HashSet<u64>>,
-        each: &mut dyn FnMut(&ShelfText, &DocumentTerms),
+        each: &mut dyn FnMut(&TailText, &DocumentTerms),
     ) {
         let mut counts = vec![0_u32; self.texts.len() * terms.len()];
         for (column, term) in terms.iter().enumerate() {
@@ -114,7 +114,7 @@ impl TextTailBuffer {
             }
         }
         let facts = self.facts.of(row.session, row.role, row.ts, content_type);
-        self.texts.push(ShelfText { key: row.key, facts, length, removed: false });
+        self.texts.push(TailText { key: row.key, facts, length, removed: false });
     }
 
     /// Drops removed texts from all lists.

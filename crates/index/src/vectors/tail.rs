@@ -13,13 +13,13 @@ use crate::{
 /// Vectors by their keys.
 #[derive(Default)]
 pub(crate) struct VectorTailBuffer {
-    pub(super) vectors: HashMap<u64, ShelfVector>,
+    pub(super) vectors: HashMap<u64, TailVector>,
     facts: FactKeeper,
 }
 
 /// A vector of the tail.
 #[derive(Debug)]
-pub(super) struct ShelfVector {
+pub(super) struct TailVector {
     pub(super) facts: Facts,
     pub(super) generation: u32,
     pub(super) vector: Box<[f32]>,
@@ -47,7 +47,7 @@ impl TailBuffer for VectorTailBuffer {
 
     fn put(&mut self, row: &VectorRow<'_>) {
         let facts = self.facts.of(row.session, row.role, row.ts, row.content_type);
-        let vector = ShelfVector { facts, generation: row.generation, vector: row.vector.into() };
+        let vector = TailVector { facts, generation: row.generation, vector: row.vector.into() };
         self.vectors.insert(row.key, vector);
     }
 

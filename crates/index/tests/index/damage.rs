@@ -30,7 +30,7 @@ fn search(index: &SearchIndex, store: &Store) -> (Option<String>, Option<String>
 }
 
 /// Checks a new process and a running one: both notice the damage, and a fold repairs it.
-fn assert_noticed_and_mended(dir: &Path, store: &Store, running: &SearchIndex, reason: &str) {
+fn assert_noticed_and_repaired(dir: &Path, store: &Store, running: &SearchIndex, reason: &str) {
     for index in [&SearchIndex::open(dir), running] {
         let (text, vectors) = search(index, store);
         let notice = text.or(vectors).unwrap_or_else(|| panic!("nothing was noticed: {reason}"));
@@ -76,7 +76,7 @@ fn rewrite_manifest(path: &Path, change: impl FnOnce(&mut String)) {
 fn a_deleted_folder_is_noticed() {
     let (store, dir, index) = prepared();
     fs::remove_dir_all(dir.path()).unwrap();
-    assert_noticed_and_mended(dir.path(), &store, &index, "missing");
+    assert_noticed_and_repaired(dir.path(), &store, &index, "missing");
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn each_truncated_file_is_noticed() {
             let path = &files(dir.path())[number];
             let bytes = fs::read(path).unwrap();
             fs::write(path, &bytes[..bytes.len().min(kept as usize)]).unwrap();
-            assert_noticed_and_mended(dir.path(), &store, &SearchIndex::open(dir.path()), "damaged");
+            assert_noticed_and_repaired(dir.path(), &store, &SearchIndex::open(dir.path()), "damaged");
         }
     }
 }
@@ -120,7 +120,7 @@ fn each_flipped_bit_is_noticed() {
             fs::write(path, &bytes).unwrap();
             // Setting back the time of the file does not hide the change.
             fs::File::options().write(true).open(path).unwrap().set_modified(modified).unwrap();
-            assert_noticed_and_mended(dir.path(), &store, &SearchIndex::open(dir.path()), "damaged");
+            assert_noticed_and_repaired(dir.path(), &store, &SearchIndex::open(dir.path()), "damaged");
         }
     }
 }
@@ -191,19 +191,19 @@ fn leftovers_of_a_killed_fold_do_no_harm() {
 #[test]
 fn the_index_of_another_store_is_noticed() {
     let (_, dir, index) = prepared();
-    assert_noticed_and_mended(dir.path(), &filled(2), &index, "belongs to another store");
+    assert_noticed_and_repaired(dir.path(), &filled(2), &index, "belongs to another store");
 }
 
 #[test]
 fn an_index_of_a_store_that_was_restored_is_noticed() {
-    for (writes_after, reason) in [(0, "newer than the store"), (2, "another history")] {
+    for (writes_after, reason) in [(0, "newer than the store"), (2, "the history of the store")] {
         let (store, dir, index) = prepared();
         let backup = store.restored();
         store.say(100, "written after the backup was made");
         index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
         assert_eq!(search(&index, &store), (None, None));
         (0..writes_after).for_each(|n| backup.say(100 + n, "something else"));
-        assert_noticed_and_mended(dir.path(), &backup, &index, reason);
+        assert_noticed_and_repaired(dir.path(), &backup, &index, reason);
     }
 }
 
@@ -226,7 +226,7 @@ fn a_store_that_forgot_its_removals_is_noticed() {
     forgetful.nonces.retain(|revision, _| *revision > 40);
     let forgetful = Store::with_state(forgetful);
     forgetful.say(100, "more");
-    assert_noticed_and_mended(dir.path(), &forgetful, &index, "another history");
+    assert_noticed_and_repaired(dir.path(), &forgetful, &index, "the history of the store");
 }
 
 #[test]
@@ -237,5 +237,5 @@ fn an_older_format_is_noticed() {
             *manifest = manifest.replacen("\"format\":", "\"format\":1000", 1);
         });
     }
-    assert_noticed_and_mended(dir.path(), &store, &index, "another format");
+    assert_noticed_and_repaired(dir.path(), &store, &index, "a different format");
 }
