@@ -183,7 +183,7 @@ pub(crate) fn transport_error(error: reqwest::Error) -> Error {
     } else if error.is_redirect() {
         ("too many redirects".to_owned(), false)
     } else {
-        ("the connection was cut".to_owned(), true)
+        ("the connection was lost".to_owned(), true)
     };
     let failed = failed(message).with_source(error);
     if is_temporary { failed.retryable() } else { failed }

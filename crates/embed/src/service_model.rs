@@ -141,7 +141,7 @@ impl ModelConfig {
                 invalid(format!("must be {}: the model has no shorter vectors", known.dimensions))
             }
             (_, Some(dimensions)) => Ok(EmbeddingSpace { model, dimensions }),
-            (None, None) => invalid("must be given for a model that is not OpenAI's".to_owned()),
+            (None, None) => invalid("must be set for a model that is not OpenAI's".to_owned()),
         }
     }
 
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn unknown_models_need_configured_dimensions() {
         let model = ModelConfig::new("nomic-embed-text");
-        assert!(model.space().unwrap_err().to_string().contains("must be given"));
+        assert!(model.space().unwrap_err().to_string().contains("must be set"));
         let model = model.with_dimensions(768);
         assert_eq!(space(&model), (768, false));
         assert_eq!(space(&model.with_request_dimensions(true)), (768, true));

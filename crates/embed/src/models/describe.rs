@@ -95,7 +95,7 @@ impl Config {
         let architecture = self.architectures.first().map_or("", String::as_str);
         let kind = self.model_type.as_deref().unwrap_or(architecture);
         if !matches!(kind, "bert" | "BertModel" | "BertForMaskedLM") {
-            let what = format!("has the model type {kind:?}, but only BERT's family is supported");
+            let what = format!("has the model type {kind:?}, but only the BERT family is supported");
             return Err(broken(folder, CONFIG, what));
         }
         let whole = self.num_attention_heads > 0
@@ -150,7 +150,7 @@ fn inner<'a>(folder: &Path, path: &'a str) -> Result<&'a str> {
     if inside && !path.is_empty() {
         return Ok(path);
     }
-    Err(broken(folder, MODULES, format_args!("has the path {path:?}, which is outside of the folder")))
+    Err(broken(folder, MODULES, format_args!("has the path {path:?}, which is outside the folder")))
 }
 
 /// `1_Pooling/config.json`, with a flag for each kind of pooling or, in newer versions, one word.

@@ -241,7 +241,7 @@ fn not_installed(name: &str, installed: &[InstalledModel]) -> Error {
             format!("the model {:?} is not installed; run `models install {}`", known.name, known.name)
         }
         None => format!(
-            "no model {name:?} is installed (installed: {installed}); `models install` knows {}, and installs others \
+            "no model {name:?} is installed (installed: {installed}); `models install` can download {}, and can install others \
              from a folder",
             known::names()
         ),

@@ -42,7 +42,7 @@ pub(crate) fn check(folder: &Path, described: &ModelDescription) -> Result<()> {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(missing(folder)),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            return Err(wrong("is cut short: its header is incomplete".to_owned()));
+            return Err(wrong("is truncated: its header is incomplete".to_owned()));
         }
         Err(error) => return Err(broken(folder, WEIGHTS, "can't be read").with_source(error)),
     };

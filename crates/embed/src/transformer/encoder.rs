@@ -91,7 +91,7 @@ impl Encoder {
     /// Computes the vectors of a batch.
     fn forward(&self, texts: &[&Encoding]) -> Result<Vec<Vec<f32>>> {
         let states =
-            self.states(texts).map_err(|source| failed("the model can't be computed").with_source(source))?;
+            self.states(texts).map_err(|source| failed("running the model failed").with_source(source))?;
         let pooled = texts.iter().zip(&states).map(|(text, states)| {
             // The rest is padding.
             pool(states.get(..text.len()).unwrap_or(states), self.pooling)

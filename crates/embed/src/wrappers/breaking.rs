@@ -150,7 +150,7 @@ impl CircuitBreaking {
         match &mut *circuit {
             Circuit::Closed { failures } => *failures = 0,
             Circuit::Open { .. } if probe => {
-                tracing::info!("the embedding service is back");
+                tracing::info!("the embedding service is up again");
                 *circuit = Circuit::Closed { failures: 0 };
             }
             Circuit::Open { .. } => {}
@@ -159,7 +159,7 @@ impl CircuitBreaking {
 
     fn open(&self, since: SystemTime, cause: &Error) -> Circuit {
         let pause = self.options.pause;
-        tracing::warn!(?pause, %cause, "the embedding service is down and is not called for a while");
+        tracing::warn!(?pause, %cause, "the embedding service is down; calls to it are paused");
         Circuit::Open {
             outage: Outage {
                 since,
@@ -219,7 +219,12 @@ impl Drop for Passage<'_> {
 
 impl Outage {
     fn error(&self) -> Error {
-        let message = format!("{}; the service is down and is not called for now", self.cause.message());
+        let cause = self.cause.message();
+        // A message of the service is often a sentence.
+        let message = match cause.ends_with(['.', '!', '?']) {
+            true => format!("{cause} Calls to the service are paused"),
+            false => format!("{cause}; calls to the service are paused"),
+        };
         let error = Error::new(ErrorKind::Embedding, message);
         let status = self.cause.context("status");
         let error = status.into_iter().fold(error, |error, status| error.with("status", status));

@@ -158,7 +158,7 @@ impl EmbeddingProvider for Retrying {
                 Ok(vectors) => return Ok(vectors),
                 Err(error) => error,
             };
-            tracing::debug!(attempt, %error, "a call for embeddings failed");
+            tracing::debug!(attempt, %error, "an embedding call failed");
             let wait = self.wait(attempt, last, error)?;
             self.clock.sleep(wait).await;
             self.retries.fetch_add(1, Ordering::Relaxed);

@@ -127,7 +127,10 @@ async fn without_a_token_nothing_is_sent() {
             signed_in(&Arc::new(Tokens { failure: Some(failure), ..Tokens::default() })).await;
         let error = embed(&model, &["a text"]).await.unwrap_err();
         assert_eq!((error.kind(), error.is_retryable()), (kind, retryable));
-        assert!(error.to_string().contains("no token") && !error.to_string().contains("advice"), "{error}");
+        assert!(
+            error.to_string().contains("did not issue a token") && !error.to_string().contains("advice"),
+            "{error}"
+        );
         assert_eq!(mock.calls(), 0);
     }
 }

@@ -38,7 +38,7 @@ async fn it_opens_probes_once_and_closes() {
     // It names the address and the last failure.
     let message = error.to_string();
     assert!(message.starts_with(&mock.openai_url()), "{message}");
-    assert!(message.contains("fails as it was told.; the service is down"), "{message}");
+    assert!(message.contains("fails as scripted. Calls to the service are paused"), "{message}");
     assert_eq!((error.context("status"), model.address()), (Some("503"), Some(mock.openai_url())));
     assert_eq!(mock.calls(), 5, "the service was called");
 

@@ -26,7 +26,7 @@ async fn error_of(fault: Fault) -> Error {
 async fn temporary_failures_are_retryable() {
     for (fault, says) in [
         (Fault::CutBefore, ""),
-        (Fault::CutInside, "the connection was cut"),
+        (Fault::CutInside, "the connection was lost"),
         (Fault::Garbage, "contains no vectors"),
         (Fault::status(429), "too many requests"),
         (Fault::saying(502, "<html>Bad Gateway</html>"), "the service failed"),

@@ -85,7 +85,7 @@ fn unsupported_configurations_are_refused() {
     refused(&[(MODULES, json!([module("", "Transformer")]))], &["no pooling module"]);
     refused(&[(MODULES, json!([module("1_Pooling", "Pooling")]))], &["1_Pooling/config.json is missing"]);
     for outside in ["../other", "/etc", ""] {
-        refused(&[(MODULES, json!([module(outside, "Pooling")]))], &["outside of the folder"]);
+        refused(&[(MODULES, json!([module(outside, "Pooling")]))], &["outside the folder"]);
     }
     refused(&[config(json!({ "model_type": "mpnet" }))], &[CONFIG, "\"mpnet\"", "BERT"]);
     refused(&[config(json!({ "num_attention_heads": 0 }))], &["0 attention heads"]);

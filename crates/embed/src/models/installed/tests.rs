@@ -103,8 +103,8 @@ fn errors_about_weights_say_what_is_wrong() {
         change(&place.source.join("model.safetensors"));
         place.refused(None).to_string()
     };
-    assert!(refused(&|file| cut(file, 0)).contains("cut short"));
-    assert!(refused(&|file| cut(file, 100)).contains("cut short"));
+    assert!(refused(&|file| cut(file, 0)).contains("is truncated"));
+    assert!(refused(&|file| cut(file, 100)).contains("is truncated"));
     assert!(refused(&|file| fs::write(file, "<!DOCTYPE html><html>").unwrap()).contains("can't be read"));
     let header = |text: &str| [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat();
     assert!(refused(&|file| fs::write(file, header("[1]")).unwrap()).contains("no safetensors header"));
