@@ -252,11 +252,11 @@ impl State {
         self.fail_next -= usize::from(fails_next);
         let fails_on = self.fail_on.as_ref().is_some_and(|part| texts.iter().any(|text| text.contains(part)));
         if self.fail_always || fails_next || fails_on {
-            return Err(Error::new(ErrorKind::Embedding, "the fake model fails as it was told").retryable());
+            return Err(Error::new(ErrorKind::Embedding, "the fake model fails as scripted").retryable());
         }
         let refused = self.refuse.as_ref().is_some_and(|part| texts.iter().any(|text| text.contains(part)));
         if refused {
-            return Err(Error::new(ErrorKind::Validation, "the fake model refuses a text as it was told"));
+            return Err(Error::new(ErrorKind::Validation, "the fake model rejects a text as scripted"));
         }
         Ok(self.answer)
     }

@@ -82,7 +82,7 @@ impl Body for Piece {
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         Poll::Ready(match self.bytes.take() {
             Some(bytes) => Some(Ok(Frame::data(bytes))),
-            None if self.cut => Some(Err(io::Error::other("cut as told"))),
+            None if self.cut => Some(Err(io::Error::other("connection closed as scripted"))),
             None => None,
         })
     }

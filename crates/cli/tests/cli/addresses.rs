@@ -129,7 +129,7 @@ fn projects_are_found_by_slug_part_of_slug_or_folder() {
     assert_eq!(code, 0, "only one slug matches: {stderr}");
     let (code, _, stderr) = found("", "baker");
     assert_eq!(code, 2);
-    assert!(stderr.contains("may be ") && stderr.contains("-bakery-ovens"), "{stderr}");
+    assert!(stderr.contains("is ambiguous") && stderr.contains("-bakery-ovens"), "{stderr}");
     let (code, _, stderr) = found("", "brewery");
     assert!(code == 3 && stderr.contains("the store has no project \"brewery\""), "{code} {stderr}");
 }

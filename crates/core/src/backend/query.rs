@@ -226,7 +226,7 @@ impl VectorQuery {
     /// `Validation` if the vectors differ in length.
     pub fn similarity(&self, vector: &[f32]) -> Result<f32> {
         if vector.len() != self.vector.len() {
-            let message = format!("has {} dimensions, the store has {}", self.vector.len(), vector.len());
+            let message = format!("has {} dimensions, but the store has {}", self.vector.len(), vector.len());
             return Err(Error::validation("vector", message));
         }
         Ok(self.vector.iter().zip(vector).map(|(x, y)| x * y).sum())

@@ -59,13 +59,13 @@ impl Kind {
     #[must_use]
     pub fn rule(self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
-            Self::Text | Self::Secret => "a text in quotes",
+            Self::Text | Self::Secret => "a string in quotes",
             Self::Count => "a whole number of at least 0",
             Self::Number => "a number of at least 0",
             Self::Switch => "true or false",
             Self::Choice(choices) => return Cow::Owned(format!("one of {}", choices.join(", "))),
             Self::Level(levels) => return Cow::Owned(format!("one of {}", levels.join(", "))),
-            Self::List => "a list of texts in quotes, such as [\"a\", \"b\"]",
+            Self::List => "a list of strings in quotes, such as [\"a\", \"b\"]",
         })
     }
 }

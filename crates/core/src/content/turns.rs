@@ -64,7 +64,7 @@ fn given_turn(line: &Map<String, Value>) -> Option<u32> {
     line.get("turn").and_then(turn).or_else(|| in_metadata().and_then(turn))
 }
 
-/// A warning about the turn that a line states, if it is not a number from 1 up.
+/// A warning about the turn that a line states, if it is not a whole number of at least 1.
 pub(crate) fn unreadable_turn(line: &Map<String, Value>) -> Option<String> {
     if given_turn(line).is_some() {
         return None;
@@ -72,7 +72,10 @@ pub(crate) fn unreadable_turn(line: &Map<String, Value>) -> Option<String> {
     let in_metadata = || line.get("metadata").and_then(|metadata| metadata.get("turn"));
     let given = line.get("turn").filter(|turn| !turn.is_null()).or_else(in_metadata);
     let given = given.filter(|turn| !turn.is_null())?;
-    Some(format!("turn {} is not a number from 1 up", given.to_string().chars().take(20).collect::<String>()))
+    Some(format!(
+        "turn {} is invalid: turns are numbered from 1",
+        given.to_string().chars().take(20).collect::<String>()
+    ))
 }
 
 /// Whether the person wrote this user message.

@@ -90,7 +90,7 @@ fn doubt(envelope: &Envelope) -> Option<String> {
         times().next().filter(|_| !is_read).map(|(name, _)| format!("the time in {name:?} can't be read"));
     // Other writers use this field for ids of turns.
     let is_zero = envelope.get("turn").is_some_and(|turn| turn.as_u64() == Some(0));
-    let turn = is_zero.then(|| "turn 0 is not a number from 1 up".to_owned());
+    let turn = is_zero.then(|| "turn 0 is invalid: turns are numbered from 1".to_owned());
     let doubts: Vec<String> = ts.into_iter().chain(turn).collect();
     (!doubts.is_empty()).then(|| doubts.join("; "))
 }

@@ -85,7 +85,7 @@ impl TurnEmbedding {
             return Err(Error::validation("vector", message));
         }
         if !self.vector.iter().all(|x| x.is_finite()) {
-            return Err(Error::validation("vector", "holds a number that is not finite"));
+            return Err(Error::validation("vector", "contains a number that is not finite"));
         }
         Ok(())
     }

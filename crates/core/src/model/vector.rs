@@ -215,11 +215,11 @@ impl VectorRecord {
             let (found, expected) = (self.vector.len(), space.dimensions);
             return Err(Error::validation(
                 "vector",
-                format!("has {found} dimensions, the store has {expected}"),
+                format!("has {found} dimensions, but the store has {expected}"),
             ));
         }
         if !self.vector.iter().all(|x| x.is_finite()) {
-            return Err(Error::validation("vector", "holds a number that is not finite"));
+            return Err(Error::validation("vector", "contains a number that is not finite"));
         }
         Ok(())
     }

@@ -67,8 +67,7 @@ impl SessionStorage {
         let session = self.existing_session(scope, session_id).await?;
         let count = session.message_count;
         if sequence >= count {
-            let message = format!("the session has no message {sequence}; it has {count}, counted from 0");
-            return Err(Error::validation("sequence", message).with("session", session_id));
+            return Err(no_message(session_id, sequence, count));
         }
         let start = sequence.saturating_sub(before);
         let end = sequence.saturating_add(after).saturating_add(1).min(count);
@@ -92,6 +91,16 @@ impl SessionStorage {
         let (has_more_before, has_more_after) = (range.start > 0, range.end < count);
         Ok(MessageContext { session, messages, has_more_before, has_more_after, damaged })
     }
+}
+
+/// The error for a message that a session with `count` messages does not have.
+pub(super) fn no_message(session: &SessionId, sequence: u32, count: u32) -> Error {
+    let has = match count {
+        0 => "the session has no messages".to_owned(),
+        1 => "the session has only message 0".to_owned(),
+        _ => format!("the session has messages 0 to {}", count - 1),
+    };
+    Error::validation("sequence", format!("no message {sequence}: {has}")).with("session", session)
 }
 
 /// The smallest range that contains everything for which `wanted` is true.

@@ -201,7 +201,7 @@ impl Sharing {
         {
             return Err(Error::validation(
                 "team_ids",
-                "must name at least one team, and none without a name",
+                "must name at least one team, and no name may be empty",
             ));
         }
         if self.org_id.as_ref().is_some_and(is_blank)

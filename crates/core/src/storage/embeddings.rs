@@ -189,7 +189,7 @@ fn records(
             Error::validation("content_type", format!("the message has no text of type {content_type}"))
         })?;
         if parts.len() > 1 && parts.iter().any(|(span, _)| span.is_none()) {
-            let rule = format!("{content_type} has a vector over the whole text and others over parts of it");
+            let rule = format!("{content_type} has a vector for the whole text and others for parts of it");
             return Err(Error::validation("span", rule));
         }
         parts.sort_by_key(|(span, _)| *span);
@@ -217,7 +217,7 @@ fn part_of(text: &str, span: Option<(u32, u32)>) -> Result<(u32, u32, &str)> {
     let length = text.chars().count() as u32;
     let Some((start, end)) = span else { return Ok((0, length, text)) };
     if start >= end || end > length {
-        let rule = format!("{start}..{end} is no part of a text of {length} characters");
+        let rule = format!("{start}..{end} is not a valid range in a text of {length} characters");
         return Err(Error::validation("span", rule));
     }
     let byte = |at: u32| text.char_indices().nth(at as usize).map_or(text.len(), |(byte, _)| byte);

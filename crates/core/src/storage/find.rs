@@ -60,7 +60,8 @@ impl SessionStorage {
     pub async fn find_address(&self, scope: &Scope, address: &str) -> Result<Addressed> {
         if let Some((session, sequence)) = address.rsplit_once('#') {
             let Ok(sequence) = sequence.parse() else {
-                let message = format!("{address:?} is not an address: the number of a message follows '#'");
+                let message =
+                    format!("{address:?} is not an address: '#' must be followed by the number of a message");
                 return Err(Error::validation("address", message));
             };
             let session = self.session_named(scope, session).await?;
@@ -205,5 +206,5 @@ pub(super) fn one_of(mut found: Vec<Session>, id: &str) -> Result<Option<Session
         .map(|session| format!("{} of {}", session.session_id, session.user_id))
         .collect();
     let more = if found.len() > SHOWN { ", …" } else { "" };
-    Err(Error::validation("session_id", format!("{id:?} may be {}{more}", shown.join(", "))))
+    Err(Error::validation("session_id", format!("{id:?} is ambiguous: {}{more}", shown.join(", "))))
 }

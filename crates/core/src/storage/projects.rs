@@ -82,5 +82,5 @@ fn several(name: &str, found: &BTreeSet<ProjectSlug>) -> String {
     const SHOWN: usize = 10;
     let shown: Vec<&str> = found.iter().take(SHOWN).map(ProjectSlug::as_str).collect();
     let more = if found.len() > SHOWN { ", …" } else { "" };
-    format!("the project {name:?} may be {}{more}", shown.join(", "))
+    format!("the project name {name:?} is ambiguous: {}{more}", shown.join(", "))
 }

@@ -149,7 +149,7 @@ impl SessionStorage {
             Some(_) if of.is_everything() => self.rebuild_next(&held, &space, on_embedded).await,
             Some(_) => {
                 let error = other_space(&held, &space);
-                let message = format!("{}: make all vectors again, not only a part", error.message());
+                let message = format!("{}: rebuild all vectors, not only some of them", error.message());
                 Err(Error::validation("embedding", message))
             }
         }
@@ -226,7 +226,7 @@ impl SessionStorage {
         let is_known = Generation::parse(&found).is_none_or(|found| found.number <= held.last_number);
         let put = found == value
             || is_known && self.backend.replace_meta(meta::NEXT_EMBEDDING_SPACE, &found, &value).await?;
-        let begun_elsewhere = "another rebuild has begun in between";
+        let begun_elsewhere = "another rebuild started in the meantime";
         if put { Ok(new.number) } else { Err(Error::new(ErrorKind::Conflict, begun_elsewhere).retryable()) }
     }
 

@@ -56,7 +56,7 @@ impl SessionStorage {
             self.note_rules(&held, meta::SUMMARIES, SUMMARIES).await?;
         }
         if pending + summaries > 0 {
-            tracing::info!(pending, summaries, "the store was brought up to the rules of this version");
+            tracing::info!(pending, summaries, "the store was updated to the rules of this version");
         }
         Ok(pending)
     }

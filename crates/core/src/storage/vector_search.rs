@@ -38,7 +38,7 @@ impl SessionStorage {
         let Some(held) = self.generations().await?.current else { return Ok(answer) };
         let space = held.space;
         if vector.len() != space.dimensions {
-            let message = format!("has {} dimensions, the store has {}", vector.len(), space.dimensions);
+            let message = format!("has {} dimensions, but the store has {}", vector.len(), space.dimensions);
             return Err(Error::validation("vector", message));
         }
         let query = VectorQuery {

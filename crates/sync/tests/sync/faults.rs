@@ -188,7 +188,7 @@ mod on_unix {
         assert_eq!(rejected.because, RejectedBecause::LeadsOutside);
         let report = fixture.sync().await;
         assert_eq!((report.sessions.new, report.skipped_count, report.failures.len()), (2, 1, 0));
-        assert!(report.skipped[0].reason.contains("leads out of the root"), "{}", report.skipped[0].reason);
+        assert!(report.skipped[0].reason.contains("points outside the root"), "{}", report.skipped[0].reason);
         assert!(fixture.stored("outside").await.is_none() && fixture.stored("inside").await.is_some());
     }
 

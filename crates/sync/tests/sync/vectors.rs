@@ -32,7 +32,7 @@ async fn a_failing_provider_loses_no_message_and_gets_no_more_calls() {
     }
     provider.fail_always(true);
     let report = fixture.sync().await;
-    assert!(report.vectors_pending_reason.unwrap().contains("fails as it was told"));
+    assert!(report.vectors_pending_reason.unwrap().contains("fails as scripted"));
     assert_eq!((report.sessions.new, report.messages.written, report.failures.len()), (10, 10, 0));
     assert_eq!(provider.calls(), 1);
 

@@ -138,7 +138,7 @@ pub async fn every_event_filter_equals_brute_force(store: Store) {
             assert_eq!(found, expected, "{scope:?} {filter:?}");
         }
     }
-    assert!(sizes.len() > 15, "the filters tell nothing apart: {sizes:?}");
+    assert!(sizes.len() > 15, "the filters do not distinguish anything: {sizes:?}");
     // Filters use the current session.
     let [a, _, _, c] = targets();
     store.storage.update_session(&c.key, &SessionEdit::default().add_tags(["red"])).await.unwrap();

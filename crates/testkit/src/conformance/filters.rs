@@ -150,7 +150,7 @@ async fn check(store: &Store, label: &str) {
             assert_eq!(found, expected, "{label} {way} {filter:?}");
         }
     }
-    assert!(sizes.len() > 8, "the filters tell nothing apart: {sizes:?}");
+    assert!(sizes.len() > 8, "the filters do not distinguish anything: {sizes:?}");
 }
 
 /// Every filter equals brute force in every search mode, whichever messages are indexed.

@@ -93,7 +93,7 @@ async fn respond(shared: Arc<Shared>, request: Request<Incoming>) -> io::Result<
         fault
     };
     match fault {
-        Some(Fault::CutBefore) => return Err(io::Error::other("cut as told")),
+        Some(Fault::CutBefore) => return Err(io::Error::other("connection closed as scripted")),
         Some(Fault::Refuse { status, substatus, retry_after }) => {
             if let Some(wait) = retry_after {
                 shared.state().not_before.insert(same, Instant::now() + wait);
@@ -119,7 +119,7 @@ fn same(parts: &Parts, body: &[u8]) -> u64 {
 }
 
 fn refuse(status: u16, substatus: Option<u32>, retry_after: Option<Duration>) -> Answer {
-    let mut answer = Answer::refusal(status, "The account refuses as it was told.");
+    let mut answer = Answer::refusal(status, "The account refuses as scripted.");
     if let Some(substatus) = substatus {
         answer = answer.with_header("x-ms-substatus", substatus);
     }

@@ -44,7 +44,7 @@ impl Fault {
     #[must_use]
     pub fn status(status: u16) -> Self {
         let body = serde_json::json!({"error": {
-            "message": "The mock service fails as it was told.",
+            "message": "The mock service fails as scripted.",
             "type": "server_error",
             "param": null,
             "code": null,

@@ -39,7 +39,7 @@ async fn respond(shared: Arc<Shared>, request: Request<Incoming>) -> io::Result<
     };
     match &fault {
         Fault::Refuse { status, headers, body } => refuse(*status, headers, body.clone()),
-        Fault::CutBefore => Err(io::Error::other("cut as told")),
+        Fault::CutBefore => Err(io::Error::other("connection closed as scripted")),
         Fault::Garbage => json(200).body(Piece::new("{\"data\": [garbage", false)).map_err(io::Error::other),
         fault => {
             let body = answer::body(&order, &call.texts, &shared.options, fault);

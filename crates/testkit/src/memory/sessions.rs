@@ -95,7 +95,7 @@ impl Sessions for MemoryBackend {
         let events = rows.of_user(from).flat_map(SessionRows::events).map(|event| &event.event_id);
         if !rows.find_events(to, events).is_empty() || ids.iter().any(|id| rows.stored(&of(to, id)).is_some())
         {
-            let message = format!("{from} and {to} have a session or an event of the same id");
+            let message = format!("{from} and {to} have a session or an event with the same id");
             return Err(Error::new(ErrorKind::Conflict, message));
         }
         for id in &ids {

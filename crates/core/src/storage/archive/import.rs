@@ -168,7 +168,7 @@ impl Import<'_> {
             Ok(Some(Record::Archive { format: FORMAT, .. })) => return Ok(()),
             Ok(Some(Record::Archive { format, .. })) => {
                 let message = format!(
-                    "the archive has format {format}, which this program does not know (it knows {FORMAT})"
+                    "the archive has format {format}, which this program does not support (it supports {FORMAT})"
                 );
                 return Err(self.placed(invalid(message)));
             }
@@ -222,7 +222,7 @@ impl Import<'_> {
                 self.state = State::Complete;
                 return self.check_last(sessions, checksum.as_deref());
             }
-            Record::Archive { .. } => return Err(invalid("the archive begins a second time")),
+            Record::Archive { .. } => return Err(invalid("the archive has a second header")),
             record => match &mut self.state {
                 State::Reading(reading) => {
                     let goes_on = match record {
@@ -248,7 +248,7 @@ impl Import<'_> {
                         self.state = State::Between;
                     }
                 }
-                State::Between => return Err(invalid("the record belongs to no session")),
+                State::Between => return Err(invalid("the record does not belong to any session")),
                 State::Skipping if is_end => self.state = State::Between,
                 State::Skipping | State::Complete => {}
             },
@@ -305,7 +305,7 @@ impl Import<'_> {
         }
         if checksum.is_some_and(|digits| digits != self.checksum.digits()) {
             return Err(invalid(
-                "the checksum of the archive differs: sessions are missing, or in another order",
+                "the checksum of the archive does not match: sessions are missing or out of order",
             ));
         }
         Ok(())
@@ -313,7 +313,7 @@ impl Import<'_> {
 
     fn leave_unfinished(&mut self) {
         if matches!(self.state, State::Reading(_)) {
-            self.broken(&invalid("the session has no end"));
+            self.broken(&invalid("the end of the session is missing"));
             self.state = State::Between;
         }
     }
@@ -321,10 +321,10 @@ impl Import<'_> {
     fn end_early(&mut self) {
         let error = match self.state {
             State::Reading(_) => {
-                invalid("the archive ends in the middle of a session, which is not imported")
+                invalid("the archive ends in the middle of a session; that session is not imported")
             }
             _ => invalid(format!(
-                "the archive ends before its last line; it had {} sessions so far",
+                "the archive is cut short after {} sessions: its last line is missing",
                 self.seen()
             )),
         };

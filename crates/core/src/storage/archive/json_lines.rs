@@ -151,7 +151,7 @@ impl<R: BufRead + Send> JsonLinesReader<R> {
             Record::Message(_) | Record::Event(_) | Record::Superseded(_) => self.session.add(line),
             Record::End { checksum: Some(digits), .. } if *digits != self.session.digits() => {
                 let error = invalid(
-                    "the lines of the session are not those that were exported: its checksum differs",
+                    "the lines of the session are not the ones that were exported: the checksum does not match",
                 );
                 return Err(error.with("checksum", digits));
             }
@@ -173,7 +173,7 @@ impl<R: BufRead + Send> ArchiveReader for JsonLinesReader<R> {
             // serde reports a position as if the line were a file.
             let reason = source.to_string();
             let reason = reason.split(" at line ").next().unwrap_or_default();
-            invalid(format!("a line is not a record of an archive: {reason}"))
+            invalid(format!("a line is not an archive record: {reason}"))
         });
         let record = record.and_then(|record| self.check(&record).map(|()| record));
         record.map(Some).map_err(|error: Error| error.with("line", self.number))

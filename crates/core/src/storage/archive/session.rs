@@ -99,7 +99,7 @@ impl Reading {
         let refused = match (&stored, &options.owner) {
             (_, Some(owner)) if *owner != session.user_id => Some("it belongs to another user".to_owned()),
             (Some(_), _) if !options.replace && !is_part => {
-                Some("there is a session of this id already".to_owned())
+                Some("a session with this id already exists".to_owned())
             }
             _ => None,
         };
@@ -214,7 +214,7 @@ impl Reading {
         let raw = record.raw.kept()?;
         if raw.as_ref().is_some_and(|raw| Digest::of(raw.as_bytes()) != stated) {
             return Err(invalid(
-                "the line of the event is not the one that was exported: its digest differs",
+                "the line of the event is not the one that was exported: its digest does not match",
             ));
         }
         if self.stage != Stage::Writing {
@@ -307,7 +307,7 @@ impl Reading {
 /// Rows must come in order, without gaps.
 fn next(rows: &mut u32, sequence: u32) -> Result<()> {
     if *rows != sequence {
-        return Err(invalid(format!("row {sequence} does not follow the {rows} before it")));
+        return Err(invalid(format!("row {sequence} is out of order: expected row {rows}")));
     }
     *rows += 1;
     Ok(())
@@ -364,7 +364,7 @@ impl SessionStorage {
                 _ => {
                     // The next session begins here, and must be read too.
                     archive.go_back()?;
-                    return Err(invalid("the session has no end"));
+                    return Err(invalid("the end of the session is missing"));
                 }
             }
             if reading.ids.len() >= IDS {

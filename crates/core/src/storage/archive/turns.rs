@@ -87,7 +87,7 @@ impl ArchivedTurn {
     pub(super) fn into_embedding(self, message: &Message, space: &EmbeddingSpace) -> Result<TurnEmbedding> {
         let wrong = |what: &str| invalid(format!("an embedding of a turn {what}"));
         if self.content_hash != TurnEmbedding::hash(&self.content_used) {
-            return Err(wrong("has another hash than its text"));
+            return Err(wrong("has a hash that does not match its text"));
         }
         if self.model != space.model || !PROVIDERS.contains(&self.provider.as_str()) {
             return Err(wrong("is of an unknown model"));
@@ -103,7 +103,7 @@ impl ArchivedTurn {
             content_used: self.content_used,
             content_hash: self.content_hash,
             used_turn_summary: self.used_turn_summary,
-            vector: TurnEmbedding::read_vector(&bytes).map_err(|_| wrong("has a wrong length"))?,
+            vector: TurnEmbedding::read_vector(&bytes).map_err(|_| wrong("has the wrong length"))?,
             created_at: self.created_at,
         };
         embedding.validate().map_err(|error| wrong(&error.to_string()))?;

@@ -61,7 +61,7 @@ impl ArchivedVector {
             self;
         let bytes = STANDARD.decode(vector).map_err(|_| invalid("a vector of the message is not Base64"))?;
         let (numbers, []) = bytes.as_chunks::<4>() else {
-            return Err(invalid("a vector of the message has a wrong length"));
+            return Err(invalid("a vector of the message has the wrong length"));
         };
         let vector: Vec<f32> = numbers.iter().map(|number| f32::from_le_bytes(*number)).collect();
         let record = VectorRecord {
@@ -76,11 +76,11 @@ impl ArchivedVector {
         record.validate(space).map_err(|error| invalid(format!("a vector of the message: {error}")))?;
         let length: f32 = record.vector.iter().map(|number| number * number).sum();
         if (length - 1.0).abs() > 0.01 {
-            return Err(invalid("a vector of the message has not the length 1"));
+            return Err(invalid("a vector of the message does not have length 1"));
         }
         let text = texts.iter().find(|text| text.content_type == content_type);
         if text.is_none_or(|text| (span_end as usize) > text.text.chars().count()) {
-            return Err(invalid("a vector of the message is of a text that it does not have"));
+            return Err(invalid("a vector belongs to a text that the message does not have"));
         }
         Ok(record)
     }

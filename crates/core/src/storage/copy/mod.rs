@@ -197,7 +197,7 @@ impl Copy<'_> {
         // It may have been deleted after it was listed.
         let Some(source) = self.from.backend.get_session(key).await? else { return Ok(()) };
         if is_unfinished(&source) {
-            return Err(missing("only a part of it was copied into the source"));
+            return Err(missing("it was only partly copied into the source"));
         }
         let held = self.to.backend.get_session(key).await?;
         let is_held = held.as_ref().is_some_and(|held| !is_unfinished(held));
@@ -240,7 +240,7 @@ impl Copy<'_> {
             match vectors.copy().await? {
                 Some(written) => self.report.vectors += written,
                 None => {
-                    self.left(key, NotCopiedBecause::Different, "its vectors differ after they were copied");
+                    self.left(key, NotCopiedBecause::Different, "its vectors differ after the copy");
                     return Ok(());
                 }
             }
@@ -278,7 +278,7 @@ impl Copy<'_> {
             self.left(
                 &key,
                 NotCopiedBecause::Different,
-                "it has another digest in the target after it was copied",
+                "its digest in the target does not match after the copy",
             );
             return Ok(());
         };
@@ -334,12 +334,12 @@ impl Copy<'_> {
 fn differs(source: &StoredSession, held: &StoredSession, parts: &str) -> String {
     let (ours, theirs) = (&source.session, &held.session);
     let count = |one: u32, other: u32, what: &str| {
-        (one != other).then(|| format!("; it has {other} {what} there and {one} in the source"))
+        (one != other).then(|| format!("; it has {other} {what} in the target and {one} in the source"))
     };
     let counts = [
         count(ours.message_count, theirs.message_count, "messages"),
         count(ours.event_count, theirs.event_count, "events"),
     ];
     let counts: String = counts.into_iter().flatten().collect();
-    format!("the target has a session of this id with other {parts}{counts}")
+    format!("the target has a session with this id, but with different {parts}{counts}")
 }

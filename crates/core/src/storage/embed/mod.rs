@@ -245,7 +245,7 @@ impl SessionStorage {
             for refused in vectors.iter().filter(|message| message.failure.is_some()) {
                 report.refused += 1;
                 let reason = refused.failure.as_deref().unwrap_or_default();
-                tracing::warn!(session = %key.session_id, sequence = refused.sequence, reason, "a text was refused");
+                tracing::warn!(session = %key.session_id, sequence = refused.sequence, reason, "a text could not be embedded");
             }
             report.messages += vectors.iter().filter(|message| message.failure.is_none()).count() as u64;
             let first = vectors.iter().map(|message| message.sequence).min();
@@ -275,7 +275,7 @@ impl Making {
     /// Waits for the step, if there is one.
     async fn finish(&mut self) -> Result<Option<StepOutcome>> {
         let broken =
-            |source| Error::new(ErrorKind::Embedding, "making vectors was interrupted").with_source(source);
+            |source| Error::new(ErrorKind::Embedding, "embedding was interrupted").with_source(source);
         self.0.join_next().await.transpose().map_err(broken)
     }
 
@@ -295,11 +295,14 @@ pub(super) fn other_space(held: &Generations, asked: &EmbeddingSpace) -> Error {
         generation.as_ref().map_or_else(String::new, |generation| generation.space.to_string())
     };
     let message = if held.next.as_ref().is_some_and(|next| next.space == *asked) {
-        format!("the vectors of {asked} are still being made beside those of {}", of(&held.current))
+        format!(
+            "the rebuild with {asked} is not complete; the store still uses the vectors of {}",
+            of(&held.current)
+        )
     } else {
         let held = of(&held.current);
         format!(
-            "the store has vectors of {held}, which can't be compared with those of {asked}; `rebuild` makes new ones"
+            "the store has vectors of {held}, which can't be compared with those of {asked}; `rebuild` replaces them"
         )
     };
     Error::new(ErrorKind::Embedding, message)

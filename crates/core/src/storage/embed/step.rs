@@ -96,9 +96,9 @@ impl Step {
     /// Errors of the redactor.
     pub(super) async fn new(messages: Vec<Message>, cutting: &Cutting) -> Result<Self> {
         let cutting = cutting.clone();
-        tokio::task::spawn_blocking(move || Self::cut(messages, &cutting))
-            .await
-            .map_err(|source| Error::new(ErrorKind::Embedding, "cutting texts failed").with_source(source))?
+        tokio::task::spawn_blocking(move || Self::cut(messages, &cutting)).await.map_err(|source| {
+            Error::new(ErrorKind::Embedding, "splitting texts into chunks failed").with_source(source)
+        })?
     }
 
     fn cut(messages: Vec<Message>, cutting: &Cutting) -> Result<Self> {
@@ -278,7 +278,8 @@ async fn embed_batch(provider: &dyn EmbeddingProvider, texts: &[String]) -> Batc
                 of_service(provider, Error::new(ErrorKind::Embedding, UNUSABLE))
             }
             Ok(vectors) => {
-                let message = format!("the provider made {} vectors for {} texts", vectors.len(), part.len());
+                let message =
+                    format!("the provider returned {} vectors for {} texts", vectors.len(), part.len());
                 of_service(provider, Error::new(ErrorKind::Embedding, message))
             }
             Err(error) if error.kind() == ErrorKind::Validation => {

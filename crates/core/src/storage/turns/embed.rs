@@ -268,7 +268,7 @@ impl SessionStorage {
                 }
                 Some(Err(reason)) => {
                     let sequence = turn.embedding.user_sequence;
-                    tracing::warn!(session = %session.session_id, sequence, reason, "a turn was refused");
+                    tracing::warn!(session = %session.session_id, sequence, reason, "a turn could not be embedded");
                 }
                 None => {}
             }

@@ -13,7 +13,7 @@ pub(super) use self::{
 };
 pub use summaries::{GivenSummary, SummaryReport};
 
-use super::SessionStorage;
+use super::{SessionStorage, context::no_message};
 use crate::{
     Error, Result, Scope,
     backend::{SequenceRange, TurnQuery},
@@ -148,7 +148,7 @@ impl SessionStorage {
     ///
     /// # Errors
     ///
-    /// `Validation` if the session has no such turn, or if the turn has no text of the user; errors of the backend.
+    /// `Validation` if the session has no such turn, or if the turn has no user text; errors of the backend.
     pub async fn get_turn(&self, session: &Session, turn: u32) -> Result<Turn> {
         let key = session.key();
         let summaries = self.summaries_of(&key).await?;
@@ -158,10 +158,8 @@ impl SessionStorage {
             Turn::new(texts, summary)
         });
         found.ok_or_else(|| {
-            let message = format!(
-                "the session has no turn {turn} with a text of the user; it has {} turns",
-                session.turn_count
-            );
+            let message =
+                format!("the session has no turn {turn} with user text; it has {} turns", session.turn_count);
             Error::validation("turn", message).with("session", &key.session_id)
         })
     }
@@ -176,9 +174,7 @@ impl SessionStorage {
         let session = self.existing_session(scope, session).await?;
         let states = self.backend.message_states(&session.key()).await?;
         let Some(state) = states.get(sequence as usize) else {
-            let count = states.len();
-            let message = format!("the session has no message {sequence}; it has {count}, counted from 0");
-            return Err(Error::validation("sequence", message).with("session", &session.session_id));
+            return Err(no_message(&session.session_id, sequence, states.len() as u32));
         };
         state.turn.ok_or_else(|| {
             Error::validation("sequence", format!("message {sequence} is before the first turn"))

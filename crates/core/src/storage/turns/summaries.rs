@@ -96,7 +96,7 @@ impl SessionStorage {
         let number = self.turn_of_message(&scope, &key.session_id, sequence).await?;
         let turn = self.turn_texts(&key, &[number]).await?.pop();
         let turn = turn.ok_or_else(|| {
-            Error::validation("message_id", format!("turn {number} has no text of the user"))
+            Error::validation("message_id", format!("turn {number} has no user text"))
                 .with("session", &key.session_id)
         })?;
         Ok(TurnSummary {

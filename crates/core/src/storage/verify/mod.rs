@@ -181,13 +181,13 @@ impl Checking<'_> {
             self.check.repair.stray = true;
             match kind {
                 StrayKind::Vectors => {
-                    let what = if rows == 1 { "a vector".to_owned() } else { format!("{rows} vectors") };
-                    let reason = format!("there is {what} of it, but no message");
+                    let what = if rows == 1 { "is a vector" } else { &format!("are {rows} vectors") };
+                    let reason = format!("there {what} for it, but no message");
                     self.find_at(DifferenceKind::Vectors, RowKind::Message, sequence, reason);
                 }
                 StrayKind::Chunks => {
-                    let what = if rows == 1 { "a piece".to_owned() } else { format!("{rows} pieces") };
-                    let reason = format!("{what} of a payload that it does not have");
+                    let what = if rows == 1 { "is a piece" } else { &format!("are {rows} pieces") };
+                    let reason = format!("there {what} of a payload that it does not have");
                     self.find_at(DifferenceKind::Chunks, RowKind::Event, sequence, reason);
                 }
             }

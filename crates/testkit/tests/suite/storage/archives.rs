@@ -123,15 +123,15 @@ async fn a_broken_line_costs_its_session(store: Store) {
         let event_line = lines[9].replacen("\\\"event\\\"", "\\\"evenT\\\"", 1);
         assert_ne!(event_line, lines[9]);
         let cases: [(usize, &str, &str); 9] = [
-            (7, "{\"record\":", "is not a record"),
+            (7, "{\"record\":", "is not an archive record"),
             (7, "{\"record\":\"spaceship\"}", "spaceship"),
-            (8, &flipped, "checksum differs"),
-            (9, &event, "is not a record"),
-            (9, &event_line, "digest differs"),
-            (8, lines[7], "does not follow"),
+            (8, &flipped, "checksum does not match"),
+            (9, &event, "is not an archive record"),
+            (9, &event_line, "digest does not match"),
+            (8, lines[7], "is out of order"),
             (10, "{\"record\":\"end\",\"messages\":3,\"events\":1}", ""),
-            (10, "broken", "is not a record"),
-            (6, "{\"record\":\"archive\",\"format\":1,\"writer\":\"\"}", "begins a second time"),
+            (10, "broken", "is not an archive record"),
+            (6, "{\"record\":\"archive\",\"format\":1,\"writer\":\"\"}", "second header"),
         ];
         for (at, wrong, says) in cases {
             if wrong == flipped && !checksums {
@@ -175,11 +175,11 @@ async fn an_incomplete_archive_is_noticed(store: Store) {
     let replace = ImportOptions::default().with_replace(true);
     for (wrong, sessions, says) in [
         (good[..8].join("\n"), 1, "in the middle of a session"),
-        (good[..9].join("\n"), 2, "ends before its last line; it had 2 sessions"),
+        (good[..9].join("\n"), 2, "is cut short after 2 sessions"),
         ([&good[..5], &good[9..]].concat().join("\n"), 1, "should have 2 sessions, but has 1"),
-        ([&good[..1], &good[5..9], &good[1..5], &good[9..]].concat().join("\n"), 2, "another order"),
+        ([&good[..1], &good[5..9], &good[1..5], &good[9..]].concat().join("\n"), 2, "out of order"),
         (format!("{archive}{}", good[0]), 2, "continues after its end"),
-        ([&["{\"record\":\"archive"], &good[1..]].concat().join("\n"), 2, "is not a record"),
+        ([&["{\"record\":\"archive"], &good[1..]].concat().join("\n"), 2, "is not an archive record"),
     ] {
         let report = imported(&store, &wrong, &replace).await.unwrap();
         assert_eq!((report.sessions, report.broken.len()), (sessions, 1), "{says}: {report:?}");
@@ -188,7 +188,7 @@ async fn an_incomplete_archive_is_noticed(store: Store) {
     for (whole, says) in [
         ("", "is empty"),
         ("{\"record\":\"again\"}", "is not an archive"),
-        ("{\"role\":\"user\"}\n{\"role\":\"user\"}", "is not a record"),
+        ("{\"role\":\"user\"}\n{\"role\":\"user\"}", "is not an archive record"),
     ] {
         let error = imported(&store, whole, &ImportOptions::default()).await.unwrap_err();
         assert!(error.message().contains(says), "{whole}: {error}");

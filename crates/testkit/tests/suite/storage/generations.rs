@@ -26,7 +26,7 @@ async fn a_failed_rebuild_resumes_where_it_stopped(store: Store) {
     let hybrid = new.search_transcripts(&ana(), &SearchOptions::new("apple")).await.unwrap();
     assert_eq!(hybrid.mode, SearchMode::FullText);
     assert!(fell_back_to_full_text(&hybrid), "{:?}", hybrid.notices);
-    assert!(hybrid.notices[0].contains("still being made"), "{:?}", hybrid.notices);
+    assert!(hybrid.notices[0].contains("is not complete"), "{:?}", hybrid.notices);
 
     let status = new.vector_status(&Scope::Everyone).await.unwrap();
     let next = status.next.unwrap();
