@@ -414,7 +414,7 @@ fn hint_for(error: &Error, program: &str) -> Option<String> {
         (ErrorKind::Authentication, _) if error.context("account").is_some() => {
             "sign in with `az login`, or set AMPLIFIER_COSMOS_AUTH_METHOD=key and AMPLIFIER_COSMOS_KEY"
         }
-        (ErrorKind::StorageConnection, _) if error.message().ends_with("no SQLite database") => &format!(
+        (ErrorKind::StorageConnection, _) if error.message().ends_with("not a SQLite database") => &format!(
             "if it was a store, its first page is damaged: `{program} salvage --to FILE` copies what can be read to a new one"
         ),
         (ErrorKind::StorageConnection, _) if error.context("database").is_some() => {

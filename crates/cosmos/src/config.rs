@@ -176,7 +176,7 @@ fn key(settings: &Settings) -> Result<Secret> {
         return Err(Error::validation("config", message));
     };
     let unreadable = |error: std::io::Error| {
-        let message = format!("the file of cosmos.key_file can't be read: {}: {error}", file.display());
+        let message = format!("the file named by cosmos.key_file can't be read: {}: {error}", file.display());
         Error::validation("config", message).with_source(error)
     };
     std::fs::read_to_string(&file).map_err(unreadable).map(|key| Secret::new(&key))

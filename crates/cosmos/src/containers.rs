@@ -108,11 +108,13 @@ pub(crate) fn compare(
     let Some(wanted) = dimensions(expected) else { return Ok(()) };
     match dimensions(found) {
         None => {
-            return differs("is not made for vectors; set AMPLIFIER_COSMOS_ENABLE_VECTOR=false".to_owned());
+            return differs(
+                "is not configured for vectors; set AMPLIFIER_COSMOS_ENABLE_VECTOR=false".to_owned(),
+            );
         }
         Some(present) if present != wanted && config.vector_dimensions.is_some() => {
             return differs(format!(
-                "is made for vectors of {present} dimensions instead of {wanted}; set \
+                "is configured for vectors of {present} dimensions instead of {wanted}; set \
                  AMPLIFIER_COSMOS_VECTOR_DIMENSIONS={present} or AMPLIFIER_COSMOS_ENABLE_VECTOR=false"
             ));
         }

@@ -49,7 +49,7 @@ fn config(address: &str, request: &OpenRequest) -> Result<CosmosConfig> {
     let of_settings = || request.settings.text("cosmos.endpoint").map(str::to_owned);
     let endpoint = of_host.or_else(of_settings).ok_or_else(|| {
         let message =
-            "cosmos:// names no account, and neither do cosmos.endpoint and AMPLIFIER_COSMOS_ENDPOINT";
+            "no account: name its host in the URL (cosmos://HOST), or set cosmos.endpoint or AMPLIFIER_COSMOS_ENDPOINT";
         Error::validation("store", message)
     })?;
     let mut config = CosmosConfig::from_settings(endpoint, &request.settings)?;
@@ -69,7 +69,7 @@ fn parse(text: &str) -> Result<(&str, &str)> {
         is_plain(host) && is_plain(database) && (!host.is_empty() || database.is_empty())
     });
     parts.ok_or_else(|| {
-        let message = format!("the URL of a store in Cosmos DB is {FORM}");
+        let message = format!("the URL of a store in Cosmos DB has the form {FORM}");
         Error::validation("store", message).with("url", format_args!("\"cosmos:{text}\""))
     })
 }

@@ -93,7 +93,7 @@ impl Search for CosmosBackend {
                 TermPattern::Suffix(suffix) => format!("{suffix} "),
                 TermPattern::Infix(infix) => infix.clone(),
                 TermPattern::OneTypo(_) | TermPattern::AnyOf(_) => {
-                    return Err(Error::new(ErrorKind::Unsupported, "Cosmos DB finds no words with a typo"));
+                    return Err(Error::new(ErrorKind::Unsupported, "Cosmos DB can't find words with typos"));
                 }
             };
             contains.push(format!("CONTAINS(c.terms, {})", select.parameter(part)));

@@ -71,6 +71,6 @@ fn check_scope(connection: &Connection, scope: &Scope) -> Result<()> {
         return Ok(());
     }
     let whom = if others == 1 { "another user".to_owned() } else { format!("{others} other users") };
-    let message = format!("SQL sees the whole store, which holds sessions of {whom}");
+    let message = format!("SQL queries see the whole store, which contains sessions of {whom}");
     Err(Error::validation("scope", message))
 }

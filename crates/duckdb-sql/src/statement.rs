@@ -15,10 +15,10 @@ impl Statement {
         let refused = |why: &str| Err(Error::validation("query", why));
         match Parsed::of(connection, sql)? {
             Parsed::Reads(1) => Self::without_semicolons(connection, sql),
-            Parsed::Reads(0) => refused("there is no statement in the query"),
+            Parsed::Reads(0) => refused("the query contains no statement"),
             Parsed::Reads(_) => refused("the query must be one statement"),
             Parsed::DoesMore => refused(
-                "the statement does not only read: use SELECT, FROM, WITH, VALUES, DESCRIBE, SHOW, SUMMARIZE, or PIVOT with \
+                "the statement does more than read: use SELECT, FROM, WITH, VALUES, DESCRIBE, SHOW, SUMMARIZE, or PIVOT with \
                  the values listed in IN",
             ),
             // The parser reads the whole text before any of it runs, so this only reports the error and its position.

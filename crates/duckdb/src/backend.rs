@@ -51,7 +51,7 @@ impl DuckDb {
     /// Opens the store in the file `path`, readable only by its owner. If it is missing and `access` allows writing, it
     /// is created. The search index is beside it, in the folder `<path>.index`.
     ///
-    /// If the file cannot be written, or nothing can be created in its folder, it is opened read-only, regardless of
+    /// If the file cannot be written, or no files can be created in its folder, it is opened read-only, regardless of
     /// `access`: see [`StoreInfo::read_only`].
     ///
     /// # Errors
@@ -75,7 +75,7 @@ impl DuckDb {
             Ok(Inner { hnsw, store_id: OnceLock::new(), index, pool })
         })?;
         if (access, inner.pool.access()) == (Access::ReadWrite, Access::ReadOnly) {
-            let message = "this process has the database open for reading only";
+            let message = "this process has already opened the database read-only";
             return Err(Error::new(ErrorKind::StorageConnection, message).with("file", path.display()));
         }
         Ok(Embedded::embedded(Self { inner, access, protected }))

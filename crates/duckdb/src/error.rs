@@ -26,20 +26,20 @@ pub(crate) fn opening(path: &Path, source: duckdb::Error) -> Error {
     match holder(&message_text) {
         // DuckDB reports nothing else about it.
         Some(holder) => failed(format!(
-            "the database is in use by another process, {holder}: one process at a time may write it, or several may \
+            "the database is in use by another process{holder}: one process at a time may write to it, or several may \
              read it, each with --read-only"
         )),
         None => failed(format!("can't open the database: {}", first_line(&message_text))).with_source(source),
     }
 }
 
-/// The process that holds the lock: its program and process id.
-fn holder(message_text: &str) -> Option<&str> {
+/// The process that holds the lock, as the continuation of a sentence: its program and process id, if they are known.
+fn holder(message_text: &str) -> Option<String> {
     let (_, rest) = message_text.split_once("Could not set lock on file")?;
     let Some((_, rest)) = rest.split_once("Conflicting lock is held in ") else {
-        return Some("which one is not known");
+        return Some(String::new());
     };
-    Some(rest.find(')').map_or(rest, |end| &rest[..=end]))
+    Some(format!(", {}", rest.find(')').map_or(rest, |end| &rest[..=end])))
 }
 
 fn describe(message_text: &str) -> (ErrorKind, String, bool) {
@@ -49,7 +49,7 @@ fn describe(message_text: &str) -> (ErrorKind, String, bool) {
         return (ErrorKind::Conflict, message(), true);
     }
     if message_text.contains("read-only mode") {
-        return (ErrorKind::StorageIo, "the store was opened for reading only".to_owned(), false);
+        return (ErrorKind::StorageIo, "the store was opened read-only".to_owned(), false);
     }
     if message_text.contains("No space left on device") {
         return (ErrorKind::StorageIo, DISK_FULL.to_owned(), false);
@@ -78,11 +78,8 @@ mod tests {
     fn the_holder_of_a_file_is_named() {
         let message_text = "IO Error: Could not set lock on file \"/a/b.duckdb\": Conflicting lock is held in /usr/bin/x (PID 12). \
                     See also https://duckdb.org/docs/stable/connect/concurrency";
-        assert_eq!(holder(message_text), Some("/usr/bin/x (PID 12)"));
-        assert_eq!(
-            holder("IO Error: Could not set lock on file \"/a\": nobody knows"),
-            Some("which one is not known")
-        );
+        assert_eq!(holder(message_text).as_deref(), Some(", /usr/bin/x (PID 12)"));
+        assert_eq!(holder("IO Error: Could not set lock on file \"/a\": nobody knows").as_deref(), Some(""));
         assert_eq!(holder("IO Error: Is a directory"), None);
     }
 }

@@ -17,7 +17,7 @@ pub static FACTORY: BackendFactory = BackendFactory {
     name: "DuckDB",
     schemes: &["duckdb"],
     form: "duckdb:[PATH]",
-    help: "a file for questions in SQL, which one program at a time may write",
+    help: "a file for SQL queries, which one program at a time may write",
     read_only: true,
     settings: &[
         Setting::switch(
@@ -29,7 +29,7 @@ pub static FACTORY: BackendFactory = BackendFactory {
         Setting::text(
             "extension_directory",
             "AMPLIFIER_SESSIONS_EXTENSION_DIRECTORY",
-            "The folder with DuckDB's extensions, unless it is where DuckDB installs them",
+            "The folder with DuckDB's extensions, if it is not DuckDB's default",
         ),
     ],
     backup: None,

@@ -136,7 +136,7 @@ impl Pool {
         let Ok(handles) = self.handles() else { return };
         let writer = lock(&handles.writer);
         if let Err(error) = writer.connection.execute_batch("CHECKPOINT") {
-            tracing::debug!(%error, "the write-ahead log is left for later");
+            tracing::debug!(%error, "the write-ahead log could not be emptied yet");
         }
     }
 
@@ -173,7 +173,7 @@ impl Pool {
 }
 
 pub(crate) fn not_written(source: std::io::Error) -> Error {
-    Error::new(ErrorKind::StorageIo, format!("cannot write beside the database: {source}"))
+    Error::new(ErrorKind::StorageIo, format!("can't write next to the database: {source}"))
         .with_operation("open")
         .with_source(source)
 }
@@ -206,7 +206,7 @@ impl Handles {
             return Ok(());
         }
         let message =
-            "the database was written anew and could not be opened again: close the store and open it again";
+            "the database was rewritten but could not be reopened: close the store and open it again";
         Err(Error::new(ErrorKind::StorageConnection, message).with("file", path.display()))
     }
 }

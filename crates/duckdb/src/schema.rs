@@ -40,7 +40,7 @@ pub(crate) fn check(path: &Path) -> Result<bool> {
         // Opening it for writing would first replay the log, which changes the file.
         let database = Peek::open(path)?;
         match contents(&database.connection).map_err(storage("open"))? {
-            Contents::Empty => return Err(refused(path, "holds no sessions")),
+            Contents::Empty => return Err(refused(path, "contains no sessions")),
             contents => contents.accept(path, FIRST_LAYOUT, LAYOUT)?,
         }
     }
@@ -60,7 +60,7 @@ fn exists(path: &Path) -> Result<bool> {
     let mut head = [0; 12];
     let is_duckdb =
         File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok_and(|()| head[8..] == *MAGIC);
-    if is_duckdb { Ok(true) } else { Err(refused(path, "is no DuckDB database")) }
+    if is_duckdb { Ok(true) } else { Err(refused(path, "is not a DuckDB database")) }
 }
 
 /// Rejects a database that is not a store, without changing it. If it may be written, turns an empty one into a store,
@@ -81,12 +81,12 @@ pub(crate) fn accept(path: &Path, connection: &Connection, access: Access) -> Re
         Contents::Store { layout } => {
             let layout = layout.unwrap_or_default();
             let why = format!(
-                "has layout {layout} of an earlier version: open it once to write, for example with `sync`"
+                "has layout {layout} of an earlier version: open it for writing once, for example with `sync`"
             );
             Err(refused(path, &why))
         }
         _ if can_write => create(connection),
-        _ => Err(refused(path, "holds no sessions")),
+        _ => Err(refused(path, "contains no sessions")),
     }
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn drop_indexes_of_others(connection: &Connection) -> duckdb::Result<
     let found: Vec<(String, String)> =
         statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<duckdb::Result<_>>()?;
     for (schema, index) in found {
-        tracing::warn!(index, "an index that needs an extension of DuckDB is removed from the store");
+        tracing::warn!(index, "removing an index that needs a DuckDB extension from the store");
         let (schema, index) = (quote::name(&schema), quote::name(&index));
         connection.execute_batch(&format!("DROP INDEX {schema}.{index}; CHECKPOINT"))?;
     }

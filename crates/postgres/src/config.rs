@@ -48,13 +48,13 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting::text(
         "postgres.sslrootcert",
         "PGSSLROOTCERT",
-        "A file with the certificates that sign those of the server; otherwise those of the system count",
+        "A file with the root certificates to trust, instead of those of the system",
     ),
     Setting::choice(
         "postgres.target_session_attrs",
         "PGTARGETSESSIONATTRS",
         SESSIONS,
-        "Which of several hosts to use: any, or one that can or cannot be written",
+        "Which of several hosts to use: any, a writable one, or a read-only one",
     ),
     Setting::text(
         "postgres.schema",
@@ -64,7 +64,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting::count(
         "postgres.connections",
         "AMPLIFIER_POSTGRES_CONNECTIONS",
-        "How many connections to PostgreSQL there are at most, by default 8",
+        "The maximum number of connections to PostgreSQL, by default 8",
     ),
 ];
 
@@ -103,7 +103,7 @@ impl PostgresConfig {
         let connection = format!("postgresql:{address}").parse().map_err(|_| {
             Error::validation(
                 "store",
-                format!("the URL of a store in PostgreSQL is {}", super::factory::FORM),
+                format!("the URL of a store in PostgreSQL has the form {}", super::factory::FORM),
             )
         })?;
         let text = |name: &str| settings.text(&format!("postgres.{name}")).map(str::to_owned);
@@ -149,7 +149,8 @@ impl PostgresConfig {
             && let Some(ports) = text("port")
         {
             for port in ports.split(',') {
-                let port = port.parse().map_err(|_| Error::validation("postgres.port", "is not a port"))?;
+                let port =
+                    port.parse().map_err(|_| Error::validation("postgres.port", "is not a port number"))?;
                 connection.port(port);
             }
         }

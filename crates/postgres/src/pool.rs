@@ -143,7 +143,7 @@ impl Pool {
         loop {
             match self.attempt(operation, lock, &mut write) {
                 Err(Failed::BeforeCommit(error)) if attempt < ATTEMPTS && error::may_run_again(&error) => {
-                    tracing::debug!(operation, attempt, %error, "a transaction is run again");
+                    tracing::debug!(operation, attempt, %error, "retrying a transaction");
                     pause(attempt);
                     attempt += 1;
                 }

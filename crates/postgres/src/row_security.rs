@@ -75,7 +75,7 @@ pub(crate) fn only_user(reader: &Read<'_>) -> Result<Option<UserId>> {
 /// The statements that create the role of a user.
 pub(crate) fn role_of(user: &UserId, schema: &str) -> Result<String> {
     if user.as_str().len() > LONGEST_NAME {
-        let message = format!("the name of a role has at most {LONGEST_NAME} bytes");
+        let message = format!("the name of a role must be at most {LONGEST_NAME} bytes long");
         return Err(Error::validation("role", message));
     }
     let (role, schema) = (quote::name(user.as_str()), quote::name(schema));

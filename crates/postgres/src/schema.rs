@@ -79,8 +79,9 @@ pub(crate) fn prepare(reader: &Read<'_>, schema: &str, must_exist: bool) -> Resu
 /// Checks a store that cannot be written.
 pub(crate) fn check(reader: &Read<'_>, schema: &str) -> Result<VectorSupport> {
     if applied(reader, schema)?.is_none_or(|applied| applied < MIGRATIONS.len()) {
-        let message =
-            format!("there is no up-to-date store in the schema {schema:?}, and it cannot be written");
+        let message = format!(
+            "the store in the schema {schema:?} is missing or not up to date, and it can't be written"
+        );
         return Err(Error::new(ErrorKind::StorageConnection, message).with_operation(OPERATION));
     }
     check_version(reader, schema)?;
@@ -116,7 +117,7 @@ fn check_version(reader: &Read<'_>, schema: &str) -> Result<()> {
     }
     let version = version.unwrap_or_else(|| "none".to_owned());
     let message = format!(
-        "the store has schema version {version} with migration {migration}; this program knows {SCHEMA_VERSION} with {}",
+        "the store has schema version {version} with migration {migration}; this program supports {SCHEMA_VERSION} with {}",
         MIGRATIONS.len()
     );
     Err(Error::new(ErrorKind::StorageConnection, message).with_operation(OPERATION))

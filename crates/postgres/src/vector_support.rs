@@ -73,7 +73,7 @@ impl VectorSupport {
         Ok(match Self::has_column(reader)? {
             true => Self::Copies,
             false => Self::Unavailable(
-                "the store was never opened with pgvector and the right to write".to_owned(),
+                "the store was never opened for writing on a server with pgvector".to_owned(),
             ),
         })
     }

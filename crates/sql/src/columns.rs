@@ -143,5 +143,5 @@ pub(crate) fn named<T>(
 /// The error for a stored value that is invalid.
 #[must_use]
 pub fn damaged(what: &'static str) -> Error {
-    Error::new(ErrorKind::Damaged, format!("the database holds a {what} that can't be read"))
+    Error::new(ErrorKind::Damaged, format!("the database contains a {what} that can't be read"))
 }

@@ -52,5 +52,5 @@ impl Contents {
 
 fn unknown(path: &Path, what: &str, found: Option<String>, known: usize) -> Error {
     let found = found.unwrap_or_else(|| "none".to_owned());
-    refused(path, &format!("has {what} {found}, which this program does not know (it knows {known})"))
+    refused(path, &format!("has {what} {found}, which this program does not support (it supports {known})"))
 }

@@ -84,7 +84,7 @@ pub fn holds_something(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|file| file.len() > 0)
 }
 
-/// The reason why the file `path` is read-only: either it cannot be written, or nothing can be created in its folder,
+/// The reason why the file `path` is read-only: either it cannot be written, or no files can be created in its folder,
 /// where a database needs to create logs. `None` if both are possible, or if the file does not exist.
 ///
 /// Checks the permissions of this process without opening the file, because closing it would release locks of this
@@ -98,7 +98,7 @@ pub fn read_only(path: &Path) -> Option<String> {
         return Some(format!("{} can't be written: {error}", path.display()));
     }
     let folder = file.parent()?;
-    denied(folder).map(|error| format!("nothing can be created in {}: {error}", folder.display()))
+    denied(folder).map(|error| format!("no files can be created in {}: {error}", folder.display()))
 }
 
 #[cfg(unix)]

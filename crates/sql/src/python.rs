@@ -103,7 +103,7 @@ impl Origin {
             Self::UnknownVersion(version) => {
                 let message = format!(
                     "has schema version {version} of the Python library amplifier_session_storage, which this program \
-                     does not know (it knows 1 to {NEWEST})"
+                     does not support (it supports 1 to {NEWEST})"
                 );
                 refused(path, &message)
             }

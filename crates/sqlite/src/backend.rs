@@ -30,7 +30,7 @@ impl Sqlite {
     /// Opens the store in the file `path`, which is created if it is missing, readable only by its owner. The search
     /// index is beside it, in the folder `<path>.index`.
     ///
-    /// If the file cannot be written, or nothing can be created in its folder, it is opened read-only: see
+    /// If the file cannot be written, or no files can be created in its folder, it is opened read-only: see
     /// [`StoreInfo::read_only`].
     ///
     /// # Errors

@@ -51,7 +51,7 @@ fn describe(error: &rusqlite::Error) -> (ErrorKind, String, bool) {
             (ErrorKind::StorageConnection, format!("can't open the database: {error}"), false)
         }
         Some(ErrorCode::NotADatabase) => {
-            (ErrorKind::StorageConnection, "the file is no SQLite database".to_owned(), false)
+            (ErrorKind::StorageConnection, "the file is not a SQLite database".to_owned(), false)
         }
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
             (ErrorKind::StorageIo, "the database can't be written".to_owned(), false)

@@ -273,7 +273,7 @@ impl Connections for Pool {
 
     fn folded(&self) {
         if let Err(error) = self.checkpoint() {
-            tracing::debug!(%error, "the write-ahead log is left to the next write");
+            tracing::debug!(%error, "the write-ahead log could not be emptied; the next write tries again");
         }
     }
 }

@@ -67,11 +67,11 @@ impl ReadOnlyStore {
                 let copy = FileCopy::of(path, &LOGS)?;
                 schema::prepare(&mut connect(&copy.path(), READER_CACHE_KIB)?)?;
                 store.copy = Some(copy);
-                store.reason += "; its layout is an earlier one, so an upgraded copy is read";
+                store.reason += "; its layout is from an earlier version, so an upgraded copy is read";
                 let opened = store.connect()?;
                 Ok((store, opened))
             }
-            _ => Err(refused(path, "holds no sessions and can't be written")),
+            _ => Err(refused(path, "contains no sessions and can't be written")),
         }
     }
 
@@ -111,7 +111,7 @@ impl ReadOnlyStore {
             let connection = alone(path).map_err(failed)?;
             return Ok(ReadOnlyConnection { connection, seen: Some(seen) });
         }
-        let uri = immutable_uri(path).ok_or_else(|| refused(path, "has a name that is no text"))?;
+        let uri = immutable_uri(path).ok_or_else(|| refused(path, "has a name that is not valid Unicode"))?;
         let connection = Connection::open_with_flags(uri, READ_ONLY | OpenFlags::SQLITE_OPEN_URI);
         let connection = connection.and_then(configured).map_err(failed)?;
         Ok(ReadOnlyConnection { connection, seen: Some(seen) })

@@ -263,7 +263,7 @@ fn an_index_with_other_documents_is_made_anew() {
     let found = differences(&ran, "differences");
     assert!(found.contains(&"index message 1".to_owned()), "{}", ran.all());
     assert!(found.contains(&"index message 2".to_owned()), "{}", ran.all());
-    assert!(ran.json()["differences"].to_string().contains("no row does"), "{}", ran.all());
+    assert!(ran.json()["differences"].to_string().contains("but not in the store"), "{}", ran.all());
     assert_eq!(home.run(&["verify", "--no-disk", "--repair"]).code, 0);
     drop(folder);
 }
@@ -283,7 +283,7 @@ fn what_only_the_files_have_cannot_be_mended_without_them() {
     assert_eq!((ran.code, differences(&ran, "left")), (1, own(&["damaged message 2"])), "{}", ran.all());
     let ran = home.run(&["verify"]);
     assert_eq!(ran.code, 1);
-    let line = format!("{SESSION}\tmessage 2: the database holds a line that can't be read\n");
+    let line = format!("{SESSION}\tmessage 2: the database contains a line that can't be read\n");
     assert!(ran.stdout.starts_with(&line), "{}", ran.all());
     assert!(ran.stderr.contains("1 difference found") && ran.stderr.contains("--repair"), "{}", ran.all());
 }

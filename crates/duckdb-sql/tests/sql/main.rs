@@ -182,13 +182,13 @@ async fn statements_that_do_more_than_read_are_refused() {
     std::fs::write(&outside, "a\n1\n").unwrap();
     let outside = outside.display();
     for (sql, says) in [
-        ("DELETE FROM sessions".to_owned(), "does not only read"),
-        ("CREATE TEMP TABLE t AS SELECT 1".to_owned(), "does not only read"),
-        (format!("ATTACH '{outside}'"), "does not only read"),
-        (format!("COPY sessions TO '{outside}'"), "does not only read"),
-        ("SET lock_configuration = false".to_owned(), "does not only read"),
-        ("LOAD vss".to_owned(), "does not only read"),
-        ("SELECT 1; DELETE FROM sessions".to_owned(), "does not only read"),
+        ("DELETE FROM sessions".to_owned(), "does more than read"),
+        ("CREATE TEMP TABLE t AS SELECT 1".to_owned(), "does more than read"),
+        (format!("ATTACH '{outside}'"), "does more than read"),
+        (format!("COPY sessions TO '{outside}'"), "does more than read"),
+        ("SET lock_configuration = false".to_owned(), "does more than read"),
+        ("LOAD vss".to_owned(), "does more than read"),
+        ("SELECT 1; DELETE FROM sessions".to_owned(), "does more than read"),
         ("SELECT 1; SELECT 2".to_owned(), "must be one statement"),
         ("  -- nothing".to_owned(), "no statement"),
         (format!("FROM read_csv('{outside}')"), "file system operations are disabled"),

@@ -237,7 +237,7 @@ async fn an_outdated_index_is_not_used_until_updated() {
         }
     };
     put(&storage, 0, 0..20).await;
-    says("does not exist until the next sync").await;
+    says("does not exist yet").await;
     storage.update_index().await.unwrap();
     says("").await;
     put(&storage, 1, 0..5).await;

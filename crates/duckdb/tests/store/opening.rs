@@ -67,7 +67,7 @@ const PYTHON_META: &str = "CREATE TABLE schema_meta (key VARCHAR, value VARCHAR)
 async fn files_of_other_programs_are_refused_unchanged() {
     let folder = Folder::new();
     fs::write(folder.database(), b"SQLite format 3\0 and more").unwrap();
-    refused(&folder, "is no DuckDB database").await;
+    refused(&folder, "is not a DuckDB database").await;
     let python =
         |version| format!("{PYTHON}; {PYTHON_META}; INSERT INTO schema_meta VALUES ('version', '{version}')");
     let (second, newer) = (python(2), python(4));
@@ -129,7 +129,7 @@ async fn a_read_only_store_can_be_searched_and_is_not_written() {
     assert_eq!(read_only.delete_session(&target("s").key).await.unwrap_err().kind(), ErrorKind::Unsupported);
 
     let error = DuckDb::open(folder.database(), Access::ReadWrite).await.unwrap_err();
-    assert!(error.to_string().contains("this process has the database open for reading only"), "{error}");
+    assert!(error.to_string().contains("this process has already opened the database read-only"), "{error}");
     drop((read_only, reader));
     let writer = folder.backend().await;
     // A read-only handle next to one that writes.

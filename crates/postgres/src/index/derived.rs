@@ -80,7 +80,7 @@ impl DerivedIndex for Postgres {
     /// Takes the words of removed messages from the index. The database itself reuses the space of removed rows.
     async fn erase(self: &Arc<Self>) -> Vec<Remains> {
         if let Err(error) = self.update_index().await {
-            tracing::warn!(%error, "words of deleted messages are still in the index until its next update");
+            tracing::warn!(%error, "words of deleted messages stay in the index until its next update");
         }
         Vec::new()
     }

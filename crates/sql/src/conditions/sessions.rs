@@ -62,7 +62,7 @@ impl Conditions {
             Scope::Visible(viewer) => self.visible_to(viewer),
             Scope::Everyone => {}
             _ => {
-                let message = "this backend does not know the scope that was asked for";
+                let message = "this backend does not support the requested scope";
                 return Err(Error::new(ErrorKind::Validation, message));
             }
         }

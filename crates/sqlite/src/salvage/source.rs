@@ -50,7 +50,7 @@ impl Salvage {
         let pages = Pages::open(path)?;
         let catalog = scan(&pages);
         if catalog.sessions.is_empty() && catalog.meta.is_empty() {
-            return Err(refused(path, "holds nothing of a store"));
+            return Err(refused(path, "contains no part of a store"));
         }
         Ok(Self { pages, catalog, last: RefCell::default() })
     }

@@ -50,7 +50,7 @@ fn session<W: Writer>(writer: &mut W, change: &SessionChange) -> Result<Version>
     let stored = writer.first(&Stored::query(&key))?;
     let version = stored.as_ref().map(|stored| Version(stored.revision.to_string()));
     if version != change.expected {
-        let message = "the session was written by somebody else in between";
+        let message = "another writer changed the session in the meantime";
         return Err(Error::new(ErrorKind::Conflict, message).with("session", &key.session_id).retryable());
     }
     let revision = writer.next_revision()?;
@@ -215,7 +215,7 @@ pub(in crate::backend) fn rename_user<D: Database>(database: &D, from: &UserId, 
     });
     renamed.map_err(|error| match error.kind() {
         ErrorKind::Conflict => {
-            let message = format!("{from} and {to} have sessions or events of the same id");
+            let message = format!("{from} and {to} have sessions or events with the same id");
             Error::new(ErrorKind::Conflict, message).with_operation(OPERATION)
         }
         _ => error,
