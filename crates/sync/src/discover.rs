@@ -203,7 +203,7 @@ impl Discovery {
             project: project.to_string(),
             session: Some(name),
             because: RejectedBecause::LeadsOutside,
-            reason: "the folder is a link that leads out of the root, and is not followed".to_owned(),
+            reason: "the folder is a link that points outside the root; it is not followed".to_owned(),
         });
     }
 

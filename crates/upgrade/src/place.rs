@@ -92,7 +92,7 @@ impl Place {
 
     fn finish(&self, backup: &Path) -> Result<()> {
         let occupied = || {
-            let message = format!("another program made a file at {}", self.old.display());
+            let message = format!("another program created {}", self.old.display());
             Error::new(ErrorKind::Conflict, message).with_operation("upgrade").retryable()
         };
         move_logs(&self.old, backup)?;

@@ -72,7 +72,7 @@ impl<'a> Transfer<'a> {
         let inline = vectors::INLINE.iter().flat_map(|(_, column, json)| [*column, *json]);
         let wanted: Vec<&'static str> =
             messages::COLUMNS.into_iter().chain(inline.clone()).chain(["embedding_model"]).collect();
-        let missing = || Error::new(ErrorKind::StorageIo, "the old database has lost a table");
+        let missing = || Error::new(ErrorKind::StorageIo, "a table of the old database is missing");
         let messages = Table::of(&old.tables, "transcripts", &wanted).ok_or_else(missing)?;
         let mut transfer = Self {
             database: old.database.as_ref(),

@@ -118,7 +118,7 @@ impl Writing {
             return Ok(());
         }
         let message =
-            format!("the new store does not hold what was written: {found:?} rows, expected {expected:?}");
+            format!("the new store does not contain what was written: {found:?} rows, expected {expected:?}");
         Err(Error::new(ErrorKind::StorageIo, message).with("session", &self.session.session_id))
     }
 

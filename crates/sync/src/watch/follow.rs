@@ -207,7 +207,7 @@ impl Follower {
     /// Requests notifications from the file system, or returns why there are none.
     async fn notifications(&self) -> Result<Notifications, String> {
         if self.options.polls {
-            return Err("polling was chosen".to_owned());
+            return Err("polling was requested".to_owned());
         }
         let projects = self.projects();
         // Some systems report paths without links.

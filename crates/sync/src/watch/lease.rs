@@ -61,7 +61,7 @@ impl Lease {
             // The state of a watcher that is gone, or our own, stored although the store reported an error.
             self.stored = found;
         }
-        Err(Error::new(ErrorKind::Conflict, "the state of the watcher changes all the time").retryable())
+        Err(Error::new(ErrorKind::Conflict, "the watcher's state keeps changing").retryable())
     }
 }
 
@@ -69,7 +69,7 @@ fn taken(other: &WatcherState) -> Error {
     let WatcherState { process, host, since, root, .. } = other;
     Error::new(
         ErrorKind::Conflict,
-        format!("process {process} on {host} watches {root} already, since {since}"),
+        format!("process {process} on {host} has been watching {root} since {since}"),
     )
     .with_operation("watch")
     .with("watcher", process)

@@ -310,7 +310,7 @@ impl Worker {
         for lease in &mut self.leases {
             lease.state.backlog = backlog;
             if let Err(error) = lease.release(&storage, now).await {
-                tracing::debug!(%error, "the claim of the watcher could not be given up; it expires");
+                tracing::debug!(%error, "the watcher's lease could not be released; it will expire");
             }
         }
     }
