@@ -147,7 +147,7 @@ fn request(url: &StoreUrl, options: &OpenOptions) -> OpenRequest {
 /// the backend.
 pub async fn restrict_roles(url: &StoreUrl, options: OpenOptions, users: Vec<UserId>) -> Result<Vec<String>> {
     let (Some(address), Some(restrict)) = (url.address(), url.backend().restrict_roles) else {
-        let message = format!("{} stores have no roles that could be restricted", url.backend().name);
+        let message = format!("{} stores have no roles to restrict", url.backend().name);
         return Err(Error::new(ErrorKind::Unsupported, message).with_operation("restrict_roles"));
     };
     restrict(address.to_owned(), request(url, &options), users).await
@@ -163,7 +163,7 @@ pub async fn restrict_roles(url: &StoreUrl, options: OpenOptions, users: Vec<Use
 /// `StorageConnection` if there is no store; errors of the backend.
 pub async fn backup(url: &StoreUrl, to: &Path) -> Result<()> {
     let (Some(from), Some(backup)) = (url.file(), url.backend().backup) else {
-        let message = format!("{} stores can't be copied while they are used", url.backend().name);
+        let message = format!("{} stores can't be copied while they are in use", url.backend().name);
         return Err(Error::new(ErrorKind::Unsupported, message).with_operation("backup"));
     };
     if !from.try_exists().unwrap_or(true) {

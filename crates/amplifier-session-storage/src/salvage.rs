@@ -14,7 +14,7 @@ use crate::store_url::StoreUrl;
 /// `to`.
 pub async fn salvage(url: &StoreUrl, to: &SessionStorage) -> Result<SalvageReport> {
     let (Some(file), Some(salvage)) = (url.file(), url.backend().salvage) else {
-        let message = format!("{} stores can only be read by opening them", url.backend().name);
+        let message = format!("{} stores can't be read without opening them", url.backend().name);
         return Err(Error::new(ErrorKind::Unsupported, message).with_operation("salvage"));
     };
     if !file.try_exists().unwrap_or(true) {

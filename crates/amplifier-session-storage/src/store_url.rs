@@ -62,13 +62,13 @@ impl StoreUrl {
         let Some((scheme, rest)) = url.split_once(':') else {
             return Err(invalid(
                 url,
-                format!("a store URL begins with a scheme; this build has {}", forms()),
+                format!("a store URL begins with a scheme; this build supports {}", forms()),
             ));
         };
         let backend = backend(url, scheme)?;
         if has_password(url) && matches!(backend.open, Open::Service(_)) {
             // Without the URL, because it contains the password.
-            let message = "a password does not belong in a store URL, which is shown";
+            let message = "a password does not belong in a store URL, because store URLs are shown";
             return Err(Error::validation("store", format!("{message}{}", instead(backend))));
         }
         let (address, parameters) = match backend.open {
@@ -152,15 +152,18 @@ fn backend(url: &str, scheme: &str) -> Result<&'static BackendFactory> {
         return Ok(backend);
     }
     let Some(left_out) = LEFT_OUT.iter().find(|left_out| left_out.schemes.contains(&scheme)) else {
-        return Err(invalid(url, format!("unknown store scheme {scheme:?}; this build has {}", forms())));
+        return Err(invalid(
+            url,
+            format!("unknown store scheme {scheme:?}; this build supports {}", forms()),
+        ));
     };
     let message = match left_out.feature {
         Some(feature) => format!(
-            "this build has no {} stores; build it with `--features {feature}`, or use one of {}",
+            "this build does not support {} stores; build it with `--features {feature}`, or use one of {}",
             left_out.name,
             forms()
         ),
-        None => format!("there are no {} stores yet; this build has {}", left_out.name, forms()),
+        None => format!("{} stores are not supported yet; this build supports {}", left_out.name, forms()),
     };
     Err(Error::new(ErrorKind::Unsupported, message))
 }
@@ -185,7 +188,7 @@ fn path(url: &str, address: &str, default: Option<&str>, home: Option<&Path>) ->
         ("", None) => return Err(invalid(url, "the URL has no path".to_owned())),
         (address, _) => address,
     };
-    expanded(address, home).ok_or_else(|| invalid(url, "the home folder, `~`, is not known".to_owned()))
+    expanded(address, home).ok_or_else(|| invalid(url, "the home folder, `~`, is unknown".to_owned()))
 }
 
 /// `path` with a leading `~` replaced; `None` if there is nothing to replace it with.
@@ -203,15 +206,17 @@ fn expanded(path: &str, home: Option<&Path>) -> Option<PathBuf> {
 fn setting(url: &str, backend: &'static BackendFactory, parameter: &str) -> Result<Entry> {
     let wrong = |message: String| Err(invalid(url, message));
     let Some((name, value)) = parameter.split_once('=') else {
-        return wrong(format!("settings in a store URL are NAME=VALUE, not {parameter:?}"));
+        return wrong(format!("settings in a store URL have the form NAME=VALUE, not {parameter:?}"));
     };
     let Some(setting) = backend.settings.iter().find(|setting| setting.name() == name) else {
         return wrong(format!("{} stores have no setting {name:?}{}", backend.name, known(backend.settings)));
     };
     if setting.is_secret() {
         // Without the URL, because it contains the secret.
-        let message =
-            format!("{name} does not belong in a store URL, which is shown; set {}", setting.variable);
+        let message = format!(
+            "{name} does not belong in a store URL, because store URLs are shown; set {}",
+            setting.variable
+        );
         return Err(Error::validation("store", message));
     }
     let value = percent_decode_str(value).decode_utf8_lossy();
@@ -280,8 +285,8 @@ mod tests {
     #[test]
     fn other_urls_are_refused() {
         for (url, says) in [
-            ("sessions.sqlite", "begins with a scheme; this build has sqlite:PATH"),
-            ("mysql:x", "unknown store scheme \"mysql\"; this build has sqlite:PATH"),
+            ("sessions.sqlite", "begins with a scheme; this build supports sqlite:PATH"),
+            ("mysql:x", "unknown store scheme \"mysql\"; this build supports sqlite:PATH"),
             ("sqlite:", "no path"),
             ("sqlite:~/x", "home folder"),
             ("sqlite:x?unknown=1", "SQLite stores have no setting \"unknown\""),
@@ -293,7 +298,7 @@ mod tests {
     #[test]
     #[cfg(not(feature = "postgres"))]
     fn builds_without_postgresql_do_not_list_it() {
-        let says = "this build has no PostgreSQL stores; build it with `--features postgres`";
+        let says = "this build does not support PostgreSQL stores; build it with `--features postgres`";
         for url in ["postgres://h/db", "postgresql://h/db"] {
             assert_refused(url, ErrorKind::Unsupported, says);
         }
@@ -311,7 +316,7 @@ mod tests {
     #[test]
     #[cfg(not(feature = "duckdb-system"))]
     fn builds_without_duckdb_do_not_list_it() {
-        let says = "this build has no DuckDB stores; build it with `--features duckdb`";
+        let says = "this build does not support DuckDB stores; build it with `--features duckdb`";
         assert_refused("duckdb:x", ErrorKind::Unsupported, says);
     }
 

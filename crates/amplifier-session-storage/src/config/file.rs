@@ -139,7 +139,7 @@ fn unknown(name: &str) -> String {
         let tables: BTreeSet<_> = in_file().filter_map(|setting| table_of(setting.key)).collect();
         known = tables.into_iter().map(|table| format!("[{table}]")).collect();
     }
-    format!("there is no setting {name:?}; known are {}", known.join(", "))
+    format!("unknown setting {name:?}; the known settings are {}", known.join(", "))
 }
 
 #[cfg(test)]
@@ -175,24 +175,24 @@ mod tests {
         for (text, says) in [
             (
                 "\nstor = 'x'",
-                "config.toml, line 2: there is no setting \"stor\"; known are store, root, user",
+                "config.toml, line 2: unknown setting \"stor\"; the known settings are store, root, user",
             ),
             (
                 "[openai]\nmodle = 'x'",
-                "line 2: there is no setting \"openai.modle\"; known are openai.base_url",
+                "line 2: unknown setting \"openai.modle\"; the known settings are openai.base_url",
             ),
             (
                 "[opnai]\nmodel = 'x'",
-                "line 2: there is no setting \"opnai.model\"; known are [azure_openai], [cache], ",
+                "line 2: unknown setting \"opnai.model\"; the known settings are [azure_openai], [cache], ",
             ),
-            ("store = 7", "line 1: store must be a text in quotes"),
+            ("store = 7", "line 1: store must be a string in quotes"),
             ("redact = 'perhaps'", "line 1: redact must be one of off, mark, mask"),
             ("[cache]\nmax_megabytes = -1", "line 2: cache.max_megabytes must be a whole number"),
             ("price_per_million_tokens = nan", "must be a number"),
             ("events = 'some'", "line 1: events must be one of full, summary, none"),
-            ("teams = 'a'", "line 1: teams must be a list of texts in quotes"),
-            ("exclude = ['a', 1]", "line 1: exclude must be a list of texts in quotes"),
-            ("openai = 3", "there is no setting \"openai\""),
+            ("teams = 'a'", "line 1: teams must be a list of strings in quotes"),
+            ("exclude = ['a', 1]", "line 1: exclude must be a list of strings in quotes"),
+            ("openai = 3", "unknown setting \"openai\""),
             ("openai.model.name = 'x'", "openai.model must be a text"),
             ("a\nb", "line 1: "),
         ] {
@@ -206,7 +206,7 @@ mod tests {
     #[cfg(feature = "cosmos")]
     fn the_key_of_an_account_is_not_in_the_file() {
         let error = parsed("[cosmos]\nkey = 'c2VjcmV0'").unwrap_err();
-        let known = "there is no setting \"cosmos.key\"; known are cosmos.endpoint, cosmos.database";
+        let known = "unknown setting \"cosmos.key\"; the known settings are cosmos.endpoint, cosmos.database";
         assert!(error.message().contains(known) && !format!("{error:?}").contains("c2VjcmV0"), "{error}");
     }
 

@@ -93,13 +93,13 @@ static EMBEDDING: &[Setting] = &[
         "Sign in with Microsoft Entra ID, without a key",
     )
     .with_default("false"),
-    Setting::text("azure_openai.api_version", "AZURE_OPENAI_API_VERSION", "The version of the interface"),
+    Setting::text("azure_openai.api_version", "AZURE_OPENAI_API_VERSION", "The version of the API"),
     Setting::text("azure_openai.deployment", "AZURE_OPENAI_EMBEDDING_DEPLOYMENT", "The deployment"),
     // No default: a deployment may have the name of its model.
     Setting::text(
         "azure_openai.model",
         "AZURE_OPENAI_EMBEDDING_MODEL",
-        "The model, unless the deployment has its name",
+        "The model, if the deployment is not named after it",
     ),
     Setting::count("azure_openai.dimensions", "AZURE_OPENAI_EMBEDDING_DIMENSIONS", DIMENSIONS),
     Setting::switch(
@@ -123,7 +123,7 @@ static EMBEDDING: &[Setting] = &[
 ];
 
 const DIMENSIONS: &str = "The length of the vectors";
-const REQUEST_DIMENSIONS: &str = "Whether requests name that length";
+const REQUEST_DIMENSIONS: &str = "Whether requests specify that length";
 const MAX_TOKENS: &str = "The maximum number of tokens of a text";
 const BATCH_TEXTS: &str = "The maximum number of texts in a call";
 const CONCURRENT_CALLS: &str = "The maximum number of concurrent calls";

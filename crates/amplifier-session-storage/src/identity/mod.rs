@@ -104,7 +104,7 @@ impl Sources {
             return Ok(Identity { user_id, source: UserSource::AzureCli });
         }
         let user_id = self.system_users.iter().find_map(|name| UserId::new(name.trim()).ok());
-        let user_id = user_id.ok_or_else(|| Error::validation("user_id", "the user is not known"))?;
+        let user_id = user_id.ok_or_else(|| Error::validation("user_id", "the user is unknown"))?;
         Ok(Identity { user_id, source: UserSource::System })
     }
 
@@ -121,7 +121,7 @@ impl Sources {
             return HostId::new(hashed(&id));
         }
         let name = self.host_name.as_deref().map(str::trim).and_then(|name| HostId::new(name).ok());
-        name.ok_or_else(|| Error::validation("host_id", "the id and the name of this machine are not known"))
+        name.ok_or_else(|| Error::validation("host_id", "the id and the name of this machine are unknown"))
     }
 }
 
