@@ -22,14 +22,14 @@ const LEAST_GATHERED: usize = 256;
 pub(crate) struct Graph {
     file: PathBuf,
     connection: Connection,
-    pub(crate) held: Held,
+    pub(crate) held: GraphState,
 }
 
 /// The state of a file.
 #[derive(Debug, Clone)]
-pub(crate) struct Held {
+pub(crate) struct GraphState {
     /// The state of the store that it reflects.
-    pub(crate) mark: StoreRevision,
+    pub(crate) store_revision: StoreRevision,
     /// The generation of the vectors.
     pub(crate) generation: u32,
     dimensions: usize,
@@ -41,11 +41,11 @@ pub(crate) struct Held {
     pub(crate) removed: u64,
 }
 
-impl Held {
+impl GraphState {
     /// The state of an empty file for a generation of vectors.
-    pub(crate) fn nothing(mark: StoreRevision, of: &Generation) -> Self {
+    pub(crate) fn empty(store_revision: StoreRevision, of: &Generation) -> Self {
         let (generation, dimensions) = (of.number, of.space.dimensions);
-        Self { mark, generation, dimensions, last_key: 0, rows: 0, removed: 0 }
+        Self { store_revision, generation, dimensions, last_key: 0, rows: 0, removed: 0 }
     }
 
     fn read(connection: &Connection) -> duckdb::Result<Self> {
@@ -57,7 +57,7 @@ impl Held {
             let number = |index| row.get::<_, i64>(index).map(i64::cast_unsigned);
             Ok(Self {
                 // An identity with another length matches no store.
-                mark: StoreRevision {
+                store_revision: StoreRevision {
                     store: store.try_into().unwrap_or_default(),
                     revision: number(1)?,
                     nonce: number(2)?,
@@ -76,9 +76,9 @@ impl Held {
         connection.execute(
             "INSERT INTO held VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![
-                self.mark.store.as_slice(),
-                self.mark.revision.cast_signed(),
-                self.mark.nonce.cast_signed(),
+                self.store_revision.store.as_slice(),
+                self.store_revision.revision.cast_signed(),
+                self.store_revision.nonce.cast_signed(),
                 self.generation,
                 self.dimensions,
                 self.removed.cast_signed()
@@ -102,7 +102,7 @@ impl Graph {
         }
         let open = || {
             attach(&connection, file, read_only)?;
-            let held = Held::read(&connection)?;
+            let held = GraphState::read(&connection)?;
             Ok((connection, held))
         };
         let (connection, held) = open().map_err(database)?;
@@ -110,7 +110,7 @@ impl Graph {
     }
 
     /// Creates a file without vectors and without the graph.
-    pub(crate) fn create(file: &Path, connection: Connection, held: Held) -> Result<Self> {
+    pub(crate) fn create(file: &Path, connection: Connection, held: GraphState) -> Result<Self> {
         let create = || {
             attach(&connection, file, false)?;
             connection.execute_batch(&format!(
@@ -145,10 +145,10 @@ impl Graph {
         self.connection.execute_batch(&sql).map_err(database)
     }
 
-    /// Adds the new vectors and counts the removed ones, so that the file reflects the state `mark` of the store.
+    /// Adds the new vectors and counts the removed ones, so that the file reflects this state of the store.
     pub(crate) fn change(
         &mut self,
-        mark: StoreRevision,
+        store_revision: StoreRevision,
         removed: &[u64],
         rows: &VectorRows<'_, impl VectorReader>,
     ) -> Result<()> {
@@ -159,12 +159,12 @@ impl Graph {
         let gone = self.connection.query_row(&gone, [], |row| row.get::<_, i64>(0)).map_err(database)?;
         self.connection.execute_batch("BEGIN").map_err(database)?;
         self.add_new(rows)?;
-        self.held.mark = mark;
+        self.held.store_revision = store_revision;
         self.held.removed += gone.cast_unsigned();
         let end = || {
             self.held.write(&self.connection)?;
             self.connection.execute_batch("COMMIT; CHECKPOINT")?;
-            Held::read(&self.connection)
+            GraphState::read(&self.connection)
         };
         self.held = end().map_err(database)?;
         Ok(())

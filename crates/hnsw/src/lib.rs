@@ -53,7 +53,7 @@ use amplifier_session_sql::{
 
 use crate::{
     error::not_written,
-    graph::{Graph, Held},
+    graph::{Graph, GraphState},
 };
 
 pub use graph::OpenInMemory;
@@ -220,7 +220,7 @@ impl Hnsw {
     ) -> Result<Graph> {
         let staging = staging_folder(&self.store, REWRITING).map_err(not_written)?;
         let fresh = staging.path().join("new.hnsw");
-        let held = Held::nothing(rows.index.mark()?, current);
+        let held = GraphState::empty(rows.index.store_revision()?, current);
         let mut graph = Graph::create(&fresh, self.in_memory(options)?, held)?;
         graph.add_new(rows)?;
         graph.build()?;
@@ -275,12 +275,12 @@ fn update(
     rows: &mut VectorRows<'_, impl VectorReader>,
     current: &Generation,
 ) -> Result<bool> {
-    let mark = rows.index.mark()?;
-    if !belongs(&graph.held, &mark, rows, current.number)? {
+    let store_revision = rows.index.store_revision()?;
+    if !belongs(&graph.held, &store_revision, rows, current.number)? {
         return Ok(false);
     }
-    let removed = rows.index.removed_vectors_after(graph.held.mark.revision)?;
-    graph.change(mark, &removed, rows)?;
+    let removed = rows.index.removed_vectors_after(graph.held.store_revision.revision)?;
+    graph.change(store_revision, &removed, rows)?;
     Ok(graph.held.removed * ONE_REMOVED_OF <= graph.held.rows)
 }
 
@@ -289,12 +289,12 @@ fn search(
     rows: &mut VectorRows<'_, impl VectorReader>,
     query: &VectorQuery,
 ) -> Result<Nearest> {
-    let mark = rows.index.mark()?;
+    let store_revision = rows.index.store_revision()?;
     let held = &graph.held;
-    let is_current = belongs(held, &mark, rows, query.generation)?
-        && (held.mark == mark
+    let is_current = belongs(held, &store_revision, rows, query.generation)?
+        && (held.store_revision == store_revision
             // No vector was added since, either: keys only grow, and the vector of a key never changes.
-            || rows.index.removed_vectors_after(held.mark.revision)?.is_empty()
+            || rows.index.removed_vectors_after(held.store_revision.revision)?.is_empty()
                 && rows.last_vector_key()? <= held.last_key);
     if !is_current {
         return Ok(unavailable("it is not up to date until the next sync"));
@@ -310,15 +310,15 @@ fn search(
 
 /// Whether the file belongs to this store, now or at an earlier revision, and to this generation of vectors.
 fn belongs(
-    held: &Held,
-    mark: &StoreRevision,
+    held: &GraphState,
+    store_revision: &StoreRevision,
     rows: &mut VectorRows<'_, impl VectorReader>,
     generation: u32,
 ) -> Result<bool> {
-    Ok(held.mark.store == mark.store
+    Ok(held.store_revision.store == store_revision.store
         && held.generation == generation
-        && held.mark.revision <= mark.revision
-        && rows.index.nonce(held.mark.revision)? == Some(held.mark.nonce))
+        && held.store_revision.revision <= store_revision.revision
+        && rows.index.nonce(held.store_revision.revision)? == Some(held.store_revision.nonce))
 }
 
 /// The rows of `keys` that still exist, with their exact similarity, best first.

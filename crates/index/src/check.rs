@@ -99,13 +99,13 @@ fn check_part<P: CheckedPart>(
         }
         return Ok(count);
     };
-    let mark = part.mark().revision;
+    let upto = part.store_revision().revision;
     // The index may still contain these, and searches leave them out.
-    let mut changed: HashSet<u64> = P::removed_after(rows, mark)?.into_iter().collect();
+    let mut changed: HashSet<u64> = P::removed_after(rows, upto)?.into_iter().collect();
     let (mut expected, mut found) = (Entries::default(), Entries::default());
     P::rows(rows, &mut |key, revision, entries| {
         count += 1;
-        if revision > mark {
+        if revision > upto {
             check.newer += 1;
             changed.insert(key);
         } else {
@@ -137,7 +137,7 @@ fn name_differences<P: CheckedPart>(
     changed: &HashSet<u64>,
     check: &mut IndexCheck,
 ) -> Result<()> {
-    let mark = part.mark().revision;
+    let upto = part.store_revision().revision;
     let mut found: HashMap<u64, Entries> = HashMap::new();
     let read = part.entries(&mut |key, entry| {
         if !changed.contains(&key) {
@@ -152,7 +152,7 @@ fn name_differences<P: CheckedPart>(
     P::rows(rows, &mut |key, revision, entries| {
         let found = found.remove(&key).unwrap_or_default();
         let expected = Entries::of(entries);
-        if revision <= mark && found != expected {
+        if revision <= upto && found != expected {
             differing.push((key, reason::<P>(found, expected)));
         }
     })?;

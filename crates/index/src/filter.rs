@@ -113,14 +113,14 @@ impl<'a> Filter<'a> {
 
 /// The filter fields of a row in the tail.
 #[derive(Debug, Clone)]
-pub(crate) struct Facts {
+pub(crate) struct FilterFields {
     session: Arc<SessionName>,
     role: Role,
     ts: Timestamp,
     pub(crate) content_type: ContentType,
 }
 
-impl Facts {
+impl FilterFields {
     pub(crate) fn admitted_by(&self, filter: &Filter<'_>) -> bool {
         filter.admits_content(self.content_type)
             && filter.admits_message(self.role, self.ts)
@@ -128,23 +128,23 @@ impl Facts {
     }
 }
 
-/// Makes facts. Consecutive rows of a session share its names.
+/// Makes filter fields. Consecutive rows of a session share its names.
 #[derive(Debug, Default)]
-pub(crate) struct FactKeeper {
+pub(crate) struct FilterFieldsBuilder {
     last: Option<Arc<SessionName>>,
 }
 
-impl FactKeeper {
+impl FilterFieldsBuilder {
     pub(crate) fn of(
         &mut self,
         session: SessionOfRow<'_>,
         role: Role,
         ts: Timestamp,
         content_type: ContentType,
-    ) -> Facts {
+    ) -> FilterFields {
         let known = self.last.take().filter(|last| last.of_row() == session);
         let session = known.unwrap_or_else(|| Arc::new(SessionName::from(session)));
         self.last = Some(Arc::clone(&session));
-        Facts { session, role, ts, content_type }
+        FilterFields { session, role, ts, content_type }
     }
 }

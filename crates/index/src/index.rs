@@ -252,7 +252,7 @@ impl SearchIndex {
     /// Returns the state. Reads only the folder.
     #[must_use]
     pub fn status(&self) -> Status {
-        Status { text: self.text.load().mark(), vectors: self.vectors.load().mark() }
+        Status { text: self.text.load().store_revision(), vectors: self.vectors.load().store_revision() }
     }
 
     /// Searches a part and the rows above it.
@@ -312,7 +312,7 @@ impl SearchIndex {
             // The snapshot is older than the lock. If another process folded in between, the index is newer than the
             // rows, as if the store had been restored, and would be rebuilt.
             let Status { text, vectors } = self.status();
-            if [text, vectors].into_iter().flatten().any(|mark| mark.revision > now.revision) {
+            if [text, vectors].into_iter().flatten().any(|of| of.revision > now.revision) {
                 return Ok(false);
             }
             self.fold_locked(rows).map(|_| true)

@@ -2,9 +2,9 @@
 //!
 //! The rows of a store are the source of truth; this index is derived from them and may be deleted at any time. Every
 //! write to a store gives its rows a *revision*, a number that only grows. The index records the store and the revision
-//! up to which it is current (its [`StoreRevision`], the *mark*). A search uses the index, leaves out rows that have
-//! changed since, and reads the rows newer than the mark directly (the *tail*). So committed rows are found at once,
-//! from any process, whatever the state of the folder. [`SearchIndex::fold`] updates the index from the rows (*folds*
+//! up to which it is current (its [`StoreRevision`]). A search uses the index, leaves out rows that have changed
+//! since, and reads newer rows directly (the *tail*). So committed rows are found at once, from any process, whatever
+//! the state of the folder. [`SearchIndex::fold`] updates the index from the rows (*folds*
 //! the tail), which makes searches fast again and does not change results.
 //!
 //! The crate does not use SQL: a backend implements [`Rows`] over one read transaction and passes them to an
@@ -15,8 +15,8 @@
 //! The folder has two parts, each with a manifest that is replaced atomically and a folder of immutable files:
 //! `text.json` and `text/` (a tantivy index with a document for each content type of a message), and `vectors.json` and
 //! `vectors/` (segments of vectors with one byte per dimension). A manifest lists the valid files, how to check them,
-//! and the mark. `lock` is held during a fold, `readers` by handles with priority over long work, and `syncing` by a
-//! sync. All files are private to their owner. A killed process leaves at most files that no manifest lists, which the
+//! and the revision. `lock` is held during a fold, `readers` by handles with priority over long work, and `syncing` by
+//! a sync. All files are private to their owner. A killed process leaves at most files that no manifest lists, which the
 //! next fold removes.
 
 mod answer;

@@ -33,7 +33,7 @@ pub(crate) trait Part: Sized {
     fn open(folder: &Path, manifest: Self::Manifest, before: Option<&Self>) -> Result<Self, PartError>;
 
     /// The revision of the part.
-    fn mark(&self) -> StoreRevision;
+    fn store_revision(&self) -> StoreRevision;
 
     /// Reads data that a search needs and a fold does not.
     fn prepare_search(&self) -> Result<(), PartError>;
@@ -69,9 +69,9 @@ pub(crate) enum Found<P> {
 
 impl<P: Part> Found<P> {
     /// The revision of the part, if it can be used.
-    pub(crate) fn mark(&self) -> Option<StoreRevision> {
+    pub(crate) fn store_revision(&self) -> Option<StoreRevision> {
         match self {
-            Self::Ready(part) => Some(part.mark()),
+            Self::Ready(part) => Some(part.store_revision()),
             Self::Missing | Self::Unusable(_) => None,
         }
     }
@@ -100,11 +100,11 @@ pub(crate) struct PartView<P> {
 
 impl<P: Part> PartView<P> {
     fn new(found: Found<P>, rows: &mut dyn Rows) -> Result<Self> {
-        let now = rows.mark()?;
+        let now = rows.store_revision()?;
         let (part, reason) = match found {
             Found::Missing => (None, Some(format!("the {} is missing", P::NAME))),
             Found::Unusable(reason) => (None, Some(reason)),
-            Found::Ready(part) => match disagreement(part.mark(), now, rows)? {
+            Found::Ready(part) => match disagreement(part.store_revision(), now, rows)? {
                 None => (Some(part), None),
                 Some(why) => (None, Some(format!("the {} {why}", P::NAME))),
             },
@@ -114,7 +114,7 @@ impl<P: Part> PartView<P> {
 
     /// The revision above which rows are not in the part.
     pub(crate) fn after(&self) -> u64 {
-        self.part.as_ref().map_or(0, |part| part.mark().revision)
+        self.part.as_ref().map_or(0, |part| part.store_revision().revision)
     }
 }
 
@@ -197,9 +197,9 @@ impl<P: Part> PartFolder<P> {
     /// process wrote it in the meantime; this is not reported.
     pub(crate) fn view_again(&self, rows: &mut dyn Rows) -> Result<PartView<P>> {
         let found = self.load_for_search();
-        let mark = found.mark();
+        let held = found.store_revision();
         let mut view = PartView::new(found, rows)?;
-        if mark.is_some_and(|mark| mark.store == view.now.store && mark.revision > view.now.revision) {
+        if held.is_some_and(|held| held.store == view.now.store && held.revision > view.now.revision) {
             view.reason = None;
         }
         Ok(view)
@@ -259,17 +259,17 @@ impl<P: Part> PartFolder<P> {
     }
 }
 
-/// Returns why an index with the state `mark` does not belong to these rows; `None` if it does.
+/// Returns why an index with the state `held` does not belong to these rows; `None` if it does.
 fn disagreement(
-    mark: StoreRevision,
+    held: StoreRevision,
     now: StoreRevision,
     rows: &mut dyn Rows,
 ) -> Result<Option<&'static str>> {
-    Ok(if mark.store != now.store {
+    Ok(if held.store != now.store {
         Some("belongs to another store")
-    } else if mark.revision > now.revision {
+    } else if held.revision > now.revision {
         Some("is newer than the store, which was probably restored from a backup")
-    } else if mark.revision == 0 || mark == now || rows.nonce(mark.revision)? == Some(mark.nonce) {
+    } else if held.revision == 0 || held == now || rows.nonce(held.revision)? == Some(held.nonce) {
         None
     } else {
         Some("does not match the history of the store, which was probably restored from a backup")
@@ -321,7 +321,11 @@ pub(crate) struct PartFolded {
 }
 
 /// The state of a part after a step that ended at a revision, or after all rows are in the index.
-pub(crate) fn step_mark(end: Option<u64>, rows: &mut dyn Rows, now: StoreRevision) -> Result<StoreRevision> {
+pub(crate) fn step_revision(
+    end: Option<u64>,
+    rows: &mut dyn Rows,
+    now: StoreRevision,
+) -> Result<StoreRevision> {
     let Some(revision) = end else { return Ok(now) };
     let nonce = rows.nonce(revision)?.ok_or_else(|| {
         Error::new(ErrorKind::StorageIo, "a row has a revision that the store does not know")

@@ -98,14 +98,14 @@ impl From<SessionOfRow<'_>> for SessionName {
 
 /// The rows of a store as one consistent snapshot: one read transaction.
 ///
-/// The snapshot should be taken by the first call of [`Rows::mark`], not earlier (as with a deferred transaction): the
-/// index reads its own files first, so that a fold of another process can't make it newer than the rows. If it still
-/// happens, the answer is correct, but slow.
+/// The snapshot should be taken by the first call of [`Rows::store_revision`], not earlier (as with a deferred
+/// transaction): the index reads its own files first, so that a fold of another process can't make it newer than the
+/// rows. If it still happens, the answer is correct, but slow.
 ///
 /// All calls block.
 pub trait Rows {
     /// The state of the rows in this snapshot.
-    fn mark(&mut self) -> Result<StoreRevision>;
+    fn store_revision(&mut self) -> Result<StoreRevision>;
 
     /// The nonce of an earlier write of this store. `None` if there was no such write, or if removals after it are no
     /// longer known, so that an index of that revision can't be updated.

@@ -201,8 +201,8 @@ fn reads() -> Vec<(&'static str, Allowed, Run)> {
         ("message states", Nothing, |c| run(c, &read::messages::states(&key()))),
         ("messages", Nothing, |c| run(c, &read::messages::of_session_from(&key(), range()))),
         ("messages at places", Nothing, |c| Read(c).messages_at(&[MessageRef::new(key(), 1)]).map(drop)),
-        ("messages that owe vectors", Nothing, |c| pending(c, true)),
-        ("messages that owe vectors of the next generation", Nothing, |c| pending(c, false)),
+        ("messages with pending vectors", Nothing, |c| pending(c, true)),
+        ("messages with pending vectors of the next generation", Nothing, |c| pending(c, false)),
         ("vectors of texts", Nothing, |c| {
             Read(c).vectors_of(0, &[(MessageRef::new(key(), 1), ContentType::UserQuery)]).map(drop)
         }),
@@ -255,7 +255,9 @@ fn reads() -> Vec<(&'static str, Allowed, Run)> {
             counted_messages(c, own(), SearchFilter::default().with_role(Role::User).with_since(at()))
         }),
         ("visible messages counted", Group, |c| counted_messages(c, visible(), SearchFilter::default())),
-        ("the mark", Last, |c| of_index(c, |rows| rows.mark().and_then(|_| rows.nonce(3)).map(drop))),
+        ("the revision", Last, |c| {
+            of_index(c, |rows| rows.store_revision().and_then(|_| rows.nonce(3)).map(drop))
+        }),
         ("newer rows", Nothing, |c| {
             of_index(c, |rows| {
                 rows.messages_after(3, &mut |_| Ok(ControlFlow::Continue(())))?;

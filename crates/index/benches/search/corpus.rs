@@ -199,7 +199,7 @@ fn revision(message: u64) -> u64 {
 }
 
 impl Rows for CorpusRows<'_> {
-    fn mark(&mut self) -> Result<StoreRevision> {
+    fn store_revision(&mut self) -> Result<StoreRevision> {
         let revision = revision(self.0.lines.len() as u64 - 1);
         Ok(StoreRevision { store: [7; 16], revision, nonce: revision })
     }

@@ -193,7 +193,7 @@ fn search(c: &mut Criterion) {
     let dir = tempfile::tempdir().unwrap();
     let index = SearchIndex::open(dir.path());
     index.fold(&mut corpus.rows(), WhenBusy::Skip).unwrap();
-    assert!(corpus.rows().mark().unwrap().revision > 0);
+    assert!(corpus.rows().store_revision().unwrap().revision > 0);
     users(c, &corpus, &index);
 }
 

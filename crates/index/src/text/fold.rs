@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     error::{tantivy_error, unreadable},
-    part::{PartFolded, PartFolder, step_mark},
+    part::{PartFolded, PartFolder, step_revision},
     rows::{MessageRow, Rows, StoreRevision},
 };
 
@@ -44,7 +44,7 @@ pub(crate) fn fold(
         None => (TextManifest::default(), CommitNote::new(view.now.store)),
     };
     part_folder.sweep(|name| manifest.names(name));
-    if note.mark == view.now && !manifest.has_deleted_documents() {
+    if note.store_revision == view.now && !manifest.has_deleted_documents() {
         return Ok(folded);
     }
     let mut fold = Fold::open(part_folder, manifest, note, step_bytes)?;
@@ -81,11 +81,11 @@ impl Fold {
         Ok(Self { directory, index, fields, note, step_bytes, operations: Vec::new() })
     }
 
-    /// Adds the rows above the mark, step by step, and returns their number.
+    /// Adds the rows above the revision of the part, step by step, and returns their number.
     fn put_rows(&mut self, rows: &mut dyn Rows, now: StoreRevision) -> Result<u64> {
         let mut writer = self.writer(Box::new(LogMergePolicy::default()))?;
         let mut count = 0;
-        while self.note.mark != now {
+        while self.note.store_revision != now {
             count += self.step(&mut writer, rows, now)?;
         }
         writer.wait_merging_threads().map_err(tantivy_error)?;
@@ -94,14 +94,14 @@ impl Fold {
 
     /// Adds rows up to the first revision after `step_bytes`, and commits. Returns their number.
     fn step(&mut self, writer: &mut IndexWriter, rows: &mut dyn Rows, now: StoreRevision) -> Result<u64> {
-        let after = self.note.mark.revision;
+        let after = self.note.store_revision.revision;
         for (count, key) in (1..).zip(rows.removed_messages_after(after)?) {
             self.delete(key);
             if self.operations.len() >= OPERATIONS_AT_ONCE {
                 self.hand_over(writer)?;
             }
             if count % DELETIONS_AT_ONCE == 0 {
-                // tantivy keeps a query for each deletion until the next commit. The mark does not change.
+                // tantivy keeps a query for each deletion until the next commit. The revision does not change.
                 self.commit(writer)?;
             }
         }
@@ -116,8 +116,8 @@ impl Fold {
                 return Ok(ControlFlow::Break(()));
             }
             if waiting >= self.step_bytes / 2 {
-                // tantivy limits the number of documents waiting to be indexed, but not their size. The mark does not
-                // change: documents beyond it are masked until the end of the step.
+                // tantivy limits the number of documents waiting to be indexed, but not their size. The revision does
+                // not change: documents beyond it are masked until the end of the step.
                 self.commit(writer)?;
                 waiting = 0;
             }
@@ -133,7 +133,7 @@ impl Fold {
             (bytes, waiting) = (bytes + length, waiting + length);
             Ok(ControlFlow::Continue(()))
         })?;
-        self.note.mark = step_mark(end, rows, now)?;
+        self.note.store_revision = step_revision(end, rows, now)?;
         self.commit(writer)?;
         Ok(count)
     }
@@ -209,6 +209,6 @@ fn give_up(part_folder: &PartFolder<TextPart>, error: tantivy::TantivyError) -> 
 
 impl CommitNote {
     fn new(store: [u8; 16]) -> Self {
-        Self { mark: StoreRevision { store, revision: 0, nonce: 0 }, largest_key: 0 }
+        Self { store_revision: StoreRevision { store, revision: 0, nonce: 0 }, largest_key: 0 }
     }
 }

@@ -42,7 +42,8 @@ pub(crate) struct TextPart {
 /// The payload of a commit.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct CommitNote {
-    mark: StoreRevision,
+    #[serde(rename = "mark")]
+    store_revision: StoreRevision,
     /// The largest key ever added: a message with a larger one is new.
     largest_key: u64,
 }
@@ -52,11 +53,11 @@ struct CommitNote {
 struct OpenText {
     searcher: Searcher,
     fields: Fields,
-    /// The facts of each segment.
+    /// The filter fields of each segment.
     columns: Vec<Columns>,
 }
 
-/// The facts of the documents of a segment.
+/// The filter fields of the documents of a segment.
 struct Columns {
     /// The lengths of the texts as they are stored.
     lengths: FieldNormReader,
@@ -83,8 +84,8 @@ impl Part for TextPart {
         Ok(Self { folder: folder.to_owned(), note, manifest, opened: OnceLock::new() })
     }
 
-    fn mark(&self) -> StoreRevision {
-        self.note.mark
+    fn store_revision(&self) -> StoreRevision {
+        self.note.store_revision
     }
 
     fn prepare_search(&self) -> Result<(), PartError> {

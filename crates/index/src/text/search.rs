@@ -115,8 +115,8 @@ impl Visitor<TextTailBuffer> for TailMatches<'_> {
         let terms: Vec<u64> = self.terms.iter().map(|term| term_hash(term)).collect();
         buffer.count(&terms, only, &mut |text, found| {
             self.statistics.add_document(found);
-            if self.query.is_matched_by(found) && text.facts.admitted_by(self.filter) {
-                self.matches.push((text.key, text.facts.content_type, found.clone()));
+            if self.query.is_matched_by(found) && text.filter_fields.admitted_by(self.filter) {
+                self.matches.push((text.key, text.filter_fields.content_type, found.clone()));
             }
         });
     }

@@ -14,7 +14,7 @@ use amplifier_session_core::{
 };
 
 use crate::{
-    filter::{FactKeeper, Facts},
+    filter::{FilterFields, FilterFieldsBuilder},
     rows::{MessageRow, Rows},
     tail::{Identity, TailBuffer},
 };
@@ -34,7 +34,7 @@ pub(crate) struct TextTailBuffer {
     /// For each term, by its hash, the positions of the texts that contain it, with its frequency.
     postings: HashMap<u64, Postings>,
     removed: usize,
-    facts: FactKeeper,
+    filter_fields: FilterFieldsBuilder,
     analyzer: Analyzer,
 }
 
@@ -49,7 +49,7 @@ struct Postings {
 #[derive(Debug, Clone)]
 pub(super) struct TailText {
     pub(super) key: u64,
-    pub(super) facts: Facts,
+    pub(super) filter_fields: FilterFields,
     length: u32,
     removed: bool,
 }
@@ -113,8 +113,8 @@ impl TextTailBuffer {
                 _ => postings.push((position, 1)),
             }
         }
-        let facts = self.facts.of(row.session, row.role, row.ts, content_type);
-        self.texts.push(TailText { key: row.key, facts, length, removed: false });
+        let filter_fields = self.filter_fields.of(row.session, row.role, row.ts, content_type);
+        self.texts.push(TailText { key: row.key, filter_fields, length, removed: false });
     }
 
     /// Drops removed texts from all lists.

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     error::{PartError, io_error, unreadable},
-    part::{PartFolded, PartFolder, publish, step_mark},
+    part::{PartFolded, PartFolder, publish, step_revision},
     rows::{Rows, StoreRevision},
 };
 
@@ -36,7 +36,7 @@ pub(crate) fn fold(
     };
     let mut fold = Fold { part_folder, manifest, step_bytes };
     fold.sweep();
-    while fold.manifest.mark != view.now {
+    while fold.manifest.store_revision != view.now {
         folded.rows += fold.step(rows, view.now)?;
     }
     Ok(folded)
@@ -51,14 +51,14 @@ struct Fold<'a> {
 impl Fold<'_> {
     /// Adds the next segment of rows and publishes it. Returns the number of rows.
     fn step(&mut self, rows: &mut dyn Rows, now: StoreRevision) -> Result<u64> {
-        let after = self.manifest.mark.revision;
+        let after = self.manifest.store_revision.revision;
         let removed = rows.removed_vectors_after(after)?;
         let mut gathered = Gathered { keys: removed.into_iter().collect(), ..Gathered::default() };
         let end = self.gather(rows, after, &mut gathered)?;
         self.drop_rows(&gathered.keys)?;
         self.manifest.segments.append(&mut gathered.segments);
         self.merge()?;
-        self.manifest.mark = step_mark(end, rows, now)?;
+        self.manifest.store_revision = step_revision(end, rows, now)?;
         self.publish()?;
         Ok(gathered.rows)
     }
@@ -194,8 +194,8 @@ fn mergeable(segments: &[SegmentEntry]) -> Option<Vec<SegmentEntry>> {
 
 impl VectorManifest {
     fn empty(store: [u8; 16]) -> Self {
-        // A mark that no store with rows has, so that the first step publishes.
-        Self { mark: StoreRevision { store, revision: 0, nonce: 0 }, next: 1, segments: Vec::new() }
+        // A revision that no store with rows has, so that the first step publishes.
+        Self { store_revision: StoreRevision { store, revision: 0, nonce: 0 }, next: 1, segments: Vec::new() }
     }
 }
 

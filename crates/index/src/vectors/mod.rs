@@ -32,7 +32,7 @@ use crate::{error::PartError, part::Part, rows::StoreRevision};
 #[derive(Debug)]
 pub(crate) struct VectorPart {
     folder: PathBuf,
-    mark: StoreRevision,
+    store_revision: StoreRevision,
     next: u64,
     segments: Vec<Arc<LazySegment>>,
 }
@@ -40,7 +40,8 @@ pub(crate) struct VectorPart {
 /// The current segments.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct VectorManifest {
-    mark: StoreRevision,
+    #[serde(rename = "mark")]
+    store_revision: StoreRevision,
     /// The number of the next segment file.
     next: u64,
     segments: Vec<SegmentEntry>,
@@ -62,11 +63,16 @@ impl Part for VectorPart {
             }
         };
         let segments = manifest.segments.into_iter().map(open).collect::<Result<_, PartError>>()?;
-        Ok(Self { folder: folder.to_owned(), mark: manifest.mark, next: manifest.next, segments })
+        Ok(Self {
+            folder: folder.to_owned(),
+            store_revision: manifest.store_revision,
+            next: manifest.next,
+            segments,
+        })
     }
 
-    fn mark(&self) -> StoreRevision {
-        self.mark
+    fn store_revision(&self) -> StoreRevision {
+        self.store_revision
     }
 
     fn prepare_search(&self) -> Result<(), PartError> {
@@ -77,6 +83,6 @@ impl Part for VectorPart {
 impl VectorPart {
     fn manifest(&self) -> VectorManifest {
         let segments = self.segments.iter().map(|segment| segment.entry.clone()).collect();
-        VectorManifest { mark: self.mark, next: self.next, segments }
+        VectorManifest { store_revision: self.store_revision, next: self.next, segments }
     }
 }

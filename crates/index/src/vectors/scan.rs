@@ -91,7 +91,7 @@ impl Visitor<VectorTailBuffer> for Nearest<'_> {
         for (key, row) in &buffer.vectors {
             if row.generation == self.query.generation
                 && only.is_none_or(|only| only.contains(key))
-                && row.facts.admitted_by(self.filter)
+                && row.filter_fields.admitted_by(self.filter)
             {
                 self.compare(*key, &row.vector);
             }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, ops::ControlFlow};
 use amplifier_session_core::Result;
 
 use crate::{
-    filter::{FactKeeper, Facts},
+    filter::{FilterFields, FilterFieldsBuilder},
     rows::{Rows, VectorRow},
     tail::{Identity, TailBuffer},
 };
@@ -14,13 +14,13 @@ use crate::{
 #[derive(Default)]
 pub(crate) struct VectorTailBuffer {
     pub(super) vectors: HashMap<u64, TailVector>,
-    facts: FactKeeper,
+    filter_fields: FilterFieldsBuilder,
 }
 
 /// A vector of the tail.
 #[derive(Debug)]
 pub(super) struct TailVector {
-    pub(super) facts: Facts,
+    pub(super) filter_fields: FilterFields,
     pub(super) generation: u32,
     pub(super) vector: Box<[f32]>,
 }
@@ -46,8 +46,8 @@ impl TailBuffer for VectorTailBuffer {
     }
 
     fn put(&mut self, row: &VectorRow<'_>) {
-        let facts = self.facts.of(row.session, row.role, row.ts, row.content_type);
-        let vector = TailVector { facts, generation: row.generation, vector: row.vector.into() };
+        let filter_fields = self.filter_fields.of(row.session, row.role, row.ts, row.content_type);
+        let vector = TailVector { filter_fields, generation: row.generation, vector: row.vector.into() };
         self.vectors.insert(row.key, vector);
     }
 

@@ -78,8 +78,8 @@ fn run(operations: Vec<Operation>, seed: u64) {
                 assert!(!folded.busy);
                 let status = indexes[1 - which].status();
                 let revision = (store.state().revision > 0).then_some(store.state().revision);
-                assert_eq!(status.text.map(|mark| mark.revision), revision);
-                assert_eq!(status.vectors.map(|mark| mark.revision), revision);
+                assert_eq!(status.text.map(|of| of.revision), revision);
+                assert_eq!(status.vectors.map(|of| of.revision), revision);
             }
             Operation::Describe { place, visibility, tags } => store.write(|write| {
                 write.session(&PLACES[place], |session| {
@@ -93,7 +93,7 @@ fn run(operations: Vec<Operation>, seed: u64) {
                 let mut text = text_query(&numbers.text(3));
                 (text.scope, text.filter.sessions) = (scope(number), sessions.clone());
                 let answer = check_text(&indexes[which], &store, &text, false);
-                let held = indexes[which].status().text.map_or(0, |mark| mark.revision);
+                let held = indexes[which].status().text.map_or(0, |of| of.revision);
                 let newer = store.state().messages.values().filter(|message| message.revision > held).count();
                 assert_eq!(answer.tail_rows, newer as u64);
                 let mut vectors = vector_query(numbers.vector(8));

@@ -199,7 +199,7 @@ impl Write<'_> {
     }
 }
 
-/// A snapshot that is taken at the first call for its mark.
+/// A snapshot that is taken at the first call for its revision.
 pub(crate) struct Snapshot<'a> {
     store: &'a Store,
     state: Option<Arc<State>>,
@@ -229,7 +229,7 @@ impl Snapshot<'_> {
 }
 
 impl Rows for Snapshot<'_> {
-    fn mark(&mut self) -> Result<StoreRevision> {
+    fn store_revision(&mut self) -> Result<StoreRevision> {
         let state = self.state();
         let nonce = state.nonces.get(&state.revision).copied().unwrap_or(0);
         Ok(StoreRevision { store: state.store, revision: state.revision, nonce })

@@ -231,7 +231,7 @@ impl<'a, R: Reader> IndexRows<'a, R> {
 }
 
 impl<R: Reader> Rows for IndexRows<'_, R> {
-    fn mark(&mut self) -> Result<StoreRevision> {
+    fn store_revision(&mut self) -> Result<StoreRevision> {
         let sql = "SELECT revision, nonce FROM revisions ORDER BY revision DESC LIMIT 1";
         let decode = |row: &dyn Columns| Ok((unsigned(row, 0)?, unsigned(row, 1)?));
         let newest = self.reader.first(&Query::new("read_revision", sql, [], decode))?;
