@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{
     line::{CallId, TextId},
-    matching::Happened,
+    matching::TimedEvent,
 };
 use crate::{
     backend::{EventTime, PROMPT, RESPONSE},
@@ -58,9 +58,9 @@ pub(crate) struct EventClock {
 #[derive(Debug, Default)]
 pub(super) struct Times {
     /// The submitted prompts.
-    pub(super) prompts: Vec<Happened>,
+    pub(super) prompts: Vec<TimedEvent>,
     /// The responses of the model.
-    pub(super) responses: Vec<Happened>,
+    pub(super) responses: Vec<TimedEvent>,
     /// When each tool call first began.
     pub(super) begun: HashMap<CallId, Timestamp>,
     /// When each tool call first ended.
@@ -189,8 +189,8 @@ impl EventClock {
                 }
             };
             match tick.kind {
-                Kind::Prompt => times.prompts.push(Happened { ts, text: tick.text }),
-                Kind::Response => times.responses.push(Happened { ts, text: None }),
+                Kind::Prompt => times.prompts.push(TimedEvent { ts, text: tick.text }),
+                Kind::Response => times.responses.push(TimedEvent { ts, text: None }),
                 Kind::CallBegun => first(&mut times.begun),
                 Kind::CallEnded => first(&mut times.ended),
                 Kind::Begun | Kind::Resumed | Kind::Other => {}

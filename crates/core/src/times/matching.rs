@@ -7,7 +7,7 @@ use crate::model::Timestamp;
 
 /// A gap: the messages between two with known times, or before the first or after the last of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stretch {
+pub(super) struct TimeGap {
     /// The positions of the messages: `start..end`.
     pub(super) start: usize,
     pub(super) end: usize,
@@ -18,22 +18,22 @@ pub(super) struct Stretch {
 }
 
 /// The gaps between the messages with a time in `known`. They may be empty.
-pub(super) fn stretches(known: &[Option<Timestamp>]) -> Vec<Stretch> {
-    let mut stretches = Vec::new();
+pub(super) fn time_gaps(known: &[Option<Timestamp>]) -> Vec<TimeGap> {
+    let mut gaps = Vec::new();
     let (mut start, mut after) = (0, None);
     for (position, ts) in known.iter().enumerate() {
         if ts.is_some() {
-            stretches.push(Stretch { start, end: position, after, before: *ts });
+            gaps.push(TimeGap { start, end: position, after, before: *ts });
             (start, after) = (position + 1, *ts);
         }
     }
-    stretches.push(Stretch { start, end: known.len(), after, before: None });
-    stretches
+    gaps.push(TimeGap { start, end: known.len(), after, before: None });
+    gaps
 }
 
 /// An event that may belong to a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Happened {
+pub(super) struct TimedEvent {
     pub(super) ts: Timestamp,
     /// Its text, if any.
     pub(super) text: Option<TextId>,
@@ -59,7 +59,7 @@ pub(super) struct Overlap {
 /// Events in order of time, each of which belongs to at most one message.
 #[derive(Debug)]
 pub(super) struct Events {
-    events: Vec<Happened>,
+    events: Vec<TimedEvent>,
     used: Vec<bool>,
     /// The messages that have an event.
     matched: HashSet<usize>,
@@ -70,20 +70,20 @@ pub(super) struct Events {
 
 impl Events {
     /// Events in order of time. `has_texts` says whether an earlier message and an event have the same text.
-    pub(super) fn new(events: Vec<Happened>, overlap: Overlap, has_texts: bool) -> Self {
+    pub(super) fn new(events: Vec<TimedEvent>, overlap: Overlap, has_texts: bool) -> Self {
         Self { used: vec![false; events.len()], events, matched: HashSet::new(), has_texts, overlap }
     }
 
     /// Gives the messages of `slots`, which are in order, the times of events in the gap with the same text.
     ///
     /// The order of both is preserved, and as many as possible are matched. Of several with the same text, those are
-    /// used that [`Events::give_in_order`] would use.
-    pub(super) fn give_by_text(&mut self, stretch: Stretch, slots: &[Slot]) -> Vec<(usize, Timestamp)> {
-        let (slots, free) = self.unmatched(stretch, slots);
+    /// used that [`Events::assign_in_order`] would use.
+    pub(super) fn assign_by_text(&mut self, gap: TimeGap, slots: &[Slot]) -> Vec<(usize, Timestamp)> {
+        let (slots, free) = self.unmatched(gap, slots);
         let of_slots: Vec<_> = slots.iter().map(|slot| slot.text).collect();
         let of_events: Vec<_> =
             free.iter().map(|at| self.events.get(*at).and_then(|event| event.text)).collect();
-        let from_end = self.begins_at_end(stretch, &free, &slots);
+        let from_end = self.begins_at_end(gap, &free, &slots);
         let pairs = align(&of_slots, &of_events, from_end);
         let pairs: Vec<_> = pairs
             .into_iter()
@@ -107,14 +107,14 @@ impl Events {
     ///
     /// If texts were matched, events with other texts are left out if there are too few of them: the messages may be
     /// copies from another session.
-    pub(super) fn give_in_order(&mut self, stretch: Stretch, slots: &[Slot]) -> Vec<(usize, Timestamp)> {
-        let (slots, mut free) = self.unmatched(stretch, slots);
-        let may_be_copies = free.len() < slots.len() || (stretch.after.is_none() && self.overlap.is_late);
+    pub(super) fn assign_in_order(&mut self, gap: TimeGap, slots: &[Slot]) -> Vec<(usize, Timestamp)> {
+        let (slots, mut free) = self.unmatched(gap, slots);
+        let may_be_copies = free.len() < slots.len() || (gap.after.is_none() && self.overlap.is_late);
         if may_be_copies && self.has_texts {
             free.retain(|at| self.events.get(*at).is_some_and(|event| event.text.is_none()));
         }
         let pairs = free.len().min(slots.len());
-        let from_end = self.begins_at_end(stretch, &free, &slots);
+        let from_end = self.begins_at_end(gap, &free, &slots);
         let skip = |len: usize| if from_end { len - pairs } else { 0 };
         let (events, slots) = (free.iter().skip(skip(free.len())), slots.iter().skip(skip(slots.len())));
         let pairs: Vec<_> = slots.copied().zip(events.copied()).collect();
@@ -122,9 +122,9 @@ impl Events {
     }
 
     /// The messages without an event, and the events in the gap without a message.
-    fn unmatched(&self, stretch: Stretch, slots: &[Slot]) -> (Vec<Slot>, Vec<usize>) {
-        let from = stretch.after.map_or(0, |after| self.events.partition_point(|event| event.ts < after));
-        let to = stretch
+    fn unmatched(&self, gap: TimeGap, slots: &[Slot]) -> (Vec<Slot>, Vec<usize>) {
+        let from = gap.after.map_or(0, |after| self.events.partition_point(|event| event.ts < after));
+        let to = gap
             .before
             .map_or(self.events.len(), |before| self.events.partition_point(|event| event.ts <= before));
         let free = (from..to.max(from)).filter(|at| self.used.get(*at) == Some(&false)).collect();
@@ -133,9 +133,9 @@ impl Events {
     }
 
     /// Whether messages and events are paired from the end instead of the beginning.
-    fn begins_at_end(&self, stretch: Stretch, free: &[usize], slots: &[Slot]) -> bool {
+    fn begins_at_end(&self, gap: TimeGap, free: &[usize], slots: &[Slot]) -> bool {
         let has_enough = free.len() >= slots.len();
-        match (stretch.after, stretch.before) {
+        match (gap.after, gap.before) {
             (None, None) => self.overlap.is_shortened || (self.overlap.is_late && !has_enough),
             (Some(_), None) => false,
             (None, Some(_)) => true,

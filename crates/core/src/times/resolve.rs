@@ -3,7 +3,7 @@
 use super::{
     clock::{EventClock, Times},
     line::{LineTime, Part, TextId},
-    matching::{Events, Overlap, Slot, Stretch, stretches},
+    matching::{Events, Overlap, Slot, TimeGap, time_gaps},
 };
 use crate::model::{TimeSource, Timestamp};
 
@@ -46,10 +46,10 @@ pub(super) fn resolve_known(
     let times: Vec<Option<Timestamp>> = known.iter().map(|known| known.map(|(ts, _)| ts)).collect();
     let mut resolved: Vec<(Timestamp, TimeSource)> =
         known.iter().zip(lines).map(|(known, line)| known.unwrap_or((line.seen, TimeSource::File))).collect();
-    for stretch in stretches(&times) {
-        let count = stretch.end - stretch.start;
-        let unknown = resolved.iter_mut().skip(stretch.start).take(count).zip(1..);
-        match (stretch.after, stretch.before) {
+    for gap in time_gaps(&times) {
+        let count = gap.end - gap.start;
+        let unknown = resolved.iter_mut().skip(gap.start).take(count).zip(1..);
+        match (gap.after, gap.before) {
             (Some(after), Some(before)) => {
                 for (time, position) in unknown {
                     *time = (between(after, before, position, count), TimeSource::Interpolated);
@@ -160,7 +160,7 @@ fn known_by_id(lines: &[LineTime], basis: &Basis) -> Vec<Option<(Timestamp, Time
 }
 
 /// Gives messages the times of events.
-type Give = fn(&mut Events, Stretch, &[Slot]) -> Vec<(usize, Timestamp)>;
+type Assign = fn(&mut Events, TimeGap, &[Slot]) -> Vec<(usize, Timestamp)>;
 
 fn known_by_order(
     lines: &[LineTime],
@@ -179,21 +179,23 @@ fn known_by_order(
             continue;
         }
         let mut events = Events::new(events.clone(), basis.overlap, has_texts);
-        for (give, is_by_text) in [(Events::give_by_text as Give, true), (Events::give_in_order, false)] {
+        for (assign, is_by_text) in
+            [(Events::assign_by_text as Assign, true), (Events::assign_in_order, false)]
+        {
             let anchors: Vec<Option<Timestamp>> = known.iter().map(|known| known.map(|(ts, _)| ts)).collect();
-            for stretch in stretches(&anchors) {
+            for gap in time_gaps(&anchors) {
                 let slot = |position: usize| {
                     let text = text_of(&lines.get(position)?.part)?;
                     Some(Slot { position, text })
                 };
-                let mut slots: Vec<Slot> = (stretch.start..stretch.end).filter_map(slot).collect();
+                let mut slots: Vec<Slot> = (gap.start..gap.end).filter_map(slot).collect();
                 // This includes events of messages whose time comes from another event, such as responses with a tool
                 // call.
-                slots.extend(slot(stretch.end));
+                slots.extend(slot(gap.end));
                 if slots.is_empty() {
                     continue;
                 }
-                for (position, ts) in give(&mut events, stretch, &slots) {
+                for (position, ts) in assign(&mut events, gap, &slots) {
                     if is_by_text {
                         first_by_text = Some(first_by_text.map_or(position, |first| first.min(position)));
                     }
