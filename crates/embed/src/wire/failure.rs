@@ -27,19 +27,20 @@ pub(super) fn refused(
     body: &[u8],
     secret: Option<&Secret>,
 ) -> Error {
-    let said = Said::read(body, secret);
+    let details = ErrorDetails::read(body, secret);
     let error = match status.as_u16() {
-        401 | 403 => {
-            Error::new(ErrorKind::Authentication, said.without_words("the service rejects the credentials"))
-        }
-        404 => permanent(&said, "the service has no such model, deployment or address"),
-        429 if said.is_out_of_quota() => permanent(&said, "the account's quota is used up"),
-        300..400 => permanent(&said, "the service redirects to another address; use its exact base URL"),
-        501 => permanent(&said, "the service does not support embeddings"),
-        413 => about_a_text(&said),
-        400 | 422 | 500 if said.is_about_a_text(status) => about_a_text(&said),
-        408 | 429 | 500.. => temporary(status, &said, headers),
-        _ => permanent(&said, "the service rejects the request"),
+        401 | 403 => Error::new(
+            ErrorKind::Authentication,
+            details.without_words("the service rejects the credentials"),
+        ),
+        404 => permanent(&details, "the service has no such model, deployment or address"),
+        429 if details.is_out_of_quota() => permanent(&details, "the account's quota is used up"),
+        300..400 => permanent(&details, "the service redirects to another address; use its exact base URL"),
+        501 => permanent(&details, "the service does not support embeddings"),
+        413 => about_a_text(&details),
+        400 | 422 | 500 if details.is_about_a_text(status) => about_a_text(&details),
+        408 | 429 | 500.. => temporary(status, &details, headers),
+        _ => permanent(&details, "the service rejects the request"),
     };
     with_request_id(error.with("status", status.as_u16()), headers, secret)
 }
@@ -54,21 +55,21 @@ pub(super) fn with_request_id(error: Error, headers: &HeaderMap, secret: Option<
     }
 }
 
-fn permanent(said: &Said, message: &str) -> Error {
-    Error::new(ErrorKind::Embedding, said.after(message))
+fn permanent(details: &ErrorDetails, message: &str) -> Error {
+    Error::new(ErrorKind::Embedding, details.after(message))
 }
 
-fn about_a_text(said: &Said) -> Error {
-    Error::validation("text", said.after("the service rejects a text"))
+fn about_a_text(details: &ErrorDetails) -> Error {
+    Error::validation("text", details.after("the service rejects a text"))
 }
 
-fn temporary(status: StatusCode, said: &Said, headers: &HeaderMap) -> Error {
+fn temporary(status: StatusCode, details: &ErrorDetails, headers: &HeaderMap) -> Error {
     let message = match status.as_u16() {
         429 => "too many requests",
         408 => "the service did not answer in time",
         _ => "the service failed",
     };
-    let error = permanent(said, message);
+    let error = permanent(details, message);
     if headers.get("x-should-retry").is_some_and(|value| value == "false") {
         return error;
     }
@@ -80,14 +81,14 @@ fn temporary(status: StatusCode, said: &Said, headers: &HeaderMap) -> Error {
 
 /// The content of an error response's body.
 #[derive(Debug, Default)]
-struct Said {
+struct ErrorDetails {
     message: String,
     code: String,
     kind: String,
     param: String,
 }
 
-impl Said {
+impl ErrorDetails {
     /// Reads the forms that OpenAI, Azure and compatible servers use: `{"error": {"message", "type", "param", "code"}}`,
     /// `{"error": "message"}` (Ollama), `{"statusCode", "message"}` (Azure's gateway), `{"detail": "message"}`, or plain
     /// text. The secret is removed.

@@ -119,14 +119,14 @@ impl CircuitBreaking {
     }
 
     /// Lets a call through, possibly as a probe, or rejects it.
-    fn enter(&self) -> Result<Passage<'_>> {
+    fn enter(&self) -> Result<Permit<'_>> {
         let mut circuit = self.circuit();
         match &mut *circuit {
-            Circuit::Closed { .. } => Ok(Passage { breaker: self, probe: false }),
+            Circuit::Closed { .. } => Ok(Permit { breaker: self, probe: false }),
             Circuit::Open { outage, probing } if *probing || self.pauses(outage) => Err(outage.error()),
             Circuit::Open { probing, .. } => {
                 *probing = true;
-                Ok(Passage { breaker: self, probe: true })
+                Ok(Permit { breaker: self, probe: true })
             }
         }
     }
@@ -178,9 +178,9 @@ impl EmbeddingProvider for CircuitBreaking {
     forward!(inner: space, limits, strength, is_local, address);
 
     async fn embed(&self, texts: &[String], purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>> {
-        let passage = self.enter()?;
+        let permit = self.enter()?;
         let answer = self.inner.embed(texts, purpose).await;
-        passage.end(&answer);
+        permit.end(&answer);
         answer
     }
 }
@@ -188,12 +188,12 @@ impl EmbeddingProvider for CircuitBreaking {
 /// A call that was let through. A probe that is dropped before it ends makes room for another one; otherwise the
 /// breaker would stay half open forever.
 #[derive(Debug)]
-struct Passage<'a> {
+struct Permit<'a> {
     breaker: &'a CircuitBreaking,
     probe: bool,
 }
 
-impl Passage<'_> {
+impl Permit<'_> {
     fn end<T>(mut self, answer: &Result<T>) {
         let probe = std::mem::take(&mut self.probe);
         match answer {
@@ -206,7 +206,7 @@ impl Passage<'_> {
     }
 }
 
-impl Drop for Passage<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         if !self.probe {
             return;

@@ -162,14 +162,14 @@ impl Caching {
         }
     }
 
-    fn look_in_memory(&self, wanted: &mut [Wanted<'_>]) {
+    fn find_in_memory(&self, wanted: &mut [DistinctText<'_>]) {
         let Some(mut memory) = self.memory() else { return };
         for text in wanted {
             text.vector = memory.get(&text.key).cloned();
         }
     }
 
-    async fn look_below(&self, wanted: &mut [Wanted<'_>]) {
+    async fn find_below(&self, wanted: &mut [DistinctText<'_>]) {
         let mut missing: Vec<_> = wanted.iter_mut().filter(|text| text.vector.is_none()).collect();
         let Some(below) = self.below.as_ref().filter(|_| !missing.is_empty()) else { return };
         let keys = missing.iter().map(|text| text.key).collect();
@@ -182,7 +182,7 @@ impl Caching {
         }
     }
 
-    async fn ask(&self, wanted: &mut [Wanted<'_>], purpose: EmbeddingPurpose) -> Result<()> {
+    async fn ask(&self, wanted: &mut [DistinctText<'_>], purpose: EmbeddingPurpose) -> Result<()> {
         let missing: Vec<_> = wanted.iter_mut().filter(|text| text.vector.is_none()).collect();
         if missing.is_empty() {
             return Ok(());
@@ -209,14 +209,14 @@ impl Caching {
 }
 
 /// One of the distinct texts of a call.
-struct Wanted<'a> {
+struct DistinctText<'a> {
     key: CacheKey,
     text: &'a str,
     vector: Option<Vec<f32>>,
 }
 
 /// The distinct texts of a call, and for each text of the call, its index among them.
-fn distinct<'a>(texts: &'a [String], key: impl Fn(&str) -> CacheKey) -> (Vec<Wanted<'a>>, Vec<usize>) {
+fn distinct<'a>(texts: &'a [String], key: impl Fn(&str) -> CacheKey) -> (Vec<DistinctText<'a>>, Vec<usize>) {
     let mut places = HashMap::with_capacity(texts.len());
     let mut wanted = Vec::with_capacity(texts.len());
     let place = |text: &'a String| {
@@ -224,7 +224,7 @@ fn distinct<'a>(texts: &'a [String], key: impl Fn(&str) -> CacheKey) -> (Vec<Wan
         match places.entry(key) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(new) => {
-                wanted.push(Wanted { key, text, vector: None });
+                wanted.push(DistinctText { key, text, vector: None });
                 *new.insert(wanted.len() - 1)
             }
         }
@@ -241,11 +241,11 @@ impl EmbeddingProvider for Caching {
     async fn embed(&self, texts: &[String], purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>> {
         let key = |text: &str| CacheKey::new(&self.namespace, self.inner.space(), purpose, text);
         let (mut wanted, order) = distinct(texts, key);
-        self.look_in_memory(&mut wanted);
+        self.find_in_memory(&mut wanted);
         let repeated = texts.len() - wanted.len();
         let remembered = wanted.iter().filter(|text| text.vector.is_some()).count();
         self.memory_hits.fetch_add((remembered + repeated) as u64, Ordering::Relaxed);
-        self.look_below(&mut wanted).await;
+        self.find_below(&mut wanted).await;
         self.ask(&mut wanted, purpose).await?;
         if repeated == 0 {
             return Ok(wanted.into_iter().filter_map(|text| text.vector).collect());
