@@ -76,7 +76,7 @@ impl Vectors for CosmosBackend {
         let documents: Vec<MessageDocument> = self.0.messages.all(messages).await?;
         let changed = messages::update(&self.0, documents, |document| {
             let is_stored = document.message.vectors == VectorState::Stored;
-            let is_meant = which.means(document.message.sequence, document.has_failed(generation));
+            let is_meant = which.includes(document.message.sequence, document.has_failed(generation));
             (is_stored && is_meant).then(|| document.with_vectors(VectorState::Outdated))
         });
         Ok(changed.await? as u64)

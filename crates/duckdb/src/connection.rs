@@ -177,7 +177,7 @@ fn prepared<T>(
 pub(crate) const DUCKDB: Dialect = Dialect {
     list_holds: |list, value| format!("list_contains({list}, {value})"),
     session_says: None,
-    event_says: None,
+    event_mentions: None,
     day: |time| format!("CAST({time} AS DATE)"),
     list_from: |_| "sessions s",
     messages_of_sessions: "sessions s JOIN transcripts t ON t.user_id = s.user_id AND t.session_id = s.session_id",

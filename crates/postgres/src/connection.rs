@@ -342,7 +342,7 @@ const VECTOR_COLUMNS: [&str; 14] = [
 pub(crate) const POSTGRES: Dialect = Dialect {
     list_holds: |list, value| format!("{value} = ANY({list})"),
     session_says: None,
-    event_says: None,
+    event_mentions: None,
     day: |time| format!("to_char({time} AT TIME ZONE 'UTC', 'YYYY-MM-DD')"),
     list_from: |_| "sessions s",
     messages_of_sessions: "sessions s JOIN transcripts t

@@ -151,7 +151,7 @@ pub(crate) const SQLITE: Dialect = Dialect {
     session_says: Some(|text| {
         format!("holds_words({text}, s.name, s.first_prompt, s.session_id, s.description)")
     }),
-    event_says: Some(|text| format!("event_says({text}, e.error_type, e.summary)")),
+    event_mentions: Some(|text| format!("event_mentions({text}, e.error_type, e.summary)")),
     day: |time| format!("substr({time}, 1, instr({time}, 'T') - 1)"),
     list_from,
     messages_of_sessions: "sessions s CROSS JOIN transcripts t INDEXED BY transcripts_by_role

@@ -2,7 +2,7 @@
 //!
 //! They call `core`, so that a database that counts or filters gets the same results as code that examines every row.
 
-use amplifier_session_core::{backend::Usage, model::event_says, text::holds_words};
+use amplifier_session_core::{backend::Usage, model::event_mentions, text::holds_words};
 use rusqlite::{
     Connection, Result,
     functions::{Aggregate, Context, FunctionFlags},
@@ -12,7 +12,7 @@ use rusqlite::{
 ///
 /// - `holds_words(wanted, name, first_prompt, session_id, description)`: whether the title or description of a session
 ///   contains all words.
-/// - `event_says(wanted, error_type, summary)`: whether an event contains all words.
+/// - `event_mentions(wanted, error_type, summary)`: whether an event contains all words.
 /// - `usage_of(summary)`: the usage of the events of a group, as text for [`read_usage`].
 pub(crate) fn register(connection: &Connection) -> Result<()> {
     let flags =
@@ -25,10 +25,10 @@ pub(crate) fn register(connection: &Connection) -> Result<()> {
         let title = given.or(first_prompt).or(text(3)).unwrap_or_default();
         Ok(holds_words(&[title, text(4).unwrap_or_default()], text(0).unwrap_or_default()))
     })?;
-    connection.create_scalar_function("event_says", 3, flags, |row| {
+    connection.create_scalar_function("event_mentions", 3, flags, |row| {
         let text = |index| text(row, index);
         let summary = serde_json::from_str(text(2).unwrap_or_default()).unwrap_or_default();
-        Ok(event_says(text(1), &summary, text(0).unwrap_or_default()))
+        Ok(event_mentions(text(1), &summary, text(0).unwrap_or_default()))
     })?;
     connection.create_aggregate_function("usage_of", 1, flags, UsageOf)
 }

@@ -199,7 +199,7 @@ impl MessagesToEmbed {
     /// Whether it includes the message with this sequence. `failed` says whether one of its texts could not be
     /// embedded.
     #[must_use]
-    pub fn means(&self, sequence: u32, failed: bool) -> bool {
+    pub fn includes(&self, sequence: u32, failed: bool) -> bool {
         match self {
             Self::All => true,
             Self::Failed => failed,

@@ -56,7 +56,7 @@ pub struct TitleFinder {
 
 impl TitleFinder {
     /// Processes the next line of a transcript.
-    pub fn look(&mut self, line: &Map<String, Value>) {
+    pub fn observe(&mut self, line: &Map<String, Value>) {
         if self.prompt.is_some() {
             return;
         }
@@ -273,7 +273,7 @@ mod tests {
     /// The title of a session with these user texts.
     fn title(texts: &[&str]) -> Option<String> {
         let mut finder = TitleFinder::default();
-        texts.iter().for_each(|text| finder.look(user(json!(text)).as_object().unwrap()));
+        texts.iter().for_each(|text| finder.observe(user(json!(text)).as_object().unwrap()));
         finder.found().map(str::to_owned)
     }
 

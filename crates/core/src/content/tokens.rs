@@ -36,17 +36,17 @@ pub(super) fn count_piece(piece: &str) -> usize {
 }
 
 thread_local! {
-    static KNOWN: RefCell<KnownPieces> = const { RefCell::new(KnownPieces { slots: Vec::new() }) };
+    static KNOWN: RefCell<TokenCountCache> = const { RefCell::new(TokenCountCache { slots: Vec::new() }) };
 }
 
 /// A cache of the token counts of short pieces. Most words of a text repeat, and encoding a word takes many times as
 /// long as looking it up.
-struct KnownPieces {
+struct TokenCountCache {
     /// Keys with their counts in the highest bits. Several keys share a slot, which contains the last one.
     slots: Vec<u128>,
 }
 
-impl KnownPieces {
+impl TokenCountCache {
     /// 32,768 slots are 512 KB, which fits into a processor's cache.
     const SLOT_BITS: u32 = 15;
 

@@ -109,10 +109,10 @@ impl Event {
             || self.summary.get("has_error").and_then(Value::as_bool) == Some(true)
     }
 
-    /// [`event_says`] of this event.
+    /// [`event_mentions`] of this event.
     #[must_use]
-    pub fn says(&self, words: &str) -> bool {
-        event_says(self.error_type.as_deref(), &self.summary, words)
+    pub fn mentions(&self, words: &str) -> bool {
+        event_mentions(self.error_type.as_deref(), &self.summary, words)
     }
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn normalised_type(name: &str) -> String {
 /// Whether an event contains every word of `words` in its kind of error or in a string of its summary, such as the
 /// error message, as a whole word or within a longer one. Case and accents are ignored.
 #[must_use]
-pub fn event_says(error_type: Option<&str>, summary: &Map<String, Value>, words: &str) -> bool {
+pub fn event_mentions(error_type: Option<&str>, summary: &Map<String, Value>, words: &str) -> bool {
     fn collect<'a>(value: &'a Value, texts: &mut Vec<&'a str>) {
         match value {
             Value::String(text) => texts.push(text),

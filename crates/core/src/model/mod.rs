@@ -19,7 +19,7 @@ pub use cost::Cost;
 pub use damage::{DamagedRow, RowKind};
 pub use difference::{Difference, DifferenceKind};
 pub(crate) use event::normalised_type;
-pub use event::{Event, Level, Payload, StoredEvent, event_says};
+pub use event::{Event, Level, Payload, StoredEvent, event_mentions};
 pub use ids::{Digest, HostId, MessageRef, ProjectSlug, SessionId, SessionKey, UserId};
 pub use message::{Message, MessageState, Retimed, Role, VectorState};
 pub use raw::RawJson;

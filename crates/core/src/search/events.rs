@@ -81,7 +81,7 @@ impl EventFilter {
         };
         self.event_type.as_ref().is_none_or(|wanted| *wanted == event.event_type)
             && self.category.as_ref().is_none_or(|wanted| wanted == event.category())
-            && self.text.as_ref().is_none_or(|words| event.says(words))
+            && self.text.as_ref().is_none_or(|words| event.mentions(words))
             && is(&self.tool, &event.tool_name)
             && is(&self.model, &event.model)
             && is(&self.provider, &event.provider)

@@ -98,13 +98,13 @@ impl Evidence {
 pub(crate) struct EvidenceFinder<'a> {
     words: &'a QueryWords,
     analyzer: Analyzer,
-    wanted: HashMap<String, Wanted>,
+    wanted: HashMap<String, TargetTerm>,
     runs: Runs,
 }
 
 /// A term that is looked for.
 #[derive(Debug, Default)]
-struct Wanted {
+struct TargetTerm {
     /// Its place among the terms of the query, if it is one of them.
     term: Option<usize>,
     /// For each run, a bit for each of its places in the run.
@@ -131,7 +131,7 @@ const WHOLE_QUERY: usize = 0;
 
 impl Runs {
     /// Adds a run, with its terms in `wanted`. One with more terms than bits is never found.
-    fn add(&mut self, terms: &[String], wanted: &mut HashMap<String, Wanted>) {
+    fn add(&mut self, terms: &[String], wanted: &mut HashMap<String, TargetTerm>) {
         let run = self.last.len();
         self.last.push(match terms.len() {
             length @ 1..=64 => 1 << (length - 1),
@@ -172,7 +172,7 @@ impl Runs {
 
 impl<'a> EvidenceFinder<'a> {
     pub(crate) fn new(words: &'a QueryWords) -> Self {
-        let mut wanted: HashMap<String, Wanted> = HashMap::new();
+        let mut wanted: HashMap<String, TargetTerm> = HashMap::new();
         for (at, term) in words.terms().iter().enumerate() {
             wanted.entry(term.clone()).or_default().term = Some(at);
         }

@@ -63,9 +63,9 @@ impl FromStr for SecretsAtRest {
 
 /// The store's setting for secrets, if it was read already. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct KnownAtRest(Arc<Mutex<Option<SecretsAtRest>>>);
+pub(super) struct CachedAtRest(Arc<Mutex<Option<SecretsAtRest>>>);
 
-impl KnownAtRest {
+impl CachedAtRest {
     fn get(&self) -> Option<SecretsAtRest> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -312,7 +312,7 @@ impl MaskingSession<'_> {
                 };
                 let (raw, secrets) = self.masker.mask(message.raw.clone()).await?;
                 let object = raw.parse_object().unwrap_or_default();
-                self.title.look(&object);
+                self.title.observe(&object);
                 self.count += secrets as u64;
                 if secrets > 0 || has_secret {
                     let mut texts = extract(&object, message.role).into_iter();

@@ -160,7 +160,7 @@ pub struct SessionStorage {
     /// Set once the store is known to follow the current rules.
     renewed: Arc<OnceCell<u64>>,
     /// The store's setting for secrets.
-    at_rest: at_rest::KnownAtRest,
+    at_rest: at_rest::CachedAtRest,
     /// Sessions that lists have skipped because they can't be read.
     damaged_sessions: Arc<Mutex<BTreeSet<DamagedRow>>>,
 }
@@ -177,7 +177,7 @@ impl SessionStorage {
             settings: StorageSettings::default(),
             clock: Arc::new(Timestamp::now),
             renewed: Arc::default(),
-            at_rest: at_rest::KnownAtRest::default(),
+            at_rest: at_rest::CachedAtRest::default(),
             damaged_sessions: Arc::default(),
         }
     }

@@ -169,7 +169,7 @@ impl SessionStorage {
         }
         let keys = self.session_keys(of).await?;
         // Pending vectors were not reached by an earlier call.
-        if !self.owes_any(of, held.current_number()).await? {
+        if !self.has_pending(of, held.current_number()).await? {
             for key in &keys {
                 self.backend.mark_pending(key, MessagesToEmbed::All).await?;
             }
@@ -253,7 +253,7 @@ impl SessionStorage {
         Ok(())
     }
 
-    async fn owes_any(&self, of: &VectorsOf, generation: u32) -> Result<bool> {
+    async fn has_pending(&self, of: &VectorsOf, generation: u32) -> Result<bool> {
         let pending =
             |session| PendingQuery { user: of.user.clone(), session, generation, after: None, limit: 1 };
         if of.project.is_none() {

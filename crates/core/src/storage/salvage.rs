@@ -359,7 +359,7 @@ impl Writing {
             self.bytes += vectors.vector_bytes();
             self.vectors.push(vectors);
         }
-        self.title.look(&line);
+        self.title.observe(&line);
         self.turns.extend(message.turn);
         self.extend_span(message.ts);
         self.bytes += message.raw.as_bytes().len();

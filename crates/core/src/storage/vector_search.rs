@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{
     SessionStorage,
     embeddings::of_unit_length,
-    search::{Asked, CANDIDATES_A_RESULT, Reading, Shown},
+    search::{CANDIDATES_A_RESULT, PlannedQuery, Reading, Shown},
 };
 use crate::{
     Error, Result, Scope,
@@ -54,8 +54,8 @@ impl SessionStorage {
         let nearest = nearest_of_each(candidates.items, options.limit);
         let mut reading = Reading::default();
         let words = QueryWords::default();
-        let asked = Asked { words: &words, terms: &[], floor: None, options: &shown };
-        let Shown { results, .. } = self.show(nearest, asked, &mut reading).await?;
+        let planned = PlannedQuery { words: &words, terms: &[], floor: None, options: &shown };
+        let Shown { results, .. } = self.show(nearest, planned, &mut reading).await?;
         (answer.results, answer.damaged) = (results, reading.damaged);
         Ok(answer)
     }

@@ -35,11 +35,11 @@ pub const MAX_TOKEN_BYTES: usize = 1024;
 pub struct Analyzer {
     stems: Stems,
     term: String,
-    wanted: Beginnings,
+    wanted: PrefixBits,
 }
 
 /// How wanted terms begin: a bit for each second byte, under the first one. A term of one byte has the second byte 0.
-type Beginnings = [u128; 128];
+type PrefixBits = [u128; 128];
 
 impl Analyzer {
     /// An analyzer with empty buffers.
@@ -53,7 +53,7 @@ impl Analyzer {
     /// letters, except `y` to `i`.
     #[must_use]
     pub fn looking_for(terms: &[String]) -> Self {
-        let mut wanted: Beginnings = [0; 128];
+        let mut wanted: PrefixBits = [0; 128];
         for term in terms {
             let (first, second) = beginning(term.as_bytes());
             if let Some(seconds) = wanted.get_mut(first) {

@@ -38,7 +38,7 @@ impl Conditions {
             // Implied by the other condition; SQLite needs it to use a partial index.
             conditions.require("e.level <> 'INFO'");
         }
-        if let Some((text, says)) = filter.text.clone().zip(dialect.event_says) {
+        if let Some((text, says)) = filter.text.clone().zip(dialect.event_mentions) {
             let text = conditions.bind(text);
             conditions.require(says(&text));
         }

@@ -28,7 +28,7 @@ pub struct Dialect {
     pub session_says: Option<fn(&str) -> String>,
     /// Whether the event `e` contains all words of a text (the argument), if the database can decide that. Otherwise
     /// the backend examines the rows.
-    pub event_says: Option<fn(&str) -> String>,
+    pub event_mentions: Option<fn(&str) -> String>,
     /// The day in UTC of a time (the argument), read with [`Columns::day`](crate::Columns::day).
     pub day: fn(&str) -> String,
     /// The table `sessions s` for a list, with an index hint.

@@ -57,7 +57,7 @@ pub fn search<R: Reader>(reader: &R, scope: &Scope, options: &EventSearchOptions
     conditions.without_events(&options.without);
     let most = options.limit.min(EventSearchOptions::MAX_LIMIT);
     // If the database cannot search for words, the number of required rows is unknown.
-    let words = options.filter.text.as_ref().filter(|_| R::DIALECT.event_says.is_none());
+    let words = options.filter.text.as_ref().filter(|_| R::DIALECT.event_mentions.is_none());
     let end = match words {
         Some(_) => String::new(),
         None => format!("LIMIT {}", conditions.bind(limit(most))),
@@ -73,7 +73,7 @@ pub fn search<R: Reader>(reader: &R, scope: &Scope, options: &EventSearchOptions
         return Ok(events);
     }
     reader.each(&Query::with_conditions("search_events", sql, conditions, rows::event), |event| {
-        if words.is_none_or(|words| event.says(words)) {
+        if words.is_none_or(|words| event.mentions(words)) {
             events.push(event);
         }
         if events.len() == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

@@ -138,7 +138,7 @@ impl SessionRows {
         self.events.values_mut().for_each(|stored| stored.event.project_slug = project.clone());
     }
 
-    pub(super) fn give_to(&mut self, user: &UserId) {
+    pub(super) fn reassign_to(&mut self, user: &UserId) {
         if let Some(stored) = &mut self.stored {
             stored.session.user_id = user.clone();
         }

@@ -100,7 +100,7 @@ impl Sessions for MemoryBackend {
         }
         for id in &ids {
             if let Some(mut session) = rows.sessions.remove(&of(from, id)) {
-                session.give_to(to);
+                session.reassign_to(to);
                 rows.sessions.insert(of(to, id), session);
             }
         }

@@ -61,7 +61,7 @@ impl Vectors for MemoryBackend {
         let mut pending = 0;
         for row in rows.sessions.get_mut(key).into_iter().flat_map(|session| session.messages.values_mut()) {
             let failed = row.vectors.get(&current).is_some_and(|of| of.failure.is_some());
-            if row.message.vectors == VectorState::Stored && which.means(row.message.sequence, failed) {
+            if row.message.vectors == VectorState::Stored && which.includes(row.message.sequence, failed) {
                 row.message.vectors = VectorState::Outdated;
                 pending += 1;
             }

@@ -228,15 +228,15 @@ impl Import<'_> {
                     let goes_on = match record {
                         Record::Message(record) => {
                             reading.message(*record)?;
-                            self.storage.relieve(reading, self.archive).await?
+                            self.storage.flush_if_large(reading, self.archive).await?
                         }
                         Record::Event(record) => {
                             reading.event(*record)?;
-                            self.storage.relieve(reading, self.archive).await?
+                            self.storage.flush_if_large(reading, self.archive).await?
                         }
                         Record::Superseded(record) => {
                             reading.superseded(*record)?;
-                            self.storage.relieve(reading, self.archive).await?
+                            self.storage.flush_if_large(reading, self.archive).await?
                         }
                         Record::End { messages, events, checksum } => {
                             self.end((messages, events), checksum).await?;

@@ -152,7 +152,7 @@ impl Reading {
             object = raw.parse_object()?;
         }
         if self.masker.is_on() {
-            self.title.look(&object);
+            self.title.observe(&object);
             self.session.first_prompt = self.title.found().map(str::to_owned);
         }
         let texts = extract(&object, record.role);
@@ -316,7 +316,7 @@ fn next(rows: &mut u32, sequence: u32) -> Result<()> {
 impl SessionStorage {
     /// Limits the memory for rows that were read: writes them once the whole session is checked. Returns whether the
     /// session continues.
-    pub(super) async fn relieve(
+    pub(super) async fn flush_if_large(
         &self,
         reading: &mut Reading,
         archive: &mut dyn ArchiveReader,

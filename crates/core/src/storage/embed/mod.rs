@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-pub(super) use self::step::{Amount, Cutting, Embedded, embed_all, of_service};
+pub(super) use self::step::{Amount, Cutting, Embedded, embed_all, with_address};
 use self::step::{Step, StepOutcome};
 use super::{SessionStorage, VectorsOf};
 use crate::{
@@ -138,15 +138,15 @@ impl SessionStorage {
         let Some(provider) = &self.embedding else { return Ok(()) };
         let mut query = PendingQuery { limit: MESSAGES_A_STEP, ..pending };
         // The vectors of one step are made while those of the previous step are stored and the next messages are read.
-        let mut making = Making::default();
+        let mut running = RunningStep::default();
         loop {
             let pending = self.backend.messages_pending_vectors(&query).await?;
             query.after = pending.last().map(Message::message_ref).or(query.after);
             self.backend.give_way().await;
-            let made = making.finish().await?;
+            let made = running.finish().await?;
             let failed = made.as_ref().is_some_and(|made| made.failure.is_some());
             if !pending.is_empty() && !failed {
-                making.start(pending, self.cutting_for(provider), self.now());
+                running.start(pending, self.cutting_for(provider), self.now());
             }
             match made {
                 Some(made) => {
@@ -156,7 +156,7 @@ impl SessionStorage {
                     }
                     self.store_step(query.generation, made, report).await?;
                 }
-                None if making.is_idle() => return Ok(()),
+                None if running.is_idle() => return Ok(()),
                 None => {}
             }
             on_embedded(report);
@@ -260,9 +260,9 @@ impl SessionStorage {
 
 /// The step whose vectors are being made, if there is one. It is cancelled when dropped.
 #[derive(Default)]
-struct Making(JoinSet<StepOutcome>);
+struct RunningStep(JoinSet<StepOutcome>);
 
-impl Making {
+impl RunningStep {
     fn start(&mut self, messages: Vec<Message>, cutting: Cutting, now: Timestamp) {
         self.0.spawn(async move {
             match Step::new(messages, &cutting).await {

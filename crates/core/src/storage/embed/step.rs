@@ -240,12 +240,12 @@ fn made(provider: &dyn EmbeddingProvider, vector: Vec<f32>) -> Embedded {
     if !is_no_vector(&vector) {
         return Ok(vector);
     }
-    let error = of_service(provider, Error::new(ErrorKind::Embedding, UNUSABLE));
+    let error = with_address(provider, Error::new(ErrorKind::Embedding, UNUSABLE));
     Err(error.message().to_owned())
 }
 
 /// `error` with the address of the service, if a service is called.
-pub(in crate::storage) fn of_service(provider: &dyn EmbeddingProvider, error: Error) -> Error {
+pub(in crate::storage) fn with_address(provider: &dyn EmbeddingProvider, error: Error) -> Error {
     match provider.address() {
         Some(address) => error.at(address),
         None => error,
@@ -275,12 +275,12 @@ async fn embed_batch(provider: &dyn EmbeddingProvider, texts: &[String]) -> Batc
                     continue;
                 }
                 // If a service makes no usable vector at all, the texts are not the problem.
-                of_service(provider, Error::new(ErrorKind::Embedding, UNUSABLE))
+                with_address(provider, Error::new(ErrorKind::Embedding, UNUSABLE))
             }
             Ok(vectors) => {
                 let message =
                     format!("the provider returned {} vectors for {} texts", vectors.len(), part.len());
-                of_service(provider, Error::new(ErrorKind::Embedding, message))
+                with_address(provider, Error::new(ErrorKind::Embedding, message))
             }
             Err(error) if error.kind() == ErrorKind::Validation => {
                 if part.len() > 1 {

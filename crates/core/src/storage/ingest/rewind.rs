@@ -136,7 +136,9 @@ impl SessionIngest {
             let Some(last) = page.last() else { break };
             start = last.sequence as usize + 1;
             let before = page.iter().filter(|message| (message.sequence as usize) < count);
-            before.filter_map(|message| message.raw.parse_object().ok()).for_each(|line| title.look(&line));
+            before
+                .filter_map(|message| message.raw.parse_object().ok())
+                .for_each(|line| title.observe(&line));
         }
         Ok(title)
     }

@@ -135,7 +135,7 @@ impl MessageRows {
         }
         let turn = self.turns.turn_of(&object, role);
         self.distinct_turns.extend(turn);
-        self.title.look(&object);
+        self.title.observe(&object);
         let sequence = self.pending.next();
         let first_seen = self.first_seen.get_mut(&digest).and_then(VecDeque::pop_front);
         let stored = self.states.get(sequence as usize);
@@ -216,12 +216,12 @@ pub(super) struct EventRows {
     noted: u32,
     /// The time of the last event that states one, for following events that do not.
     last: Option<Timestamp>,
-    again: Option<Again>,
+    reprocess: Option<Reprocess>,
 }
 
 /// How unchanged lines are processed if all data is derived again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Again {
+enum Reprocess {
     /// They are read.
     Read,
     /// They are read, and events of tool calls and prompts are written.
@@ -236,7 +236,7 @@ impl EventRows {
             clock: EventClock::default(),
             noted: 0,
             last: None,
-            again: None,
+            reprocess: None,
         }
     }
 
@@ -246,7 +246,7 @@ impl EventRows {
     }
 
     pub(super) fn derive_again(&mut self, write: bool) {
-        self.again = Some(if write { Again::Write } else { Again::Read });
+        self.reprocess = Some(if write { Reprocess::Write } else { Reprocess::Read });
     }
 
     pub(super) fn rewrite(&mut self) {
@@ -285,7 +285,7 @@ impl EventRows {
         }
         let sequence = self.pending.next();
         let is_stored = self.pending.is_stored(digest);
-        if is_stored && !self.rewriting && self.again.is_none() {
+        if is_stored && !self.rewriting && self.reprocess.is_none() {
             self.pending.leave();
             return Ok(None);
         }
@@ -294,7 +294,7 @@ impl EventRows {
         self.last = fields.ts.or(self.last);
         self.clock.note(&event_time(&fields, sequence, seen));
         let has_ids = fields.tool_call_id().is_some() || fields.prompt_digest().is_some();
-        let is_to_be_written = self.again == Some(Again::Write) && has_ids;
+        let is_to_be_written = self.reprocess == Some(Reprocess::Write) && has_ids;
         if is_stored && !self.rewriting && !is_to_be_written {
             self.pending.leave();
             return Ok(doubt);

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::{
     SessionStorage,
-    embed::{of_service, other_space},
+    embed::{other_space, with_address},
     text_plan::{Correction, TextPlan, did_you_mean},
 };
 use crate::{
@@ -27,7 +27,7 @@ use crate::{
 
 use judging::Judged;
 pub(super) use reading::Reading;
-pub(super) use results::{Asked, Shown};
+pub(super) use results::{PlannedQuery, Shown};
 
 /// Candidates to request from the backend per result: enough for diversification.
 pub(super) const CANDIDATES_A_RESULT: usize = 5;
@@ -104,8 +104,8 @@ impl SessionStorage {
         self.complete_vectors(&mut ranked, &vector).await?;
         let floor = options.min_similarity.or(weights.similarity_floor);
         let picked = diversify(ranked, lambda, options.limit * POOL_A_RESULT);
-        let asked = Asked { words: &words, terms: &plan.terms, floor, options };
-        let Shown { results, nearest } = self.show(picked, asked, &mut reading).await?;
+        let planned = PlannedQuery { words: &words, terms: &plan.terms, floor, options };
+        let Shown { results, nearest } = self.show(picked, planned, &mut reading).await?;
         let nearest = nearest.filter(|_| results.is_empty());
         notices.extend(did_you_mean(&corrections, &results));
         let damaged = reading.damaged;
@@ -211,7 +211,7 @@ impl SessionStorage {
             _ => {
                 let error =
                     Error::new(ErrorKind::Embedding, "the provider returned no usable vector for the query");
-                Err(of_service(provider.as_ref(), error))
+                Err(with_address(provider.as_ref(), error))
             }
         }
     }

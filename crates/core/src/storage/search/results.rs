@@ -20,9 +20,9 @@ use crate::{
 /// Shorter texts are not compared: that two people said "yes" makes no repeat.
 const LEAST_REPEATED_CHARS: usize = 20;
 
-/// What the results are for.
+/// The query that results are made for.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::storage) struct Asked<'a> {
+pub(in crate::storage) struct PlannedQuery<'a> {
     pub(in crate::storage) words: &'a QueryWords,
     /// The terms that were searched: those of the words, and those that prefixes stand for.
     pub(in crate::storage) terms: &'a [String],
@@ -46,40 +46,40 @@ impl SessionStorage {
     pub(in crate::storage) async fn show(
         &self,
         picked: Vec<(Fused, f32)>,
-        asked: Asked<'_>,
+        query: PlannedQuery<'_>,
         reading: &mut Reading,
     ) -> Result<Shown> {
-        let options = asked.options;
-        let mut making = Making {
-            asked,
-            evidence: EvidenceFinder::new(asked.words),
-            snippets: Snippets::new(asked.terms),
+        let options = query.options;
+        let mut builder = ResultBuilder {
+            query,
+            evidence: EvidenceFinder::new(query.words),
+            snippets: Snippets::new(query.terms),
             seen: HashMap::new(),
             shown: Shown::default(),
         };
         let mut rest = picked.into_iter().peekable();
-        while making.shown.results.len() < options.limit && rest.peek().is_some() {
-            let missing = options.limit - making.shown.results.len();
+        while builder.shown.results.len() < options.limit && rest.peek().is_some() {
+            let missing = options.limit - builder.shown.results.len();
             let next: Vec<(Fused, f32)> = rest.by_ref().take(missing).collect();
             reading.read(self, next.iter().map(|(fused, _)| fused.message_ref.clone())).await?;
             for (fused, score) in next {
                 if let Some(read) = reading.get(&fused.message_ref) {
-                    making.add(read, fused, score);
+                    builder.add(read, fused, score);
                 }
             }
         }
         // The rest are no results, but may repeat one.
         for (fused, _) in rest {
             if let Some(read) = reading.get(&fused.message_ref) {
-                making.note_repeat(read, &fused);
+                builder.note_repeat(read, &fused);
             }
         }
-        Ok(making.shown)
+        Ok(builder.shown)
     }
 }
 
-struct Making<'a> {
-    asked: Asked<'a>,
+struct ResultBuilder<'a> {
+    query: PlannedQuery<'a>,
     evidence: EvidenceFinder<'a>,
     snippets: Snippets<'a>,
     /// The texts of results, by their digests.
@@ -87,7 +87,7 @@ struct Making<'a> {
     shown: Shown,
 }
 
-impl Making<'_> {
+impl ResultBuilder<'_> {
     fn add(&mut self, read: &ReadMessage, fused: Fused, score: f32) {
         if self.note_repeat(read, &fused) {
             return;
@@ -95,7 +95,7 @@ impl Making<'_> {
         let result = self.result(read, fused, score);
         let is_too_far = result.match_kind == MatchKind::Similar
             && !result.by_title
-            && result.similarity.zip(self.asked.floor).is_some_and(|(similarity, floor)| similarity < floor);
+            && result.similarity.zip(self.query.floor).is_some_and(|(similarity, floor)| similarity < floor);
         if is_too_far {
             let nearest = self.shown.nearest.get_or_insert_with(|| result.clone());
             if result.similarity > nearest.similarity {
@@ -125,7 +125,7 @@ impl Making<'_> {
         let text = read.text(fused.content_type);
         let evidence = self.evidence.find(text);
         let within = fused.span.map(|(start, end)| byte_range(text, start, end));
-        let snippet = self.snippets.cut(text, within, self.asked.options.snippet_chars);
+        let snippet = self.snippets.cut(text, within, self.query.options.snippet_chars);
         SearchResult {
             user_id: message.user_id.clone(),
             session_id: message.session_id.clone(),
@@ -144,7 +144,7 @@ impl Making<'_> {
                 MatchKind::Similar if fused.text_score.is_some() => MatchKind::Words,
                 kind => kind,
             },
-            words: evidence.typed(self.asked.words),
+            words: evidence.typed(self.query.words),
             by_title: fused.why.title > 0.0,
             source: fused.source,
             text_score: fused.text_score,
@@ -152,8 +152,8 @@ impl Making<'_> {
             snippet: snippet.text,
             highlights: snippet.highlights,
             also_in: Vec::new(),
-            explanation: self.asked.options.explain.then_some(fused.why),
-            message: self.asked.options.with_message.then(|| Value::Object(read.line.clone())),
+            explanation: self.query.options.explain.then_some(fused.why),
+            message: self.query.options.with_message.then(|| Value::Object(read.line.clone())),
         }
     }
 }

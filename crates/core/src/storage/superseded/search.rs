@@ -55,7 +55,7 @@ impl SessionStorage {
         let sessions = self.superseded_sessions(&query).await?.into_iter();
         let projects = sessions.map(|of| (SessionKey::new(of.user_id, of.session_id), of.project)).collect();
         let mut scan = Scan::new(options, &words, projects);
-        unpack_all(self, query, |line| scan.look(&line)).await?;
+        unpack_all(self, query, |line| scan.search(&line)).await?;
         Ok(scan.best())
     }
 }
@@ -91,7 +91,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    fn look(&mut self, line: &SupersededLine) {
+    fn search(&mut self, line: &SupersededLine) {
         let Ok(object) = line.raw.parse_object() else { return };
         let role = object.get("role").and_then(|role| role.as_str()).unwrap_or_default().parse::<Role>();
         let Ok(role) = role else { return };

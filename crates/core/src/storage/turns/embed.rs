@@ -12,7 +12,7 @@ use crate::{
     search::SessionFilter,
     storage::{
         EmbedReport, OnEmbedded, SessionStorage, VectorsOf,
-        embed::{Embedded, embed_all, of_service},
+        embed::{Embedded, embed_all, with_address},
     },
 };
 
@@ -35,7 +35,7 @@ pub(in crate::storage) fn provider_name(provider: &dyn EmbeddingProvider) -> &'s
 
 /// Which turns of a session to embed.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Which<'a> {
+pub(super) enum TurnSelection<'a> {
     All,
     /// The turn of this message, and all that follow.
     From(u32),
@@ -73,7 +73,8 @@ impl SessionStorage {
         self.needed_provider()?;
         let mut report = EmbedReport::default();
         let keys = self.session_keys(of).await?;
-        self.embed_turns_in(keys.iter().map(|key| (key, Which::All)), &mut report, on_embedded).await?;
+        self.embed_turns_in(keys.iter().map(|key| (key, TurnSelection::All)), &mut report, on_embedded)
+            .await?;
         Ok(report)
     }
 
@@ -85,14 +86,14 @@ impl SessionStorage {
     /// Errors of the backend.
     pub(in crate::storage) async fn embed_turns_of_report(&self, report: &mut EmbedReport) -> Result<()> {
         let sessions = std::mem::take(&mut report.sessions);
-        let turns = sessions.iter().map(|(key, first)| (key, Which::From(*first)));
+        let turns = sessions.iter().map(|(key, first)| (key, TurnSelection::From(*first)));
         self.embed_turns_in(turns, report, &mut |_| {}).await
     }
 
     /// As [`SessionStorage::embed_turns`], for some turns of sessions.
     pub(super) async fn embed_turns_in(
         &self,
-        sessions: impl Iterator<Item = (&SessionKey, Which<'_>)>,
+        sessions: impl Iterator<Item = (&SessionKey, TurnSelection<'_>)>,
         report: &mut EmbedReport,
         on_embedded: OnEmbedded<'_>,
     ) -> Result<()> {
@@ -110,7 +111,7 @@ impl SessionStorage {
     async fn collect(
         &self,
         key: &SessionKey,
-        which: Which<'_>,
+        which: TurnSelection<'_>,
         step: &mut Step,
         report: &mut EmbedReport,
         on_embedded: OnEmbedded<'_>,
@@ -119,8 +120,8 @@ impl SessionStorage {
         let redactor = self.redactor_for(provider.as_ref()).cloned();
         // Appending a line to a long session must not cost more than to a short one.
         let start = match which {
-            Which::From(sequence) => self.start_of_turn(key, sequence).await?,
-            Which::All | Which::Of(_) => 0,
+            TurnSelection::From(sequence) => self.start_of_turn(key, sequence).await?,
+            TurnSelection::All | TurnSelection::Of(_) => 0,
         };
         let provider_name = provider_name(provider.as_ref());
         let hashes = self.turn_hashes_from(key, provider_name, provider.space(), start).await?;
@@ -137,7 +138,7 @@ impl SessionStorage {
             }
             for turn in turns {
                 let user = turn.user.sequence;
-                if matches!(which, Which::Of(users) if !users.contains(&user)) {
+                if matches!(which, TurnSelection::Of(users) if !users.contains(&user)) {
                     continue;
                 }
                 let summary = summaries.get(&user);
@@ -251,7 +252,7 @@ impl SessionStorage {
         self.backend.give_way().await;
         let (embedded, failure) = embed_all(provider.as_ref(), &texts, &tokens).await;
         report.secrets += secrets;
-        report.failure = failure.map(|error| of_service(provider.as_ref(), error));
+        report.failure = failure.map(|error| with_address(provider.as_ref(), error));
         let mut embedded = embedded.into_iter();
         let mut tokens = tokens.into_iter();
         let mut made: BTreeMap<SessionKey, Vec<NewTurn>> = BTreeMap::new();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::{
-    embed::Which,
+    embed::TurnSelection,
     texts::{may_state_summary, stated_summary},
 };
 use crate::{
@@ -135,7 +135,7 @@ impl SessionStorage {
             report.unchanged += count - new.len() as u64;
             report.summaries += self.backend.write_summaries(&key, new).await? as u64;
         }
-        let sessions = turns.iter().map(|(key, users)| (key, Which::Of(users)));
+        let sessions = turns.iter().map(|(key, users)| (key, TurnSelection::Of(users)));
         self.embed_turns_in(sessions, &mut report.embedded, &mut |_| {}).await?;
         Ok(report)
     }

@@ -16,7 +16,7 @@ use crate::{
 const UNIT: f64 = 1e-2;
 
 /// A problem with the vectors of a message.
-struct Wrong {
+struct VectorProblem {
     reason: String,
     /// Whether vectors are only missing; otherwise, the stored ones must be removed.
     is_lack: bool,
@@ -45,7 +45,7 @@ impl Checking<'_> {
             self.check.pending_vectors += u64::from(message.vectors.is_pending());
             let records = records.remove(&message.sequence).unwrap_or_default();
             let wrong = self.wrong(message, &records, &current.space, failed.contains(&message.sequence));
-            if let Some(Wrong { reason, is_lack }) = wrong {
+            if let Some(VectorProblem { reason, is_lack }) = wrong {
                 self.find_at(DifferenceKind::Vectors, RowKind::Message, message.sequence, reason);
                 let repair = &mut self.check.repair;
                 let sequences =
@@ -62,8 +62,8 @@ impl Checking<'_> {
         records: &[VectorRecord],
         space: &EmbeddingSpace,
         has_failed: bool,
-    ) -> Option<Wrong> {
-        let wrong = |reason: String| Some(Wrong { reason, is_lack: false });
+    ) -> Option<VectorProblem> {
+        let wrong = |reason: String| Some(VectorProblem { reason, is_lack: false });
         if message.vectors == VectorState::Nothing && !records.is_empty() {
             return wrong(format!("it has nothing to embed, but {} vectors", records.len()));
         }
@@ -81,7 +81,7 @@ impl Checking<'_> {
             let total = records.iter().map(|record| record.total_chunks).max().unwrap_or(0);
             if (0..total).ne(records.iter().map(|record| record.chunk_index)) {
                 let reason = format!("it has {} of {total} vectors of its {content_type}", records.len());
-                return Some(Wrong { reason, is_lack: true });
+                return Some(VectorProblem { reason, is_lack: true });
             }
         }
         if message.vectors != VectorState::Stored || has_failed {
@@ -93,7 +93,10 @@ impl Checking<'_> {
         // A caller that gives vectors need not give them for every text.
         let is_complete = self.stored.sync_state.is_none() && !records.is_empty();
         let lacking = texts.find(|text| !is_complete && !by_type.contains_key(&text.content_type))?;
-        Some(Wrong { reason: format!("it has no vector of its {}", lacking.content_type), is_lack: true })
+        Some(VectorProblem {
+            reason: format!("it has no vector of its {}", lacking.content_type),
+            is_lack: true,
+        })
     }
 }
 
