@@ -40,10 +40,10 @@ pub(crate) async fn write(
     let sequences: Vec<u32> = vectors.iter().map(|of| of.sequence).collect();
     let (mut left, mut stored) = (vectors, 0);
     for attempt in 0..ATTEMPTS {
-        let made = made(store, &partition, (generation, &held), left).await?;
+        let made = pending_writes(store, &partition, (generation, &held), left).await?;
         // A rejected batch does not say which message has changed. Afterwards, each message is written separately.
         let room = if attempt == 0 { Size::BATCH } else { Size::default() };
-        let groups = pack(made, room, Made::size).into_iter();
+        let groups = pack(made, room, PendingWrite::size).into_iter();
         let writes = groups.map(|group| write_group(&store.messages, &partition, group));
         let written: Vec<_> = stream::iter(writes).buffer_unordered(BATCHES).try_collect().await?;
         left = Vec::new();
@@ -83,7 +83,7 @@ async fn mark_pending(store: &Store, partition: &str, held: &Generations, sequen
 }
 
 /// A message whose vectors will be stored.
-struct Made {
+struct PendingWrite {
     vectors: MessageVectors,
     /// The message without vectors of the generation, in case they are stored in several batches.
     incomplete: MessageDocument,
@@ -95,12 +95,12 @@ struct Made {
 }
 
 /// The messages and vectors to store, for messages whose lines have not changed.
-async fn made(
+async fn pending_writes(
     store: &Store,
     partition: &str,
     (generation, held): (u32, &Generations),
     vectors: Vec<MessageVectors>,
-) -> Result<Vec<Made>> {
+) -> Result<Vec<PendingWrite>> {
     let sequences: Vec<u32> = vectors.iter().map(|of| of.sequence).collect();
     let select = Select::rows(kind::VECTOR, partition).with("c.generation = @", generation).at(&sequences);
     let (documents, rows) = tokio::try_join!(
@@ -116,12 +116,12 @@ async fn made(
     let made = vectors.into_iter().filter_map(|of| {
         let document = documents.remove(&of.sequence).filter(|found| found.message.digest == of.digest)?;
         let old = old.remove(&of.sequence).unwrap_or_default();
-        Some(Made::new(document, of, old, (generation, held)))
+        Some(PendingWrite::new(document, of, old, (generation, held)))
     });
     made.collect()
 }
 
-impl Made {
+impl PendingWrite {
     fn new(
         mut document: MessageDocument,
         vectors: MessageVectors,
@@ -157,7 +157,7 @@ impl Made {
 async fn write_group(
     container: &Container,
     partition: &str,
-    group: Vec<Made>,
+    group: Vec<PendingWrite>,
 ) -> Result<(usize, Vec<MessageVectors>)> {
     let records = group.iter().map(|of| of.vectors.records.len()).sum();
     let (mut vectors, mut last_batch) = (Vec::new(), Vec::new());

@@ -25,7 +25,7 @@ use crate::{
 
 impl Lookups for Read<'_> {
     fn messages_at(&self, message_refs: &[MessageRef]) -> Result<Vec<Message>> {
-        let wanted = Wanted::of(message_refs.iter());
+        let wanted = MessageKeys::of(message_refs.iter());
         let sql = format!(
             "SELECT m.* FROM unnest($1, $2, $3) AS wanted (user_id, session_id, sequence), LATERAL (
                  {MESSAGES} WHERE t.user_id = wanted.user_id AND t.session_id = wanted.session_id
@@ -58,7 +58,7 @@ impl Lookups for Read<'_> {
         generation: u32,
         texts: &[(MessageRef, ContentType)],
     ) -> Result<Vec<(MessageRef, VectorRecord)>> {
-        let wanted = Wanted::of(texts.iter().map(|(message_ref, _)| message_ref));
+        let wanted = MessageKeys::of(texts.iter().map(|(message_ref, _)| message_ref));
         let content_types: Vec<&str> = texts.iter().map(|(_, content_type)| content_type.as_str()).collect();
         let sql = format!(
             "SELECT v.*, wanted.place
@@ -87,13 +87,13 @@ impl Lookups for Read<'_> {
 const ONE_BY_ONE: &str = "OFFSET 0";
 
 /// Messages, as parameters of a statement.
-struct Wanted<'a> {
+struct MessageKeys<'a> {
     users: Vec<Cow<'a, str>>,
     sessions: Vec<Cow<'a, str>>,
     sequences: Vec<i64>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> MessageKeys<'a> {
     fn of(message_refs: impl Iterator<Item = &'a MessageRef> + Clone) -> Self {
         let keys = message_refs.clone().map(|message_ref| &message_ref.session);
         Self {

@@ -38,8 +38,8 @@ pub(crate) fn prepare(reader: &Read<'_>, schema: &str, must_exist: bool) -> Resu
         let message = format!("there is no store in the schema {schema:?}");
         return Err(Error::new(ErrorKind::StorageConnection, message).with_operation(OPERATION));
     }
-    let is_behind = applied(reader, schema)? != Some(MIGRATIONS.len());
-    if !is_behind {
+    let needs_migration = applied(reader, schema)? != Some(MIGRATIONS.len());
+    if !needs_migration {
         check_version(reader, schema)?;
         if let Some(ready) = VectorSupport::ready(reader)? {
             return Ok(ready);
@@ -69,7 +69,7 @@ pub(crate) fn prepare(reader: &Read<'_>, schema: &str, must_exist: bool) -> Resu
     }
     in_transaction(reader, || {
         reader.query(OPERATION, "SELECT pg_advisory_xact_lock($1)", &[(&ADVISORY_LOCK, Type::INT8)])?;
-        if is_behind {
+        if needs_migration {
             row_security::renew(reader, schema)?;
         }
         VectorSupport::prepare(reader)

@@ -340,7 +340,7 @@ impl Batch<'_> {
         // Vectors are made in the background.
         let storage = self.store.storage.clone().with_embedding(None);
         let more = || !self.stop.is_set();
-        let progress = Wake(self.store.embedding.as_ref());
+        let progress = StartEmbedding(self.store.embedding.as_ref());
         if changed.everything {
             return sync_while(&storage, self.options, &progress, &more).await;
         }
@@ -350,9 +350,9 @@ impl Batch<'_> {
 }
 
 /// Starts making vectors while more sessions are read.
-struct Wake<'a>(Option<&'a Embedding>);
+struct StartEmbedding<'a>(Option<&'a Embedding>);
 
-impl Progress for Wake<'_> {
+impl Progress for StartEmbedding<'_> {
     fn session(&self, _folder: &SessionFolder, outcome: SessionOutcome) {
         let is_changed = matches!(outcome, SessionOutcome::New | SessionOutcome::Changed);
         if let Some(embedding) = self.0.filter(|_| is_changed) {

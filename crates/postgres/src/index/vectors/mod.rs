@@ -28,17 +28,17 @@ pub(crate) fn candidates(
     query: &VectorQuery,
     support: &VectorSupport,
 ) -> Result<Candidates<VectorCandidate>> {
-    let way = Way::of(reader, query, support)?;
-    if way == Way::Graph {
+    let method = SearchMethod::of(reader, query, support)?;
+    if method == SearchMethod::Graph {
         reader.batch(OPERATION, &graph::settings(compared_again(query)))?;
     }
-    let nearest = nearest(reader, query, way.statement(query)?)?;
+    let nearest = nearest(reader, query, method.statement(query)?)?;
     Ok(Candidates::new(nearest).with_notice(support.notice()))
 }
 
 /// How the nearest vectors are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum SearchMethod {
     /// The client compares all vectors in scope.
     Client,
     /// The database compares the copies of all vectors in scope.
@@ -47,7 +47,7 @@ enum Way {
     Graph,
 }
 
-impl Way {
+impl SearchMethod {
     fn of(reader: &Read<'_>, query: &VectorQuery, support: &VectorSupport) -> Result<Self> {
         if !support.has_copies() {
             return Ok(Self::Client);

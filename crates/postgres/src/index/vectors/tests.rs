@@ -15,7 +15,7 @@ use amplifier_session_core::{
 };
 use amplifier_session_sql::{Query, Reader as _, backend::Connections as _, quote};
 
-use super::{Way, candidates, graph, update};
+use super::{SearchMethod, candidates, graph, update};
 use crate::{PostgresConfig, connection::Read, pool::Pool, schema};
 
 const DIMENSIONS: usize = 16;
@@ -96,12 +96,12 @@ fn in_snapshot(pool: &Pool, test: impl FnOnce(&Read<'_>)) {
 }
 
 /// How a query is run, and the plan of its statement.
-fn plan(reader: &Read<'_>, query: &VectorQuery) -> (Way, String) {
-    let way = Way::of(reader, query, &crate::VectorSupport::Copies).unwrap();
-    if way == Way::Graph {
+fn plan(reader: &Read<'_>, query: &VectorQuery) -> (SearchMethod, String) {
+    let method = SearchMethod::of(reader, query, &crate::VectorSupport::Copies).unwrap();
+    if method == SearchMethod::Graph {
         reader.batch("plan", &graph::settings(32)).unwrap();
     }
-    let mut statement = way.statement(query).unwrap().statement;
+    let mut statement = method.statement(query).unwrap().statement;
     statement.sql = format!("EXPLAIN {}", statement.sql).into();
     let mut plan = String::new();
     let lines = Query { statement, decode: |row| row.text(0) };
@@ -111,7 +111,7 @@ fn plan(reader: &Read<'_>, query: &VectorQuery) -> (Way, String) {
             ControlFlow::Continue(())
         })
         .unwrap();
-    (way, plan)
+    (method, plan)
 }
 
 fn first_project() -> SearchFilter {
@@ -130,13 +130,13 @@ async fn many_vectors_are_searched_on_a_graph_and_few_exactly() {
             let many = [SearchFilter::default(), first_project()].map(|filter| query("many", filter, 0));
             let few = [query("few", SearchFilter::default(), 0), query("many", second_project(), 0)];
             for exact in few {
-                let (way, plan) = plan(reader, &exact);
-                assert_eq!(way, Way::Exact, "{plan}");
+                let (method, plan) = plan(reader, &exact);
+                assert_eq!(method, SearchMethod::Exact, "{plan}");
                 assert!(!plan.contains("transcript_vectors_nearest_0") && plan.contains("Sort"), "{plan}");
             }
             for graph in many {
-                let (way, plan) = plan(reader, &graph);
-                assert_eq!(way, Way::Graph, "{plan}");
+                let (method, plan) = plan(reader, &graph);
+                assert_eq!(method, SearchMethod::Graph, "{plan}");
                 assert!(plan.contains("Index Scan using transcript_vectors_nearest_0"), "{plan}");
                 assert!(!plan.contains("Sort") && !plan.contains("Seq Scan on transcript_vectors"), "{plan}");
             }
@@ -157,7 +157,10 @@ async fn a_graph_finds_what_is_nearest() {
             let mut missed = 0;
             for number in 0..50 {
                 let query = query("many", first_project(), number);
-                assert_eq!(Way::of(reader, &query, &crate::VectorSupport::Copies).unwrap(), Way::Graph);
+                assert_eq!(
+                    SearchMethod::of(reader, &query, &crate::VectorSupport::Copies).unwrap(),
+                    SearchMethod::Graph
+                );
                 let all = found(&query, crate::VectorSupport::Unavailable(String::new()));
                 let graph = found(&query, crate::VectorSupport::Copies);
                 assert_eq!((all.len(), graph.len()), (10, 10));

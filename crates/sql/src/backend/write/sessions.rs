@@ -56,7 +56,7 @@ fn session<W: Writer>(writer: &mut W, change: &SessionChange) -> Result<Version>
     let revision = writer.next_revision()?;
     superseded::insert(writer, &key, &change.superseded)?;
     if let Some(stored) = &stored {
-        make_way(writer, &key, change, stored, revision)?;
+        remove_replaced(writer, &key, change, stored, revision)?;
     }
     let session_key = stored.as_ref().map(|stored| stored.key).or_else(|| writer.new_session_key());
     let row = SessionRow {
@@ -122,7 +122,7 @@ impl Stored {
 }
 
 /// Removes the rows that a change replaces.
-fn make_way(
+fn remove_replaced(
     writer: &impl Writer,
     key: &SessionKey,
     change: &SessionChange,
