@@ -128,7 +128,8 @@ impl SessionStorage {
         for of_message in &given.of_messages {
             let sequence = of_message.sequence;
             let line = sequence.checked_sub(start).and_then(|index| lines.get(index as usize));
-            let line = line.ok_or_else(|| Error::validation("sequence", "the call has no such line"));
+            let line =
+                line.ok_or_else(|| Error::validation("sequence", "the call adds no line with this sequence"));
             let checked = line.and_then(|line| {
                 let line = line.parse_object()?;
                 let role = line.get("role").and_then(|role| role.as_str()).unwrap_or_default().parse()?;

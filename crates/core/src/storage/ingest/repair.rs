@@ -33,8 +33,8 @@ impl IngestRepair {
 }
 
 impl SessionIngest {
-    /// Makes the ingest repair rows that are stored wrongly. Lines must begin at sequence 0. If digests can't be read,
-    /// all rows of their kind are written.
+    /// Repairs rows that are stored wrongly as lines are ingested. Lines must begin at sequence 0. If digests can't be
+    /// read, all rows of their kind are written.
     pub fn repair(&mut self, repair: IngestRepair) {
         self.repair = Some(repair);
     }
