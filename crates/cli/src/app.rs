@@ -198,7 +198,7 @@ impl App {
         let url = self.store_url()?;
         let Some(file) = url.file().filter(|_| url.backend().name == "DuckDB") else {
             let hint = format!(
-                "`{} --store duckdb:~/.amplifier/sessions.duckdb sync` creates one with the same sessions (or use `export` and `import`)",
+                "`{} --store duckdb:~/.amplifier/sessions.duckdb sync` creates one from your session folders; `copy` copies this store to one",
                 program::name()
             );
             return Err(Failure::wrong_use(format!("`sql` needs a DuckDB store; {url} is not one"), hint));
@@ -370,7 +370,7 @@ impl App {
     /// rows of this user.
     async fn warn_of_other_user(&self, storage: &SessionStorage, user: &UserId) -> Result<(), Failure> {
         if let Some(only) = storage.backend().info().only_user.filter(|only| only != user) {
-            let message = format!("this role reads and writes only sessions of {only}, and you are {user}");
+            let message = format!("this role reads and writes only sessions of {only}, but you are {user}");
             let hint = format!("pass --user {only}, or connect with the role {user}");
             return Err(Failure::failed(message, hint));
         }
@@ -378,7 +378,7 @@ impl App {
             return Ok(());
         }
         if let Some(pinned) = storage.pinned_user().await?.filter(|pinned| pinned != user) {
-            say("warning", &format!("the store belongs to {pinned}, and you are {user}"));
+            say("warning", &format!("the store belongs to {pinned}, but you are {user}"));
             say(
                 "hint",
                 &format!(
@@ -402,7 +402,7 @@ pub(crate) fn check_writable(storage: &SessionStorage) -> Result<(), Failure> {
     let info = storage.backend().info();
     let Some(reason) = info.read_only else { return Ok(()) };
     let hint = match info.places.iter().all(|place| place.files.is_empty()) {
-        true => "connect to a server and with a role that may write, or pass another --store",
+        true => "use a server and a role that allow writing, or pass another --store",
         false => "make the file and its folder writable, or pass another --store",
     };
     Err(Failure::failed(format!("the store is read-only: {reason}"), hint))

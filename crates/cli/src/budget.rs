@@ -80,7 +80,7 @@ fn largest(
     if !fits(&best.1) {
         let least = count(&best.1);
         let message = format!("--budget {budget} is too small: this answer needs at least {least} tokens");
-        return Err(Failure::wrong_use(message, format!("--budget {least} or more")));
+        return Err(Failure::wrong_use(message, format!("pass --budget {least} or more")));
     }
     // The length grows with the number of items, so the largest number that fits is found by bisection.
     let (mut fitting, mut too_long) = (0, items.count);

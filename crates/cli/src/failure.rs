@@ -350,8 +350,21 @@ fn is_damage(error: &Error) -> bool {
 fn salvage_hint(program: &str, store: Option<&str>) -> String {
     let store = store.map_or_else(|| "the store".to_owned(), |store| format!("the damaged store {store}"));
     format!(
-        "`{program} salvage --to FILE` copies what can be read of {store} to a new one; or restore a backup"
+        "`{program} salvage --to FILE` copies what can still be read from {store} to a new one; or restore a backup"
     )
+}
+
+/// Advice for a search by meaning without a usable vector of the query.
+fn embedding_hint(error: &Error) -> &'static str {
+    let message = error.message();
+    if message.contains("`rebuild`") {
+        "select the model of the store's vectors with --embedding, or search by words with --mode full-text"
+    } else if message.contains("vectors of") {
+        "select the model of the store's vectors with --embedding, search by words with --mode full-text, or create vectors \
+         of this model with `rebuild`"
+    } else {
+        "search by words with --mode full-text"
+    }
 }
 
 /// Advice for an error, if any.
@@ -367,7 +380,7 @@ fn hint_for(error: &Error, program: &str) -> Option<String> {
     let field = error.context("field").unwrap_or_default();
     if PythonDatabase::cause_of(error).is_some() {
         return Some(format!(
-            "`{program} upgrade` makes a store of it and keeps the old file; `upgrade --check` reports what it would do"
+            "`{program} upgrade` converts it to a store and keeps the old file; `upgrade --check` reports what it would do"
         ));
     }
     let hint = match (error.kind(), field) {
@@ -404,9 +417,11 @@ fn hint_for(error: &Error, program: &str) -> Option<String> {
             "pass --keep-events to remove only messages"
         }
         (ErrorKind::Rewind, _) => &format!("`{program} show SESSION` shows the numbers of turns"),
-        (ErrorKind::Unsupported | ErrorKind::Embedding, _) if error.operation() == Some("search") => {
-            "search by words with --mode full-text, select the model of the store's vectors with --embedding, or make all vectors again with `rebuild`"
+        // The embedding provider is `none`.
+        (ErrorKind::Unsupported, _) if error.operation() == Some("search") => {
+            "search by words with --mode full-text, or choose a model with --embedding"
         }
+        (ErrorKind::Embedding, _) if error.operation() == Some("search") => embedding_hint(error),
         (ErrorKind::Unsupported, _) if error.context("option") == Some("read_only") => {
             "run the command without --read-only"
         }
@@ -415,7 +430,7 @@ fn hint_for(error: &Error, program: &str) -> Option<String> {
             "sign in with `az login`, or set AMPLIFIER_COSMOS_AUTH_METHOD=key and AMPLIFIER_COSMOS_KEY"
         }
         (ErrorKind::StorageConnection, _) if error.message().ends_with("not a SQLite database") => &format!(
-            "if it was a store, its first page is damaged: `{program} salvage --to FILE` copies what can be read to a new one"
+            "if it was a store, its first page is damaged: `{program} salvage --to FILE` copies what can still be read to a new one"
         ),
         (ErrorKind::StorageConnection, _) if error.context("database").is_some() => {
             &format!("if the address is right, `{program} sync` creates the store")
@@ -427,9 +442,9 @@ fn hint_for(error: &Error, program: &str) -> Option<String> {
             "check the host, the port, the role and PGPASSWORD, and whether the server is running"
         }
         _ if error.context("status").is_some() && error.is_retryable() => {
-            "the service was busy or unavailable: try again"
+            "the service is busy or unavailable; try again later"
         }
-        _ if error.is_retryable() => "another program is using the store: try again",
+        _ if error.is_retryable() => "another program is using the store; try again later",
         _ => return None,
     };
     Some(hint.to_owned())

@@ -30,7 +30,7 @@ impl Bar {
 
     /// A bar for the vectors of at most this many messages.
     pub(crate) fn of_vectors(messages: u64) -> Self {
-        Self::new(messages, "making vectors {wide_bar} {pos}/{len} messages")
+        Self::new(messages, "creating vectors {wide_bar} {pos}/{len} messages")
     }
 
     pub(crate) fn add(&self, done: u64) {
@@ -77,7 +77,7 @@ impl Progress for Bar {
     fn stage(&self, stage: Stage) {
         let what = match stage {
             Stage::Reading => "reading",
-            Stage::Embedding => "making vectors",
+            Stage::Embedding => "creating vectors",
             Stage::Indexing => "indexing",
             _ => "working",
         };

@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
 #[derive(Debug, Args)]
 #[command(long_about = "\
 Exports sessions to a file of JSON lines, or to a folder with three Parquet files. `import` reads them into a store of any \
-kind. An export contains all fields, including those that a person set, the metadata files, and every line of transcripts and \
-event logs, byte for byte. It contains no vectors, unless --vectors is given; `backfill` makes them again.
+kind. An export contains all fields, including those set by hand, the metadata files, and every line of transcripts and \
+event logs, byte for byte. It contains no vectors unless --vectors is given; `backfill` creates them again.
 
 Exports the sessions in --scope, by default your own.")]
 #[command(after_long_help = "\
@@ -64,13 +64,13 @@ impl ArchiveFormat {
 /// Import sessions that were exported
 #[derive(Debug, Args)]
 #[command(long_about = "\
-Imports the sessions of a file, or of a folder of Parquet files, that `export` wrote. Each session is stored completely or not \
-at all: its rows must be complete and have the checksum that was exported. A broken line costs its session, and the others are \
-imported. Sessions that already exist are refused unless --replace is given, and sessions of other users unless --scope all is \
-given.
+Imports the sessions of a file, or of a folder of Parquet files, that `export` wrote. Each session is stored completely or \
+not at all: its rows must be complete and have the checksum that was exported. If a line is broken, its session is skipped, \
+and the others are imported. Sessions that already exist are refused unless --replace is given, and sessions of other users \
+unless --scope all is given.
 
 Vectors are imported if the archive has them (`export --vectors`) and the store has vectors of the same model, or none. \
-Otherwise, `backfill` makes them.")]
+Otherwise, `backfill` creates them.")]
 #[command(after_long_help = "\
 Broken lines are listed with their numbers. Exits with 1 if something was not imported. --json prints one object: sessions, \
 replaced, messages, events, superseded, vectors, vectors_left_out (because the store has those of another model), refused, \

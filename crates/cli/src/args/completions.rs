@@ -5,7 +5,7 @@ use clap::Args;
 /// Print a completion script for a shell
 #[derive(Debug, Args)]
 #[command(long_about = "\
-Prints a script with which a shell completes commands, options, and values from the store: sessions, projects, tags, bundles, \
+Prints a script that lets a shell complete commands, options, and values from the store: sessions, projects, tags, bundles, \
 models and users. The script runs the program each time, so the script itself rarely changes.")]
 #[command(after_long_help = "\
 Examples:

@@ -5,17 +5,18 @@ use clap::{Args, builder::NonEmptyStringValueParser};
 /// Copy sessions from one store to another, of any kind
 #[derive(Debug, Args)]
 #[command(long_about = "\
-Copies sessions from one store to another: messages, events, superseded lines, metadata files, vectors, and everything that a \
-person set, such as names, tags and sharing. The stores may be of different kinds. The source is not changed, and the target \
-is created if it does not exist. Copies the sessions in --scope, by default your own; they keep their owner.
+Copies sessions from one store to another: messages, events, superseded lines, metadata files, vectors, and everything set \
+by hand, such as names, tags and sharing. The stores may be of different kinds. The source is not changed, and the target is \
+created if it does not exist. Copies the sessions in --scope, by default your own; they keep their owner.
 
-Sessions that the target already has are skipped. If the target has a session of the same id with other content, it is left \
-alone and named, unless --replace is given. If the command is interrupted, run it again: it continues where it stopped.
+Sessions that the target already has are skipped. If the target has a session with the same id but different content, that \
+session is left alone and listed, unless --replace is given. If the command is interrupted, run it again: it continues where \
+it stopped.
 
-Each session is read again from the target after it was written, and must have the same digest as in the source.
+After it is written, each session is read again from the target, and must have the same digest as in the source.
 
-Vectors are copied if both stores have vectors of the same model, or the target has none. If the target has vectors of another \
-model, the messages are copied without; `backfill` makes their vectors.")]
+Vectors are copied if both stores have vectors of the same model, or the target has none. If the target has vectors of \
+another model, the messages are copied without vectors; `backfill` creates them.")]
 #[command(after_long_help = "\
 Without --project and --since, the target also remembers which sessions were deleted from the source, so that a sync does not \
 read them again. Settings of a new target, such as the masking of secrets, are those of the source.
@@ -42,7 +43,7 @@ pub(crate) struct CopyArgs {
     /// Only sessions that changed on this date or later
     #[arg(long, value_name = "DATE")]
     pub(crate) since: Option<String>,
-    /// Replace sessions of the target that have other content
+    /// Replace sessions of the target that have different content
     #[arg(long)]
     pub(crate) replace: bool,
     /// Also copy sessions that were deleted from the target

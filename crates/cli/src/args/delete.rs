@@ -6,9 +6,9 @@ use clap::{Args, builder::NonEmptyStringValueParser};
 #[derive(Debug, Args)]
 #[command(about = "Remove sessions from the store")]
 #[command(long_about = "\
-Removes your sessions from the store, with their messages, events and vectors: those named, or those of a project, of an \
-age, or all. Shows what would be deleted and asks; if input is not a terminal, --yes is required. With --dry-run, only \
-shows it. If one of the named sessions is not found, nothing is deleted.
+Removes your sessions from the store, with their messages, events and vectors: the named ones, those of a project, those of \
+a certain age, or all. Shows what would be deleted and asks; if input is not a terminal, --yes is required. With --dry-run, \
+only shows it. If one of the named sessions is not found, nothing is deleted.
 
 --project and --older-than may be combined: a session must match both. The age of a session is the time since its last \
 activity. Sessions of other users are never deleted, whatever the --scope; --user ID selects the user.
@@ -17,9 +17,9 @@ The files of the sessions are not touched. The store remembers the deletion: lat
 `sync --include-deleted` is used. `import` restores them from an archive. Sub-agents and forks of a named session are \
 not deleted.
 
-The words of the sessions are erased from all files of the store, which rewrites the database once. If that fails, for \
-example because the disk is full, the sessions are deleted nevertheless; the command reports the file and exits with 1, \
-and the next command that writes to the store erases the words.")]
+The words of the sessions are erased from all files of the store, which means rewriting it once. If that fails, for example \
+because the disk is full, the sessions are deleted nevertheless; the command reports the file and exits with 1, and the next \
+command that writes to the store erases the words.")]
 #[command(after_long_help = "\
 In a pipe, each deleted session is one line of tab-separated fields: `deleted` (`would-delete` with --dry-run), session, \
 project, messages, turns, events, title.

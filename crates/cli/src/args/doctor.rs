@@ -5,19 +5,19 @@ use clap::Args;
 /// Check the installation: store, index, model, permissions, disk, clock, watcher
 #[derive(Debug, Args)]
 #[command(long_about = "\
-Checks the installation, and prints one line for each check, with a hint what to do if something is wrong:
+Checks the installation, and prints one line for each check, with a hint about what to do if something is wrong:
 
   configuration  the configuration file is valid
-  store          the store can be opened, and written
+  store          the store can be opened and written
   schema         its schema version is the one that this program knows
-  index          the search index is there, and made by this version for this store
-  model          the embedding model is available, and made the vectors of the store
+  index          the search index exists, and was built by this version for this store
+  model          the embedding model is available, and created the vectors of the store
   credentials    keys of the services in use are set
   permissions    only you can read the files of the store, and a configuration file with keys
   disk           there is enough free space
-  clock          the time of this machine is not before that of what is stored
-  watch          `watch` runs, if it is installed as a service
-  root           the folder with Amplifier's sessions is there and can be read
+  clock          the clock of this machine is not behind the times in the store
+  watch          `watch` is running, if it is installed as a service
+  root           the folder with Amplifier's sessions exists and can be read
 
 Checks that do not apply are left out. Nothing is changed, and no service is called, except for a store in a service.")]
 #[command(after_long_help = "\

@@ -11,8 +11,8 @@ Sets the name or the description of a session. A sync does not change what you s
 discards what you set, so that the field follows the session's files again. The title of a session without a name is its \
 first user message. Use `tag` to set tags.")]
 #[command(after_long_help = "\
-Prints the new values. In a pipe, each field is one line of tab-separated fields: its name, its value, and whether a person \
-set it.
+Prints the new values. In a pipe, each field is one line of tab-separated fields: its name, its value, and whether it was \
+set by hand.
 
 Examples:
   amplifier-sessions edit 3a7c1e90 --name 'Payment retries'

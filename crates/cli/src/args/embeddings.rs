@@ -4,11 +4,11 @@ use clap::{Args, Subcommand};
 
 use super::TurnsArgs;
 
-/// Show how many messages have vectors, or estimate the cost of making them
+/// Show how many messages have vectors, or estimate the cost of creating them
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Search by meaning compares vectors. `sync` makes them, `backfill` makes missing ones, and `rebuild` makes all of them again. \
-A message with something to embed has its vectors, or they are pending, or one of its texts failed.
+Search by meaning compares vectors. `sync` creates them, `backfill` creates missing ones, and `rebuild` creates all of them \
+again. A message with something to embed has its vectors, or they are pending, or one of its texts failed.
 
 In a pipe, each model is one line of tab-separated fields: searched or being made, model, dimensions, messages with vectors, \
 vectors, messages with pending vectors, messages that failed.
@@ -30,9 +30,9 @@ pub(crate) struct EmbeddingsArgs {
 pub(crate) enum EmbeddingsAction {
     /// Show how many messages have vectors, by model
     Status,
-    /// Estimate the cost of making vectors; nothing is sent anywhere
+    /// Estimate the cost of creating vectors; nothing is sent anywhere
     #[command(after_help = "\
-Counts pending vectors, or with --all those of all messages, as `rebuild` would make them, for the model given by \
+Counts pending vectors, or with --all those of all messages, as `rebuild` would create them, for the model given by \
 --embedding. Vectors in the cache of this machine cost nothing; the estimate does not take this into account.
 
 Examples:
@@ -65,12 +65,12 @@ pub(crate) struct PartArgs {
     pub(crate) session: Option<String>,
 }
 
-/// Make missing vectors
+/// Create missing vectors
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Makes vectors that a sync did not make, because it had no model or because the service did not respond. Retries texts that \
-were refused. With --turns, also embeds the turns that have no vector of their present text; --dry-run does not count them. If \
-it is interrupted, the vectors made so far are kept.
+Creates vectors that a sync could not create, because it had no model or because the service did not respond. Retries texts \
+that were refused. With --turns, also embeds the turns that have no vector of their current text; --dry-run does not count \
+them. If it is interrupted, the vectors created so far are kept.
 
 Exits with 1 if vectors are still missing.
 
@@ -87,12 +87,12 @@ pub(crate) struct BackfillArgs {
     pub(crate) dry_run: bool,
 }
 
-/// Make all vectors again, also with another model
+/// Create all vectors again, possibly with another model
 #[derive(Debug, Args)]
 #[command(after_help = "\
-With the same model as before, makes the vectors of all your messages again, or of a part of them.
+With the same model as before, creates the vectors of all your messages again, or of some of them.
 
-With another model or other dimensions, makes new vectors for everything in the store, of all users, beside the old ones. \
+With another model or other dimensions, creates new vectors for everything in the store, of all users, beside the old ones. \
 Searches use the old vectors until the new ones are complete. If it is interrupted, run it again to continue; `rebuild` with \
 the old model abandons the new vectors.
 

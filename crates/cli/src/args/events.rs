@@ -13,9 +13,9 @@ match all options. Names must match exactly; --text searches error messages. `sh
 session from its beginning, and `show 3a7c1e90_evt_14` a single event in full. `stats` counts events.")]
 #[command(after_long_help = "\
 In a pipe, each event is one line of tab-separated fields, with `-` for unknown values: time, level, type, tool, model, \
-session, number in the log, duration in milliseconds, input tokens, output tokens, kind of error. Then follow the owner if \
---scope is not own, the error message, and with --full the original line. With --superseded, the fields are: time, type, \
-session, number in the log, when it was superseded, why; then the owner and with --full the line.
+session, number in the log, duration in milliseconds, input tokens, output tokens, kind of error. They are followed by the \
+owner if --scope is not own, the error message, and with --full the original line. With --superseded, the fields are: time, \
+type, session, number in the log, when it was superseded, why; then the owner and with --full the line.
 
 If there are more events than --limit, --json has a `next` cursor for --after. Exits with 3 if nothing is found.
 
@@ -33,7 +33,7 @@ pub(crate) struct EventsArgs {
     /// Only this session, by its address
     #[arg(long, value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: Option<String>,
-    /// Only events whose error or summary contains all these words, also within longer words; ignores case and accents
+    /// Only events whose error or summary contains all these words, even within longer words; ignores case and accents
     #[arg(long, value_name = "WORDS", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) text: Option<String>,
     /// Only events of this type, for example llm:request (or llm.request)
@@ -65,7 +65,7 @@ pub(crate) struct EventsArgs {
     /// Maximum number of events, up to 10000
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = at_least_one)]
     pub(crate) limit: usize,
-    /// Continue after a page: its `next` cursor
+    /// Continue after a page, given its `next` cursor
     #[arg(long, value_name = "CURSOR")]
     pub(crate) after: Option<String>,
     /// Show the original lines of the event log

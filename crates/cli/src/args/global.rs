@@ -26,11 +26,11 @@ pub(crate) struct GlobalArgs {
     /// Your user id; by default the account of the Azure CLI, or the system user
     #[arg(long, global = true, value_name = "ID", env = variable_of("user"), hide_env_values = true)]
     pub(crate) user: Option<String>,
-    /// Whose sessions to read: your own, also those shared with you, or everyone's
+    /// Whose sessions to read: only your own, also those shared with you, or everyone's
     #[arg(long, global = true, value_name = "SCOPE", env = SCOPE_VARIABLE, default_value = "own")]
     #[arg(hide_env_values = true)]
     pub(crate) scope: ScopeArg,
-    /// A team of yours, for --scope visible; may be repeated
+    /// One of your teams, for --scope visible; may be repeated
     // `share --team` has the same id, so it takes the place of this option there.
     #[arg(long, global = true, value_name = "TEAM", env = variable_of("teams"), value_delimiter = ',')]
     #[arg(hide_env_values = true)]
@@ -38,13 +38,13 @@ pub(crate) struct GlobalArgs {
     /// Your organisation, for --scope visible
     #[arg(long, global = true, value_name = "ORG", env = variable_of("org"), hide_env_values = true)]
     pub(crate) org: Option<String>,
-    /// What makes vectors for search by meaning: `local` is compiled in, `local:NAME` is a stronger model (see
+    /// What creates vectors for search by meaning: `local` is compiled in, `local:NAME` is a stronger model (see
     /// `models`), `openai` and `azure-openai` are services, `none` searches by words only
     #[arg(long, global = true, value_name = "NAME", env = variable_of("embedding"))]
     #[arg(default_value = default_of("embedding"), hide_env_values = true)]
     pub(crate) embedding: String,
-    /// Mask secrets in text for services on other machines (`mark`), in the store too (`mask`), or nowhere (`off`); by default
-    /// what was last chosen for the store, or `mark`
+    /// Mask secrets in text sent to services on other machines (`mark`), also in the store (`mask`), or nowhere (`off`);
+    /// by default the value last chosen for the store, or `mark`
     #[arg(long, global = true, value_name = "WHAT", env = variable_of("redact"), hide_env_values = true)]
     #[arg(value_parser = redact_values())]
     pub(crate) redact: Option<String>,
@@ -123,7 +123,7 @@ fn read_only_help() -> String {
     let names = BACKENDS.iter().filter(|backend| backend.read_only).map(|backend| backend.name);
     match names.collect::<Vec<_>>().join(" or ") {
         names if names.is_empty() => {
-            "Open the store read-only, which no store of this build can do".to_owned()
+            "Open the store read-only, which no store of this build supports".to_owned()
         }
         names => {
             format!("Open a {names} store read-only, so that several processes can read it at the same time")

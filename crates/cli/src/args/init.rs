@@ -11,9 +11,10 @@ use super::parse;
 Creates the store, if it does not exist, and reads no sessions. Other commands that write create it as well; this one is for an \
 administrator who prepares a store for others.
 
-With --with-rls, a PostgreSQL store gets row level security: a role of the database then reads and writes only rows of the user \
-with the name of the role, whatever its program does. The role that owns the tables, which runs this command, is not restricted, \
-and neither is a superuser. Each person gets a role of their own. Sessions that others share are not visible in such a store.")]
+With --with-rls, a PostgreSQL store gets row level security: each role of the database can then read and write only the rows \
+of the user with the same name, whatever program it uses. The role that owns the tables and runs this command is not \
+restricted, and neither is a superuser. Each person gets a role of their own. Sessions that others share are not visible in \
+such a store.")]
 #[command(after_long_help = "\
 --role prints the statements that create a role and let it use the store. The role has no password yet.
 
@@ -24,7 +25,7 @@ Examples:
   amplifier-sessions --store postgres://admin@db/team init --with-rls --role ana | psql -h db team
   amplifier-sessions --store postgres://ana@db/team --user ana sync")]
 pub(crate) struct InitArgs {
-    /// Restrict each role of a PostgreSQL database to the rows of the user with its name
+    /// Restrict each role of a PostgreSQL database to the rows of the user with the same name
     #[arg(long)]
     pub(crate) with_rls: bool,
     /// Print the statements that create the role of this user; may be repeated

@@ -107,7 +107,7 @@ Exit codes:
 Results go to stdout, messages to stderr. A terminal gets tables and blocks; a pipe gets one line per result, with \
 tab-separated fields; --json prints one object with stable fields.
 Dates are 7d, 12h, 2w, '3 months ago', today, yesterday, monday, 'last week', 2026-01-31 or 2026-01-31T09:30, in local time.
-A session is named by its id, a unique beginning of it, or `latest`; 3a7c1e90#14 is a message of a session.
+A session is named by its id, a unique prefix of the id, or `latest`; 3a7c1e90#14 is a message of a session.
 
 Environment:
   AMPLIFIER_SESSIONS_STORE, _USER, _SCOPE, _TEAMS, _ORG, _EMBEDDING

@@ -9,8 +9,8 @@ use clap::{Args, Subcommand};
 #[command(after_help = "\
 `local` needs no model: it is compiled in. A stronger model is a folder with the files of a BERT-like sentence embedder. \
 --embedding local:NAME uses an installed model, and --embedding local:FOLDER a model in a folder. Search by meaning finds \
-more with it, and making vectors takes a thousand times longer. Vectors of different models can't be compared: use the model \
-that the store was made with.
+more with it, but creating vectors takes a thousand times longer. Vectors of different models can't be compared: use the \
+model that created the vectors of the store.
 
 Models need a program that was built with the feature local-transformer. Only `models install NAME` downloads anything.
 

@@ -11,7 +11,7 @@ contain them. The sessions themselves stay as they are. Without a SESSION, remov
 would be removed and asks; if input is not a terminal, --yes is required. With --dry-run, only shows it.
 
 `sessions --superseded` lists the sessions that have superseded lines, and `show SESSION --superseded` shows them. The words \
-of the lines are erased from all files of the store, which rewrites the database once.")]
+of the lines are erased from all files of the store, which means rewriting it once.")]
 #[command(after_long_help = "\
 In a pipe, each session is one line of tab-separated fields: `pruned` (`would-prune` with --dry-run), session, project, \
 messages, events, bytes.

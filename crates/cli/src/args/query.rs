@@ -24,13 +24,13 @@ pub(crate) struct QueryArgs {
     /// Take the query as plain text, without syntax
     #[arg(long)]
     pub(crate) plain: bool,
-    /// Find exactly this text, also within words: part of a hash or a line of a stack trace. Case matters
+    /// Find exactly this text, even within words, such as part of a hash or a line of a stack trace; case-sensitive
     #[arg(long, conflicts_with = "mode")]
     pub(crate) exact: bool,
-    /// Only sessions with a tool call on this file or folder; the end of a path suffices. Without words, finds the calls
+    /// Only sessions with a tool call on this file or folder; the end of the path is enough. Without words, finds the calls
     #[arg(long = "file", value_name = "PATH", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) files: Vec<String>,
-    /// Not this session, by its address; the one in AMPLIFIER_SESSION_ID is left out anyway
+    /// Exclude this session, by its address; the one in AMPLIFIER_SESSION_ID is excluded anyway
     #[arg(long = "not-session", value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) not_sessions: Vec<String>,
     /// Search by words, by meaning, or by both

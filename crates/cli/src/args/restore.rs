@@ -29,7 +29,7 @@ pub(crate) struct RestoreArgs {
     /// The sessions to restore, each by its address; by default, all in --scope
     #[arg(value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) sessions: Vec<String>,
-    /// The folder that contains or gets `projects`, such as ~/.amplifier
+    /// The folder that contains, or will contain, `projects`, such as ~/.amplifier
     #[arg(long, value_name = "DIR")]
     pub(crate) to: PathBuf,
     /// Only sessions of this project: its slug, a unique part of the slug, or its folder

@@ -24,16 +24,16 @@ Syntax of a query; quote it, so that the shell leaves it alone:
   -word            messages without this word; -\"a phrase\" without a phrase
   prefix*          words that begin like this
   role:user  project:NAME  session:ID  tag:NAME  after:DATE  before:DATE
-                   like --role, --project, --session, --tag, --since, and --until without the day itself
-  tool:bash        messages that call a tool, or are its output
+                   like --role, --project, --session, --tag, --since, and --until excluding the day itself
+  tool:bash        messages that call a tool or contain its output
   file:PATH        like --file
   -session:ID      like --not-session
-Anything else is plain text, also rm -rf, a - b, C:\\x, http://x and session::new. With only fields, the newest messages are
-found.
+Anything else is plain text, including rm -rf, a - b, C:\\x, http://x and session::new. With only fields, the newest \
+messages are found.
 
 With --unit turn, the results are turns, and a line in a pipe has: score, session, message of the user, time, project, turn, \
-text of the user, answer or summary, addresses of both messages. `turn` shows one in full. `sync` and `backfill --turns` make \
-the vectors of turns.
+text of the user, answer or summary, addresses of both messages. `turn` shows one in full. `sync` and `backfill --turns` \
+create the vectors of turns.
 
 `show` and `context` accept the address of a result, such as 3a7c1e90#14. In JSON, each result has its `address` and the \
 `title` of its session. --group session adds `groups`, with the results of each session. If --max-chars cuts a message, \
@@ -60,7 +60,7 @@ pub(crate) struct SearchArgs {
     /// List sessions with their best messages, or single messages [default: session on a terminal, else none]
     #[arg(long, value_name = "WHAT", conflicts_with = "superseded")]
     pub(crate) group: Option<GroupArg>,
-    /// Find messages, or turns: what was asked with the last answer, or its summary
+    /// Find messages, or turns: what was asked, with the last answer or its summary
     #[arg(long, value_name = "UNIT", default_value = "message")]
     pub(crate) unit: UnitArg,
     /// Maximum number of results, 1 to 1000; with --group session, of sessions
@@ -72,7 +72,7 @@ pub(crate) struct SearchArgs {
     /// Minimum similarity of results found by meaning, -1 to 1
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub(crate) min_similarity: Option<f32>,
-    /// Show why each result has its place: its ranks by words and by meaning, and what its relevance consists of
+    /// Explain the rank of each result: its ranks by words and by meaning, and the parts of its relevance
     #[arg(long, conflicts_with_all = ["group", "superseded"])]
     pub(crate) explain: bool,
     /// Show complete messages, each up to --max-chars

@@ -8,8 +8,8 @@ use clap::{Args, builder::NonEmptyStringValueParser};
 Searches the stored lines of sessions for keys, passwords and other secrets: messages, events and metadata. Without SESSION, \
 searches all sessions in --scope. Reads every line, so a large store takes a while.
 
-A secret is shown by its place and the rule that found it, with at most its first four characters. The rules are those by which \
-text for services on other machines is masked.
+A secret is shown by its place and the rule that found it, with at most its first four characters. The same rules mask text \
+for services on other machines.
 
 Nothing is changed. `sync --redact mask` masks the secrets in all sessions of the store, and from then on in everything that is \
 stored; `delete` removes a session.")]

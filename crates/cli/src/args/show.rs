@@ -11,7 +11,7 @@ Shows the details of a session and its conversation, a page at a time: turns, sp
 A tool call is one line with its most informative argument, and tool output is cut after a few lines; --full shows both \
 completely. On a terminal, text is wrapped; code is not.
 
-A session is named by its id, a unique beginning of it, or `latest` for the most recently updated one. An address such as \
+A session is named by its id, a unique prefix of the id, or `latest` for the most recently updated one. An address such as \
 3a7c1e90#14, as printed by `search`, names a message. It is shown alone and in full, or together with the following messages \
 if --limit is given.
 

@@ -11,9 +11,9 @@ use super::{FilterArgs, NarrowArgs};
 #[command(about = "Count and chart sessions, messages and events")]
 #[command(long_about = "\
 Counts sessions, messages and events, and charts them by day, project, bundle, event type, tool and model. Also shows the \
-path and size of the store and its index. Each chart shows the ten largest rows; days are the last 30, including days \
-without activity, or those of the period. --by week and --by month chart longer periods. Days are in UTC; weeks begin on \
-Monday (ISO 8601).
+path and size of the store and its index. Each chart shows the ten largest rows. The chart by day shows the last 30 days or \
+those of the period, including days without activity. --by week and --by month chart longer periods. Days are in UTC; weeks \
+begin on Monday (ISO 8601).
 
 With --since or --until, counts sessions that were active in the period, and messages and events in the period. Calls, tokens \
 and cost of models are as reported by the event logs. A model call or tool use counts once, even if several events report \
@@ -22,7 +22,7 @@ it.")]
 In a pipe, everything is shown, one line of tab-separated fields each, with `-` for unknown values:
   total    NAME    NUMBER
   total    cost    cost of all model calls; the totals before it are numbers of rows
-  day      DATE    sessions begun, messages, messages of users, events, cost
+  day      DATE    sessions started, messages, messages of users, events, cost
   week     WEEK    the same by week (2026-W05), only with --by week
   month    MONTH   the same by month (2026-01), only with --by month
   project  SLUG    sessions, messages, turns, events

@@ -10,11 +10,11 @@ use super::QueryArgs;
 /// Show when messages that match a query were written
 #[derive(Debug, Args)]
 #[command(long_about = "\
-Searches as `search` does, and counts the best 100 messages by the day, week or month in which they were written. A query and \
-its filters are those of `search`; messages with the same text count once.
+Searches as `search` does, and counts the best 100 messages by the day, week or month in which they were written. The query \
+and the filters are those of `search`; messages with the same text count once.
 
-Without --by, the chart has days up to five weeks, weeks up to a year, otherwise months. Periods are in UTC; weeks begin on \
-Monday (ISO 8601). On a terminal, more than three empty periods in a row are one line.")]
+Without --by, the chart is by day for up to five weeks, by week for up to a year, and otherwise by month. Periods are in \
+UTC; weeks begin on Monday (ISO 8601). On a terminal, more than three empty periods in a row are shown as one line.")]
 #[command(after_long_help = "\
 In a pipe, each period is one line of tab-separated fields: its first day, its last day, number of messages. Empty periods \
 between are included, except in gaps of more than 366 periods. --json has the same as `periods`, with `query`, `mode`, `by`, \
@@ -31,7 +31,7 @@ Examples:
 pub(crate) struct TimelineArgs {
     #[command(flatten)]
     pub(crate) query: QueryArgs,
-    /// Count by day, week or month [default: what fits the time between the first message and the last]
+    /// Count by day, week or month [default: depends on the time between the first message and the last]
     #[arg(long, value_name = "UNIT", hide_possible_values = true)]
     pub(crate) by: Option<UnitArg>,
     /// Draw the chart to an SVG file, which only you can read; `-` is stdout

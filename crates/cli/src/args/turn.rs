@@ -26,10 +26,10 @@ impl TurnsArgs {
 #[derive(Debug, Args)]
 #[command(long_about = "\
 Shows one turn in full: the user's text, the last text of the assistant, and the summary if there is one. The address of any \
-message of the turn names it. `context` shows all messages of a turn, also its tool calls.")]
+message of the turn names it. `context` shows all messages of a turn, including its tool calls.")]
 #[command(after_long_help = "\
 --json has the same, with the ids of both messages, where the summary comes from, and what was embedded of the turn \
-(`embedding`): the text, its SHA-256, the model.
+(`embedding`): the text, its SHA-256 and the model.
 
 Examples:
   amplifier-sessions turn 3a7c1e90#14
@@ -47,7 +47,7 @@ pub(crate) struct TurnArgs {
 /// Set summaries of turns
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A summary stands for the assistant's answer in the embedding of its turn, and `search --unit turn` finds its words.
+A summary replaces the assistant's answer in the embedding of its turn, and `search --unit turn` finds its words.
 
 Examples:
   amplifier-sessions summaries import summaries.jsonl")]
@@ -62,10 +62,10 @@ pub(crate) enum SummariesAction {
     /// Read summaries from a file of JSON lines
     #[command(after_help = "\
 Each line is an object with `message_id` and `text`: the id or the address of a message of the turn, and its summary of at \
-most 10,000 characters. Nothing is stored if a line is wrong.
+most 10,000 characters. If a line is invalid, nothing is stored.
 
-Lines of transcripts do not change, and a later `sync` keeps the summaries, as long as the user's message stays the same. \
-The embeddings of these turns are made again.
+The lines of transcripts do not change. A later `sync` keeps the summaries as long as the user's message stays the same. \
+These turns are embedded again.
 
 Examples:
   echo '{\"message_id\": \"3a7c1e90#4\", \"text\": \"Retries moved to the outbox\"}' | amplifier-sessions summaries import -")]

@@ -10,7 +10,7 @@ use clap::Args;
 Reads SQLite and DuckDB files of the Python library amplifier_session_storage, of all its generations: all sessions, \
 messages, events and vectors. The content of OLD never changes.
 
-Without --store, the sessions go to the configured store. If OLD lies where that store should be, OLD is renamed to \
+Without --store, the sessions go to the configured store. If OLD is where that store should be, OLD is renamed to \
 OLD.python-backup when the new store is complete. Close the programs that use OLD first.
 
 If an upgrade is interrupted, run it again. Sessions that the store already has are skipped.

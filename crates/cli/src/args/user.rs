@@ -9,8 +9,8 @@ use super::parse;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Sessions belong to the user given by --user or AMPLIFIER_SESSIONS_USER, or else to the account that the Azure CLI is signed \
-in with, or else to the system user. The store remembers the first user who wrote it, and warns if a different user is found \
-by default. If both are the same person, use `user rename`.
+in with, or else to the system user. The store remembers the first user who wrote it, and warns if your default user is a \
+different one. If both are the same person, use `user rename`.
 
 In a pipe, each field is one line: its name and its value, separated by a tab.
 

@@ -7,19 +7,22 @@ use clap::{Args, builder::NonEmptyStringValueParser};
 /// Compare the store with the session folders and with itself
 #[derive(Debug, Args)]
 #[command(long_about = "\
-Compares your sessions in the store with their folders in DIR/projects/*/sessions/*, line by line, and the store with itself: \
-the digest of every stored line, sequences, counts, turns, the vectors of each message, the pieces of large events, and the \
-search index. Each difference is one line with its session and its place. Without SESSION, compares all of your sessions.
+Compares your sessions in the store with their folders in DIR/projects/*/sessions/*, line by line, and the store with \
+itself: the digest of every stored line, sequences, counts, turns, the vectors of each message, the pieces of large events, \
+and the search index. Prints one line for each difference, with the session and the place. Without SESSION, compares all of \
+your sessions.
 
-What a sync leaves as it is, is no difference, and only counted: deleted and rewound sessions, stored sessions without a \
-folder, rows that were kept when a file was damaged, lines that can't be read, and events that the store does not keep.
+Whatever a sync leaves alone is not reported as a difference, but only counted as known: deleted and rewound sessions, \
+stored sessions without a folder, rows that were kept when a file was damaged, and lines that can't be read. Events that the \
+store does not keep are ignored.
 
-With --repair, reads the folders of the sessions that differ completely, writes what is missing or wrong, and makes counts, \
-turns, vectors and the search index anew where the lines are right. What still differs then is listed.")]
+With --repair, reads the complete folders of the sessions that differ, writes lines that are missing or wrong, and rebuilds \
+counts, turns, vectors and the search index where the lines are right. Lists the differences that remain.")]
 #[command(after_long_help = "\
 Exits with 0 if nothing differs or everything was repaired, and with 1 otherwise. In a pipe, a difference is one line of \
-tab-separated fields: session, difference. --json prints one object: sessions, on_disk, messages, events, vectors, \
-pending_vectors, lines, bytes, known, newer_than_index, differences, difference_count, left, left_count, seconds.
+tab-separated fields: session (`-` for the store as a whole), difference. --json prints one object: sessions, on_disk, \
+messages, events, vectors, pending_vectors, lines, bytes, known, newer_than_index, differences, difference_count, left, \
+left_count, seconds.
 
 Examples:
   amplifier-sessions verify
@@ -39,7 +42,7 @@ pub(crate) struct VerifyArgs {
     /// Only compare the store with itself
     #[arg(long)]
     pub(crate) no_disk: bool,
-    /// Mend what differs
+    /// Repair what differs
     #[arg(long)]
     pub(crate) repair: bool,
 }
@@ -47,8 +50,8 @@ pub(crate) struct VerifyArgs {
 /// List missing messages and events
 #[derive(Debug, Args)]
 #[command(long_about = "\
-Lists the sequences of messages and events that are missing in each session, although it has later ones or counts more. A \
-store that was not damaged has none.")]
+Lists the sequences of messages and events that are missing from each session although the session has later ones or counts \
+more. An undamaged store has no gaps.")]
 #[command(after_long_help = "\
 Exits with 0 if nothing is missing, and with 1 otherwise. In a pipe, each gap is one line of tab-separated fields: session, \
 messages or events, first sequence, last sequence. --json prints one object: sessions, missing_messages, missing_events, and \

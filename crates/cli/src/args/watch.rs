@@ -10,12 +10,12 @@ use super::sync::EventsArg;
 #[derive(Debug, Args)]
 #[command(long_about = "\
 Follows the session folders and reads what changes into the store, within about a second. It runs until it gets SIGINT or \
-SIGTERM (Ctrl-C); then it completes what it is writing and exits with 0. Everything is compared at the start, every 10 minutes, \
-and whenever the system may have lost notifications, so nothing is missed. Vectors are made beside it.")]
+SIGTERM (Ctrl-C); then it finishes writing and exits with 0. Everything is compared at the start, every 10 minutes, and \
+whenever the system may have lost notifications, so nothing is missed. Vectors are created at the same time.")]
 #[command(after_long_help = "\
-A store that is down is tried again at growing intervals; nothing is lost. A root that does not exist is awaited. If there are \
-more folders than the system can watch, `watch` says so and compares them every 30 seconds. Only one `watch` runs for a store \
-and a root; `status` shows it. While it runs, searches do not read the folders themselves.
+If a store is down, `watch` tries again at growing intervals, and nothing is lost. If a root does not exist, `watch` waits \
+for it. If there are more folders than the system can watch, `watch` says so and compares them every 30 seconds. Only one \
+`watch` runs for a store and a root; `status` shows it. While it runs, searches do not read the folders themselves.
 
 With --log-format json, each message on stderr is a JSON object; only an error that ends `watch` is text.
 
@@ -110,8 +110,8 @@ pub(crate) enum ServiceAction {
 /// Install and start the service
 #[derive(Debug, Args)]
 #[command(long_about = "\
-Writes a service of your account that runs `watch` with the same options, and starts it: a unit of systemd, or an agent of \
-launchd on macOS. Environment variables of this program that are set now are written into it, except for keys.")]
+Writes a service of your account that runs `watch` with the same options, and starts it: a systemd unit, or a launchd agent \
+on macOS. The environment variables of this program that are set now are written into it, except for keys.")]
 pub(crate) struct InstallServiceArgs {
     #[command(flatten)]
     pub(crate) what: WatchedArgs,

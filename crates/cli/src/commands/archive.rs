@@ -197,7 +197,7 @@ fn outcome(app: &App, report: &ImportReport) -> Result<Outcome, Failure> {
     say_what_is_broken(&report.broken);
     if report.vectors_left_out > 0 {
         let vectors = counted(report.vectors_left_out, "vector");
-        say("note", &format!("not imported: {vectors} of another model than those of the store"));
+        say("note", &format!("not imported: {vectors} of a model other than the store's"));
     }
     for refused in report.refused.iter().take(LISTED) {
         say("refused", &format!("{} of {}: {}", refused.session_id, refused.user_id, refused.reason));
@@ -217,7 +217,7 @@ fn outcome(app: &App, report: &ImportReport) -> Result<Outcome, Failure> {
     };
     match (broken, refused) {
         (Some(broken), None) => {
-            Err(Failure::failed(broken, "what is whole was imported; for the rest, export it again"))
+            Err(Failure::failed(broken, "the intact sessions were imported; export the others again"))
         }
         (Some(broken), Some(refused)) => {
             Err(Failure::failed(format!("{broken}, and {refused}"), REFUSED_HINT))
@@ -226,7 +226,7 @@ fn outcome(app: &App, report: &ImportReport) -> Result<Outcome, Failure> {
         (None, None) => {
             if report.messages > 0 && report.vectors == 0 {
                 let program = app.program_with_embedding();
-                say("hint", &format!("`{program} backfill` makes vectors for your sessions"));
+                say("hint", &format!("`{program} backfill` creates vectors for your sessions"));
             }
             Ok(Outcome::Done)
         }
@@ -239,7 +239,7 @@ const REFUSED_HINT: &str =
 fn say_what_is_broken(broken: &[BrokenPart]) {
     for BrokenPart { place, user_id, session_id, reason, .. } in broken.iter().take(LISTED) {
         let session = match (session_id, user_id) {
-            (Some(session), Some(user)) => format!(", session {session} of {user} is not imported"),
+            (Some(session), Some(user)) => format!(": session {session} of {user} was not imported"),
             _ => String::new(),
         };
         say("broken", &format!("{place}{session}: {reason}"));

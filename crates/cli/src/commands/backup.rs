@@ -23,9 +23,11 @@ struct View<'a> {
 pub(super) async fn run(app: &mut App, args: BackupArgs) -> Result<Outcome, Failure> {
     let url = app.store_url()?;
     if url.backend().backup.is_none() {
-        let message = format!("{} stores can't be copied while they are used", url.backend().name);
-        let hint =
-            format!("`{} export --out FILE` copies the sessions to a file for `import`", app.program());
+        let message = format!("{} stores can't be copied to a file with `backup`", url.backend().name);
+        let program = app.program();
+        let hint = format!(
+            "`{program} copy --to URL` copies the sessions to another store, and `{program} export --out FILE` to a file"
+        );
         return Err(Failure::wrong_use(message, hint));
     }
     app.check_existence()?;

@@ -72,7 +72,10 @@ fn check_different(from: &StoreUrl, to: &StoreUrl) -> Result<(), Failure> {
     if !is_same {
         return Ok(());
     }
-    Err(Failure::wrong_use(format!("{to} is the store to copy from"), "choose another store with --to URL"))
+    Err(Failure::wrong_use(
+        format!("{to} is both the source and the target"),
+        "choose another store with --to URL",
+    ))
 }
 
 /// Opens the target, and creates it if it does not exist.
@@ -130,11 +133,11 @@ async fn explain(
     if let (Some(ours), Some(theirs)) = (&report.space, &report.other_space) {
         say(
             "note",
-            &format!("no vectors were copied: the source has those of {ours}, and the target of {theirs}"),
+            &format!("no vectors were copied: the source has vectors of {ours}, and the target of {theirs}"),
         );
         if report.messages > 0 {
             let program = format!("{} --store {}", program::name(), quoted(&to.to_string()));
-            say("hint", &format!("`{program} backfill` makes vectors for the copied messages"));
+            say("hint", &format!("`{program} backfill` creates vectors for the copied messages"));
         }
     }
     for NotCopied { user_id, session_id, because, reason, .. } in report.not_copied.iter().take(LISTED) {
@@ -167,7 +170,7 @@ fn hint(has: impl Fn(NotCopiedBecause) -> bool) -> &'static str {
     if has(NotCopiedBecause::Conflict) {
         "--replace replaces sessions of the target with those of the source"
     } else if has(NotCopiedBecause::Damaged) {
-        "`verify --repair` mends the source from the session folders; `export` skips damaged rows"
+        "`verify --repair` repairs the source from the session folders; `export` skips damaged rows"
     } else {
         "run the command again"
     }

@@ -34,7 +34,10 @@ fn edit(args: &EditArgs) -> Result<SessionEdit, Failure> {
     for field in set.chain(args.clear.iter().copied()).chain(args.reset.iter().copied()) {
         if named.contains(&field) {
             let message = format!("the {} is given more than once", label(field.into()));
-            return Err(Failure::wrong_use(message, "set, --clear or --reset each field at most once"));
+            return Err(Failure::wrong_use(
+                message,
+                "for each field, pass a new value, --clear or --reset, but only one of them",
+            ));
         }
         named.push(field);
     }

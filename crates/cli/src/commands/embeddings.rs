@@ -15,7 +15,10 @@ use crate::{
     failure::{Failure, Outcome, say},
     messages::{HasVectors, has_vectors},
     progress::Bar,
-    render::{embeddings as render, text::one_line},
+    render::{
+        embeddings as render,
+        text::{counted, one_line},
+    },
 };
 
 /// The result of embedding, as JSON.
@@ -112,7 +115,7 @@ async fn of_session(app: &mut App, session: &str) -> Result<Outcome, Failure> {
 fn print_failures(status: &VectorStatus) {
     for generation in status.current.iter().chain(&status.next) {
         for (reason, messages) in &generation.counts.failed {
-            say("failed", &format!("{messages}: {}", one_line(reason)));
+            say("failed", &format!("{}: {}", counted(*messages, "message"), one_line(reason)));
         }
     }
 }
@@ -120,10 +123,19 @@ fn print_failures(status: &VectorStatus) {
 fn print_hints(app: &App, status: &VectorStatus) {
     let pending = status.current.as_ref().map_or(status.embeddable, |current| current.counts.pending);
     if let Some(next) = &status.next {
-        say("note", &format!("vectors of {} are being made; searches use the old ones", next.space));
-        say("hint", &format!("run `{} rebuild` with that model to continue", app.program()));
+        say(
+            "note",
+            &format!(
+                "vectors of {} are being created; until they are complete, searches use the old ones",
+                next.space
+            ),
+        );
+        say(
+            "hint",
+            &format!("to continue, run `{} rebuild` with the --embedding of that model", app.program()),
+        );
     } else if pending > 0 {
-        say("hint", &format!("`{} backfill` makes the missing vectors", app.program_with_embedding()));
+        say("hint", &format!("`{} backfill` creates the missing vectors", app.program_with_embedding()));
     }
 }
 
@@ -185,13 +197,13 @@ async fn estimate(
 async fn part(app: &App, args: &PartArgs) -> Result<(Reader, VectorsOf), Failure> {
     if app.global.embedding == "none" {
         return Err(Failure::wrong_use(
-            "--embedding none makes no vectors",
+            "--embedding none creates no vectors",
             "pass another provider, for example --embedding local",
         ));
     }
     let reader = app.editor(true).await?;
     let Scope::User(user) = &reader.scope else {
-        return Err(Failure::wrong_use("vectors are made for one user only", "omit --scope"));
+        return Err(Failure::wrong_use("vectors are created for one user only", "omit --scope"));
     };
     let project = app.project(&reader, args.project.as_deref()).await?;
     app.warn_of_unknown_project(&reader, project.as_ref()).await?;

@@ -155,7 +155,7 @@ async fn install(
     args: &InstallModelArgs,
 ) -> Result<Outcome, Failure> {
     if !cfg!(feature = "local-transformer") {
-        let hint = "build with `--features local-transformer` (docs/embeddings.md)";
+        let hint = "build with `--features local-transformer` (docs/local-models.md)";
         return Err(Failure::wrong_use("this build supports only the compiled-in model", hint));
     }
     let name = args.name.as_deref();
@@ -209,8 +209,8 @@ fn verify(app: &mut App, models: &InstalledModels, args: &VerifyModelArgs) -> Re
     if let [first, ..] = broken.as_slice() {
         let folder = models.folder().join(first);
         let message = match broken.len() {
-            1 => "1 model is not as installed".to_owned(),
-            more => format!("{more} models are not as installed"),
+            1 => "1 model differs from what was installed".to_owned(),
+            more => format!("{more} models differ from what was installed"),
         };
         return Err(Failure::failed(message, format!("remove {} and install it again", folder.display())));
     }

@@ -18,8 +18,9 @@ use serde::Serialize;
 
 use crate::{
     app::App,
-    args::SalvageArgs,
+    args::{SalvageArgs, quoted},
     failure::{Failure, Outcome, list_damage, say},
+    program,
     render::text::{counted, grouped},
 };
 
@@ -123,7 +124,7 @@ fn outcome(from: &StoreUrl, to: &StoreUrl, report: &SalvageReport) -> Result<Out
         say("note", &format!("{part} of {from} can't be read"));
     }
     if report.unreadable.len() > LISTED {
-        say("note", &format!("… and {} more", counted((report.unreadable.len() - LISTED) as u64, "page")));
+        say("note", &format!("… and {}", counted((report.unreadable.len() - LISTED) as u64, "more page")));
     }
     for lost in &report.lost {
         say("lost", lost);
@@ -132,16 +133,15 @@ fn outcome(from: &StoreUrl, to: &StoreUrl, report: &SalvageReport) -> Result<Out
     if report.is_complete() {
         return Ok(Outcome::Done);
     }
-    Err(Failure::failed(
-        missing(&report.missing, to),
-        "if their session folders are still there, `sync` into the new store brings the lines back",
-    ))
+    let sync = format!("{} --store {} sync", program::name(), quoted(&to.to_string()));
+    let hint = format!("if the session folders are still there, `{sync}` reads the missing lines again");
+    Err(Failure::failed(missing(&report.missing, to), hint))
 }
 
 fn missing(rows: &[DamagedRow], to: &StoreUrl) -> String {
     match rows.len() {
-        0 => format!("not all of the store is in {to}"),
-        1 => format!("1 row of the store can't be read and is missing in {to}"),
-        more => format!("{} rows of the store can't be read and are missing in {to}", grouped(more as u64)),
+        0 => format!("not everything in the store could be copied to {to}"),
+        1 => format!("1 row of the store can't be read and is missing from {to}"),
+        more => format!("{} rows of the store can't be read and are missing from {to}", grouped(more as u64)),
     }
 }

@@ -143,7 +143,7 @@ async fn missing_note(
     let (messages, of) = (grouped(messages), grouped(of));
     let counted = if is_filtered { " (counted without the filters)" } else { "" };
     let note = format!("{messages} of {of} messages have no vectors yet{counted}");
-    // `backfill` makes vectors only for the user's own messages.
+    // `backfill` creates vectors only for the user's own messages.
     let own = Scope::User(app.who()?.0.user_id);
     let can_be_made = reader.scope == own || reader.storage.missing_vectors(&own).await?.is_some();
     Ok(match can_be_made {

@@ -36,7 +36,7 @@ impl Typed {
         for field in typed.query.fields.clone() {
             let name = field.name.as_str();
             if field.is_excluded && field.name != FieldName::Session {
-                let message = format!("-{name}: can't be excluded, only sessions can");
+                let message = format!("-{name}: is not supported; only sessions can be excluded");
                 return Err(Failure::wrong_use(message, plain_hint(app)));
             }
             let read = |failure: Failure| unresolved(app, &field, &failure);
@@ -48,7 +48,7 @@ impl Typed {
                         .map_err(|error| unresolved(app, &field, &Failure::from(error)))?;
                     let other = typed.role.or(args.role).filter(|other| *other != role);
                     if let Some(other) = other {
-                        return Err(contradiction(app, &field, other.as_str()));
+                        return Err(contradiction(app, &field, args.role.is_some(), other.as_str()));
                     }
                     typed.role = Some(role);
                 }
@@ -102,7 +102,8 @@ impl Typed {
                     let project = app.project(reader, Some(&field.value)).await.map_err(failed)?;
                     match filter.sessions.project {
                         Some(other) if Some(&other) != project.as_ref() => {
-                            return Err(contradiction(app, field, other.as_str()));
+                            let is_option = args.filter.project.is_some();
+                            return Err(contradiction(app, field, is_option, other.as_str()));
                         }
                         _ => filter.sessions.project = project,
                     }
@@ -116,7 +117,8 @@ impl Typed {
                         }
                         false => match &filter.sessions.session {
                             Some(other) if *other != session.session_id => {
-                                return Err(contradiction(app, field, other.as_str()));
+                                let is_option = args.session.is_some();
+                                return Err(contradiction(app, field, is_option, other.as_str()));
                             }
                             _ => filter = filter.with_session(session.session_id),
                         },
@@ -177,11 +179,13 @@ fn current_session(app: &App) -> Option<SessionKey> {
     Some(SessionKey::new(user, SessionId::new(id).ok()?))
 }
 
-/// The failure for two values of a field that a message has only once.
-fn contradiction(app: &App, field: &Field, other: &str) -> Failure {
+/// The failure for two values of something that a message has only once. `other` comes from the option of the same name
+/// if that is given, or else from an earlier field.
+fn contradiction(app: &App, field: &Field, is_option: bool, other: &str) -> Failure {
     let Field { name, value, .. } = field;
     let name = name.as_str();
-    Failure::wrong_use(format!("{name}:{value}: another {name} is given, {other}"), plain_hint(app))
+    let other = if is_option { format!("--{name} {other}") } else { format!("{name}:{other}") };
+    Failure::wrong_use(format!("{name}:{value} conflicts with {other}"), plain_hint(app))
 }
 
 fn unresolved(app: &App, field: &Field, failure: &Failure) -> Failure {

@@ -21,7 +21,7 @@ pub(super) fn check(args: &SearchArgs) -> Result<(), Failure> {
     ];
     match given.into_iter().find(|(is_given, _)| *is_given) {
         Some((_, option)) => {
-            let message = format!("{option} is about messages, and can't be used with --unit turn");
+            let message = format!("{option} applies to messages, and can't be used with --unit turn");
             Err(Failure::wrong_use(message, format!("omit {option}; `turn ADDRESS` shows a turn in full")))
         }
         None => Ok(()),

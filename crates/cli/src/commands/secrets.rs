@@ -61,7 +61,10 @@ pub(super) async fn run(app: &mut App, args: SecretsArgs) -> Result<Outcome, Fai
     }
     app.out.finish()?;
     if redact == SecretsAtRest::Off {
-        say("note", "secrets are not searched for: --redact is off for this store; --redact mark lists them");
+        say(
+            "note",
+            "nothing was searched, because --redact is off for this store; --redact mark lists its secrets",
+        );
     } else if count > 0 {
         let (secrets, sessions) = (counted(count, "secret"), counted(found.len() as u64, "session"));
         say("note", &format!("{secrets} in {sessions}, of {searched} searched"));

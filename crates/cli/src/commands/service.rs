@@ -107,7 +107,10 @@ fn file(app: &App) -> Result<PathBuf, Failure> {
 
 fn failed(file: &Path, error: &io::Error) -> Failure {
     let message = format!("{} can't be changed: {error}", file.display());
-    Failure::failed(message, "`service install --print` prints the service, to install it yourself")
+    Failure::failed(
+        message,
+        "`service install --print` prints the service, so that you can install it yourself",
+    )
 }
 
 /// Runs commands until one fails.

@@ -124,6 +124,7 @@ async fn show(
     let items = Items { count: messages.len(), one: "message", can_be_cut: true };
     let LimitArgs { budget, .. } = args.limits;
     let read = messages.len() + damaged.len();
+    let is_beyond_end = Page::new(session.message_count, part, read).is_beyond_end();
     // If some messages are left out, the page ends with the last one shown.
     let page = |shown: &[Message]| {
         let end = shown.last().map_or(part.from, |last| last.sequence.saturating_add(1));
@@ -150,6 +151,10 @@ async fn show(
                 damaged: &damaged,
             })?);
         }
+        // A page beyond the end prints only a note.
+        if is_beyond_end {
+            return Ok(());
+        }
         let head = Head {
             session,
             parent_name: parent_name.as_deref(),
@@ -170,7 +175,7 @@ async fn show(
     let page = page(messages.get(..portion.items).unwrap_or_default());
     if !app.out.is_json() {
         page.print_note("message");
-        if !skipped.is_empty() {
+        if !skipped.is_empty() && !is_beyond_end {
             say("hint", &format!("fix the skipped lines in the file, then run `{} sync`", app.program()));
         }
     }
@@ -218,7 +223,9 @@ async fn show_events(
             damaged: &damaged,
         })?;
     } else {
-        events::log(&mut app.out, &found, &app.now)?;
+        if !page.is_beyond_end() {
+            events::log(&mut app.out, &found, &app.now)?;
+        }
         app.out.finish()?;
         page.print_note("event");
     }
@@ -248,9 +255,13 @@ impl Page {
         self.from + self.shown < self.total
     }
 
-    /// The result is "nothing found" if the page is beyond the end, but not for an empty session.
+    /// Whether the page is beyond the end; an empty session has an empty first page.
+    fn is_beyond_end(self) -> bool {
+        self.shown == 0 && self.from > 0
+    }
+
     fn outcome(self) -> Outcome {
-        Outcome::found(self.shown > 0 || self.from == 0)
+        Outcome::found(!self.is_beyond_end())
     }
 
     fn print_note(self, what: &str) {

@@ -90,7 +90,7 @@ pub(super) async fn run(app: &mut App, mut args: SqlArgs) -> Result<Outcome, Fai
     app.out.finish()?;
     if answer.has_more && written != SqlFormat::Json {
         let shown = grouped(answer.count);
-        say("note", &format!("showing {shown} rows; --limit N shows more, and --format csv all"));
+        say("note", &format!("showing {shown} rows; --limit N shows more, and --format csv shows all"));
     } else if answer.count == 0 {
         say("note", "no rows");
     }

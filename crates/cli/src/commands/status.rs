@@ -99,8 +99,8 @@ fn rows(app: &App, root: &RootView) -> Vec<(&'static str, String)> {
         Some(WatcherState { process, host, since, .. }) if root.watching => {
             format!("process {process} on {host}, since {}", time(*since))
         }
-        Some(WatcherState { seen, .. }) => format!("does not run; last seen {}", time(*seen)),
-        None => format!("does not run; `{} watch` starts it", app.program()),
+        Some(WatcherState { seen, .. }) => format!("not running; last seen {}", time(*seen)),
+        None => format!("not running; `{} watch` starts it", app.program()),
     };
     let mut rows = vec![("root", root.root.clone()), ("watch", watcher)];
     let polls = root.watcher.as_ref().filter(|_| root.watching).and_then(|watcher| watcher.polls.clone());

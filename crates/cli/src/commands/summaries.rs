@@ -84,7 +84,7 @@ async fn read(reader: &Reader, user: &UserId, path: &Path) -> Result<Vec<TurnSum
         true => Box::new(BufReader::new(std::io::stdin())),
         false => Box::new(BufReader::new(File::open(path).map_err(|error| {
             Failure::failed(
-                format!("cannot read {name}: {error}"),
+                format!("can't read {name}: {error}"),
                 "pass a file of JSON lines, or - for stdin",
             )
         })?)),

@@ -284,7 +284,7 @@ pub(super) async fn search(
         say("note", "no superseded message matches");
     } else if !app.out.is_json() {
         let hint = format!(
-            "`{} show SESSION --superseded` shows them: their numbers may be those of others now",
+            "`{} show SESSION --superseded` shows them; other messages may have their numbers now",
             app.program()
         );
         say("hint", &hint);

@@ -174,11 +174,11 @@ pub(super) fn report_problems(report: &SyncReport) {
     }
     if let Some(reason) = &report.vectors_pending_reason {
         say("warning", &format!("some vectors are still missing: {reason}"));
-        say("hint", "the next sync makes them; until then, these messages are found by words only");
+        say("hint", "the next sync creates them; until then, these messages are found by words only");
     }
     if let Some(problem) = &report.index_problem {
         say("warning", &format!("the search index could not be updated: {problem}"));
-        say("hint", "all sessions are stored; if you delete the folder of the index, it is built again");
+        say("hint", "all sessions are stored; delete the folder of the index to have it rebuilt");
     }
 }
 

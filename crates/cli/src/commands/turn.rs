@@ -36,7 +36,7 @@ pub(super) async fn run(app: &mut App, args: TurnArgs) -> Result<Outcome, Failur
             return Err(Failure::wrong_use("a message or a turn is required", hint));
         }
         (Some(AddressedLine::Message(_)), Some(_)) => {
-            let text = format!("{} names a message already", args.session);
+            let text = format!("{} already names a message", args.session);
             return Err(Failure::wrong_use(text, "omit --turn"));
         }
         (Some(_), _) => {

@@ -53,7 +53,7 @@ pub(super) async fn run(app: &mut App, args: UpgradeArgs) -> Result<Outcome, Fai
         say("note", &format!("stored as system messages: {messages} with an unknown role"));
     }
     if upgraded.outcome == Became::WouldUpgrade {
-        say("hint", "run the same command without --check to do it");
+        say("hint", "run the same command without --check to upgrade");
     }
     Ok(Outcome::Done)
 }
@@ -69,8 +69,8 @@ fn old_file(app: &App, url: &StoreUrl, named: Option<PathBuf>) -> Result<PathBuf
             Ok(file.to_owned())
         }
         (None, None) => {
-            let hint = format!("name it: `{} upgrade OLD`", app.program());
-            Err(Failure::wrong_use("the store is not in a file that could be upgraded", hint))
+            let hint = format!("pass the file to upgrade: `{} upgrade OLD`", app.program());
+            Err(Failure::wrong_use("the store is not a file that could be upgraded", hint))
         }
     }
 }

@@ -87,7 +87,8 @@ async fn rename(app: &mut App, args: &RenameArgs) -> Result<Outcome, Failure> {
     if app.out.is_json() {
         app.out.json(&RenamedView { old: &args.old, new: &args.new, sessions })?;
     } else if sessions > 0 {
-        let text = format!("{} of {} now belong to {}", counted(sessions, "session"), args.old, args.new);
+        let belong = if sessions == 1 { "belongs" } else { "belong" };
+        let text = format!("{} of {} now {belong} to {}", counted(sessions, "session"), args.old, args.new);
         app.out.line(&one_line(&text))?;
     }
     app.out.finish()?;

@@ -105,13 +105,14 @@ impl VerifyProgress for Comparing {
 
 fn print(app: &mut App, report: &VerifyReport) -> Result<(), Failure> {
     for difference in &report.differences {
-        let line = line(difference, if app.out.is_terminal() { "  " } else { "\t" });
+        let line = line(difference, app.out.is_terminal());
         app.out.line(&line)?;
     }
     let unlisted = report.difference_count - report.differences.len() as u64;
     if unlisted > 0 {
         app.out.finish()?;
-        say("note", &format!("{} more are not listed", counted(unlisted, "difference")));
+        let are = if unlisted == 1 { "is" } else { "are" };
+        say("note", &format!("{} {are} not listed", counted(unlisted, "more difference")));
     }
     let pending = match report.pending_vectors {
         0 => String::new(),
@@ -136,9 +137,10 @@ fn print(app: &mut App, report: &VerifyReport) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A difference with its session.
-fn line(difference: &Difference, separator: &str) -> String {
-    let session = difference.session_id.as_ref().map_or("-", |id| id.as_str());
+/// A difference and the session that it is in, if it is not about the store as a whole.
+fn line(difference: &Difference, is_terminal: bool) -> String {
+    let (store, separator) = if is_terminal { ("(store)", "  ") } else { ("-", "\t") };
+    let session = difference.session_id.as_ref().map_or(store, |id| id.as_str());
     printable(&format!("{session}{separator}{}", one_line(&difference.to_string())))
 }
 
@@ -166,14 +168,14 @@ fn outcome(app: &App, report: &VerifyReport) -> Result<Outcome, Failure> {
         return Ok(Outcome::Done);
     }
     let Some(left) = &report.left else {
-        let hint = format!("`{} verify --repair` mends what can be mended", app.program());
+        let hint = format!("`{} verify --repair` repairs what can be repaired", app.program());
         return Err(Failure::failed(
             format!("{} found", counted(report.difference_count, "difference")),
             hint,
         ));
     };
     for difference in left.iter().take(LISTED) {
-        say("left", &line(difference, "  "));
+        say("left", &line(difference, true));
     }
     if left.len() > LISTED {
         say("left", &format!("… and {} more", grouped(report.left_count - LISTED as u64)));

@@ -190,7 +190,7 @@ fn deleting_warns_about_another_user_unless_named() {
     };
     let (code, stderr) = as_bob(&["sessions"]);
     assert_eq!(code, 3);
-    assert!(stderr.starts_with("warning: the store belongs to dana, and you are bob\nhint: "), "{stderr}");
+    assert!(stderr.starts_with("warning: the store belongs to dana, but you are bob\nhint: "), "{stderr}");
     assert_eq!(as_bob(&["sessions", "--user", "dana"]), (0, String::new()));
     assert!(!as_bob(&["sessions", "--user", "bob"]).1.contains("warning"));
 }

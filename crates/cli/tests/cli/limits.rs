@@ -107,7 +107,7 @@ fn context_keeps_the_requested_message() {
 fn a_budget_that_is_too_small_is_an_error() {
     let ran = SYNCED.run(&["show", "38e6d1f5", "--json", "--budget", "10"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
-    assert!(ran.stderr.contains("hint: --budget "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("hint: pass --budget "), "{}", ran.stderr);
 }
 
 #[test]

@@ -163,6 +163,8 @@ fn show() {
     text("show", &["show", "38e6d1f5", "--limit", "6"]);
     text("show_events", &["show", "7f3c9a52", "--events", "--limit", "8"]);
     text("show_beyond_the_end", &["show", "38e6d1f5", "--from", "500"]);
+    text("show_no_such_message", &["show", "38e6d1f5#500"]);
+    text("show_no_such_event", &["show", "38e6d1f5", "--events", "--from", "500"]);
     json("show_json", &["show", "2b6e0d94", "--from", "1", "--limit", "2"]);
     json("show_events_json", &["show", "6c1f9e80", "--events", "--from", "1", "--limit", "1", "--full"]);
 }

@@ -19,6 +19,7 @@ fn fields() {
     text("search_only_fields", &["search", "tool:grep", "--limit", "2"]);
     text("search_project", &["search", "deadlock project:brewery"]);
     text("error_search_two_roles", &["search", "deadlock role:assistant", "--role", "user"]);
+    text("error_search_two_role_fields", &["search", "deadlock role:assistant role:user"]);
     text("error_search_unknown_role", &["search", "deadlock role:foo"]);
     text("error_search_excluded_role", &["search", "deadlock -role:user"]);
 }

@@ -118,7 +118,7 @@ fn wrong_summaries_are_refused() {
     }
     assert_eq!(home.run(&["search", "quokka", "--unit", "turn", "--mode", "full-text"]).code, 3);
     let missing = home.run(&["summaries", "import", "nowhere.jsonl"]);
-    assert!(missing.code == 1 && missing.stderr.contains("cannot read nowhere.jsonl"), "{}", missing.all());
+    assert!(missing.code == 1 && missing.stderr.contains("can't read nowhere.jsonl"), "{}", missing.all());
 }
 
 /// Exports contain summaries, and with vectors the embeddings; copies contain both.

@@ -56,7 +56,7 @@ fn the_life_of_an_old_store() {
             "{}",
             ran.stderr
         );
-        assert!(ran.stderr.contains(" upgrade` makes a store of it"), "{}", ran.stderr);
+        assert!(ran.stderr.contains(" upgrade` converts it to a store"), "{}", ran.stderr);
     }
     home.shows("error_old_store", &["sessions"]);
     let refused = home.run(&["--read-only", "upgrade"]);

@@ -244,6 +244,13 @@ fn a_removed_or_damaged_index_is_made_anew() {
         let ran = home.run_json(&["verify"]);
         let found = differences(&ran, "differences");
         assert!(ran.code == 1 && found.iter().all(|of| of == "index "), "{step}: {}", ran.all());
+        let in_a_pipe = home.run(&["verify"]).stdout;
+        let on_a_terminal = home.command(&["verify"]).env("AMPLIFIER_SESSIONS_FORCE_TTY", "100").output();
+        let on_a_terminal = String::from_utf8(on_a_terminal.unwrap().stdout).unwrap();
+        assert!(
+            in_a_pipe.starts_with("-\t") && on_a_terminal.starts_with("(store)  "),
+            "{step}: {in_a_pipe}"
+        );
         let ran = home.run_json(&["verify", "--repair"]);
         assert_eq!((ran.code, differences(&ran, "left")), (0, vec![]), "{step}: {}", ran.all());
         assert_eq!(home.run(&["verify"]).code, 0, "{step}");

@@ -74,8 +74,8 @@ fn disk(store: &Path, bytes: u64) -> Option<Check> {
     Some(if free < LEAST_FREE {
         Check::failed("disk", text, "free some space: nothing can be stored on a full disk")
     } else if free < bytes.saturating_add(LEAST_FREE) {
-        let hint = "free some space: `delete` needs as much as the store to erase what it deletes";
-        Check::warning("disk", format!("{text}, less than the store has"), hint)
+        let hint = "free some space: to erase what it deletes, `delete` needs as much as the store uses";
+        Check::warning("disk", format!("{text}, less than the size of the store"), hint)
     } else {
         Check::ok("disk", text)
     })
@@ -103,7 +103,7 @@ pub(super) fn clock(app: &App, places: &[StorePlace], newest: Option<Timestamp>)
     let newest = newest.map(|time| SystemTime::UNIX_EPOCH + Duration::from_micros(micros(time)));
     let ahead = |time: SystemTime| time.duration_since(now).ok().filter(|ahead| *ahead > TOLERANCE);
     let hint =
-        "set the clock of this machine: times decide what is new, and what a search for a period finds";
+        "set the clock of this machine: times determine what is new, and what --since and --until find";
     let time = crate::dates::second(Timestamp::from_micros(app.now.timestamp().as_microsecond()), &app.now);
     let millis = |time: Duration| duration(time.as_secs_f64() * 1e3);
     if let Some(ahead) = written.filter_map(ahead).max() {
@@ -159,18 +159,18 @@ pub(super) async fn watch(
     let runs = watcher.filter(|watcher| watcher.is_running_here(storage.now()));
     checks.push(match runs {
         Some(watcher) if watcher.failures.is_empty() => {
-            Check::ok(NAME, format!("runs as process {}", watcher.process))
+            Check::ok(NAME, format!("running as process {}", watcher.process))
         }
         Some(watcher) => Check::warning(
             NAME,
-            format!("runs as process {}, and could not read all sessions", watcher.process),
+            format!("running as process {}, but could not read all sessions", watcher.process),
             format!("`{} status` lists them", app.program()),
         ),
         None if is_installed => Check::failed(
             NAME,
-            "is installed as a service, but does not run",
+            "installed as a service, but not running",
             "`systemctl --user status amplifier-sessions-watch` shows why; on macOS, `launchctl list`",
         ),
-        None => Check::ok(NAME, "does not run, and is not installed as a service"),
+        None => Check::ok(NAME, "not running, and not installed as a service"),
     });
 }

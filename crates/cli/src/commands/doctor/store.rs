@@ -74,7 +74,7 @@ fn index(app: &App, place: &StorePlace, store: Option<&str>) -> Option<Check> {
     let folder = place.files.first()?;
     let status = SearchIndex::open(folder).status();
     let store = store.and_then(|id| u128::from_str_radix(id, 16).ok()).map(u128::to_be_bytes);
-    let hint = format!("`{} sync` makes it again; until then, searches are slower", app.program());
+    let hint = format!("`{} sync` rebuilds it; until then, searches are slower", app.program());
     let folder = folder.display();
     Some(match status.text {
         None => Check::warning("index", format!("{folder} is missing, or not from this version"), hint),
@@ -90,7 +90,7 @@ async fn model(app: &App, storage: Option<&SessionStorage>, checks: &mut Vec<Che
     const NAME: &str = "model";
     let provider = match app.embedding() {
         Ok(Some(provider)) => provider,
-        Ok(None) => return checks.push(Check::ok(NAME, "none: searches go by words")),
+        Ok(None) => return checks.push(Check::ok(NAME, "none: searches are by words only")),
         Err(failure) => {
             let mut check = Check::of(NAME, app, &failure);
             check.hint.get_or_insert_with(|| "--embedding local needs no configuration".to_owned());
@@ -108,7 +108,7 @@ async fn model(app: &App, storage: Option<&SessionStorage>, checks: &mut Vec<Che
             NAME,
             format!("{space}, but the vectors of the store are of {stored}"),
             format!(
-                "pass the --embedding of the store's model, or make all vectors again with `{} rebuild`",
+                "pass the --embedding of the store's model, or create all vectors again with `{} rebuild`",
                 app.program()
             ),
         ),
@@ -140,7 +140,7 @@ fn credentials(app: &App, checks: &mut Vec<Check>) {
             true => Check::warning(
                 "credentials",
                 format!("{service}: {} is not set", names(&unset)),
-                "set it, unless the service needs no key or signs you in otherwise",
+                "set it, unless the service needs no key or you sign in another way",
             ),
         });
     }

@@ -52,7 +52,7 @@ impl Messages {
                 say("warning", &format!("{} is compared every {every}: {reason}", root.display()));
             }
             WatchEvent::RootGone { root } => {
-                say("waiting", &format!("there is no folder `projects` in {} now", root.display()));
+                say("waiting", &format!("there is currently no folder `projects` in {}", root.display()));
             }
             WatchEvent::Synced { target, root, complete, report, .. } => {
                 let is_first = self.state().compared.insert(format!("{target} {}", root.display()));

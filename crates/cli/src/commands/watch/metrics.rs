@@ -81,12 +81,14 @@ impl Metrics {
             ("sessions_total", "counter", "New and changed sessions.", |c| Some(c.sessions as f64)),
             ("messages_total", "counter", "Messages that were written.", |c| Some(c.messages as f64)),
             ("events_total", "counter", "Events that were written.", |c| Some(c.events as f64)),
-            ("vectors_total", "counter", "Vectors that were made.", |c| Some(c.vectors as f64)),
+            ("vectors_total", "counter", "Vectors that were created.", |c| Some(c.vectors as f64)),
             ("failures_total", "counter", "Sessions that could not be read.", |c| Some(c.failures as f64)),
             ("outages_total", "counter", "How often the store went down.", |c| Some(c.outages as f64)),
             ("store_up", "gauge", "Whether the store can be used.", |c| Some(f64::from(u8::from(c.up)))),
             ("last_sync_timestamp_seconds", "gauge", "When the last sync ended.", |c| c.last_sync),
-            ("backlog_sessions", "gauge", "Changed sessions that wait.", |c| c.backlog.map(|n| n as f64)),
+            ("backlog_sessions", "gauge", "Changed sessions that are waiting.", |c| {
+                c.backlog.map(|n| n as f64)
+            }),
         ];
         let counts = self.lock();
         let mut text = String::new();

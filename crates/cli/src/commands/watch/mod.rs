@@ -113,7 +113,7 @@ async fn warn_of_other_user(storage: &SessionStorage, user: &UserId, json: bool)
     static ONCE: Once = Once::new();
     if let Some(pinned) = storage.pinned_user().await?.filter(|pinned| pinned != user) {
         ONCE.call_once(|| {
-            let warning = format!("the store belongs to {pinned}, and you are {user}");
+            let warning = format!("the store belongs to {pinned}, but you are {user}");
             match json {
                 true => tracing::warn!(warning, "other_user"),
                 false => {
