@@ -354,19 +354,6 @@ fn salvage_hint(program: &str, store: Option<&str>) -> String {
     )
 }
 
-/// Advice for a search by meaning without a usable vector of the query.
-fn embedding_hint(error: &Error) -> &'static str {
-    let message = error.message();
-    if message.contains("`rebuild`") {
-        "select the model of the store's vectors with --embedding, or search by words with --mode full-text"
-    } else if message.contains("vectors of") {
-        "select the model of the store's vectors with --embedding, search by words with --mode full-text, or create vectors \
-         of this model with `rebuild`"
-    } else {
-        "search by words with --mode full-text"
-    }
-}
-
 /// Advice for an error, if any.
 fn hint_for(error: &Error, program: &str) -> Option<String> {
     // Without `--store`, because its value may be wrong, and may contain a key that does not belong there.
@@ -421,7 +408,9 @@ fn hint_for(error: &Error, program: &str) -> Option<String> {
         (ErrorKind::Unsupported, _) if error.operation() == Some("search") => {
             "search by words with --mode full-text, or choose a model with --embedding"
         }
-        (ErrorKind::Embedding, _) if error.operation() == Some("search") => embedding_hint(error),
+        (ErrorKind::Embedding, _) if error.operation() == Some("search") => {
+            "search by words with --mode full-text, or select the model of the store's vectors with --embedding"
+        }
         (ErrorKind::Unsupported, _) if error.context("option") == Some("read_only") => {
             "run the command without --read-only"
         }
