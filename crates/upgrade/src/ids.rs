@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn good_ones_stay_and_others_are_mended_apart() {
+    fn valid_ids_stay_and_others_are_sanitized() {
         assert_eq!(session("a-1_x").unwrap().as_str(), "a-1_x");
         let [slash, space] = ["a/b", "a b"].map(|id| session(id).unwrap().to_string());
         assert!(slash.starts_with("a_b-") && space.starts_with("a_b-") && slash != space, "{slash} {space}");

@@ -57,7 +57,7 @@ fn differences(ran: &Ran, list: &str) -> Vec<String> {
 }
 
 /// Damages a store, expects these differences, and expects that a repair leaves none.
-fn is_found_and_mended(sql: &str, expected: &[&str]) {
+fn is_found_and_repaired(sql: &str, expected: &[&str]) {
     let (home, _) = home();
     damage(&home, sql);
     let ran = home.run_json(&["verify"]);
@@ -79,11 +79,11 @@ fn own(texts: &[&str]) -> Vec<String> {
 
 #[test]
 fn damaged_lines_are_found_and_read_again() {
-    is_found_and_mended(
+    is_found_and_repaired(
         "UPDATE transcripts SET raw = replace(raw, 'zebra', 'zebrb') WHERE sequence IN (2, 7);",
         &["damaged message 2", "damaged message 7"],
     );
-    is_found_and_mended(
+    is_found_and_repaired(
         "UPDATE events SET raw = CAST(replace(CAST(raw AS TEXT), 'bash', 'dash') AS BLOB) WHERE sequence = 1;
          UPDATE events SET raw = x'28b52ffd0000' WHERE sequence = 4;",
         &["damaged event 1", "damaged event 4"],
@@ -92,7 +92,7 @@ fn damaged_lines_are_found_and_read_again() {
 
 #[test]
 fn unreadable_rows_are_found_and_read_again() {
-    is_found_and_mended(
+    is_found_and_repaired(
         "UPDATE transcripts SET role = 'nobody' WHERE sequence = 3;
          UPDATE transcripts SET ts = 'yesterday' WHERE sequence = 5;
          UPDATE transcripts SET digest = 'text' WHERE sequence = 8;
@@ -112,7 +112,7 @@ fn unreadable_rows_are_found_and_read_again() {
 
 #[test]
 fn removed_rows_are_found_and_read_again() {
-    is_found_and_mended(
+    is_found_and_repaired(
         "DELETE FROM transcripts WHERE sequence IN (3, 4); DELETE FROM events WHERE sequence = 2;",
         &[
             "gap message 3 4",
@@ -147,7 +147,7 @@ fn rows_that_are_missing_at_the_end_are_found() {
 
 #[test]
 fn added_rows_are_found_and_removed() {
-    is_found_and_mended(
+    is_found_and_repaired(
         "INSERT INTO transcripts (user_id, session_id, sequence, role, turn, ts, ts_estimated, synced_at, vectors, digest,
              revision, raw, ts_source)
          SELECT user_id, session_id, 12, role, turn, ts, ts_estimated, synced_at, 2, digest, revision, raw, ts_source
@@ -163,16 +163,16 @@ fn added_rows_are_found_and_removed() {
 
 #[test]
 fn wrong_counts_and_turns_are_found_and_derived_again() {
-    is_found_and_mended(
+    is_found_and_repaired(
         "UPDATE sessions SET message_count = 10, event_count = 2, turn_count = 77;",
         &["count ", "count ", "count "],
     );
-    is_found_and_mended("UPDATE transcripts SET turn = 3 WHERE sequence = 1;", &["turn message 1"]);
+    is_found_and_repaired("UPDATE transcripts SET turn = 3 WHERE sequence = 1;", &["turn message 1"]);
 }
 
 #[test]
 fn wrong_and_missing_vectors_are_found_and_made_again() {
-    is_found_and_mended(
+    is_found_and_repaired(
         "DELETE FROM transcript_vectors WHERE sequence = 2;
          UPDATE transcript_vectors SET vector = x'0000803f0000803f' WHERE sequence = 5;
          UPDATE transcript_vectors SET vector = x'00' WHERE sequence = 6;
@@ -191,16 +191,16 @@ fn wrong_and_missing_vectors_are_found_and_made_again() {
 
 #[test]
 fn pieces_of_payloads_are_found_if_missing_or_left_over() {
-    is_found_and_mended(
+    is_found_and_repaired(
         "DELETE FROM event_chunks WHERE sequence = 5 AND chunk_index = 1;",
         &["damaged event 5"],
     );
-    is_found_and_mended(
+    is_found_and_repaired(
         "INSERT INTO event_chunks SELECT user_id, session_id, 99, 0, 1, x'00' FROM sessions;
          INSERT INTO event_chunks SELECT user_id, session_id, 4, 0, 1, x'00' FROM sessions;",
         &["chunks event 4", "chunks event 99"],
     );
-    is_found_and_mended(
+    is_found_and_repaired(
         "UPDATE events SET encoding = 0, raw = NULL WHERE sequence = 1;",
         &["not_stored events.jsonl"],
     );
@@ -276,7 +276,7 @@ fn an_index_with_other_documents_is_made_anew() {
 }
 
 #[test]
-fn what_only_the_files_have_cannot_be_mended_without_them() {
+fn what_only_the_files_have_cannot_be_repaired_without_them() {
     let (home, folder) = home();
     fs::remove_dir_all(folder).unwrap();
     assert_eq!(home.json(&["verify"])["known"]["without_folder"], 1);
