@@ -8,7 +8,11 @@
     reason = "a build script fails by panicking"
 )]
 
-use std::{collections::VecDeque, env, fs, path::Path};
+use std::{
+    collections::{HashSet, VecDeque},
+    env, fs,
+    path::Path,
+};
 
 /// The folder of the compiled-in model.
 const MODEL_FOLDER: &str = "models/static-256-v2";
@@ -63,10 +67,20 @@ fn string(text: &str) -> (String, &str) {
     }
 }
 
-/// The nodes of the trie, level by level, 8 bytes each: the number of the first child (`u32`), the byte that leads to
-/// the node, a zero, and the token that ends here (`u16`). The children of a node end where those of the next one begin.
+/// A slot of the double array: a node of the trie, or nothing.
+#[derive(Clone, Default)]
+struct Slot {
+    /// The child by a byte is in slot `base` plus byte. No two nodes have the same base; 0 has no children.
+    base: u32,
+    /// The byte that leads to the node; `None` if no byte does.
+    label: Option<u8>,
+    token: u16,
+}
+
+/// The trie as a double array (Aoe, 1989), so that a byte leads to its node without a search. Slots are 8 bytes each: the
+/// base (`u32`), the label, 1 if the slot has a label, and the token that ends at the node (`u16`).
 ///
-/// Node 0 is the root of tokens that begin a word, node 1 that of tokens that continue one.
+/// Slot 0 is the root of tokens that begin a word, slot 1 that of tokens that continue one.
 fn trie_of(tokens: &[String]) -> Vec<u8> {
     let (mut beginnings, mut continuations) = (Vec::new(), Vec::new());
     for (token, number) in tokens.iter().zip(0..) {
@@ -78,27 +92,46 @@ fn trie_of(tokens: &[String]) -> Vec<u8> {
     beginnings.sort_unstable();
     continuations.sort_unstable();
 
-    let mut trie = Vec::new();
-    let mut nodes = VecDeque::from([(0, 0, &beginnings[..]), (0, 0, &continuations[..])]);
-    let mut first_child = nodes.len() as u32;
-    while let Some((label, depth, entries)) = nodes.pop_front() {
-        let (token, longer) = match entries {
-            [(bytes, token), longer @ ..] if bytes.len() == depth => (*token, longer),
-            _ => (NO_TOKEN, entries),
+    let mut slots = vec![Slot { token: NO_TOKEN, ..Slot::default() }; 2];
+    let mut bases = HashSet::new();
+    let mut nodes = VecDeque::from([(0, 0, &beginnings[..]), (1, 0, &continuations[..])]);
+    let mut first_free = slots.len();
+    while let Some((slot, depth, entries)) = nodes.pop_front() {
+        let longer = match entries {
+            [(bytes, token), longer @ ..] if bytes.len() == depth => {
+                slots[slot].token = *token;
+                longer
+            }
+            _ => entries,
         };
-        push_node(&mut trie, first_child, label, token);
-        for below in longer.chunk_by(|(a, _), (b, _)| a[depth] == b[depth]) {
-            nodes.push_back((below[0].0[depth], depth + 1, below));
-            first_child += 1;
+        let children: Vec<_> = longer.chunk_by(|(a, _), (b, _)| a[depth] == b[depth]).collect();
+        let labels: Vec<u8> = children.iter().map(|below| below[0].0[depth]).collect();
+        let Some(least) = labels.first() else { continue };
+        let is_free = |slot: usize| slot >= 2 && slots.get(slot).is_none_or(|slot| slot.label.is_none());
+        let base = (first_free.saturating_sub(usize::from(*least)).max(1)..)
+            .find(|base| {
+                !bases.contains(base) && labels.iter().all(|label| is_free(base + usize::from(*label)))
+            })
+            .unwrap();
+        bases.insert(base);
+        slots[slot].base = base as u32;
+        for (label, below) in labels.into_iter().zip(children) {
+            let child = base + usize::from(label);
+            slots.resize(slots.len().max(child + 1), Slot { token: NO_TOKEN, ..Slot::default() });
+            slots[child].label = Some(label);
+            nodes.push_back((child, depth + 1, below));
+        }
+        while slots.get(first_free).is_some_and(|slot| slot.label.is_some()) {
+            first_free += 1;
         }
     }
-    // Marks the end of the last node's children.
-    push_node(&mut trie, first_child, 0, NO_TOKEN);
-    trie
+    slots.iter().flat_map(|slot| slot.bytes()).collect()
 }
 
-fn push_node(trie: &mut Vec<u8>, first_child: u32, label: u8, token: u16) {
-    trie.extend(first_child.to_le_bytes());
-    trie.extend([label, 0]);
-    trie.extend(token.to_le_bytes());
+impl Slot {
+    fn bytes(&self) -> [u8; 8] {
+        let [a, b, c, d] = self.base.to_le_bytes();
+        let [low, high] = self.token.to_le_bytes();
+        [a, b, c, d, self.label.unwrap_or(0), u8::from(self.label.is_some()), low, high]
+    }
 }

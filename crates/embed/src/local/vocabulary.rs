@@ -2,8 +2,8 @@
 //!
 //! `build.rs` makes it and describes its layout. It is read in place from the program, without loading.
 
-/// The nodes, 8 bytes each.
-static NODES: &[[u8; 8]] = include_bytes!(concat!(env!("OUT_DIR"), "/vocabulary.trie")).as_chunks().0;
+/// The slots of the double array, 8 bytes each.
+static SLOTS: &[[u8; 8]] = include_bytes!(concat!(env!("OUT_DIR"), "/vocabulary.trie")).as_chunks().0;
 
 /// The token of nodes where no token ends.
 const NO_TOKEN: u16 = u16::MAX;
@@ -17,30 +17,38 @@ pub(super) enum Root {
     Continuation,
 }
 
+/// A node of the trie.
+struct Node {
+    /// The child by a byte is in slot `base` plus byte.
+    base: u32,
+    /// The token that ends here.
+    token: Option<u16>,
+}
+
 /// The longest token that `text` begins with, and its length in bytes.
 pub(super) fn longest_token(root: Root, text: &[u8]) -> Option<(u16, usize)> {
-    let mut node = root as usize;
+    let (mut node, _) = node(root as usize)?;
     let mut longest = None;
     for (before, byte) in text.iter().enumerate() {
-        let Some((child, token)) = child(node, *byte) else { break };
+        let Some(child) = child(&node, *byte) else { break };
         node = child;
-        if token != NO_TOKEN {
+        if let Some(token) = node.token {
             longest = Some((token, before + 1));
         }
     }
     longest
 }
 
-/// The child of a node that `byte` leads to, and the token that ends there.
-fn child(node: usize, byte: u8) -> Option<(usize, u16)> {
-    let first = first_child(node)?;
-    let children = NODES.get(first..first_child(node + 1)?)?;
-    let index = children.binary_search_by_key(&byte, |[_, _, _, _, label, ..]| *label).ok()?;
-    let [.., low, high] = children.get(index)?;
-    Some((first + index, u16::from_le_bytes([*low, *high])))
+/// The child of a node that `byte` leads to.
+fn child(parent: &Node, byte: u8) -> Option<Node> {
+    let (child, label) = node(parent.base as usize + usize::from(byte))?;
+    (label == [byte, 1]).then_some(child)
 }
 
-fn first_child(node: usize) -> Option<usize> {
-    let [a, b, c, d, ..] = NODES.get(node)?;
-    Some(u32::from_le_bytes([*a, *b, *c, *d]) as usize)
+/// The node in a slot; with the byte that leads to it, and 1 if one does.
+fn node(slot: usize) -> Option<(Node, [u8; 2])> {
+    let [a, b, c, d, label, has_label, low, high] = *SLOTS.get(slot)?;
+    let token = u16::from_le_bytes([low, high]);
+    let node = Node { base: u32::from_le_bytes([a, b, c, d]), token: (token != NO_TOKEN).then_some(token) };
+    Some((node, [label, has_label]))
 }

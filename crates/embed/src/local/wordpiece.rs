@@ -50,12 +50,24 @@ impl Words<'_> {
     fn add_text(&mut self, text: &str) {
         for part in text.split(is_space) {
             if part.is_ascii() {
-                let kept = part.bytes().filter(|byte| !byte.is_ascii_control());
-                kept.for_each(|byte| self.add(char::from(byte.to_ascii_lowercase())));
+                self.add_ascii(part);
             } else {
                 normalized(part).for_each(|c| self.add(c));
             }
             self.end_word();
+        }
+    }
+
+    /// Adds ASCII characters without white space, all but control characters.
+    fn add_ascii(&mut self, part: &str) {
+        for byte in part.bytes() {
+            if byte.is_ascii_alphanumeric() {
+                self.word.push(char::from(byte.to_ascii_lowercase()));
+            } else if byte.is_ascii_punctuation() {
+                self.end_word();
+                self.word.push(char::from(byte));
+                self.end_word();
+            }
         }
     }
 
@@ -73,6 +85,9 @@ impl Words<'_> {
 
     /// Appends the tokens of the word: each is the longest that fits. If no token fits, the whole word is unknown.
     fn end_word(&mut self) {
+        if self.word.is_empty() {
+            return;
+        }
         let is_long = self.word.len() > MAX_WORD_CHARS && self.word.chars().count() > MAX_WORD_CHARS;
         let before = self.tokens.len();
         let (mut root, mut rest) = (Root::Beginning, self.word.as_bytes());
