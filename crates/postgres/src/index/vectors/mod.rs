@@ -22,6 +22,9 @@ use crate::{connection::Read, index::in_scope_of, vector_support::VectorSupport}
 
 const OPERATION: &str = "vector_candidates";
 
+/// Vectors are not counted if the planner estimates this many times the number that matters.
+const CERTAINLY: i64 = 3;
+
 /// The vectors nearest to that of a query. `reader` reads one snapshot.
 pub(crate) fn candidates(
     reader: &Read<'_>,
@@ -55,7 +58,9 @@ impl SearchMethod {
         let Some(most) = graph::exact_below(reader, OPERATION, query.generation)? else {
             return Ok(Self::Exact);
         };
-        Ok(if has_more_than(reader, query, most)? { Self::Graph } else { Self::Exact })
+        let many =
+            estimated(reader, query)? > most.saturating_mul(CERTAINLY) || has_more_than(reader, query, most)?;
+        Ok(if many { Self::Graph } else { Self::Exact })
     }
 
     fn statement(self, query: &VectorQuery) -> Result<Query<Option<VectorCandidate>>> {
@@ -90,8 +95,21 @@ fn in_scope(query: &VectorQuery) -> Result<(String, Conditions)> {
     }
     // Not bound: the condition of an index is compared with it.
     conditions.require(format!("v.generation = {}", query.generation));
-    conditions.one_of("v.content_type", query.content_types.iter().map(ContentType::as_str));
+    if !ContentType::EMBEDDED.iter().all(|embedded| query.content_types.contains(*embedded)) {
+        conditions.one_of("v.content_type", query.content_types.iter().map(ContentType::as_str));
+    }
     Ok((tables, conditions))
+}
+
+/// The planner's estimate of the number of vectors in scope. It takes a tenth of the time of counting up to `EXACT`.
+fn estimated(reader: &Read<'_>, query: &VectorQuery) -> Result<i64> {
+    let (tables, conditions) = in_scope(query)?;
+    let sql = format!("EXPLAIN SELECT 1 {tables} WHERE {}", conditions.sql());
+    let plan = Query::with_conditions(OPERATION, sql, conditions, |row| row.text(0)).once();
+    let plan = reader.first(&plan)?.unwrap_or_default();
+    // `Index Only Scan … (cost=0.41..6728.32 rows=39927 width=4)`
+    let rows = plan.split_once(" rows=").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
+    Ok(rows.unwrap_or(0))
 }
 
 fn has_more_than(reader: &Read<'_>, query: &VectorQuery, most: i64) -> Result<bool> {
