@@ -10,7 +10,7 @@ use amplifier_session_core::{
 };
 
 use crate::{
-    Cell, Columns, Conditions, Query, Reader, Table, Value,
+    Cell, Columns, Conditions, Query, Reader, Statement, Table, Value,
     columns::maybe_number,
     is_one_of, number,
     read::{limit, of_session},
@@ -103,6 +103,28 @@ pub fn summary(of: &TurnSummary) -> [Cell<'_>; 7] {
         Cell::Flag(of.is_stated),
         Cell::Time(of.set_at),
     ]
+}
+
+/// Deletes embeddings of a model, by the ids of their users' messages.
+///
+/// These are the columns of a unique index. Given a session and sequences, SQLite would choose the index by model, and read
+/// all embeddings in the store.
+#[must_use]
+pub fn delete(
+    user: &UserId,
+    provider: &str,
+    model: &str,
+    user_message_ids: impl Iterator<Item = String>,
+) -> Statement {
+    let ids: Vec<Value> = user_message_ids.map(Value::from).collect();
+    let placeholders: Vec<String> = (4..ids.len() + 4).map(|number| format!("?{number}")).collect();
+    let sql = format!(
+        "DELETE FROM message_embeddings
+         WHERE user_id = ?1 AND provider = ?2 AND model = ?3 AND user_message_id IN ({})",
+        placeholders.join(", ")
+    );
+    let of_model: [Value; 3] = [user.as_str().into(), provider.into(), model.into()];
+    Statement::once("write_turns", sql, of_model.into_iter().chain(ids))
 }
 
 /// The messages to which the embeddings of a session belong: the user's and the assistant's.

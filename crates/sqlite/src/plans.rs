@@ -21,6 +21,7 @@ use amplifier_session_sql::{
     embedded::IndexRows,
     read,
     table::{SESSIONS, SessionRow},
+    turns,
 };
 use rusqlite::{
     Connection,
@@ -358,4 +359,13 @@ fn every_read_goes_through_an_index() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn embeddings_of_turns_are_replaced_without_reading_those_of_other_sessions() {
+    let (connection, _) = store();
+    let ids = ["a#1", "a#3"].map(str::to_owned).into_iter();
+    let delete = turns::delete(&key().user_id, "local", "m", ids);
+    let steps = plan(&connection, &delete.sql);
+    assert!(steps.iter().all(|step| step.contains("message_embeddings_by_message")), "{steps:?}");
 }

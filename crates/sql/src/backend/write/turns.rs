@@ -10,10 +10,8 @@ use amplifier_session_core::{
 
 use super::removal::RowsOf;
 use crate::{
-    Statement,
     backend::{Database, Writer},
     is_one_of,
-    read::of_session,
     turns::{self, EMBEDDINGS, NAMES, SUMMARIES},
 };
 
@@ -36,13 +34,8 @@ pub(in crate::backend) fn turns<D: Database>(
         for (provider, model) in models {
             let of_model = current.iter().map(|turn| &turn.embedding);
             let of_model = of_model.filter(|of| (&*of.provider, &*of.model) == (provider, model));
-            let which = is_one_of("user_sequence", of_model.map(|of| of.user_sequence.into()));
-            let sql = format!(
-                "DELETE FROM message_embeddings
-                 WHERE user_id = ?1 AND session_id = ?2 AND provider = ?3 AND model = ?4 AND {which}"
-            );
-            let values = of_session(key).into_iter().chain([provider.into(), model.into()]);
-            writer.execute(&Statement::once(OPERATION, sql, values))?;
+            let messages = of_model.map(|of| of.user_message_id(key));
+            writer.execute(&turns::delete(&key.user_id, provider, model, messages))?;
         }
         for turn in &current {
             let vector = turn.embedding.vector_bytes();
