@@ -148,7 +148,7 @@ pub async fn vectors_are_counted_by_generation(store: Store) {
     assert_eq!((current.counts.messages, current.counts.vectors, current.counts.pending), (1, 1, 1));
     let reasons: Vec<_> = current.counts.failed.into_iter().collect();
     assert_eq!(reasons.len(), 1);
-    assert!(reasons[0].0.contains("refuses") && reasons[0].1 == 1, "{reasons:?}");
+    assert!(reasons[0].0.contains("rejects") && reasons[0].1 == 1, "{reasons:?}");
     let all = store.storage.vector_status(&Scope::Everyone).await.unwrap();
     assert_eq!((all.embeddable, all.current.unwrap().counts.messages), (4, 2));
     let empty = store.storage.vector_status(&scope(&target_of("eve", "shop", "x"))).await.unwrap();
