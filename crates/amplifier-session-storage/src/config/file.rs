@@ -193,7 +193,7 @@ mod tests {
             ("teams = 'a'", "line 1: teams must be a list of strings in quotes"),
             ("exclude = ['a', 1]", "line 1: exclude must be a list of strings in quotes"),
             ("openai = 3", "unknown setting \"openai\""),
-            ("openai.model.name = 'x'", "openai.model must be a text"),
+            ("openai.model.name = 'x'", "openai.model must be a string in quotes"),
             ("a\nb", "line 1: "),
         ] {
             let error = parsed(text).unwrap_err();
