@@ -33,8 +33,6 @@ pub(super) use results::{PlannedQuery, Shown};
 pub(super) const CANDIDATES_A_RESULT: usize = 5;
 /// The minimum number of candidates of each list. A session is known by several of its messages.
 const LEAST_CANDIDATES: usize = 250;
-/// The same for vectors, which say less about a session: more of them do not help (see `docs/search-quality.md`).
-const LEAST_VECTORS: usize = 150;
 /// Candidates per result from which maximal marginal relevance chooses.
 const POOL_A_RESULT: usize = 3;
 /// The minimum number of candidates whose texts are read to judge them.
@@ -268,7 +266,7 @@ impl SessionStorage {
             content_types: options.content_types,
             vector: asked.vector.clone(),
             generation: asked.generation,
-            limit: vectors_for(options),
+            limit: candidates_for(options),
         };
         self.checked_chunks(query, options.limit * POOL_A_RESULT, options).await
     }
@@ -335,11 +333,6 @@ impl SessionStorage {
 /// The number of candidates to request for each list: a candidate that is low in one may be high in the other.
 fn candidates_for(options: &SearchOptions) -> usize {
     (options.limit * CANDIDATES_A_RESULT).max(LEAST_CANDIDATES)
-}
-
-/// The same for the list of vectors.
-fn vectors_for(options: &SearchOptions) -> usize {
-    (options.limit * CANDIDATES_A_RESULT).max(LEAST_VECTORS)
 }
 
 /// The number of candidates to judge: those that may become results, and some that may move up when others move down.
