@@ -312,7 +312,7 @@ async fn everything_is_compared_at_intervals() {
         let options = options(&fixture).with_intervals(intervals).with_polls(polls);
         let mut watching = Watching::start(vec![target("memory", &fixture.storage)], options);
         let followed = watching.until(|event| matches!(event, Seen::Following | Seen::Polling(_))).await;
-        assert_eq!(matches!(followed, Seen::Polling(reason) if reason.contains("chosen")), polls);
+        assert_eq!(matches!(followed, Seen::Polling(reason) if reason.contains("requested")), polls);
         for _ in 0..3 {
             watching.until(Seen::is_complete).await;
         }

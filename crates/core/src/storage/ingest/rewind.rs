@@ -66,12 +66,14 @@ impl SessionIngest {
     }
 
     /// Writes the counts that the session will have. If the following write is interrupted, the counts show where to
-    /// continue, even if the rows that showed it are gone.
+    /// continue, even if the rows that showed it are gone. If all rows are gone, nothing continues, so all counts must be
+    /// right by then.
     async fn write_counts(&mut self) -> Result<()> {
         let Some(stored) = &self.stored else { return Ok(()) };
         let mut session = stored.session.clone();
         session.message_count = self.messages.pending.count();
         session.event_count = self.events.pending.count();
+        self.messages.describe(&mut session);
         if session != stored.session {
             let change = SessionChange::new(session.clone(), Some(stored.version.clone()));
             let version = self.storage.backend.write_one(change).await?;

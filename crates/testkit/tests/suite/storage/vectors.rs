@@ -168,7 +168,7 @@ async fn a_text_that_cannot_be_embedded_fails_alone(store: Store) {
         _ => store.embedding.return_zeros_for(text),
     };
     for (session, why) in
-        [("refused", "refuses"), ("zeros", "http://fake.test/v1: the model returned a vector of zeros")]
+        [("refused", "rejects"), ("zeros", "http://fake.test/v1: the model returned a vector of zeros")]
     {
         fail(session, Some("poison"));
         let mut lines: Vec<Line> = (0..20).map(|n| lines::user(&format!("apple number {n}"))).collect();
