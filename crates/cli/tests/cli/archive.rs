@@ -34,7 +34,11 @@ fn sessions_can_be_moved_between_stores() {
     let broken =
         home.run(&["import", &at("cut.jsonl"), "--store", other, "--replace", "--embedding", "none"]);
     assert_eq!(broken.code, 1, "{}", broken.stdout);
-    assert!(broken.stderr.contains("is cut short after 12 sessions: its last line is missing"), "{}", broken.stderr);
+    assert!(
+        broken.stderr.contains("is cut short after 12 sessions: its last line is missing"),
+        "{}",
+        broken.stderr
+    );
     home.ok(&["export", "--out", &at("d.jsonl"), "--project", "-home-dana-payments-api"]);
 
     let again = home.run(&["import", &at("a.jsonl"), "--embedding", "none", "--json"]);
