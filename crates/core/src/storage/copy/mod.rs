@@ -334,7 +334,7 @@ impl Copy<'_> {
 fn differs(source: &StoredSession, held: &StoredSession, parts: &str) -> String {
     let (ours, theirs) = (&source.session, &held.session);
     let count = |one: u32, other: u32, what: &str| {
-        (one != other).then(|| format!("; it has {other} {what} in the target and {one} in the source"))
+        (one != other).then(|| format!("; {what}: {other} in the target, {one} in the source"))
     };
     let counts = [
         count(ours.message_count, theirs.message_count, "messages"),
