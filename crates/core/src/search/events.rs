@@ -12,7 +12,7 @@ use crate::{
 pub struct EventFilter {
     /// Only events of these sessions.
     pub sessions: SessionFilter,
-    /// Only events that contain all these words: [`Event::says`].
+    /// Only events that contain all these words: [`Event::mentions`].
     pub text: Option<String>,
     /// Only this type, for example `llm:request`.
     pub event_type: Option<String>,
