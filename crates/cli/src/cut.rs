@@ -1,6 +1,6 @@
 //! Messages cut to a maximum length, for readers who pay for every character.
 
-use amplifier_session_storage::model::RawJson;
+use amplifier_session_storage::{model::RawJson, search::SearchResult};
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
@@ -39,6 +39,15 @@ pub(crate) fn line(raw: &RawJson, most: Option<usize>) -> Option<(Box<RawValue>,
     let mut value = raw.parse().ok()?;
     let truncated = value_to(&mut value, most)?;
     Some((serde_json::value::to_raw_value(&value).ok()?, truncated))
+}
+
+/// Cuts the snippet of a result to `chars` characters.
+pub(crate) fn snippet(result: &mut SearchResult, chars: usize) {
+    if let Some((end, _)) = result.snippet.char_indices().nth(chars) {
+        result.snippet.truncate(end);
+        result.snippet.push('…');
+        result.highlights.retain(|(_, end)| *end as usize <= chars);
+    }
 }
 
 /// Cuts `value` to about `most` characters of text. Returns `None` if it is short enough.

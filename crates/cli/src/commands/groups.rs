@@ -5,17 +5,18 @@ use amplifier_session_storage::{
     search::{SearchResult, SearchResults},
 };
 
-use super::search::shorten_snippet;
 use crate::{
     app::{App, Reader},
     args::SearchArgs,
     budget::{self, Items, Portion},
+    cut,
     failure::Failure,
     groups::{HITS, by_session},
     messages::Estimated,
     render::{
         groups::{self as render, Group, GroupOptions, GroupView},
-        search::{FoundView, Names},
+        result::Names,
+        search::FoundView,
     },
 };
 
@@ -89,7 +90,7 @@ fn choose(ranks: &[Vec<usize>], results: &[SearchResult], portion: Portion) -> V
         let hits = ranks.iter().take(most).filter_map(|rank| Some((*rank, results.get(*rank)?.clone())));
         let mut hits: Vec<(usize, SearchResult)> = hits.collect();
         if let Some((chars, (_, hit))) = cut.zip(hits.first_mut()) {
-            shorten_snippet(hit, chars);
+            cut::snippet(hit, chars);
         }
         Chosen { more: ranks.len() - hits.len(), hits }
     };

@@ -24,6 +24,7 @@ mod restore;
 mod rewind;
 mod salvage;
 mod search;
+mod search_notes;
 mod search_query;
 mod search_turns;
 mod secrets;

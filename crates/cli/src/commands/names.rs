@@ -9,7 +9,7 @@ use amplifier_session_storage::{
     search::SearchResult,
 };
 
-use crate::{failure::Failure, render::search::Names};
+use crate::{failure::Failure, render::result::Names};
 
 /// The titles and short ids of the sessions in the results.
 pub(crate) async fn names<'a>(

@@ -1,20 +1,24 @@
 //! `search`: finds messages.
 
-use amplifier_session_storage::{
-    Scope,
-    search::{MissingVectors, SearchFilter, SearchOptions, SearchResult, SearchResults},
-};
+use amplifier_session_storage::search::{SearchOptions, SearchResults};
 
-use super::{groups::show_groups, names::names, search_query::Typed, search_turns, superseded};
+use super::{
+    groups::show_groups,
+    names::names,
+    search_notes::{no_query, nothing_found, say_nothing_found, say_notices},
+    search_query::Typed,
+    search_turns, superseded,
+};
 use crate::{
     app::{App, Reader},
-    args::{GroupArg, LimitArgs, QueryArgs, SearchArgs, UnitArg},
+    args::{GroupArg, LimitArgs, SearchArgs, UnitArg},
     budget::{self, Items},
-    failure::{Failure, Outcome, USAGE_HINT, damaged_sessions_note, report_damage, say},
-    groups, interactive, program, refresh,
+    cut,
+    failure::{Failure, Outcome, damaged_sessions_note, report_damage, say},
+    groups, interactive, refresh,
     render::{
-        search::{self as render, FoundView, Names, ResultOptions},
-        text::{fitted, grouped},
+        result::Names,
+        search::{self as render, FoundView, ResultOptions},
     },
 };
 
@@ -74,36 +78,6 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     Ok(Outcome::found(!found.results.is_empty()))
 }
 
-/// Prints the notices of a search, after adding one about missing vectors.
-pub(super) async fn say_notices(
-    app: &App,
-    reader: &Reader,
-    options: &SearchOptions,
-    found: &mut SearchResults,
-) -> Result<(), Failure> {
-    if let Some(missing) = found.missing_vectors {
-        let is_filtered = options.filter != SearchFilter::default();
-        found.notices.push(missing_note(app, reader, missing, is_filtered).await?);
-    }
-    for notice in &found.notices {
-        say("note", notice);
-    }
-    Ok(())
-}
-
-/// Prints that nothing was found, and the likely reason.
-pub(super) async fn say_nothing_found(
-    app: &App,
-    reader: &Reader,
-    options: &SearchOptions,
-    args: &QueryArgs,
-    note: &str,
-) -> Result<(), Failure> {
-    say("note", note);
-    args.narrow.explain_nothing();
-    app.warn_of_unknown_project(reader, options.filter.sessions.project.as_ref()).await
-}
-
 /// Whether to list sessions. An explanation is about messages.
 fn is_grouped(app: &App, args: &SearchArgs) -> bool {
     !args.explain && GroupArg::by_session(args.group, &app.out)
@@ -113,42 +87,6 @@ async fn find(reader: &Reader, options: &SearchOptions, is_grouped: bool) -> Res
     Ok(match is_grouped {
         true => groups::find(&reader.storage, &reader.scope, options).await?,
         false => reader.storage.search_transcripts(&reader.scope, options).await?,
-    })
-}
-
-/// The usage error of `command` without a query, where there is no interactive search.
-pub(super) fn no_query(command: &str) -> Failure {
-    let usage = format!("Usage: {} {command} <QUERY>", program::name());
-    let message = format!("the following required arguments were not provided:\n  <QUERY>\n\n{usage}");
-    Failure::wrong_use(message, USAGE_HINT)
-}
-
-/// A note that nothing was found, with the message nearest in meaning if there is one.
-pub(super) fn nothing_found(found: &SearchResults, names: &Names) -> String {
-    const CHARS: usize = 80;
-    let Some(nearest) = &found.nearest else { return "no message matches".to_owned() };
-    let address = names.address(nearest);
-    let similarity = nearest.similarity.map_or_else(String::new, |found| format!(" (similarity {found:.2})"));
-    format!("no match; nearest by meaning: {address}{similarity}: {}", fitted(&nearest.snippet, CHARS))
-}
-
-/// A note that messages have no vectors yet, and how to make them.
-async fn missing_note(
-    app: &App,
-    reader: &Reader,
-    missing: MissingVectors,
-    is_filtered: bool,
-) -> Result<String, Failure> {
-    let MissingVectors { messages, of } = missing;
-    let (messages, of) = (grouped(messages), grouped(of));
-    let counted = if is_filtered { " (counted without the filters)" } else { "" };
-    let note = format!("{messages} of {of} messages have no vectors yet{counted}");
-    // `backfill` creates vectors only for the user's own messages.
-    let own = Scope::User(app.who()?.0.user_id);
-    let can_be_made = reader.scope == own || reader.storage.missing_vectors(&own).await?.is_some();
-    Ok(match can_be_made {
-        true => format!("{note}; run `{} backfill`", app.program_with_embedding()),
-        false => format!("{note}; they belong to other users, who can run `backfill`"),
     })
 }
 
@@ -173,15 +111,6 @@ fn options(app: &App, args: &SearchArgs) -> Result<SearchOptions, Failure> {
     Ok(options)
 }
 
-/// Cuts the snippet of the last result that fits.
-pub(super) fn shorten_snippet(result: &mut SearchResult, chars: usize) {
-    if let Some((end, _)) = result.snippet.char_indices().nth(chars) {
-        result.snippet.truncate(end);
-        result.snippet.push('…');
-        result.highlights.retain(|(_, end)| *end as usize <= chars);
-    }
-}
-
 fn show(
     app: &mut App,
     reader: &Reader,
@@ -194,7 +123,7 @@ fn show(
     let portion = budget::write(app, limits.budget, items, |app, portion| {
         let mut shown = found.results.get(..portion.items).unwrap_or_default().to_vec();
         if let Some((chars, last)) = portion.last_chars.zip(shown.last_mut()) {
-            shorten_snippet(last, chars);
+            cut::snippet(last, chars);
         }
         let shown = shown.as_slice();
         let most = limits.max_chars(&app.out);

@@ -2,7 +2,7 @@
 
 use amplifier_session_storage::search::{SearchOptions, TurnResults};
 
-use super::{names::names_of, search::say_nothing_found};
+use super::{names::names_of, search_notes::say_nothing_found};
 use crate::{
     app::{App, Reader},
     args::SearchArgs,

@@ -6,7 +6,7 @@ use amplifier_session_storage::search::{SearchOptions, SearchResults, Timeline};
 
 use super::{
     names::names,
-    search::{no_query, nothing_found, say_nothing_found, say_notices},
+    search_notes::{no_query, nothing_found, say_nothing_found, say_notices},
     search_query::Typed,
 };
 use crate::{

@@ -17,7 +17,7 @@ use crate::{
     failure::Failure,
     groups,
     messages::Estimated,
-    render::search::{Names, label},
+    render::result::{Names, label},
 };
 
 /// Messages before and after the one in the preview.

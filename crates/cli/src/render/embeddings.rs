@@ -7,7 +7,7 @@ use amplifier_session_storage::{
 
 use super::{
     card::{labelled, row},
-    search::label,
+    result::label,
     summary::{detailed, list},
     table::{Cell, Column, table as laid_out},
     text::{counted, grouped, one_line},

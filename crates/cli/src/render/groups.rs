@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     message::MessageOptions,
-    search::{Names, ResultView, label, remarks, whole_message},
+    result::{Names, ResultView, label, remarks, whole_message},
     snippet::wrapped,
     text::{fitted, fitted_end, grouped, one_line},
 };

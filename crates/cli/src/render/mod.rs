@@ -15,6 +15,7 @@ pub(crate) mod note;
 pub(crate) mod over_time;
 mod picture;
 pub(crate) mod recent;
+pub(crate) mod result;
 pub(crate) mod rewound;
 pub(crate) mod search;
 pub(crate) mod secrets;

@@ -6,7 +6,7 @@ use amplifier_session_storage::sync::SyncReport;
 
 use super::{
     card::labelled,
-    search::label,
+    result::label,
     text::{counted, grouped, size},
 };
 use crate::out::Out;

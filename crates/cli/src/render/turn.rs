@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::{
     ids::address,
     markdown::wrapped as wrapped_line,
-    search::Names,
+    result::Names,
     snippet::wrapped,
     text::{fitted, one_line, printable},
 };

@@ -29,6 +29,7 @@ mod session;
 mod superseded;
 mod turns;
 mod vectors;
+mod writing;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -1,12 +1,12 @@
 //! A session that is being imported.
 
 use super::{
-    super::at_rest::LineMasker, ArchiveReader, ArchivedTurn, EventRecord, ImportOptions, MessageRecord,
-    Record, SessionRecord, SupersededRecord, digest, invalid, superseded::Packing, turns::ReadTurns, vectors,
+    super::at_rest::LineMasker, ArchivedTurn, EventRecord, ImportOptions, MessageRecord, SessionRecord,
+    SupersededRecord, digest, invalid, superseded::Packing, turns::ReadTurns, vectors,
 };
 use crate::{
-    Result, SessionStorage,
-    backend::{MessageVectors, SessionChange, StorageBackendExt, StoredSession},
+    Result,
+    backend::{MessageVectors, SessionChange, StoredSession},
     content::{TitleFinder, extract},
     events,
     model::{
@@ -15,14 +15,9 @@ use crate::{
     },
 };
 
-/// Number of event ids looked up at a time.
-const IDS: usize = 500;
-/// The size of the lines to write at a time. A larger session is read twice: it is checked before its first rows are
-/// written.
-const PART_BYTES: usize = 16 << 20;
 /// The sync state of a session while it is written in parts. No sync recognises it, so a sync would read the files
 /// again.
-const IMPORTING: &str = "importing";
+pub(super) const IMPORTING: &str = "importing";
 
 /// A session that is being read.
 #[derive(Debug)]
@@ -31,7 +26,7 @@ pub(super) struct Reading {
     pub(super) change: SessionChange,
     /// The session, with all counts.
     pub(super) session: Session,
-    sync_state: Option<String>,
+    pub(super) sync_state: Option<String>,
     /// Why it will be rejected, if that is known already. Its rows are not collected then.
     pub(super) refused: Option<String>,
     /// Whether it replaces a stored session.
@@ -54,14 +49,14 @@ pub(super) struct Reading {
     pub(super) turns_written: u64,
     /// The number of summaries of turns that were written.
     pub(super) summaries_written: u64,
-    packing: Packing,
+    pub(super) packing: Packing,
     /// Ids of events that must still be looked up.
-    ids: Vec<String>,
+    pub(super) ids: Vec<String>,
     /// The size of the lines in `change`.
-    bytes: usize,
+    pub(super) bytes: usize,
     /// Whether the position after its first record is marked.
-    can_return: bool,
-    stage: Stage,
+    pub(super) can_return: bool,
+    pub(super) stage: Stage,
     /// Masks secrets in its lines.
     masker: LineMasker,
     title: TitleFinder,
@@ -69,7 +64,7 @@ pub(super) struct Reading {
 
 /// How a session is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+pub(super) enum Stage {
     /// Its rows are collected, and written at its end.
     Collecting,
     /// Its rows are only checked.
@@ -291,7 +286,7 @@ impl Reading {
     }
 
     /// Discards what was read of the session, to read it again.
-    fn restart(&mut self, stage: Stage) {
+    pub(super) fn restart(&mut self, stage: Stage) {
         self.change.messages.put.clear();
         self.change.events.put.clear();
         self.change.superseded.clear();
@@ -311,99 +306,4 @@ fn next(rows: &mut u32, sequence: u32) -> Result<()> {
     }
     *rows += 1;
     Ok(())
-}
-
-impl SessionStorage {
-    /// Limits the memory for rows that were read: writes them once the whole session is checked. Returns whether the
-    /// session continues.
-    pub(super) async fn flush_if_large(
-        &self,
-        reading: &mut Reading,
-        archive: &mut dyn ArchiveReader,
-    ) -> Result<bool> {
-        if reading.bytes < PART_BYTES {
-            return Ok(true);
-        }
-        if reading.stage == Stage::Collecting && reading.can_return {
-            if !self.check_ahead(reading, archive).await? {
-                return Ok(false);
-            }
-            archive.go_back()?;
-            reading.restart(Stage::Writing);
-        } else if reading.stage == Stage::Writing {
-            let mut part = SessionChange::new(reading.session.clone(), None);
-            std::mem::swap(&mut part, &mut reading.change);
-            (part.session.message_count, part.session.event_count) = reading.rows;
-            part.sync_state = Some(IMPORTING.to_owned());
-            reading.bytes = 0;
-            reading.change.expected = Some(self.backend.write_one(part).await?);
-            self.import_vectors(reading).await?;
-        }
-        Ok(true)
-    }
-
-    /// Reads the session to its end, without collecting its rows. Returns false if the session is written again later
-    /// in the archive.
-    async fn check_ahead(&self, reading: &mut Reading, archive: &mut dyn ArchiveReader) -> Result<bool> {
-        // Events that were collected are looked up together with the following ones.
-        let (ids, rows) = (std::mem::take(&mut reading.ids), reading.rows);
-        let superseded_lines = reading.superseded_lines;
-        reading.restart(Stage::Checking);
-        (reading.ids, reading.rows, reading.superseded_lines) = (ids, rows, superseded_lines);
-        loop {
-            match archive.next()? {
-                Some(Record::Message(record)) => reading.message(*record)?,
-                Some(Record::Event(record)) => reading.event(*record)?,
-                Some(Record::Superseded(record)) => reading.superseded(*record)?,
-                Some(Record::Again) => return Ok(false),
-                Some(Record::End { messages, events, .. }) => {
-                    reading.check_end((messages, events))?;
-                    reading.refused = self.taken_event(reading).await?;
-                    return Ok(true);
-                }
-                _ => {
-                    // The next session begins here, and must be read too.
-                    archive.go_back()?;
-                    return Err(invalid("the end of the session is missing"));
-                }
-            }
-            if reading.ids.len() >= IDS {
-                reading.refused = self.taken_event(reading).await?;
-                if reading.refused.is_some() {
-                    return Ok(true);
-                }
-            }
-        }
-    }
-
-    /// Writes a session, or the rest of it.
-    pub(super) async fn write_whole(&self, reading: &mut Reading) -> Result<()> {
-        let mut change = SessionChange::new(reading.session.clone(), None);
-        std::mem::swap(&mut change, &mut reading.change);
-        change.session = reading.session.clone();
-        change.superseded.extend(reading.packing.finish()?);
-        change.sync_state = match reading.stage {
-            Stage::Writing => Some(reading.sync_state.take().unwrap_or_default()),
-            _ => reading.sync_state.take(),
-        };
-        self.backend.write_one(change).await?;
-        self.import_vectors(reading).await?;
-        self.import_turns(reading).await
-    }
-
-    /// Why the session is rejected, if another session of the user has an event with the same id.
-    pub(super) async fn taken_event(&self, reading: &mut Reading) -> Result<Option<String>> {
-        let user = &reading.session.user_id;
-        let ids = std::mem::take(&mut reading.ids);
-        for ids in ids.chunks(IDS) {
-            let found = self.backend.find_events(user, ids).await?;
-            let other =
-                found.into_iter().find(|(_, event)| event.session.session_id != reading.session.session_id);
-            if let Some((id, event)) = other {
-                let session = event.session.session_id;
-                return Ok(Some(format!("its event {id:?} already belongs to session {session}")));
-            }
-        }
-        Ok(None)
-    }
 }

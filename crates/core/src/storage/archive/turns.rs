@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
 
-use super::{MessageRecord, invalid, session::Reading};
+use super::{MessageRecord, invalid};
 use crate::{
     Result, SessionStorage,
-    backend::NewTurn,
     model::{EmbeddingSpace, Message, SessionKey, Timestamp, TurnEmbedding, TurnSummary},
     storage::{at_rest::LineMasker, turns::PROVIDERS},
 };
@@ -143,23 +142,5 @@ impl SessionStorage {
             }
         }
         Ok(count)
-    }
-
-    /// Writes the turns that were read of a session: its summaries, and its embeddings if the store accepts their
-    /// space.
-    pub(super) async fn import_turns(&self, reading: &mut Reading) -> Result<()> {
-        let ReadTurns { summaries, embeddings } = std::mem::take(&mut reading.turns);
-        let key = reading.session.key();
-        if !summaries.is_empty() {
-            reading.summaries_written = self.backend.write_summaries(&key, summaries).await? as u64;
-        }
-        let Some(space) = reading.space.clone().filter(|_| !embeddings.is_empty()) else { return Ok(()) };
-        if self.claim_space(&space).await?.is_ok() {
-            let (states, now) = (self.backend.message_states(&key).await?, self.now());
-            let turns =
-                embeddings.into_iter().filter_map(|of| NewTurn::of(of.with_new_id(&key, now), &states));
-            reading.turns_written = self.backend.write_turns(&key, turns.collect()).await? as u64;
-        }
-        Ok(())
     }
 }

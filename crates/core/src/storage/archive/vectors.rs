@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
 
-use super::{MessageRecord, invalid, session::Reading};
+use super::{MessageRecord, invalid};
 use crate::{
     Result, SessionStorage,
     backend::MessageVectors,
@@ -139,23 +139,6 @@ impl SessionStorage {
             }
         }
         Ok(count)
-    }
-
-    /// Writes the vectors of imported messages, if the store accepts their space.
-    pub(super) async fn import_vectors(&self, reading: &mut Reading) -> Result<()> {
-        let vectors = std::mem::take(&mut reading.vectors);
-        let Some(space) = reading.space.clone().filter(|_| !vectors.is_empty()) else { return Ok(()) };
-        match self.claim_space(&space).await? {
-            Ok(generation) => {
-                let written = self.backend.write_vectors(&reading.session.key(), generation, vectors).await?;
-                reading.vectors_written += written as u64;
-            }
-            Err(_) => {
-                reading.vectors_left_out +=
-                    vectors.iter().map(|vectors| vectors.records.len() as u64).sum::<u64>();
-            }
-        }
-        Ok(())
     }
 }
 
