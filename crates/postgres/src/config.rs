@@ -28,6 +28,9 @@ const UNREACHABLE: Duration = Duration::from_secs(30);
 
 const SESSIONS: &[&str] = &["any", "read-write", "read-only"];
 
+/// The form of a URL.
+pub(crate) const FORM: &str = "postgres://[USER@][HOST[:PORT]][/DATABASE]";
+
 /// The parts that a URL may leave out. The variables are those of PostgreSQL's own programs.
 pub(crate) static SETTINGS: &[Setting] = &[
     Setting::text(
@@ -101,10 +104,7 @@ impl PostgresConfig {
     /// password.
     pub fn new(address: &str, settings: &Settings) -> Result<Self> {
         let connection = format!("postgresql:{address}").parse().map_err(|_| {
-            Error::validation(
-                "store",
-                format!("the URL of a store in PostgreSQL has the form {}", super::factory::FORM),
-            )
+            Error::validation("store", format!("the URL of a store in PostgreSQL has the form {}", FORM))
         })?;
         let text = |name: &str| settings.text(&format!("postgres.{name}")).map(str::to_owned);
         let mut config = Self {

@@ -99,6 +99,23 @@ impl<'a> Read<'a> {
         wait(self.client.batch_execute(sql)).map_err(storage(operation))
     }
 
+    /// Runs `run` in a transaction. Each of its statements sees data that others committed before it.
+    pub(crate) fn in_transaction<T>(
+        &self,
+        operation: &'static str,
+        run: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        self.batch(operation, "BEGIN ISOLATION LEVEL READ COMMITTED")?;
+        match run() {
+            Ok(answer) => self.batch(operation, "COMMIT").map(|()| answer),
+            Err(error) => {
+                // The first error is more informative.
+                let _ = self.batch(operation, "ROLLBACK");
+                Err(error)
+            }
+        }
+    }
+
     /// Copies rows to their table. A transaction must be open.
     pub(crate) fn copy(&self, operation: &'static str, rows: Rows) -> Result<()> {
         let (table, columns) = (rows.table(), rows.columns().to_owned());

@@ -9,10 +9,10 @@ use amplifier_session_core::{
     model::UserId,
 };
 
-use crate::{Postgres, PostgresConfig, config::SETTINGS};
-
-/// The form of a URL.
-pub(crate) const FORM: &str = "postgres://[USER@][HOST[:PORT]][/DATABASE]";
+use crate::{
+    Postgres, PostgresConfig,
+    config::{FORM, SETTINGS},
+};
 
 /// Stores in PostgreSQL: `postgres://[USER@][HOST[:PORT]][/DATABASE]`. The settings supply the parts that a URL leaves
 /// out.

@@ -7,7 +7,7 @@
 //! | `pool.rs`, `connection.rs` | connections, transactions and the dialect |
 //! | `columns.rs`, `copy.rs`, `text.rs` | reading and writing values |
 //! | `lookups.rs`, `event_counts.rs` | reads that differ from those of other databases |
-//! | `schema.rs`, `vector_support.rs` | creating and upgrading the tables, and the extension pgvector |
+//! | `schema.rs`, `entries.rs`, `vector_support.rs` | creating and upgrading the tables, their version, and the extension pgvector |
 //! | `row_security.rs` | restricting roles to the rows of one user |
 //! | `index/` | the indexes that searches use |
 //! | `factory.rs` | opening a store by its URL |
@@ -20,6 +20,7 @@ mod config;
 mod connection;
 mod copy;
 mod database;
+mod entries;
 mod error;
 mod event_counts;
 mod factory;

@@ -10,12 +10,7 @@ use amplifier_session_core::{
 use amplifier_session_sql::{Columns as _, quote};
 use tokio_postgres::types::Type;
 
-use crate::{
-    columns::Fields,
-    connection::Read,
-    error::OPEN as OPERATION,
-    schema::{MIGRATION, in_transaction},
-};
+use crate::{columns::Fields, connection::Read, entries::MIGRATION, error::OPEN as OPERATION};
 
 /// The entries of `schema_meta` that every role can read. Each other entry belongs to a user.
 const SHARED: [&str; 4] = [VERSION, WRITER, STORE_ID, MIGRATION];
@@ -25,7 +20,7 @@ const LONGEST_NAME: usize = 63;
 
 /// Restricts all roles except the owner, and gives every user with sessions the entries of the store.
 pub(crate) fn enable(reader: &Read<'_>, schema: &str) -> Result<()> {
-    in_transaction(reader, || {
+    reader.in_transaction(OPERATION, || {
         if !is_enabled(reader)? {
             let shared = shared();
             let give = format!(

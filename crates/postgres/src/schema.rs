@@ -4,12 +4,12 @@ use amplifier_session_core::{
     Error, ErrorKind, Result,
     backend::meta::{SCHEMA_VERSION, STORE_ID, VERSION, WRITER, WRITER_NAME},
 };
-use amplifier_session_sql::{Columns as _, quote, rows::is_pending};
+use amplifier_session_sql::{quote, rows::is_pending};
 use tokio_postgres::types::Type;
 
 use crate::{
-    columns::Fields,
-    connection::{Parameter, Read},
+    connection::Read,
+    entries::{MIGRATION, get, set},
     error::OPEN as OPERATION,
     row_security,
     vector_support::VectorSupport,
@@ -24,9 +24,6 @@ const MIGRATIONS: [&str; 3] = [
 
 /// Creates `schema_meta`.
 const ENTRIES: &str = include_str!("../migrations/entries.sql");
-
-/// The key of the number of the last migration in `schema_meta`.
-pub(crate) const MIGRATION: &str = "postgres_migration";
 
 /// Only one client at a time creates or upgrades tables, regardless of the schema, because the extension belongs to the
 /// database.
@@ -45,7 +42,7 @@ pub(crate) fn prepare(reader: &Read<'_>, schema: &str, must_exist: bool) -> Resu
             return Ok(ready);
         }
     }
-    in_transaction(reader, || {
+    reader.in_transaction(OPERATION, || {
         reader.query(OPERATION, "SELECT pg_advisory_xact_lock($1)", &[(&ADVISORY_LOCK, Type::INT8)])?;
         let exists = "SELECT 1 FROM pg_namespace WHERE nspname = $1";
         if reader.query(OPERATION, exists, &[(&schema, Type::TEXT)])?.is_empty() {
@@ -65,9 +62,9 @@ pub(crate) fn prepare(reader: &Read<'_>, schema: &str, must_exist: bool) -> Resu
         check_version(reader, schema)
     })?;
     for (at, migration) in MIGRATIONS.iter().enumerate() {
-        in_transaction(reader, || migrate(reader, schema, at, migration))?;
+        reader.in_transaction(OPERATION, || migrate(reader, schema, at, migration))?;
     }
-    in_transaction(reader, || {
+    reader.in_transaction(OPERATION, || {
         reader.query(OPERATION, "SELECT pg_advisory_xact_lock($1)", &[(&ADVISORY_LOCK, Type::INT8)])?;
         if needs_migration {
             row_security::renew(reader, schema)?;
@@ -121,32 +118,4 @@ fn check_version(reader: &Read<'_>, schema: &str) -> Result<()> {
         MIGRATIONS.len()
     );
     Err(Error::new(ErrorKind::StorageConnection, message).with_operation(OPERATION))
-}
-
-fn get(reader: &Read<'_>, key: &str) -> Result<Option<String>> {
-    let sql = "SELECT value FROM schema_meta WHERE key = $1";
-    reader.query(OPERATION, sql, &[(&key, Type::TEXT)])?.first().map(|row| Fields(row).text(0)).transpose()
-}
-
-fn set(reader: &Read<'_>, key: &str, value: &str) -> Result<()> {
-    let update = "UPDATE schema_meta SET value = $2 WHERE key = $1 RETURNING key";
-    let insert = "INSERT INTO schema_meta (key, value) VALUES ($1, $2)";
-    let values: [Parameter<'_>; 2] = [(&key, Type::TEXT), (&value, Type::TEXT)];
-    if reader.query(OPERATION, update, &values)?.is_empty() {
-        reader.query(OPERATION, insert, &values)?;
-    }
-    Ok(())
-}
-
-/// Each statement sees data that others committed before it.
-pub(crate) fn in_transaction<T>(reader: &Read<'_>, run: impl FnOnce() -> Result<T>) -> Result<T> {
-    reader.batch(OPERATION, "BEGIN ISOLATION LEVEL READ COMMITTED")?;
-    match run() {
-        Ok(answer) => reader.batch(OPERATION, "COMMIT").map(|()| answer),
-        Err(error) => {
-            // The first error is more informative.
-            let _ = reader.batch(OPERATION, "ROLLBACK");
-            Err(error)
-        }
-    }
 }
