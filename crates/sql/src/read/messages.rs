@@ -11,7 +11,7 @@ use amplifier_session_core::{
 
 use super::{limit, meta, of_session};
 use crate::{
-    Columns, Conditions, Dialect, Query, Reader,
+    Columns, Conditions, Dialect, Query, Reader, is_one_of,
     rows::{self, MESSAGE_STATE, MESSAGES, PAGE, PAGE_BYTES},
     unless_damaged,
 };
@@ -53,7 +53,36 @@ pub fn pending<R: Reader>(reader: &R, query: &PendingQuery) -> Result<Vec<Messag
     if !is_current && !held.is_next(query.generation) {
         return Ok(Vec::new());
     }
-    page(reader, &pending_of(R::DIALECT, query, is_current))
+    match R::DIALECT.batch {
+        Some(_) => pending_by_key(reader, query, is_current),
+        None => page(reader, &pending_of(R::DIALECT, query, is_current)),
+    }
+}
+
+/// As [`pending_of`], for a database that has no index of pending messages: to sort them, it would read all their lines.
+/// So their keys are sorted first.
+fn pending_by_key<R: Reader>(reader: &R, query: &PendingQuery, is_current: bool) -> Result<Vec<Message>> {
+    /// The number of messages in one result, which the database holds in memory.
+    const AT_ONCE: usize = 256;
+    let mut conditions = Conditions::of_pending(R::DIALECT, query, is_current);
+    let most = conditions.bind(limit(query.limit.min(PAGE)));
+    let keys = format!(
+        "SELECT t.key FROM transcripts t WHERE {} ORDER BY t.session_id, t.sequence LIMIT {most}",
+        conditions.sql()
+    );
+    let keys = Query::with_conditions("read_messages", keys, conditions, |row| row.integer(0));
+    let (mut messages, mut bytes) = (Vec::new(), 0);
+    for keys in reader.rows(&keys)?.chunks(AT_ONCE) {
+        let of_keys = is_one_of("t.key", keys.iter().copied());
+        let sql = format!("{MESSAGES} WHERE {of_keys} ORDER BY t.session_id, t.sequence");
+        let found = reader.rows(&Query::new("read_messages", sql, [], rows::message).once())?;
+        bytes += found.iter().map(|message| message.raw.as_bytes().len()).sum::<usize>();
+        messages.extend(found);
+        if bytes >= PAGE_BYTES {
+            break;
+        }
+    }
+    Ok(messages)
 }
 
 /// Messages with pending vectors of the current generation, or of the next one; to be read by [`page`].
