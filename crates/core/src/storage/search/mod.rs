@@ -92,7 +92,9 @@ impl SessionStorage {
         let mut reading = Reading::default();
         let ranked = texts.items.into_iter().map(RankedText::from).collect::<Vec<_>>();
         let leading = most_relevant(&ranked, &vectors.items, &weights, judged_for(options, &words));
-        let mut judged = self.judge(ranked, leading, &words, &texts.statistics, &mut reading).await?;
+        let judging = self.judge(ranked, leading, &words, &texts.statistics, &mut reading);
+        let (judged, missing) = tokio::join!(judging, self.missing_of(mode, scope));
+        let mut judged = judged?;
         self.add_titled(scope, options, &words, &mut judged, &mut reading).await?;
         let Judged { texts, judgements, .. } = judged;
         let mut ranked = fuse(texts, vectors.items, &weights, &judgements);
@@ -109,18 +111,23 @@ impl SessionStorage {
         let nearest = nearest.filter(|_| results.is_empty());
         notices.extend(did_you_mean(&corrections, &results));
         let damaged = reading.damaged;
-        let missing_vectors = match mode {
-            SearchMode::FullText => None,
-            SearchMode::Semantic | SearchMode::Hybrid => match self.missing_vectors(scope).await {
-                // Not what was searched for.
-                Err(error) if error.kind() == ErrorKind::Damaged => {
-                    notices.push(format!("messages without vectors could not be counted: {error}"));
-                    None
-                }
-                counted => counted?,
-            },
+        let missing_vectors = match missing {
+            // Not what was searched for.
+            Err(error) if error.kind() == ErrorKind::Damaged => {
+                notices.push(format!("messages without vectors could not be counted: {error}"));
+                None
+            }
+            counted => counted?,
         };
         Ok(SearchResults { mode, notices, missing_vectors, results, nearest, explanation, damaged })
+    }
+
+    /// As [`Self::missing_vectors`], if the search uses vectors.
+    async fn missing_of(&self, mode: SearchMode, scope: &Scope) -> Result<Option<MissingVectors>> {
+        match mode {
+            SearchMode::FullText => Ok(None),
+            SearchMode::Semantic | SearchMode::Hybrid => self.missing_vectors(scope).await,
+        }
     }
 
     /// Notices for the user about how the results were found. Each cause gives one notice: a read-only store, or an
