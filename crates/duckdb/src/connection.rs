@@ -7,9 +7,9 @@ use amplifier_session_core::{
     model::{EmbeddingSpace, Timestamp},
 };
 use amplifier_session_sql::{
-    Batch, Cell, Columns, Dialect, Reader, Statement, Table, Value,
+    Batch, Cell, Columns, Dialect, Reader, Statement, Table, Value, WordSearch,
     backend::{NewVector, VectorTarget, Writer},
-    rows::EVENT_OF_SESSION,
+    rows::{EVENT_OF_SESSION, EVENT_TEXT, SESSION_TEXT},
 };
 use duckdb::{
     Appender, Connection, ParamsFromIter, ToSql, appender_params_from_iter, params_from_iter,
@@ -172,12 +172,19 @@ fn prepared<T>(
     }
 }
 
-/// Lists are stored as lists. Words are searched for in the rows by this program, because a SQL function would require
+/// Whether `text` contains `part`, which is in lower case, or has other letters than ASCII. Dashes, quotation marks and
+/// `…` are no letters: long titles end with `…`.
+fn may_contain(text: &str, part: &str) -> String {
+    let other = r"[^\x00-\x7F\x{2010}-\x{2027}]";
+    format!("(contains(lower({text}), {part}) OR regexp_matches({text}, '{other}'))")
+}
+
+/// Lists are stored as lists. Rows that may have words are checked by this program, because a SQL function would require
 /// unsafe code.
 pub(crate) const DUCKDB: Dialect = Dialect {
     list_holds: |list, value| format!("list_contains({list}, {value})"),
-    session_says: None,
-    event_mentions: None,
+    session_words: WordSearch::Parts(|part| may_contain(SESSION_TEXT, part)),
+    event_words: WordSearch::Parts(|part| may_contain(EVENT_TEXT, part)),
     day: |time| format!("CAST({time} AS DATE)"),
     list_from: |_| "sessions s",
     messages_of_sessions: "sessions s JOIN transcripts t ON t.user_id = s.user_id AND t.session_id = s.session_id",

@@ -15,8 +15,9 @@ use amplifier_session_core::{
     model::{Message, Timestamp},
 };
 use amplifier_session_sql::{
-    Cell, Columns, Dialect, Reader, Statement, Table, Value,
+    Cell, Columns, Dialect, Reader, Statement, Table, Value, WordSearch,
     backend::{NewVector, VectorTarget, Writer},
+    rows::{EVENT_TEXT, SESSION_TEXT},
     table::{self, TRANSCRIPTS},
 };
 use deadpool_postgres::ClientWrapper;
@@ -358,8 +359,8 @@ const VECTOR_COLUMNS: [&str; 14] = [
 /// Lists are arrays. The client compares the words of a title or an event, according to the rules of `core`.
 pub(crate) const POSTGRES: Dialect = Dialect {
     list_holds: |list, value| format!("{value} = ANY({list})"),
-    session_says: None,
-    event_mentions: None,
+    session_words: WordSearch::Parts(|part| may_contain(SESSION_TEXT, part)),
+    event_words: WordSearch::Parts(|part| may_contain(EVENT_TEXT, part)),
     day: |time| format!("to_char({time} AT TIME ZONE 'UTC', 'YYYY-MM-DD')"),
     list_from: |_| "sessions s",
     messages_of_sessions: "sessions s JOIN transcripts t
@@ -380,6 +381,12 @@ pub(crate) const POSTGRES: Dialect = Dialect {
     own_tables: &["text_blocks", "postings", "removed"],
     session_keys: &[],
 };
+
+/// Whether `text` contains `part`, which consists of letters and digits, or has other letters than ASCII. Dashes,
+/// quotation marks and `…` are no letters: long titles end with `…`.
+fn may_contain(text: &str, part: &str) -> String {
+    format!("{text} COLLATE \"C\" ~* ('[^[:ascii:]\u{2010}-\u{2027}]|' || {part})")
+}
 
 /// As days and microseconds, which is exact for every time.
 fn time(ts: Timestamp) -> String {

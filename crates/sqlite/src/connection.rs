@@ -11,7 +11,7 @@ use amplifier_session_core::{
     search::{EventFilter, SessionFilter},
 };
 use amplifier_session_sql::{
-    Cell, Columns, Dialect, Reader, Statement, Table, Value,
+    Cell, Columns, Dialect, Reader, Statement, Table, Value, WordSearch,
     backend::{NewVector, VectorTarget, Writer},
     rows::EVENT_OF_SESSION,
 };
@@ -148,10 +148,10 @@ pub(crate) const SQLITE: Dialect = Dialect {
     list_holds: |list, value| {
         format!("EXISTS (SELECT 1 FROM json_each({list}) item WHERE item.value = {value})")
     },
-    session_says: Some(|text| {
+    session_words: WordSearch::Exact(|text| {
         format!("holds_words({text}, s.name, s.first_prompt, s.session_id, s.description)")
     }),
-    event_mentions: Some(|text| format!("event_mentions({text}, e.error_type, e.summary)")),
+    event_words: WordSearch::Exact(|text| format!("event_mentions({text}, e.error_type, e.summary)")),
     day: |time| format!("substr({time}, 1, instr({time}, 'T') - 1)"),
     list_from,
     messages_of_sessions: "sessions s CROSS JOIN transcripts t INDEXED BY transcripts_by_role

@@ -18,6 +18,21 @@ pub fn holds_words(texts: &[&str], wanted: &str) -> bool {
     folded(wanted).split_whitespace().all(|word| texts.iter().any(|text| text.contains(word)))
 }
 
+/// Parts of the words of `wanted`: a text in ASCII that has the words contains each part in lower case. A database that
+/// can't ignore accents can find rows with them that may have the words.
+///
+/// ```
+/// use amplifier_session_core::text::ascii_parts;
+///
+/// assert_eq!(ascii_parts("Café auth-Service 東京"), ["cafe", "auth", "service"]);
+/// ```
+#[must_use]
+pub fn ascii_parts(wanted: &str) -> Vec<String> {
+    let folded = folded(wanted);
+    let parts = folded.split(|c: char| !c.is_alphanumeric());
+    parts.filter(|part| !part.is_empty() && part.is_ascii()).map(str::to_owned).collect()
+}
+
 fn folded(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();

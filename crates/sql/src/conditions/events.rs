@@ -38,9 +38,8 @@ impl Conditions {
             // Implied by the other condition; SQLite needs it to use a partial index.
             conditions.require("e.level <> 'INFO'");
         }
-        if let Some((text, says)) = filter.text.clone().zip(dialect.event_mentions) {
-            let text = conditions.bind(text);
-            conditions.require(says(&text));
+        if let Some(text) = &filter.text {
+            conditions.have_words(text, dialect.event_words);
         }
         conditions.compare_if("e.ts >= ?", filter.since);
         conditions.compare_if("e.ts < ?", filter.until);

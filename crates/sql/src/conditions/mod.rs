@@ -14,21 +14,38 @@ use amplifier_session_core::{
     backend::{PendingQuery, SessionQuery},
     model::Timestamp,
     search::{EventFilter, SearchFilter},
+    text::ascii_parts,
 };
 
 use crate::rows::{has_something_to_embed, is_pending};
+
+/// How a database finds words. Case and accents are ignored.
+#[derive(Debug, Clone, Copy)]
+pub enum WordSearch {
+    /// The condition that a row has all words of a text (the argument).
+    Exact(fn(&str) -> String),
+    /// The condition that a row has other letters than ASCII, or contains one of [`ascii_parts`] (the argument). The rows
+    /// must be checked.
+    Parts(fn(&str) -> String),
+}
+
+impl WordSearch {
+    /// Whether it finds no other rows.
+    #[must_use]
+    pub fn is_exact(self) -> bool {
+        matches!(self, Self::Exact(_))
+    }
+}
 
 /// The differences between databases.
 #[derive(Debug, Clone, Copy)]
 pub struct Dialect {
     /// Whether the list in a column (the first argument) contains a value (the second).
     pub list_holds: fn(&str, &str) -> String,
-    /// Whether the title or description of the session `s` contains all words of a text (the argument), if the database
-    /// can decide that. Otherwise the backend examines the rows.
-    pub session_says: Option<fn(&str) -> String>,
-    /// Whether the event `e` contains all words of a text (the argument), if the database can decide that. Otherwise
-    /// the backend examines the rows.
-    pub event_mentions: Option<fn(&str) -> String>,
+    /// How to find words in the title or description of the session `s`.
+    pub session_words: WordSearch,
+    /// How to find words in the event `e`.
+    pub event_words: WordSearch,
     /// The day in UTC of a time (the argument), read with [`Columns::day`](crate::Columns::day).
     pub day: fn(&str) -> String,
     /// The table `sessions s` for a list, with an index hint.
@@ -147,6 +164,18 @@ impl Conditions {
             [] => "FALSE".to_owned(),
             bound => format!("{column} IN ({})", bound.join(", ")),
         });
+    }
+
+    /// The words of `text`.
+    fn have_words(&mut self, text: &str, search: WordSearch) {
+        let (condition, texts) = match search {
+            WordSearch::Exact(condition) => (condition, vec![text.to_owned()]),
+            WordSearch::Parts(condition) => (condition, ascii_parts(text)),
+        };
+        for text in texts {
+            let text = self.bind(text);
+            self.require(condition(&text));
+        }
     }
 
     /// Adds a condition.

@@ -32,9 +32,8 @@ impl Conditions {
         let prefixed = "s.session_id >= ? AND s.session_id < ? || '{'";
         conditions.compare_if(prefixed, query.id_prefix.clone());
         conditions.compare_if("s.parent_id = ?", query.parent.as_ref().map(ToString::to_string));
-        if let Some((text, says)) = query.text.clone().zip(dialect.session_says) {
-            let text = conditions.bind(text);
-            conditions.require(says(&text));
+        if let Some(text) = &query.text {
+            conditions.have_words(text, dialect.session_words);
         }
         conditions.compare_if("s.updated >= ?", query.since);
         conditions.compare_if("s.updated < ?", query.until);

@@ -56,8 +56,8 @@ pub fn search<R: Reader>(reader: &R, scope: &Scope, options: &EventSearchOptions
     }
     conditions.without_events(&options.without);
     let most = options.limit.min(EventSearchOptions::MAX_LIMIT);
-    // If the database cannot search for words, the number of required rows is unknown.
-    let words = options.filter.text.as_ref().filter(|_| R::DIALECT.event_mentions.is_none());
+    // If the rows must be checked, the number of required rows is unknown.
+    let words = options.filter.text.as_ref().filter(|_| !R::DIALECT.event_words.is_exact());
     let end = match words {
         Some(_) => String::new(),
         None => format!("LIMIT {}", conditions.bind(limit(most))),

@@ -61,7 +61,7 @@ fn list_one_by_one<R: Reader>(reader: &R, query: &SessionQuery, error: Error) ->
 fn list_at_once<R: Reader>(reader: &R, query: &SessionQuery) -> Result<Vec<Session>> {
     let mut conditions = Conditions::of_list(R::DIALECT, query)?;
     // If not all conditions are in the SQL, the number of rows to read is unknown.
-    let checks_rows = query.keys.is_some() || query.text.is_some() && R::DIALECT.session_says.is_none();
+    let checks_rows = query.keys.is_some() || query.text.is_some() && !R::DIALECT.session_words.is_exact();
     let page = match checks_rows {
         true => String::new(),
         false => format!("LIMIT {}", conditions.bind(limit(query.limit))),

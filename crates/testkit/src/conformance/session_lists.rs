@@ -200,6 +200,7 @@ pub async fn titles_and_descriptions_are_searched(store: Store) {
     let sessions = [
         ("cafe", "Café Payments", "Retries of the GATEWAY", ""),
         ("decomposed", "cafe\u{301}", "ÜBERSICHT: straße", ""),
+        ("ligature", "\u{fb01}le “Quoted”…", "", ""),
         ("marks", "100% of a_b", "\"it's\" [done]\\", ""),
         ("prompt", "", "", "Fix the basket"),
         ("blank", " ", "", "Cup of tea"),
@@ -219,6 +220,8 @@ pub async fn titles_and_descriptions_are_searched(store: Store) {
         ("pay refund", ""),
         ("übersicht", "decomposed"),
         ("uber", "decomposed"),
+        ("file quoted", "ligature"),
+        ("quoted", "ligature"),
         ("basket", "prompt"),
         ("tea", "blank"),
         ("0% a_b", "marks"),
@@ -229,7 +232,7 @@ pub async fn titles_and_descriptions_are_searched(store: Store) {
         ("d_ne", ""),
         ("*", ""),
         ("'; --", ""),
-        (" \n", "blank cafe decomposed marks named prompt"),
+        (" \n", "blank cafe decomposed ligature marks named prompt"),
     ];
     for (text, expected) in cases {
         let found = found(&store, query().with_text(Some(text.to_owned()))).await;
