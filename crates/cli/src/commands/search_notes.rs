@@ -42,6 +42,10 @@ pub(super) async fn say_nothing_found(
     note: &str,
 ) -> Result<(), Failure> {
     say("note", note);
+    if let Some(excluded) = options.conditions.excluded.first() {
+        let one = if excluded.contains(' ') { format!("-\"{excluded}\"") } else { format!("-{excluded}") };
+        say("hint", &format!("{one} leaves out messages that contain it; with --plain it is searched for"));
+    }
     args.narrow.explain_nothing();
     app.warn_of_unknown_project(reader, options.filter.sessions.project.as_ref()).await
 }

@@ -10,6 +10,7 @@ fn phrases_and_words() {
     full_text("search_phrase", r#""unique constraint""#);
     full_text("search_phrase_of_other_words", r#""constraint unique" dashboard"#);
     full_text("search_excluded_word", "idempotency -webhook");
+    full_text("search_all_excluded", "idempotency -idempotency");
     full_text("search_typo", "deadlck");
 }
 
