@@ -172,8 +172,8 @@ fn prepared<T>(
     }
 }
 
-/// Whether `text` contains `part`, which is in lower case, or has other letters than ASCII. Dashes, quotation marks and
-/// `…` are no letters: long titles end with `…`.
+/// Whether `text` contains `part`, which is in lower case, or has non-ASCII letters. Dashes, quotation marks and
+/// `…` do not count: long titles end with `…`.
 fn may_contain(text: &str, part: &str) -> String {
     let other = r"[^\x00-\x7F\x{2010}-\x{2027}]";
     format!("(contains(lower({text}), {part}) OR regexp_matches({text}, '{other}'))")

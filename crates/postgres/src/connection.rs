@@ -382,8 +382,8 @@ pub(crate) const POSTGRES: Dialect = Dialect {
     session_keys: &[],
 };
 
-/// Whether `text` contains `part`, which consists of letters and digits, or has other letters than ASCII. Dashes,
-/// quotation marks and `…` are no letters: long titles end with `…`.
+/// Whether `text` contains `part`, which consists of letters and digits, or has non-ASCII letters. Dashes,
+/// quotation marks and `…` do not count: long titles end with `…`.
 fn may_contain(text: &str, part: &str) -> String {
     format!("{text} COLLATE \"C\" ~* ('[^[:ascii:]\u{2010}-\u{2027}]|' || {part})")
 }

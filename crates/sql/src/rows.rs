@@ -31,10 +31,10 @@ pub const MESSAGES: &str = "SELECT t.user_id, t.session_id, t.sequence, t.role, 
     t.vectors, t.digest, t.raw, s.host_id, s.project_slug \
     FROM transcripts t LEFT JOIN sessions s ON s.user_id = t.user_id AND s.session_id = t.session_id";
 
-/// The title and description of the session `s`, for a search for words.
+/// The title and description of the session `s`, which searches look at.
 pub const SESSION_TEXT: &str = "concat_ws(' ', s.name, s.first_prompt, s.session_id, s.description)";
 
-/// What the event `e` says, for a search for words.
+/// The text of the event `e` that searches look at.
 pub const EVENT_TEXT: &str = "concat_ws(' ', e.error_type, e.summary)";
 
 /// The columns of a message that [`message_state`] reads.

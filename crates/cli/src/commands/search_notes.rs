@@ -1,4 +1,4 @@
-//! What the commands that search say beside their results.
+//! Notes and hints of the search commands, printed to stderr.
 
 use amplifier_session_storage::{
     Scope,

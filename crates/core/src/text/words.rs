@@ -18,8 +18,8 @@ pub fn holds_words(texts: &[&str], wanted: &str) -> bool {
     folded(wanted).split_whitespace().all(|word| texts.iter().any(|text| text.contains(word)))
 }
 
-/// Parts of the words of `wanted`: a text in ASCII that has the words contains each part in lower case. A database that
-/// can't ignore accents can find rows with them that may have the words.
+/// The runs of ASCII letters and digits in the words of `wanted`, in lower case. An ASCII text that has the words
+/// contains all of them, so a database that can't ignore accents can use them to narrow down the rows to check.
 ///
 /// ```
 /// use amplifier_session_core::text::ascii_parts;

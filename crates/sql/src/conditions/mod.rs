@@ -24,8 +24,8 @@ use crate::rows::{has_something_to_embed, is_pending};
 pub enum WordSearch {
     /// The condition that a row has all words of a text (the argument).
     Exact(fn(&str) -> String),
-    /// The condition that a row has other letters than ASCII, or contains one of [`ascii_parts`] (the argument). The rows
-    /// must be checked.
+    /// The condition that a row has non-ASCII letters, or contains one of [`ascii_parts`] (the argument). The rows must
+    /// be checked.
     Parts(fn(&str) -> String),
 }
 
