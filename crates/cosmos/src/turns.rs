@@ -28,16 +28,20 @@ const PAGE: usize = 100;
 
 #[async_trait]
 impl Turns for CosmosBackend {
-    async fn write_turns(&self, key: &SessionKey, turns: Vec<NewTurn>) -> Result<usize> {
+    async fn write_turns(&self, turns: Vec<NewTurn>) -> Result<usize> {
         let turns = NewTurn::checked(turns)?;
-        let partition = ids::partition(key);
-        let _lock = self.0.locks.lock(key).await;
-        let lines = lines(&self.0, &partition, turns.iter().flat_map(NewTurn::sequences)).await?;
-        let current = turns.iter().filter(|turn| turn.is_current(|sequence| lines.get(&sequence).copied()));
-        let documents = current.map(|turn| Operation::upsert(&TurnDocument::new(key, &turn.embedding)));
-        let operations: Vec<Operation> = documents.collect::<Result<_>>()?;
-        let count = operations.len();
-        error::check(self.0.events.write_many(&partition, operations).await?)?;
+        let mut count = 0;
+        for (key, turns) in NewTurn::by_session(&turns) {
+            let partition = ids::partition(key);
+            let _lock = self.0.locks.lock(key).await;
+            let lines = lines(&self.0, &partition, turns.iter().flat_map(NewTurn::sequences)).await?;
+            let is_current = |turn: &&NewTurn| turn.is_current(|sequence| lines.get(&sequence).copied());
+            let current = turns.iter().filter(is_current);
+            let documents = current.map(|turn| Operation::upsert(&TurnDocument::new(key, &turn.embedding)));
+            let operations: Vec<Operation> = documents.collect::<Result<_>>()?;
+            count += operations.len();
+            error::check(self.0.events.write_many(&partition, operations).await?)?;
+        }
         Ok(count)
     }
 

@@ -7,7 +7,7 @@ use amplifier_session_core::{
     model::{EmbeddingSpace, Timestamp},
 };
 use amplifier_session_sql::{
-    Batch, Cell, Columns, Dialect, Reader, Statement, Table, Value, WordSearch,
+    Batch, Cell, Columns, Dialect, Query, Reader, Statement, Table, Value, WordSearch,
     backend::{NewVector, VectorTarget, Writer},
     rows::{EVENT_OF_SESSION, EVENT_TEXT, SESSION_TEXT},
 };
@@ -20,10 +20,22 @@ use crate::{columns::Cursor, error::storage, numbers::Numbers, vectors};
 
 /// A read connection.
 #[derive(Debug)]
-pub struct Read<'a>(pub(crate) &'a Connection);
+pub struct Read<'a> {
+    pub(crate) connection: &'a Connection,
+    /// Whether the store has all tables: it gets those of later versions when it is opened for writing.
+    pub(crate) has_all_tables: bool,
+}
 
 impl Reader for Read<'_> {
     const DIALECT: Dialect = DUCKDB;
+
+    fn has_table(&self, name: &str) -> Result<bool> {
+        let sql = "SELECT 1 FROM duckdb_tables()
+            WHERE database_name = current_database() AND schema_name = 'main' AND table_name = ?1";
+        let name: Value = name.into();
+        Ok(self.has_all_tables
+            || self.first(&Query::new("read", sql, [name], |row| row.integer(0)))?.is_some())
+    }
 
     fn each_row(
         &self,
@@ -31,7 +43,7 @@ impl Reader for Read<'_> {
         each: &mut dyn FnMut(&dyn Columns) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         let failed = storage(statement.operation);
-        prepared(self.0, statement, |prepared| {
+        prepared(self.connection, statement, |prepared| {
             let mut found = prepared.query(params(&statement.values)).map_err(&failed)?;
             while let Some(row) = found.next().map_err(&failed)? {
                 if each(&Cursor(row))?.is_break() {
@@ -104,7 +116,7 @@ impl Reader for Write<'_> {
         statement: &Statement,
         each: &mut dyn FnMut(&dyn Columns) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        Read(self.connection).each_row(statement, each)
+        Read { connection: self.connection, has_all_tables: true }.each_row(statement, each)
     }
 }
 
@@ -195,10 +207,6 @@ pub(crate) const DUCKDB: Dialect = Dialect {
     all_vectors: "vectors_of_generations",
     vector_tables: &vectors::TABLES,
     time: |ts| format!("make_timestamp({}::BIGINT)", ts.as_micros()),
-    has_table: Some(
-        "SELECT 1 FROM duckdb_tables()
-        WHERE database_name = current_database() AND schema_name = 'main' AND table_name = ?1",
-    ),
     // DuckDB holds a whole result in memory. Each query scans whole tables, so few queries are better.
     batch: Some(Batch { rows: 4096, bytes: 16 << 20 }),
     records_removed_vectors: true,

@@ -18,7 +18,7 @@ impl VectorReader for Read<'_> {
             "SELECT key, vector FROM transcript_vectors WHERE key > ?1 ORDER BY key LIMIT {READ_AT_ONCE}"
         );
         loop {
-            let mut statement = self.0.prepare(&sql).map_err(storage("read_rows"))?;
+            let mut statement = self.connection.prepare(&sql).map_err(storage("read_rows"))?;
             let batches: Vec<RecordBatch> =
                 statement.query_arrow([key]).map_err(storage("read_rows"))?.collect();
             let Some(last) = batches.iter().filter_map(last_key).next_back() else { return Ok(()) };

@@ -123,6 +123,10 @@ impl Pool {
         read(&connection)
     }
 
+    fn reader<'a>(&self, connection: &'a Connection) -> Read<'a> {
+        Read { connection, has_all_tables: self.access == Access::ReadWrite }
+    }
+
     fn connection(&self, handles: &Handles) -> Result<Connection> {
         lock(&handles.root).try_clone().map_err(|error| opening(&self.path, error))
     }
@@ -234,13 +238,13 @@ impl Connections for Pool {
     type Reader<'a> = Read<'a>;
 
     fn read<T>(&self, read: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
-        self.on_reader(|connection| read(&Read(connection)))
+        self.on_reader(|connection| read(&self.reader(connection)))
     }
 
     fn read_snapshot<T>(&self, read: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
         self.on_reader(|connection| {
             let snapshot = connection.transaction().map_err(storage("read"))?;
-            read(&Read(&snapshot))
+            read(&self.reader(&snapshot))
         })
     }
 }

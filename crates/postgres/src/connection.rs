@@ -374,7 +374,6 @@ pub(crate) const POSTGRES: Dialect = Dialect {
     all_vectors: "transcript_vectors",
     vector_tables: &["transcript_vectors"],
     time,
-    has_table: None,
     batch: None,
     records_removed_vectors: false,
     removed_of_users: true,

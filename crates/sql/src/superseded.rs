@@ -7,7 +7,7 @@ use amplifier_session_core::{
 };
 
 use crate::{
-    Cell, Columns, Conditions, Query, Reader, Table, Value, number,
+    Cell, Columns, Conditions, Query, Reader, Table, number,
     read::{limit, of_session},
     rows,
 };
@@ -78,7 +78,7 @@ pub fn id_at(reader: &impl Reader, key: &SessionKey, rank: usize) -> Result<Opti
 
 /// A page of pieces, in order of user, session and id.
 pub fn list<R: Reader>(reader: &R, query: &SupersededQuery) -> Result<Vec<SupersededPiece>> {
-    if !has_table(reader)? {
+    if !reader.has_table(NAME)? {
         return Ok(Vec::new());
     }
     let mut conditions = Conditions::of_sessions(R::DIALECT, &query.scope, &query.filter)?;
@@ -102,13 +102,6 @@ pub fn list<R: Reader>(reader: &R, query: &SupersededQuery) -> Result<Vec<Supers
     );
     let decode = if query.with_data { piece } else { piece_without_data };
     reader.rows(&Query::with_conditions("list_superseded", sql, conditions, decode))
-}
-
-/// Whether the store has the table. A store that an earlier version wrote lacks it until it is opened for writing.
-fn has_table<R: Reader>(reader: &R) -> Result<bool> {
-    let Some(sql) = R::DIALECT.has_table else { return Ok(true) };
-    let name: Value = NAME.into();
-    Ok(reader.first(&Query::new("list_superseded", sql, [name], |row| row.integer(0)))?.is_some())
 }
 
 /// Decodes the columns of [`LINES`].

@@ -110,13 +110,8 @@ pub fn summary(of: &TurnSummary) -> [Cell<'_>; 7] {
 /// These are the columns of a unique index. Given a session and sequences, SQLite would choose the index by model, and read
 /// all embeddings in the store.
 #[must_use]
-pub fn delete(
-    user: &UserId,
-    provider: &str,
-    model: &str,
-    user_message_ids: impl Iterator<Item = String>,
-) -> Statement {
-    let ids: Vec<Value> = user_message_ids.map(Value::from).collect();
+pub fn delete(user: &UserId, provider: &str, model: &str, user_message_ids: Vec<String>) -> Statement {
+    let ids: Vec<Value> = user_message_ids.into_iter().map(Value::from).collect();
     let placeholders: Vec<String> = (4..ids.len() + 4).map(|number| format!("?{number}")).collect();
     let sql = format!(
         "DELETE FROM message_embeddings
@@ -154,7 +149,7 @@ pub fn lines(key: &SessionKey, sequences: &BTreeSet<u32>) -> Query<(u32, Digest)
 
 /// As [`Turns::read_turns`](amplifier_session_core::backend::Turns::read_turns).
 pub fn read<R: Reader>(reader: &R, query: &TurnQuery) -> Result<Vec<TurnEmbedding>> {
-    if !has_table(reader, EMBEDDINGS.name)? {
+    if !reader.has_table(EMBEDDINGS.name)? {
         return Ok(Vec::new());
     }
     let (content, most) =
@@ -201,7 +196,7 @@ fn whole(row: &dyn Columns) -> Result<TurnEmbedding> {
 /// As [`Turns::nearest_turns`](amplifier_session_core::backend::Turns::nearest_turns): reads all vectors of the scope,
 /// and keeps the nearest.
 pub fn nearest<R: Reader>(reader: &R, query: &TurnVectorQuery) -> Result<Vec<TurnCandidate>> {
-    if !has_table(reader, EMBEDDINGS.name)? {
+    if !reader.has_table(EMBEDDINGS.name)? {
         return Ok(Vec::new());
     }
     let mut nearest = NearestTurns::new(query);
@@ -271,7 +266,7 @@ fn scan<R: Reader>(
 
 /// As [`Turns::list_summaries`](amplifier_session_core::backend::Turns::list_summaries).
 pub fn list_summaries<R: Reader>(reader: &R, query: &SummaryQuery) -> Result<Vec<TurnSummary>> {
-    if !has_table(reader, SUMMARIES.name)? {
+    if !reader.has_table(SUMMARIES.name)? {
         return Ok(Vec::new());
     }
     let mut conditions = Conditions::of_sessions(R::DIALECT, &query.scope, &query.filter)?;
@@ -300,11 +295,4 @@ pub fn list_summaries<R: Reader>(reader: &R, query: &SummaryQuery) -> Result<Vec
         })
     };
     reader.rows(&Query::with_conditions("list_summaries", sql, conditions, decode))
-}
-
-/// Whether the store has the table. A store that an earlier version wrote lacks it until it is opened for writing.
-fn has_table<R: Reader>(reader: &R, name: &str) -> Result<bool> {
-    let Some(sql) = R::DIALECT.has_table else { return Ok(true) };
-    let name: Value = name.into();
-    Ok(reader.first(&Query::new("turns", sql, [name], |row| row.integer(0)))?.is_some())
 }

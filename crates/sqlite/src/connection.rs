@@ -161,7 +161,6 @@ pub(crate) const SQLITE: Dialect = Dialect {
     all_vectors: "transcript_vectors",
     vector_tables: &["transcript_vectors"],
     time: |ts| format!("'{ts}'"),
-    has_table: None,
     batch: None,
     records_removed_vectors: true,
     removed_of_users: false,

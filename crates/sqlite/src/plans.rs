@@ -364,7 +364,7 @@ fn every_read_goes_through_an_index() {
 #[test]
 fn embeddings_of_turns_are_replaced_without_reading_those_of_other_sessions() {
     let (connection, _) = store();
-    let ids = ["a#1", "a#3"].map(str::to_owned).into_iter();
+    let ids = ["a#1", "a#3"].map(str::to_owned).to_vec();
     let delete = turns::delete(&key().user_id, "local", "m", ids);
     let steps = plan(&connection, &delete.sql);
     assert!(steps.iter().all(|step| step.contains("message_embeddings_by_message")), "{steps:?}");

@@ -389,8 +389,8 @@ impl Vectors for FlakyBackend {
 #[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl Turns for FlakyBackend {
-    async fn write_turns(&self, key: &SessionKey, turns: Vec<NewTurn>) -> Result<usize> {
-        self.call(Operation::WriteTurns)?.write_turns(key, turns).await
+    async fn write_turns(&self, turns: Vec<NewTurn>) -> Result<usize> {
+        self.call(Operation::WriteTurns)?.write_turns(turns).await
     }
 
     async fn read_turns(&self, query: &TurnQuery) -> Result<Vec<TurnEmbedding>> {

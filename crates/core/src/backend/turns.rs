@@ -20,10 +20,10 @@ use crate::{
 /// [`SessionChange::removed_messages`](super::SessionChange::removed_messages).
 #[async_trait]
 pub trait Turns: Send + Sync {
-    /// Stores embeddings of one session. Each replaces the one with the same user message, provider and model. Ignores
-    /// embeddings of messages that are gone or whose line has changed. Returns the number of stored embeddings.
-    /// `Validation` if one has a wrong vector ([`TurnEmbedding::validate`]); then nothing is stored.
-    async fn write_turns(&self, key: &SessionKey, turns: Vec<NewTurn>) -> Result<usize>;
+    /// Stores embeddings, those of a session in one transaction. Each replaces the one with the same user message,
+    /// provider and model. Ignores embeddings of messages that are gone or whose line has changed. Returns the number of
+    /// stored embeddings. `Validation` if one has a wrong vector ([`TurnEmbedding::validate`]); then nothing is stored.
+    async fn write_turns(&self, turns: Vec<NewTurn>) -> Result<usize>;
 
     /// A page of the embeddings of one session by a provider's model, in order of `user_sequence`. May return fewer
     /// than requested; only an empty answer means the end.
@@ -44,6 +44,8 @@ pub trait Turns: Send + Sync {
 /// An embedding to store, with the lines that it was made from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTurn {
+    /// The session.
+    pub session: SessionKey,
     /// The embedding.
     pub embedding: TurnEmbedding,
     /// The digest of the user's line.
@@ -53,16 +55,16 @@ pub struct NewTurn {
 }
 
 impl NewTurn {
-    /// An embedding of messages in these states, by sequence; `None` if there are no such messages.
+    /// An embedding of messages of a session in these states, by sequence; `None` if there are no such messages.
     #[must_use]
-    pub fn of(embedding: TurnEmbedding, states: &[MessageState]) -> Option<Self> {
+    pub fn of(session: &SessionKey, embedding: TurnEmbedding, states: &[MessageState]) -> Option<Self> {
         let digest = |sequence: u32| Some(states.get(sequence as usize)?.digest);
         let user_digest = digest(embedding.user_sequence)?;
         let assistant_digest = match embedding.assistant_sequence {
             Some(sequence) => Some(digest(sequence)?),
             None => None,
         };
-        Some(Self { embedding, user_digest, assistant_digest })
+        Some(Self { session: session.clone(), embedding, user_digest, assistant_digest })
     }
 
     /// Whether its messages still have the lines that it was made from. `digest_of` is the digest of the stored line.
@@ -75,7 +77,7 @@ impl NewTurn {
                 .is_none_or(|sequence| digest_of(sequence) == self.assistant_digest)
     }
 
-    /// Keeps the last one for each user message, provider and model.
+    /// Keeps the last one for each user message, provider and model, and sorts them by session.
     ///
     /// # Errors
     ///
@@ -85,9 +87,15 @@ impl NewTurn {
         for turn in turns {
             turn.embedding.validate()?;
             let TurnEmbedding { user_sequence, provider, model, .. } = &turn.embedding;
-            last.insert((*user_sequence, provider.clone(), model.clone()), turn);
+            let place = (turn.session.clone(), *user_sequence, provider.clone(), model.clone());
+            last.insert(place, turn);
         }
         Ok(last.into_values().collect())
+    }
+
+    /// The embeddings of each session, if they are sorted by session.
+    pub fn by_session(turns: &[Self]) -> impl Iterator<Item = (&SessionKey, &[Self])> {
+        turns.chunk_by(|a, b| a.session == b.session).map(|turns| (&turns[0].session, turns))
     }
 
     /// The sequences of its messages.

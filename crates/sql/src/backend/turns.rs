@@ -15,9 +15,9 @@ use crate::{
 
 #[async_trait]
 impl<D: DerivedIndex> Turns for SqlBackend<D> {
-    async fn write_turns(&self, key: &SessionKey, turns: Vec<NewTurn>) -> Result<usize> {
-        let (key, turns) = (key.clone(), NewTurn::checked(turns)?);
-        self.run(move |database| write::turns(database, &key, &turns)).await
+    async fn write_turns(&self, turns: Vec<NewTurn>) -> Result<usize> {
+        let turns = NewTurn::checked(turns)?;
+        self.run(move |database| write::turns(database, &turns)).await
     }
 
     async fn read_turns(&self, query: &TurnQuery) -> Result<Vec<TurnEmbedding>> {

@@ -62,8 +62,6 @@ pub struct Dialect {
     pub vector_tables: &'static [&'static str],
     /// A time as a literal.
     pub time: fn(Timestamp) -> String,
-    /// The query for a row if there is a table with the name `?1`. `None` if every store has all tables.
-    pub has_table: Option<&'static str>,
     /// The limit of one result, if the database holds complete results in memory.
     pub batch: Option<Batch>,
     /// Whether removed vectors are recorded in the table `removed`, for an index that contains them. Removed messages

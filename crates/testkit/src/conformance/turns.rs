@@ -42,6 +42,7 @@ async fn turn(store: &Store, target: &IngestTarget, user: u32, vector: Vec<f32>)
         created_at,
     };
     NewTurn {
+        session: target.key.clone(),
         embedding,
         user_digest: digest(store, target, user).await,
         assistant_digest: Some(digest(store, target, user + 1).await),
@@ -62,7 +63,7 @@ async fn three_embedded_turns(store: &Store, target: &IngestTarget) -> Vec<TurnE
     for (user, similarity) in [(0, 0.5), (2, 0.9), (4, -0.5)] {
         turns.push(turn(store, target, user, near(similarity)).await);
     }
-    assert_eq!(store.backend.write_turns(&target.key, turns.clone()).await.unwrap(), 3);
+    assert_eq!(store.backend.write_turns(turns.clone()).await.unwrap(), 3);
     turns.into_iter().map(|turn| turn.embedding).collect()
 }
 
@@ -158,7 +159,7 @@ pub async fn all_fields_of_an_embedding_come_back(store: Store) {
     let mut without_answer = turn(&store, &target, 4, near(0.1)).await;
     (without_answer.embedding.assistant_sequence, without_answer.assistant_digest) = (None, None);
     expected[2] = without_answer.embedding.clone();
-    store.backend.write_turns(&target.key, vec![without_answer]).await.unwrap();
+    store.backend.write_turns(vec![without_answer]).await.unwrap();
     for handle in [&store, &store.again().await] {
         for limit in [1, 2, 1_000] {
             assert_eq!(read_by(handle, &target.key, ("local", MODEL), limit).await, expected);
@@ -184,7 +185,7 @@ pub async fn embeddings_replace_those_of_the_same_model(store: Store) {
     for (provider, model) in [("service", MODEL), ("local", "other")] {
         written.push(by_model(&first, provider, model));
     }
-    assert_eq!(store.backend.write_turns(&target.key, written.clone()).await.unwrap(), 3);
+    assert_eq!(store.backend.write_turns(written.clone()).await.unwrap(), 3);
     expected[1] = last.embedding;
     assert_eq!(read(&store, &target.key).await, expected);
     for turn in &written[2..] {
@@ -202,10 +203,18 @@ pub async fn embeddings_of_changed_messages_are_not_stored(store: Store) {
     stale[0].user_digest = Digest::of(b"other");
     stale[1].assistant_digest = Some(Digest::of(b"other"));
     stale[2].embedding.user_sequence = 99;
-    assert_eq!(store.backend.write_turns(&target.key, stale.to_vec()).await.unwrap(), 0);
+    assert_eq!(store.backend.write_turns(stale.to_vec()).await.unwrap(), 0);
     let unknown = target_of("ana", "shop", "unknown").key;
-    assert_eq!(store.backend.write_turns(&unknown, vec![good]).await.unwrap(), 0);
-    assert_eq!(store.backend.write_turns(&target.key, Vec::new()).await.unwrap(), 0);
+    let lost = NewTurn { session: unknown.clone(), ..good };
+    assert_eq!(store.backend.write_turns(vec![lost]).await.unwrap(), 0);
+    assert_eq!(store.backend.write_turns(Vec::new()).await.unwrap(), 0);
+    // They do not keep those of another session from being stored.
+    let of_other = target_of("ben", "shop", "s");
+    three_turns(&store, &of_other).await;
+    let current = turn(&store, &of_other, 2, near(0.5)).await;
+    let [outdated, ..] = stale;
+    assert_eq!(store.backend.write_turns(vec![current.clone(), outdated]).await.unwrap(), 1);
+    assert_eq!(read(&store, &of_other.key).await, [current.embedding]);
     assert!(embedded(&store, &target).await.is_empty() && read(&store, &unknown).await.is_empty());
 }
 
@@ -218,7 +227,7 @@ pub async fn embeddings_with_a_wrong_vector_are_refused(store: Store) {
     for vector in [vec![1.0], vec![1.0, 0.0, 0.0], Vec::new(), vec![f32::NAN, 0.0]] {
         let mut wrong = turn(&store, &target, 2, near(0.5)).await;
         wrong.embedding.vector = vector;
-        let written = store.backend.write_turns(&target.key, vec![good.clone(), wrong]).await;
+        let written = store.backend.write_turns(vec![good.clone(), wrong]).await;
         assert_eq!(kind(written), ErrorKind::Validation);
         assert!(embedded(&store, &target).await.is_empty());
     }
@@ -229,7 +238,7 @@ pub async fn embeddings_are_removed_with_their_messages(store: Store) {
     let target = target("s");
     three_embedded_turns(&store, &target).await;
     let others = by_model(&turn(&store, &target, 2, near(0.5)).await, "service", "other");
-    store.backend.write_turns(&target.key, vec![others]).await.unwrap();
+    store.backend.write_turns(vec![others]).await.unwrap();
     // The answer of the last turn.
     let truncate = |length: u32| {
         move |change: &mut SessionChange| {
@@ -294,7 +303,7 @@ pub async fn the_nearest_turns_are_exact(store: Store) {
     let longer = turn(&store, &other, 2, vec![1.0, 0.0, 0.0]).await;
     let best = by_model(&turn(&store, &other, 0, near(1.0)).await, "service", MODEL);
     let far = turn(&store, &other, 0, near(0.1)).await;
-    store.backend.write_turns(&other.key, vec![zero, longer, best, far]).await.unwrap();
+    store.backend.write_turns(vec![zero, longer, best, far]).await.unwrap();
     let query = vector_query(ana());
     assert_eq!(nearest(&store, &query).await, ["ana/one#2", "ana/one#0", "ana/other#0", "ana/one#4"]);
     let found = store.backend.nearest_turns(&TurnVectorQuery { limit: 1, ..query.clone() }).await.unwrap();
@@ -320,7 +329,7 @@ pub async fn turns_stay_in_scope(store: Store) {
     three_embedded_turns(&store, &anas).await;
     three_turns(&store, &bens).await;
     let his = turn(&store, &bens, 0, near(0.7)).await;
-    store.backend.write_turns(&bens.key, vec![his]).await.unwrap();
+    store.backend.write_turns(vec![his]).await.unwrap();
     let (mine, others) = (summarise(&store, &anas, &[0]).await, summarise(&store, &bens, &[2]).await);
     let ben = Scope::Visible(Viewer::new(bens.key.user_id.clone()));
     let of_ana = ["ana/s#2", "ana/s#0", "ana/s#4"];

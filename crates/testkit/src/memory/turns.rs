@@ -13,12 +13,12 @@ use super::{MemoryBackend, PAGE_SIZE};
 
 #[async_trait]
 impl Turns for MemoryBackend {
-    async fn write_turns(&self, key: &SessionKey, turns: Vec<NewTurn>) -> Result<usize> {
+    async fn write_turns(&self, turns: Vec<NewTurn>) -> Result<usize> {
         let turns = NewTurn::checked(turns)?;
         let mut rows = self.rows();
-        let Some(session) = rows.sessions.get_mut(key) else { return Ok(0) };
         let mut count = 0;
         for turn in turns {
+            let Some(session) = rows.sessions.get_mut(&turn.session) else { continue };
             if turn.is_current(|sequence| Some(session.messages.get(&sequence)?.message.digest)) {
                 let TurnEmbedding { user_sequence, provider, model, .. } = &turn.embedding;
                 let place = (*user_sequence, provider.clone(), model.clone());

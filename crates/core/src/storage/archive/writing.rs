@@ -139,8 +139,8 @@ impl SessionStorage {
         if self.claim_space(&space).await?.is_ok() {
             let (states, now) = (self.backend.message_states(&key).await?, self.now());
             let turns =
-                embeddings.into_iter().filter_map(|of| NewTurn::of(of.with_new_id(&key, now), &states));
-            reading.turns_written = self.backend.write_turns(&key, turns.collect()).await? as u64;
+                embeddings.into_iter().filter_map(|of| NewTurn::of(&key, of.with_new_id(&key, now), &states));
+            reading.turns_written = self.backend.write_turns(turns.collect()).await? as u64;
         }
         Ok(())
     }

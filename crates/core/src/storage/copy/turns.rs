@@ -61,8 +61,8 @@ async fn embeddings(
                 of.dimensions == space.dimensions && theirs.get(&of.user_sequence) != Some(&of.content_hash)
             };
             let wanted = page.into_iter().filter(is_wanted);
-            let wanted = wanted.filter_map(|of| NewTurn::of(of.with_new_id(key, to.now()), &states));
-            written += to.backend.write_turns(key, wanted.collect()).await? as u64;
+            let wanted = wanted.filter_map(|of| NewTurn::of(key, of.with_new_id(key, to.now()), &states));
+            written += to.backend.write_turns(wanted.collect()).await? as u64;
         }
     }
     Ok(written)

@@ -45,7 +45,6 @@ pub(super) enum TurnSelection<'a> {
 
 /// A turn to embed, without its vector, and the number of its chunks.
 struct Piece {
-    session: SessionKey,
     turn: NewTurn,
     chunks: usize,
 }
@@ -165,9 +164,12 @@ impl SessionStorage {
         }
     }
 
-    /// The sequence of the first message of the turn with this message.
+    /// The sequence of the first message of the turn with this message, or 0 if there are few messages before it.
     async fn start_of_turn(&self, key: &SessionKey, sequence: u32) -> Result<u32> {
         let mut before = 16_u32;
+        if sequence <= before {
+            return Ok(0);
+        }
         loop {
             let start = sequence.saturating_sub(before);
             let count = (sequence - start) as usize + 1;
@@ -227,8 +229,8 @@ impl SessionStorage {
         };
         step.secrets += content.secrets;
         step.pieces.push(Piece {
-            session: key.clone(),
             turn: NewTurn {
+                session: key.clone(),
                 embedding,
                 user_digest: turn.user.digest,
                 assistant_digest: turn.assistant.as_ref().map(|(message, _)| message.digest),
@@ -255,8 +257,8 @@ impl SessionStorage {
         report.failure = failure.map(|error| with_address(provider.as_ref(), error));
         let mut embedded = embedded.into_iter();
         let mut tokens = tokens.into_iter();
-        let mut made: BTreeMap<SessionKey, Vec<NewTurn>> = BTreeMap::new();
-        for Piece { session, mut turn, chunks } in pieces {
+        let mut made = Vec::new();
+        for Piece { mut turn, chunks } in pieces {
             let of_chunks: Vec<Option<Embedded>> = embedded.by_ref().take(chunks).collect();
             let weights: Vec<u32> = tokens.by_ref().take(chunks).collect();
             if of_chunks.len() < chunks {
@@ -265,18 +267,16 @@ impl SessionStorage {
             match mean(of_chunks, &weights, turn.embedding.dimensions) {
                 Some(Ok(vector)) => {
                     turn.embedding.vector = vector;
-                    made.entry(session).or_default().push(turn);
+                    made.push(turn);
                 }
                 Some(Err(reason)) => {
-                    let sequence = turn.embedding.user_sequence;
-                    tracing::warn!(session = %session.session_id, sequence, reason, "a turn could not be embedded");
+                    let (session, sequence) = (&turn.session.session_id, turn.embedding.user_sequence);
+                    tracing::warn!(%session, sequence, reason, "a turn could not be embedded");
                 }
                 None => {}
             }
         }
-        for (key, turns) in made {
-            report.turns += self.backend.write_turns(&key, turns).await? as u64;
-        }
+        report.turns += self.backend.write_turns(made).await? as u64;
         on_embedded(report);
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use amplifier_session_core::{
     Result,
     backend::{NewTurn, RemovedMessages},
-    model::{Digest, SessionKey, TurnSummary},
+    model::{Digest, SessionKey, TurnSummary, UserId},
 };
 
 use super::removal::RowsOf;
@@ -15,31 +15,30 @@ use crate::{
     turns::{self, EMBEDDINGS, NAMES, SUMMARIES},
 };
 
-/// Stores embeddings of one session, one for each user message and model; returns their number.
-pub(in crate::backend) fn turns<D: Database>(
-    database: &D,
-    key: &SessionKey,
-    turns: &[NewTurn],
-) -> Result<usize> {
+/// Stores embeddings, sorted by session, one for each user message and model; returns their number.
+pub(in crate::backend) fn turns<D: Database>(database: &D, turns: &[NewTurn]) -> Result<usize> {
     const OPERATION: &str = "write_turns";
     if turns.is_empty() {
         return Ok(0);
     }
     database.transaction(OPERATION, |writer| {
-        let lines = lines(writer, key, turns.iter().flat_map(NewTurn::sequences))?;
-        let current = turns.iter().filter(|turn| turn.is_current(|sequence| lines.get(&sequence).copied()));
-        let current: Vec<&NewTurn> = current.collect();
-        let mut models: BTreeSet<(&str, &str)> = BTreeSet::new();
-        models.extend(current.iter().map(|turn| (&*turn.embedding.provider, &*turn.embedding.model)));
-        for (provider, model) in models {
-            let of_model = current.iter().map(|turn| &turn.embedding);
-            let of_model = of_model.filter(|of| (&*of.provider, &*of.model) == (provider, model));
-            let messages = of_model.map(|of| of.user_message_id(key));
-            writer.execute(&turns::delete(&key.user_id, provider, model, messages))?;
+        let mut current = Vec::new();
+        for (key, turns) in NewTurn::by_session(turns) {
+            let lines = lines(writer, key, turns.iter().flat_map(NewTurn::sequences))?;
+            let is_current = |turn: &&NewTurn| turn.is_current(|sequence| lines.get(&sequence).copied());
+            current.extend(turns.iter().filter(is_current));
         }
-        for turn in &current {
-            let vector = turn.embedding.vector_bytes();
-            writer.insert(&EMBEDDINGS, &turns::embedding(key, &turn.embedding, &vector))?;
+        let mut replaced: BTreeMap<(&UserId, &str, &str), Vec<String>> = BTreeMap::new();
+        for NewTurn { session, embedding, .. } in &current {
+            let place = (&session.user_id, &*embedding.provider, &*embedding.model);
+            replaced.entry(place).or_default().push(embedding.user_message_id(session));
+        }
+        for ((user, provider, model), messages) in replaced {
+            writer.execute(&turns::delete(user, provider, model, messages))?;
+        }
+        for NewTurn { session, embedding, .. } in &current {
+            let vector = embedding.vector_bytes();
+            writer.insert(&EMBEDDINGS, &turns::embedding(session, embedding, &vector))?;
         }
         Ok(current.len())
     })
