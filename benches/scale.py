@@ -2,7 +2,7 @@
 """How syncing and searching grow with the number of messages.
 
     benches/scale.py --bin PROGRAM --warm BENCH --corpus CORPUS --dir DIR [--sizes 10000,100000,1000000]
-                     [--stores sqlite,duckdb] [--postgres URL] [--users 1,100] [--svg FILE]
+                     [--stores sqlite,duckdb] [--postgres URL] [--users 1,100] [--no-turns] [--svg FILE]
 
 PROGRAM   the release program, with the features of the stores
 BENCH     the benchmark of the library: `cargo bench -p amplifier-session-storage --no-run` prints its path
@@ -96,7 +96,8 @@ def measure(args, kind, messages, users):
     base = [args.bin, "--store", store.url, "--embedding", "local"]
     seconds, peak = 0.0, 0.0
     for name, root in roots.items():
-        _, wall, memory = run([*base, "--user", name, "sync", "--root", str(root)])
+        sync = ["sync", "--root", str(root), *(["--no-turns"] if args.no_turns else [])]
+        _, wall, memory = run([*base, "--user", name, *sync])
         seconds, peak = seconds + wall, max(peak, memory)
     store_bytes, index_bytes = store.bytes()
     input_bytes = sum(size(root / "projects") for root in roots.values())
@@ -203,6 +204,7 @@ def main():
     parser.add_argument("--stores", default="sqlite,duckdb")
     parser.add_argument("--postgres", default="")
     parser.add_argument("--users", default="1,100")
+    parser.add_argument("--no-turns", action="store_true", help="do not make the vectors of turns")
     parser.add_argument("--svg")
     args = parser.parse_args()
     numbers = lambda text: [int(number) for number in text.split(",")]

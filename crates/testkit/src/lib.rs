@@ -9,6 +9,7 @@
 //!   folders.
 //! - [`corpus`] generates sessions of realistic shape, for benchmarks.
 //! - [`python_library`] has the databases of the Python library, all generations.
+//! - [`postgres`] starts PostgreSQL servers.
 //! - The feature `http` adds a mock embedding service, and `cosmos` a mock account of Azure Cosmos DB.
 //! - [`Store`] is a store under test; [`samples`] has lines that are easily corrupted.
 //! - [`conformance`] is the suite that every backend passes: see [`conformance_suite!`].
@@ -28,6 +29,8 @@ pub mod lines;
 #[cfg(any(feature = "cosmos", feature = "http"))]
 mod loopback;
 mod memory;
+#[cfg(unix)]
+pub mod postgres;
 pub mod prelude;
 pub mod python_library;
 mod random;

@@ -25,7 +25,7 @@ async fn found(store: &Store, query: &str) -> Vec<(u32, f32)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a PostgreSQL server: .ci/with-postgres"]
+#[ignore = "needs a PostgreSQL server"]
 async fn merged_blocks_find_the_same() {
     let store = open().await;
     for at in 0..30 {
@@ -43,7 +43,7 @@ async fn merged_blocks_find_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a PostgreSQL server: .ci/with-postgres"]
+#[ignore = "needs a PostgreSQL server"]
 async fn an_index_is_updated_while_others_write() {
     let store = Arc::new(open().await);
     let writers = (0..3).map(|writer| {
@@ -72,7 +72,7 @@ async fn an_index_is_updated_while_others_write() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a PostgreSQL server: .ci/with-postgres"]
+#[ignore = "needs a PostgreSQL server"]
 async fn blocks_move_with_a_renamed_user() {
     let store = open().await;
     store.sync_text(&target("s"), vec![lines::user("needle")]).await;

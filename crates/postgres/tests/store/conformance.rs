@@ -4,4 +4,4 @@ use amplifier_session_testkit::conformance_suite;
 
 use crate::support::Schema;
 
-conformance_suite!(Schema::new(), ignore = "needs a PostgreSQL server: .ci/with-postgres");
+conformance_suite!(Schema::new(), ignore = "needs a PostgreSQL server");

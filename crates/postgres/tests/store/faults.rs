@@ -18,12 +18,13 @@ use amplifier_session_postgres::{Postgres, PostgresConfig};
 use amplifier_session_testkit::{
     Store, Subject,
     lines::{self, Line},
+    postgres,
     store::{raw, scope, sequences, target, target_of, whole, words},
 };
 use async_trait::async_trait;
 use futures_util::future::join_all;
 
-use crate::support::{administrate, server, unique_name};
+use crate::support::{administrate, unique_name};
 
 /// A database of its own.
 struct Database {
@@ -40,8 +41,7 @@ impl Database {
 
     /// How to connect to it, as a role or as that of the tests.
     fn config(&self, role: Option<&str>) -> PostgresConfig {
-        let server = server();
-        let (login, host) = server.rsplit_once('/').unwrap().0.rsplit_once('@').unwrap();
+        let (login, host) = postgres::url().rsplit_once('/').unwrap().0.rsplit_once('@').unwrap();
         let login = role.unwrap_or_else(|| login.rsplit_once('/').unwrap().1);
         let address = format!("//{login}@{host}/{}", self.name);
         let mut config = PostgresConfig::new(&address, &Settings::default()).unwrap();
@@ -90,7 +90,7 @@ async fn sync(storage: SessionStorage, target: IngestTarget, lines: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a PostgreSQL server: .ci/with-postgres"]
+#[ignore = "needs a PostgreSQL server"]
 async fn nothing_is_lost_or_doubled_when_connections_are_cut() {
     const LINES: usize = 41;
     let database = Database::create(4).await;
@@ -126,7 +126,7 @@ async fn nothing_is_lost_or_doubled_when_connections_are_cut() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a PostgreSQL server: .ci/with-postgres"]
+#[ignore = "needs a PostgreSQL server"]
 async fn calls_wait_for_the_only_connection() {
     let database = Database::create(1).await;
     let store = Store::open(database.clone()).await;
@@ -140,7 +140,7 @@ async fn calls_wait_for_the_only_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a PostgreSQL server: .ci/with-postgres"]
+#[ignore = "needs a PostgreSQL server"]
 async fn a_role_that_may_only_read_reads() {
     let database = Database::create(2).await;
     let store = Store::open(database.clone()).await;

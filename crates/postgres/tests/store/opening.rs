@@ -6,7 +6,7 @@ use amplifier_session_postgres::{Postgres, VectorSupport};
 use crate::support::Schema;
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a PostgreSQL server: .ci/with-postgres"]
+#[ignore = "needs a PostgreSQL server"]
 async fn many_clients_create_a_store_at_once() {
     let schema = Schema::new();
     let clients: Vec<_> = (0..8).map(|_| tokio::spawn(Postgres::open(schema.config()))).collect();
@@ -19,7 +19,7 @@ async fn many_clients_create_a_store_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a PostgreSQL server: .ci/with-postgres"]
+#[ignore = "needs a PostgreSQL server"]
 async fn a_store_that_must_exist_is_not_created() {
     let schema = Schema::new();
     let mut config = schema.config();

@@ -10,7 +10,7 @@ use amplifier_session_core::{
 };
 use amplifier_session_postgres::Postgres;
 use amplifier_session_testkit::{
-    Store, Subject, lines,
+    Store, Subject, lines, postgres,
     store::{day, meaning, raw, target, target_of, words},
 };
 use async_trait::async_trait;
@@ -18,7 +18,7 @@ use futures_util::TryStreamExt as _;
 use serde_json::json;
 use tokio_postgres::{Client, NoTls, error::SqlState};
 
-use crate::support::{Schema, server};
+use crate::support::Schema;
 
 /// A store whose roles are restricted, opened as the role `ana`. The roles stay on the server: other tests use them.
 struct Restricted(Schema);
@@ -55,7 +55,7 @@ impl Restricted {
 }
 
 async fn connect(role: &str) -> Client {
-    let mut config: tokio_postgres::Config = server().parse().unwrap();
+    let mut config: tokio_postgres::Config = postgres::url().parse().unwrap();
     if !role.is_empty() {
         config.user(role);
     }
@@ -99,7 +99,7 @@ impl Subject for Later {
 mod work {
     use super::Later;
 
-    amplifier_session_testkit::conformance_tests! { @with [ignore = "needs a PostgreSQL server: .ci/with-postgres"] Later::new();
+    amplifier_session_testkit::conformance_tests! { @with [ignore = "needs a PostgreSQL server"] Later::new();
         meta: [
             a_store_records_its_version_and_writer,
             meta_values_are_compared_and_swapped,
@@ -190,7 +190,7 @@ async fn tables(client: &Client, schema: &str) -> Vec<(String, Vec<String>)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a PostgreSQL server: .ci/with-postgres"]
+#[ignore = "needs a PostgreSQL server"]
 async fn every_table_has_only_rows_of_the_role() {
     let restricted = Arc::new(Restricted::create().await);
     for user in ["ana", "ben"] {
@@ -248,7 +248,7 @@ async fn every_table_has_only_rows_of_the_role() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a PostgreSQL server: .ci/with-postgres"]
+#[ignore = "needs a PostgreSQL server"]
 async fn no_detour_shows_rows_of_others() {
     let restricted = Arc::new(Restricted::create().await);
     for user in ["ana", "ben"] {
@@ -314,7 +314,7 @@ impl Subject for Role {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a PostgreSQL server: .ci/with-postgres"]
+#[ignore = "needs a PostgreSQL server"]
 async fn the_library_reads_and_writes_only_rows_of_the_role() {
     let restricted = Arc::new(Restricted::create().await);
     let ana = Store::open(Arc::new(Role(restricted.clone(), "ana"))).await;
@@ -367,7 +367,7 @@ async fn the_library_reads_and_writes_only_rows_of_the_role() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a PostgreSQL server: .ci/with-postgres"]
+#[ignore = "needs a PostgreSQL server"]
 async fn users_of_a_store_keep_their_settings_when_it_is_restricted() {
     let schema = Arc::new(Schema::new());
     let store = Store::open(schema.clone()).await;

@@ -5,12 +5,12 @@ use std::{collections::BTreeSet, path::PathBuf, process::Command, sync::Arc};
 
 use amplifier_session_core::{ErrorKind, backend::StorageBackend, config::Settings, model::UserId};
 use amplifier_session_postgres::{Postgres, PostgresBackend, PostgresConfig};
-use amplifier_session_testkit::{Store, Subject, lines, store::target_of};
+use amplifier_session_testkit::{Store, Subject, lines, postgres, store::target_of};
 use async_trait::async_trait;
 use tokio::sync::OnceCell;
 use tokio_postgres::{Client, NoTls};
 
-use crate::support::{programs, server, unique_name};
+use crate::support::unique_name;
 
 const COORDINATOR: &str = "divided";
 const SHARDS: [&str; 3] = ["shard_0", "shard_1", "shard_2"];
@@ -41,7 +41,7 @@ impl Divided {
         }
         self.backend(COORDINATOR).await;
         let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../deploy/postgresql/shards.sql");
-        let mut psql = Command::new(programs().join("psql"));
+        let mut psql = Command::new(postgres::programs().join("psql"));
         psql.args([
             "--no-psqlrc",
             "--quiet",
@@ -86,7 +86,7 @@ impl Drop for Divided {
 
 /// The URL of a database of the server for tests.
 fn url(database: &str) -> String {
-    format!("{}/{database}", server().rsplit_once('/').unwrap().0)
+    format!("{}/{database}", postgres::url().rsplit_once('/').unwrap().0)
 }
 
 async fn connect(database: &str) -> Client {
@@ -119,7 +119,7 @@ async fn create_databases() {
     }
 }
 
-amplifier_session_testkit::conformance_tests! { @with [ignore = "needs a PostgreSQL server: .ci/with-postgres"] Divided::new();
+amplifier_session_testkit::conformance_tests! { @with [ignore = "needs a PostgreSQL server"] Divided::new();
     sessions: [
         a_write_of_a_stale_version_is_a_conflict,
         rows_follow_their_session_to_another_project,
@@ -151,7 +151,7 @@ amplifier_session_testkit::conformance_tests! { @with [ignore = "needs a Postgre
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a PostgreSQL server: .ci/with-postgres"]
+#[ignore = "needs a PostgreSQL server"]
 async fn all_rows_of_a_user_are_on_one_shard() {
     let divided = Arc::new(Divided::new());
     let store = Store::open(divided.clone()).await;

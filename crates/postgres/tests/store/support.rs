@@ -1,18 +1,12 @@
 //! A schema for one test.
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use amplifier_session_core::{backend::StorageBackend, config::Settings};
 use amplifier_session_postgres::{Postgres, PostgresBackend, PostgresConfig};
-use amplifier_session_testkit::Subject;
+use amplifier_session_testkit::{Subject, postgres};
 use async_trait::async_trait;
 use tokio_postgres::NoTls;
-
-/// The URL of the server for tests.
-const SERVER: &str = "AMPLIFIER_TEST_POSTGRES_URL";
-
-/// The folder of PostgreSQL's programs.
-const PROGRAMS: &str = "AMPLIFIER_TEST_POSTGRES_PROGRAMS";
 
 /// A schema with a name of its own, which is dropped with this.
 pub(crate) struct Schema {
@@ -37,8 +31,7 @@ impl Schema {
 
     /// Where it is, for a role.
     pub(crate) fn config_of(&self, role: &str) -> PostgresConfig {
-        let server = server();
-        let (_, place) = server.split_once('@').unwrap();
+        let (_, place) = postgres::url().split_once('@').unwrap();
         PostgresConfig::new(&format!("//{role}@{place}"), &Settings::default())
             .unwrap()
             .with_schema(self.name())
@@ -50,21 +43,9 @@ impl Schema {
     }
 }
 
-/// The URL of the server for tests.
-pub(crate) fn server() -> String {
-    std::env::var(SERVER).unwrap_or_else(|_| panic!("{SERVER} is not set: run tests with .ci/with-postgres"))
-}
-
-/// The folder of PostgreSQL's programs.
-pub(crate) fn programs() -> PathBuf {
-    let folder = std::env::var_os(PROGRAMS);
-    folder.unwrap_or_else(|| panic!("{PROGRAMS} is not set: run tests with .ci/with-postgres")).into()
-}
-
 /// The server for tests.
 fn config() -> PostgresConfig {
-    let url = server();
-    let (_, address) = url.split_once(':').unwrap();
+    let (_, address) = postgres::url().split_once(':').unwrap();
     let mut config = PostgresConfig::new(address, &Settings::default()).unwrap();
     config.connections = 4;
     config
@@ -72,7 +53,7 @@ fn config() -> PostgresConfig {
 
 /// Runs statements in a database as the role of the tests, each in a transaction of its own.
 pub(crate) async fn administrate(database: &str, statements: &[&str]) {
-    let mut config: tokio_postgres::Config = server().parse().unwrap();
+    let mut config: tokio_postgres::Config = postgres::url().parse().unwrap();
     let (client, connection) = config.dbname(database).connect(NoTls).await.unwrap();
     tokio::spawn(connection);
     for statement in statements {

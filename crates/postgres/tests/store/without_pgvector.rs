@@ -5,12 +5,12 @@ use std::sync::Arc;
 use amplifier_session_core::{backend::StorageBackend, config::Settings, search::SearchResults};
 use amplifier_session_postgres::{Postgres, PostgresConfig, VectorSupport};
 use amplifier_session_testkit::{
-    Store, Subject, lines,
+    Store, Subject, lines, postgres,
     store::{meaning, target},
 };
 use async_trait::async_trait;
 
-use crate::support::{administrate, server, unique_name};
+use crate::support::{administrate, unique_name};
 
 /// A database with a schema for a role that may do nothing else. All three have the same name.
 struct Limited(String);
@@ -29,8 +29,7 @@ impl Limited {
 
     fn config(&self) -> PostgresConfig {
         let Self(name) = self;
-        let server = server();
-        let host = server.split_once('@').and_then(|(_, rest)| rest.split('/').next()).unwrap();
+        let host = postgres::url().split_once('@').and_then(|(_, rest)| rest.split('/').next()).unwrap();
         PostgresConfig::new(&format!("//{name}:x@{host}/{name}"), &Settings::default())
             .unwrap()
             .with_schema(name)
@@ -63,7 +62,7 @@ async fn nearest(store: &Store) -> (Vec<u32>, Vec<String>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a PostgreSQL server: .ci/with-postgres"]
+#[ignore = "needs a PostgreSQL server"]
 async fn vectors_are_compared_without_pgvector() {
     let limited = Arc::new(Limited::create().await);
     let store = Store::open(limited.clone()).await;

@@ -26,7 +26,7 @@ const FEW: i64 = 300;
 
 /// Runs `test` on a store with vectors of two users, each with two projects, in a schema of its own.
 async fn with_vectors(test: impl FnOnce(&Pool) + Send + 'static) {
-    let url = std::env::var("AMPLIFIER_TEST_POSTGRES_URL").expect("run tests with .ci/with-postgres");
+    let url = amplifier_session_testkit::postgres::url();
     let unique = tempfile::Builder::new().prefix("vectors_").rand_bytes(16).tempdir().unwrap();
     let schema = unique.path().file_name().unwrap().to_str().unwrap().to_lowercase();
     let config = PostgresConfig::new(url.split_once(':').unwrap().1, &Settings::default()).unwrap();
@@ -123,7 +123,7 @@ fn second_project() -> SearchFilter {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a PostgreSQL server: .ci/with-postgres"]
+#[ignore = "needs a PostgreSQL server"]
 async fn many_vectors_are_searched_on_a_graph_and_few_exactly() {
     with_vectors(|pool| {
         in_snapshot(pool, |reader| {
@@ -146,7 +146,7 @@ async fn many_vectors_are_searched_on_a_graph_and_few_exactly() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a PostgreSQL server: .ci/with-postgres"]
+#[ignore = "needs a PostgreSQL server"]
 async fn a_graph_finds_what_is_nearest() {
     with_vectors(|pool| {
         in_snapshot(pool, |reader| {
@@ -175,7 +175,7 @@ async fn a_graph_finds_what_is_nearest() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a PostgreSQL server: .ci/with-postgres"]
+#[ignore = "needs a PostgreSQL server"]
 async fn an_index_that_was_not_completed_is_made_again() {
     with_vectors(|pool| {
         let run = |sql: &str| pool.read(|reader| reader.batch("test", sql)).unwrap();

