@@ -191,3 +191,31 @@ async fn an_index_that_was_not_completed_is_made_again() {
     })
     .await;
 }
+
+/// Larger ones than a page are stored elsewhere.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a PostgreSQL server"]
+async fn vectors_are_compared_where_their_rows_are() {
+    with_vectors(|pool| {
+        pool.read(|reader| {
+            for dimensions in [1_536, 3_072, 16_000] {
+                let which = "user_id = 'few' AND sequence = 1";
+                let update = format!(
+                    "UPDATE transcript_vectors SET generation = 9, vector = (
+                         SELECT array_agg(random() + n * 0)::real[] FROM generate_series(1, {dimensions}) n)
+                     WHERE {which}"
+                );
+                reader.batch("test", &update)?;
+                let sql = format!(
+                    "SELECT vector_dims(half)::bigint, (pg_column_toast_chunk_id(half) IS NULL)::int::bigint
+                     FROM transcript_vectors WHERE {which}"
+                );
+                let query = Query::new("test", sql, [], |row| Ok((row.integer(0)?, row.integer(1)?)));
+                assert_eq!(reader.first(&query)?, Some((dimensions, i64::from(dimensions < 3_900))));
+            }
+            Ok(())
+        })
+        .unwrap();
+    })
+    .await;
+}
