@@ -6,6 +6,8 @@
 //!
 //! If the environment names a server already, the command uses that one.
 
+#![allow(clippy::print_stderr, reason = "a program")]
+
 use std::{
     env,
     process::{Command, ExitCode},

@@ -74,7 +74,8 @@ impl PostgresServer {
         let login = ["--username=amplifier", "--auth=trust"];
         let how = ["--no-sync", "--encoding=UTF8", "--locale=C"];
         server.run("initdb", &[login.as_slice(), how.as_slice()].concat());
-        server.start_with(settings);
+        server.configure(settings);
+        server.launch();
         server
     }
 
@@ -85,7 +86,8 @@ impl PostgresServer {
         let place = ["--host=127.0.0.1", "--port", &port, "--username=amplifier"];
         let how = ["--write-recovery-conf", "--checkpoint=fast", "--no-sync"];
         server.run("pg_basebackup", &[place.as_slice(), how.as_slice()].concat());
-        server.start_with("");
+        server.configure("");
+        server.launch();
         server
     }
 
@@ -118,19 +120,23 @@ impl PostgresServer {
         self.run("pg_ctl", &["stop", "--mode=immediate", "--silent"]);
     }
 
+    /// Starts it, also after it was killed.
+    pub fn launch(&self) {
+        let log = self.folder.join("log");
+        self.run("pg_ctl", &["start", "--wait", "--silent", "--log", log.to_str().unwrap()]);
+    }
+
     /// Makes a standby a primary.
     pub fn promote(&self) {
         self.run("pg_ctl", &["promote", "--wait", "--silent"]);
     }
 
-    fn start_with(&self, settings: &str) {
+    fn configure(&self, settings: &str) {
         let place =
             format!("listen_addresses = '127.0.0.1'\nport = {}\nunix_socket_directories = ''\n", self.port);
         let file = self.folder.join("data/postgresql.conf");
         let before = fs::read_to_string(&file).unwrap();
         fs::write(file, format!("{before}\n{place}{settings}")).unwrap();
-        let log = self.folder.join("log");
-        self.run("pg_ctl", &["start", "--wait", "--silent", "--log", log.to_str().unwrap()]);
     }
 
     fn run(&self, program: &str, arguments: &[&str]) {

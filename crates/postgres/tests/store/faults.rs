@@ -1,4 +1,4 @@
-//! Lost connections, too few connections, and a role that may only read.
+//! Lost connections, a killed server, too few connections, and a role that may only read.
 
 use std::{
     sync::{
@@ -18,11 +18,12 @@ use amplifier_session_postgres::{Postgres, PostgresConfig};
 use amplifier_session_testkit::{
     Store, Subject,
     lines::{self, Line},
-    postgres,
+    postgres::{self, PostgresServer},
     store::{raw, scope, sequences, target, target_of, whole, words},
 };
 use async_trait::async_trait;
 use futures_util::future::join_all;
+use tokio::{task::spawn_blocking, time::timeout};
 
 use crate::support::{administrate, unique_name};
 
@@ -75,6 +76,26 @@ impl Subject for Database {
     }
 }
 
+/// A store on a server of its own.
+struct OnServer(Arc<PostgresServer>);
+
+#[async_trait]
+impl Subject for OnServer {
+    async fn open(&self) -> Arc<dyn StorageBackend> {
+        let url = self.0.url();
+        let (_, address) = url.split_once(':').unwrap();
+        let config = PostgresConfig::new(address, &Settings::default()).unwrap();
+        Arc::new(Postgres::open(config).await.unwrap())
+    }
+
+    async fn open_again(&self) -> Arc<dyn StorageBackend> {
+        self.open().await
+    }
+}
+
+/// The length of each transcript in the end.
+const LINES: usize = 41;
+
 fn line(number: usize) -> Line {
     lines::user(&format!("line{number} of a transcript"))
 }
@@ -89,10 +110,18 @@ async fn sync(storage: SessionStorage, target: IngestTarget, lines: usize) {
     }
 }
 
+async fn assert_whole(store: &Store, targets: &[IngestTarget]) {
+    for target in targets {
+        let stored: Vec<_> = store.messages(target).await.into_iter().map(|message| message.raw).collect();
+        assert_eq!(stored, raw((0..LINES).map(line).collect()));
+        assert_eq!(store.find(target, "line40").await, [40]);
+    }
+    assert!(store.backend.check_index().await.unwrap().problems.is_empty());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a PostgreSQL server"]
 async fn nothing_is_lost_or_doubled_when_connections_are_cut() {
-    const LINES: usize = 41;
     let database = Database::create(4).await;
     let store = Store::open(database.clone()).await;
     let is_done = Arc::new(AtomicBool::new(false));
@@ -113,16 +142,39 @@ async fn nothing_is_lost_or_doubled_when_connections_are_cut() {
         .await;
     is_done.store(true, Ordering::Relaxed);
     assert!(cutting.await.unwrap() > 1);
-
-    let store = store.again().await;
-    for target in &targets {
-        let stored: Vec<_> = store.messages(target).await.into_iter().map(|message| message.raw).collect();
-        assert_eq!(stored, raw((0..LINES).map(line).collect()));
-        assert_eq!(store.find(target, "line40").await, [40]);
-    }
-    assert!(store.backend.check_index().await.unwrap().problems.is_empty());
+    assert_whole(&store.again().await, &targets).await;
     drop(store);
     database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a PostgreSQL server"]
+async fn nothing_is_lost_or_doubled_when_the_server_is_killed() {
+    let start = || PostgresServer::start("shared_buffers = 16MB\nmax_connections = 40\n");
+    let server = Arc::new(spawn_blocking(start).await.unwrap());
+    let store = Store::open(Arc::new(OnServer(server.clone()))).await;
+    let targets: Vec<_> = (0..4).map(|n| target_of("ana", "p", &format!("s{n}"))).collect();
+    let syncs = targets.iter().map(|target| tokio::spawn(sync(store.storage.clone(), target.clone(), LINES)));
+    let mut syncs = join_all(syncs);
+    let mut kills = 0;
+    let synced = loop {
+        match timeout(Duration::from_millis(20), &mut syncs).await {
+            Ok(synced) => break synced,
+            Err(_) if kills == 3 => {}
+            Err(_) => {
+                let server = server.clone();
+                let restart = move || {
+                    server.kill();
+                    server.launch();
+                };
+                spawn_blocking(restart).await.unwrap();
+                kills += 1;
+            }
+        }
+    };
+    synced.into_iter().for_each(Result::unwrap);
+    assert!(kills > 0);
+    assert_whole(&store.again().await, &targets).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
