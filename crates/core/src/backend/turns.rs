@@ -20,9 +20,10 @@ use crate::{
 /// [`SessionChange::removed_messages`](super::SessionChange::removed_messages).
 #[async_trait]
 pub trait Turns: Send + Sync {
-    /// Stores embeddings, those of a session in one transaction. Each replaces the one with the same user message,
-    /// provider and model. Ignores embeddings of messages that are gone or whose line has changed. Returns the number of
-    /// stored embeddings. `Validation` if one has a wrong vector ([`TurnEmbedding::validate`]); then nothing is stored.
+    /// Stores embeddings of any sessions. Each replaces the one with the same user message, provider and model. Ignores
+    /// embeddings of messages that are gone or whose line has changed. Returns the number of stored embeddings.
+    /// `Validation` if one has a wrong vector ([`TurnEmbedding::validate`]); then nothing is stored. After other errors,
+    /// some may be stored; storing them again does no harm.
     async fn write_turns(&self, turns: Vec<NewTurn>) -> Result<usize>;
 
     /// A page of the embeddings of one session by a provider's model, in order of `user_sequence`. May return fewer
@@ -95,7 +96,8 @@ impl NewTurn {
 
     /// The embeddings of each session, if they are sorted by session.
     pub fn by_session(turns: &[Self]) -> impl Iterator<Item = (&SessionKey, &[Self])> {
-        turns.chunk_by(|a, b| a.session == b.session).map(|turns| (&turns[0].session, turns))
+        let of_session = turns.chunk_by(|a, b| a.session == b.session);
+        of_session.filter_map(|turns| Some((&turns.first()?.session, turns)))
     }
 
     /// The sequences of its messages.

@@ -22,8 +22,10 @@ use amplifier_session_testkit::{
     store::{raw, scope, sequences, target, target_of, whole, words},
 };
 use async_trait::async_trait;
-use futures_util::future::join_all;
-use tokio::{task::spawn_blocking, time::timeout};
+use tokio::{
+    sync::watch,
+    task::{JoinSet, spawn_blocking},
+};
 
 use crate::support::{administrate, unique_name};
 
@@ -100,14 +102,23 @@ fn line(number: usize) -> Line {
     lines::user(&format!("line{number} of a transcript"))
 }
 
-/// Syncs a transcript that grows, like a client that tries again what failed.
-async fn sync(storage: SessionStorage, target: IngestTarget, lines: usize) {
+/// Syncs a transcript that grows, like a client that tries again what failed. Counts its steps.
+async fn sync(storage: SessionStorage, target: IngestTarget, lines: usize, steps: watch::Sender<usize>) {
     for length in (1..=lines).step_by(5) {
         let lines: Vec<_> = (0..length).map(line).collect();
         while let Err(error) = storage.sync_transcript_lines(&target, whole(lines.clone())).await {
             assert!(error.is_retryable(), "{error}");
         }
+        steps.send_modify(|steps| *steps += 1);
     }
+}
+
+/// Syncs them at the same time. The channel has the number of steps so far.
+fn sync_all(store: &Store, targets: &[IngestTarget], lines: usize) -> (JoinSet<()>, watch::Receiver<usize>) {
+    let (steps, progress) = watch::channel(0);
+    let syncs =
+        targets.iter().map(|target| sync(store.storage.clone(), target.clone(), lines, steps.clone()));
+    (syncs.collect(), progress)
 }
 
 async fn assert_whole(store: &Store, targets: &[IngestTarget]) {
@@ -138,8 +149,7 @@ async fn nothing_is_lost_or_doubled_when_connections_are_cut() {
         }
     });
     let targets: Vec<_> = (0..12).map(|n| target_of("ana", "p", &format!("s{n}"))).collect();
-    join_all(targets.iter().map(|target| tokio::spawn(sync(store.storage.clone(), target.clone(), LINES))))
-        .await;
+    sync_all(&store, &targets, LINES).0.join_all().await;
     is_done.store(true, Ordering::Relaxed);
     assert!(cutting.await.unwrap() > 1);
     assert_whole(&store.again().await, &targets).await;
@@ -154,26 +164,17 @@ async fn nothing_is_lost_or_doubled_when_the_server_is_killed() {
     let server = Arc::new(spawn_blocking(start).await.unwrap());
     let store = Store::open(Arc::new(OnServer(server.clone()))).await;
     let targets: Vec<_> = (0..4).map(|n| target_of("ana", "p", &format!("s{n}"))).collect();
-    let syncs = targets.iter().map(|target| tokio::spawn(sync(store.storage.clone(), target.clone(), LINES)));
-    let mut syncs = join_all(syncs);
-    let mut kills = 0;
-    let synced = loop {
-        match timeout(Duration::from_millis(20), &mut syncs).await {
-            Ok(synced) => break synced,
-            Err(_) if kills == 3 => {}
-            Err(_) => {
-                let server = server.clone();
-                let restart = move || {
-                    server.kill();
-                    server.launch();
-                };
-                spawn_blocking(restart).await.unwrap();
-                kills += 1;
-            }
-        }
-    };
-    synced.into_iter().for_each(Result::unwrap);
-    assert!(kills > 0);
+    let (syncs, mut progress) = sync_all(&store, &targets, LINES);
+    for steps in [3, 10, 20] {
+        progress.wait_for(|synced| *synced >= steps).await.unwrap();
+        let server = server.clone();
+        let restart = move || {
+            server.kill();
+            server.launch();
+        };
+        spawn_blocking(restart).await.unwrap();
+    }
+    syncs.join_all().await;
     assert_whole(&store.again().await, &targets).await;
 }
 
@@ -183,7 +184,7 @@ async fn calls_wait_for_the_only_connection() {
     let database = Database::create(1).await;
     let store = Store::open(database.clone()).await;
     let targets: Vec<_> = (0..8).map(|n| target(&format!("s{n}"))).collect();
-    join_all(targets.iter().map(|target| sync(store.storage.clone(), target.clone(), 6))).await;
+    sync_all(&store, &targets, 6).0.join_all().await;
     for target in &targets {
         assert_eq!(store.messages(target).await.len(), 6);
     }

@@ -192,26 +192,30 @@ async fn an_index_that_was_not_completed_is_made_again() {
     .await;
 }
 
-/// Larger ones than a page are stored elsewhere.
+/// Vectors that do not fit into a page are stored elsewhere, but never the ids of their rows.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a PostgreSQL server"]
 async fn vectors_are_compared_where_their_rows_are() {
     with_vectors(|pool| {
         pool.read(|reader| {
-            for dimensions in [1_536, 3_072, 16_000] {
-                let which = "user_id = 'few' AND sequence = 1";
-                let update = format!(
-                    "UPDATE transcript_vectors SET generation = 9, vector = (
-                         SELECT array_agg(random() + n * 0)::real[] FROM generate_series(1, {dimensions}) n)
-                     WHERE {which}"
-                );
-                reader.batch("test", &update)?;
+            for (dimensions, is_in_row) in [(1_536, true), (3_072, true), (16_000, false)] {
                 let sql = format!(
-                    "SELECT vector_dims(half)::bigint, (pg_column_toast_chunk_id(half) IS NULL)::int::bigint
-                     FROM transcript_vectors WHERE {which}"
+                    "INSERT INTO transcript_vectors (user_id, session_id, sequence, content_type, chunk_index,
+                         total_chunks, span_start, span_end, token_count, embedding_model, created_at, revision,
+                         generation, vector)
+                     SELECT repeat('u', 40), gen_random_uuid(), {dimensions}, 'user_query', 0, 1, 0, 1, 1,
+                         repeat('m', 40), now(), 1, 9, array_agg(random())::real[]
+                     FROM generate_series(1, {dimensions})"
+                );
+                reader.batch("test", &sql)?;
+                let sql = format!(
+                    "SELECT (pg_column_toast_chunk_id(half) IS NULL)::int::bigint,
+                         (coalesce(pg_column_toast_chunk_id(user_id), pg_column_toast_chunk_id(session_id),
+                             pg_column_toast_chunk_id(embedding_model)) IS NULL)::int::bigint
+                     FROM transcript_vectors WHERE generation = 9 AND sequence = {dimensions}"
                 );
                 let query = Query::new("test", sql, [], |row| Ok((row.integer(0)?, row.integer(1)?)));
-                assert_eq!(reader.first(&query)?, Some((dimensions, i64::from(dimensions < 3_900))));
+                assert_eq!(reader.first(&query)?, Some((i64::from(is_in_row), 1)), "{dimensions}");
             }
             Ok(())
         })
