@@ -161,6 +161,8 @@ def draw(results, file):
     lines = {}
     for found in results:
         for how in ("warm", "cold"):
+            if f"hybrid_{how}" not in found:
+                continue
             users = "1 user" if found["users"] == 1 else f"{found['users']} users"
             name = f"{found['store']}, {users}, {how}"
             lines.setdefault(name, []).append((found["messages"], found[f"hybrid_{how}"][0]))
