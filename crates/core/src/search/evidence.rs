@@ -80,12 +80,13 @@ impl Evidence {
         }
     }
 
-    /// The words of the query that the text has, as they were typed.
+    /// The words of the query that the text has, as they were typed. A text with a part of an identifier does not have
+    /// the identifier.
     pub(crate) fn typed(&self, words: &QueryWords) -> Vec<String> {
-        let typed = words.typed().iter().zip(&self.has);
         let mut found: Vec<String> = Vec::new();
-        for (word, _) in typed.filter(|(_, has)| **has) {
-            if !found.contains(word) {
+        for ((word, weight), has) in words.typed().iter().zip(words.weights()).zip(&self.has) {
+            let is_whole = *weight >= 1.0 || self.has_identifier;
+            if *has && is_whole && !found.contains(word) {
                 found.push(word.clone());
             }
         }
@@ -284,6 +285,18 @@ mod tests {
                 let found = EvidenceFinder::new(&words).find(text);
                 assert!(!found.has_identifier, "{query} in {text}");
             }
+        }
+    }
+
+    #[test]
+    fn a_text_with_a_part_of_an_identifier_does_not_have_the_identifier() {
+        let words = QueryWords::of("who calls getUser");
+        for (text, has) in [
+            ("getUser calls", &["calls", "getUser"] as &[&str]),
+            ("get_user()", &["getUser"]),
+            ("a user calls", &["calls"]),
+        ] {
+            assert_eq!(EvidenceFinder::new(&words).find(text).typed(&words), has, "{text}");
         }
     }
 
