@@ -71,6 +71,11 @@ impl<T> Top<T> {
         self
     }
 
+    /// In any order.
+    pub(crate) fn into_vec(self) -> Vec<Ranked<T>> {
+        self.kept.into_vec()
+    }
+
     /// Best first.
     pub(crate) fn into_sorted(self) -> Vec<Ranked<T>> {
         self.kept.into_sorted_vec()

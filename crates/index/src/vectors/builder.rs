@@ -3,8 +3,8 @@
 use std::{cmp::Ordering, collections::HashMap, io, path::Path};
 
 use super::{
-    codes::quantise,
-    segment::{Kind, SegmentEntry, SegmentRow, SortedRows, Table},
+    codes::{Codes, bytes_per_row},
+    segment::{Kind, SegmentEntry, SegmentRow, SortedRows, Table, row_of},
 };
 use crate::{
     error::PartError,
@@ -17,20 +17,26 @@ pub(super) struct SegmentBuilder {
     sessions: Vec<SessionName>,
     numbers: HashMap<SessionName, usize>,
     rows: Vec<GatheredRow>,
-    codes: Vec<u8>,
+    codes: Codes,
 }
 
 struct GatheredRow {
     /// The index of its session in `sessions`.
     session: usize,
-    /// The start of its codes.
+    /// The index of its codes.
     codes: usize,
     row: SegmentRow,
 }
 
 impl SegmentBuilder {
     pub(super) fn new(kind: Kind) -> Self {
-        Self { kind, sessions: Vec::new(), numbers: HashMap::new(), rows: Vec::new(), codes: Vec::new() }
+        Self {
+            kind,
+            sessions: Vec::new(),
+            numbers: HashMap::new(),
+            rows: Vec::new(),
+            codes: Codes::default(),
+        }
     }
 
     pub(super) fn kind(&self) -> Kind {
@@ -38,20 +44,15 @@ impl SegmentBuilder {
     }
 
     pub(super) fn code_bytes(&self) -> u64 {
-        self.codes.len() as u64
+        (self.codes.coarse.len() + self.codes.fine.len()) as u64
     }
 
     /// Adds a row of the store, which must belong to the builder's generation.
     pub(super) fn add(&mut self, row: &VectorRow<'_>) {
         let session = self.session(row.session);
-        let codes = self.codes.len();
-        let scale = quantise(row.vector, &mut self.codes);
+        let scales = self.codes.push(row.vector);
         let (key, ts, content_type, role) = (row.key, row.ts, row.content_type, row.role);
-        self.rows.push(GatheredRow {
-            session,
-            codes,
-            row: SegmentRow { key, ts, content_type, role, scale },
-        });
+        self.put(session, SegmentRow { key, ts, content_type, role, scales });
     }
 
     /// Adds the rows of a segment for whose keys `keep` returns true.
@@ -60,16 +61,20 @@ impl SegmentBuilder {
         let numbers = sessions.map(|(name, rows)| (self.session(name.of_row()), rows));
         let of_row: Vec<usize> =
             numbers.flat_map(|(number, rows)| rows.clone().map(move |_| number)).collect();
-        table.stream_codes(&mut |first, codes| {
-            for (position, codes) in (first..).zip(codes.chunks_exact(table.dimensions.max(1))) {
-                if let Some(row) = table.row(position).filter(|row| keep(row.key))
-                    && let Some(session) = of_row.get(position)
-                {
-                    self.rows.push(GatheredRow { session: *session, codes: self.codes.len(), row });
-                    self.codes.extend_from_slice(codes);
-                }
+        let (coarse, fine) = (table.read_coarse()?, table.read_fine()?);
+        for (position, session) in of_row.into_iter().enumerate() {
+            if let Some(row) = table.row(position).filter(|row| keep(row.key)) {
+                self.codes.coarse.extend_from_slice(row_of(&coarse, position, table.bytes_per_row));
+                self.codes.fine.extend_from_slice(row_of(&fine, position, table.bytes_per_row));
+                self.put(session, row);
             }
-        })
+        }
+        Ok(())
+    }
+
+    /// Adds a row whose codes were just added.
+    fn put(&mut self, session: usize, row: SegmentRow) {
+        self.rows.push(GatheredRow { session, codes: self.rows.len(), row });
     }
 
     /// Writes the collected rows; `None` if there are none.
@@ -87,12 +92,14 @@ impl SegmentBuilder {
         let stretches = self.rows.chunk_by(|a, b| a.session == b.session);
         let stretches =
             stretches.filter_map(|rows| Some((sessions.get(rows.first()?.session)?, rows.len() as u32)));
-        let codes = self.rows.iter().map(|row| self.codes.get(row.codes..row.codes + self.kind.dimensions));
+        let bytes = bytes_per_row(self.kind.dimensions);
+        let in_order = |codes| self.rows.iter().map(move |row| row_of(codes, row.codes, bytes)).collect();
         SortedRows {
             kind: self.kind,
             sessions: stretches.collect(),
             rows: self.rows.iter().map(|row| row.row).collect(),
-            codes: codes.map(Option::unwrap_or_default).collect(),
+            coarse: in_order(&self.codes.coarse),
+            fine: in_order(&self.codes.fine),
         }
         .write(folder, name)
         .map(Some)

@@ -17,9 +17,7 @@ use crate::{
 
 impl CheckedPart for VectorPart {
     fn check_files(&self) -> Result<(), PartError> {
-        self.segments
-            .iter()
-            .try_for_each(|segment| Table::open(&self.folder, &segment.entry)?.stream_codes(&mut |_, _| {}))
+        self.segments.iter().try_for_each(|segment| Table::open(&self.folder, &segment.entry)?.check_codes())
     }
 
     fn entries(&self, each: &mut dyn FnMut(u64, u64)) -> Result<(), PartError> {

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use super::segment::{SegmentEntry, Table};
+use super::segment::{SegmentEntry, Table, row_of};
 use crate::{error::PartError, files::Stamp};
 
 /// A segment of which only the used parts are in memory.
@@ -17,7 +17,8 @@ use crate::{error::PartError, files::Stamp};
 pub(super) struct LazySegment {
     pub(super) entry: SegmentEntry,
     table: OnceLock<Table>,
-    codes: OnceLock<Vec<u8>>,
+    coarse: OnceLock<Vec<u8>>,
+    fine: OnceLock<Vec<u8>>,
     searched: AtomicBool,
 }
 
@@ -27,11 +28,11 @@ impl LazySegment {
         let path = folder.join(&entry.name);
         let stamp = Stamp::of(&path).map_err(|error| PartError::reading(&error, &path))?;
         if stamp != entry.stamp {
-            Table::open(folder, &entry)?.stream_codes(&mut |_, _| {})?;
+            Table::open(folder, &entry)?.check_codes()?;
             entry.stamp = stamp;
         }
-        let (table, codes) = (OnceLock::new(), OnceLock::new());
-        Ok(Self { entry, table, codes, searched: AtomicBool::new(false) })
+        let (coarse, fine) = (OnceLock::new(), OnceLock::new());
+        Ok(Self { entry, table: OnceLock::new(), coarse, fine, searched: AtomicBool::new(false) })
     }
 
     /// Reads the table, once.
@@ -48,8 +49,8 @@ impl LazySegment {
         self.table.get()
     }
 
-    /// Calls `each` with the codes of these ranges of rows, in order, and their first row. A range may be split into
-    /// several calls.
+    /// Calls `each` with the coarse codes of these ranges of rows, in order, and their first row. A range may be split
+    /// into several calls.
     ///
     /// The first search of a process reads the file and keeps nothing, because there may be no second search, and
     /// allocating memory costs several times as much as reading. The second search keeps the codes.
@@ -60,25 +61,43 @@ impl LazySegment {
     ) -> Result<(), PartError> {
         let Some(table) = self.table().filter(|_| !stretches.is_empty()) else { return Ok(()) };
         let mut overlaps = |first: usize, codes: &[u8]| {
-            let end = first + codes.len() / table.dimensions.max(1);
+            let end = first + codes.len() / table.bytes_per_row.max(1);
             for stretch in stretches {
                 let rows = stretch.start.max(first)..stretch.end.min(end);
-                let bytes = rows.start.saturating_sub(first) * table.dimensions
-                    ..rows.end.saturating_sub(first) * table.dimensions;
+                let bytes = rows.start.saturating_sub(first) * table.bytes_per_row
+                    ..rows.end.saturating_sub(first) * table.bytes_per_row;
                 if let Some(codes) = codes.get(bytes).filter(|codes| !codes.is_empty()) {
                     each(rows.start, codes);
                 }
             }
         };
-        if self.codes.get().is_none() && !self.searched.swap(true, Ordering::Relaxed) {
-            return table.stream_codes(&mut overlaps);
+        if !self.searched.swap(true, Ordering::Relaxed) {
+            return table.stream_coarse(&mut overlaps);
         }
-        if self.codes.get().is_none() {
-            // If two threads read them at the same time, one copy is dropped.
-            let codes = table.read_codes()?;
-            self.codes.get_or_init(|| codes);
-        }
-        overlaps(0, self.codes.get().map_or(&[], Vec::as_slice));
+        overlaps(0, read_once(&self.coarse, || table.read_coarse())?);
         Ok(())
     }
+
+    /// Calls `each` with the fine codes of each of these rows, which ascend. Keeps codes as [`Self::each_stretch`] does.
+    pub(super) fn fine_codes(&self, rows: &[usize], each: &mut dyn FnMut(&[u8])) -> Result<(), PartError> {
+        let Some(table) = self.table() else { return Ok(()) };
+        if self.coarse.get().is_none() {
+            return table.read_fine_of(rows, each);
+        }
+        let codes = read_once(&self.fine, || table.read_fine())?;
+        rows.iter().for_each(|row| each(row_of(codes, *row, table.bytes_per_row)));
+        Ok(())
+    }
+}
+
+/// What the cell holds, or what `read` returns. If two threads read it at the same time, one copy is dropped.
+fn read_once(
+    cell: &OnceLock<Vec<u8>>,
+    read: impl FnOnce() -> Result<Vec<u8>, PartError>,
+) -> Result<&[u8], PartError> {
+    if cell.get().is_none() {
+        let codes = read()?;
+        cell.get_or_init(|| codes);
+    }
+    Ok(cell.get().map_or(&[], Vec::as_slice))
 }

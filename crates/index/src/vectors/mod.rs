@@ -1,12 +1,14 @@
-//! The vector part: codes with one byte per dimension, scanned exhaustively.
+//! The vector part: [codes] with one byte per dimension, scanned exhaustively.
 //!
 //! Rows are sorted by session in immutable [segments](segment), so that a scope or a filter selects ranges of rows
-//! before anything is compared. The rows with the best codes are compared again by their full vectors from the store.
+//! before anything is compared. A scan reads half of each byte. The best rows are compared again by whole bytes, and the
+//! best of those by their full vectors from the store.
 
 mod builder;
 mod check;
 mod codes;
 mod fold;
+mod four_bits;
 mod lazy;
 mod scan;
 mod segment;
@@ -51,7 +53,7 @@ impl Part for VectorPart {
     const NAME: &'static str = "vector index";
     const ROWS: &'static str = "vectors";
     const FOLDER: &'static str = "vectors";
-    const FORMAT: u32 = 3;
+    const FORMAT: u32 = 4;
     type Manifest = VectorManifest;
 
     fn open(folder: &Path, manifest: VectorManifest, before: Option<&Self>) -> Result<Self, PartError> {

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::{
     VectorPart, VectorTailBuffer,
-    codes::{code_product, product, quantise},
+    codes::{QueryCodes, product},
     lazy::LazySegment,
     segment::Table,
 };
@@ -19,11 +19,16 @@ use crate::{
     part::PartView,
     rows::{Rows, VectorRow},
     tail::{Tail, Visitor},
-    top::Top,
+    top::{Ranked, Top},
 };
 
 /// How many more vectors than the limit are compared in full, because the order by codes is approximate.
 const SPARE: usize = 20;
+
+/// How many times as many vectors are compared by both codes, because the order by coarse codes is less exact. The
+/// nearest 333 of 159,363 vectors of texts that are much alike were among the first 1,332 by coarse codes, but for 0.14 %,
+/// and all of those of 54,826 vectors of real sessions.
+const COARSE: usize = 4;
 
 /// For fewer bytes of codes, waking up other cores takes longer than comparing them on one core.
 const ON_ONE_CORE: u64 = 4 << 20;
@@ -112,24 +117,74 @@ fn candidates(
     masked: &HashSet<u64>,
     query: &VectorQuery,
 ) -> Result<Vec<u64>, PartError> {
-    let mut codes = Vec::with_capacity(query.vector.len());
-    quantise(&query.vector, &mut codes);
-    let none = || Top::new(query.limit.saturating_add(SPARE));
-    let nearest_in = |segment: &&LazySegment| -> Result<Top<()>, PartError> {
-        let mut scan = Scan { filter, masked, codes: &codes, top: none() };
+    let codes = QueryCodes::new(&query.vector);
+    let wanted = query.limit.saturating_add(SPARE);
+    let segments: Vec<&LazySegment> = segments_of(part, query).collect();
+    let mut places = nearest_by_coarse_codes(&segments, wanted.saturating_mul(COARSE), |top| Scan {
+        filter,
+        masked,
+        codes: &codes,
+        top,
+        products: Vec::new(),
+    })?;
+    if places.len() <= wanted {
+        return Ok(places.into_iter().map(|place| place.key).collect());
+    }
+    places.sort_unstable_by_key(|place| (place.item.segment, place.item.row));
+    let mut top = Top::new(wanted);
+    for in_segment in places.chunk_by(|a, b| a.item.segment == b.item.segment) {
+        compare_fine_codes(&segments, in_segment, &codes, &mut top)?;
+    }
+    Ok(top.into_sorted().into_iter().map(|candidate| candidate.key).collect())
+}
+
+/// The `limit` rows with the most similar coarse codes, in any order.
+fn nearest_by_coarse_codes<'a>(
+    segments: &[&LazySegment],
+    limit: usize,
+    scan: impl Fn(Top<Place>) -> Scan<'a> + Sync,
+) -> Result<Vec<Ranked<Place>>, PartError> {
+    let none = || Top::new(limit);
+    let nearest_in = |(number, segment): (usize, &&LazySegment)| -> Result<Top<Place>, PartError> {
+        let mut scan = scan(none());
         if let Some(table) = segment.table() {
-            let stretches = admitted_stretches(table, filter);
-            segment.each_stretch(&stretches, &mut |first, codes| scan.compare(table, first, codes))?;
+            let stretches = admitted_stretches(table, scan.filter);
+            segment
+                .each_stretch(&stretches, &mut |first, codes| scan.compare(number, table, first, codes))?;
         }
         Ok(scan.top)
     };
-    let segments: Vec<&LazySegment> = segments_of(part, query).collect();
-    let merge = |a: Top<()>, b: Top<()>| Ok(a.merge(b));
+    let merge = |a: Top<Place>, b: Top<Place>| Ok(a.merge(b));
     let top = match segments.iter().map(|segment| segment.entry.code_bytes()).sum::<u64>() {
-        ..ON_ONE_CORE => segments.iter().map(nearest_in).try_fold(none(), |top, found| merge(top, found?)),
-        _ => segments.par_iter().map(nearest_in).try_reduce(none, merge),
+        ..ON_ONE_CORE => {
+            segments.iter().enumerate().map(nearest_in).try_fold(none(), |top, found| merge(top, found?))
+        }
+        _ => segments.par_iter().enumerate().map(nearest_in).try_reduce(none, merge),
     };
-    Ok(top?.into_sorted().into_iter().map(|candidate| candidate.key).collect())
+    top.map(Top::into_vec)
+}
+
+/// Compares rows of one segment, which ascend, by coarse and fine codes.
+fn compare_fine_codes(
+    segments: &[&LazySegment],
+    places: &[Ranked<Place>],
+    codes: &QueryCodes,
+    top: &mut Top<()>,
+) -> Result<(), PartError> {
+    let segment = places.first().and_then(|place| segments.get(place.item.segment));
+    let Some((segment, table)) = segment.and_then(|segment| Some((segment, segment.table()?))) else {
+        return Ok(());
+    };
+    let rows: Vec<usize> = places.iter().map(|place| place.item.row).collect();
+    let (mut fine_codes, mut products) = (Vec::new(), Vec::new());
+    segment.fine_codes(&rows, &mut |fine| fine_codes.extend_from_slice(fine))?;
+    codes.products(&fine_codes, &mut products);
+    for (Ranked { key, item, .. }, product) in places.iter().zip(products) {
+        if let Some(scales) = table.scales(item.row) {
+            top.put(codes.similarity(item.coarse_product, product, scales), *key, ());
+        }
+    }
+    Ok(())
 }
 
 /// The rows of the sessions that a filter admits. Adjacent ones are joined into one range.
@@ -146,29 +201,38 @@ fn admitted_stretches(table: &Table, filter: &Filter<'_>) -> Vec<Range<usize>> {
     stretches
 }
 
+/// Where a row is, and the product of the query and its coarse codes.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// The index of its segment among those that are searched.
+    segment: usize,
+    row: usize,
+    coarse_product: i32,
+}
+
 struct Scan<'a> {
     filter: &'a Filter<'a>,
     masked: &'a HashSet<u64>,
-    codes: &'a [u8],
-    top: Top<()>,
+    codes: &'a QueryCodes,
+    top: Top<Place>,
+    /// A buffer.
+    products: Vec<i32>,
 }
 
 impl Scan<'_> {
-    /// Compares consecutive rows, which all belong to admitted sessions.
-    fn compare(&mut self, table: &Table, first: usize, codes: &[u8]) {
+    /// Compares consecutive rows of a segment, which all belong to admitted sessions.
+    fn compare(&mut self, segment: usize, table: &Table, first: usize, codes: &[u8]) {
         let all = self.filter.admits_all_messages() && self.filter.admits_all_vectors();
-        let scales = table.scales.get(first..).unwrap_or_default();
-        for ((row, codes), scale) in (first..).zip(codes.chunks_exact(table.dimensions.max(1))).zip(scales) {
-            if !all && !self.admits(table, row) {
-                continue;
-            }
-            // The query's scale is the same for all, so it does not change the order.
-            let similarity = code_product(codes, self.codes) as f32 * scale;
+        self.codes.products(codes, &mut self.products);
+        for (row, product) in (first..).zip(&self.products) {
+            let Some(scales) = table.scales(row) else { continue };
+            let similarity = self.codes.coarse_similarity(*product, scales);
             if similarity >= self.top.least()
+                && (all || self.admits(table, row))
                 && let Some(key) = table.keys.get(row)
                 && !self.masked.contains(key)
             {
-                self.top.put(similarity, *key, ());
+                self.top.put(similarity, *key, Place { segment, row, coarse_product: *product });
             }
         }
     }

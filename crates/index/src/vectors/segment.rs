@@ -1,9 +1,9 @@
 //! Segment files: immutable files with vectors of many messages, sorted by session.
 //!
-//! A file has a header, a table and the codes. The table contains the sessions (sorted by user and session id, each
-//! with its key and its number of rows), then one array per field: key, time, scale, content type, role. The codes
-//! follow in the same order, one signed byte per dimension. All numbers are little-endian. The header contains
-//! checksums of the table, of the codes, and of itself.
+//! A file has a header, a table, the coarse codes and the fine codes. The table contains the sessions (sorted by user
+//! and session id, each with its key and its number of rows), then one array per field: key, time, scale of coarse codes,
+//! of fine codes, content type, role; then a checksum of each block of fine codes. The codes follow in the same order.
+//! All numbers are little-endian. The header contains checksums of the table, of the coarse codes, and of itself.
 
 use std::{
     fs::File,
@@ -15,6 +15,7 @@ use std::{
 use amplifier_session_core::model::{ContentType, Role, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::codes::{Scales, bytes_per_row};
 use crate::{
     error::PartError,
     files::{Stamp, replace_file},
@@ -23,6 +24,9 @@ use crate::{
 
 const MAGIC: [u8; 8] = *b"ASVECTOR";
 const HEADER_BYTES: usize = 40;
+
+/// Rows whose fine codes are read and checked together.
+const ROWS_IN_BLOCK: usize = 16;
 
 /// The common properties of all vectors of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -56,7 +60,7 @@ impl SegmentEntry {
     /// The size of all codes in bytes, which is used as the size of the segment.
     pub(super) fn code_bytes(&self) -> u64 {
         // Saturating, because a damaged manifest may have any numbers.
-        self.rows.saturating_mul(self.kind.dimensions as u64)
+        self.rows.saturating_mul(2 * bytes_per_row(self.kind.dimensions) as u64)
     }
 }
 
@@ -65,13 +69,16 @@ impl SegmentEntry {
 pub(super) struct Table {
     path: PathBuf,
     header: Header,
-    pub(super) dimensions: usize,
+    /// The bytes of coarse codes of a row, and also of its fine codes.
+    pub(super) bytes_per_row: usize,
     pub(super) sessions: Vec<(SessionName, Range<usize>)>,
     pub(super) keys: Vec<u64>,
     times: Vec<i64>,
-    pub(super) scales: Vec<f32>,
+    coarse_scales: Vec<f32>,
+    fine_scales: Vec<f32>,
     content_types: Vec<u8>,
     roles: Vec<u8>,
+    fine_checksums: Vec<u32>,
 }
 
 /// One row of a segment, without its codes.
@@ -81,7 +88,7 @@ pub(super) struct SegmentRow {
     pub(super) ts: Timestamp,
     pub(super) content_type: ContentType,
     pub(super) role: Role,
-    pub(super) scale: f32,
+    pub(super) scales: Scales,
 }
 
 impl Table {
@@ -115,13 +122,15 @@ impl Table {
         let table = Self {
             path: path.to_owned(),
             header,
-            dimensions: entry.kind.dimensions,
+            bytes_per_row: bytes_per_row(entry.kind.dimensions),
             sessions,
             keys: reader.array(rows, u64::from_le_bytes)?,
             times: reader.array(rows, i64::from_le_bytes)?,
-            scales: reader.array(rows, f32::from_le_bytes)?,
+            coarse_scales: reader.array(rows, f32::from_le_bytes)?,
+            fine_scales: reader.array(rows, f32::from_le_bytes)?,
             content_types: reader.take(rows)?.to_vec(),
             roles: reader.take(rows)?.to_vec(),
+            fine_checksums: reader.array(rows.div_ceil(ROWS_IN_BLOCK), u32::from_le_bytes)?,
         };
         (start == rows && reader.bytes.is_empty()).then_some(table)
     }
@@ -133,48 +142,108 @@ impl Table {
             ts: Timestamp::from_micros(*self.times.get(row)?),
             content_type: ContentType::from_code(*self.content_types.get(row)?)?,
             role: Role::ALL.get(usize::from(*self.roles.get(row)?)).copied()?,
-            scale: *self.scales.get(row)?,
+            scales: self.scales(row)?,
         })
     }
 
-    /// Reads all codes in chunks of complete rows, and calls `each` with the first row of each chunk and its codes. The
-    /// checksum is checked only at the end.
-    pub(super) fn stream_codes(&self, each: &mut dyn FnMut(usize, &[u8])) -> Result<(), PartError> {
+    /// The scales of a row's codes.
+    pub(super) fn scales(&self, row: usize) -> Option<Scales> {
+        Some(Scales { coarse: *self.coarse_scales.get(row)?, fine: *self.fine_scales.get(row)? })
+    }
+
+    /// Reads all coarse codes in chunks of complete rows, and calls `each` with the first row of each chunk and its
+    /// codes. The checksum is checked only at the end.
+    pub(super) fn stream_coarse(&self, each: &mut dyn FnMut(usize, &[u8])) -> Result<(), PartError> {
         /// Chunks that fit into the processor's cache.
         const PIECE: usize = 256 << 10;
-        let failed = |error: io::Error| PartError::reading(&error, &self.path);
-        let mut file = File::open(&self.path).map_err(failed)?;
-        file.seek(SeekFrom::Start(HEADER_BYTES as u64 + self.header.table_bytes)).map_err(failed)?;
-        let rows_in_piece = (PIECE / self.dimensions.max(1)).max(1);
-        let mut piece = vec![0; rows_in_piece.min(self.keys.len()) * self.dimensions];
+        let mut file = self.open_at(0)?;
+        let rows_in_piece = (PIECE / self.bytes_per_row.max(1)).max(1);
+        let mut piece = vec![0; rows_in_piece.min(self.keys.len()) * self.bytes_per_row];
         let mut checksum = crc32fast::Hasher::new();
         for first in (0..self.keys.len()).step_by(rows_in_piece) {
             let rows = rows_in_piece.min(self.keys.len() - first);
-            piece.truncate(rows * self.dimensions);
-            file.read_exact(&mut piece).map_err(failed)?;
+            piece.truncate(rows * self.bytes_per_row);
+            file.read_exact(&mut piece).map_err(|error| self.reading(&error))?;
             checksum.update(&piece);
             each(first, &piece);
         }
-        if checksum.finalize() == self.header.codes_checksum {
-            Ok(())
-        } else {
-            Err(PartError::damaged(&self.path, "the checksum of its codes does not match"))
-        }
+        self.check(checksum.finalize() == self.header.coarse_checksum)
     }
 
-    /// Reads all codes into memory.
-    pub(super) fn read_codes(&self) -> Result<Vec<u8>, PartError> {
-        let mut codes = Vec::with_capacity(self.keys.len() * self.dimensions);
-        self.stream_codes(&mut |_, piece| codes.extend_from_slice(piece))?;
+    /// Reads all coarse codes into memory.
+    pub(super) fn read_coarse(&self) -> Result<Vec<u8>, PartError> {
+        let mut codes = Vec::with_capacity(self.keys.len() * self.bytes_per_row);
+        self.stream_coarse(&mut |_, piece| codes.extend_from_slice(piece))?;
         Ok(codes)
     }
+
+    /// Reads all fine codes into memory.
+    pub(super) fn read_fine(&self) -> Result<Vec<u8>, PartError> {
+        let bytes = self.keys.len() * self.bytes_per_row;
+        let mut codes = vec![0; bytes];
+        self.open_at(bytes)?.read_exact(&mut codes).map_err(|error| self.reading(&error))?;
+        let blocks = codes.chunks((ROWS_IN_BLOCK * self.bytes_per_row).max(1));
+        let intact =
+            blocks.zip(&self.fine_checksums).all(|(block, checksum)| crc32fast::hash(block) == *checksum);
+        self.check(intact).map(|()| codes)
+    }
+
+    /// Checks the checksums of all codes.
+    pub(super) fn check_codes(&self) -> Result<(), PartError> {
+        self.stream_coarse(&mut |_, _| {})?;
+        self.read_fine().map(drop)
+    }
+
+    /// Calls `each` with the fine codes of each of these rows, which ascend. Reads only the blocks with these rows.
+    pub(super) fn read_fine_of(&self, rows: &[usize], each: &mut dyn FnMut(&[u8])) -> Result<(), PartError> {
+        let all = self.keys.len() * self.bytes_per_row;
+        let mut file = self.open_at(all)?;
+        let mut codes = Vec::new();
+        for in_block in rows.chunk_by(|a, b| a / ROWS_IN_BLOCK == b / ROWS_IN_BLOCK) {
+            let Some(block) = in_block.first().map(|row| row / ROWS_IN_BLOCK) else { continue };
+            let start = block * ROWS_IN_BLOCK;
+            let count = ROWS_IN_BLOCK.min(self.keys.len().saturating_sub(start));
+            codes.resize(count * self.bytes_per_row, 0);
+            self.seek(&mut file, all + start * self.bytes_per_row)?;
+            file.read_exact(&mut codes).map_err(|error| self.reading(&error))?;
+            self.check(self.fine_checksums.get(block) == Some(&crc32fast::hash(&codes)))?;
+            in_block.iter().for_each(|row| each(row_of(&codes, row - start, self.bytes_per_row)));
+        }
+        Ok(())
+    }
+
+    /// The file, from this byte of the codes on.
+    fn open_at(&self, byte: usize) -> Result<File, PartError> {
+        let mut file = File::open(&self.path).map_err(|error| self.reading(&error))?;
+        self.seek(&mut file, byte)?;
+        Ok(file)
+    }
+
+    fn seek(&self, file: &mut File, byte: usize) -> Result<(), PartError> {
+        let place = SeekFrom::Start(HEADER_BYTES as u64 + self.header.table_bytes + byte as u64);
+        file.seek(place).map(drop).map_err(|error| self.reading(&error))
+    }
+
+    fn reading(&self, error: &io::Error) -> PartError {
+        PartError::reading(error, &self.path)
+    }
+
+    fn check(&self, intact: bool) -> Result<(), PartError> {
+        let damaged = || PartError::damaged(&self.path, "the checksum of its codes does not match");
+        if intact { Ok(()) } else { Err(damaged()) }
+    }
+}
+
+/// The bytes of a row among those of several rows.
+pub(super) fn row_of(codes: &[u8], row: usize, bytes_per_row: usize) -> &[u8] {
+    codes.get(row * bytes_per_row..(row + 1) * bytes_per_row).unwrap_or_default()
 }
 
 #[derive(Debug)]
 struct Header {
     table_bytes: u64,
     table_checksum: u32,
-    codes_checksum: u32,
+    coarse_checksum: u32,
 }
 
 fn write_header(entry: &SegmentEntry, header: &Header) -> Vec<u8> {
@@ -183,7 +252,7 @@ fn write_header(entry: &SegmentEntry, header: &Header) -> Vec<u8> {
     bytes.extend((entry.kind.dimensions as u64).to_le_bytes());
     bytes.extend(header.table_bytes.to_le_bytes());
     bytes.extend(header.table_checksum.to_le_bytes());
-    bytes.extend(header.codes_checksum.to_le_bytes());
+    bytes.extend(header.coarse_checksum.to_le_bytes());
     bytes
 }
 
@@ -194,7 +263,7 @@ fn read_header(file: &mut File, entry: &SegmentEntry) -> Option<Header> {
     let expected = crc32fast::hash(&bytes) == entry.header && reader.take(MAGIC.len())? == MAGIC;
     let (rows, dimensions) = (reader.u64()?, reader.u64()?);
     let header =
-        Header { table_bytes: reader.u64()?, table_checksum: reader.u32()?, codes_checksum: reader.u32()? };
+        Header { table_bytes: reader.u64()?, table_checksum: reader.u32()?, coarse_checksum: reader.u32()? };
     let length = header.table_bytes.checked_add(HEADER_BYTES as u64)?.checked_add(entry.code_bytes())?;
     (expected
         && (rows, dimensions) == (entry.rows, entry.kind.dimensions as u64)
@@ -202,24 +271,29 @@ fn read_header(file: &mut File, entry: &SegmentEntry) -> Option<Header> {
         .then_some(header)
 }
 
+fn checksum(parts: &[&[u8]]) -> u32 {
+    let mut checksum = crc32fast::Hasher::new();
+    parts.iter().for_each(|part| checksum.update(part));
+    checksum.finalize()
+}
+
 /// The rows of a new segment and their codes, in the order of the file.
 pub(super) struct SortedRows<'a> {
     pub(super) kind: Kind,
     pub(super) sessions: Vec<(&'a SessionName, u32)>,
     pub(super) rows: Vec<SegmentRow>,
-    pub(super) codes: Vec<&'a [u8]>,
+    pub(super) coarse: Vec<&'a [u8]>,
+    pub(super) fine: Vec<&'a [u8]>,
 }
 
 impl SortedRows<'_> {
     /// Writes the rows as the segment `name`. There must be at least one row.
     pub(super) fn write(&self, folder: &Path, name: String) -> io::Result<SegmentEntry> {
         let table = self.table();
-        let mut codes_checksum = crc32fast::Hasher::new();
-        self.codes.iter().for_each(|codes| codes_checksum.update(codes));
         let header = Header {
             table_bytes: table.len() as u64,
             table_checksum: crc32fast::hash(&table),
-            codes_checksum: codes_checksum.finalize(),
+            coarse_checksum: checksum(&self.coarse),
         };
         let keys = self.rows.iter().map(|row| row.key);
         let mut entry = SegmentEntry {
@@ -237,7 +311,7 @@ impl SortedRows<'_> {
             let mut file = io::BufWriter::with_capacity(1 << 20, file);
             file.write_all(&header)?;
             file.write_all(&table)?;
-            self.codes.iter().try_for_each(|codes| file.write_all(codes))?;
+            self.coarse.iter().chain(&self.fine).try_for_each(|codes| file.write_all(codes))?;
             file.flush()
         })?;
         entry.stamp = Stamp::of(&path)?;
@@ -257,9 +331,11 @@ impl SortedRows<'_> {
         }
         table.extend(self.rows.iter().flat_map(|row| row.key.to_le_bytes()));
         table.extend(self.rows.iter().flat_map(|row| row.ts.as_micros().to_le_bytes()));
-        table.extend(self.rows.iter().flat_map(|row| row.scale.to_le_bytes()));
+        table.extend(self.rows.iter().flat_map(|row| row.scales.coarse.to_le_bytes()));
+        table.extend(self.rows.iter().flat_map(|row| row.scales.fine.to_le_bytes()));
         table.extend(self.rows.iter().map(|row| row.content_type.code()));
         table.extend(self.rows.iter().map(|row| row.role as u8));
+        table.extend(self.fine.chunks(ROWS_IN_BLOCK).flat_map(|block| checksum(block).to_le_bytes()));
         table
     }
 }
