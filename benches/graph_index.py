@@ -8,7 +8,8 @@ FILE.sqlite is a store with vectors. For each size, takes that many of its vecto
 scan of 8-bit codes (usearch, SIMD), and HNSW with 16-bit floats (usearch, 16 links, 128 candidates while building). A
 search of this library asks for 250 candidates. HNSW searches with ever more candidates until it finds 0.99 of the exact
 nearest. With a filter that admits one vector in a hundred, HNSW has to find a hundred times as many, and the scan
-compares a hundredth. What both find would be compared in full; that is not timed. Queries are stored vectors of short texts with some noise. Prints a Markdown table.
+compares a hundredth. What both find would be compared in full; that is not timed. Queries are stored vectors of short
+texts with some noise. Prints a Markdown table.
 """
 import argparse, sqlite3, statistics, time
 
@@ -31,12 +32,13 @@ def decoded(blobs):
 
 
 def timed(work, queries):
+    """What each query finds, and the times in milliseconds."""
     found, times = [], []
     for query in queries:
         start = time.perf_counter()
         found.append(work(query))
         times.append((time.perf_counter() - start) * 1e3)
-    return found, statistics.median(times)
+    return found, times
 
 
 def recall(found, part, queries, limit):
@@ -49,15 +51,10 @@ def recall(found, part, queries, limit):
     return held / (limit * len(queries))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--store", required=True)
-    parser.add_argument("--sizes", default="10000,30000,100000,300000,1000000")
-    parser.add_argument("--limit", type=int, default=250)
-    args = parser.parse_args()
-    sizes = [int(size) for size in args.sizes.split(",")]
-    store = sqlite3.connect(f"file:{args.store}?mode=ro", uri=True)
-    rows = store.execute("SELECT vector FROM transcript_vectors WHERE generation = 0 LIMIT ?", (max(sizes),))
+def read(store, most):
+    """Up to `most` vectors of a SQLite store, and queries."""
+    store = sqlite3.connect(f"file:{store}?mode=ro", uri=True)
+    rows = store.execute("SELECT vector FROM transcript_vectors WHERE generation = 0 LIMIT ?", (most,))
     vectors = decoded([blob for blob, in rows])
     short = store.execute(
         "SELECT vector FROM transcript_vectors WHERE generation = 0 AND content_type = 'user_query' AND span_end < 150 LIMIT ?",
@@ -65,37 +62,62 @@ def main():
     ).fetchall()
     random = np.random.default_rng(1)
     queries = decoded([blob for blob, in short[::20]])
-    queries = unit(queries + random.normal(0, 0.02, queries.shape)).astype(np.float32)
-    codes = np.rint(vectors / np.abs(vectors).max(axis=1, keepdims=True) * 127).astype(np.int8)
-    query_codes = np.rint(queries / np.abs(queries).max(axis=1, keepdims=True) * 127).astype(np.int8)
+    return vectors, unit(queries + random.normal(0, 0.02, queries.shape)).astype(np.float32)
+
+
+def codes_of(vectors):
+    return np.rint(vectors / np.abs(vectors).max(axis=1, keepdims=True) * 127).astype(np.int8)
+
+
+def scan_times(codes, queries, limit):
+    """Times of an exact scan of 8-bit codes on one core."""
+    scan = lambda query: search(codes, query, limit, MetricKind.Cos, exact=True, threads=1).keys.tolist()
+    return timed(scan, codes_of(queries))[1]
+
+
+def graph_times(vectors, queries, limit):
+    """An HNSW index of 16-bit floats, the seconds it takes to build, the candidates it needs for a recall of 0.99, the
+    recall, and the times of searches on one core."""
+    index = Index(ndim=vectors.shape[1], metric="cos", dtype="f16", connectivity=16, expansion_add=128)
+    start = time.perf_counter()
+    index.add(np.arange(len(vectors)), vectors)
+    built = time.perf_counter() - start
+    for candidates in (limit, 500, 1000, 2000, 4000, 8000, 16000):
+        index.expansion_search = candidates
+        many = min(candidates, len(vectors))
+        found, times = timed(lambda query: index.search(query, many, threads=1).keys.tolist(), queries)
+        held = recall(found, vectors, queries, limit)
+        if held >= 0.99:
+            break
+    return index, built, candidates, held, times
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--store", required=True)
+    parser.add_argument("--sizes", default="10000,30000,100000,300000,1000000")
+    parser.add_argument("--limit", type=int, default=250)
+    args = parser.parse_args()
+    sizes = [int(size) for size in args.sizes.split(",")]
+    vectors, queries = read(args.store, max(sizes))
+    codes = codes_of(vectors)
+    median = statistics.median
 
     print("| vectors | scan of codes | HNSW | candidates, recall | scan, 1 in 100 | HNSW, 1 in 100 | built in | memory |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for size in sizes:
         part, part_codes = vectors[:size], np.ascontiguousarray(codes[:size])
-        scan = lambda query: search(part_codes, query, args.limit, MetricKind.Cos, exact=True, threads=1).keys.tolist()
-        _, of_scan = timed(scan, query_codes)
+        of_scan = scan_times(part_codes, queries, args.limit)
         few = np.ascontiguousarray(part_codes[::ADMITTED])
-        limit = min(args.limit, len(few))
-        scan_few = lambda query: search(few, query, limit, MetricKind.Cos, exact=True, threads=1).keys.tolist()
-        _, of_scan_few = timed(scan_few, query_codes)
-        index = Index(ndim=part.shape[1], metric="cos", dtype="f16", connectivity=16, expansion_add=128)
-        start = time.perf_counter()
-        index.add(np.arange(len(part)), part)
-        built = time.perf_counter() - start
-        for candidates in (args.limit, 500, 1000, 2000, 4000, 8000, 16000):
-            index.expansion_search = candidates
-            many = min(candidates, size)
-            found, of_graph = timed(lambda query: index.search(query, many, threads=1).keys.tolist(), queries)
-            held = recall(found, part, queries, args.limit)
-            if held >= 0.99:
-                break
+        of_scan_few = scan_times(few, queries, min(args.limit, len(few)))
+        index, built, candidates, held, of_graph = graph_times(part, queries, args.limit)
         many = min(args.limit * ADMITTED, size)
         index.expansion_search = many
         _, of_graph_few = timed(lambda query: index.search(query, many, threads=1).keys.tolist(), queries[:10])
         print(
-            f"| {size:,} | {of_scan:.2f} ms | {of_graph:.2f} ms | {candidates:,}, {held:.3f} | {of_scan_few:.2f} ms "
-            f"| {of_graph_few:.1f} ms | {built:.0f} s | {index.memory_usage / 1e6:,.0f} MB |",
+            f"| {size:,} | {median(of_scan):.2f} ms | {median(of_graph):.2f} ms | {candidates:,}, {held:.3f} "
+            f"| {median(of_scan_few):.2f} ms | {median(of_graph_few):.1f} ms | {built:.0f} s "
+            f"| {index.memory_usage / 1e6:,.0f} MB |",
             flush=True,
         )
 

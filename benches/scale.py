@@ -2,7 +2,7 @@
 """How syncing and searching grow with the number of messages.
 
     benches/scale.py --bin PROGRAM --warm BENCH --corpus CORPUS --dir DIR [--sizes 10000,100000,1000000]
-                     [--stores sqlite,duckdb] [--postgres URL] [--users 1,100] [--no-turns] [--svg FILE]
+                     [--stores sqlite,duckdb] [--postgres URL] [--users 1,100] [--no-turns] [--yardsticks] [--svg FILE]
 
 PROGRAM   the release program, with the features of the stores
 BENCH     the benchmark of the library: `cargo bench -p amplifier-session-storage --no-run` prints its path
@@ -11,12 +11,18 @@ DIR       where sessions and stores are kept; what is there already is used agai
 URL       a database of a PostgreSQL server: `--stores postgres` makes a schema for each store; needs `psql`
 
 Generates sessions of 50 messages for each number of users, syncs them into each store, and measures: the sync, sizes,
-memory, opening, and searches of each mode, warm in one process and as whole processes. Results are appended to
-DIR/results.jsonl. Prints a Markdown table; --svg also draws the times of searches. Python's standard library only.
+memory, opening, searches of each mode, warm in one process and as whole processes, and the same words searched in the
+same files with tantivy alone. --yardsticks also scans the vectors of SQLite stores of one user exactly, as 8-bit codes,
+and builds a graph of them (HNSW, 16-bit floats); it needs the Python packages numpy and usearch. Results are appended
+to DIR/results.jsonl. Prints Markdown tables; --svg also draws the times of searches. Otherwise Python's standard library
+only.
 """
 import argparse, itertools, json, math, os, pathlib, re, shutil, statistics, subprocess, sys, time
 
 MODES = ("full-text", "semantic", "hybrid")
+
+# A search asks the index for as many vectors.
+NEAREST = 250
 
 
 def run(command, **more):
@@ -124,7 +130,23 @@ def measure(args, kind, messages, users):
             peak = max(peak, memory)
         found[f"{mode}_cold"] = [statistics.median(times), percentile(times, 0.95)]
         found[f"{mode}_mb"] = peak
+    if args.yardsticks and kind == "sqlite" and users == 1:
+        found |= of_vectors(store.path)
     return found
+
+
+def of_vectors(store):
+    """An exact scan of the vectors of a store, and a graph of them."""
+    import graph_index
+
+    vectors, queries = graph_index.read(store, -1)
+    scan = graph_index.scan_times(graph_index.codes_of(vectors), queries, NEAREST)
+    _, built, candidates, recall, graph = graph_index.graph_times(vectors, queries, NEAREST)
+    return {
+        "vectors": len(vectors), "graph_built_s": built, "graph_candidates": candidates, "graph_recall": recall,
+        "scan_warm": [statistics.median(scan), percentile(scan, 0.95)],
+        "graph_warm": [statistics.median(graph), percentile(graph, 0.95)],
+    }
 
 
 def pair(found, name):
@@ -150,6 +172,20 @@ def table(results):
         cells = [pair(found, f"{mode}_{how}") for mode in MODES for how in ("warm", "cold")]
         memory = f"{found['hybrid_mb']:.0f} MB"
         print(f"| {found['store']}, {found['users']} | {found['messages']:,} | " + " | ".join(cells) + f" | {memory} |")
+    yardsticks(results)
+
+
+def yardsticks(results):
+    print("\n| store, users | messages | tantivy alone | vectors | exact scan | HNSW | candidates, recall | built in |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for found in results:
+        cells = [pair(found, "tantivy-alone_warm") if "tantivy-alone_warm" in found else ""]
+        if "vectors" in found:
+            graph = f"{found['graph_candidates']:,}, {found['graph_recall']:.3f}"
+            cells += [f"{found['vectors']:,}", pair(found, "scan_warm"), pair(found, "graph_warm"), graph]
+            cells += [f"{found['graph_built_s']:.0f} s"]
+        cells += [""] * (6 - len(cells))
+        print(f"| {found['store']}, {found['users']} | {found['messages']:,} | " + " | ".join(cells) + " |")
 
 
 COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#8c564b")
@@ -207,6 +243,7 @@ def main():
     parser.add_argument("--postgres", default="")
     parser.add_argument("--users", default="1,100")
     parser.add_argument("--no-turns", action="store_true", help="do not make the vectors of turns")
+    parser.add_argument("--yardsticks", action="store_true", help="also scan vectors exactly, and build a graph")
     parser.add_argument("--svg")
     args = parser.parse_args()
     numbers = lambda text: [int(number) for number in text.split(",")]

@@ -18,6 +18,8 @@
 
 mod search;
 mod sync;
+#[path = "../../../index/benches/search/tantivy_alone.rs"]
+mod tantivy_alone;
 mod yardstick;
 
 use std::path::{Path, PathBuf};

@@ -1,15 +1,19 @@
 //! How long a search takes in a process that has searched before.
 
-use std::{path::Path, time::Instant};
+use std::{
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
 use amplifier_session_storage::{
     Scope, SessionStorage,
     model::UserId,
     search::{SearchMode, SearchOptions, SessionFilter},
+    text::query_terms,
 };
 use serde_json::Value;
 
-use super::{filled, opened, user};
+use super::{filled, opened, tantivy_alone::TantivyAlone, user};
 
 /// How often each query is asked; the first time only warms up.
 const ROUNDS: usize = 5;
@@ -48,6 +52,29 @@ pub(crate) async fn measure_store(url: &str, root: &Path, users: &[String]) {
     for mode in MODES {
         measured.row(mode.as_str(), &all, mode, &SessionFilter::default()).await;
     }
+    let file = url.split_once(':').map(|(_, path)| format!("{path}.index"));
+    if let Some(index) = file.map(PathBuf::from).filter(|index| index.is_dir()) {
+        with_tantivy_alone(&index, &all);
+    }
+}
+
+/// The best texts with any of the words, in the same files.
+fn with_tantivy_alone(index: &Path, queries: &[String]) {
+    /// As many as a search asks the index for.
+    const BEST: usize = 250;
+    let tantivy = TantivyAlone::open(index);
+    let mut times = Vec::new();
+    for round in 0..ROUNDS {
+        for query in queries {
+            let terms = query_terms(query);
+            let start = Instant::now();
+            tantivy.search(&terms, BEST);
+            if round > 0 {
+                times.push(start.elapsed().as_secs_f64() * 1e3);
+            }
+        }
+    }
+    print_row("tantivy_alone", times);
 }
 
 const MODES: [SearchMode; 3] = [SearchMode::FullText, SearchMode::Semantic, SearchMode::Hybrid];
@@ -78,8 +105,12 @@ impl Measured<'_> {
                 }
             }
         }
-        times.sort_by(f64::total_cmp);
-        let at = |part: f64| times[(part * (times.len() - 1) as f64) as usize];
-        println!("| {name} | {:.2} ms | {:.2} ms | {:.2} ms |", at(0.5), at(0.95), at(1.0));
+        print_row(name, times);
     }
+}
+
+fn print_row(name: &str, mut times: Vec<f64>) {
+    times.sort_by(f64::total_cmp);
+    let at = |part: f64| times[(part * (times.len() - 1) as f64) as usize];
+    println!("| {name} | {:.2} ms | {:.2} ms | {:.2} ms |", at(0.5), at(0.95), at(1.0));
 }

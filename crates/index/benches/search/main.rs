@@ -13,6 +13,7 @@
 )]
 
 mod corpus;
+mod tantivy_alone;
 mod yardstick;
 
 use std::{hint::black_box, path::Path, time::Instant};
@@ -27,7 +28,7 @@ use amplifier_session_core::{
 use amplifier_session_index::{Rows, SearchIndex, WhenBusy};
 use corpus::{Corpus, Random};
 use criterion::{Criterion, criterion_group, criterion_main};
-use yardstick::Yardstick;
+use tantivy_alone::TantivyAlone;
 
 const LIMIT: usize = 50;
 
@@ -66,7 +67,7 @@ fn folder_mb(dir: &Path) -> f64 {
     entries.sum::<u64>() as f64 / 1e6
 }
 
-fn text(c: &mut Criterion, corpus: &Corpus, index: &SearchIndex, yardstick: &Yardstick) {
+fn text(c: &mut Criterion, corpus: &Corpus, index: &SearchIndex, yardstick: &TantivyAlone) {
     let mut random = Random(5);
     for words in [1, 3, 9] {
         let queries: Vec<String> = (0..50).map(|_| corpus.query(&mut random, words)).collect();
@@ -181,8 +182,8 @@ fn search(c: &mut Criterion) {
         folder_mb(&dir.path().join("text")),
         folder_mb(&dir.path().join("vectors"))
     );
-    timed("yardstick tantivy, indexing", || Yardstick::index(&mut corpus.rows()));
-    let yardstick = Yardstick::open(dir.path());
+    timed("yardstick tantivy, indexing", || yardstick::index_texts(&mut corpus.rows()));
+    let yardstick = TantivyAlone::open(dir.path());
     text(c, &corpus, &index, &yardstick);
     vectors(c, &corpus, &index);
     cold(c, &corpus, dir.path());
