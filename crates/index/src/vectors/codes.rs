@@ -1,7 +1,7 @@
 //! Codes: vectors with one byte per dimension.
 //!
-//! Vectors are rotated first. That changes no product of two vectors, but spreads each vector evenly over its
-//! dimensions, so that no outlier makes the codes of the others inexact. The upper and the lower four bits of the bytes
+//! Vectors are rotated first. That multiplies all products by the same factor, and spreads a few large components over
+//! many dimensions, where they would make the codes of all others inexact. The upper and the lower four bits of the bytes
 //! are kept apart, as coarse and fine codes: a scan reads only the coarse codes, half of the bytes, and compares the best
 //! rows again with both.
 //!
@@ -10,14 +10,14 @@
 
 use multiversion::multiversion;
 
-use super::four_bits::{LANES, QueryBlock, append_products};
+use super::four_bits::{BLOCK_BYTES, QueryBlock, append_products};
 
 /// The largest code. The range is symmetric, so that a vector and its opposite have opposite codes.
 const LARGEST: f32 = 127.0;
 
 /// Bytes of the coarse codes of a vector, and also of its fine codes.
 pub(super) const fn bytes_per_row(dimensions: usize) -> usize {
-    dimensions.div_ceil(2 * LANES) * LANES
+    dimensions.div_ceil(2 * BLOCK_BYTES) * BLOCK_BYTES
 }
 
 /// The codes of several vectors, one after another.
@@ -27,7 +27,7 @@ pub(super) struct Codes {
     pub(super) fine: Vec<u8>,
 }
 
-/// What products with codes are multiplied by.
+/// Factors for products with the codes of a vector.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Scales {
     /// For coarse codes.
@@ -42,11 +42,12 @@ impl Codes {
         let rotated = rotate(vector);
         let largest = largest_of(&rotated);
         let factor = if largest == 0.0 { 0.0 } else { LARGEST / largest };
+        // Plus 128, so that both halves of a byte are unsigned.
         let mut codes: Vec<u8> = rotated.iter().map(|x| ((x * factor).round() as i8 as u8) ^ 0x80).collect();
         let coarse_scale = coarse_scale(&rotated, &codes);
         codes.resize(2 * bytes_per_row(codes.len()), 0);
-        for block in codes.as_chunks::<{ 2 * LANES }>().0 {
-            let (low, high) = block.split_at(LANES);
+        for block in codes.as_chunks::<{ 2 * BLOCK_BYTES }>().0 {
+            let (low, high) = block.split_at(BLOCK_BYTES);
             self.coarse.extend(low.iter().zip(high).map(|(low, high)| low >> 4 | high & 0xF0));
             self.fine.extend(low.iter().zip(high).map(|(low, high)| low & 0x0F | high << 4));
         }
@@ -55,7 +56,7 @@ impl Codes {
 }
 
 /// The scale with which the product of a vector and its own coarse codes is exact. With that of the fine codes, vectors
-/// with large components would seem nearer than others.
+/// with a few large components would seem nearer than others.
 fn coarse_scale(rotated: &[f32], codes: &[u8]) -> f32 {
     let squares: f32 = rotated.iter().map(|x| x * x).sum();
     let products: f32 = rotated.iter().zip(codes).map(|(x, code)| x * (f32::from(code >> 4) - 7.5)).sum();
@@ -65,17 +66,18 @@ fn coarse_scale(rotated: &[f32], codes: &[u8]) -> f32 {
 /// The largest absolute value; 0 if one is not finite.
 fn largest_of(vector: &[f32]) -> f32 {
     let largest = vector.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
-    if largest.is_finite() { largest } else { 0.0 }
+    if vector.iter().all(|x| x.is_finite()) { largest } else { 0.0 }
 }
 
-/// Changes random signs, and multiplies blocks of the vector with a Hadamard matrix: an orthogonal transformation, except
-/// for a factor that is the same for all vectors of this length.
+/// Changes the signs of half of the components, and multiplies parts of the vector with a Hadamard matrix: an orthogonal
+/// transformation, except for a factor that is the same for all vectors of this length. A part is as long as the largest
+/// power of two that divides the length.
 fn rotate(vector: &[f32]) -> Vec<f32> {
     let sign = |number: usize| if mixed(number as u64) >> 63 == 0 { 1.0 } else { -1.0 };
     let mut rotated: Vec<f32> = vector.iter().enumerate().map(|(number, x)| x * sign(number)).collect();
-    let block = vector.len() & vector.len().wrapping_neg();
+    let part = vector.len() & vector.len().wrapping_neg();
     let mut half = 1;
-    while half < block {
+    while half < part {
         for pair in rotated.chunks_exact_mut(2 * half) {
             let (first, second) = pair.split_at_mut(half);
             for (a, b) in first.iter_mut().zip(second) {
@@ -109,7 +111,7 @@ impl QueryCodes {
         let factor = if largest == 0.0 { 0.0 } else { LARGEST / largest };
         let mut codes: Vec<u8> = rotated.iter().map(|x| (x * factor).round() as i8 as u8).collect();
         codes.resize(2 * bytes_per_row(codes.len()), 0);
-        let (halves, _) = codes.as_chunks::<LANES>();
+        let (halves, _) = codes.as_chunks::<BLOCK_BYTES>();
         let blocks = halves.as_chunks::<2>().0.to_vec();
         Self { blocks, sum: codes.iter().map(|code| i64::from(*code as i8)).sum() }
     }
@@ -120,15 +122,16 @@ impl QueryCodes {
         append_products(&self.blocks, codes, products);
     }
 
-    /// The similarity by the product with coarse codes.
-    pub(super) fn coarse_similarity(&self, coarse_product: i32, scales: Scales) -> f32 {
-        (2 * i64::from(coarse_product) - 15 * self.sum) as f32 * scales.coarse
+    /// The similarity by the product with coarse codes. They are numbers from 0 to 15, and 7.5 is 0; the result is twice
+    /// as large, as it is for all rows.
+    pub(super) fn coarse_similarity(&self, coarse_product: i32, scale: f32) -> f32 {
+        (2 * i64::from(coarse_product) - 15 * self.sum) as f32 * scale
     }
 
-    /// The similarity by the products with coarse and fine codes.
-    pub(super) fn similarity(&self, coarse_product: i32, fine_product: i32, scales: Scales) -> f32 {
+    /// The similarity by the products with coarse and fine codes. Together they are numbers from 1 to 255, and 128 is 0.
+    pub(super) fn similarity(&self, coarse_product: i32, fine_product: i32, scale: f32) -> f32 {
         let product = 16 * i64::from(coarse_product) + i64::from(fine_product) - 128 * self.sum;
-        product as f32 * scales.fine
+        product as f32 * scale
     }
 }
 
@@ -171,14 +174,14 @@ mod tests {
             // The scale of the query is not known, so that similarities are compared with its similarity to itself.
             let mut codes_of_query = Codes::default();
             let scales_of_query = codes_of_query.push(&a);
-            let similarities = |codes: &Codes, scales| {
+            let similarities = |codes: &Codes, scales: Scales| {
                 let product = |codes: &[u8]| {
                     let mut products = Vec::new();
                     query.products(codes, &mut products);
                     products[0]
                 };
                 let (coarse, fine) = (product(&codes.coarse), product(&codes.fine));
-                (query.coarse_similarity(coarse, scales), query.similarity(coarse, fine, scales))
+                (query.coarse_similarity(coarse, scales.coarse), query.similarity(coarse, fine, scales.fine))
             };
             let (coarse, fine) = similarities(&codes, scales);
             let (coarse_of_query, fine_of_query) = similarities(&codes_of_query, scales_of_query);
@@ -200,10 +203,11 @@ mod tests {
 
     #[test]
     fn a_vector_without_a_direction_is_similar_to_nothing() {
-        for vector in [[0.0; 5], [f32::NAN; 5], [f32::INFINITY; 5]] {
+        let one_is_not_a_number = [1.0, 2.0, f32::NAN, 4.0, 5.0];
+        for vector in [[0.0; 5], [f32::NAN; 5], [f32::INFINITY; 5], one_is_not_a_number] {
             let mut codes = Codes::default();
             let scales = codes.push(&vector);
-            assert_eq!((codes.coarse.len(), scales), (LANES, Scales::default()), "{vector:?}");
+            assert_eq!((codes.coarse.len(), scales), (BLOCK_BYTES, Scales::default()), "{vector:?}");
             assert_eq!(QueryCodes::new(&vector).sum, 0);
         }
     }

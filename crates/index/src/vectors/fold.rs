@@ -182,9 +182,9 @@ fn mergeable(segments: &[SegmentEntry]) -> Option<Vec<SegmentEntry>> {
         if same.len() < MERGED_AT_ONCE {
             return None;
         }
-        let mut bytes = 0;
+        let mut bytes = 0_u64;
         let fitting = same.into_iter().take_while(|entry| {
-            bytes += entry.code_bytes();
+            bytes = entry.code_bytes().saturating_add(bytes);
             bytes <= LARGEST_SEGMENT
         });
         let chosen: Vec<_> = fitting.cloned().collect();

@@ -53,7 +53,7 @@ impl LazySegment {
     /// into several calls.
     ///
     /// The first search of a process reads the file and keeps nothing, because there may be no second search, and
-    /// allocating memory costs several times as much as reading. The second search keeps the codes.
+    /// allocating memory costs several times as much as reading. Later searches keep the codes.
     pub(super) fn each_stretch(
         &self,
         stretches: &[Range<usize>],
@@ -78,19 +78,20 @@ impl LazySegment {
         Ok(())
     }
 
-    /// Calls `each` with the fine codes of each of these rows, which ascend. Keeps codes as [`Self::each_stretch`] does.
-    pub(super) fn fine_codes(&self, rows: &[usize], each: &mut dyn FnMut(&[u8])) -> Result<(), PartError> {
+    /// Appends the fine codes of these rows, which ascend. The first search of a process reads only them, and later ones
+    /// keep all.
+    pub(super) fn fine_codes(&self, rows: &[usize], fine: &mut Vec<u8>) -> Result<(), PartError> {
         let Some(table) = self.table() else { return Ok(()) };
         if self.coarse.get().is_none() {
-            return table.read_fine_of(rows, each);
+            return table.read_fine_of(rows, fine);
         }
         let codes = read_once(&self.fine, || table.read_fine())?;
-        rows.iter().for_each(|row| each(row_of(codes, *row, table.bytes_per_row)));
+        rows.iter().for_each(|row| fine.extend_from_slice(row_of(codes, *row, table.bytes_per_row)));
         Ok(())
     }
 }
 
-/// What the cell holds, or what `read` returns. If two threads read it at the same time, one copy is dropped.
+/// Reads into the cell if it is empty. If two threads read at the same time, one copy is dropped.
 fn read_once(
     cell: &OnceLock<Vec<u8>>,
     read: impl FnOnce() -> Result<Vec<u8>, PartError>,

@@ -25,12 +25,15 @@ use crate::{
 /// How many more vectors than the limit are compared in full, because the order by codes is approximate.
 const SPARE: usize = 20;
 
-/// How many times as many vectors are compared by both codes, because the order by coarse codes is less exact. The
-/// nearest 333 of 159,363 vectors of texts that are much alike were among the first 1,332 by coarse codes, but for 0.14 %,
-/// and all of those of 54,826 vectors of real sessions.
-const COARSE: usize = 4;
+/// How many times as many vectors are compared by both codes, because the order by coarse codes is less exact. 99.86 % of
+/// the nearest 333 of 159,363 vectors of texts that are much alike were among the first 1,332 by coarse codes, and all of
+/// those of 54,826 vectors of real sessions.
+const BY_BOTH_CODES: usize = 4;
 
-/// For fewer bytes of codes, waking up other cores takes longer than comparing them on one core.
+/// At least so many, if only a few are wanted.
+const LEAST_BY_BOTH_CODES: usize = 1_000;
+
+/// For fewer bytes of coarse and fine codes, waking up other cores takes longer than comparing them on one core.
 const ON_ONE_CORE: u64 = 4 << 20;
 
 /// Finds the vectors nearest to the query's in the index and in the tail.
@@ -117,51 +120,40 @@ fn candidates(
     masked: &HashSet<u64>,
     query: &VectorQuery,
 ) -> Result<Vec<u64>, PartError> {
-    let codes = QueryCodes::new(&query.vector);
-    let wanted = query.limit.saturating_add(SPARE);
     let segments: Vec<&LazySegment> = segments_of(part, query).collect();
-    let mut places = nearest_by_coarse_codes(&segments, wanted.saturating_mul(COARSE), |top| Scan {
-        filter,
-        masked,
-        codes: &codes,
-        top,
-        products: Vec::new(),
+    let codes = &QueryCodes::new(&query.vector);
+    let wanted = query.limit.saturating_add(SPARE);
+    let by_both = wanted.saturating_mul(BY_BOTH_CODES).max(LEAST_BY_BOTH_CODES);
+    let numbered: Vec<(usize, &LazySegment)> = segments.iter().copied().enumerate().collect();
+    let top = best_of(&segments, &numbered, by_both, |(number, segment)| {
+        let (top, products) = (Top::new(by_both), Vec::new());
+        Scan { filter, masked, codes, top, products }.segment(*number, segment)
     })?;
-    if places.len() <= wanted {
-        return Ok(places.into_iter().map(|place| place.key).collect());
+    let mut places = top.into_vec();
+    if places.len() > wanted {
+        places.sort_unstable_by_key(|place| (place.item.segment, place.item.row));
+        let in_segments: Vec<&[Ranked<Place>]> =
+            places.chunk_by(|a, b| a.item.segment == b.item.segment).collect();
+        let top = best_of(&segments, &in_segments, wanted, |places| {
+            compare_fine_codes(&segments, places, codes, Top::new(wanted))
+        })?;
+        return Ok(top.into_vec().into_iter().map(|candidate| candidate.key).collect());
     }
-    places.sort_unstable_by_key(|place| (place.item.segment, place.item.row));
-    let mut top = Top::new(wanted);
-    for in_segment in places.chunk_by(|a, b| a.item.segment == b.item.segment) {
-        compare_fine_codes(&segments, in_segment, &codes, &mut top)?;
-    }
-    Ok(top.into_sorted().into_iter().map(|candidate| candidate.key).collect())
+    Ok(places.into_iter().map(|place| place.key).collect())
 }
 
-/// The `limit` rows with the most similar coarse codes, in any order.
-fn nearest_by_coarse_codes<'a>(
+/// The best of what is found in each part, on all cores if there are many codes.
+fn best_of<P: Sync, T: Send>(
     segments: &[&LazySegment],
+    parts: &[P],
     limit: usize,
-    scan: impl Fn(Top<Place>) -> Scan<'a> + Sync,
-) -> Result<Vec<Ranked<Place>>, PartError> {
+    best_in: impl Fn(&P) -> Result<Top<T>, PartError> + Send + Sync,
+) -> Result<Top<T>, PartError> {
     let none = || Top::new(limit);
-    let nearest_in = |(number, segment): (usize, &&LazySegment)| -> Result<Top<Place>, PartError> {
-        let mut scan = scan(none());
-        if let Some(table) = segment.table() {
-            let stretches = admitted_stretches(table, scan.filter);
-            segment
-                .each_stretch(&stretches, &mut |first, codes| scan.compare(number, table, first, codes))?;
-        }
-        Ok(scan.top)
-    };
-    let merge = |a: Top<Place>, b: Top<Place>| Ok(a.merge(b));
-    let top = match segments.iter().map(|segment| segment.entry.code_bytes()).sum::<u64>() {
-        ..ON_ONE_CORE => {
-            segments.iter().enumerate().map(nearest_in).try_fold(none(), |top, found| merge(top, found?))
-        }
-        _ => segments.par_iter().enumerate().map(nearest_in).try_reduce(none, merge),
-    };
-    top.map(Top::into_vec)
+    match segments.iter().map(|segment| segment.entry.code_bytes()).sum::<u64>() {
+        ..ON_ONE_CORE => parts.iter().map(best_in).try_fold(none(), |top, found| Ok(top.merge(found?))),
+        _ => parts.par_iter().map(best_in).try_reduce(none, |a, b| Ok(a.merge(b))),
+    }
 }
 
 /// Compares rows of one segment, which ascend, by coarse and fine codes.
@@ -169,22 +161,22 @@ fn compare_fine_codes(
     segments: &[&LazySegment],
     places: &[Ranked<Place>],
     codes: &QueryCodes,
-    top: &mut Top<()>,
-) -> Result<(), PartError> {
+    mut top: Top<()>,
+) -> Result<Top<()>, PartError> {
     let segment = places.first().and_then(|place| segments.get(place.item.segment));
     let Some((segment, table)) = segment.and_then(|segment| Some((segment, segment.table()?))) else {
-        return Ok(());
+        return Ok(top);
     };
     let rows: Vec<usize> = places.iter().map(|place| place.item.row).collect();
-    let (mut fine_codes, mut products) = (Vec::new(), Vec::new());
-    segment.fine_codes(&rows, &mut |fine| fine_codes.extend_from_slice(fine))?;
-    codes.products(&fine_codes, &mut products);
+    let (mut fine, mut products) = (Vec::new(), Vec::new());
+    segment.fine_codes(&rows, &mut fine)?;
+    codes.products(&fine, &mut products);
     for (Ranked { key, item, .. }, product) in places.iter().zip(products) {
-        if let Some(scales) = table.scales(item.row) {
-            top.put(codes.similarity(item.coarse_product, product, scales), *key, ());
+        if let Some(scale) = table.fine_scales.get(item.row) {
+            top.put(codes.similarity(item.coarse_product, product, *scale), *key, ());
         }
     }
-    Ok(())
+    Ok(top)
 }
 
 /// The rows of the sessions that a filter admits. Adjacent ones are joined into one range.
@@ -220,13 +212,23 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
+    /// The nearest rows of a segment by coarse codes.
+    fn segment(mut self, number: usize, segment: &LazySegment) -> Result<Top<Place>, PartError> {
+        if let Some(table) = segment.table() {
+            let stretches = admitted_stretches(table, self.filter);
+            segment
+                .each_stretch(&stretches, &mut |first, codes| self.compare(number, table, first, codes))?;
+        }
+        Ok(self.top)
+    }
+
     /// Compares consecutive rows of a segment, which all belong to admitted sessions.
     fn compare(&mut self, segment: usize, table: &Table, first: usize, codes: &[u8]) {
         let all = self.filter.admits_all_messages() && self.filter.admits_all_vectors();
         self.codes.products(codes, &mut self.products);
-        for (row, product) in (first..).zip(&self.products) {
-            let Some(scales) = table.scales(row) else { continue };
-            let similarity = self.codes.coarse_similarity(*product, scales);
+        let scales = table.coarse_scales.get(first..).unwrap_or_default();
+        for ((row, product), scale) in (first..).zip(&self.products).zip(scales) {
+            let similarity = self.codes.coarse_similarity(*product, *scale);
             if similarity >= self.top.least()
                 && (all || self.admits(table, row))
                 && let Some(key) = table.keys.get(row)

@@ -2,8 +2,9 @@
 //!
 //! A file has a header, a table, the coarse codes and the fine codes. The table contains the sessions (sorted by user
 //! and session id, each with its key and its number of rows), then one array per field: key, time, scale of coarse codes,
-//! of fine codes, content type, role; then a checksum of each block of fine codes. The codes follow in the same order.
-//! All numbers are little-endian. The header contains checksums of the table, of the coarse codes, and of itself.
+//! of fine codes, content type, role; then a checksum for the fine codes of every 16 rows. The codes follow in the same
+//! order. All numbers are little-endian. The header contains checksums of the table and of the coarse codes. Its own is
+//! in the manifest.
 
 use std::{
     fs::File,
@@ -25,8 +26,8 @@ use crate::{
 const MAGIC: [u8; 8] = *b"ASVECTOR";
 const HEADER_BYTES: usize = 40;
 
-/// Rows whose fine codes are read and checked together.
-const ROWS_IN_BLOCK: usize = 16;
+/// The fine codes of so many rows have a checksum, and are read together.
+const ROWS_CHECKED_TOGETHER: usize = 16;
 
 /// The common properties of all vectors of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -60,7 +61,7 @@ impl SegmentEntry {
     /// The size of all codes in bytes, which is used as the size of the segment.
     pub(super) fn code_bytes(&self) -> u64 {
         // Saturating, because a damaged manifest may have any numbers.
-        self.rows.saturating_mul(2 * bytes_per_row(self.kind.dimensions) as u64)
+        self.rows.saturating_mul(2).saturating_mul(bytes_per_row(self.kind.dimensions) as u64)
     }
 }
 
@@ -74,8 +75,8 @@ pub(super) struct Table {
     pub(super) sessions: Vec<(SessionName, Range<usize>)>,
     pub(super) keys: Vec<u64>,
     times: Vec<i64>,
-    coarse_scales: Vec<f32>,
-    fine_scales: Vec<f32>,
+    pub(super) coarse_scales: Vec<f32>,
+    pub(super) fine_scales: Vec<f32>,
     content_types: Vec<u8>,
     roles: Vec<u8>,
     fine_checksums: Vec<u32>,
@@ -130,7 +131,7 @@ impl Table {
             fine_scales: reader.array(rows, f32::from_le_bytes)?,
             content_types: reader.take(rows)?.to_vec(),
             roles: reader.take(rows)?.to_vec(),
-            fine_checksums: reader.array(rows.div_ceil(ROWS_IN_BLOCK), u32::from_le_bytes)?,
+            fine_checksums: reader.array(rows.div_ceil(ROWS_CHECKED_TOGETHER), u32::from_le_bytes)?,
         };
         (start == rows && reader.bytes.is_empty()).then_some(table)
     }
@@ -142,13 +143,8 @@ impl Table {
             ts: Timestamp::from_micros(*self.times.get(row)?),
             content_type: ContentType::from_code(*self.content_types.get(row)?)?,
             role: Role::ALL.get(usize::from(*self.roles.get(row)?)).copied()?,
-            scales: self.scales(row)?,
+            scales: Scales { coarse: *self.coarse_scales.get(row)?, fine: *self.fine_scales.get(row)? },
         })
-    }
-
-    /// The scales of a row's codes.
-    pub(super) fn scales(&self, row: usize) -> Option<Scales> {
-        Some(Scales { coarse: *self.coarse_scales.get(row)?, fine: *self.fine_scales.get(row)? })
     }
 
     /// Reads all coarse codes in chunks of complete rows, and calls `each` with the first row of each chunk and its
@@ -182,9 +178,9 @@ impl Table {
         let bytes = self.keys.len() * self.bytes_per_row;
         let mut codes = vec![0; bytes];
         self.open_at(bytes)?.read_exact(&mut codes).map_err(|error| self.reading(&error))?;
-        let blocks = codes.chunks((ROWS_IN_BLOCK * self.bytes_per_row).max(1));
+        let blocks = codes.chunks((ROWS_CHECKED_TOGETHER * self.bytes_per_row).max(1));
         let intact =
-            blocks.zip(&self.fine_checksums).all(|(block, checksum)| crc32fast::hash(block) == *checksum);
+            blocks.zip(&self.fine_checksums).all(|(part, checksum)| crc32fast::hash(part) == *checksum);
         self.check(intact).map(|()| codes)
     }
 
@@ -194,20 +190,23 @@ impl Table {
         self.read_fine().map(drop)
     }
 
-    /// Calls `each` with the fine codes of each of these rows, which ascend. Reads only the blocks with these rows.
-    pub(super) fn read_fine_of(&self, rows: &[usize], each: &mut dyn FnMut(&[u8])) -> Result<(), PartError> {
+    /// Appends the fine codes of these rows, which ascend. Reads only them and the rows that are checked with them.
+    pub(super) fn read_fine_of(&self, rows: &[usize], fine: &mut Vec<u8>) -> Result<(), PartError> {
         let all = self.keys.len() * self.bytes_per_row;
         let mut file = self.open_at(all)?;
         let mut codes = Vec::new();
-        for in_block in rows.chunk_by(|a, b| a / ROWS_IN_BLOCK == b / ROWS_IN_BLOCK) {
-            let Some(block) = in_block.first().map(|row| row / ROWS_IN_BLOCK) else { continue };
-            let start = block * ROWS_IN_BLOCK;
-            let count = ROWS_IN_BLOCK.min(self.keys.len().saturating_sub(start));
+        let part = |row: &usize| row / ROWS_CHECKED_TOGETHER;
+        for wanted in rows.chunk_by(|a, b| part(a) == part(b)) {
+            let Some(part) = wanted.first().map(part) else { continue };
+            let start = part * ROWS_CHECKED_TOGETHER;
+            let count = ROWS_CHECKED_TOGETHER.min(self.keys.len().saturating_sub(start));
             codes.resize(count * self.bytes_per_row, 0);
             self.seek(&mut file, all + start * self.bytes_per_row)?;
             file.read_exact(&mut codes).map_err(|error| self.reading(&error))?;
-            self.check(self.fine_checksums.get(block) == Some(&crc32fast::hash(&codes)))?;
-            in_block.iter().for_each(|row| each(row_of(&codes, row - start, self.bytes_per_row)));
+            self.check(self.fine_checksums.get(part) == Some(&crc32fast::hash(&codes)))?;
+            wanted
+                .iter()
+                .for_each(|row| fine.extend_from_slice(row_of(&codes, row - start, self.bytes_per_row)));
         }
         Ok(())
     }
@@ -335,7 +334,7 @@ impl SortedRows<'_> {
         table.extend(self.rows.iter().flat_map(|row| row.scales.fine.to_le_bytes()));
         table.extend(self.rows.iter().map(|row| row.content_type.code()));
         table.extend(self.rows.iter().map(|row| row.role as u8));
-        table.extend(self.fine.chunks(ROWS_IN_BLOCK).flat_map(|block| checksum(block).to_le_bytes()));
+        table.extend(self.fine.chunks(ROWS_CHECKED_TOGETHER).flat_map(|part| checksum(part).to_le_bytes()));
         table
     }
 }

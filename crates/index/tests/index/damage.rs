@@ -125,35 +125,70 @@ fn each_flipped_bit_is_noticed() {
     }
 }
 
+/// Changes a bit of the coarse codes or of the fine codes, which are at the end. Returns the file.
+fn rot_codes(dir: &Path, fine: bool) -> PathBuf {
+    let path = files(dir).into_iter().find(|path| path.extension().is_some_and(|end| end == "seg")).unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    let (rows, bytes_per_row) = (40, 32);
+    let from_end = if fine { 1 } else { rows * bytes_per_row + 1 };
+    let place = bytes.len() - from_end;
+    bytes[place] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    path
+}
+
 #[test]
 fn bit_rot_in_codes_is_noticed_when_they_are_read() {
-    let (store, dir, _) = prepared();
-    let path =
-        files(dir.path()).into_iter().find(|path| path.extension().is_some_and(|end| end == "seg")).unwrap();
-    let mut bytes = fs::read(&path).unwrap();
-    *bytes.last_mut().unwrap() ^= 1;
-    fs::write(&path, bytes).unwrap();
-    // Bit rot does not change file times. A test cannot do that, so it changes the times in the manifest.
-    let metadata = fs::metadata(&path).unwrap();
-    let nanos = |time: std::time::SystemTime| time.duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
-    #[cfg(unix)]
-    let entry = {
-        use std::os::unix::fs::MetadataExt;
-        metadata.ctime() as u128 * 1_000_000_000 + metadata.ctime_nsec() as u128
-    };
-    #[cfg(not(unix))]
-    let entry = 0;
-    rewrite_manifest(&dir.path().join("vectors.json"), |manifest| {
-        let changed = format!("[{},{entry}]", nanos(metadata.modified().unwrap()));
-        let at = manifest.find("\"changed\":").unwrap() + 10;
-        let end = at + manifest[at..].find(']').unwrap() + 1;
-        manifest.replace_range(at..end, &changed);
-    });
-    let index = SearchIndex::open(dir.path());
-    let notice = search(&index, &store).1.unwrap();
-    assert!(notice.contains("damaged"), "{notice}");
-    assert!(index.fold(&mut store.rows(), WhenBusy::Skip).unwrap().rebuilt.unwrap().contains("damaged"));
-    assert_eq!(search(&index, &store), (None, None));
+    for fine in [false, true] {
+        let (store, dir, _) = prepared();
+        let path = rot_codes(dir.path(), fine);
+        // Bit rot does not change file times. A test cannot do that, so it changes the times in the manifest.
+        let metadata = fs::metadata(&path).unwrap();
+        let nanos =
+            |time: std::time::SystemTime| time.duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
+        #[cfg(unix)]
+        let entry = {
+            use std::os::unix::fs::MetadataExt;
+            metadata.ctime() as u128 * 1_000_000_000 + metadata.ctime_nsec() as u128
+        };
+        #[cfg(not(unix))]
+        let entry = 0;
+        rewrite_manifest(&dir.path().join("vectors.json"), |manifest| {
+            let changed = format!("[{},{entry}]", nanos(metadata.modified().unwrap()));
+            let at = manifest.find("\"changed\":").unwrap() + 10;
+            let end = at + manifest[at..].find(']').unwrap() + 1;
+            manifest.replace_range(at..end, &changed);
+        });
+        let index = SearchIndex::open(dir.path());
+        let notice = search(&index, &store).1.unwrap();
+        assert!(notice.contains("damaged"), "{notice}");
+        assert!(index.fold(&mut store.rows(), WhenBusy::Skip).unwrap().rebuilt.unwrap().contains("damaged"));
+        assert_eq!(search(&index, &store), (None, None));
+    }
+}
+
+#[test]
+fn bit_rot_in_codes_is_noticed_by_a_process_that_searched_before() {
+    for fine in [false, true] {
+        let (store, dir, index) = prepared();
+        rot_codes(dir.path(), fine);
+        let notice = search(&index, &store).1.unwrap();
+        assert!(notice.contains("damaged"), "{notice}");
+    }
+}
+
+#[test]
+fn impossible_sizes_in_a_manifest_are_noticed() {
+    for number in ["rows", "dimensions"] {
+        let (store, dir, _) = prepared();
+        rewrite_manifest(&dir.path().join("vectors.json"), |manifest| {
+            let at = manifest.find(&format!("\"{number}\":")).unwrap() + number.len() + 3;
+            let end = at + manifest[at..].find(',').unwrap();
+            manifest.replace_range(at..end, &u64::MAX.to_string());
+        });
+        let notice = search(&SearchIndex::open(dir.path()), &store).1.unwrap();
+        assert!(notice.contains("damaged"), "{notice}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Vector search, with the rows divided between index and tail in every way.
 
-use amplifier_session_core::{ErrorKind, model::ContentType};
+use amplifier_session_core::{ErrorKind, backend::VectorQuery, model::ContentType};
 use amplifier_session_index::{SearchIndex, WhenBusy};
 
 use super::{
@@ -44,19 +44,36 @@ fn index_and_tail_answer_as_one() {
 #[test]
 fn the_codes_lose_no_near_vector() {
     let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
-    let index = SearchIndex::open(dir.path());
-    filled(&store, 0..20_000, 64);
+    let index = SearchIndex::open(dir.path()).with_step_bytes(2 << 20);
+    filled(&store, 0..17_000, 256);
     index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+    assert!(std::fs::read_dir(dir.path().join("vectors")).unwrap().count() > 1, "two cores have work");
     let state = store.state();
     let (mut found, mut wanted) = (0, 0);
-    for key in (0..20_000).step_by(400) {
-        let query = vector_query(state.vectors[&key].vector.clone());
-        let expected: Vec<u64> = vector_model(&state, &query).iter().map(|(key, _)| *key).collect();
-        let answer = index.vector_candidates(&mut store.rows(), &query).unwrap();
-        found += answer.hits.iter().filter(|hit| expected.contains(&hit.key)).count();
-        wanted += expected.len();
+    for key in (0..17_000).step_by(3_000) {
+        let all = vector_query(state.vectors[&key].vector.clone());
+        let some =
+            VectorQuery { content_types: [ContentType::EMBEDDED[2]].into_iter().collect(), ..all.clone() };
+        for query in [all, some] {
+            let expected: Vec<u64> = vector_model(&state, &query).iter().map(|(key, _)| *key).collect();
+            let answer = index.vector_candidates(&mut store.rows(), &query).unwrap();
+            found += answer.hits.iter().filter(|hit| expected.contains(&hit.key)).count();
+            wanted += expected.len();
+        }
     }
     assert!(found as f64 >= wanted as f64 * 0.99, "{found} of {wanted}");
+}
+
+#[test]
+fn any_limit_is_possible() {
+    let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
+    let index = SearchIndex::open(dir.path());
+    filled(&store, 0..1_200, 8);
+    index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+    let query = vector_query(Numbers(14).vector(8));
+    for limit in [0, 1, 1_199, usize::MAX] {
+        check_vectors(&index, &store, &VectorQuery { limit, ..query.clone() });
+    }
 }
 
 #[test]
