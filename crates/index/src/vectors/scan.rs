@@ -125,35 +125,36 @@ fn candidates(
     let wanted = query.limit.saturating_add(SPARE);
     let by_both = wanted.saturating_mul(BY_BOTH_CODES).max(LEAST_BY_BOTH_CODES);
     let numbered: Vec<(usize, &LazySegment)> = segments.iter().copied().enumerate().collect();
-    let top = best_of(&segments, &numbered, by_both, |(number, segment)| {
-        let (top, products) = (Top::new(by_both), Vec::new());
-        Scan { filter, masked, codes, top, products }.segment(*number, segment)
+    let top = best_of(&segments, &numbered, by_both, |top, (number, segment)| {
+        Scan { filter, masked, codes, top, products: Vec::new() }.segment(*number, segment)
     })?;
     let mut places = top.into_vec();
     if places.len() > wanted {
         places.sort_unstable_by_key(|place| (place.item.segment, place.item.row));
         let in_segments: Vec<&[Ranked<Place>]> =
             places.chunk_by(|a, b| a.item.segment == b.item.segment).collect();
-        let top = best_of(&segments, &in_segments, wanted, |places| {
-            compare_fine_codes(&segments, places, codes, Top::new(wanted))
+        let top = best_of(&segments, &in_segments, wanted, |top, places| {
+            compare_fine_codes(&segments, places, codes, top)
         })?;
         return Ok(top.into_vec().into_iter().map(|candidate| candidate.key).collect());
     }
     Ok(places.into_iter().map(|place| place.key).collect())
 }
 
-/// The best of what is found in each part, on all cores if there are many codes.
+/// The best of what `add` finds in each part, on all cores if there are many codes.
 fn best_of<P: Sync, T: Send>(
     segments: &[&LazySegment],
     parts: &[P],
     limit: usize,
-    best_in: impl Fn(&P) -> Result<Top<T>, PartError> + Send + Sync,
+    add: impl Fn(Top<T>, &P) -> Result<Top<T>, PartError> + Send + Sync,
 ) -> Result<Top<T>, PartError> {
     let none = || Top::new(limit);
-    match segments.iter().map(|segment| segment.entry.code_bytes()).sum::<u64>() {
-        ..ON_ONE_CORE => parts.iter().map(best_in).try_fold(none(), |top, found| Ok(top.merge(found?))),
-        _ => parts.par_iter().map(best_in).try_reduce(none, |a, b| Ok(a.merge(b))),
+    if segments.iter().map(|segment| segment.entry.code_bytes()).sum::<u64>() < ON_ONE_CORE {
+        return parts.iter().try_fold(none(), add);
     }
+    // Each core keeps the best of all its parts: a part on its own would first have to find as many good ones.
+    let of_a_core = parts.len().div_ceil(rayon::current_num_threads());
+    parts.par_iter().with_min_len(of_a_core).try_fold(none, add).try_reduce(none, |a, b| Ok(a.merge(b)))
 }
 
 /// Compares rows of one segment, which ascend, by coarse and fine codes.
