@@ -21,7 +21,7 @@ import argparse, itertools, json, math, os, pathlib, re, shutil, statistics, sub
 
 MODES = ("full-text", "semantic", "hybrid")
 
-# A search asks the index for as many vectors.
+# The number of vectors that a search asks the index for.
 NEAREST = 250
 
 

@@ -58,9 +58,9 @@ pub(crate) async fn measure_store(url: &str, root: &Path, users: &[String]) {
     }
 }
 
-/// The best texts with any of the words, in the same files.
+/// Measures tantivy alone, which finds the best texts with any of the words in the same files.
 fn with_tantivy_alone(index: &Path, queries: &[String]) {
-    /// As many as a search asks the index for.
+    /// The number of texts that a search asks the index for.
     const BEST: usize = 250;
     let tantivy = TantivyAlone::open(index);
     let mut times = Vec::new();

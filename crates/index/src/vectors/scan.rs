@@ -25,12 +25,12 @@ use crate::{
 /// How many more vectors than the limit are compared in full, because the order by codes is approximate.
 const SPARE: usize = 20;
 
-/// How many times as many vectors are compared by both codes, because the order by coarse codes is less exact. 99.86 % of
-/// the nearest 333 of 159,363 vectors of texts that are much alike were among the first 1,332 by coarse codes, and all of
+/// For each vector compared in full, this many are compared by both codes, because the order by coarse codes is less
+/// exact. 99.86 % of the nearest 333 of 159,363 vectors of texts that are much alike were among the first 1,332 by coarse codes, and all of
 /// those of 54,826 vectors of real sessions.
 const BY_BOTH_CODES: usize = 4;
 
-/// At least so many, if only a few are wanted.
+/// The minimum number of vectors compared by both codes, even if a search wants only a few.
 const LEAST_BY_BOTH_CODES: usize = 1_000;
 
 /// For fewer bytes of coarse and fine codes, waking up other cores takes longer than comparing them on one core.

@@ -26,7 +26,7 @@ use crate::{
 const MAGIC: [u8; 8] = *b"ASVECTOR";
 const HEADER_BYTES: usize = 40;
 
-/// The fine codes of so many rows have a checksum, and are read together.
+/// The number of rows whose fine codes share a checksum. They are always read together.
 const ROWS_CHECKED_TOGETHER: usize = 16;
 
 /// The common properties of all vectors of a segment.
@@ -178,9 +178,9 @@ impl Table {
         let bytes = self.keys.len() * self.bytes_per_row;
         let mut codes = vec![0; bytes];
         self.open_at(bytes)?.read_exact(&mut codes).map_err(|error| self.reading(&error))?;
-        let blocks = codes.chunks((ROWS_CHECKED_TOGETHER * self.bytes_per_row).max(1));
+        let parts = codes.chunks((ROWS_CHECKED_TOGETHER * self.bytes_per_row).max(1));
         let intact =
-            blocks.zip(&self.fine_checksums).all(|(part, checksum)| crc32fast::hash(part) == *checksum);
+            parts.zip(&self.fine_checksums).all(|(part, checksum)| crc32fast::hash(part) == *checksum);
         self.check(intact).map(|()| codes)
     }
 
