@@ -2,7 +2,8 @@
 """How syncing and searching grow with the number of messages.
 
     benches/scale.py --bin PROGRAM --warm BENCH --corpus CORPUS --dir DIR [--sizes 10000,100000,1000000]
-                     [--stores sqlite,duckdb] [--postgres URL] [--users 1,100] [--no-turns] [--yardsticks] [--svg FILE]
+                     [--stores sqlite,duckdb] [--postgres URL] [--users 1,100] [--no-turns] [--yardsticks]
+                     [--graph-minutes 30] [--svg FOLDER]
 
 PROGRAM   the release program, with the features of the stores
 BENCH     the benchmark of the library: `cargo bench -p amplifier-session-storage --no-run` prints its path
@@ -13,9 +14,9 @@ URL       a database of a PostgreSQL server: `--stores postgres` makes a schema 
 Generates sessions of 50 messages for each number of users, syncs them into each store, and measures: the sync, sizes,
 memory, opening, searches of each mode, warm in one process and as whole processes, and the same words searched in the
 same files with tantivy alone. --yardsticks also scans the vectors of SQLite stores of one user exactly, as 8-bit codes,
-and builds a graph of them (HNSW, 16-bit floats); it needs the Python packages numpy and usearch. Results are appended
-to DIR/results.jsonl. Prints Markdown tables; --svg also draws the times of searches. Otherwise Python's standard library
-only.
+and builds a graph of them (HNSW, 16-bit floats), unless that takes more than --graph-minutes (30); it needs the Python
+packages numpy and usearch. Results are appended to DIR/results.jsonl. Prints Markdown tables; --svg also draws the times
+of searches in each kind of store, as FOLDER/scale-KIND.svg. Otherwise Python's standard library only.
 """
 import argparse, itertools, json, math, os, pathlib, re, shutil, statistics, subprocess, sys, time
 
@@ -130,23 +131,23 @@ def measure(args, kind, messages, users):
             peak = max(peak, memory)
         found[f"{mode}_cold"] = [statistics.median(times), percentile(times, 0.95)]
         found[f"{mode}_mb"] = peak
-    if args.yardsticks and kind == "sqlite" and users == 1:
-        found |= of_vectors(store.path)
-    return found
+    return found, store
 
 
-def of_vectors(store):
+def of_vectors(args, store):
     """An exact scan of the vectors of a store, and a graph of them."""
     import graph_index
 
-    vectors, queries = graph_index.read(store, -1)
+    vectors, queries = graph_index.read(store.path, -1)
     scan = graph_index.scan_times(graph_index.codes_of(vectors), queries, NEAREST)
-    _, built, candidates, recall, graph = graph_index.graph_times(vectors, queries, NEAREST)
-    return {
-        "vectors": len(vectors), "graph_built_s": built, "graph_candidates": candidates, "graph_recall": recall,
-        "scan_warm": [statistics.median(scan), percentile(scan, 0.95)],
-        "graph_warm": [statistics.median(graph), percentile(graph, 0.95)],
-    }
+    found = {"vectors": len(vectors), "scan_warm": [statistics.median(scan), percentile(scan, 0.95)]}
+    graph, seconds = graph_index.graph_of(vectors, args.graph_minutes * 60)
+    found |= {"graph_built_s": seconds, "graph_vectors": len(graph)}
+    if len(graph) == len(vectors):
+        candidates, recall, times = graph_index.graph_times(graph, vectors, queries, NEAREST)
+        found |= {"graph_candidates": candidates, "graph_recall": recall}
+        found["graph_warm"] = [statistics.median(times), percentile(times, 0.95)]
+    return found
 
 
 def pair(found, name):
@@ -181,9 +182,12 @@ def yardsticks(results):
     for found in results:
         cells = [pair(found, "tantivy-alone_warm") if "tantivy-alone_warm" in found else ""]
         if "vectors" in found:
-            graph = f"{found['graph_candidates']:,}, {found['graph_recall']:.3f}"
-            cells += [f"{found['vectors']:,}", pair(found, "scan_warm"), pair(found, "graph_warm"), graph]
+            cells += [f"{found['vectors']:,}", pair(found, "scan_warm")]
+        if "graph_warm" in found:
+            cells += [pair(found, "graph_warm"), f"{found['graph_candidates']:,}, {found['graph_recall']:.3f}"]
             cells += [f"{found['graph_built_s']:.0f} s"]
+        elif "vectors" in found:
+            cells += ["", "", f"{found['graph_vectors']:,} of them in {found['graph_built_s']:.0f} s"]
         cells += [""] * (6 - len(cells))
         print(f"| {found['store']}, {found['users']} | {found['messages']:,} | " + " | ".join(cells) + " |")
 
@@ -230,7 +234,7 @@ def draw(results, file):
         parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>')
         parts.append(f'<text x="{width - right + 8}" y="{label_y[name] + 4:.1f}" fill="{colour}">{name}</text>')
     parts.append("</svg>")
-    pathlib.Path(file).write_text("\n".join(parts) + "\n")
+    file.write_text("\n".join(parts) + "\n")
 
 
 def main():
@@ -244,20 +248,23 @@ def main():
     parser.add_argument("--users", default="1,100")
     parser.add_argument("--no-turns", action="store_true", help="do not make the vectors of turns")
     parser.add_argument("--yardsticks", action="store_true", help="also scan vectors exactly, and build a graph")
-    parser.add_argument("--svg")
+    parser.add_argument("--graph-minutes", type=float, default=30)
+    parser.add_argument("--svg", type=pathlib.Path)
     args = parser.parse_args()
     numbers = lambda text: [int(number) for number in text.split(",")]
     args.dir.mkdir(parents=True, exist_ok=True)
     results = []
     for kind, users, messages in itertools.product(args.stores.split(","), numbers(args.users), numbers(args.sizes)):
-        found = measure(args, kind, messages, users)
+        found, store = measure(args, kind, messages, users)
+        print(json.dumps(found), file=sys.stderr)
+        if args.yardsticks and kind == "sqlite" and users == 1:
+            found |= of_vectors(args, store)
         results.append(found)
         with (args.dir / "results.jsonl").open("a") as log:
             log.write(json.dumps(found) + "\n")
-        print(json.dumps(found), file=sys.stderr)
     table(results)
-    if args.svg:
-        draw(results, args.svg)
+    for kind in args.stores.split(",") if args.svg else []:
+        draw([found for found in results if found["store"] == kind], args.svg / f"scale-{kind}.svg")
 
 
 if __name__ == "__main__":
