@@ -64,36 +64,54 @@ impl Lookups for Read<'_> {
         generation: u32,
         texts: &[(MessageRef, ContentType)],
     ) -> Result<Vec<(MessageRef, VectorRecord)>> {
-        let mut of_sessions: HashMap<&SessionKey, Vec<i64>> = HashMap::new();
-        for (message_ref, _) in texts {
-            of_sessions.entry(&message_ref.session).or_default().push(message_ref.sequence.into());
+        let keys = self.vector_keys(generation, texts)?;
+        if keys.is_empty() {
+            return Ok(Vec::new());
         }
-        let mut stored: HashMap<(&SessionKey, u32, ContentType), Vec<VectorRecord>> = HashMap::new();
-        for (key, sequences) in of_sessions {
-            let sql = format!(
-                "SELECT {VECTOR}, sequence FROM vectors_of_generations
-                 WHERE user_id = ?1 AND session_id = ?2 AND generation = {generation} AND {}
-                 ORDER BY sequence, content_type, chunk_index",
-                is_one_of("sequence", sequences)
-            );
-            let values = [key.user_id.as_str().into(), key.session_id.as_str().into()];
-            let record = |row: &dyn Columns| {
-                Ok(unless_damaged(rows::record(row))?.map(|record| (number::<u32>(row, 7), record)))
-            };
-            let records = self.rows(&Query::new("vectors_of", sql, values, record).once())?;
-            for (sequence, record) in records.into_iter().flatten() {
-                stored.entry((key, sequence?, record.content_type)).or_default().push(record);
-            }
-        }
-        let of_texts = texts.iter().flat_map(|(message_ref, content_type)| {
-            let records = stored.get(&(&message_ref.session, message_ref.sequence, *content_type));
-            records.into_iter().flatten().map(|record| (message_ref.clone(), record.clone()))
-        });
+        let which = is_one_of("key", keys.keys().copied());
+        let sql =
+            format!("SELECT {VECTOR}, key FROM vectors_of_generations WHERE {which} ORDER BY chunk_index");
+        let record = |row: &dyn Columns| Ok((row.integer(7)?, unless_damaged(rows::record(row))?));
+        let found = self.rows(&Query::new("vectors_of", sql, [], record).once())?;
+        let placed = found.into_iter().filter_map(|(key, record)| Some((*keys.get(&key)?, record?)));
+        let mut placed: Vec<(usize, VectorRecord)> = placed.collect();
+        placed.sort_by_key(|(place, _)| *place);
+        let of_texts =
+            placed.into_iter().filter_map(|(place, record)| Some((texts.get(place)?.0.clone(), record)));
         Ok(of_texts.collect())
     }
 }
 
 impl Read<'_> {
+    /// The keys of the vectors of these texts, with the places of the texts.
+    ///
+    /// Reads no vector, because it looks at more rows than it was asked for: DuckDB takes longer to compare sessions and
+    /// sequences together.
+    fn vector_keys(
+        &self,
+        generation: u32,
+        texts: &[(MessageRef, ContentType)],
+    ) -> Result<HashMap<i64, usize>> {
+        let places = texts.iter().enumerate().map(|(place, text)| (text, place));
+        let places: HashMap<&(MessageRef, ContentType), usize> = places.collect();
+        let sessions: BTreeSet<&SessionId> =
+            texts.iter().map(|(message_ref, _)| &message_ref.session.session_id).collect();
+        if sessions.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let ids = vec!["?"; sessions.len()].join(", ");
+        let sequences = texts.iter().map(|(message_ref, _)| message_ref.sequence.into());
+        let sql = format!(
+            "SELECT key, user_id, session_id, sequence, content_type FROM vectors_of_generations
+             WHERE generation = {generation} AND session_id IN ({ids}) AND {}",
+            is_one_of("sequence", sequences)
+        );
+        let text = |row: &dyn Columns| Ok((row.integer(0)?, unless_damaged(text_of_vector(row))?));
+        let values = sessions.iter().map(|session| session.as_str().into());
+        let found = self.rows(&Query::new("vectors_of", sql, values, text).once())?;
+        Ok(found.into_iter().filter_map(|(key, text)| Some((key, *places.get(&text?)?))).collect())
+    }
+
     /// The keys of the sessions that exist.
     fn session_keys(&self, sessions: &BTreeSet<&SessionKey>) -> Result<BTreeMap<SessionKey, i64>> {
         if sessions.is_empty() {
@@ -111,4 +129,10 @@ impl Read<'_> {
         let found = self.rows(&Query::new("messages_at", sql, values, key_of))?;
         Ok(found.into_iter().filter(|(key, _)| sessions.contains(key)).collect())
     }
+}
+
+/// The text that a vector is of, in the columns after the first.
+fn text_of_vector(row: &dyn Columns) -> Result<(MessageRef, ContentType)> {
+    let session = SessionKey::new(UserId::new(row.text(1)?)?, SessionId::new(row.text(2)?)?);
+    Ok((MessageRef::new(session, number(row, 3)?), row.text(4)?.parse()?))
 }

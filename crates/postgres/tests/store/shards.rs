@@ -132,6 +132,7 @@ amplifier_session_testkit::conformance_tests! { @with [ignore = "needs a Postgre
     ]
     vectors: [
         vectors_come_back_bit_for_bit,
+        vectors_of_texts_of_several_sessions_are_returned,
     ]
     search_text: [
         candidates_are_scored_by_bm25,

@@ -109,6 +109,30 @@ pub async fn vectors_come_back_bit_for_bit(store: Store) {
     assert_eq!((records[1].1.span_start, records[1].1.span_end), (0, 10));
 }
 
+/// Texts of several sessions are asked for at once. Only their vectors are returned, not those of other messages of these
+/// sessions or of another user's session with the same id.
+pub async fn vectors_of_texts_of_several_sessions_are_returned(store: Store) {
+    let [ana, ben, other] =
+        [("ana", "s"), ("ben", "s"), ("ana", "t")].map(|(user, id)| target_of(user, "p", id));
+    for target in [&ana, &ben, &other] {
+        store.sync(target, three_messages()).await;
+    }
+    let text = |target: &IngestTarget, sequence, of| (MessageRef::new(target.key.clone(), sequence), of);
+    let wanted = [
+        text(&ana, 2, ContentType::UserQuery),
+        text(&ben, 0, ContentType::UserQuery),
+        text(&other, 1, ContentType::AssistantResponse),
+        text(&other, 2, ContentType::AssistantResponse),
+    ];
+    let records = store.backend.vectors_of(0, &wanted).await.unwrap();
+    let mut found: Vec<_> =
+        records.into_iter().map(|(message, record)| (message, record.content_type)).collect();
+    let [mut expected @ .., _] = wanted;
+    found.sort();
+    expected.sort();
+    assert_eq!(found, expected);
+}
+
 /// Messages of a user with pending vectors are listed by session and sequence, in pages.
 pub async fn messages_with_pending_vectors_are_listed_in_order(store: Store) {
     let message = |n: u32| {
