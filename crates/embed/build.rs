@@ -9,7 +9,7 @@
 )]
 
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::{BTreeSet, HashSet, VecDeque},
     env, fs,
     path::Path,
 };
@@ -95,7 +95,8 @@ fn trie_of(tokens: &[String]) -> Vec<u8> {
     let mut slots = vec![Slot { token: NO_TOKEN, ..Slot::default() }; 2];
     let mut bases = HashSet::new();
     let mut nodes = VecDeque::from([(0, 0, &beginnings[..]), (1, 0, &continuations[..])]);
-    let mut first_free = slots.len();
+    // Slots without a node, below the last one. Few are left between nodes, so that a base is found soon.
+    let mut free: BTreeSet<usize> = BTreeSet::new();
     while let Some((slot, depth, entries)) = nodes.pop_front() {
         let longer = match entries {
             [(bytes, token), longer @ ..] if bytes.len() == depth => {
@@ -106,9 +107,13 @@ fn trie_of(tokens: &[String]) -> Vec<u8> {
         };
         let children: Vec<_> = longer.chunk_by(|(a, _), (b, _)| a[depth] == b[depth]).collect();
         let labels: Vec<u8> = children.iter().map(|below| below[0].0[depth]).collect();
-        let Some(least) = labels.first() else { continue };
-        let is_free = |slot: usize| slot >= 2 && slots.get(slot).is_none_or(|slot| slot.label.is_none());
-        let base = (first_free.saturating_sub(usize::from(*least)).max(1)..)
+        let Some(least) = labels.first().map(|label| usize::from(*label)) else { continue };
+        let is_free = |slot: usize| slot >= slots.len() || free.contains(&slot);
+        let base = free
+            .range(least + 1..)
+            .copied()
+            .chain(slots.len().max(least + 1)..)
+            .map(|slot| slot - least)
             .find(|base| {
                 !bases.contains(base) && labels.iter().all(|label| is_free(base + usize::from(*label)))
             })
@@ -117,12 +122,11 @@ fn trie_of(tokens: &[String]) -> Vec<u8> {
         slots[slot].base = base as u32;
         for (label, below) in labels.into_iter().zip(children) {
             let child = base + usize::from(label);
+            free.extend(slots.len()..=child);
+            free.remove(&child);
             slots.resize(slots.len().max(child + 1), Slot { token: NO_TOKEN, ..Slot::default() });
             slots[child].label = Some(label);
             nodes.push_back((child, depth + 1, below));
-        }
-        while slots.get(first_free).is_some_and(|slot| slot.label.is_some()) {
-            first_free += 1;
         }
     }
     slots.iter().flat_map(|slot| slot.bytes()).collect()
