@@ -41,13 +41,6 @@ pub(crate) enum Part {
 }
 
 impl LineTime {
-    /// The time that it had from an event of its tool calls: these events do not change, but a store of an earlier
-    /// version may not have their ids.
-    pub(super) fn by_id_before(&self) -> Option<Timestamp> {
-        let has_calls = matches!(&self.part, Part::Answer(calls) | Part::Results(calls) if !calls.is_empty());
-        self.of_event_before().filter(|_| has_calls)
-    }
-
     /// The time that it had from an event.
     pub(super) fn of_event_before(&self) -> Option<Timestamp> {
         (self.stored.1 == TimeSource::Event).then_some(self.stored.0)

@@ -141,10 +141,7 @@ impl Basis {
 
 fn known_by_id(lines: &[LineTime], basis: &Basis) -> Vec<Option<(Timestamp, TimeSource)>> {
     let of_event = |line: &LineTime| {
-        by_id(&line.part, &basis.times).or(match basis.has_events {
-            false => line.of_event_before(),
-            true => line.by_id_before(),
-        })
+        by_id(&line.part, &basis.times).or(line.of_event_before().filter(|_| !basis.has_events))
     };
     let mut known: Vec<Option<(Timestamp, TimeSource)>> = lines
         .iter()

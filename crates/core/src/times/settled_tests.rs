@@ -157,6 +157,16 @@ fn a_usual_session_is_continued() {
     assert!(conversation.events.len() - (settled.event as usize) < 5);
 }
 
+/// Cases that the property test found.
+#[test]
+fn found_cases_get_the_same_times() {
+    // A response whose call is not in the log got the time of an event by its order. The next resolution must not take
+    // this time for that of the call.
+    let steps =
+        [(5, 0, 0), (0, 0, 176), (3, 1, 18), (3, 0, 0), (0, 1, 242), (5, 1, 41), (0, 1, 0), (0, 0, 0)];
+    grow(&Conversation::of(&steps), &[(8, 7), (8, 7)], (None, false));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
