@@ -70,35 +70,31 @@ impl PostgresServer {
 
     /// A server with these lines in its configuration.
     pub fn start(settings: &str) -> Self {
-        let server = Self::new();
+        let mut server = Self::new();
         let login = ["--username=amplifier", "--auth=trust"];
         let how = ["--no-sync", "--encoding=UTF8", "--locale=C"];
         server.run("initdb", &[login.as_slice(), how.as_slice()].concat());
-        server.configure(settings);
-        server.launch();
+        server.first_launch(settings);
         server
     }
 
     /// A standby of another server.
     pub fn standby_of(primary: &Self) -> Self {
-        let server = Self::new();
+        let mut server = Self::new();
         let port = primary.port.to_string();
         let place = ["--host=127.0.0.1", "--port", &port, "--username=amplifier"];
         let how = ["--write-recovery-conf", "--checkpoint=fast", "--no-sync"];
         server.run("pg_basebackup", &[place.as_slice(), how.as_slice()].concat());
-        server.configure("");
-        server.launch();
+        server.first_launch("");
         server
     }
 
     fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("amplifier-postgres.").tempdir().unwrap();
         let (programs, run_as) = runnable(folder.path());
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let port = port.unwrap().port();
         let keeper = keeper(folder.path(), &programs, run_as).unwrap();
         // From now on, the keeper removes it.
-        Self { folder: folder.keep(), programs, run_as, port, keeper }
+        Self { folder: folder.keep(), programs, run_as, port: 0, keeper }
     }
 
     /// The URL of a database that always exists.
@@ -123,8 +119,34 @@ impl PostgresServer {
 
     /// Starts the server, also after it was killed.
     pub fn launch(&self) {
+        self.try_launch().unwrap_or_else(|printed| panic!("pg_ctl: {printed}"));
+    }
+
+    /// Starts the server on a free port with these lines in its configuration. Another program may take the port before
+    /// the server does: then it gets another one.
+    fn first_launch(&mut self, settings: &str) {
+        let file = self.folder.join("data/postgresql.conf");
+        let before = fs::read_to_string(&file).unwrap();
+        let mut printed = String::new();
+        for _ in 0..5 {
+            let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+            self.port = free.unwrap().port();
+            let place = format!(
+                "listen_addresses = '127.0.0.1'\nport = {}\nunix_socket_directories = ''\n",
+                self.port
+            );
+            fs::write(&file, format!("{before}\n{place}{settings}")).unwrap();
+            match self.try_launch() {
+                Ok(()) => return,
+                Err(error) => printed = error,
+            }
+        }
+        panic!("pg_ctl: {printed}");
+    }
+
+    fn try_launch(&self) -> Result<(), String> {
         let log = self.folder.join("log");
-        self.run("pg_ctl", &["start", "--wait", "--silent", "--log", log.to_str().unwrap()]);
+        self.try_run("pg_ctl", &["start", "--wait", "--silent", "--log", log.to_str().unwrap()])
     }
 
     /// Promotes a standby.
@@ -132,25 +154,23 @@ impl PostgresServer {
         self.run("pg_ctl", &["promote", "--wait", "--silent"]);
     }
 
-    fn configure(&self, settings: &str) {
-        let place =
-            format!("listen_addresses = '127.0.0.1'\nport = {}\nunix_socket_directories = ''\n", self.port);
-        let file = self.folder.join("data/postgresql.conf");
-        let before = fs::read_to_string(&file).unwrap();
-        fs::write(file, format!("{before}\n{place}{settings}")).unwrap();
+    fn run(&self, program: &str, arguments: &[&str]) {
+        self.try_run(program, arguments).unwrap_or_else(|printed| panic!("{program}: {printed}"));
     }
 
-    fn run(&self, program: &str, arguments: &[&str]) {
+    /// Runs a program of PostgreSQL on the data of this server. The error is what it printed.
+    fn try_run(&self, program: &str, arguments: &[&str]) -> Result<(), String> {
         let mut command = Command::new(self.programs.join(program));
         command.arg("--pgdata").arg(self.folder.join("data")).args(arguments);
         // A server would keep a pipe open.
         let file = File::create(self.folder.join("output")).unwrap();
         command.stdout(file.try_clone().unwrap()).stderr(file);
         let status = as_user(&mut command, &self.folder, self.run_as).status().unwrap();
-        if !status.success() {
-            let printed = ["output", "log"].map(|name| fs::read_to_string(self.folder.join(name)));
-            panic!("{program}: {}", printed.map(Result::unwrap_or_default).concat());
+        if status.success() {
+            return Ok(());
         }
+        let printed = ["output", "log"].map(|name| fs::read_to_string(self.folder.join(name)));
+        Err(printed.map(Result::unwrap_or_default).concat())
     }
 }
 

@@ -98,8 +98,10 @@ fn two_programs_fill_the_cache_at_the_same_time() {
         let ran = Ran::from(child.wait_with_output().unwrap());
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
     }
-    service.mock.reset_counts();
+    // A program that waits too long for the other one leaves vectors out of the cache: this adds them.
     service.json(&home, &["--store", &store("c"), "sync"]);
+    service.mock.reset_counts();
+    service.json(&home, &["--store", &store("d"), "sync"]);
     assert_eq!(service.mock.calls(), 0);
     let search = |name: &str| {
         let search = ["search", "outbox table", "--mode", "semantic", "--limit", "50"];
@@ -107,7 +109,7 @@ fn two_programs_fill_the_cache_at_the_same_time() {
     };
     assert!(search("a")["results"].as_array().unwrap().len() > 10);
     assert_eq!(search("a"), search("b"));
-    assert_eq!(search("a"), search("c"));
+    assert_eq!(search("a"), search("d"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
     sync::LazyLock,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime},
 };
 
 use serde_json::Value;
@@ -57,18 +57,19 @@ impl Home {
             make(&home);
             return home;
         };
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        // Another run may be using the same target folder.
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("home-{name}")).join(run);
         fs::create_dir_all(&folder).unwrap();
         let lock = File::create(folder.join("lock")).unwrap();
         lock.lock().unwrap();
-        let (made, wanted) = (folder.join("made"), format!("{run} {}", version_of_program()));
+        let made = folder.join("made");
         let home = Self { folder: folder.join("home"), _temporary: None };
-        if fs::read_to_string(&made).ok().as_deref() != Some(&wanted) {
-            let _ = fs::remove_file(&made);
+        if !made.exists() {
+            remove_old(folder.parent().unwrap());
             let _ = fs::remove_dir_all(home.path());
             fs::create_dir(home.path()).unwrap();
             make(&home);
-            fs::write(&made, wanted).unwrap();
+            fs::write(&made, "").unwrap();
         }
         home
     }
@@ -178,11 +179,14 @@ pub(crate) static SYNCED: LazyLock<Home> = LazyLock::new(|| {
     })
 });
 
-/// Identifies this build of the program.
-fn version_of_program() -> String {
-    let file = fs::metadata(PROGRAM).unwrap();
-    let modified = file.modified().unwrap().duration_since(UNIX_EPOCH).unwrap();
-    format!("{} {}", modified.as_nanos(), file.len())
+/// Removes the folders in `folder` that are older than the longest run.
+fn remove_old(folder: &Path) {
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let age = entry.metadata().and_then(|metadata| metadata.modified()).map(|time| time.elapsed());
+        if age.is_ok_and(|age| age.is_ok_and(|age| age > Duration::from_secs(6 * 3600))) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// The folder of the samples, with `projects/`.

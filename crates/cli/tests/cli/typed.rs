@@ -28,7 +28,7 @@ fn escape_sequences_in_arguments_do_not_reach_the_terminal() {
         &["--store", HIDDEN, "sessions"],
         &["--store", &format!("sqlite:/tmp/{HIDDEN}"), "sessions"],
         &["--embedding", HIDDEN, "search", "x"],
-        &["tag", "38e6d1f5", "--remove", HIDDEN],
+        &["tag", "ffffffff", "--remove", HIDDEN],
         &["events", "--after", HIDDEN],
         &["export", "--out", &format!("/missing/{HIDDEN}")],
         &["stats", "--plot", &format!("{HIDDEN}.png")],

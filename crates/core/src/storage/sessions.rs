@@ -159,12 +159,15 @@ impl SessionStorage {
         session_id: &SessionId,
     ) -> Result<bool> {
         let key = SessionKey::new(user.clone(), session_id.clone());
-        match self.backend.get_session(&key).await? {
-            Some(stored) if stored.session.project_slug == *project => {
-                self.backend.delete_session(&key).await
+        self.retry_conflicts(|| async {
+            match self.backend.get_session(&key).await? {
+                Some(stored) if stored.session.project_slug == *project => {
+                    self.backend.delete_session(&key).await
+                }
+                _ => Ok(false),
             }
-            _ => Ok(false),
-        }
+        })
+        .await
     }
 
     /// The session in `scope`, or `SessionNotFound`.

@@ -59,8 +59,10 @@ async fn rejected_texts_differ_from_rejected_requests() {
 /// There is no other attempt, neither in the provider nor in its wrappers: no service starts within a second.
 #[tokio::test]
 async fn a_refused_connection_is_reported_at_once() {
-    // A port that was free just now.
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    // Reserves a port without listening there.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let port = socket.local_addr().unwrap().port();
     let address = format!("http://127.0.0.1:{port}/v1");
     let url = format!("{address}?secret=hunter2");
     let config = OpenAiConfig::default().with_base_url(url).with_model(small());

@@ -69,6 +69,17 @@ async fn a_standby_is_read_and_takes_over_without_losing_a_write() {
     .unwrap();
     execute(&primary, "ALTER SYSTEM SET synchronous_standby_names = '*'").await;
     execute(&primary, "SELECT pg_reload_conf()").await;
+    // Commits wait for the standby once the checkpointer has read the setting, which a checkpoint makes certain.
+    execute(&primary, "CHECKPOINT").await;
+    execute(
+        &primary,
+        "DO $$ BEGIN
+            WHILE NOT EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync') LOOP
+                PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();
+            END LOOP;
+        END $$",
+    )
+    .await;
 
     // The host that does not match comes first.
     let writer = Store::open(Arc::new(Both::new([&standby, &primary], "read-write"))).await;

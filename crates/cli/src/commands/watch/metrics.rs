@@ -104,14 +104,18 @@ impl Metrics {
     }
 }
 
-/// Serves the metrics until the result is dropped.
-pub(super) async fn serve(address: SocketAddr, metrics: Arc<Metrics>) -> Result<JoinSet<()>, Failure> {
-    let listener = TcpListener::bind(address).await.map_err(|error| {
+/// Listens at an address.
+pub(super) async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).await.map_err(|error| {
         Failure::failed(
             format!("metrics can't be served at {address}: {error}"),
             "choose another port with --metrics",
         )
-    })?;
+    })
+}
+
+/// Serves the metrics until the result is dropped.
+pub(super) fn serve(listener: TcpListener, metrics: Arc<Metrics>) -> JoinSet<()> {
     let mut task = JoinSet::new();
     task.spawn(async move {
         loop {
@@ -122,7 +126,7 @@ pub(super) async fn serve(address: SocketAddr, metrics: Arc<Metrics>) -> Result<
             }
         }
     });
-    Ok(task)
+    task
 }
 
 async fn answer(mut stream: TcpStream, metrics: &Metrics) -> std::io::Result<()> {
@@ -157,9 +161,9 @@ mod tests {
     async fn metrics_are_served() {
         let metrics = Arc::new(Metrics::default());
         metrics.add(&WatchEvent::StoreUp { target: "sqlite:a\"b" });
-        // A free port.
-        let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-        let server = serve(address, metrics).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = serve(listener, metrics);
         for (path, expected) in [
             ("/metrics", "amplifier_sessions_watch_store_up{store=\"sqlite:a\\\"b\"} 1\n"),
             ("/", "HTTP/1.1 404 Not Found\r\n"),

@@ -33,7 +33,7 @@ pub(super) async fn run(app: &mut App, args: WatchArgs) -> Result<Outcome, Failu
     let options = options(app, &args.what)?;
     let metrics = Arc::new(Metrics::default());
     let server = match args.what.metrics {
-        Some(address) => Some(metrics::serve(address, Arc::clone(&metrics)).await?),
+        Some(address) => Some(metrics::serve(metrics::listen(address).await?, Arc::clone(&metrics))),
         None => None,
     };
     let messages = Messages::new(json);

@@ -172,8 +172,10 @@ async fn errors_name_the_file_that_the_hub_lacks_or_refuses() {
 #[tokio::test]
 async fn an_unreachable_hub_is_an_error() {
     let place = place();
-    // A port that was free a moment ago.
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // Reserves a port without listening there.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let address = socket.local_addr().unwrap();
     let hub = Hub::at(format!("http://{address}"));
     let error = place.models.fetch(&place.known, &hub, &|_| {}).await.unwrap_err();
     assert!(error.to_string().contains("connection refused"), "{error}");
