@@ -11,6 +11,7 @@
 //! - [`python_library`] has the databases of the Python library, all generations.
 //! - [`postgres`] starts PostgreSQL servers.
 //! - The feature `http` adds a mock embedding service, and `cosmos` a mock account of Azure Cosmos DB.
+//! - [`rounds`] makes tests longer at night.
 //! - [`Store`] is a store under test; [`samples`] has lines that are easily corrupted.
 //! - [`conformance`] is the suite that every backend passes: see [`conformance_suite!`].
 
@@ -35,9 +36,11 @@ pub mod prelude;
 pub mod python_library;
 mod random;
 mod redactor;
+mod rounds;
 pub mod samples;
 pub mod store;
 mod tiny_model;
+mod users;
 
 pub use clock::TestClock;
 pub use embedding::{Answer, FakeEmbedding};
@@ -46,5 +49,7 @@ pub use folder::{AmplifierHome, SessionFolder};
 pub use memory::MemoryBackend;
 pub use random::Random;
 pub use redactor::WordRedactor;
+pub use rounds::rounds;
 pub use store::{InFolder, Store, Subject};
 pub use tiny_model::{TinyModel, write_json};
+pub use users::{name_of, user};

@@ -17,6 +17,8 @@ pub use crate::{
     lines::{self, Line},
     memory::MemoryBackend,
     random::Random,
+    rounds::rounds,
     samples,
     store::*,
+    users::{name_of, user},
 };

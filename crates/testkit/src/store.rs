@@ -20,7 +20,13 @@ use amplifier_session_core::{
 };
 use async_trait::async_trait;
 
-use crate::{clock::TestClock, embedding::FakeEmbedding, flaky::FlakyBackend, lines::Line};
+use crate::{
+    clock::TestClock,
+    embedding::FakeEmbedding,
+    flaky::FlakyBackend,
+    lines::Line,
+    users::{self, name_of},
+};
 
 /// A kind of store under test. Each test creates its own subject and opens one store with it.
 #[async_trait]
@@ -89,7 +95,7 @@ impl Store {
         Self::on(self.subject.clone(), self.subject.open_again().await)
     }
 
-    fn on(subject: Arc<dyn Subject>, backend: Arc<dyn StorageBackend>) -> Self {
+    pub(crate) fn on(subject: Arc<dyn Subject>, backend: Arc<dyn StorageBackend>) -> Self {
         let backend = Arc::new(FlakyBackend::new(backend));
         let clock = TestClock::ticking("2026-02-01T00:00:00Z", 1_000_000);
         let storage = SessionStorage::new(backend.clone()).with_clock(clock.function());
@@ -192,10 +198,16 @@ impl Store {
         self.backend.get_session(&target.key).await.unwrap().unwrap()
     }
 
-    /// An existing session with all of its rows.
+    /// An existing session with all of its rows, as of one version. The reads are not one snapshot: a write that an
+    /// aborted client has sent may be committed between them.
     pub async fn everything(&self, target: &IngestTarget) -> Everything {
-        let rows = (self.messages(target).await, self.events(target).await, self.vectors(target).await);
-        (self.stored(target).await, rows)
+        loop {
+            let before = self.stored(target).await;
+            let rows = (self.messages(target).await, self.events(target).await, self.vectors(target).await);
+            if self.stored(target).await.version == before.version {
+                return (before, rows);
+            }
+        }
     }
 
     /// The row counts of a session.
@@ -206,7 +218,10 @@ impl Store {
     /// The sessions that a query lists, as `user/session`.
     pub async fn listed(&self, query: &SessionQuery) -> Vec<String> {
         let sessions = self.storage.search_sessions(query).await.unwrap();
-        sessions.iter().map(|session| format!("{}/{}", session.user_id, session.session_id)).collect()
+        sessions
+            .iter()
+            .map(|session| format!("{}/{}", name_of(&session.user_id), session.session_id))
+            .collect()
     }
 
     /// The vectors of all texts of a session, in order.
@@ -270,7 +285,7 @@ pub fn whole(lines: Vec<Line>) -> SyncLines {
 /// A session of a user in a project.
 pub fn target_of(user: &str, project: &str, session: &str) -> IngestTarget {
     IngestTarget {
-        key: SessionKey::new(UserId::new(user).unwrap(), SessionId::new(session).unwrap()),
+        key: SessionKey::new(users::user(user), SessionId::new(session).unwrap()),
         host_id: HostId::new("laptop").unwrap(),
         project_slug: ProjectSlug::new(project).unwrap(),
     }

@@ -68,15 +68,16 @@ mod vectors_compared_here {
 
     amplifier_session_testkit::conformance_tests! { Account::bare();
         search_text: [
-            candidates_are_scored_by_bm25,
             each_text_of_a_message_is_a_candidate,
             long_identifiers_are_found,
+        ] + [
+            candidates_are_scored_by_bm25,
         ]
         search_vectors: [
             candidates_are_exact,
             semantic_search_agrees_with_brute_force,
         ]
-        filters: [
+        filters: [] + [
             filters_apply_before_ranking,
         ]
     }

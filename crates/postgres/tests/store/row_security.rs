@@ -100,42 +100,42 @@ mod work {
     use super::Later;
 
     amplifier_session_testkit::conformance_tests! { @with [ignore = "needs a PostgreSQL server"] Later::new();
-        meta: [
+        meta: [] + [
             a_store_records_its_version_and_writer,
             meta_values_are_compared_and_swapped,
             a_store_reports_its_locations,
         ]
-        sessions: [
+        sessions: [] + [
             all_fields_of_a_session_come_back,
             metadata_comes_back_byte_for_byte,
             batched_writes_equal_single_writes,
             rows_follow_their_session_to_another_project,
             writes_are_visible_through_other_handles_at_once,
         ]
-        messages: [
+        messages: [] + [
             lines_come_back_byte_for_byte,
             a_large_message_is_stored_completely,
             rows_are_truncated_before_they_are_put,
             a_retimed_message_keeps_everything_else,
         ]
-        events: [
+        events: [] + [
             lines_come_back_byte_for_byte,
             all_fields_of_an_event_come_back,
             a_changed_line_changes_only_its_event,
         ]
-        vectors: [
+        vectors: [] + [
             a_rewritten_message_loses_its_vectors,
             vectors_come_back_bit_for_bit,
             texts_changed_by_new_rules_are_embedded_again,
         ]
-        generations: [
+        generations: [] + [
             backfill_retries_failures,
         ]
-        deletion: [
+        deletion: [] + [
             no_read_returns_a_deleted_session,
             a_recreated_session_starts_empty,
         ]
-        concurrency: [
+        concurrency: [] + [
             concurrent_syncs_of_the_same_lines_store_them_once,
             concurrent_appends_lose_no_line,
             searches_succeed_during_writes,

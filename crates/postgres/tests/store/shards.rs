@@ -134,13 +134,13 @@ amplifier_session_testkit::conformance_tests! { @with [ignore = "needs a Postgre
         vectors_come_back_bit_for_bit,
         vectors_of_texts_of_several_sessions_are_returned,
     ]
-    search_text: [
+    search_text: [] + [
         candidates_are_scored_by_bm25,
     ]
     search_vectors: [
         semantic_search_agrees_with_brute_force,
     ]
-    isolation: [
+    isolation: [] + [
         searches_stay_in_scope,
     ]
     deletion: [

@@ -4,8 +4,8 @@
 //! isolation, deletion and concurrency. `tests/suite/storage` tests the logic of `core` on two backends.
 //!
 //! The crate of a backend implements [`Subject`] to open an empty store and calls
-//! [`conformance_suite!`](crate::conformance_suite) in its tests. The test runner lists each rule by name. Add a new
-//! behaviour here before implementing it in a backend.
+//! [`conformance_suite!`](crate::conformance_suite) in its tests. Each group of rules is a test that names those that are
+//! broken. Add a new behaviour here before implementing it in a backend.
 //!
 //! ```
 //! use amplifier_session_testkit::{MemoryBackend, conformance_suite};
@@ -15,6 +15,7 @@
 //! ```
 
 #![allow(
+    clippy::print_stdout,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
@@ -43,9 +44,19 @@ pub mod superseded;
 pub mod turns;
 pub mod vectors;
 
-use std::sync::Arc;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::Arc,
+};
 
-use crate::store::{Store, Subject};
+use amplifier_session_core::backend::StorageBackend;
+use tokio::runtime::Runtime;
+
+use crate::{
+    store::{Store, Subject},
+    users::Users,
+};
 
 /// Opens the store of `subject` and checks one rule.
 ///
@@ -53,15 +64,85 @@ use crate::store::{Store, Subject};
 ///
 /// If the rule is broken.
 pub fn check(subject: impl Subject + 'static, promise: impl AsyncFnOnce(Store)) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     // Dropped last and outside the runtime, because it may have to clean up.
     let subject: Arc<dyn Subject> = Arc::new(subject);
     let run = async { promise(Store::open(subject.clone()).await).await };
-    runtime.expect("a runtime can be built").block_on(run);
+    runtime(&Users::default()).block_on(run);
 }
 
-/// Creates a test for every rule. The argument is an expression that builds a new [`Subject`] for each test. With
-/// `ignore = "why"` after it, the tests run only on request.
+fn runtime(users: &Users) -> Runtime {
+    let users = users.clone();
+    users.enter();
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(2).enable_all().on_thread_start(move || users.enter());
+    builder.build().expect("a runtime can be built")
+}
+
+/// A rule and its test.
+#[derive(Debug, Clone, Copy)]
+pub struct Promise {
+    /// The name of the function that checks it.
+    pub name: &'static str,
+    /// Whether it needs a store without rows of other tests: it is about all users, metadata, generations or files.
+    pub alone: bool,
+    /// Checks it.
+    pub check: fn(Store) -> Pin<Box<dyn Future<Output = ()>>>,
+}
+
+/// Checks rules one after the other, in one store unless they need their own, and then reports all that are broken. With
+/// `CONFORMANCE` in the environment, only those whose name contains its value.
+///
+/// # Panics
+///
+/// If a rule is broken.
+pub fn check_group<S: Subject + 'static>(subject: impl Fn() -> S, promises: &[Promise]) {
+    let only = std::env::var("CONFORMANCE").unwrap_or_default();
+    let mut shared: Option<SharedStore> = None;
+    let mut broken = Vec::new();
+    for promise in promises.iter().filter(|promise| promise.name.contains(&only)) {
+        println!("{}", promise.name);
+        let kept = catch_unwind(AssertUnwindSafe(|| match promise.alone {
+            true => check(subject(), promise.check),
+            false => shared.get_or_insert_with(|| SharedStore::open(subject())).check(promise.check),
+        }));
+        if kept.is_err() {
+            println!("{}: broken", promise.name);
+            broken.push(promise.name);
+            // What it left could break others.
+            let _ = catch_unwind(AssertUnwindSafe(|| shared = None));
+        }
+    }
+    drop(shared);
+    assert!(broken.is_empty(), "broken: {}", broken.join(", "));
+}
+
+/// A store in which rules are checked one after the other, each with other users.
+struct SharedStore {
+    users: Users,
+    backend: Arc<dyn StorageBackend>,
+    // Dropped in this order: the subject may have to clean up outside the runtime.
+    runtime: Runtime,
+    subject: Arc<dyn Subject>,
+}
+
+impl SharedStore {
+    fn open(subject: impl Subject + 'static) -> Self {
+        let (users, subject): (Users, Arc<dyn Subject>) = (Users::default(), Arc::new(subject));
+        let runtime = runtime(&users);
+        let backend = runtime.block_on(subject.open());
+        Self { users, backend, runtime, subject }
+    }
+
+    fn check(&self, promise: fn(Store) -> Pin<Box<dyn Future<Output = ()>>>) {
+        self.users.enter();
+        self.users.renew();
+        let store = Store::on(self.subject.clone(), self.backend.clone());
+        self.runtime.block_on(promise(store));
+    }
+}
+
+/// Creates a test for every group of rules, so that one process checks many. The argument is an expression that builds a
+/// new [`Subject`]. With `ignore = "why"` after it, the tests run only on request.
 #[macro_export]
 macro_rules! conformance_suite {
     ($subject:expr) => {
@@ -72,7 +153,7 @@ macro_rules! conformance_suite {
     };
     (@all $attributes:tt $subject:expr) => {
         $crate::conformance_tests! { @with $attributes $subject;
-            meta: [
+            meta: [] + [
                 a_store_records_its_version_and_writer,
                 meta_values_are_compared_and_swapped,
                 a_store_reports_its_locations,
@@ -89,17 +170,19 @@ macro_rules! conformance_suite {
                 writes_are_visible_through_other_handles_at_once,
                 reads_of_unknown_rows_return_nothing,
                 sync_states_are_listed_in_order,
-                session_ids_are_listed_with_their_parents,
                 rows_of_a_session_are_counted,
+            ] + [
+                session_ids_are_listed_with_their_parents,
             ]
             session_lists: [
-                sessions_are_listed_newest_first_in_pages,
                 each_list_condition_works_alone,
-                given_sessions_are_listed,
                 excluded_sessions_are_not_listed,
                 list_filters_compare_names_literally,
                 titles_and_descriptions_are_searched,
                 list_conditions_combine,
+            ] + [
+                sessions_are_listed_newest_first_in_pages,
+                given_sessions_are_listed,
             ]
             messages: [
                 lines_come_back_byte_for_byte,
@@ -112,6 +195,7 @@ macro_rules! conformance_suite {
                 rows_are_truncated_before_they_are_put,
                 a_retimed_message_keeps_everything_else,
                 searches_use_the_new_time_of_a_message,
+            ] + [
                 messages_are_counted_by_day_and_role,
             ]
             events: [
@@ -121,21 +205,21 @@ macro_rules! conformance_suite {
                 event_ids_are_unique_to_a_user,
                 events_are_found_by_id,
                 event_times_agree_with_event_fields,
-                event_counts_equal_brute_force,
+            ] + [
                 token_sums_saturate,
+                event_counts_equal_brute_force,
             ]
-            event_search: [
+            event_search: [] + [
+                the_category_is_the_type_before_the_colon,
+                event_filters_compare_names_literally,
+                event_searches_use_current_rows,
                 every_event_filter_equals_brute_force,
                 event_pages_add_up_to_the_whole_list,
                 events_are_found_by_their_text,
-                event_filters_compare_names_literally,
-                the_category_is_the_type_before_the_colon,
-                event_searches_use_current_rows,
             ]
             vectors: [
                 a_rewritten_message_loses_its_vectors,
                 vectors_of_changed_messages_are_not_stored,
-                vectors_that_do_not_fit_the_space_are_refused,
                 vectors_replace_those_of_the_message,
                 vectors_come_back_bit_for_bit,
                 vectors_of_texts_of_several_sessions_are_returned,
@@ -143,8 +227,10 @@ macro_rules! conformance_suite {
                 texts_with_vectors_are_listed_in_order,
                 a_zero_vector_is_stored_but_not_found,
                 texts_changed_by_new_rules_are_embedded_again,
+            ] + [
+                vectors_that_do_not_fit_the_space_are_refused,
             ]
-            generations: [
+            generations: [] + [
                 a_rebuild_with_another_model_is_searched_once_it_is_complete,
                 messages_written_during_a_rebuild_are_part_of_it,
                 an_abandoned_rebuild_leaves_nothing,
@@ -155,16 +241,15 @@ macro_rules! conformance_suite {
                 a_rebuild_removes_the_previous_generation,
             ]
             integrity: [
+                failures_of_vectors_are_listed,
+            ] + [
                 a_store_equals_what_is_derived_from_it,
                 a_rebuilt_index_equals_the_rows,
                 an_index_behind_the_rows_is_no_difference,
-                failures_of_vectors_are_listed,
             ]
             search_text: [
                 accents_and_case_make_no_difference,
                 long_identifiers_are_found,
-                candidates_are_scored_by_bm25,
-                scores_after_a_deletion_are_those_of_the_other_sessions,
                 each_text_of_a_message_is_a_candidate,
                 a_changed_message_is_found_by_its_new_text,
                 updating_the_index_changes_no_results,
@@ -173,6 +258,9 @@ macro_rules! conformance_suite {
                 terms_are_found_by_patterns,
                 terms_with_a_typo_are_found_or_refused,
                 terms_of_deleted_sessions_are_gone,
+            ] + [
+                candidates_are_scored_by_bm25,
+                scores_after_a_deletion_are_those_of_the_other_sessions,
             ]
             search_vectors: [
                 semantic_search_agrees_with_brute_force,
@@ -181,21 +269,23 @@ macro_rules! conformance_suite {
                 vectors_of_another_handle_are_searched_at_once,
             ]
             filters: [
+                only_requested_content_types_are_searched,
+            ] + [
                 every_search_filter_equals_brute_force,
                 filters_use_the_current_session,
                 filters_apply_before_ranking,
                 sessions_are_excluded_by_user_and_id,
-                only_requested_content_types_are_searched,
                 an_empty_store_has_no_results,
             ]
             isolation: [
                 the_same_session_id_of_two_users_is_two_sessions,
-                searches_stay_in_scope,
                 pending_vectors_and_sync_states_are_kept_per_user,
+            ] + [
+                searches_stay_in_scope,
                 user_and_project_names_are_literal,
                 keys_that_concatenate_to_the_same_text_are_distinct,
             ]
-            scopes: [
+            scopes: [] + [
                 every_read_returns_what_the_viewer_may_see,
                 sharing_takes_effect_at_once,
                 additions_to_a_shared_session_are_found,
@@ -206,19 +296,21 @@ macro_rules! conformance_suite {
             ]
             deletion: [
                 no_read_returns_a_deleted_session,
-                the_same_words_in_other_sessions_are_still_found,
-                a_recreated_session_starts_empty,
-                deletions_are_remembered,
                 many_sessions_are_deleted_at_once,
                 deletions_move_with_a_renamed_user,
+            ] + [
+                a_recreated_session_starts_empty,
+                the_same_words_in_other_sessions_are_still_found,
+                deletions_are_remembered,
             ]
             superseded: [
                 lines_are_superseded_with_the_change_that_removes_them,
                 superseded_lines_are_stored_once,
-                superseded_lines_are_listed_in_pages,
-                superseded_lines_stay_in_scope,
                 superseded_lines_are_pruned,
                 superseded_lines_are_deleted_with_their_session,
+            ] + [
+                superseded_lines_stay_in_scope,
+                superseded_lines_are_listed_in_pages,
                 superseded_lines_move_with_their_session,
             ]
             turns: [
@@ -227,11 +319,12 @@ macro_rules! conformance_suite {
                 embeddings_of_changed_messages_are_not_stored,
                 embeddings_with_a_wrong_vector_are_refused,
                 embeddings_are_removed_with_their_messages,
+                summaries_belong_to_a_line,
+            ] + [
                 turns_follow_their_session,
                 the_nearest_turns_are_exact,
                 turns_stay_in_scope,
                 summaries_are_listed_in_pages,
-                summaries_belong_to_a_line,
             ]
             rewinding: [
                 a_rewind_removes_later_turns_and_nothing_else,
@@ -239,9 +332,10 @@ macro_rules! conformance_suite {
                 a_rewind_during_a_sync_leaves_whole_turns,
             ]
             renaming: [
-                everything_moves_to_the_new_name,
                 users_with_the_same_session_id_are_not_merged,
                 renames_without_effect_change_nothing,
+            ] + [
+                everything_moves_to_the_new_name,
             ]
             concurrency: [
                 concurrent_writes_to_different_sessions_succeed,
@@ -257,23 +351,28 @@ macro_rules! conformance_suite {
     };
 }
 
-/// Creates tests for the named rules. [`conformance_suite!`] uses it.
+/// Creates a test for each group of the named rules. [`conformance_suite!`] uses it.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! conformance_tests {
-    (@with $attributes:tt $subject:expr; $($group:ident: [$($promise:ident),* $(,)?])*) => {
-        $(mod $group {
-            #[allow(unused_imports, reason = "the expression of the subject may use names of the outer module")]
-            use super::*;
-
-            $($crate::conformance_tests! { @test $attributes $subject; $group $promise })*
-        })*
+    (@with $attributes:tt $subject:expr; $($group:ident: $shared:tt $(+ $alone:tt)?)*) => {
+        $($crate::conformance_tests! { @group $attributes $subject; $group $shared $($alone)? })*
     };
-    (@test [$($attribute:meta)?] $subject:expr; $group:ident $promise:ident) => {
+    (@group [$($attribute:meta)?] $subject:expr; $group:ident [$($shared:ident),* $(,)?] $([$($alone:ident),* $(,)?])?) => {
         #[test]
         $(#[$attribute])?
-        fn $promise() {
-            $crate::conformance::check($subject, $crate::conformance::$group::$promise);
+        fn $group() {
+            $crate::conformance::check_group(|| $subject, &[
+                $($crate::conformance_tests! { @promise false $group $shared },)*
+                $($($crate::conformance_tests! { @promise true $group $alone },)*)?
+            ]);
+        }
+    };
+    (@promise $is_alone:literal $group:ident $promise:ident) => {
+        $crate::conformance::Promise {
+            name: stringify!($promise),
+            alone: $is_alone,
+            check: |store| Box::pin($crate::conformance::$group::$promise(store)),
         }
     };
     ($subject:expr; $($groups:tt)*) => {

@@ -3,7 +3,7 @@
 use crate::prelude::*;
 
 fn user(name: &str) -> UserId {
-    UserId::new(name).unwrap()
+    crate::user(name)
 }
 
 /// Everything of a renamed user is found under the new name in every mode, and nothing under the old name.

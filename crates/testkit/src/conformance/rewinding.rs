@@ -63,16 +63,14 @@ async fn check(store: &Store, target: &IngestTarget, rows: &Rows, turns: u32) {
     assert_eq!(counted.vectors, rows.2.len() as u64);
     for n in 1..=TURNS {
         let first = (n - 1) * MESSAGES as u32;
-        let expected: &[u32] = if n <= turns { &[first, first + 1, first + 1, first + 2] } else { &[] };
-        for (word, at) in [("question", 0), ("thought", 1), ("answer", 2), ("output", 3)] {
-            let found = store.find(target, &format!("ours{word}{n}")).await;
-            assert_eq!(found, expected.get(at).copied().into_iter().collect::<Vec<_>>(), "{word}{n}");
-        }
-        let similar =
-            store.search(target, &meaning(&format!("oursquestion{n}")).with_limit(100)).await.results;
-        let mut of_session = similar.iter().filter(|result| result.session_id == target.key.session_id);
-        assert!(of_session.all(|result| result.sequence < turns * MESSAGES as u32));
+        let expected: &[u32] = if n <= turns { &[first, first + 1, first + 2] } else { &[] };
+        let words = ["question", "thought", "output"].map(|word| format!("ours{word}{n}")).join(" ");
+        assert_eq!(store.find(target, &words).await, expected, "{words}");
     }
+    let similar =
+        store.search(target, &meaning(&format!("oursquestion{TURNS}")).with_limit(100)).await.results;
+    let mut of_session = similar.iter().filter(|result| result.session_id == target.key.session_id);
+    assert!(of_session.all(|result| result.sequence < turns * MESSAGES as u32));
     let options = EventSearchOptions::default().with_limit(1_000);
     let events = store.backend.search_events(&scope(target), &options).await.unwrap();
     let of_session = events.iter().filter(|event| event.session_id == target.key.session_id);
@@ -93,7 +91,7 @@ pub async fn a_rewind_removes_later_turns_and_nothing_else(store: Store) {
         untouched.push(store.everything(other).await);
     }
     let (before, rows) = store.everything(&target("s")).await;
-    for turns in [4, 3, 1, 0] {
+    for turns in [4, 1, 0] {
         let expected = first_turns(&rows, turns);
         let report = rewind(&store, &target("s"), turns).await;
         let stored = store.stored(&target("s")).await;
@@ -128,14 +126,14 @@ pub async fn a_rewind_removes_later_turns_and_nothing_else(store: Store) {
 
 /// A rewind that was abandoned at any point is completed by repeating it.
 pub async fn an_abandoned_rewind_is_completed_by_the_next(store: Store) {
-    for round in 0..8 {
+    for round in 0..5 {
         fill(&store, &target("s"), "ours").await;
         let (_, rows) = store.everything(&target("s")).await;
         let storage = store.storage.clone();
         let task = tokio::spawn(async move {
             storage.rewind(&target("s").key, &RewindOptions::to_turn(2)).await.unwrap();
         });
-        for _ in 0..round * 5 {
+        for _ in 0..round * 9 {
             tokio::task::yield_now().await;
         }
         task.abort();

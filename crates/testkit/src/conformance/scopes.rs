@@ -18,7 +18,7 @@ pub const VIEWERS: [(&str, &[&str]); 6] = [
 ];
 
 fn viewer(name: &str) -> Viewer {
-    Viewer::new(UserId::new(name).unwrap())
+    Viewer::new(user(name))
 }
 
 /// The scope of one of the [`VIEWERS`].
@@ -100,7 +100,7 @@ async fn seen(store: &Store, scope: &Scope) -> Vec<String> {
 /// Every read returns exactly what the viewer may see. The scope of a user contains only the user's own sessions.
 pub async fn every_read_returns_what_the_viewer_may_see(store: Store) {
     share_all(&store).await;
-    let users = |name: &str| Scope::User(UserId::new(name).unwrap());
+    let users = |name: &str| Scope::User(user(name));
     for _ in 0..2 {
         for (name, visible) in VIEWERS {
             assert_eq!(seen(&store, &scope_of_viewer(name)).await, visible, "{name}");

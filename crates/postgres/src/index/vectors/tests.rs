@@ -122,104 +122,99 @@ fn second_project() -> SearchFilter {
     SearchFilter::default().with_project(ProjectSlug::new("p1").unwrap())
 }
 
+/// One store for all, because its graph takes seconds to build.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a PostgreSQL server"]
-async fn many_vectors_are_searched_on_a_graph_and_few_exactly() {
+async fn vectors_are_searched_on_a_graph_or_exactly() {
     with_vectors(|pool| {
-        in_snapshot(pool, |reader| {
-            let many = [SearchFilter::default(), first_project()].map(|filter| query("many", filter, 0));
-            let few = [query("few", SearchFilter::default(), 0), query("many", second_project(), 0)];
-            for exact in few {
-                let (method, plan) = plan(reader, &exact);
-                assert_eq!(method, SearchMethod::Exact, "{plan}");
-                assert!(!plan.contains("transcript_vectors_nearest_0") && plan.contains("Sort"), "{plan}");
-            }
-            for graph in many {
-                let (method, plan) = plan(reader, &graph);
-                assert_eq!(method, SearchMethod::Graph, "{plan}");
-                assert!(plan.contains("Index Scan using transcript_vectors_nearest_0"), "{plan}");
-                assert!(!plan.contains("Sort") && !plan.contains("Seq Scan on transcript_vectors"), "{plan}");
-            }
-        })
+        many_vectors_are_searched_on_a_graph_and_few_exactly(pool);
+        a_graph_finds_what_is_nearest(pool);
+        vectors_are_compared_where_their_rows_are(pool);
+        an_index_that_was_not_completed_is_made_again(pool);
     })
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a PostgreSQL server"]
-async fn a_graph_finds_what_is_nearest() {
-    with_vectors(|pool| {
-        in_snapshot(pool, |reader| {
-            let found = |query: &VectorQuery, support| {
-                let found = candidates(reader, query, &support).unwrap().items;
-                found.into_iter().map(|found| found.message_ref).collect::<BTreeSet<_>>()
-            };
-            let mut missed = 0;
-            for number in 0..50 {
-                let query = query("many", first_project(), number);
-                assert_eq!(
-                    SearchMethod::of(reader, &query, &crate::VectorSupport::Copies).unwrap(),
-                    SearchMethod::Graph
-                );
-                let all = found(&query, crate::VectorSupport::Unavailable(String::new()));
-                let graph = found(&query, crate::VectorSupport::Copies);
-                assert_eq!((all.len(), graph.len()), (10, 10));
-                assert!(graph.iter().all(|message| message.session.user_id.as_str() == "many"));
-                missed += all.difference(&graph).count();
-            }
-            // 99 of 100.
-            assert!(missed <= 5, "{missed} of 500 are missed");
-        })
+fn many_vectors_are_searched_on_a_graph_and_few_exactly(pool: &Pool) {
+    in_snapshot(pool, |reader| {
+        let many = [SearchFilter::default(), first_project()].map(|filter| query("many", filter, 0));
+        let few = [query("few", SearchFilter::default(), 0), query("many", second_project(), 0)];
+        for exact in few {
+            let (method, plan) = plan(reader, &exact);
+            assert_eq!(method, SearchMethod::Exact, "{plan}");
+            assert!(!plan.contains("transcript_vectors_nearest_0") && plan.contains("Sort"), "{plan}");
+        }
+        for graph in many {
+            let (method, plan) = plan(reader, &graph);
+            assert_eq!(method, SearchMethod::Graph, "{plan}");
+            assert!(plan.contains("Index Scan using transcript_vectors_nearest_0"), "{plan}");
+            assert!(!plan.contains("Sort") && !plan.contains("Seq Scan on transcript_vectors"), "{plan}");
+        }
     })
-    .await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a PostgreSQL server"]
-async fn an_index_that_was_not_completed_is_made_again() {
-    with_vectors(|pool| {
-        let run = |sql: &str| pool.read(|reader| reader.batch("test", sql)).unwrap();
-        let exact_below = || pool.read(|reader| graph::exact_below(reader, "test", 0)).unwrap();
-        assert_eq!(exact_below(), Some(graph::EXACT));
-        run("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'transcript_vectors_nearest_0'::regclass");
-        assert_eq!(exact_below(), None);
-        pool.read(update).unwrap();
-        assert_eq!(exact_below(), Some(graph::EXACT));
-        run("UPDATE schema_meta SET value = replace(value, '\"number\":0', '\"number\":1') WHERE key = 'embedding_space'");
-        pool.read(update).unwrap();
-        assert_eq!(exact_below(), None, "the generation is gone");
+fn a_graph_finds_what_is_nearest(pool: &Pool) {
+    in_snapshot(pool, |reader| {
+        let found = |query: &VectorQuery, support| {
+            let found = candidates(reader, query, &support).unwrap().items;
+            found.into_iter().map(|found| found.message_ref).collect::<BTreeSet<_>>()
+        };
+        let mut missed = 0;
+        for number in 0..50 {
+            let query = query("many", first_project(), number);
+            assert_eq!(
+                SearchMethod::of(reader, &query, &crate::VectorSupport::Copies).unwrap(),
+                SearchMethod::Graph
+            );
+            let all = found(&query, crate::VectorSupport::Unavailable(String::new()));
+            let graph = found(&query, crate::VectorSupport::Copies);
+            assert_eq!((all.len(), graph.len()), (10, 10));
+            assert!(graph.iter().all(|message| message.session.user_id.as_str() == "many"));
+            missed += all.difference(&graph).count();
+        }
+        // 99 of 100.
+        assert!(missed <= 5, "{missed} of 500 are missed");
     })
-    .await;
+}
+
+fn an_index_that_was_not_completed_is_made_again(pool: &Pool) {
+    let run = |sql: &str| pool.read(|reader| reader.batch("test", sql)).unwrap();
+    let exact_below = || pool.read(|reader| graph::exact_below(reader, "test", 0)).unwrap();
+    assert_eq!(exact_below(), Some(graph::EXACT));
+    run("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'transcript_vectors_nearest_0'::regclass");
+    assert_eq!(exact_below(), None);
+    pool.read(update).unwrap();
+    assert_eq!(exact_below(), Some(graph::EXACT));
+    run(
+        "UPDATE schema_meta SET value = replace(value, '\"number\":0', '\"number\":1') WHERE key = 'embedding_space'",
+    );
+    pool.read(update).unwrap();
+    assert_eq!(exact_below(), None, "the generation is gone");
 }
 
 /// Vectors that do not fit into a page are stored elsewhere, but never the ids of their rows.
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a PostgreSQL server"]
-async fn vectors_are_compared_where_their_rows_are() {
-    with_vectors(|pool| {
-        pool.read(|reader| {
-            for (dimensions, is_in_row) in [(1_536, true), (3_072, true), (16_000, false)] {
-                let sql = format!(
-                    "INSERT INTO transcript_vectors (user_id, session_id, sequence, content_type, chunk_index,
-                         total_chunks, span_start, span_end, token_count, embedding_model, created_at, revision,
-                         generation, vector)
-                     SELECT repeat('u', 40), gen_random_uuid(), {dimensions}, 'user_query', 0, 1, 0, 1, 1,
-                         repeat('m', 40), now(), 1, 9, array_agg(random())::real[]
-                     FROM generate_series(1, {dimensions})"
-                );
-                reader.batch("test", &sql)?;
-                let sql = format!(
-                    "SELECT (pg_column_toast_chunk_id(half) IS NULL)::int::bigint,
-                         (coalesce(pg_column_toast_chunk_id(user_id), pg_column_toast_chunk_id(session_id),
-                             pg_column_toast_chunk_id(embedding_model)) IS NULL)::int::bigint
-                     FROM transcript_vectors WHERE generation = 9 AND sequence = {dimensions}"
-                );
-                let query = Query::new("test", sql, [], |row| Ok((row.integer(0)?, row.integer(1)?)));
-                assert_eq!(reader.first(&query)?, Some((i64::from(is_in_row), 1)), "{dimensions}");
-            }
-            Ok(())
-        })
-        .unwrap();
+fn vectors_are_compared_where_their_rows_are(pool: &Pool) {
+    pool.read(|reader| {
+        for (dimensions, is_in_row) in [(1_536, true), (3_072, true), (16_000, false)] {
+            let sql = format!(
+                "INSERT INTO transcript_vectors (user_id, session_id, sequence, content_type, chunk_index,
+                     total_chunks, span_start, span_end, token_count, embedding_model, created_at, revision,
+                     generation, vector)
+                 SELECT repeat('u', 40), gen_random_uuid(), {dimensions}, 'user_query', 0, 1, 0, 1, 1,
+                     repeat('m', 40), now(), 1, 9, array_agg(random())::real[]
+                 FROM generate_series(1, {dimensions})"
+            );
+            reader.batch("test", &sql)?;
+            let sql = format!(
+                "SELECT (pg_column_toast_chunk_id(half) IS NULL)::int::bigint,
+                     (coalesce(pg_column_toast_chunk_id(user_id), pg_column_toast_chunk_id(session_id),
+                         pg_column_toast_chunk_id(embedding_model)) IS NULL)::int::bigint
+                 FROM transcript_vectors WHERE generation = 9 AND sequence = {dimensions}"
+            );
+            let query = Query::new("test", sql, [], |row| Ok((row.integer(0)?, row.integer(1)?)));
+            assert_eq!(reader.first(&query)?, Some((i64::from(is_in_row), 1)), "{dimensions}");
+        }
+        Ok(())
     })
-    .await;
+    .unwrap();
 }

@@ -1,9 +1,10 @@
 //! Copies of sessions to another store.
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
-use amplifier_session_sqlite::Sqlite;
 use amplifier_session_testkit::prelude::*;
+
+use super::Atomic;
 
 on_both_stores![
     copies_are_equal_in_every_kind_of_store,
@@ -18,10 +19,10 @@ on_both_stores![
     filters_choose_sessions,
 ];
 
-/// An empty store in memory, and one in SQLite.
+/// Empty stores, one with batched and one with atomic writes.
 async fn targets() -> [Store; 2] {
-    let sqlite = InFolder::new(|path: PathBuf| Sqlite::open(path));
-    [Store::open(Arc::new(MemoryBackend::new())).await, Store::open(Arc::new(sqlite)).await]
+    let atomic = Atomic(MemoryBackend::new());
+    [Store::open(Arc::new(MemoryBackend::new())).await, Store::open(Arc::new(atomic)).await]
 }
 
 async fn copied(from: &Store, to: &Store, options: &CopyOptions) -> Result<CopyReport> {
