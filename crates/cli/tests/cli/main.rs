@@ -31,6 +31,7 @@ mod output_scopes;
 mod output_sql;
 mod output_statistics;
 mod output_syntax;
+mod outside;
 #[cfg(unix)]
 mod read_only;
 mod restore;
@@ -44,7 +45,6 @@ mod timeline;
 mod turns;
 mod typed;
 mod upgrade;
-mod upgrade_samples;
 mod upkeep;
 mod verify;
 #[cfg(feature = "watch")]

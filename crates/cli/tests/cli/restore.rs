@@ -4,7 +4,6 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    process::Command,
 };
 
 use amplifier_session_storage::{
@@ -45,7 +44,7 @@ async fn digests(storage: &SessionStorage) -> BTreeMap<String, (Vec<Digest>, Vec
 
 /// Syncs the sessions in `root`, restores them to another folder, compares the files, and syncs that folder into an empty
 /// store, which then has the same digests.
-async fn come_back(root: &Path, sessions: usize) {
+pub(crate) async fn come_back(root: &Path, sessions: usize) {
     let home = Home::new();
     let root = root.to_str().unwrap();
     home.ok(&["sync", "--root", root, "--embedding", "none"]);
@@ -68,27 +67,6 @@ async fn come_back(root: &Path, sessions: usize) {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_samples_come_back() {
     come_back(&Path::new(env!("CARGO_MANIFEST_DIR")).join("samples"), 12).await;
-}
-
-fn shared(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name)
-}
-
-#[tokio::test(flavor = "multi_thread")]
-#[cfg_attr(not(shared_data), ignore = "needs files that are no part of the project")]
-async fn sessions_as_amplifier_writes_them_come_back() {
-    come_back(&shared("real-shape"), 1).await;
-    come_back(&shared("amplifier-sessions"), 2).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-#[cfg_attr(not(shared_data), ignore = "needs files that are no part of the project")]
-async fn hundreds_of_sessions_come_back() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = shared("coding-sessions/sessions.tar.xz");
-    let status = Command::new("tar").arg("-xJf").arg(archive).arg("-C").arg(folder.path()).status();
-    assert!(status.unwrap().success());
-    come_back(&folder.path().join("amplifier"), 284).await;
 }
 
 #[test]

@@ -8,7 +8,10 @@ use std::{
 };
 
 use amplifier_session_storage::{OpenOptions, open};
-use amplifier_session_testkit::python_library::{Dialect, PythonLibrary, assert_upgraded};
+use amplifier_session_testkit::{
+    python_library::{Dialect, PythonLibrary, assert_upgraded},
+    rounds,
+};
 use rusqlite::Connection;
 
 use crate::{support::Home, terminal::Terminal};
@@ -112,15 +115,15 @@ fn a_file_that_another_program_has_open_is_not_renamed() {
 /// Killed at moments all over an upgrade, the old file is there under one of its names, and the next upgrade ends it.
 #[test]
 fn a_killed_upgrade_is_ended_by_the_next() {
-    const MOMENTS: u32 = 18;
+    let moments = rounds(6, 36);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let begun = Instant::now();
     let home = Home::new();
     old(&home, 1, "");
     home.ok(&["upgrade"]);
-    let whole = begun.elapsed();
+    let mut whole = begun.elapsed();
     let mut killed = 0;
-    for moment in 0..MOMENTS {
+    for moment in 0..moments {
         let (home, generation) = (Home::new(), moment % 3 + 1);
         let file = old(&home, generation, "");
         let before = fs::read(&file).unwrap();
@@ -130,14 +133,19 @@ fn a_killed_upgrade_is_ended_by_the_next() {
         let backup = home.amplifier().join("sessions.sqlite.python-backup");
         // Half of the runs are killed after a delay, the others when the backup exists, which hits the renames.
         let reached = || match moment % 2 {
-            0 => begun.elapsed() >= whole * moment / MOMENTS,
+            0 => begun.elapsed() >= whole * moment / moments,
             _ => backup.exists(),
         };
         while !reached() && child.try_wait().unwrap().is_none() {
             std::thread::sleep(Duration::from_micros(50));
         }
+        let elapsed = begun.elapsed();
         child.kill().unwrap();
-        killed += u32::from(!child.wait().unwrap().success());
+        match child.wait().unwrap().success() {
+            // The machine was slower when the time was measured.
+            true => whole = whole.min(elapsed),
+            false => killed += 1,
+        }
         let is_kept =
             [&file, &backup].into_iter().any(|file| fs::read(file).is_ok_and(|read| read == before));
         assert!(is_kept, "moment {moment}");
@@ -148,5 +156,5 @@ fn a_killed_upgrade_is_ended_by_the_next() {
         let url = format!("sqlite:{}", file.display());
         runtime.block_on(async { assert_upgraded(&open(&url, OpenOptions::default()).await.unwrap()).await });
     }
-    assert!(killed > 2, "only {killed} upgrades were killed before they ended");
+    assert!(killed > 0, "only {killed} upgrades were killed before they ended");
 }

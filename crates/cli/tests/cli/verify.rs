@@ -316,20 +316,6 @@ fn samples_in_duckdb_verify_clean() {
 }
 
 #[test]
-#[cfg_attr(not(shared_data), ignore = "needs files that are no part of the project")]
-fn sessions_as_amplifier_writes_them_verify_clean() {
-    let shared = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/real-shape");
-    let root = shared.to_str().unwrap();
-    let home = Home::new();
-    for detail in ["full", "summary", "none"] {
-        let store = format!("sqlite:~/{detail}.sqlite");
-        home.ok(&["sync", "--root", root, "--events", detail, "--store", &store]);
-        let report = home.json(&["verify", "--root", root, "--store", &store]);
-        assert_eq!((&report["sessions"], &report["on_disk"]), (&json!(1), &json!(1)), "{detail}");
-    }
-}
-
-#[test]
 fn the_parquet_export_leaves_damaged_lines_out() {
     let (home, _) = home();
     damage(

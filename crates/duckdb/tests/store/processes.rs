@@ -7,7 +7,7 @@ use std::{
 
 use amplifier_session_core::{ErrorKind, Scope, SessionStorage, search::VectorSearchOptions};
 use amplifier_session_duckdb::{Access, DuckDb, HnswOptions};
-use amplifier_session_testkit::{FakeEmbedding, lines};
+use amplifier_session_testkit::{FakeEmbedding, lines, rounds};
 
 use super::{
     hnsw::{extension, with_hnsw},
@@ -134,7 +134,7 @@ async fn several_processes_can_read_while_none_writes() {
 async fn committed_data_survives_a_kill() {
     let folder = Folder::new();
     let mut stored = 0;
-    for round in 1..=4_u32 {
+    for round in 1..=rounds(2, 8) {
         let mut writer = Other::new(&folder, "write");
         // Each child starts at 0 and gets further than the previous one, so its first sessions exist already.
         stored = round * 5;
@@ -166,13 +166,12 @@ async fn ten_nearest(storage: &SessionStorage, text: &str) -> (Vec<f32>, bool) {
     (found.results.into_iter().map(|result| result.score).collect(), is_by_hnsw)
 }
 
-/// Kills writers at random points: `HNSW_TEST_KILLS` times, 4 by default.
+/// Kills writers at random points.
 #[ignore = "needs DuckDB's extension: AMPLIFIER_TEST_DUCKDB_VSS, see .ci/duckdb-vss"]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kill_while_an_hnsw_index_is_written_loses_nothing() {
     let folder = Folder::new();
-    let kills = std::env::var("HNSW_TEST_KILLS").map_or(4, |kills| kills.parse().unwrap());
-    for round in 1..=kills {
+    for round in 1..=8 {
         let mut writer = Other::new(&folder, "hnsw");
         let stored: u32 = round.min(12);
         writer.wait_for(&stored.to_string());

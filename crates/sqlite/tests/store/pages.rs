@@ -78,8 +78,11 @@ async fn filled() -> (Vec<u8>, Lines, Superseded) {
     let folder = Folder::new();
     let written = fill(&folder).await;
     let superseded = superseded_in(&folder.storage().await).await;
+    // The index may still be updated in the background. The log goes with the last connection.
+    while folder.path().join("sessions.sqlite-wal").exists() {
+        std::thread::yield_now();
+    }
     let bytes = fs::read(folder.database()).unwrap();
-    assert!(!folder.path().join("sessions.sqlite-wal").exists());
     (bytes, written, superseded)
 }
 
@@ -192,9 +195,9 @@ async fn everything_is_saved_but_what_is_on_the_damaged_page() {
     let (mut random, mut complete) = (Random(7), 0);
     let count = bytes.len() / PAGE;
     assert!(count > 300, "{count} pages");
-    let step = count.div_ceil(150);
-    let sampled = (0..12).chain((12..count).step_by(step));
-    for page in sampled {
+    let step = count.div_ceil(rounds(20, 300));
+    let sampled: Vec<usize> = (0..6).chain((6..count).step_by(step)).collect();
+    for &page in &sampled {
         let mut damaged = bytes.clone();
         let at = &mut damaged[page * PAGE..][..PAGE];
         match page % 3 {
@@ -212,7 +215,7 @@ async fn everything_is_saved_but_what_is_on_the_damaged_page() {
         complete += usize::from(report.is_complete());
         assert_eq!(fs::read(folder.database()).unwrap(), damaged, "{what}: the file was changed");
     }
-    assert!(complete > 10 && complete < 120, "{complete}");
+    assert!(complete > 0 && complete < sampled.len() * 3 / 4, "{complete} of {}", sampled.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -280,7 +283,7 @@ async fn reads_leave_out_what_is_on_a_damaged_page_and_name_it() {
     let (bytes, written, _) = filled().await;
     let count = bytes.len() / PAGE;
     let (mut failed, mut named, mut searched) = (Vec::new(), 0, 0);
-    let sampled: Vec<usize> = (0..4).chain((4..count).step_by(count.div_ceil(50))).collect();
+    let sampled: Vec<usize> = (0..2).chain((2..count).step_by(count.div_ceil(rounds(16, 100)))).collect();
     for &page in &sampled {
         let folder = Folder::new();
         let mut damaged = bytes.clone();

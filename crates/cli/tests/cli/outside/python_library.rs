@@ -1,11 +1,6 @@
-//! Databases that the Python library itself wrote, which are no part of the project.
+//! Databases that the Python library itself wrote. The project has its own: `testkit::python_library`.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    io::Read as _,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, fs, io::Read as _, path::PathBuf};
 
 use amplifier_session_storage::{
     OpenOptions, Scope, SessionStorage,
@@ -22,7 +17,7 @@ use crate::support::Home;
 type Messages = BTreeMap<(String, u32), (String, Option<u32>, Timestamp, Value)>;
 
 fn sample(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/python-library-databases").join(name)
+    super::data("python-library-databases").join(name)
 }
 
 /// A copy of a sample, and its bytes.
@@ -125,7 +120,7 @@ async fn assert_holds(storage: &SessionStorage, name: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[cfg_attr(not(shared_data), ignore = "needs files that are no part of the project")]
+#[ignore = "reads files from outside: see .ci/outside"]
 async fn sqlite_of_each_generation() {
     for (name, generation) in [("v1.sqlite", 1), ("v2.sqlite", 2)] {
         let home = Home::new();
@@ -136,7 +131,7 @@ async fn sqlite_of_each_generation() {
 /// The HNSW index of the second is not needed, nor the extension that it was made with.
 #[cfg(feature = "duckdb-system")]
 #[tokio::test(flavor = "multi_thread")]
-#[cfg_attr(not(shared_data), ignore = "needs files that are no part of the project")]
+#[ignore = "reads files from outside: see .ci/outside"]
 async fn duckdb_of_each_generation() {
     for (name, generation, same) in [("v1.duckdb.gz", 1, "v1.sqlite"), ("v2-hnsw.duckdb.gz", 2, "v2.sqlite")]
     {
@@ -147,7 +142,7 @@ async fn duckdb_of_each_generation() {
 
 #[cfg(feature = "duckdb-system")]
 #[tokio::test(flavor = "multi_thread")]
-#[cfg_attr(not(shared_data), ignore = "needs files that are no part of the project")]
+#[ignore = "reads files from outside: see .ci/outside"]
 async fn sqlite_to_a_store_in_duckdb() {
     let home = Home::new();
     let (file, bytes) = copied(&home, "v2.sqlite");
