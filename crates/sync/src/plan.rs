@@ -6,13 +6,13 @@ use std::collections::{HashMap, HashSet};
 use amplifier_session_core::model::SessionKey;
 use amplifier_session_core::{
     Error, Result, SessionStorage, blocking,
-    model::{SessionId, UserId},
+    model::{HostId, SessionId, UserId},
     storage::IngestRepair,
 };
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
 #[cfg(feature = "watch")]
-use crate::{changed::Changed, discover::discover_some, files::SessionFiles};
+use crate::{changed::Changed, discover::discover_some};
 use crate::{
     discover::{Discovery, Rejected, RejectedBecause, SessionFolder, discover},
     options::SyncOptions,
@@ -22,8 +22,6 @@ use crate::{
 
 /// Number of states to read at a time.
 const PAGE: usize = 1_000;
-
-const NEWER_COPY: &str = "another project has a newer folder of this session";
 
 /// The sessions of a sync, newest first.
 #[derive(Debug)]
@@ -64,8 +62,8 @@ impl Plan {
     ) -> Result<Self> {
         let root = options.root.clone();
         let found = blocking(move || discover(&root)).await??;
-        let folders = folders(storage, options, found, report).await?;
         let states = states(storage, &options.user).await?;
+        let folders = folders(storage, options, found, &states, report).await?;
         Ok(Self::of(storage, options, folders, states, report))
     }
 
@@ -79,17 +77,8 @@ impl Plan {
     ) -> Result<Self> {
         let root = options.root.clone();
         let found = blocking(move || discover_some(&root, &changed)).await?;
-        let mut folders = folders(storage, options, found, report).await?;
-        let states = states_of(storage, options, &folders).await?;
-        let older = {
-            let states = states.clone();
-            let folders = folders.clone();
-            blocking(move || older_copies(&folders, &states)).await?
-        };
-        let is_older = |folder: &SessionFolder| older.contains(&folder.session);
-        for folder in folders.extract_if(.., |folder| is_older(folder)) {
-            report.skip(Skipped::file(&folder, None, NEWER_COPY.to_owned()));
-        }
+        let states = states_of(storage, options, &found.sessions).await?;
+        let folders = folders(storage, options, found, &states, report).await?;
         Ok(Self::of(storage, options, folders, states, report))
     }
 
@@ -108,6 +97,18 @@ impl Plan {
         }
         let planned = |folder: SessionFolder| {
             let state = states.get(&folder.session);
+            let copy = state.and_then(|state| state.known_copy(&folder, &options.host));
+            if let (Some((kind, home)), Some(transcript)) = (&copy, folder.files.transcript) {
+                report.copy(&folder, transcript, *kind, home);
+                return Planned {
+                    is_known: true,
+                    is_changed: false,
+                    bytes: None,
+                    cost: Cost::default(),
+                    folder,
+                    repair: None,
+                };
+            }
             let bytes = bytes_to_read(storage, &folder, state);
             if let (None, Some(state)) = (bytes, state) {
                 report.keep_damages(&folder, state);
@@ -154,13 +155,14 @@ pub(crate) async fn folders(
     storage: &SessionStorage,
     options: &SyncOptions,
     found: Discovery,
+    states: &HashMap<SessionId, SyncState>,
     report: &mut SyncReport,
 ) -> Result<Vec<SessionFolder>> {
     let excluded = globs(&options.exclude)?;
     let Discovery { mut sessions, rejected } = found;
     rejected.into_iter().for_each(|folder| report.reject(folder));
     sessions.retain(|folder| !excluded.is_match(format!("{}/{}", folder.project, folder.session)));
-    let mut sessions = without_copies(sessions, report);
+    let mut sessions = one_of_each(sessions, states, &options.host, report);
     if !options.include_deleted {
         let found = sessions.len();
         let deleted: HashSet<_> =
@@ -177,15 +179,35 @@ pub(crate) async fn folders(
     Ok(sessions)
 }
 
-/// The newest folder of each session. A session belongs to one project, and two folders would overwrite each other.
-fn without_copies(sessions: Vec<SessionFolder>, report: &mut SyncReport) -> Vec<SessionFolder> {
-    let mut seen = HashSet::new();
-    let (newest, older): (Vec<_>, Vec<_>) =
-        sessions.into_iter().partition(|folder| seen.insert(folder.session.clone()));
-    for folder in older {
-        report.skip(Skipped::file(&folder, None, NEWER_COPY.to_owned()));
+/// One folder of each session: the longest transcript that is not known to be a copy, or else the one that was read
+/// before. The other ones are reported.
+fn one_of_each(
+    sessions: Vec<SessionFolder>,
+    states: &HashMap<SessionId, SyncState>,
+    host: &HostId,
+    report: &mut SyncReport,
+) -> Vec<SessionFolder> {
+    let rank = |folder: &SessionFolder| {
+        let state = states.get(&folder.session);
+        let is_copy = state.is_some_and(|state| state.known_copy(folder, host).is_some());
+        let is_home = state.is_some_and(|state| state.home_elsewhere(&folder.path, host).is_none());
+        (!is_copy, folder.files.transcript.map_or(0, |transcript| transcript.stamp.size), is_home)
+    };
+    let mut chosen: Vec<SessionFolder> = Vec::new();
+    let mut places: HashMap<SessionId, usize> = HashMap::new();
+    for mut folder in sessions {
+        let place = *places.entry(folder.session.clone()).or_insert(chosen.len());
+        let Some(other) = chosen.get_mut(place) else {
+            chosen.push(folder);
+            continue;
+        };
+        if rank(&folder) > rank(other) {
+            std::mem::swap(&mut folder, other);
+        }
+        let reason = format!("{} has a longer history of this session", other.path.display());
+        report.skip(Skipped::file(&folder, None, reason));
     }
-    newest
+    chosen
 }
 
 fn globs(patterns: &[String]) -> Result<GlobSet> {
@@ -202,7 +224,7 @@ fn globs(patterns: &[String]) -> Result<GlobSet> {
 }
 
 /// The states of all sessions of a user, with a few queries regardless of the number of sessions.
-async fn states(storage: &SessionStorage, user: &UserId) -> Result<HashMap<SessionId, SyncState>> {
+pub(crate) async fn states(storage: &SessionStorage, user: &UserId) -> Result<HashMap<SessionId, SyncState>> {
     let mut states = HashMap::new();
     let mut after = None;
     loop {
@@ -229,17 +251,6 @@ async fn states_of(
         states.extend(state.map(|state| (folder.session.clone(), state)));
     }
     Ok(states)
-}
-
-/// The sessions that were read from another folder, which still exists and is newer.
-#[cfg(feature = "watch")]
-fn older_copies(folders: &[SessionFolder], states: &HashMap<SessionId, SyncState>) -> HashSet<SessionId> {
-    let is_older = |folder: &&SessionFolder| {
-        let other = states.get(&folder.session).and_then(|state| state.other_folder(&folder.path));
-        let files = other.and_then(|other| SessionFiles::find(&other).ok().flatten());
-        files.and_then(|files| files.modified()).is_some_and(|modified| modified > folder.modified)
-    };
-    folders.iter().filter(is_older).map(|folder| folder.session.clone()).collect()
 }
 
 impl SyncReport {

@@ -2,19 +2,22 @@
 
 use std::{
     collections::BTreeMap,
+    fmt,
     path::{Path, PathBuf},
 };
 
 use amplifier_session_core::{
-    model::{ProjectSlug, Session, Timestamp},
-    storage::{EventDetail, Removal, SettledRows},
+    model::{HostId, ProjectSlug, Session, SupersededReason, Timestamp},
+    storage::{EventDetail, SettledRows},
 };
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    discover::SessionFolder,
     files::{EVENTS, SessionFiles, Source, Stamp, TRANSCRIPT, TRANSCRIPT_BACKUP, absolute},
     head::Head,
     position::LogPosition,
+    session::copies::{CopyKind, KnownCopy},
 };
 
 /// The current format. A state with an unknown format is ignored: the files are read again, and unchanged rows are not
@@ -32,6 +35,12 @@ pub(crate) struct SyncState {
     /// The session folder, on the machine that read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     folder: Option<String>,
+    /// That machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
+    /// Other folders of the session, which changed nothing.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    copies: BTreeMap<String, KnownCopy>,
     files: BTreeMap<String, FileState>,
     /// For files that count as read although they contain more: the number of rows that a rewind left.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -66,7 +75,20 @@ pub(crate) struct FileState {
     /// Present while stored rows that the file no longer contains are being replaced. If a stored state has it, the
     /// replacement was interrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) replacing: Option<Removal>,
+    pub(crate) replacing: Option<SupersededReason>,
+}
+
+/// The folder that the stored rows of a session come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Home {
+    pub(crate) folder: String,
+    pub(crate) host: String,
+}
+
+impl fmt::Display for Home {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on {}", self.folder, self.host)
+    }
 }
 
 /// The damage of a file, and the number of rows that were kept because of it.
@@ -125,14 +147,33 @@ impl SyncState {
     }
 
     /// Sets the folder that is read.
-    pub(crate) fn set_folder(&mut self, folder: &Path) {
-        self.folder = Some(absolute(folder));
+    pub(crate) fn set_home(&mut self, folder: &Path, host: &HostId) {
+        let folder = absolute(folder);
+        self.copies.remove(&folder);
+        (self.folder, self.host) = (Some(folder), Some(host.to_string()));
     }
 
-    /// The folder that was read, if it is not `folder`.
-    #[cfg(feature = "watch")]
-    pub(crate) fn other_folder(&self, folder: &Path) -> Option<PathBuf> {
-        self.folder.as_ref().filter(|known| **known != absolute(folder)).map(PathBuf::from)
+    /// The folder that was read, if it is not `folder` on `host`.
+    pub(crate) fn home_elsewhere(&self, folder: &Path, host: &HostId) -> Option<Home> {
+        let home = Home {
+            folder: self.folder.clone()?,
+            // Earlier versions did not record it.
+            host: self.host.clone().unwrap_or_else(|| host.to_string()),
+        };
+        (home.host != host.as_str() || home.folder != absolute(folder)).then_some(home)
+    }
+
+    /// Records a copy. Returns whether this was not known.
+    pub(crate) fn add_copy(&mut self, folder: &Path, copy: KnownCopy) -> bool {
+        let before = self.copies.insert(absolute(folder), copy.clone());
+        before != Some(copy)
+    }
+
+    /// What is known of a folder that is not the one that was read, if its transcript is unchanged since.
+    pub(crate) fn known_copy(&self, folder: &SessionFolder, host: &HostId) -> Option<(CopyKind, Home)> {
+        let home = self.home_elsewhere(&folder.path, host)?;
+        let copy = self.copies.get(&absolute(&folder.path))?;
+        (copy.stamp == folder.files.transcript?.stamp).then_some((copy.kind, home))
     }
 
     /// Parses a stored state; `None` if it has another format.
@@ -193,8 +234,8 @@ impl SyncState {
 
     /// Records that stored rows that a file no longer contains are being replaced. If the replacement is interrupted,
     /// the file is read again from its beginning.
-    pub(crate) fn set_replacing(&mut self, file: Source, log: Option<LogPosition>, removal: Removal) {
-        self.set(file, FileState { log, replacing: Some(removal), ..FileState::unread(file) });
+    pub(crate) fn set_replacing(&mut self, file: Source, log: Option<LogPosition>, reason: SupersededReason) {
+        self.set(file, FileState { log, replacing: Some(reason), ..FileState::unread(file) });
     }
 
     /// Records that an event log was read at `read` only for its times. The position up to which its events are stored
@@ -252,12 +293,14 @@ impl SyncState {
 
     /// Makes the next sync read damaged files again.
     pub(crate) fn forget_damage(&mut self) {
+        self.copies.clear();
         self.files.values_mut().filter(|file| file.damage.is_some()).for_each(|file| file.settled = false);
     }
 
     /// Makes the next sync read all files from their beginning.
     pub(crate) fn forget_positions(&mut self) {
         self.settled = None;
+        self.copies.clear();
         for file in self.files.values_mut() {
             (file.settled, file.head, file.timed) = (false, None, None);
             if let Some(log) = &mut file.log {

@@ -130,6 +130,9 @@ fn print(app: &mut App, report: &VerifyReport) -> Result<(), Failure> {
     if let Some(known) = known(&report.known) {
         app.out.line(&format!("known        {known}"))?;
     }
+    for folder in &report.copies {
+        app.out.line(&format!("copy         {}", printable(&folder.display().to_string())))?;
+    }
     app.out.line(&format!("differences  {}", grouped(report.difference_count)))?;
     if report.left.is_some() && report.difference_count > 0 {
         app.out.line(&format!("left         {}", grouped(report.left_count)))?;

@@ -16,10 +16,9 @@ use std::{
 use amplifier_session_storage::{
     OpenOptions, Scope, SessionStorage,
     backend::SessionQuery,
-    model::{HostId, UserId},
+    model::UserId,
     search::{SearchMode, SearchOptions},
     storage::EventLines,
-    sync::{NoProgress, SyncOptions, sync},
 };
 use amplifier_session_testkit::{Random, rounds};
 use rusqlite::Connection;
@@ -128,13 +127,13 @@ impl Installation {
         let sound: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
         assert_eq!(sound, "ok", "round {round}");
         drop(connection);
+        let (store, root) = (self.store(), self.home.amplifier());
+        let sync = ["--store", &store, "--embedding", "none", "sync", "--root", root.to_str().unwrap()];
+        let report = self.home.json(&sync);
+        assert_eq!(report["failures"], serde_json::json!([]), "{report}");
+        assert!(report["index_problem"].is_null(), "{report}");
         self.runtime.block_on(async {
-            let storage =
-                amplifier_session_storage::open(&self.store(), OpenOptions::default()).await.unwrap();
-            let (user, host) = (UserId::new("dana").unwrap(), HostId::new("here").unwrap());
-            let options = SyncOptions::new(self.home.amplifier(), user, host);
-            let report = sync(&storage, &options, &NoProgress).await.unwrap();
-            assert!(report.failures.is_empty() && report.index_problem.is_none(), "{report:?}");
+            let storage = amplifier_session_storage::open(&store, OpenOptions::default()).await.unwrap();
             self.is_equal(&storage, round).await;
         });
     }

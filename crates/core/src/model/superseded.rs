@@ -34,11 +34,14 @@ pub enum SupersededReason {
     Edited,
     /// The file now ends earlier, within a turn.
     CutOff,
+    /// The session was rewound: the transcript now ends before a turn, or goes on with another one.
+    Rewound,
 }
 
 names! {
     SupersededReason {
         Compacted: "compacted", HeadLost: "head_lost", Edited: "edited", CutOff: "cut_off",
+        Rewound: "rewound",
     }
 }
 

@@ -67,8 +67,8 @@ pub use embeddings::{EmbeddedChunk, GivenEmbeddings, MessageEmbeddings};
 pub use events::{EventLine, EventLines};
 pub use find::{Addressed, AddressedLine};
 pub use ingest::{
-    Extent, IngestRepair, IngestReport, IngestTarget, LineOutcome, Remaining, Removal, SessionIngest,
-    SettledRows, SyncStateWithSettled,
+    Extent, IngestRepair, IngestReport, IngestTarget, LineOutcome, Remaining, SessionIngest, SettledRows,
+    SyncStateWithSettled,
 };
 pub use periods::PeriodStatistics;
 pub use rebuild::{Estimate, EstimateOf, GenerationStatus, VectorStatus, VectorsOf};

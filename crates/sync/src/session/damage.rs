@@ -6,7 +6,7 @@
 use amplifier_session_core::{
     backend::SkippedLine,
     model::{RawJson, SupersededReason},
-    storage::{Removal, SessionIngest},
+    storage::SessionIngest,
 };
 
 use super::{SessionReader, kind::Kind};
@@ -87,7 +87,7 @@ impl DamageNotes {
         ingest: &SessionIngest,
         line: u64,
         text: &RawJson,
-        removal: Option<Removal>,
+        reason: Option<SupersededReason>,
     ) -> bool {
         self.unended = Some(line);
         if text.parse().is_err() {
@@ -97,7 +97,7 @@ impl DamageNotes {
             }
             return true;
         }
-        !self.accepted && removal.is_none() && self.kind.cuts_off(ingest, text.as_bytes())
+        !self.accepted && reason.is_none() && self.kind.cuts_off(ingest, text.as_bytes())
     }
 
     /// Keeps the stored rows from an unreadable line on, unless the line was already unreadable before.
@@ -116,21 +116,21 @@ impl DamageNotes {
         self.keeps_rows |= self.kind.missing(ingest) > 0;
     }
 
-    /// The damage that causes stored rows to be kept, if any. The log has `rows` valid lines, and `removal` is the
-    /// decision about stored rows that it does not contain.
+    /// The damage that causes stored rows to be kept, if any. The log has `rows` valid lines, and stored
+    /// rows that it does not contain are superseded for `superseded`.
     pub(super) fn damage(
         &self,
         ingest: &SessionIngest,
         rows: u32,
-        removal: Option<Removal>,
+        superseded: Option<SupersededReason>,
     ) -> Option<Damage> {
         let missing = self.kind.missing(ingest);
         if missing == 0 || self.accepted {
             return None;
         }
         // A rewritten log may still be being appended to.
-        let is_edited = removal == Some(Removal::Superseded(SupersededReason::Edited));
-        if removal.is_some() && !is_edited && self.first.is_none() {
+        let is_edited = superseded == Some(SupersededReason::Edited);
+        if superseded.is_some() && !is_edited && self.first.is_none() {
             return None;
         }
         let (line, reason) = self.reason(rows)?;

@@ -2,8 +2,8 @@
 
 use amplifier_session_core::{
     Result,
-    model::{RawJson, Timestamp},
-    storage::{Extent, LineOutcome, Remaining, Removal, SessionIngest},
+    model::{RawJson, SupersededReason, Timestamp},
+    storage::{Extent, LineOutcome, Remaining, SessionIngest},
 };
 
 use crate::files::{EVENTS, TRANSCRIPT, TRANSCRIPT_BACKUP};
@@ -73,14 +73,14 @@ impl Kind {
         }
     }
 
-    pub(super) async fn supersede(
+    pub(super) fn supersede(
         self,
         ingest: &mut SessionIngest,
         remaining: &Remaining,
-    ) -> Result<Option<Removal>> {
+    ) -> Option<SupersededReason> {
         match self {
-            Self::Transcript => Ok(ingest.supersede_messages(remaining)),
-            Self::Events => ingest.supersede_events(remaining).await,
+            Self::Transcript => ingest.supersede_messages(remaining),
+            Self::Events => ingest.supersede_events(remaining),
         }
     }
 

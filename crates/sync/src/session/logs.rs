@@ -118,8 +118,8 @@ impl SessionReader<'_> {
         while let Some(batch) = open.batch().await? {
             self.batch(ingest, &mut reading, &mut open, batch).await?;
         }
-        let damage = reading.notes.damage(ingest, reading.position.rows, reading.replaced.removal());
-        let extent = self.end_of_rows(ingest, &mut reading, damage.is_some()).await?;
+        let damage = reading.notes.damage(ingest, reading.position.rows, reading.replaced.reason);
+        let extent = self.end_of_rows(ingest, &mut reading, damage.is_some())?;
         kind.end(ingest, extent);
         if let Some(damage) = &damage {
             self.report.keep(Kept::of(self.folder, file.name, damage));
@@ -178,7 +178,7 @@ impl SessionReader<'_> {
         let position = &mut reading.position;
         (position.bytes, position.lines) = (batch.end, batch.number);
         position.last = last.or(position.last.take());
-        if reading.resumable && !reading.notes.keeps_rows && reading.replaced.removal().is_none() {
+        if reading.resumable && !reading.notes.keeps_rows && reading.replaced.reason.is_none() {
             // It is stored whenever the ingest writes rows, and then all rows before this position are written.
             self.state.set_reading(reading.file, position.clone());
             self.save(ingest);
@@ -201,8 +201,8 @@ impl SessionReader<'_> {
                 return Ok(());
             }
         };
-        let removal = reading.replaced.removal();
-        if !has_ending && reading.notes.leaves_unended(ingest, line.number, &text, removal) {
+        let reason = reading.replaced.reason;
+        if !has_ending && reading.notes.leaves_unended(ingest, line.number, &text, reason) {
             return Ok(());
         }
         let is_binary = is_binary(text.as_bytes());

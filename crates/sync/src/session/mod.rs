@@ -1,5 +1,6 @@
 //! Reads one session folder.
 
+pub(crate) mod copies;
 mod damage;
 mod kind;
 mod logs;
@@ -151,13 +152,19 @@ impl<'a> SessionReader<'a> {
             reader.state.forget_positions();
             ingest.repair(repair.clone());
         }
+        let path = folder.path.clone();
+        let found = blocking(move || SessionFiles::find(&path)).await?;
+        if let Ok(Some(files)) = &found
+            && reader.is_copy(&ingest, files).await?
+        {
+            return Ok(Read::settled(reader.report, SessionOutcome::Unchanged));
+        }
         ingest.set_seen(folder.modified);
         ingest.continue_settled(reader.state.settled.take(), with_settled);
         if let Some(had_payloads) = reader.state.is_of_earlier_version() {
             ingest.derive_again(had_payloads == reader.keeps_payloads());
         }
-        let path = folder.path.clone();
-        match blocking(move || SessionFiles::find(&path)).await? {
+        match found {
             Ok(Some(files)) => reader.files(&mut ingest, &files).await?,
             // The folder disappeared after it was found.
             Ok(None) => return Ok(Read::settled(reader.report, SessionOutcome::Unchanged)),
@@ -184,7 +191,7 @@ impl<'a> SessionReader<'a> {
         if before.is_some() {
             state.forget_positions();
         }
-        state.set_folder(&folder.path);
+        state.set_home(&folder.path, &context.options.host);
         Self {
             context,
             folder,

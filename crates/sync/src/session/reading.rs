@@ -1,6 +1,6 @@
 //! The state of reading a log.
 
-use amplifier_session_core::storage::Removal;
+use amplifier_session_core::model::SupersededReason;
 
 use super::{damage::DamageNotes, kind::Kind};
 use crate::{files::Source, position::LogPosition, state::FileState};
@@ -27,14 +27,14 @@ pub(super) struct Reading {
 pub(super) struct Replaced {
     /// Whether a line differed.
     pub(super) differs: bool,
-    /// The decision about the stored rows that the log does not contain.
-    pub(super) removal: Option<Removal>,
+    /// Why stored rows are superseded that the log does not contain, if there are any.
+    pub(super) reason: Option<SupersededReason>,
     /// The number of lines that must follow.
     pub(super) expected: usize,
     /// Whether an earlier sync was interrupted while it replaced rows.
     pub(super) interrupted: bool,
-    /// The decision of that sync, if the file is still the same.
-    pub(super) decided: Option<Removal>,
+    /// Why that sync did, if the file is still the same.
+    pub(super) decided: Option<SupersededReason>,
 }
 
 impl Replaced {
@@ -43,15 +43,10 @@ impl Replaced {
         let is_same = replacing.filter(|before| before.stamp == file.stamp);
         Self {
             differs: false,
-            removal: None,
+            reason: None,
             expected: 0,
             interrupted: replacing.is_some(),
             decided: is_same.and_then(|before| before.replacing),
         }
-    }
-
-    /// The decision about the stored rows that the log does not contain, if there are any.
-    pub(super) fn removal(&self) -> Option<Removal> {
-        self.removal
     }
 }

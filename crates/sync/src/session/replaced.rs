@@ -1,6 +1,6 @@
-//! Decides whether stored rows that a log no longer contains were rewound or are superseded.
+//! Supersedes stored rows that a log no longer contains.
 //!
-//! The first line that differs from the stored rows, together with all lines after it, determines the decision. Only
+//! The first line that differs from the stored rows, together with all lines after it, determines the reason. Only
 //! then are these lines read once more.
 
 use amplifier_session_core::{
@@ -55,7 +55,7 @@ impl SessionReader<'_> {
         remaining.extend(open.remaining(digester).await?);
         // Without the line itself, which was already read.
         reading.replaced.expected = remaining.len().saturating_sub(1);
-        self.replace(ingest, reading, remaining).await?;
+        self.replace(ingest, reading, remaining);
         Ok(())
     }
 
@@ -63,7 +63,7 @@ impl SessionReader<'_> {
     /// the last line stay.
     ///
     /// The backup of a transcript that is being appended to may be older than the stored rows, so it removes nothing.
-    pub(super) async fn end_of_rows(
+    pub(super) fn end_of_rows(
         &mut self,
         ingest: &mut SessionIngest,
         reading: &mut Reading,
@@ -77,32 +77,26 @@ impl SessionReader<'_> {
             return Ok(Extent::Part);
         }
         if !reading.replaced.differs && reading.kind.missing(ingest) > 0 {
-            self.replace(ingest, reading, Vec::new()).await?;
+            self.replace(ingest, reading, Vec::new());
         }
         Ok(Extent::Whole)
     }
 
-    async fn replace(
-        &mut self,
-        ingest: &mut SessionIngest,
-        reading: &mut Reading,
-        lines: Vec<Digest>,
-    ) -> Result<()> {
+    fn replace(&mut self, ingest: &mut SessionIngest, reading: &mut Reading, lines: Vec<Digest>) {
         reading.replaced.differs = true;
         if self.context.options.mirror {
-            return Ok(());
+            return;
         }
         let Replaced { interrupted, decided, .. } = reading.replaced;
         let remaining = Remaining { lines, interrupted, decided };
-        reading.replaced.removal = reading.kind.supersede(ingest, &remaining).await?;
-        if let Some(removal) = reading.replaced.removal {
+        reading.replaced.reason = reading.kind.supersede(ingest, &remaining);
+        if let Some(reason) = reading.replaced.reason {
             let log = LogPosition { payloads: reading.position.payloads, ..LogPosition::default() };
             let log = (reading.kind == Kind::Events).then_some(log);
-            self.replacing.set_replacing(reading.file, log.clone(), removal);
+            self.replacing.set_replacing(reading.file, log.clone(), reason);
             ingest.set_replacing_state(self.replacing.to_json());
-            self.state.set_replacing(reading.file, log, removal);
+            self.state.set_replacing(reading.file, log, reason);
             self.save(ingest);
         }
-        Ok(())
     }
 }

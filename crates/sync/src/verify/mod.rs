@@ -24,7 +24,7 @@ use crate::{
     discover::{SessionFolder, discover},
     last::LastSync,
     options::SyncOptions,
-    plan::folders,
+    plan::{folders, states},
     progress::NoProgress,
     report::SyncReport,
 };
@@ -145,7 +145,12 @@ impl<'a> Verification<'a> {
         }
         let found = blocking(move || discover(&root)).await??;
         let mut notes = SyncReport::default();
-        let folders = folders(storage, &sync, found, &mut notes).await?;
+        let states = states(storage, &options.user).await?;
+        let mut folders = folders(storage, &sync, found, &states, &mut notes).await?;
+        let is_copy = |folder: &SessionFolder| {
+            states.get(&folder.session).is_some_and(|state| state.known_copy(folder, &sync.host).is_some())
+        };
+        report.copies = folders.extract_if(.., |folder| is_copy(folder)).map(|folder| folder.path).collect();
         report.known.deleted_sessions = notes.sessions.deleted;
         report.known.skipped_folders = notes.skipped_count;
         for failure in notes.failures {

@@ -1,5 +1,7 @@
 //! The report of a verification.
 
+use std::path::PathBuf;
+
 use amplifier_session_core::{backend::IndexCheck, model::Difference, storage::SessionCheck};
 use serde::Serialize;
 
@@ -30,6 +32,8 @@ pub struct VerifyReport {
     pub bytes: u64,
     /// Known deviations, which are not differences.
     pub known: Known,
+    /// Folders with an older or a diverged copy of a session. They are not compared.
+    pub copies: Vec<PathBuf>,
     /// Rows that are newer than the search index, and that searches read directly.
     pub newer_than_index: u64,
     /// The first 10,000 differences.

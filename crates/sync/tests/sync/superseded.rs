@@ -3,7 +3,7 @@
 
 use amplifier_session_core::{
     backend::SupersededQuery,
-    model::{LineKind, RawJson, SupersededReason},
+    model::{LineKind, Message, RawJson, SupersededReason},
     storage::SupersededLine,
 };
 use amplifier_session_sync::SyncReport;
@@ -186,10 +186,16 @@ async fn as_many_lines_with_other_content() {
 
 #[tokio::test]
 async fn a_rewind_to_an_earlier_turn() {
-    becomes(&MESSAGES[..4], &[]).await;
-    becomes(&MESSAGES[..2], &[]).await;
-    becomes(&["ask one", "answer one", "ask again"], &[]).await;
-    becomes(&["ask one", "answer one", "ask again", "answer", "ask", "more", "ask still more"], &[]).await;
+    let last = [(4, SupersededReason::Rewound, "ask three")];
+    becomes(&MESSAGES[..4], &last).await;
+    let turns = [
+        (2, SupersededReason::Rewound, "ask two"),
+        (3, SupersededReason::Rewound, "answer two"),
+        (4, SupersededReason::Rewound, "ask three"),
+    ];
+    becomes(&MESSAGES[..2], &turns).await;
+    becomes(&["ask one", "answer one", "ask again"], &turns).await;
+    becomes(&["ask one", "answer one", "ask again", "answer", "ask", "more", "ask still more"], &turns).await;
     // A removed line that is still there is no rewind.
     let lost = [(2, SupersededReason::Edited, "ask two"), (3, SupersededReason::Edited, "answer two")];
     becomes(&["ask one", "answer one", "ask again", "ask three"], &lost).await;
@@ -201,8 +207,28 @@ async fn a_rewound_transcript_that_is_being_appended_to_is_a_rewind() {
     let torn = [&transcript(&["ask one", "answer one", "ask again"])[..], b"{\"role\":\"assi"].concat();
     fixture.folder().file(TRANSCRIPT, torn).unwrap();
     let report = fixture.sync().await;
-    assert_eq!((report.kept_rows, counts(&report)), (0, (0, 0)));
+    assert_eq!((report.kept_rows, counts(&report)), (0, (3, 0)));
     assert_eq!(fixture.texts().await, ["ask one", "answer one", "ask again"]);
+}
+
+#[tokio::test]
+async fn a_transcript_that_becomes_shorter_and_grows_back() {
+    let fixture = synced().await;
+    let before = fixture.messages("s").await;
+    for round in 0..2 {
+        fixture.folder().file(TRANSCRIPT, transcript(&MESSAGES[..2])).unwrap();
+        fixture.sync().await;
+        assert_eq!((fixture.texts().await.len(), superseded(&fixture).await.len()), (2, 3), "{round}");
+        fixture.folder().file(TRANSCRIPT, transcript(&MESSAGES)).unwrap();
+        fixture.sync().await;
+        let after = fixture.messages("s").await;
+        let rows = |messages: &[Message]| -> Vec<_> {
+            messages.iter().map(|message| (message.sequence, message.turn, message.raw.clone())).collect()
+        };
+        assert_eq!(rows(&after), rows(&before), "{round}");
+    }
+    // The same lines are superseded once.
+    assert_eq!(superseded(&fixture).await.len(), 3);
 }
 
 /// A session of three turns, each with an event for its prompt and one for its answer.
@@ -226,12 +252,12 @@ async fn with_turns() -> (Fixture, Vec<Line>, Vec<Line>) {
 #[tokio::test]
 async fn a_log_that_is_rewound_with_its_transcript() {
     // Exactly as far; further; and not at all.
-    for (events_left, lost) in [(4, 0), (3, 1), (6, 0)] {
+    for (events_left, lost) in [(4, 2), (3, 3), (6, 0)] {
         let (fixture, messages, events) = with_turns().await;
         fixture.folder().transcript(messages[..4].to_vec()).unwrap();
         fixture.folder().events(events[..events_left].to_vec()).unwrap();
         let report = fixture.sync().await;
-        assert_eq!((report.messages.removed, counts(&report)), (2, (0, lost)), "{events_left}");
+        assert_eq!((report.messages.removed, counts(&report)), (2, (2, lost)), "{events_left}");
         assert_eq!(fixture.event_types().await.len(), events_left);
     }
     // In a later sync, nothing explains why the log is shorter.

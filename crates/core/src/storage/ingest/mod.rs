@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 pub use repair::IngestRepair;
 pub use report::{Extent, IngestReport, IngestTarget, LineOutcome};
 pub use settled::{SettledRows, SyncStateWithSettled};
-pub use superseded::{Remaining, Removal};
+pub use superseded::Remaining;
 
 use self::{
     rows::{EventRows, MessageRows},

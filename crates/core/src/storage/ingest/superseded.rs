@@ -1,11 +1,9 @@
-//! Keeps the lines that a file lost without an explanation.
+//! Keeps the lines that a file has lost: no file removes what was stored.
 //!
-//! The remaining lines of a file after its first difference from the stored rows determine what happened. Either the
-//! session was rewound, and the later rows are removed, or lines have changed or disappeared, and they are superseded.
+//! The remaining lines of a file after its first difference from the stored rows determine why: the session was rewound,
+//! or lines have changed or disappeared.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-
-use serde::{Deserialize, Serialize};
 
 use super::SessionIngest;
 use crate::{
@@ -29,16 +27,6 @@ const PAGE: usize = 1_000;
 /// The size of event lines read at a time.
 const PAGE_BYTES: u64 = 8 << 20;
 
-/// What happens to the stored rows that a file no longer contains.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Removal {
-    /// The session was rewound: they are removed.
-    Rewind,
-    /// They are superseded, for this reason.
-    Superseded(SupersededReason),
-}
-
 /// The lines of a file from its first difference from the stored rows on.
 #[derive(Debug, Default)]
 pub struct Remaining {
@@ -48,7 +36,7 @@ pub struct Remaining {
     /// some of the lines may be stored twice, in their old place and in the new one.
     pub interrupted: bool,
     /// The decision of that ingest, if the file is still the same.
-    pub decided: Option<Removal>,
+    pub decided: Option<SupersededReason>,
 }
 
 /// The rows of one kind to supersede.
@@ -62,8 +50,6 @@ pub(super) struct Superseding {
     old: Vec<Digest>,
     /// How often each line is still to be superseded.
     lost: HashMap<Digest, usize>,
-    /// Whether some of their lines may be superseded already.
-    interrupted: bool,
 }
 
 /// The state of superseded lines during an ingest.
@@ -71,8 +57,8 @@ pub(super) struct Superseding {
 pub(super) struct SupersededRows {
     messages: Option<Superseding>,
     events: Option<Superseding>,
-    /// The first message that a rewind removes, and the messages before it.
-    rewound: Option<(usize, Vec<MessageState>)>,
+    /// Whether the transcript was rewound.
+    is_rewound: bool,
     /// Whether rows of this ingest were written.
     pub(super) has_written: bool,
     /// The sync state to store before rows are replaced.
@@ -93,11 +79,17 @@ impl SessionIngest {
     /// Whether `line`, the next one, is a valid message that differs from the stored message with its sequence.
     #[must_use]
     pub fn differs_from_message(&self, line: &[u8]) -> bool {
-        let is_message = || {
+        self.messages.pending.differs(|| self.masker.digest(line)) && Self::is_message(line)
+    }
+
+    /// Whether `line` is a valid message.
+    #[must_use]
+    pub fn is_message(line: &[u8]) -> bool {
+        let role = || {
             let object = RawJson::new(line).parse_object().ok()?;
             object.get("role")?.as_str()?.parse::<Role>().ok()
         };
-        self.messages.pending.differs(|| self.masker.digest(line)) && is_message().is_some()
+        role().is_some()
     }
 
     /// Whether `line`, the next one, is a valid event that differs from the stored event with its sequence.
@@ -107,12 +99,12 @@ impl SessionIngest {
             && parse_event_line(&RawJson::new(line)).is_ok()
     }
 
-    /// Decides what happens to stored messages from the next line on that the transcript no longer contains. Without
+    /// Supersedes stored messages from the next line on that the transcript no longer contains, and returns why. Without
     /// this call, they are removed.
     ///
     /// It is a rewind if the next stored message begins a turn, none of the following ones is among the remaining lines,
     /// and the transcript does not have as many lines as before.
-    pub fn supersede_messages(&mut self, remaining: &Remaining) -> Option<Removal> {
+    pub fn supersede_messages(&mut self, remaining: &Remaining) -> Option<SupersededReason> {
         let at = self.messages.pending.next();
         let (first, old) = (at as usize, self.messages.pending.following());
         let states = &self.messages.states;
@@ -120,85 +112,54 @@ impl SessionIngest {
         if lost.is_empty() {
             return None;
         }
-        let decided = remaining.decided.unwrap_or_else(|| {
+        let reason = remaining.decided.unwrap_or_else(|| {
             let lines: HashSet<&Digest> = remaining.lines.iter().collect();
             let recurs = old.iter().any(|digest| lines.contains(digest));
             let has_as_many = remaining.lines.len() == old.len();
             if first > 0 && begins_turn(first, states) && !recurs && !has_as_many {
-                Removal::Rewind
+                SupersededReason::Rewound
             } else if first == 0 && !remaining.lines.is_empty() {
-                Removal::Superseded(SupersededReason::HeadLost)
+                SupersededReason::HeadLost
             } else if recurs || has_as_many {
-                Removal::Superseded(SupersededReason::Edited)
+                SupersededReason::Edited
             } else {
-                Removal::Superseded(SupersededReason::CutOff)
+                SupersededReason::CutOff
             }
         });
-        match decided {
-            Removal::Rewind => self.superseded.rewound = Some((first, states.clone())),
-            Removal::Superseded(reason) => {
-                let (kind, old, interrupted) = (LineKind::Message, old.to_vec(), remaining.interrupted);
-                self.superseded.messages =
-                    Some(Superseding { kind, reason, first: at, old, lost, interrupted });
-            }
-        }
-        Some(decided)
+        self.superseded.is_rewound = reason == SupersededReason::Rewound;
+        let (kind, old) = (LineKind::Message, old.to_vec());
+        self.superseded.messages = Some(Superseding { kind, reason, first: at, old, lost });
+        Some(reason)
     }
 
-    /// As [`SessionIngest::supersede_messages`], for events. If the transcript was rewound, the events of the removed
-    /// turns are removed too, provided that the log was only cut off.
-    ///
-    /// # Errors
-    ///
-    /// Errors of the backend.
-    pub async fn supersede_events(&mut self, remaining: &Remaining) -> Result<Option<Removal>> {
+    /// As [`SessionIngest::supersede_messages`], for events. They are rewound if the transcript is and the log was only
+    /// cut off.
+    pub fn supersede_events(&mut self, remaining: &Remaining) -> Option<SupersededReason> {
         let pending = &self.events.pending;
-        let (at, mut old) = (pending.next(), pending.following().to_vec());
-        let before = pending.preceding().to_vec();
-        let is_shorter = remaining.lines.len() < old.len();
-        let mut lost_lines = lost(&old, &before, remaining);
-        if lost_lines.is_empty() {
-            return Ok(None);
+        let (at, old) = (pending.next(), pending.following());
+        let lost = lost(old, pending.preceding(), remaining);
+        if lost.is_empty() {
+            return None;
         }
-        let reason = match remaining.decided {
-            Some(Removal::Superseded(reason)) => reason,
-            _ if is_shorter => SupersededReason::Compacted,
-            _ if at == 0 => SupersededReason::HeadLost,
-            _ => SupersededReason::Edited,
+        let found = if self.superseded.is_rewound && remaining.lines.is_empty() {
+            SupersededReason::Rewound
+        } else if remaining.lines.len() < old.len() {
+            SupersededReason::Compacted
+        } else if at == 0 {
+            SupersededReason::HeadLost
+        } else {
+            SupersededReason::Edited
         };
-        let mut decided = Removal::Superseded(reason);
-        if remaining.lines.is_empty()
-            && let Some(first) = self.first_rewound_event().await?
-        {
-            old.truncate(first.saturating_sub(at) as usize);
-            lost_lines = lost(&old, &before, remaining);
-        }
-        match lost_lines.is_empty() {
-            true => decided = Removal::Rewind,
-            false => {
-                let (kind, lost, interrupted) = (LineKind::Event, lost_lines, remaining.interrupted);
-                self.superseded.events =
-                    Some(Superseding { kind, reason, first: at, old, lost, interrupted });
-            }
-        }
-        Ok(Some(decided))
+        let reason = remaining.decided.unwrap_or(found);
+        let (kind, old) = (LineKind::Event, old.to_vec());
+        self.superseded.events = Some(Superseding { kind, reason, first: at, old, lost });
+        Some(reason)
     }
 
     /// Sets the sync state to store with superseded lines before any row of this ingest is stored. It records that rows
     /// are being replaced, and that the files must be read again.
     pub fn set_replacing_state(&mut self, sync_state: String) {
         self.superseded.state = Some(sync_state);
-    }
-
-    /// The first event that belongs to a message that was rewound in this ingest, if that can be determined.
-    async fn first_rewound_event(&mut self) -> Result<Option<u32>> {
-        // The stored messages determine which events belong to them.
-        if self.superseded.has_written {
-            return Ok(None);
-        }
-        let Some((first, states)) = self.superseded.rewound.take() else { return Ok(None) };
-        let clock = self.stored_clock(0).await?;
-        Ok(self.first_event(first, &states, &clock).await.ok().filter(|first| *first < u32::MAX))
     }
 
     /// The superseded lines among the rows that a change is about to remove. If they are large, a part is stored at
@@ -292,10 +253,10 @@ impl SessionIngest {
         pieces: &mut Vec<SupersededPiece>,
     ) -> Result<()> {
         let kind = superseding.kind;
-        let check = superseding.interrupted || !self.storage.backend.info().atomic_writes;
         for line in lines {
             let (sequence, digest) = line.identity();
-            if check && self.known_superseded().await?.contains(&(kind, sequence, digest)) {
+            // A file that becomes shorter several times loses the same lines, and so may an interrupted ingest.
+            if self.known_superseded().await?.contains(&(kind, sequence, digest)) {
                 continue;
             }
             pieces.extend(packer.add(&line)?);

@@ -1,0 +1,126 @@
+//! Recognises copies of a session: another folder than the one that the stored rows come from.
+//!
+//! A session has one home, the folder that was read last. A folder elsewhere, on this machine or another one, replaces
+//! it only with a longer history: all stored messages, and more. An older copy, such as a backup, changes nothing, and
+//! neither does one that went on differently: otherwise, two copies that are synced in turn would rewrite the session for
+//! ever.
+
+use std::path::Path;
+
+use amplifier_session_core::{
+    Result,
+    backend::{SessionChange, StorageBackendExt, StoredSession},
+    storage::{LineDigester, SessionIngest},
+};
+use serde::{Deserialize, Serialize};
+
+use super::{FileError, SessionReader, open::OpenLog};
+use crate::{
+    discover::SessionFolder,
+    files::{SessionFiles, Source, Stamp},
+    lines::LineText,
+    report::{Skipped, SyncReport},
+    state::{Home, SyncState},
+};
+
+/// What a copy contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum CopyKind {
+    /// All stored messages.
+    Equal,
+    /// Only the first ones of the stored messages.
+    Older,
+    /// Another message than the stored one, from this line on.
+    Diverged {
+        /// The line, from 1.
+        line: u64,
+    },
+}
+
+/// A copy that was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KnownCopy {
+    /// The stamp of its transcript.
+    pub(crate) stamp: Stamp,
+    pub(crate) kind: CopyKind,
+}
+
+impl CopyKind {
+    fn reason(self, home: &Home) -> String {
+        match self {
+            Self::Equal | Self::Older => {
+                format!("is a copy with no more than what was read from {home}: nothing is changed")
+            }
+            Self::Diverged { line } => format!(
+                "differs from line {line} on from what was read from {home}, which the store keeps; \
+                 with --accept-removals, a sync takes this folder instead"
+            ),
+        }
+    }
+}
+
+impl SyncReport {
+    /// Reports a copy that changes nothing.
+    pub(crate) fn copy(&mut self, folder: &SessionFolder, transcript: Source, kind: CopyKind, home: &Home) {
+        self.skip(Skipped::file(folder, Some(transcript.name), kind.reason(home)));
+    }
+}
+
+impl SessionReader<'_> {
+    /// If the folder is a copy that changes nothing, reports it, and records that it need not be read again.
+    pub(super) async fn is_copy(&mut self, ingest: &SessionIngest, files: &SessionFiles) -> Result<bool> {
+        let options = self.context.options;
+        let (Some(stored), Some(transcript)) = (ingest.stored(), files.transcript) else { return Ok(false) };
+        let Some(mut state) = stored.sync_state.as_deref().and_then(SyncState::parse) else {
+            return Ok(false);
+        };
+        let Some(home) = state.home_elsewhere(&self.folder.path, &options.host) else { return Ok(false) };
+        if options.accepts_removals() || options.mirror {
+            return Ok(false);
+        }
+        let kind = match self.compare_copy(ingest, stored, transcript).await {
+            Ok(Some(kind)) => kind,
+            // A file that can't be read is reported when it is read.
+            Ok(None) | Err(FileError::Unreadable(_)) => return Ok(false),
+            Err(FileError::Store(error)) => return Err(error),
+        };
+        let is_left = home.host == options.host.as_str() && !Path::new(&home.folder).exists();
+        if is_left && kind != CopyKind::Older {
+            return Ok(false);
+        }
+        self.report.copy(self.folder, transcript, kind, &home);
+        if state.add_copy(&self.folder.path, KnownCopy { stamp: transcript.stamp, kind }) {
+            let mut change = SessionChange::new(stored.session.clone(), Some(stored.version.clone()));
+            change.sync_state = Some(state.to_json());
+            self.context.storage.backend().write_one(change).await?;
+        }
+        Ok(true)
+    }
+
+    /// Compares the messages of a transcript with the stored ones. `None` if it has all of them and more.
+    async fn compare_copy(
+        &self,
+        ingest: &SessionIngest,
+        stored: &StoredSession,
+        transcript: Source,
+    ) -> Result<Option<CopyKind>, FileError> {
+        let states = self.context.storage.backend().message_states(&stored.session.key()).await?;
+        let mut next = 0;
+        let digester: LineDigester = ingest.line_digester();
+        let mut open = OpenLog::open(self.folder.path.join(transcript.name), None).await?;
+        while let Some(batch) = open.batch().await? {
+            for line in &batch.lines {
+                let (LineText::Ended(text) | LineText::Unended(text)) = &line.text else { continue };
+                let digest = line.digest(&digester);
+                let expected = states.get(next).map(|state| state.digest);
+                if digest.is_some() && expected == digest {
+                    next += 1;
+                } else if SessionIngest::is_message(text) {
+                    return Ok(expected.map(|_| CopyKind::Diverged { line: line.number }));
+                }
+            }
+        }
+        Ok(Some(if next < states.len() { CopyKind::Older } else { CopyKind::Equal }))
+    }
+}
