@@ -1,15 +1,24 @@
 //! Ids of documents, and partition keys.
 //!
 //! An id in Cosmos DB contains no `/`, `\`, `?` or `#`, and has at most 1,023 bytes
-//! (<https://learn.microsoft.com/azure/cosmos-db/concepts-limits>). Ids here consist of a session id, which contains
-//! only letters, digits and `._:-`, and numbers, but never of names that people choose.
+//! (<https://learn.microsoft.com/azure/cosmos-db/concepts-limits>). Ids here consist of numbers and a session id, whose
+//! bytes other than letters, digits and `._:-` are percent-encoded. So it has at most 765 bytes, and no space or `|`.
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
     model::{ContentType, Digest, SessionId, SessionKey, UserId},
 };
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, percent_decode_str, utf8_percent_encode};
 
-/// Separates user and session in a partition key. Session ids do not contain it, so the last one in a key is the
+/// The bytes of session ids that are encoded.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'_').remove(b':').remove(b'-');
+
+/// The session in ids and keys.
+fn encoded(session: &SessionId) -> PercentEncode<'_> {
+    utf8_percent_encode(session.as_str(), ENCODED)
+}
+
+/// Separates user and session in a partition key. Encoded session ids do not contain it, so the last one in a key is the
 /// separator, and no two sessions have the same key.
 const SEPARATOR: char = '|';
 
@@ -18,7 +27,7 @@ pub(crate) const FENCE: &str = "fence";
 
 /// The partition of a session's messages, texts, vectors and events.
 pub(crate) fn partition(key: &SessionKey) -> String {
-    format!("{}{SEPARATOR}{}", key.user_id, key.session_id)
+    format!("{}{SEPARATOR}{}", key.user_id, encoded(&key.session_id))
 }
 
 /// The session of a partition.
@@ -27,30 +36,36 @@ pub(crate) fn session_of(partition: &str) -> Result<SessionKey> {
         Error::new(ErrorKind::StorageIo, "a document has a partition key of another program")
             .with("key", partition)
     })?;
+    let session = percent_decode_str(session).decode_utf8_lossy();
     Ok(SessionKey::new(UserId::new(user)?, SessionId::new(session)?))
 }
 
-/// The id of the data stored beside the fields of a session. Session ids contain no space.
+/// The id of a session.
+pub(crate) fn session(session: &SessionId) -> String {
+    encoded(session).to_string()
+}
+
+/// The id of the data stored beside the fields of a session. Encoded session ids contain no space.
 pub(crate) fn files(session: &SessionId) -> String {
-    format!("{session} files")
+    format!("{} files", encoded(session))
 }
 
 /// The id of the record of a session's deletion.
 pub(crate) fn deleted(session: &SessionId) -> String {
-    format!("{session} deleted")
+    format!("{} deleted", encoded(session))
 }
 
 pub(crate) fn message(session: &SessionId, sequence: u32) -> String {
-    format!("{session}_msg_{sequence}")
+    format!("{}_msg_{sequence}", encoded(session))
 }
 
 /// Contains the digest, so that pieces of different lines are never joined.
 pub(crate) fn piece(session: &SessionId, sequence: u32, line: Digest, number: usize) -> String {
-    format!("{session}_msg_{sequence}_piece_{line:?}_{number}")
+    format!("{}_msg_{sequence}_piece_{line:?}_{number}", encoded(session))
 }
 
 pub(crate) fn text(session: &SessionId, sequence: u32, content_type: ContentType, number: usize) -> String {
-    format!("{session}_msg_{sequence}_text_{content_type}_{number}")
+    format!("{}_msg_{sequence}_text_{content_type}_{number}", encoded(session))
 }
 
 pub(crate) fn vector(
@@ -59,20 +74,21 @@ pub(crate) fn vector(
     generation: u32,
     (content_type, chunk): (ContentType, u32),
 ) -> String {
-    format!("{session}_msg_{sequence}_{content_type}_{chunk}_g{generation}")
+    format!("{}_msg_{sequence}_{content_type}_{chunk}_g{generation}", encoded(session))
 }
 
 pub(crate) fn event(session: &SessionId, sequence: u32) -> String {
-    format!("{session}_evt_{sequence}")
+    format!("{}_evt_{sequence}", encoded(session))
 }
 
 pub(crate) fn event_chunk(session: &SessionId, sequence: u32, payload: Digest, number: u32) -> String {
-    format!("{session}_evt_{sequence}_{payload:?}_{number}")
+    format!("{}_evt_{sequence}_{payload:?}_{number}", encoded(session))
 }
 
 /// The sequence in the id of an [`event_chunk`].
 pub(crate) fn sequence_of_chunk(key: &SessionKey, id: &str) -> u32 {
-    let rest = id.strip_prefix(key.session_id.as_str()).and_then(|rest| rest.strip_prefix("_evt_"));
+    let session = session(&key.session_id);
+    let rest = id.strip_prefix(&session).and_then(|rest| rest.strip_prefix("_evt_"));
     rest.and_then(|rest| rest.split('_').next()?.parse().ok()).unwrap_or_default()
 }
 
@@ -84,7 +100,7 @@ mod tests {
     use crate::limits;
 
     fn keys() -> impl Strategy<Value = SessionKey> {
-        ("[ -~é/|\\\\_]{1,60}", "[A-Za-z0-9._:-]{1,60}").prop_filter_map("ids", |(user, session)| {
+        ("[ -~é/|\\\\_]{1,60}", "[ -~é]{1,60}").prop_filter_map("ids", |(user, session)| {
             Some(SessionKey::new(UserId::new(user).ok()?, SessionId::new(session).ok()?))
         })
     }
@@ -99,6 +115,7 @@ mod tests {
         fn ids_are_accepted(key in keys(), sequence: u32, number: u32) {
             let (session, digest) = (&key.session_id, Digest::of(b"line"));
             for id in [
+                super::session(session),
                 files(session),
                 message(session, sequence),
                 piece(session, sequence, digest, number as usize),
@@ -115,9 +132,13 @@ mod tests {
     #[test]
     fn the_longest_names_fit() {
         let key =
-            SessionKey::new(UserId::new("é".repeat(127)).unwrap(), SessionId::new("s".repeat(255)).unwrap());
+            SessionKey::new(UserId::new("é".repeat(127)).unwrap(), SessionId::new("é".repeat(127)).unwrap());
         assert!(partition(&key).len() <= limits::PARTITION_BYTES);
-        limits::check_id(&vector(&key.session_id, u32::MAX, u32::MAX, (ContentType::ToolOutput, u32::MAX)))
-            .unwrap();
+        for longest in ["s".repeat(255), "é".repeat(127)] {
+            let session = SessionId::new(longest).unwrap();
+            limits::check_id(&vector(&session, u32::MAX, u32::MAX, (ContentType::ToolOutput, u32::MAX)))
+                .unwrap();
+            limits::check_id(&piece(&session, u32::MAX, Digest::of(b"line"), usize::MAX)).unwrap();
+        }
     }
 }

@@ -44,7 +44,7 @@ pub(crate) struct Store {
 
 impl Store {
     pub(crate) async fn session(&self, key: &SessionKey) -> Result<Option<SessionDocument>> {
-        self.sessions.read(key.user_id.as_str(), key.session_id.as_str()).await
+        self.sessions.read(key.user_id.as_str(), &ids::session(&key.session_id)).await
     }
 
     /// The data stored beside the fields of a session.

@@ -82,7 +82,7 @@ pub fn discover(root: &Path) -> Result<Discovery> {
     for (name, path) in folders {
         // Another folder may have the same name as text.
         if path.file_name().is_some_and(|name| name.to_str().is_none()) {
-            found.reject_encoding(name);
+            found.reject_encoding(name, None);
             continue;
         }
         match ProjectSlug::new(&name) {
@@ -145,6 +145,10 @@ impl Discovery {
     }
 
     fn add_folder(&mut self, project: &ProjectSlug, name: String, path: PathBuf) {
+        // Another folder may have the same name as text.
+        if path.file_name().is_some_and(|name| name.to_str().is_none()) {
+            return self.reject_encoding(project.to_string(), Some(name));
+        }
         if path.is_symlink() && leads_outside(&path) {
             return self.reject_link(project, name);
         }
@@ -189,10 +193,10 @@ impl Discovery {
         });
     }
 
-    fn reject_encoding(&mut self, project: String) {
+    fn reject_encoding(&mut self, project: String, session: Option<String>) {
         self.rejected.push(Rejected {
             project,
-            session: None,
+            session,
             because: RejectedBecause::InvalidName,
             reason: "the folder name is not valid UTF-8".to_owned(),
         });
@@ -255,7 +259,7 @@ fn leads_outside(path: &Path) -> bool {
     !roots.any(|root| target.starts_with(root))
 }
 
-/// The name as text. If it is not UTF-8, it contains U+FFFD, which is not valid in ids of sessions.
+/// The name as text. If it is not UTF-8, it contains U+FFFD.
 fn text(name: &OsStr) -> String {
     name.to_string_lossy().into_owned()
 }

@@ -50,37 +50,52 @@ impl SessionStorage {
     /// session. A beginning that a session shares only with its own sub-agents and forks names that session. If no id
     /// begins with the address, an address of at least 4 characters may be the beginning of a part of an id after `-`
     /// or `_`, if that is unique: ids of sub-agents have the same beginning. `#4` at the end names the message with
-    /// sequence 4. Ids of messages (`{session}_msg_4`) and events (`{session}_evt_4`) are addresses too. Case is
+    /// sequence 4, unless only the whole address is an id. Ids of messages (`{session}_msg_4`) and events (`{session}_evt_4`) are addresses too. Case is
     /// ignored, but an exact match takes precedence.
     ///
     /// # Errors
     ///
     /// `SessionNotFound` if there is no such session, `Validation` with the candidates when there are several, or
-    /// when no number follows `#`; errors of the backend.
+    /// when there is none and no number follows `#`; errors of the backend.
     pub async fn find_address(&self, scope: &Scope, address: &str) -> Result<Addressed> {
-        if let Some((session, sequence)) = address.rsplit_once('#') {
-            let Ok(sequence) = sequence.parse() else {
-                let message =
-                    format!("{address:?} is not an address: '#' must be followed by the number of a message");
-                return Err(Error::validation("address", message));
-            };
-            let session = self.session_named(scope, session).await?;
-            let session = session.ok_or_else(|| Error::session_not_found(address))?;
-            return Ok(Addressed { session, line: Some(AddressedLine::Message(sequence)) });
-        }
-        if let Ok(id) = SessionId::new(address)
-            && let Some(session) = self.get_session(scope, &id).await?
+        let hash = address.rsplit_once('#');
+        let numbered = hash.and_then(|(session, number)| Some((session, number.parse().ok()?)));
+        let message = |session, sequence| Addressed { session, line: Some(AddressedLine::Message(sequence)) };
+        if let Some((session, sequence)) = numbered
+            && let Some(session) = self.session_with_id(scope, session).await?
         {
+            return Ok(message(session, sequence));
+        }
+        if let Some(session) = self.session_with_id(scope, address).await? {
             return Ok(Addressed { session, line: None });
+        }
+        if let Some((session, sequence)) = numbered
+            && let Some(session) = self.session_named(scope, session).await?
+        {
+            return Ok(message(session, sequence));
         }
         if let Some((session, line)) = id_of_line(address)
             && let Some(session) = self.session_named(scope, session).await?
         {
             return Ok(Addressed { session, line: Some(line) });
         }
-        let session = self.session_named(scope, address).await?;
-        let session = session.ok_or_else(|| Error::session_not_found(address))?;
-        Ok(Addressed { session, line: None })
+        match self.session_named(scope, address).await? {
+            Some(session) => Ok(Addressed { session, line: None }),
+            None if hash.is_some() && numbered.is_none() => {
+                let message =
+                    format!("{address:?} is not an address: '#' must be followed by the number of a message");
+                Err(Error::validation("address", message))
+            }
+            None => Err(Error::session_not_found(address)),
+        }
+    }
+
+    /// The session with exactly this id. `latest` always names the newest session.
+    async fn session_with_id(&self, scope: &Scope, id: &str) -> Result<Option<Session>> {
+        match SessionId::new(id) {
+            Ok(id) if !id.as_str().eq_ignore_ascii_case(LATEST) => self.get_session(scope, &id).await,
+            _ => Ok(None),
+        }
     }
 
     /// The session that `address` names; see [`Self::find_address`].
@@ -94,9 +109,7 @@ impl SessionStorage {
 
     /// The session with this id, or a session whose id or a part of it begins with this text.
     async fn session_named(&self, scope: &Scope, name: &str) -> Result<Option<Session>> {
-        if let Ok(id) = SessionId::new(name)
-            && let Some(session) = self.get_session(scope, &id).await?
-        {
+        if let Some(session) = self.session_with_id(scope, name).await? {
             return Ok(Some(session));
         }
         if name.is_empty() {

@@ -96,8 +96,8 @@ impl<'a> Names<'a> {
         const FAMILY: usize = 1_000;
         let mut like = &self.ids[..];
         for length in SHORTEST..id.len() {
-            // Ids are ASCII.
-            let Some(beginning) = id.get(..length) else { break };
+            // Only whole characters.
+            let Some(beginning) = id.get(..length) else { continue };
             let from = like.partition_point(|(other, _)| other.as_str() < beginning);
             let like_from = like.get(from..).unwrap_or_default();
             let to = like_from.partition_point(|(other, _)| other.as_str().starts_with(beginning));

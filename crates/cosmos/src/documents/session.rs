@@ -85,7 +85,7 @@ impl SessionDocument {
             texts: TextTotals::default(),
             rows: KnownRows { messages: Some(Rows::default()), events: Some(Rows::default()) },
         };
-        Self::of(kind::SESSION, fields.session.session_id.to_string(), fields)
+        Self::of(kind::SESSION, ids::session(&fields.session.session_id), fields)
     }
 
     pub(crate) fn into_stored(self, files: Option<FilesDocument>) -> Result<StoredSession> {

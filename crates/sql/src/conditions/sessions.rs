@@ -28,9 +28,10 @@ impl Conditions {
             conditions.one_of("s.user_id", keys.iter().map(|key| key.user_id.as_str()));
             conditions.one_of("s.session_id", keys.iter().map(|key| key.session_id.as_str()));
         }
-        // No character of an id is above `z`, and `{` follows it.
-        let prefixed = "s.session_id >= ? AND s.session_id < ? || '{'";
-        conditions.compare_if(prefixed, query.id_prefix.clone());
+        if let Some(prefix) = &query.id_prefix {
+            conditions.compare("s.session_id >= ?", prefix.clone());
+            conditions.compare_if("s.session_id < ?", end_of_prefix(prefix));
+        }
         conditions.compare_if("s.parent_id = ?", query.parent.as_ref().map(ToString::to_string));
         if let Some(text) = &query.text {
             conditions.have_words(text, dialect.session_words);
@@ -117,5 +118,31 @@ impl Conditions {
             let without = self.any_session(&filter.without);
             self.require(format!("NOT {without}"));
         }
+    }
+}
+
+/// The first text, in order of Unicode characters, after all texts that begin with `prefix`.
+fn end_of_prefix(prefix: &str) -> Option<String> {
+    let mut chars: Vec<char> = prefix.chars().collect();
+    while let Some(last) = chars.pop() {
+        if let Some(next) = (last..=char::MAX).nth(1) {
+            chars.push(next);
+            return Some(chars.into_iter().collect());
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_ends_before_the_next_character() {
+        let end = |prefix: &str| end_of_prefix(prefix);
+        assert_eq!(end("ab").as_deref(), Some("ac"));
+        assert_eq!(end("a\u{d7ff}").as_deref(), Some("a\u{e000}"));
+        assert_eq!(end("a\u{10ffff}").as_deref(), Some("b"));
+        assert_eq!(end("\u{10ffff}"), None);
     }
 }

@@ -146,7 +146,7 @@ async fn the_newer_of_two_folders_of_a_session_is_read() {
 #[tokio::test]
 async fn only_unknown_folders_with_content_are_reported() {
     let fixture = Fixture::new();
-    fixture.session("p", "not an id").transcript([lines::user("one")]).unwrap();
+    fixture.session("p", "not\nan id").transcript([lines::user("one")]).unwrap();
     fixture.session("p", "no session either").file("notes.txt", "x").unwrap();
     fixture.session("p", "s").metadata("{}").unwrap();
     fixture.session("empty", "t");
@@ -157,11 +157,38 @@ async fn only_unknown_folders_with_content_are_reported() {
     assert_eq!((found.sessions[0].project.as_str(), found.sessions[0].bytes), ("p", 2));
     assert_eq!(found.rejected.len(), 1);
     let rejected = &found.rejected[0];
-    assert_eq!((rejected.project.as_str(), rejected.session.as_deref()), ("p", Some("not an id")));
+    assert_eq!((rejected.project.as_str(), rejected.session.as_deref()), ("p", Some("not\nan id")));
     assert_eq!(rejected.because, RejectedBecause::InvalidName);
     let report = fixture.sync().await;
     assert_eq!((report.sessions.found, report.skipped_count, report.failures.len()), (1, 1, 0));
-    assert_eq!(report.skipped[0].session.as_deref(), Some("not an id"));
+    assert_eq!(report.skipped[0].session.as_deref(), Some("not\nan id"));
+}
+
+/// Amplifier names sessions as it likes.
+#[tokio::test]
+async fn names_of_folders_are_ids() {
+    let fixture = Fixture::new();
+    for name in ["daily standup", "a+b@2", "naïve-1", "latest", "#1"] {
+        fixture.session("p", name).transcript([lines::user(name)]).unwrap();
+    }
+    let report = fixture.sync().await;
+    assert_eq!((report.sessions.new, report.skipped_count), (5, 0));
+    assert_eq!(stored(&fixture).await, ["#1", "a+b@2", "daily standup", "latest", "naïve-1"]);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_folder_whose_name_is_not_utf8_is_reported() {
+    use std::os::unix::ffi::OsStrExt;
+
+    let fixture = Fixture::new();
+    let folder = fixture.folder();
+    folder.transcript([lines::user("one")]).unwrap();
+    let other = folder.path().with_file_name(std::ffi::OsStr::from_bytes(b"s\xff"));
+    fs::create_dir(&other).unwrap();
+    fs::copy(folder.path().join("transcript.jsonl"), other.join("transcript.jsonl")).unwrap();
+    let report = fixture.sync().await;
+    assert_eq!((report.sessions.new, report.skipped[0].session.as_deref()), (1, Some("s\u{fffd}")));
 }
 
 #[cfg(unix)]

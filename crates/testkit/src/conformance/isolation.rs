@@ -2,6 +2,37 @@
 
 use crate::prelude::*;
 
+/// Session ids are any names of folders: sessions whose ids differ only in unusual characters are distinct, and each is
+/// written, read, listed by a prefix, searched and deleted.
+pub async fn session_ids_are_literal(store: Store) {
+    let ids =
+        ["daily standup", "daily+standup", "daily%20standup", "naïve-1", "a|b#4", "#1 ? 100%", "ÿ\u{10ffff}"];
+    for id in ids {
+        store.sync(&target(id), vec![lines::user(&format!("needle of {id}"))]).await;
+        store.sync_events(&target(id), vec![lines::logger_event("e")]).await;
+    }
+    store.storage.update_index().await.unwrap();
+    let query = |prefix: &str| SessionQuery::new(ana()).with_id_prefix(Some(prefix.to_owned()));
+    for (n, id) in ids.into_iter().enumerate() {
+        let target = target(id);
+        assert_eq!(store.stored(&target).await.session.session_id.as_str(), id);
+        assert_eq!(store.messages(&target).await[0].content(), json!(format!("needle of {id}")));
+        assert_eq!(store.events(&target).await.len(), 1, "{id}");
+        assert_eq!(store.vectors(&target).await.len(), 1, "{id}");
+        let filter = SearchFilter::default().with_session(target.key.session_id.clone());
+        for options in [words("needle"), meaning("needle")] {
+            let found = store.search(&target, &options.with_filter(filter.clone())).await.results;
+            assert_eq!(found.len(), 1, "{id}");
+        }
+        let beginning: String = id.chars().take(2).collect();
+        let listed = store.listed(&query(&beginning)).await;
+        assert!(listed.contains(&format!("ana/{id}")), "{id}: {listed:?}");
+        assert!(store.backend.delete_session(&target.key).await.unwrap(), "{id}");
+        let left = store.storage.search_sessions(&SessionQuery::new(ana())).await.unwrap();
+        assert_eq!(left.len(), ids.len() - n - 1, "{id}");
+    }
+}
+
 /// User names that a store might not take literally.
 const AWKWARD_USERS: [&str; 10] =
     ["a", "A", "a%", "a_b", "axb", "o'brien\"; --", "a b", "ana@example.com", "アナ", "a/s"];

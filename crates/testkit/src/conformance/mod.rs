@@ -278,6 +278,7 @@ macro_rules! conformance_suite {
                 an_empty_store_has_no_results,
             ]
             isolation: [
+                session_ids_are_literal,
                 the_same_session_id_of_two_users_is_two_sessions,
                 pending_vectors_and_sync_states_are_kept_per_user,
             ] + [

@@ -6,6 +6,7 @@ on_both_stores![
     an_address_names_a_session_and_optionally_a_line,
     an_address_distinguishes_a_session_from_its_sub_agents,
     latest_is_the_newest_session_of_the_reader,
+    ids_may_look_like_addresses,
     short_ids_are_unique_in_the_store,
     a_project_is_found_by_a_unique_part,
     a_project_is_found_by_its_folder,
@@ -119,6 +120,36 @@ async fn an_address_distinguishes_a_session_from_its_sub_agents(store: Store) {
     for (id, short) in ids.iter().zip(short) {
         assert_eq!(found(short).await.unwrap(), id.as_str(), "{short}");
     }
+}
+
+/// An address splits at the last `#` before digits, unless only the whole of it is an id. A session named `latest` does not
+/// take the word.
+async fn ids_may_look_like_addresses(store: Store) {
+    for (n, id) in
+        ["notes#7", "notes", "issue#12", "latest", "newest", "daily standup"].into_iter().enumerate()
+    {
+        store.create(&target(id), |session| session.updated = day(1 + n as u32)).await;
+    }
+    store.create(&target("newest of all"), |session| session.updated = day(20)).await;
+    let find = async |address: &str| {
+        let found = store.storage.find_address(&ana(), address).await?;
+        Ok::<_, Error>((found.session.session_id.to_string(), found.line))
+    };
+    let message = |number| Some(AddressedLine::Message(number));
+    for (address, session, line) in [
+        ("notes#7", "notes", message(7)),
+        ("notes#7#3", "notes#7", message(3)),
+        ("issue#12", "issue#12", None),
+        ("issue#12#0", "issue#12", message(0)),
+        ("daily standup#2", "daily standup", message(2)),
+        ("daily", "daily standup", None),
+        ("latest", "newest of all", None),
+        ("LATEST", "newest of all", None),
+    ] {
+        assert_eq!(find(address).await.unwrap(), (session.to_owned(), line), "{address}");
+    }
+    assert_eq!(kind(find("notes#x").await), ErrorKind::Validation);
+    assert_eq!(kind(find("nothing#3").await), ErrorKind::SessionNotFound);
 }
 
 /// `latest` is the newest session of the reader, also if the reader may see other users' sessions.
