@@ -1,9 +1,9 @@
 //! Points in time: UTC, microseconds.
 
-use std::fmt;
+use std::{fmt, ops::Range};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use crate::{Error, Result};
 
@@ -61,21 +61,44 @@ impl Timestamp {
         }
     }
 
-    /// Parses a JSON value: ISO 8601 text, or a number of seconds since the epoch (milliseconds from 10¹¹ on).
+    /// Parses a JSON value in a file: ISO 8601 text, or a number since the epoch of seconds (below 10¹¹), milliseconds
+    /// (below 10¹⁴), microseconds (below 10¹⁷) or nanoseconds.
+    ///
+    /// `None` outside 2000 to 2199: `0`, `-1` and the time of a monotonic clock are numbers, but not the time when a
+    /// line was written.
     #[must_use]
     pub fn from_json(value: &Value) -> Option<Self> {
-        match value {
-            Value::String(text) => Self::parse(text).ok(),
-            Value::Number(number) => {
-                let number = number.as_f64()?;
-                let seconds = if number.abs() >= 1e11 { number / 1e3 } else { number };
-                let micros = seconds * 1e6;
-                // 9999-12-31 in microseconds; later times have no date.
-                (micros.abs() < 2.534e17).then_some(Self(micros.round() as i64))
-            }
-            _ => None,
-        }
+        let ts = match value {
+            Value::String(text) => Self::parse(text).ok()?,
+            Value::Number(number) => Self(micros(number)?),
+            _ => return None,
+        };
+        PLAUSIBLE.contains(&ts).then_some(ts)
     }
+}
+
+/// 2000 to 2199.
+const PLAUSIBLE: Range<Timestamp> = Timestamp(946_684_800_000_000)..Timestamp(7_258_118_400_000_000);
+
+/// The microseconds of a number whose unit depends on its size.
+fn micros(number: &Number) -> Option<i64> {
+    if let Some(number) = number.as_i64() {
+        return match number.unsigned_abs() {
+            0..=99_999_999_999 => number.checked_mul(1_000_000),
+            100_000_000_000..=99_999_999_999_999 => number.checked_mul(1_000),
+            100_000_000_000_000..=99_999_999_999_999_999 => Some(number),
+            _ => Some(number / 1_000),
+        };
+    }
+    let number = number.as_f64()?;
+    let scale = match number.abs() {
+        ..1e11 => 1e6,
+        ..1e14 => 1e3,
+        ..1e17 => 1.0,
+        _ => 1e-3,
+    };
+    // Larger numbers than fit become the largest one, which is not plausible.
+    Some((number * scale).round() as i64)
 }
 
 impl fmt::Display for Timestamp {
@@ -123,8 +146,27 @@ mod tests {
         let ts = Timestamp::parse("2026-01-05T08:00:00.5Z").unwrap();
         assert_eq!(Timestamp::from_json(&serde_json::json!(1_767_600_000.5)), Some(ts));
         assert_eq!(Timestamp::from_json(&serde_json::json!(1_767_600_000_500_i64)), Some(ts));
-        assert_eq!(Timestamp::from_json(&serde_json::json!(1e300)), None);
+        assert_eq!(Timestamp::from_json(&serde_json::json!(1_767_600_000_500_000_i64)), Some(ts));
+        assert_eq!(Timestamp::from_json(&serde_json::json!(1_767_600_000_500_000_000_i64)), Some(ts));
+        assert_eq!(Timestamp::from_json(&serde_json::json!(1_767_600_000_500.0)), Some(ts));
         assert_eq!(Timestamp::from_json(&serde_json::json!(null)), None);
+    }
+
+    #[test]
+    fn times_at_which_nothing_was_written_are_none() {
+        use serde_json::json;
+
+        let monotonic = [json!(12_345.678), json!(98_765_432)];
+        let wrong =
+            [json!(-1), json!(0), json!(0.0), json!(1e300), json!(-1e300), json!(i64::MIN), json!(u64::MAX)];
+        let dates =
+            ["1970-01-01T00:00:00Z", "1999-12-31T23:59:59Z", "2255-01-01T00:00:00Z", "0001-01-01T00:00:00"];
+        for value in monotonic.into_iter().chain(wrong).chain(dates.map(|date| json!(date))) {
+            assert_eq!(Timestamp::from_json(&value), None, "{value}");
+        }
+        for date in ["2000-01-01T00:00:00Z", "2199-12-31T23:59:59Z"] {
+            assert!(Timestamp::from_json(&json!(date)).is_some(), "{date}");
+        }
     }
 
     #[test]

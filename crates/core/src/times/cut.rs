@@ -66,7 +66,7 @@ mod tests {
     };
 
     fn at(second: u32) -> Timestamp {
-        Timestamp::from_micros(i64::from(second) * 1_000_000)
+        Timestamp::from_micros((1_767_600_000 + i64::from(second)) * 1_000_000)
     }
 
     /// Messages: a word is a user's text, `-` an answer; `word@7` states the time 7.

@@ -11,8 +11,11 @@ use crate::{
     model::{Role, TimeSource, Timestamp},
 };
 
+/// The first second of the tests, because lines do not state times before 2000.
+const EPOCH: i64 = 1_767_600_000;
+
 fn at(second: i64) -> Timestamp {
-    Timestamp::from_micros(second * 1_000_000)
+    Timestamp::from_micros((EPOCH + second) * 1_000_000)
 }
 
 fn line(line: Value) -> LineTime {
@@ -58,7 +61,7 @@ impl Conversation {
                     let call = json!([{"type": "tool_call", "id": name, "name": "bash"}]);
                     (vec![("tool:pre", second)], Some(json!({"role": "assistant", "content": call})))
                 }
-                8 => (vec![], Some(json!({"role": "system", "content": "x", "ts": second}))),
+                8 => (vec![], Some(json!({"role": "system", "content": "x", "ts": EPOCH + second}))),
                 9 => (vec![("content_block:end", second)], None),
                 10 => (vec![(PROMPT, second - 7)], None),
                 11 => (vec![("session:start", second)], None),

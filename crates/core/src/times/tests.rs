@@ -13,8 +13,11 @@ use crate::{
 /// The file was modified long after all events.
 const SEEN: i64 = 1_000_000;
 
+/// The first second of the tests, because lines do not state times before 2000.
+const EPOCH: i64 = 1_767_600_000;
+
 fn at(second: i64) -> Timestamp {
-    Timestamp::from_micros(second * 1_000_000)
+    Timestamp::from_micros((EPOCH + second) * 1_000_000)
 }
 
 fn line(line: Value) -> LineTime {
@@ -39,7 +42,7 @@ fn result(id: &str) -> LineTime {
 }
 
 fn stated(second: i64) -> LineTime {
-    line(json!({"role": "system", "content": "x", "ts": second}))
+    line(json!({"role": "system", "content": "x", "ts": EPOCH + second}))
 }
 
 /// A clock of events: type, second, the id of a tool call or the text of a prompt.
@@ -69,7 +72,7 @@ fn times(lines: &[LineTime], clock: &EventClock, begun: Option<i64>, ended: Opti
 fn shown(resolved: Vec<(Timestamp, TimeSource)>) -> Vec<(i64, char)> {
     let letter = |source: TimeSource| source.as_str().chars().next().unwrap();
     let resolved = resolved.into_iter();
-    resolved.map(|(ts, source)| (ts.as_micros() / 1_000_000, letter(source))).collect()
+    resolved.map(|(ts, source)| (ts.as_micros() / 1_000_000 - EPOCH, letter(source))).collect()
 }
 
 const PROMPT: &str = "prompt:submit";
