@@ -169,7 +169,7 @@ impl SyncState {
         before != Some(copy)
     }
 
-    /// What is known of a folder that is not the one that was read, if its transcript is unchanged since.
+    /// The recorded result for a copy in `folder`, if its transcript has not changed since.
     pub(crate) fn known_copy(&self, folder: &SessionFolder, host: &HostId) -> Option<(CopyKind, Home)> {
         let home = self.home_elsewhere(&folder.path, host)?;
         let copy = self.copies.get(&absolute(&folder.path))?;

@@ -55,8 +55,8 @@ impl SessionStorage {
     ///
     /// # Errors
     ///
-    /// `SessionNotFound` if there is no such session, `Validation` with the candidates when there are several, or
-    /// when there is none and no number follows `#`; errors of the backend.
+    /// `SessionNotFound` if no session matches; `Validation` if several match, with the candidates, or if no session
+    /// matches and `#` is not followed by a number; errors of the backend.
     pub async fn find_address(&self, scope: &Scope, address: &str) -> Result<Addressed> {
         let hash = address.rsplit_once('#');
         let numbered = hash.and_then(|(session, number)| Some((session, number.parse().ok()?)));

@@ -23,7 +23,7 @@ use crate::{
     state::{Home, SyncState},
 };
 
-/// What a copy contains.
+/// How a copy compares with the stored session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CopyKind {

@@ -108,7 +108,7 @@ pub fn check_group<S: Subject + 'static>(subject: impl Fn() -> S, promises: &[Pr
         if kept.is_err() {
             println!("{}: broken", promise.name);
             broken.push(promise.name);
-            // What it left could break others.
+            // Its rows may break the next rules.
             let _ = catch_unwind(AssertUnwindSafe(|| shared = None));
         }
     }
