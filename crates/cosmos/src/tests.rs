@@ -319,11 +319,7 @@ async fn documents_have_this_form() {
             name: "metadata.json".to_owned(),
             raw: RawJson::from("{}"),
         }]),
-        skipped: Some(vec![SkippedLine {
-            file: "events.jsonl".to_owned(),
-            line: 7,
-            reason: "no".to_owned(),
-        }]),
+        skipped: Some(vec![SkippedLine::new("events.jsonl", 7, "no")]),
         sync_state: Some("{}".to_owned()),
         messages: RowChange { put: vec![message(0), message(1), long], truncate: None },
         events: RowChange { put: events.collect(), truncate: None },

@@ -11,7 +11,7 @@ use amplifier_session_core::{
     model::{ProjectSlug, SessionId, Timestamp},
 };
 
-use crate::files::SessionFiles;
+use crate::files::{SessionFiles, leads_nowhere};
 
 /// The folder of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,13 +64,15 @@ pub enum RejectedBecause {
     Unreadable,
     /// It is a link to a folder outside the root.
     LeadsOutside,
+    /// It is a link to something that does not exist, or to itself.
+    LeadsNowhere,
 }
 
 /// Lists the folders `projects/*/sessions/*` in `root` that contain a session.
 ///
 /// Folders without any file of a session are ignored. Links to folders of projects are followed if they lead out of
 /// `projects`; a link into it would only show the same sessions again. A link to the folder of a session is not followed
-/// if it leads out of `root`: it is rejected.
+/// if it leads out of `root`: it is rejected. So is a link that leads nowhere.
 ///
 /// # Errors
 ///
@@ -80,9 +82,15 @@ pub fn discover(root: &Path) -> Result<Discovery> {
     let folders = subfolders(&projects, &projects).map_err(|error| unreadable_root(&projects, error))?;
     let mut found = Discovery::default();
     for (name, path) in folders {
+        if leads_nowhere(&path) {
+            found.reject_link(name, None, RejectedBecause::LeadsNowhere);
+            continue;
+        }
         // Another folder may have the same name as text.
         if path.file_name().is_some_and(|name| name.to_str().is_none()) {
-            found.reject_encoding(name, None);
+            if path.join("sessions").is_dir() {
+                found.reject_encoding(name, None);
+            }
             continue;
         }
         match ProjectSlug::new(&name) {
@@ -145,14 +153,17 @@ impl Discovery {
     }
 
     fn add_folder(&mut self, project: &ProjectSlug, name: String, path: PathBuf) {
-        // Another folder may have the same name as text.
-        if path.file_name().is_some_and(|name| name.to_str().is_none()) {
-            return self.reject_encoding(project.to_string(), Some(name));
+        if leads_nowhere(&path) {
+            return self.reject_link(project.to_string(), Some(name), RejectedBecause::LeadsNowhere);
         }
         if path.is_symlink() && leads_outside(&path) {
-            return self.reject_link(project, name);
+            return self.reject_link(project.to_string(), Some(name), RejectedBecause::LeadsOutside);
         }
         match SessionFiles::find(&path) {
+            // Another folder may have the same name as text.
+            Ok(Some(_)) if path.file_name().is_some_and(|name| name.to_str().is_none()) => {
+                self.reject_encoding(project.to_string(), Some(name));
+            }
             Ok(Some(files)) => self.add_session(project, &name, path, files),
             Ok(None) => {}
             Err(error) => self.reject_unreadable(project, Some(name), &error),
@@ -202,13 +213,12 @@ impl Discovery {
         });
     }
 
-    fn reject_link(&mut self, project: &ProjectSlug, name: String) {
-        self.rejected.push(Rejected {
-            project: project.to_string(),
-            session: Some(name),
-            because: RejectedBecause::LeadsOutside,
-            reason: "the folder is a link that points outside the root; it is not followed".to_owned(),
-        });
+    fn reject_link(&mut self, project: String, session: Option<String>, because: RejectedBecause) {
+        let reason = match because {
+            RejectedBecause::LeadsNowhere => "the link leads nowhere",
+            _ => "the folder is a link that points outside the root; it is not followed",
+        };
+        self.rejected.push(Rejected { project, session, because, reason: reason.to_owned() });
     }
 
     fn reject_unreadable(&mut self, project: &ProjectSlug, session: Option<String>, error: &io::Error) {
@@ -221,13 +231,15 @@ impl Discovery {
     }
 }
 
-/// Names and paths of the folders in `path`, including links to folders unless they lead into `projects`.
+/// Names and paths of the folders in `path`, including links to folders unless they lead into `projects`, and links that
+/// lead nowhere.
 fn subfolders(projects: &Path, path: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut folders = Vec::new();
     for entry in fs::read_dir(path)? {
         let entry = entry?;
         let kind = entry.file_type()?;
-        if kind.is_dir() || (kind.is_symlink() && leads_to_other_folder(projects, &entry.path())) {
+        let is_listed = |path: &Path| leads_to_other_folder(projects, path) || leads_nowhere(path);
+        if kind.is_dir() || (kind.is_symlink() && is_listed(&entry.path())) {
             folders.push((text(&entry.file_name()), entry.path()));
         }
     }
@@ -239,6 +251,7 @@ fn subfolders(projects: &Path, path: &Path) -> io::Result<Vec<(String, PathBuf)>
 fn is_folder(projects: &Path, path: &Path) -> bool {
     fs::symlink_metadata(path)
         .is_ok_and(|found| found.is_dir() || (found.is_symlink() && leads_to_other_folder(projects, path)))
+        || leads_nowhere(path)
 }
 
 fn leads_to_other_folder(projects: &Path, link: &Path) -> bool {

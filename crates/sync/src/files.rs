@@ -3,20 +3,24 @@
 use std::{
     fs::{self, File, Metadata},
     io,
-    path::Path,
+    path::{Path, PathBuf},
     time::UNIX_EPOCH,
 };
 
 use amplifier_session_core::model::Timestamp;
 use serde::{Deserialize, Serialize};
 
+/// The ending of the name of a backup: the previous state of a file, which its writer keeps beside it.
+const BACKUP: &str = ".backup";
 /// The metadata files, the session's own first.
 pub(crate) const METADATA: [&str; 2] = ["metadata.json", "context-intelligence/metadata.json"];
+/// The backups of [`METADATA`].
+const METADATA_BACKUPS: [&str; 2] = ["metadata.json.backup", "context-intelligence/metadata.json.backup"];
 /// The event logs, the session's own first.
 pub(crate) const EVENTS: [&str; 2] = ["events.jsonl", "context-intelligence/events.jsonl"];
 /// The transcript.
 pub(crate) const TRANSCRIPT: &str = "transcript.jsonl";
-/// The last complete state of the transcript, while [`APPEND_PENDING`] exists.
+/// A complete earlier state of the transcript. While [`APPEND_PENDING`] exists, the last one.
 pub(crate) const TRANSCRIPT_BACKUP: &str = "transcript.jsonl.backup";
 /// Exists while the transcript is being appended to.
 pub(crate) const APPEND_PENDING: &str = "transcript.jsonl.append-pending";
@@ -24,6 +28,10 @@ pub(crate) const APPEND_PENDING: &str = "transcript.jsonl.append-pending";
 /// How long a file must be unchanged before its modification time can be trusted. Some file systems have a resolution
 /// of two seconds, so a second change within that time is not visible.
 const SETTLE_NANOS: i64 = 2_000_000_000;
+
+/// How long a file must be unchanged before its incomplete end counts as damage: until then, its writer may be about to
+/// complete it. A mark of an append that is older than the transcript by this was left by a writer that ended.
+const ABANDONED_MICROS: i64 = 60 * 60 * 1_000_000;
 
 /// The metadata of a file. If two stamps are equal, so is the content, once the stamp has settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,10 +63,19 @@ impl Stamp {
         Timestamp::from_micros(self.mtime.div_euclid(1_000))
     }
 
+    /// Whether the file was unchanged at `now` for so long that its writer does not complete it any more.
+    pub(crate) fn is_abandoned(&self, now: Timestamp) -> bool {
+        is_long_before(self.modified(), now)
+    }
+
     /// Whether a change after `read` would change the stamp, so that the stamp identifies the content at that time.
     pub(crate) fn is_settled(&self, read: Timestamp) -> bool {
         self.mtime < read.as_micros().saturating_mul(1_000).saturating_sub(SETTLE_NANOS)
     }
+}
+
+fn is_long_before(earlier: Timestamp, later: Timestamp) -> bool {
+    later.as_micros().saturating_sub(earlier.as_micros()) > ABANDONED_MICROS
 }
 
 fn nanoseconds(metadata: &Metadata) -> i64 {
@@ -96,23 +113,67 @@ pub(crate) struct SessionFiles {
     pub(crate) transcript: Option<Source>,
     /// Whether there is only a transcript that is being appended to, without a backup.
     pub(crate) transcript_withheld: bool,
+    /// The backup of the transcript, if it is not the file to read.
+    backup: Option<Source>,
+    /// Files that are not read, and why.
+    pub(crate) passed_over: Vec<(&'static str, &'static str)>,
+    /// Files that are links to something that does not exist, or to themselves.
+    pub(crate) dangling: Vec<&'static str>,
     events: Vec<Source>,
 }
 
 impl SessionFiles {
     /// Finds the files in a folder; `None` if it contains no session.
     pub(crate) fn find(folder: &Path) -> io::Result<Option<Self>> {
-        let pending = stat(folder, APPEND_PENDING)?.is_some();
         let own = stat(folder, TRANSCRIPT)?;
-        let transcript = if pending { stat(folder, TRANSCRIPT_BACKUP)? } else { own };
-        let files = Self {
-            metadata: present(folder, &METADATA)?,
-            transcript,
-            transcript_withheld: own.is_some() && transcript.is_none(),
-            events: present(folder, &EVENTS)?,
-        };
-        let is_session = own.is_some() || files.all().next().is_some();
+        let backup = stat(folder, TRANSCRIPT_BACKUP)?;
+        let mut files =
+            Self { metadata: metadata(folder)?, events: present(folder, &EVENTS)?, ..Self::default() };
+        files.choose_transcript(own, backup, stat(folder, APPEND_PENDING)?);
+        let names = METADATA.into_iter().chain(EVENTS).chain([TRANSCRIPT]);
+        let missing = names.filter(|name| !files.all().any(|file| file.name == *name));
+        files.dangling = missing.filter(|name| leads_nowhere(&folder.join(name))).collect();
+        let is_session = own.is_some() || files.all().next().is_some() || !files.dangling.is_empty();
         Ok(is_session.then_some(files))
+    }
+
+    fn choose_transcript(&mut self, own: Option<Source>, backup: Option<Source>, mark: Option<Source>) {
+        let is_left = |mark: &Source| {
+            own.is_some_and(|own| is_long_before(mark.stamp.modified(), own.stamp.modified()))
+        };
+        if mark.as_ref().is_some_and(is_left) {
+            self.passed_over
+                .push((APPEND_PENDING, "is more than an hour older than the transcript: it is ignored"));
+        } else if mark.is_some() {
+            self.transcript = backup;
+            self.transcript_withheld = own.is_some() && backup.is_none();
+            return;
+        }
+        let empty = |own: &Source| own.stamp.size == 0;
+        match backup.filter(|backup| backup.stamp.size > 0 && own.as_ref().is_none_or(empty)) {
+            Some(backup) => {
+                let reason = if own.is_some() { INSTEAD_OF_EMPTY } else { INSTEAD_OF_MISSING };
+                self.passed_over.push((TRANSCRIPT, reason));
+                self.transcript = Some(backup);
+            }
+            None => (self.transcript, self.backup) = (own, backup),
+        }
+    }
+
+    /// Reads the backup instead of the transcript, if that has the stamp `damaged`.
+    pub(crate) fn without_damaged(mut self, damaged: Option<Stamp>) -> Self {
+        let is_damaged =
+            self.transcript.is_some_and(|file| file.name == TRANSCRIPT && Some(file.stamp) == damaged);
+        if is_damaged && let Some(backup) = self.backup.take() {
+            self.passed_over.push((TRANSCRIPT, INSTEAD_OF_DAMAGED));
+            self.transcript = Some(backup);
+        }
+        self
+    }
+
+    /// The backup of a transcript that is read.
+    pub(crate) fn backup(&self) -> Option<Source> {
+        self.backup
     }
 
     /// The file to read the events from. `known` is the one that was read before: two logs contain the same events with
@@ -136,18 +197,54 @@ impl SessionFiles {
     }
 }
 
+const INSTEAD_OF_MISSING: &str = "is missing: its backup is read";
+const INSTEAD_OF_EMPTY: &str = "is empty: its backup is read";
+pub(crate) const INSTEAD_OF_DAMAGED: &str =
+    "is damaged: its backup is read, which has as many messages or more";
+
+/// The metadata files; for one that is missing, its backup.
+fn metadata(folder: &Path) -> io::Result<Vec<Source>> {
+    let mut found = Vec::new();
+    for (name, backup) in METADATA.into_iter().zip(METADATA_BACKUPS) {
+        let own = stat(folder, name)?;
+        found.extend(if own.is_some() { own } else { stat(folder, backup)? });
+    }
+    Ok(found)
+}
+
+/// The name of a file without the ending of a backup.
+pub(crate) fn without_backup(name: &str) -> &str {
+    name.strip_suffix(BACKUP).unwrap_or(name)
+}
+
+/// The path of the backup of a file.
+pub(crate) fn backup_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(BACKUP);
+    name.into()
+}
+
 fn present(folder: &Path, names: &[&'static str]) -> io::Result<Vec<Source>> {
     names.iter().filter_map(|name| stat(folder, name).transpose()).collect()
 }
 
+/// The file, if it exists. A link that leads nowhere counts as missing.
 fn stat(folder: &Path, name: &'static str) -> io::Result<Option<Source>> {
-    match fs::metadata(folder.join(name)) {
+    let path = folder.join(name);
+    match fs::metadata(&path) {
         Ok(metadata) => Ok(Some(Source { name, stamp: Stamp::new(&metadata) })),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             Ok(None)
         }
+        Err(_) if leads_nowhere(&path) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Whether `path` is a link to something that does not exist, or to itself.
+pub(crate) fn leads_nowhere(path: &Path) -> bool {
+    path.is_symlink()
+        && fs::metadata(path).is_err_and(|error| error.kind() != io::ErrorKind::PermissionDenied)
 }
 
 /// The absolute path as text.

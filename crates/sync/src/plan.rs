@@ -95,8 +95,17 @@ impl Plan {
         if options.verify {
             states.values_mut().for_each(SyncState::forget_positions);
         }
-        let planned = |folder: SessionFolder| {
+        let planned = |mut folder: SessionFolder| {
             let state = states.get(&folder.session);
+            if let Some(state) = state {
+                folder.files = state.choose(std::mem::take(&mut folder.files));
+            }
+            for (file, reason) in &folder.files.passed_over {
+                report.skip(Skipped::file(&folder, Some(file), (*reason).to_owned()));
+            }
+            for file in &folder.files.dangling {
+                report.fail(Failure::of(&folder, format!("{file} is a link that leads nowhere")));
+            }
             let copy = state.and_then(|state| state.known_copy(&folder, &options.host));
             if let (Some((kind, home)), Some(transcript)) = (&copy, folder.files.transcript) {
                 report.copy(&folder, transcript, *kind, home);
@@ -264,10 +273,12 @@ impl SyncReport {
     /// Reports a folder that can't be read.
     fn reject(&mut self, Rejected { project, session, because, reason }: Rejected) {
         match because {
-            RejectedBecause::InvalidName | RejectedBecause::LeadsOutside => {
+            RejectedBecause::LeadsOutside | RejectedBecause::LeadsNowhere => {
                 self.skip(Skipped { project, session, file: None, line: None, reason })
             }
-            RejectedBecause::Unreadable => self.fail(Failure { project, session, error: reason }),
+            RejectedBecause::InvalidName | RejectedBecause::Unreadable => {
+                self.fail(Failure { project, session, error: reason })
+            }
         }
     }
 }

@@ -45,6 +45,9 @@ pub struct SyncReport {
     pub skipped: Vec<Skipped>,
     /// The total number of skipped lines, files and folders.
     pub skipped_count: u64,
+    /// The first 1,000 files that end in the middle of a line, or are empty, and changed within the last hour: their
+    /// writers may complete them. What is complete is stored.
+    pub unfinished: Vec<Skipped>,
     /// The first 1,000 damaged files, each with the number of stored rows that it no longer contains and that were
     /// kept.
     pub kept: Vec<Kept>,
@@ -195,6 +198,7 @@ impl SyncReport {
         self.kept_rows += other.kept_rows;
         self.warning_count += other.warning_count;
         list(&mut self.skipped, other.skipped);
+        list(&mut self.unfinished, other.unfinished);
         list(&mut self.kept, other.kept);
         list(&mut self.warnings, other.warnings);
         list(&mut self.failures, other.failures);
@@ -215,6 +219,11 @@ impl SyncReport {
     pub(crate) fn skip(&mut self, skipped: Skipped) {
         self.skipped_count += 1;
         list(&mut self.skipped, [skipped]);
+    }
+
+    /// Adds a file that its writer may complete, unless the list is full.
+    pub(crate) fn unfinished(&mut self, file: Skipped) {
+        list(&mut self.unfinished, [file]);
     }
 
     /// Adds a damaged file whose rows were kept; they are only counted if the list is full.

@@ -42,6 +42,9 @@ pub(crate) struct SyncState {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     copies: BTreeMap<String, KnownCopy>,
     files: BTreeMap<String, FileState>,
+    /// The stamp of a damaged transcript instead of which the backup was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    damaged_transcript: Option<Stamp>,
     /// For files that count as read although they contain more: the number of rows that a rewind left.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     rewound: BTreeMap<String, u32>,
@@ -111,6 +114,8 @@ pub(crate) struct FileEnd {
     pub(crate) head: Option<Head>,
     /// Damage that caused stored rows to be kept.
     pub(crate) damage: Option<Damage>,
+    /// Whether the file has an incomplete end that its writer may complete. It is read again even if it does not change.
+    pub(crate) is_unfinished: bool,
 }
 
 impl FileState {
@@ -151,6 +156,16 @@ impl SyncState {
         let folder = absolute(folder);
         self.copies.remove(&folder);
         (self.folder, self.host) = (Some(folder), Some(host.to_string()));
+    }
+
+    /// Records that the backup is read instead of the transcript with this stamp.
+    pub(crate) fn set_damaged_transcript(&mut self, stamp: Stamp) {
+        self.damaged_transcript = Some(stamp);
+    }
+
+    /// The files to read.
+    pub(crate) fn choose(&self, files: SessionFiles) -> SessionFiles {
+        files.without_damaged(self.damaged_transcript)
     }
 
     /// The folder that was read, if it is not `folder` on `host`.
@@ -221,8 +236,9 @@ impl SyncState {
     }
 
     /// Records that a file was read completely at `read`.
-    pub(crate) fn set_read(&mut self, file: Source, read: Timestamp, FileEnd { log, head, damage }: FileEnd) {
-        let settled = file.stamp.is_settled(read);
+    pub(crate) fn set_read(&mut self, file: Source, read: Timestamp, end: FileEnd) {
+        let FileEnd { log, head, damage, is_unfinished } = end;
+        let settled = file.stamp.is_settled(read) && !is_unfinished;
         let state = FileState { stamp: file.stamp, settled, log, head, timed: None, damage, replacing: None };
         self.set(file, state);
     }
@@ -294,6 +310,7 @@ impl SyncState {
     /// Makes the next sync read damaged files again.
     pub(crate) fn forget_damage(&mut self) {
         self.copies.clear();
+        self.damaged_transcript = None;
         self.files.values_mut().filter(|file| file.damage.is_some()).for_each(|file| file.settled = false);
     }
 

@@ -41,6 +41,11 @@ impl TestClock {
         Timestamp::from_micros(self.micros.fetch_add(self.step, Ordering::SeqCst))
     }
 
+    /// Sets the clock to `time` (ISO 8601).
+    pub fn set(&self, time: &str) {
+        self.micros.store(Timestamp::parse(time).map_or(0, Timestamp::as_micros), Ordering::SeqCst);
+    }
+
     /// Advances the clock.
     pub fn advance(&self, micros: i64) {
         self.micros.fetch_add(micros, Ordering::SeqCst);

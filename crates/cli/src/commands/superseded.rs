@@ -2,7 +2,7 @@
 
 use amplifier_session_storage::{
     backend::SupersededQuery,
-    model::{Digest, LineKind, Message, Role, Session, TimeSource, Timestamp, VectorState},
+    model::{Digest, LineKind, Message, Role, Session, SupersededReason, TimeSource, Timestamp, VectorState},
     search::{SearchOptions, SearchResult, SessionFilter},
     storage::{SupersededLine, SupersededMatch, SupersededSession},
 };
@@ -38,6 +38,9 @@ struct SupersededMessageView {
     superseded: bool,
     superseded_at: Timestamp,
     reason: &'static str,
+    /// The text of a line that can't be read. Its `sequence` is its line number in the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    raw: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -134,6 +137,7 @@ pub(super) async fn show(
             superseded: true,
             superseded_at: line.superseded_at,
             reason: line.reason.as_str(),
+            raw: is_unreadable(line).then(|| line.raw.to_text().into_owned()),
         };
         app.out.json(&ConversationView {
             session: SessionView::from(session),
@@ -155,6 +159,11 @@ pub(super) async fn show(
         for lines in lines.chunk_by(together) {
             let Some(first) = lines.first() else { continue };
             app.out.line(&app.out.paint.title(&render::heading(first, &app.now)))?;
+            if is_unreadable(first) {
+                lines.iter().try_for_each(|line| app.out.line(&render::unreadable(line)))?;
+                app.out.line("")?;
+                continue;
+            }
             let messages: Vec<Message> = lines.iter().map(|line| message(line, session)).collect();
             conversation::messages(&mut app.out, &messages, |_| options, |_| false, &app.now)?;
             app.out.line("")?;
@@ -254,6 +263,11 @@ fn message(line: &SupersededLine, session: &Session) -> Message {
         digest: Digest::default(),
         raw: line.raw.clone(),
     }
+}
+
+/// Whether the line was never a message or an event.
+fn is_unreadable(line: &SupersededLine) -> bool {
+    line.reason == SupersededReason::Unreadable
 }
 
 /// `search --superseded`.

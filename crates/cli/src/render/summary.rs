@@ -65,6 +65,10 @@ fn rows(report: &SyncReport) -> Vec<(&'static str, String)> {
     if report.secrets_masked_in_store > 0 {
         rows.push(("stored", format!("{} masked", counted(report.secrets_masked_in_store, "secret"))));
     }
+    if !report.unfinished.is_empty() {
+        let files = counted(report.unfinished.len() as u64, "file");
+        rows.push(("unfinished", format!("{files}, which may be completed")));
+    }
     if report.kept_rows > 0 {
         let files = counted(report.kept.len() as u64, "damaged file");
         rows.push(("kept", format!("{} of {files}", counted(report.kept_rows, "row"))));

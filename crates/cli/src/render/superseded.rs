@@ -96,9 +96,18 @@ pub(crate) fn heading(line: &SupersededLine, now: &Zoned) -> String {
         SupersededReason::HeadLost => "the file begins with another line",
         SupersededReason::Edited => "lines were changed or removed",
         SupersededReason::CutOff => "the file ends within a turn",
+        SupersededReason::Rewound => "the session was rewound",
+        SupersededReason::Unreadable => {
+            return format!("kept {}: lines that can't be read", dates::minute(line.superseded_at, now));
+        }
         _ => line.reason.as_str(),
     };
     format!("superseded {}: {why}", dates::minute(line.superseded_at, now))
+}
+
+/// A line that can't be read: its number in the file, and its text.
+pub(crate) fn unreadable(line: &SupersededLine) -> String {
+    format!("line {}: {}", line.sequence, super::text::escaped(&line.raw.to_text()))
 }
 
 /// An event as tab-separated fields.

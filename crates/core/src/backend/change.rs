@@ -22,6 +22,27 @@ pub struct SkippedLine {
     pub line: u64,
     /// The reason.
     pub reason: String,
+    /// Where its text is stored, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<KeptLine>,
+}
+
+/// A skipped line whose text is stored, among the superseded lines of its session: see
+/// [`SupersededReason::Unreadable`](crate::model::SupersededReason::Unreadable).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptLine {
+    /// The number of rows before it in the file.
+    pub row: u32,
+    /// The digest of its text.
+    pub digest: Digest,
+}
+
+impl SkippedLine {
+    /// A line whose text is not stored.
+    #[must_use]
+    pub fn new(file: impl Into<String>, line: u64, reason: impl Into<String>) -> Self {
+        Self { file: file.into(), line, reason: reason.into(), kept: None }
+    }
 }
 
 /// A session with the data stored beside its fields.
@@ -58,7 +79,8 @@ pub struct SessionChange {
     pub retimed: Vec<Retimed>,
     /// Events to store and to remove.
     pub events: RowChange<StoredEvent>,
-    /// Superseded lines to store. They are lines of this session that the change removes, or that a later one will.
+    /// Superseded lines to store: lines of this session that the change removes, or that a later one will, and lines that
+    /// can't be read.
     pub superseded: Vec<SupersededPiece>,
 }
 

@@ -37,8 +37,8 @@ use std::fmt::Debug;
 use async_trait::async_trait;
 
 pub use change::{
-    MessageVectors, MessagesToEmbed, RemovedMessages, RowChange, SessionChange, SkippedLine, StoredSession,
-    Version,
+    KeptLine, MessageVectors, MessagesToEmbed, RemovedMessages, RowChange, SessionChange, SkippedLine,
+    StoredSession, Version,
 };
 pub use counts::{
     EventCount, EventCounter, EventGroup, EventTime, GenerationCounts, MessageCount, PROMPT, REPEATS,

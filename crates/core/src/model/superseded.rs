@@ -1,4 +1,4 @@
-//! Superseded lines: stored lines of a file that no longer contains them.
+//! Superseded lines: stored lines of a file that no longer contains them, and lines that can't be read as a row.
 
 use std::{fmt, str::FromStr};
 
@@ -36,12 +36,14 @@ pub enum SupersededReason {
     CutOff,
     /// The session was rewound: the transcript now ends before a turn, or goes on with another one.
     Rewound,
+    /// The line is not a message or an event: for example, it is not JSON. It was never a row.
+    Unreadable,
 }
 
 names! {
     SupersededReason {
         Compacted: "compacted", HeadLost: "head_lost", Edited: "edited", CutOff: "cut_off",
-        Rewound: "rewound",
+        Rewound: "rewound", Unreadable: "unreadable",
     }
 }
 
@@ -88,7 +90,7 @@ pub struct SupersededPiece {
     pub id: String,
     /// The kind of its lines.
     pub kind: LineKind,
-    /// The sequence of its first line when that was superseded.
+    /// The sequence of its first line when that was superseded. For unreadable lines, the line number in the file.
     pub first_sequence: u32,
     /// The sequence of its last line.
     pub last_sequence: u32,

@@ -22,7 +22,7 @@ use crate::{
     events::{assemble, parse_event_line, store},
     model::{
         ContentType, Digest, Event, Message, MetadataFile, Payload, RawJson, SessionKey, StoredEvent,
-        SupersededPiece, TurnSummary, VectorState,
+        SupersededPiece, SupersededReason, TurnSummary, VectorState,
     },
     search::SessionFilter,
 };
@@ -120,6 +120,34 @@ impl LineMasker {
     pub(super) fn mask_now(&self, line: RawJson) -> Result<(RawJson, usize)> {
         let Some(redactor) = &self.0 else { return Ok((line, 0)) };
         Ok(mask_line(redactor.as_ref(), &line)?.unwrap_or((line, 0)))
+    }
+
+    /// The stored form of a line that can't be read: in text that is not JSON, secrets may also stand outside strings.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::mask`].
+    pub(super) fn mask_unreadable(&self, line: RawJson) -> Result<(RawJson, usize)> {
+        let Some(redactor) = &self.0 else { return Ok((line, 0)) };
+        let (line, in_strings) = self.mask_now(line)?;
+        let text = line.to_text();
+        let masked = redactor.mask(&text)?;
+        match masked.secrets {
+            0 => Ok((line, in_strings)),
+            count => Ok((RawJson::new(masked.text.into_owned().into_bytes()), in_strings + count)),
+        }
+    }
+
+    /// As [`Self::mask_now`], for a superseded line.
+    pub(super) fn mask_superseded(
+        &self,
+        line: RawJson,
+        reason: SupersededReason,
+    ) -> Result<(RawJson, usize)> {
+        match reason {
+            SupersededReason::Unreadable => self.mask_unreadable(line),
+            _ => self.mask_now(line),
+        }
     }
 
     /// Masks secrets in a text that is not JSON.
@@ -382,7 +410,8 @@ impl MaskingSession<'_> {
         let mut packer = Packer::new(self.key.clone(), first.kind, first.superseded_at, first.reason);
         let (mut pieces, mut secrets) = (Vec::new(), 0);
         for (head, raw) in lines {
-            let (raw, found) = self.masker.mask(raw).await?;
+            let (masker, reason) = (self.masker.clone(), first.reason);
+            let (raw, found) = blocking(move || masker.mask_superseded(raw, reason)).await??;
             secrets += found;
             pieces.extend(
                 packer.add(&OldLine { head: LineHead { bytes: raw.as_bytes().len(), ..head }, raw })?,

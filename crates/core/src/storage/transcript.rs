@@ -128,7 +128,7 @@ impl SessionStorage {
 pub(super) fn all_good(index: usize, outcome: LineOutcome) -> Result<()> {
     match outcome {
         LineOutcome::Taken | LineOutcome::Doubtful { .. } => Ok(()),
-        LineOutcome::Skipped { kind, reason } => {
+        LineOutcome::Skipped { kind, reason, .. } => {
             Err(Error::new(kind, reason).with("field", "lines").with("line", index + 1))
         }
     }

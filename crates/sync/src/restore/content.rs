@@ -1,16 +1,20 @@
 //! Writes the files of one session.
 
 use std::{
+    collections::VecDeque,
     fs::{self, File, OpenOptions},
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
 };
 
 use amplifier_session_core::{
-    Result, Scope, SessionStorage,
-    backend::StoredSession,
-    model::{DamagedRow, MetadataFile, Session, SessionId},
-    storage::EventLines,
+    ErrorKind, Result, Scope, SessionStorage,
+    backend::{SkippedLine, StoredSession, SupersededQuery},
+    model::{
+        DamagedRow, Digest, LineKind, MetadataFile, RawJson, Session, SessionId, SessionKey, SupersededReason,
+    },
+    search::SessionFilter,
+    storage::{EventLines, SupersededLine},
 };
 
 use super::{
@@ -80,7 +84,8 @@ impl Content {
             damaged: Vec::new(),
         };
         let state = stored.sync_state.as_deref().and_then(SyncState::parse);
-        let reader = Reader { storage, stored, state };
+        let unreadable = Unreadable::read(storage, stored).await?;
+        let reader = Reader { storage, stored, state, unreadable };
         content.metadata(&reader)?;
         content.transcript(&reader).await?;
         content.event_log(&reader).await?;
@@ -129,6 +134,7 @@ impl Content {
             None => TRANSCRIPT_BACKUP,
         };
         let mut file = Lines::new(self.folder.join(TRANSCRIPT));
+        let mut unreadable = reader.unreadable.of(read_as);
         let (mut after, damaged) = (None, self.damaged.len());
         loop {
             let (scope, id) = reader.session();
@@ -137,10 +143,12 @@ impl Content {
             let Some(last) = page.rows.last() else { break };
             after = Some(last.sequence);
             for message in &page.rows {
+                unreadable.write_before(message.sequence, &mut file)?;
                 file.line(message.raw.as_bytes())?;
+                self.messages += 1;
             }
         }
-        self.messages = file.count;
+        unreadable.write_before(u32::MAX, &mut file)?;
         let is_damaged = self.damaged.len() > damaged;
         self.log(reader, file, TRANSCRIPT, read_as, is_damaged)
     }
@@ -150,7 +158,8 @@ impl Content {
         // If no sync has read an event log, the name that Amplifier uses today.
         let name = known.unwrap_or(EVENTS[1]);
         let mut file = Lines::new(self.folder.join(name));
-        let damaged = self.damaged.len();
+        let mut unreadable = reader.unreadable.of(name);
+        let (mut events, damaged) = (0, self.damaged.len());
         let mut lines = EventLines::default()
             .with_payload(true)
             .with_limit(EVENT_LINES)
@@ -164,10 +173,13 @@ impl Content {
             for line in &page.rows {
                 // Part of a log would look like a rewind to the next sync.
                 let Some(raw) = &line.raw else { return self.without_event_log(file, name) };
+                unreadable.write_before(line.event.sequence, &mut file)?;
                 file.line(raw.as_bytes())?;
+                events += 1;
             }
         }
-        self.events = file.count;
+        unreadable.write_before(u32::MAX, &mut file)?;
+        self.events = events;
         let is_damaged = self.damaged.len() > damaged;
         if file.count == 0 && !is_damaged && reader.size(name).is_some_and(|size| size > 0) {
             return self.without_event_log(file, name);
@@ -241,12 +253,71 @@ impl Content {
     }
 }
 
+/// The lines that can't be read as rows, with the file and the number of rows before each.
+#[derive(Debug, Default)]
+struct Unreadable(Vec<(String, u32, RawJson)>);
+
+impl Unreadable {
+    async fn read(storage: &SessionStorage, stored: &StoredSession) -> Result<Self> {
+        if stored.skipped.iter().all(|line| line.kept.is_none()) {
+            return Ok(Self::default());
+        }
+        let texts = unreadable_lines(storage, &stored.session.key()).await?;
+        let text = |line: &SkippedLine| {
+            let kept = line.kept?;
+            let kind = if EVENTS.contains(&line.file.as_str()) { LineKind::Event } else { LineKind::Message };
+            let of_line =
+                texts.iter().filter(|text| text.kind == kind && u64::from(text.sequence) == line.line);
+            // Secrets may have been masked since.
+            let exact = |text: &&SupersededLine| Digest::of(text.raw.as_bytes()) == kept.digest;
+            let found =
+                of_line.clone().find(exact).or_else(|| of_line.max_by_key(|text| text.superseded_at))?;
+            Some((line.file.clone(), kept.row, found.raw.clone()))
+        };
+        Ok(Self(stored.skipped.iter().filter_map(text).collect()))
+    }
+
+    fn of(&self, file: &str) -> LinesBetween<'_> {
+        LinesBetween(self.0.iter().filter(|(of, ..)| of == file).map(|(_, row, raw)| (*row, raw)).collect())
+    }
+}
+
+async fn unreadable_lines(storage: &SessionStorage, key: &SessionKey) -> Result<Vec<SupersededLine>> {
+    let query = SupersededQuery::new(Scope::User(key.user_id.clone()))
+        .with_filter(SessionFilter::default().with_session(key.session_id.clone()));
+    let (mut lines, mut found) = (storage.superseded_lines(query), Vec::new());
+    loop {
+        match lines.next().await {
+            Ok(Some(lines)) => {
+                found.extend(lines.into_iter().filter(|line| line.reason == SupersededReason::Unreadable));
+            }
+            Ok(None) => return Ok(found),
+            Err(error) if error.kind() == ErrorKind::Damaged => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The lines of a file that stand between its rows, in order.
+struct LinesBetween<'a>(VecDeque<(u32, &'a RawJson)>);
+
+impl LinesBetween<'_> {
+    /// Writes those that stand before the row `sequence`.
+    fn write_before(&mut self, sequence: u32, file: &mut Lines) -> io::Result<()> {
+        while let Some((_, raw)) = self.0.pop_front_if(|(row, _)| *row <= sequence) {
+            file.line(raw.as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
 /// The source of a session's files.
 struct Reader<'a> {
     storage: &'a SessionStorage,
     stored: &'a StoredSession,
     /// The state of its files when they were synced, if known.
     state: Option<SyncState>,
+    unreadable: Unreadable,
 }
 
 impl Reader<'_> {
@@ -263,9 +334,10 @@ impl Reader<'_> {
         Some(self.state(name)?.stamp.size)
     }
 
-    /// The number of its lines that were skipped.
+    /// The number of its lines that were skipped and are not stored.
     fn skipped(&self, name: &str) -> usize {
-        self.stored.skipped.iter().filter(|line| line.file == name).count()
+        let of_file = self.stored.skipped.iter().filter(|line| line.file == name);
+        of_file.count() - self.unreadable.of(name).0.len()
     }
 }
 

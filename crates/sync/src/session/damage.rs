@@ -35,6 +35,17 @@ pub(super) struct DamageNotes {
     pub(super) keeps_rows: bool,
 }
 
+/// What the last line of a log is, if it has no ending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unended {
+    /// A line like the others.
+    Complete,
+    /// A valid line, at whose end the file was cut off.
+    CutsOff,
+    /// Half a line, or binary data.
+    Torn { is_binary: bool },
+}
+
 impl DamageNotes {
     /// For a file whose unreadable lines, according to the store, are `skipped`.
     pub(super) fn new(
@@ -80,24 +91,32 @@ impl DamageNotes {
         self.first.clone().or_else(unended).or_else(blank)
     }
 
-    /// Whether the last line, which has no ending, is left for the next sync: it is incomplete, or the file was cut off
-    /// there.
-    pub(super) fn leaves_unended(
+    /// Examines the last line, which has no ending.
+    pub(super) fn unended(
         &mut self,
         ingest: &SessionIngest,
         line: u64,
         text: &RawJson,
         reason: Option<SupersededReason>,
-    ) -> bool {
+    ) -> Unended {
         self.unended = Some(line);
         if text.parse().is_err() {
             self.is_torn = true;
-            if is_binary(text.as_bytes()) {
+            let is_binary = is_binary(text.as_bytes());
+            if is_binary {
                 self.note(line, true, String::new);
             }
-            return true;
+            return Unended::Torn { is_binary };
         }
-        !self.accepted && reason.is_none() && self.kind.cuts_off(ingest, text.as_bytes())
+        match !self.accepted && reason.is_none() && self.kind.cuts_off(ingest, text.as_bytes()) {
+            true => Unended::CutsOff,
+            false => Unended::Complete,
+        }
+    }
+
+    /// Whether the file, which has `rows` valid lines, is damaged, whether or not it lacks stored rows.
+    pub(super) fn is_damaged(&self, rows: u32) -> bool {
+        self.first.is_some() || self.is_torn || rows == 0
     }
 
     /// Keeps the stored rows from an unreadable line on, unless the line was already unreadable before.

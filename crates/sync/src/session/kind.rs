@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     Result,
-    model::{RawJson, SupersededReason, Timestamp},
+    model::{LineKind, RawJson, SupersededReason, Timestamp},
     storage::{Extent, LineOutcome, Remaining, SessionIngest},
 };
 
@@ -16,6 +16,14 @@ pub(super) enum Kind {
 }
 
 impl Kind {
+    /// The kind of its lines.
+    pub(super) fn of_lines(self) -> LineKind {
+        match self {
+            Self::Transcript => LineKind::Message,
+            Self::Events => LineKind::Event,
+        }
+    }
+
     /// The files that may contain it; one of them is read.
     pub(super) fn files(self) -> [&'static str; 2] {
         match self {

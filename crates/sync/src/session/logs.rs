@@ -1,25 +1,30 @@
 //! The files that are read line by line: the transcript and the event log.
 
+use std::{io, path::Path};
+
 use amplifier_session_core::{
-    Result, blocking,
+    Result,
+    backend::SkippedLine,
+    blocking,
+    events::MAX_LINE_BYTES,
     model::RawJson,
     storage::{EventDetail, LineOutcome, SessionIngest},
 };
 
 use super::{
     FileError, SessionReader,
-    damage::{DamageNotes, is_binary},
+    damage::{DamageNotes, Unended, is_binary},
     kind::Kind,
     open::OpenLog,
     reading::{Reading, Replaced},
 };
 use crate::{
-    files::{SessionFiles, Source},
+    files::{self, SessionFiles, Source, TRANSCRIPT, TRANSCRIPT_BACKUP},
     head::Head,
-    lines::{Batch, Line, LineText},
+    lines::{Batch, Line, LineReader, LineText},
     position::{LogPosition, ReadLine},
-    report::Kept,
-    state::{FileEnd, FileState},
+    report::{Kept, Skipped},
+    state::{Damage, FileEnd, FileState},
 };
 
 impl SessionReader<'_> {
@@ -114,11 +119,18 @@ impl SessionReader<'_> {
             notes,
             replaced,
             most,
+            is_abandoned: opened.stamp.is_abandoned(read),
+            is_unfinished: false,
         };
         while let Some(batch) = open.batch().await? {
             self.batch(ingest, &mut reading, &mut open, batch).await?;
         }
+        if self.has_better_backup(&reading).await? {
+            self.damaged_transcript = Some(reading.file.stamp);
+            return Ok(());
+        }
         let damage = reading.notes.damage(ingest, reading.position.rows, reading.replaced.reason);
+        self.report_unfinished(&mut reading, damage.as_ref());
         let extent = self.end_of_rows(ingest, &mut reading, damage.is_some())?;
         kind.end(ingest, extent);
         if let Some(damage) = &damage {
@@ -136,11 +148,43 @@ impl SessionReader<'_> {
             None => reading.position,
         };
         let log = (kind == Kind::Events).then_some(position);
-        self.state.set_read(reading.file, read, FileEnd { log, head, damage });
+        self.state.set_read(
+            reading.file,
+            read,
+            FileEnd { log, head, damage, is_unfinished: reading.is_unfinished },
+        );
         if let Some(before) = self.before.as_ref().filter(|_| most.is_some()) {
             self.state.put_back(before, file.name);
         }
         Ok(())
+    }
+
+    /// Whether the transcript is damaged and its backup is not, and has at least as many messages.
+    async fn has_better_backup(&self, reading: &Reading) -> Result<bool, FileError> {
+        let rows = reading.position.rows;
+        let is_candidate =
+            reading.file.name == TRANSCRIPT && self.has_backup && reading.notes.is_damaged(rows);
+        if !is_candidate || self.context.options.accepts_removals() {
+            return Ok(false);
+        }
+        let path = self.folder.path.join(TRANSCRIPT_BACKUP);
+        let messages = blocking(move || messages_of_whole_file(&path)).await?;
+        // A backup that can't be read is no better.
+        Ok(messages.is_ok_and(|messages| messages.is_some_and(|messages| messages > 0 && messages >= rows)))
+    }
+
+    /// Reports a file that is not complete but may become so, or an empty one that does not.
+    fn report_unfinished(&mut self, reading: &mut Reading, damage: Option<&Damage>) {
+        let is_empty = reading.file.stamp.size == 0 && damage.is_none();
+        if is_empty && reading.is_abandoned {
+            self.report.skip(Skipped::file(self.folder, Some(reading.file.name), "is empty".to_owned()));
+        }
+        reading.is_unfinished |= is_empty && !reading.is_abandoned;
+        if reading.is_unfinished {
+            let reason = if is_empty { "is empty" } else { "ends in the middle of a line" };
+            let reason = format!("{reason}; it changed within the last hour");
+            self.report.unfinished(Skipped::file(self.folder, Some(reading.file.name), reason));
+        }
     }
 
     /// The state of a long transcript whose head need not be read again if it is unchanged.
@@ -197,26 +241,78 @@ impl SessionReader<'_> {
             LineText::TooLarge => {
                 let reason = "the line is larger than 64 MB".to_owned();
                 reading.notes.unreadable(ingest, line.number, &reason, false);
-                self.skip(file, line.number, reason);
+                self.skip(SkippedLine::new(file, line.number, reason));
                 return Ok(());
             }
         };
-        let reason = reading.replaced.reason;
-        if !has_ending && reading.notes.leaves_unended(ingest, line.number, &text, reason) {
-            return Ok(());
+        if !has_ending {
+            let reason = reading.replaced.reason;
+            match reading.notes.unended(ingest, line.number, &text, reason) {
+                Unended::Complete => {}
+                Unended::CutsOff => return Ok(()),
+                Unended::Torn { is_binary } => {
+                    if is_binary || reading.is_abandoned {
+                        let reason = if is_binary { "contains binary data" } else { "is incomplete" };
+                        let skipped = SkippedLine::new(file, line.number, reason);
+                        return self.keep_unreadable(ingest, reading, skipped, text).await;
+                    }
+                    reading.is_unfinished = true;
+                    return Ok(());
+                }
+            }
         }
         let is_binary = is_binary(text.as_bytes());
         match reading.kind.line(ingest, text, seen).await? {
-            LineOutcome::Skipped { reason, .. } => {
+            LineOutcome::Skipped { reason, line: text, .. } => {
                 reading.notes.unreadable(ingest, line.number, &reason, is_binary);
-                self.skip(file, line.number, reason);
-                return Ok(());
+                let skipped = SkippedLine::new(file, line.number, reason);
+                return self.keep_unreadable(ingest, reading, skipped, text).await;
             }
             LineOutcome::Doubtful { reason } => self.warn(file, line.number, reason),
             LineOutcome::Taken => {}
         }
         reading.position.rows += u32::from(has_ending);
         Ok(())
+    }
+
+    /// Records a line that can't be read as a row, and stores its text, unless the store keeps only summaries of events.
+    async fn keep_unreadable(
+        &mut self,
+        ingest: &mut SessionIngest,
+        reading: &Reading,
+        mut skipped: SkippedLine,
+        text: RawJson,
+    ) -> Result<()> {
+        let keeps_text = reading.kind == Kind::Transcript || self.keeps_payloads();
+        if keeps_text && self.has_room_for_skipped() {
+            let (number, seen) =
+                (u32::try_from(skipped.line).unwrap_or(u32::MAX), reading.file.stamp.modified());
+            let (kind, row) = (reading.kind.of_lines(), reading.position.rows);
+            skipped.kept = Some(ingest.keep_unreadable(kind, number, row, text, seen).await?);
+        }
+        self.skip(skipped);
+        Ok(())
+    }
+}
+
+/// The number of messages of a transcript; `None` if it is damaged.
+fn messages_of_whole_file(path: &Path) -> io::Result<Option<u32>> {
+    let (file, _) = files::open(path)?;
+    let mut reader = LineReader::new(file, 0, 0, MAX_LINE_BYTES)?;
+    let mut messages = 0;
+    loop {
+        let batch = reader.batch()?;
+        for line in &batch.lines {
+            match &line.text {
+                LineText::Ended(text) | LineText::Unended(text) if SessionIngest::is_message(text) => {
+                    messages += 1
+                }
+                _ => return Ok(None),
+            }
+        }
+        if batch.is_last {
+            return Ok(Some(messages));
+        }
     }
 }
 

@@ -6,17 +6,21 @@ use std::{
 };
 
 use amplifier_session_core::{
-    Result, blocking,
+    Result,
+    backend::SkippedLine,
+    blocking,
     events::MAX_LINE_BYTES,
     metadata::unreadable_times,
     model::{MetadataFile, RawJson},
     storage::SessionIngest,
 };
+use serde_json::{Map, Value};
 
 use super::{FileError, SessionReader};
 use crate::{
     files::{self, METADATA, SessionFiles, Source, Stamp},
     lines::BYTE_ORDER_MARK,
+    report::Skipped,
     state::FileEnd,
 };
 
@@ -41,21 +45,52 @@ impl SessionReader<'_> {
     async fn metadata_file(&mut self, kept: &mut Vec<MetadataFile>, file: Source) -> Result<(), FileError> {
         let read = self.context.storage.now();
         let path = self.folder.path.join(file.name);
-        let (stamp, content) = blocking(move || read_whole(&path)).await??;
+        let whole = path.clone();
+        let (stamp, content) = blocking(move || read_whole(&whole)).await??;
         self.context.progress.advance(stamp.size);
         self.forget_skipped(file.name, 0);
         self.state.set_read(Source { stamp, ..file }, read, FileEnd::default());
-        match content.map(|raw| (raw.parse_object(), raw)) {
-            Some((Ok(object), raw)) => {
-                if let Some(reason) = unreadable_times(&object) {
-                    self.warn(file.name, 1, reason);
-                }
-                replace(kept, MetadataFile { name: file.name.to_owned(), raw });
+        let name = files::without_backup(file.name);
+        let found = match object(content) {
+            Ok(found) if name != file.name => {
+                self.skip_file(name, "is missing: its backup is read");
+                Some(found)
             }
-            Some((Err(error), _)) => self.skip(file.name, 1, error.to_string()),
-            None => self.skip(file.name, 1, "the file is larger than 64 MB".to_owned()),
+            Ok(found) => Some(found),
+            Err(reason) => {
+                let backup = blocking(move || read_whole(&files::backup_of(&path))).await?;
+                match backup.ok().and_then(|(_, content)| object(content).ok()) {
+                    Some(found) => {
+                        self.skip_file(name, "is damaged: its backup is read");
+                        Some(found)
+                    }
+                    None => {
+                        self.skip(SkippedLine::new(file.name, 1, reason));
+                        None
+                    }
+                }
+            }
+        };
+        if let Some((object, raw)) = found {
+            if let Some(reason) = unreadable_times(&object) {
+                self.warn(name, 1, reason);
+            }
+            replace(kept, MetadataFile { name: name.to_owned(), raw });
         }
         Ok(())
+    }
+
+    fn skip_file(&mut self, name: &str, reason: &str) {
+        self.report.skip(Skipped::file(self.folder, Some(name), reason.to_owned()));
+    }
+}
+
+/// The object in a file, or why it has none.
+fn object(content: Option<RawJson>) -> Result<(Map<String, Value>, RawJson), String> {
+    let raw = content.ok_or("the file is larger than 64 MB")?;
+    match raw.parse_object() {
+        Ok(object) => Ok((object, raw)),
+        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -25,7 +25,7 @@ use futures_util::{
 
 use crate::{
     discover::SessionFolder,
-    files::SessionFiles,
+    files::{INSTEAD_OF_DAMAGED, SessionFiles, Stamp, TRANSCRIPT},
     options::SyncOptions,
     plan::Planned,
     progress::{Progress, SessionOutcome},
@@ -116,6 +116,13 @@ fn with_settled(state: &str, settled: SettledRows) -> Option<String> {
     Some(state.to_json())
 }
 
+/// The result of an attempt to read a session folder.
+enum Attempt<'a> {
+    Read(Read<'a>),
+    /// The transcript, which has this stamp, is damaged, and its backup is not.
+    Damaged(Stamp),
+}
+
 /// One attempt to read a session folder.
 pub(crate) struct SessionReader<'a> {
     context: Context<'a>,
@@ -131,10 +138,30 @@ pub(crate) struct SessionReader<'a> {
     report: SyncReport,
     /// Whether something changed that the ingest does not count.
     changed: bool,
+    /// Whether the transcript has a backup.
+    has_backup: bool,
+    /// The stamp of the transcript, if the backup must be read instead.
+    damaged_transcript: Option<Stamp>,
 }
 
 impl<'a> SessionReader<'a> {
     async fn read(context: Context<'a>, planned: &'a Planned) -> Result<Read<'a>> {
+        let mut damaged = None;
+        loop {
+            match Self::attempt(context, planned, damaged).await? {
+                Attempt::Read(read) => return Ok(read),
+                Attempt::Damaged(stamp) => damaged = Some(stamp),
+            }
+        }
+    }
+
+    /// Reads the folder; if its transcript has the stamp `damaged`, with the backup instead.
+    async fn attempt(
+        context: Context<'a>,
+        planned: &'a Planned,
+        damaged: Option<Stamp>,
+    ) -> Result<Attempt<'a>> {
+        let settled = |report, outcome| Ok(Attempt::Read(Read::settled(report, outcome)));
         let folder = &planned.folder;
         let target = IngestTarget {
             key: SessionKey::new(context.options.user.clone(), folder.session.clone()),
@@ -145,7 +172,7 @@ impl<'a> SessionReader<'a> {
         let mut reader = Self::new(context, folder, ingest.stored());
         if planned.is_known && ingest.stored().is_none() {
             // It was deleted after the sync began.
-            return Ok(Read::settled(reader.report, SessionOutcome::Unchanged));
+            return settled(reader.report, SessionOutcome::Unchanged);
         }
         if let Some(repair) = &planned.repair {
             reader.before = Some(reader.state.clone());
@@ -153,11 +180,16 @@ impl<'a> SessionReader<'a> {
             ingest.repair(repair.clone());
         }
         let path = folder.path.clone();
+        if let Some(stamp) = damaged {
+            reader.state.set_damaged_transcript(stamp);
+            reader.report.skip(Skipped::file(folder, Some(TRANSCRIPT), INSTEAD_OF_DAMAGED.to_owned()));
+        }
         let found = blocking(move || SessionFiles::find(&path)).await?;
+        let found = found.map(|found| found.map(|files| reader.state.choose(files)));
         if let Ok(Some(files)) = &found
             && reader.is_copy(&ingest, files).await?
         {
-            return Ok(Read::settled(reader.report, SessionOutcome::Unchanged));
+            return settled(reader.report, SessionOutcome::Unchanged);
         }
         ingest.set_seen(folder.modified);
         ingest.continue_settled(reader.state.settled.take(), with_settled);
@@ -167,18 +199,21 @@ impl<'a> SessionReader<'a> {
         match found {
             Ok(Some(files)) => reader.files(&mut ingest, &files).await?,
             // The folder disappeared after it was found.
-            Ok(None) => return Ok(Read::settled(reader.report, SessionOutcome::Unchanged)),
+            Ok(None) => return settled(reader.report, SessionOutcome::Unchanged),
             Err(error) => {
                 reader.fail("the folder", &error);
-                return Ok(Read::settled(reader.report, SessionOutcome::Failed));
+                return settled(reader.report, SessionOutcome::Failed);
             }
+        }
+        if let Some(stamp) = reader.damaged_transcript {
+            return Ok(Attempt::Damaged(stamp));
         }
         if reader.state.is_empty() && !reader.report.failures.is_empty() {
             // There is nothing to store, and a session stored without rows would look like an empty one.
-            return Ok(Read::settled(reader.report, SessionOutcome::Failed));
+            return settled(reader.report, SessionOutcome::Failed);
         }
         reader.save(&mut ingest);
-        Ok(Read::Complete(Box::new((reader, ingest))))
+        Ok(Attempt::Read(Read::Complete(Box::new((reader, ingest)))))
     }
 
     fn new(context: Context<'a>, folder: &'a SessionFolder, stored: Option<&StoredSession>) -> Self {
@@ -201,13 +236,19 @@ impl<'a> SessionReader<'a> {
             skipped: stored.map_or_else(Vec::new, |stored| stored.skipped.clone()),
             report: SyncReport::default(),
             changed: stored.is_some_and(|stored| stored.session.project_slug != folder.project),
+            has_backup: false,
+            damaged_transcript: None,
         }
     }
 
     async fn files(&mut self, ingest: &mut SessionIngest, files: &SessionFiles) -> Result<()> {
         self.metadata(ingest, files).await?;
+        self.has_backup = files.backup().is_some();
         self.transcript(ingest, files).await?;
-        self.events(ingest, files).await
+        match self.damaged_transcript {
+            Some(_) => Ok(()),
+            None => self.events(ingest, files).await,
+        }
     }
 
     /// Makes the ingest store the current state together with its rows.
@@ -246,11 +287,15 @@ impl<'a> SessionReader<'a> {
         self.report.fail(Failure::of(self.folder, format!("{what} can't be read: {error}")));
     }
 
-    fn skip(&mut self, file: &str, line: u64, reason: String) {
-        if self.skipped.len() < SKIPPED_KEPT {
-            self.skipped.push(SkippedLine { file: file.to_owned(), line, reason: reason.clone() });
+    fn skip(&mut self, line: SkippedLine) {
+        self.report.skip(Skipped::line(self.folder, &line.file, line.line, line.reason.clone()));
+        if self.has_room_for_skipped() {
+            self.skipped.push(line);
         }
-        self.report.skip(Skipped::line(self.folder, file, line, reason));
+    }
+
+    fn has_room_for_skipped(&self) -> bool {
+        self.skipped.len() < SKIPPED_KEPT
     }
 
     fn warn(&mut self, file: &str, line: u64, reason: String) {

@@ -20,6 +20,10 @@ pub(super) struct Reading {
     pub(super) replaced: Replaced,
     /// The maximum number of lines to store: a rewind has removed the rows of later ones.
     pub(super) most: Option<u32>,
+    /// Whether the file is unchanged for so long that an incomplete end counts as damage.
+    pub(super) is_abandoned: bool,
+    /// Whether the file has an incomplete end that its writer may complete.
+    pub(super) is_unfinished: bool,
 }
 
 /// The comparison of a log with the stored rows.

@@ -84,7 +84,7 @@ impl<'a> Comparison<'a> {
         self.digester = self.storage.line_digester().await?;
         let path = self.folder.path.clone();
         let files = match blocking(move || SessionFiles::find(&path)).await? {
-            Ok(Some(files)) => files,
+            Ok(Some(files)) => self.state.choose(files),
             // The folder disappeared after it was found: the store keeps the session.
             Ok(None) => return Ok(self.found),
             Err(error) => {
@@ -120,7 +120,9 @@ impl<'a> Comparison<'a> {
 
     /// A file that is missing or can't be parsed changes nothing in the store.
     async fn metadata(&mut self, files: &SessionFiles) -> Result<()> {
-        for file in files.metadata.clone() {
+        let is_own = |file: &&Source| files::without_backup(file.name) == file.name;
+        // A backup is only read for a file that is missing.
+        for file in files.metadata.iter().filter(is_own).copied().collect::<Vec<_>>() {
             let path = self.folder.path.join(file.name);
             let content = match blocking(move || read_metadata(&path)).await? {
                 Ok(content) => content,

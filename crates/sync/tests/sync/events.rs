@@ -73,6 +73,8 @@ async fn an_incomplete_last_event_is_stored_when_complete() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     folder.events(events(["a"])).unwrap().append("events.jsonl", r#"{"event":"b","#).unwrap();
+    set_modified(&fixture.folder().path().join("events.jsonl"), "2026-01-05T08:00:00Z");
+    fixture.clock.set("2026-01-05T08:10:00Z");
     let report = fixture.sync().await;
     assert_eq!((report.events.written, report.skipped_count), (1, 0));
     folder.append("events.jsonl", "\"data\":{}}\n").unwrap();

@@ -19,6 +19,7 @@ mod selection;
 mod superseded;
 mod times;
 mod transcript;
+mod unreadable;
 mod vectors;
 mod verify;
 #[cfg(feature = "watch")]

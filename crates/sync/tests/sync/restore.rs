@@ -139,7 +139,11 @@ async fn what_is_not_stored_is_reported() {
     let mut fixture = Fixture::new();
     let line = r#"{"role":"user","content":"Hello"}"#;
     fixture.session("p", "crlf").file("transcript.jsonl", format!("{line}\r\n{line}\r\n")).unwrap();
-    fixture.session("p", "skipped").file("transcript.jsonl", format!("{line}\nbroken\n{line}\n")).unwrap();
+    let too_long = "x".repeat((64 << 20) + 1);
+    fixture
+        .session("p", "skipped")
+        .file("transcript.jsonl", format!("{line}\n{too_long}\n{line}\n"))
+        .unwrap();
     fixture.session("p", "kept").file("transcript.jsonl", format!("{line}\n")).unwrap();
     fixture.sync().await;
     let emptied = fixture.session("p", "kept");

@@ -163,3 +163,15 @@ async fn superseded_lines_are_masked_too() {
     let text = superseded().await;
     assert!(text.contains(MASKED) && !text.contains(WORD), "{text}");
 }
+
+#[tokio::test]
+async fn lines_that_can_not_be_read_are_masked() {
+    let mut fixture = Fixture::new();
+    fixture.folder().file("transcript.jsonl", format!("{WORD}\n\u{ff} {WORD}\n")).unwrap();
+    fixture.storage = redacting(&fixture.storage, Some(SecretsAtRest::Mask));
+    fixture.sync().await;
+    let mut all = fixture.storage.superseded_lines(SupersededQuery::new(scope()));
+    let texts: Vec<String> =
+        all.next().await.unwrap().unwrap().iter().map(|line| line.raw.to_text().into_owned()).collect();
+    assert_eq!(texts, [MASKED.to_owned(), format!("\u{ff} {MASKED}")]);
+}

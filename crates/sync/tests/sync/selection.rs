@@ -160,8 +160,8 @@ async fn only_unknown_folders_with_content_are_reported() {
     assert_eq!((rejected.project.as_str(), rejected.session.as_deref()), ("p", Some("not\nan id")));
     assert_eq!(rejected.because, RejectedBecause::InvalidName);
     let report = fixture.sync().await;
-    assert_eq!((report.sessions.found, report.skipped_count, report.failures.len()), (1, 1, 0));
-    assert_eq!(report.skipped[0].session.as_deref(), Some("not\nan id"));
+    assert_eq!((report.sessions.found, report.skipped_count, report.failures.len()), (1, 0, 1));
+    assert_eq!(report.failures[0].session.as_deref(), Some("not\nan id"));
 }
 
 /// Amplifier names sessions as it likes.
@@ -188,7 +188,7 @@ async fn a_folder_whose_name_is_not_utf8_is_reported() {
     fs::create_dir(&other).unwrap();
     fs::copy(folder.path().join("transcript.jsonl"), other.join("transcript.jsonl")).unwrap();
     let report = fixture.sync().await;
-    assert_eq!((report.sessions.new, report.skipped[0].session.as_deref()), (1, Some("s\u{fffd}")));
+    assert_eq!((report.sessions.new, report.failures[0].session.as_deref()), (1, Some("s\u{fffd}")));
 }
 
 #[cfg(unix)]
@@ -212,6 +212,7 @@ async fn links_are_followed_without_loops() {
     symlink(folder.path().parent().unwrap(), folder.path().parent().unwrap().join("up")).unwrap();
     symlink(Path::new("itself"), projects.join("itself")).unwrap();
     let report = fixture.sync().await;
-    assert_eq!((report.sessions.new, report.skipped_count, report.failures.len()), (2, 0, 0));
+    assert_eq!((report.sessions.new, report.skipped_count, report.failures.len()), (2, 1, 0));
+    assert_eq!(report.skipped[0].project, "itself");
     assert_eq!(stored(&fixture).await, ["other", "s"]);
 }

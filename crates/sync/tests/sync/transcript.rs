@@ -127,6 +127,8 @@ async fn an_incomplete_last_line_waits_until_it_is_complete() {
         .unwrap()
         .append("transcript.jsonl", r#"{"role":"user","con"#)
         .unwrap();
+    set_modified(&folder.path().join("transcript.jsonl"), "2026-01-05T08:00:00Z");
+    fixture.clock.set("2026-01-05T08:10:00Z");
     let report = fixture.sync().await;
     assert_eq!((report.skipped_count, report.messages.written), (0, 1));
     folder.append("transcript.jsonl", "tent\":\"two\"}\n").unwrap();

@@ -17,7 +17,7 @@ impl Fixture {
         VerifyOptions::new(user(), HostId::new("host").unwrap()).with_root(Some(self.home.path().to_owned()))
     }
 
-    async fn verify(&self) -> VerifyReport {
+    pub(crate) async fn verify(&self) -> VerifyReport {
         verify(&self.storage, &self.verify_options(), &NoProgress).await.unwrap()
     }
 

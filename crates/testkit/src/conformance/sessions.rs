@@ -58,8 +58,8 @@ pub async fn a_change_leaves_everything_else_alone(store: Store) {
     store.sync_events(&target, vec![lines::logger_event("session:start")]).await;
     let file = |name: &str, text: &str| MetadataFile { name: name.to_owned(), raw: RawJson::from(text) };
     let files = vec![file("metadata.json", "{\"a\":1}"), file("context-intelligence/metadata.json", "{}")];
-    let reason = "it's \"broken\"".to_owned();
-    let skipped = vec![SkippedLine { file: "transcript.jsonl".to_owned(), line: 7, reason }];
+    let reason = "it's \"broken\"";
+    let skipped = vec![SkippedLine::new("transcript.jsonl", 7, reason)];
     let beside = |change: &mut SessionChange| {
         change.metadata_files = Some(files.clone());
         change.skipped = Some(skipped.clone());

@@ -63,8 +63,8 @@ impl SupersededRecord {
     }
 
     fn into_line(self, masker: &LineMasker) -> Result<OldLine> {
-        let Self { sequence, turn, ts, ts_source, event_type, is_summary, raw, .. } = self;
-        let (raw, _) = masker.mask_now(raw.whole()?)?;
+        let Self { sequence, turn, ts, ts_source, event_type, is_summary, reason, raw, .. } = self;
+        let (raw, _) = masker.mask_superseded(raw.whole()?, reason)?;
         let bytes = raw.as_bytes().len();
         Ok(OldLine { head: LineHead { sequence, bytes, turn, ts, ts_source, event_type, is_summary }, raw })
     }

@@ -19,7 +19,7 @@ pub use settled::{SettledRows, SyncStateWithSettled};
 pub use superseded::Remaining;
 
 use self::{
-    rows::{EventRows, MessageRows},
+    rows::{EventRows, MessageRows, message_fields},
     superseded::SupersededRows,
     times::Times,
 };
@@ -126,7 +126,7 @@ impl SessionIngest {
     /// The number of pending bytes.
     #[must_use]
     pub fn pending_bytes(&self) -> usize {
-        self.messages.pending.bytes() + self.events.pending.bytes()
+        self.messages.pending.bytes() + self.events.pending.bytes() + self.unreadable_bytes()
     }
 
     /// Sets the metadata files, the session's own first.
@@ -191,15 +191,15 @@ impl SessionIngest {
     pub async fn transcript_line(&mut self, line: RawJson, seen: Timestamp) -> Result<LineOutcome> {
         let now = self.storage.now();
         let (line, secrets) = self.masker.mask(line).await?;
+        let fields = match message_fields(&line) {
+            Ok(fields) => fields,
+            Err(error) => return Ok(skipped(&error, line)),
+        };
         let before = self.messages.pending.bytes();
-        match self.messages.line(&self.target, line, seen, now) {
-            Ok(doubt) => {
-                let is_written = self.messages.pending.bytes() > before;
-                self.report.secrets_masked += if is_written { secrets as u64 } else { 0 };
-                self.flush_when_full().await.map(|()| taken(doubt))
-            }
-            Err(error) => Ok(LineOutcome::Skipped { kind: error.kind(), reason: error.to_string() }),
-        }
+        let doubt = self.messages.line(&self.target, line, fields, seen, now);
+        let is_written = self.messages.pending.bytes() > before;
+        self.report.secrets_masked += if is_written { secrets as u64 } else { 0 };
+        self.flush_when_full().await.map(|()| taken(doubt))
     }
 
     /// Ends the transcript.
@@ -242,13 +242,13 @@ impl SessionIngest {
         let is_too_large = line.as_bytes().len() > MAX_LINE_BYTES;
         let (line, secrets) = if is_too_large { (line, 0) } else { self.masker.mask(line).await? };
         let before = self.events.pending.bytes();
-        match self.events.line(&self.target, line, seen, now, detail) {
+        match self.events.line(&self.target, &line, seen, now, detail) {
             Ok(doubt) => {
                 let is_written = self.events.pending.bytes() > before;
                 self.report.secrets_masked += if is_written { secrets as u64 } else { 0 };
                 self.flush_when_full().await.map(|()| taken(doubt))
             }
-            Err(error) => Ok(LineOutcome::Skipped { kind: error.kind(), reason: error.to_string() }),
+            Err(error) => Ok(skipped(&error, line)),
         }
     }
 
@@ -320,6 +320,7 @@ impl SessionIngest {
             || self.messages.pending.has_changes()
             || !self.times.retimed.is_empty()
             || self.events.pending.has_changes()
+            || self.has_unreadable()
     }
 
     /// The pending change, with the times of all messages as known so far; `None` if nothing is pending.
@@ -457,6 +458,10 @@ impl SessionIngest {
         }
         Ok(())
     }
+}
+
+fn skipped(error: &Error, line: RawJson) -> LineOutcome {
+    LineOutcome::Skipped { kind: error.kind(), reason: error.to_string(), line }
 }
 
 fn taken(doubt: Option<String>) -> LineOutcome {

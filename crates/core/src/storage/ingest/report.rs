@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     ErrorKind,
-    model::{ContentType, HostId, ProjectSlug, SessionKey},
+    model::{ContentType, HostId, ProjectSlug, RawJson, SessionKey},
 };
 
 /// The session to ingest.
@@ -43,6 +43,8 @@ pub enum LineOutcome {
         kind: ErrorKind,
         /// The reason.
         reason: String,
+        /// The line, with its secrets masked if they are masked in the store.
+        line: RawJson,
     },
 }
 

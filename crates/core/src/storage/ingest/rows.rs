@@ -124,14 +124,14 @@ impl MessageRows {
         &mut self,
         target: &IngestTarget,
         raw: RawJson,
+        fields: (Map<String, Value>, Role),
         seen: Timestamp,
         synced_at: Timestamp,
-    ) -> Result<Option<String>> {
-        let object = raw.parse_object()?;
-        let role = object.get("role").and_then(|role| role.as_str()).unwrap_or_default().parse::<Role>()?;
+    ) -> Option<String> {
+        let (object, role) = fields;
         let digest = Digest::of(raw.as_bytes());
         if self.pending.finds(digest) {
-            return Ok(None);
+            return None;
         }
         let turn = self.turns.turn_of(&object, role);
         self.distinct_turns.extend(turn);
@@ -145,7 +145,7 @@ impl MessageRows {
         if let Some(stored) = stored.filter(is_equal).filter(|_| !self.written_again.contains(&sequence)) {
             self.times.push((sequence, time.with_stored((stored.ts, stored.ts_source))));
             self.pending.leave();
-            return Ok(doubt);
+            return doubt;
         }
         let (ts, ts_source) = time.stored;
         self.times.push((sequence, time));
@@ -173,7 +173,7 @@ impl MessageRows {
             raw,
         };
         self.pending.put(message, bytes);
-        Ok(doubt)
+        doubt
     }
 
     /// Takes the basis for the times of the processed lines, in order of sequence.
@@ -202,6 +202,13 @@ impl MessageRows {
             session.first_prompt = found.map(str::to_owned);
         }
     }
+}
+
+/// The fields and the role of a line of a transcript.
+pub(super) fn message_fields(raw: &RawJson) -> Result<(Map<String, Value>, Role)> {
+    let object = raw.parse_object()?;
+    let role = object.get("role").and_then(|role| role.as_str()).unwrap_or_default().parse()?;
+    Ok((object, role))
 }
 
 /// Pending events, and the state of the stored ones.
@@ -271,7 +278,7 @@ impl EventRows {
     pub(super) fn line(
         &mut self,
         target: &IngestTarget,
-        raw: RawJson,
+        raw: &RawJson,
         seen: Timestamp,
         synced_at: Timestamp,
         detail: EventDetail,
@@ -289,7 +296,7 @@ impl EventRows {
             self.pending.leave();
             return Ok(None);
         }
-        let fields = events::parse_event_line(&raw)?;
+        let fields = events::parse_event_line(raw)?;
         let doubt = fields.doubt.clone();
         self.last = fields.ts.or(self.last);
         self.clock.note(&event_time(&fields, sequence, seen));
@@ -300,7 +307,7 @@ impl EventRows {
             return Ok(doubt);
         }
         let payload = match detail {
-            EventDetail::Full => events::store(&raw, fields.data_size_bytes)?,
+            EventDetail::Full => events::store(raw, fields.data_size_bytes)?,
             EventDetail::Summary | EventDetail::None => Payload::None,
         };
         let chunk_count = match &payload {

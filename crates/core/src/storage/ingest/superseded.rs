@@ -5,14 +5,15 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::SessionIngest;
+use super::{SessionIngest, rows::message_fields};
 use crate::{
     Result,
-    backend::{RowChange, SequenceRange, SessionChange, StorageBackendExt, SupersededQuery},
+    backend::{KeptLine, RowChange, SequenceRange, SessionChange, StorageBackendExt, SupersededQuery},
+    blocking,
     events::parse_event_line,
     model::{
-        Digest, Event, LineKind, Message, MessageState, RawJson, Role, StoredEvent, SupersededPiece,
-        SupersededReason,
+        Digest, Event, LineKind, Message, MessageState, RawJson, StoredEvent, SupersededPiece,
+        SupersededReason, Timestamp,
     },
     scope::Scope,
     search::SessionFilter,
@@ -67,6 +68,9 @@ pub(super) struct SupersededRows {
     is_announced: bool,
     /// The lines that were superseded before, if needed: kind, sequence and digest.
     known: Option<HashSet<(LineKind, u32, Digest)>>,
+    /// Lines that can't be read and are not stored yet, and their size.
+    unreadable: Vec<(LineKind, OldLine)>,
+    unreadable_bytes: usize,
 }
 
 impl SessionIngest {
@@ -85,11 +89,7 @@ impl SessionIngest {
     /// Whether `line` is a valid message.
     #[must_use]
     pub fn is_message(line: &[u8]) -> bool {
-        let role = || {
-            let object = RawJson::new(line).parse_object().ok()?;
-            object.get("role")?.as_str()?.parse::<Role>().ok()
-        };
-        role().is_some()
+        message_fields(&RawJson::new(line)).is_ok()
     }
 
     /// Whether `line`, the next one, is a valid event that differs from the stored event with its sequence.
@@ -156,6 +156,57 @@ impl SessionIngest {
         Some(reason)
     }
 
+    /// Keeps a line that can't be read as a row. `number` is its line number in the file, from 1, and `row` the number of
+    /// rows before it. `seen` is its time. It is stored with the next rows, unless it is stored already.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend, and of the redactor.
+    pub async fn keep_unreadable(
+        &mut self,
+        kind: LineKind,
+        number: u32,
+        row: u32,
+        line: RawJson,
+        seen: Timestamp,
+    ) -> Result<KeptLine> {
+        let masker = self.masker.clone();
+        let (line, _) = blocking(move || masker.mask_unreadable(line)).await??;
+        let digest = Digest::of(line.as_bytes());
+        if self.known_superseded().await?.insert((kind, number, digest)) {
+            self.superseded.unreadable_bytes += line.as_bytes().len();
+            self.superseded.unreadable.push((kind, OldLine::unreadable(number, line, seen)));
+            self.flush_when_full().await?;
+        }
+        Ok(KeptLine { row, digest })
+    }
+
+    /// Whether lines that can't be read are to be stored.
+    pub(super) fn has_unreadable(&self) -> bool {
+        !self.superseded.unreadable.is_empty()
+    }
+
+    /// The size of these lines.
+    pub(super) fn unreadable_bytes(&self) -> usize {
+        self.superseded.unreadable_bytes
+    }
+
+    fn pack_unreadable(&mut self) -> Result<Vec<SupersededPiece>> {
+        let mut pieces = Vec::new();
+        self.superseded.unreadable_bytes = 0;
+        let lines = std::mem::take(&mut self.superseded.unreadable);
+        for lines in lines.chunk_by(|(a, _), (b, _)| a == b) {
+            let Some((kind, _)) = lines.first() else { continue };
+            let key = self.target.key.clone();
+            let mut packer = Packer::new(key, *kind, self.storage.now(), SupersededReason::Unreadable);
+            for (_, line) in lines {
+                pieces.extend(packer.add(line)?);
+            }
+            pieces.extend(packer.finish()?);
+        }
+        Ok(pieces)
+    }
+
     /// Sets the sync state to store with superseded lines before any row of this ingest is stored. It records that rows
     /// are being replaced, and that the files must be read again.
     pub fn set_replacing_state(&mut self, sync_state: String) {
@@ -169,7 +220,7 @@ impl SessionIngest {
         messages: &RowChange<Message>,
         events: &RowChange<StoredEvent>,
     ) -> Result<Vec<SupersededPiece>> {
-        let mut pieces = Vec::new();
+        let mut pieces = self.pack_unreadable()?;
         if let Some(mut superseding) = self.superseded.messages.take() {
             let put = messages.put.iter().map(|message| message.sequence);
             let gone = superseding.removed(messages.truncate, put);
@@ -300,7 +351,7 @@ impl SessionIngest {
     }
 
     /// The lines of the session that are already superseded.
-    async fn known_superseded(&mut self) -> Result<&HashSet<(LineKind, u32, Digest)>> {
+    async fn known_superseded(&mut self) -> Result<&mut HashSet<(LineKind, u32, Digest)>> {
         if self.superseded.known.is_none() {
             let key = self.target.key.clone();
             let query = SupersededQuery::new(Scope::User(key.user_id))

@@ -59,6 +59,21 @@ impl OldLine {
         Self { head: LineHead { sequence, bytes, turn, ts, ts_source: None, event_type, is_summary }, raw }
     }
 
+    /// A line that is not a row: its number in the file takes the place of a sequence.
+    pub(in crate::storage) fn unreadable(number: u32, raw: RawJson, seen: Timestamp) -> Self {
+        let (bytes, ts_source) = (raw.as_bytes().len(), Some(TimeSource::File));
+        let head = LineHead {
+            sequence: number,
+            bytes,
+            turn: None,
+            ts: seen,
+            ts_source,
+            event_type: None,
+            is_summary: false,
+        };
+        Self { head, raw }
+    }
+
     /// Its position, and a digest of its content.
     pub(in crate::storage) fn identity(&self) -> (u32, Digest) {
         (self.head.sequence, Digest::of(self.raw.as_bytes()))

@@ -38,11 +38,7 @@ async fn sessions_come_back_as_they_were(store: Store) {
     let (_, metadata) = samples::awkward_metadata().swap_remove(0);
     let mut ingest = store.storage.ingest(target.clone()).await.unwrap();
     ingest.set_metadata(vec![MetadataFile { name: "metadata.json".to_owned(), raw: metadata }]).unwrap();
-    ingest.set_skipped(vec![SkippedLine {
-        file: "events.jsonl".to_owned(),
-        line: 7,
-        reason: "broken".to_owned(),
-    }]);
+    ingest.set_skipped(vec![SkippedLine::new("events.jsonl", 7, "broken")]);
     ingest.set_sync_state("as far as this".to_owned());
     ingest.commit().await.unwrap();
     let edit = SessionEdit::default().set_name("By hand");

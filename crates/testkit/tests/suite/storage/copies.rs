@@ -84,7 +84,7 @@ async fn fill(store: &Store) {
     let mut ingest = store.storage.ingest(awkward.clone()).await.unwrap();
     let (_, metadata) = samples::awkward_metadata().swap_remove(0);
     ingest.set_metadata(vec![MetadataFile { name: "metadata.json".to_owned(), raw: metadata }]).unwrap();
-    let skipped = SkippedLine { file: "events.jsonl".to_owned(), line: 7, reason: "broken".to_owned() };
+    let skipped = SkippedLine::new("events.jsonl", 7, "broken");
     ingest.set_skipped(vec![skipped]);
     ingest.set_sync_state("as far as this".to_owned());
     ingest.commit().await.unwrap();

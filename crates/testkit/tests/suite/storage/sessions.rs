@@ -164,11 +164,8 @@ async fn a_synced_session_has_no_gaps(store: Store) {
 
 /// Skipped lines are reported with a reason and leave no gap.
 async fn skipped_lines_are_reported_and_leave_no_gap(store: Store) {
-    let skipped = [(2, "it's \"broken\""), (9, "é")].map(|(line, reason)| SkippedLine {
-        file: "transcript.jsonl".to_owned(),
-        line,
-        reason: reason.to_owned(),
-    });
+    let skipped = [(2, "it's \"broken\""), (9, "é")]
+        .map(|(line, reason)| SkippedLine::new("transcript.jsonl", line, reason));
     let mut ingest = store.storage.ingest(target("s")).await.unwrap();
     ingest.begin_transcript(0).await.unwrap();
     for line in [lines::user("one"), lines::user("two")] {
