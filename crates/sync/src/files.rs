@@ -104,6 +104,22 @@ pub(crate) struct Source {
     pub(crate) stamp: Stamp,
 }
 
+/// The event logs of a session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct EventLogs {
+    /// The one that was read first, unless it is gone.
+    pub(crate) first: Option<Source>,
+    /// The other one, unless it is empty.
+    pub(crate) second: Option<Source>,
+}
+
+impl EventLogs {
+    /// Those that exist.
+    pub(crate) fn all(self) -> impl Iterator<Item = Source> {
+        self.first.into_iter().chain(self.second)
+    }
+}
+
 /// The files of a session folder that a sync reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SessionFiles {
@@ -176,14 +192,21 @@ impl SessionFiles {
         self.backup
     }
 
-    /// The file to read the events from. `known` is the one that was read before: two logs contain the same events with
-    /// different text, and changing from one to the other would replace all of them.
-    pub(crate) fn events(&self, known: Option<&str>) -> Option<Source> {
+    /// The event logs. `known` is the one that was read first: see `second_log`.
+    pub(crate) fn event_logs(&self, known: Option<&'static str>) -> EventLogs {
         let mut logs = self.events.iter().copied();
-        match known {
-            Some(known) => logs.find(|log| log.name == known),
-            None => logs.clone().find(|log| log.stamp.size > 0).or_else(|| logs.next()),
-        }
+        let first = match known {
+            Some(known) => logs.clone().find(|log| log.name == known),
+            None => logs.clone().find(|log| log.stamp.size > 0).or_else(|| logs.clone().next()),
+        };
+        let name = known.or(first.map(|first| first.name));
+        let second = logs.find(|log| Some(log.name) != name && log.stamp.size > 0);
+        EventLogs { first, second }
+    }
+
+    /// The event log that was written last.
+    pub(crate) fn newest_events(&self) -> Option<Source> {
+        self.events.iter().filter(|log| log.stamp.size > 0).max_by_key(|log| log.stamp.mtime).copied()
     }
 
     /// The modification time of the newest of them.

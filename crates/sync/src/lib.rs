@@ -42,6 +42,7 @@ mod report;
 mod restore;
 mod rewind;
 mod run;
+mod second_log;
 mod session;
 mod state;
 mod verify;

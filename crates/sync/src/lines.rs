@@ -103,12 +103,17 @@ impl LineReader {
         Ok(batch)
     }
 
-    /// The digests of the remaining lines, without lines that are too large. Does not affect the next batch.
-    pub(crate) fn remaining(&mut self, digester: &LineDigester) -> io::Result<Vec<Digest>> {
+    /// The digests of the remaining lines, without lines that are too large. `is_read` chooses lines by their number. Does
+    /// not affect the next batch.
+    pub(crate) fn remaining(
+        &mut self,
+        digester: &LineDigester,
+        is_read: impl Fn(u64) -> bool,
+    ) -> io::Result<Vec<Digest>> {
         let (offset, number) = (self.offset, self.number);
         let mut digests = Vec::new();
         while let Some((_, line)) = self.line()? {
-            digests.extend(line.and_then(|line| line.digest(digester)));
+            digests.extend(line.filter(|line| is_read(line.number)).and_then(|line| line.digest(digester)));
         }
         (self.offset, self.number) = (offset, number);
         self.file.seek(SeekFrom::Start(offset))?;
@@ -258,7 +263,7 @@ mod tests {
     fn remaining_lines_are_read_again() {
         let mut reader = LineReader::new(file(b"a\n\nb\n0123456789abc\nc"), 2, 1, 10).unwrap();
         let expected = [&b"b"[..], b"c"].map(Digest::of);
-        assert_eq!(reader.remaining(&LineDigester::default()).unwrap(), expected);
+        assert_eq!(reader.remaining(&LineDigester::default(), |_| true).unwrap(), expected);
         let lines: Vec<_> = reader
             .batch()
             .unwrap()
@@ -267,7 +272,7 @@ mod tests {
             .filter_map(|line| line.digest(&LineDigester::default()))
             .collect();
         assert_eq!(lines, expected);
-        assert!(reader.remaining(&LineDigester::default()).unwrap().is_empty());
+        assert!(reader.remaining(&LineDigester::default(), |_| true).unwrap().is_empty());
     }
 
     #[test]

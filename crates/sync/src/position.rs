@@ -18,6 +18,13 @@ pub(crate) struct LogPosition {
     pub(crate) payloads: bool,
 }
 
+impl LogPosition {
+    /// The beginning of the log, from which it must be read again. The number of rows stays known.
+    pub(crate) fn forgotten(&self) -> Self {
+        Self { rows: self.rows, payloads: self.payloads, ..Self::default() }
+    }
+}
+
 /// A line that was read, to recognise it later.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReadLine {

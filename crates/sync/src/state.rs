@@ -45,6 +45,9 @@ pub(crate) struct SyncState {
     /// The stamp of a damaged transcript instead of which the backup was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     damaged_transcript: Option<Stamp>,
+    /// The event log that was read first, if there are two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    first_log: Option<String>,
     /// For files that count as read although they contain more: the number of rows that a rewind left.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     rewound: BTreeMap<String, u32>,
@@ -207,9 +210,8 @@ impl SyncState {
         self.settled = None;
         let logs = self.files.values_mut().filter_map(|file| file.log.as_mut());
         self.earlier = Some(logs.fold(false, |kept, log| {
-            let payloads = log.payloads;
-            *log = LogPosition { payloads, ..LogPosition::default() };
-            kept || payloads
+            *log = log.forgotten();
+            kept || log.payloads
         }));
         self.files.values_mut().for_each(|file| file.settled = false);
     }
@@ -286,9 +288,40 @@ impl SyncState {
         }
     }
 
-    /// The event log that was read.
+    /// The event log that was read first.
     pub(crate) fn known_events(&self) -> Option<&'static str> {
-        EVENTS.into_iter().find(|name| self.files.contains_key(*name))
+        let is_known = |name: &&str| match &self.first_log {
+            Some(first) => first == name,
+            None => self.files.contains_key(*name),
+        };
+        EVENTS.into_iter().find(is_known)
+    }
+
+    /// Records that the event log `name` is the second one.
+    pub(crate) fn set_second(&mut self, name: &str) {
+        self.first_log = EVENTS.into_iter().find(|other| *other != name).map(str::to_owned);
+    }
+
+    /// The second event log, if there is one.
+    pub(crate) fn second_log(&self) -> Option<&'static str> {
+        let first = self.first_log.as_ref()?;
+        EVENTS.into_iter().find(|name| first != name)
+    }
+
+    /// The number of events that came from the first log, of `all` that are stored.
+    pub(crate) fn rows_of_first(&self, all: u32) -> u32 {
+        let of_second = self.second_log().and_then(|second| self.file(second)?.log.as_ref());
+        all.saturating_sub(of_second.map_or(0, |log| log.rows))
+    }
+
+    /// Counts the `rows` of the second log, which is gone, as events of the first one.
+    pub(crate) fn add_second_to_first(&mut self, rows: u32) {
+        let (Some(second), Some(first)) = (self.second_log(), self.known_events()) else { return };
+        self.files.remove(second);
+        self.first_log = None;
+        if let Some(log) = self.files.get_mut(first).and_then(|file| file.log.as_mut()) {
+            log.rows += rows;
+        }
     }
 
     /// Whether a file is unchanged since it was read.
@@ -303,7 +336,7 @@ impl SyncState {
 
     /// The damaged files of a session that are unchanged since they were read.
     pub(crate) fn damages(&self, files: &SessionFiles) -> impl Iterator<Item = (Source, &Damage)> {
-        let logs = files.transcript.into_iter().chain(files.events(self.known_events()));
+        let logs = files.transcript.into_iter().chain(files.event_logs(self.known_events()).all());
         logs.filter_map(|file| Some((file, self.damage(file)?)))
     }
 
@@ -321,7 +354,7 @@ impl SyncState {
         for file in self.files.values_mut() {
             (file.settled, file.head, file.timed) = (false, None, None);
             if let Some(log) = &mut file.log {
-                *log = LogPosition { payloads: log.payloads, ..LogPosition::default() };
+                *log = log.forgotten();
             }
         }
     }
@@ -332,10 +365,14 @@ impl SyncState {
         self.settled = None;
         // Data derived by an earlier version stays until the files change.
         let is_of_earlier = self.earlier.take().is_some();
+        let (second, of_first) = (self.second_log(), self.rows_of_first(session.event_count));
         for (name, file) in &mut self.files {
             file.settled |= is_of_earlier || file.is_whole();
-            let rows =
-                if EVENTS.contains(&name.as_str()) { session.event_count } else { session.message_count };
+            let rows = match name {
+                name if Some(name.as_str()) == second => session.event_count - of_first,
+                name if EVENTS.contains(&name.as_str()) => of_first,
+                _ => session.message_count,
+            };
             if let Some(damage) = &mut file.damage {
                 damage.missing = damage.missing.min(rows);
             }
@@ -385,13 +422,17 @@ impl SyncState {
         let whole =
             files.metadata.iter().copied().chain(files.transcript).filter(|file| !self.is_current(*file));
         let mut sizes: Vec<u64> = whole.map(|file| file.stamp.size - self.head_bytes(file)).collect();
-        if let Some(log) = files.events(self.known_events())
-            && (!self.has_current_events(log, detail) || (detail == EventDetail::None && !sizes.is_empty()))
-        {
-            let read = self.file(log.name).and_then(|file| file.log.as_ref()).map_or(0, |log| log.bytes);
+        if detail == EventDetail::None {
             // For times only, the log is read from the beginning.
-            let read = if detail == EventDetail::None { 0 } else { read };
-            sizes.push(log.stamp.size.checked_sub(read).unwrap_or(log.stamp.size));
+            let is_read = |log: &Source| !self.has_current_events(*log, detail) || !sizes.is_empty();
+            sizes.extend(files.newest_events().filter(is_read).map(|log| log.stamp.size));
+        } else {
+            let is_read = |log: &Source| !self.has_current_events(*log, detail);
+            let size = |log: Source| {
+                let read = self.file(log.name).and_then(|file| file.log.as_ref()).map_or(0, |log| log.bytes);
+                log.stamp.size.checked_sub(read).unwrap_or(log.stamp.size)
+            };
+            sizes.extend(files.event_logs(self.known_events()).all().filter(is_read).map(size));
         }
         let is_unchanged = sizes.is_empty() && self.project == project.as_str();
         (!is_unchanged).then(|| sizes.iter().sum())

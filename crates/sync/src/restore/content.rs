@@ -88,7 +88,7 @@ impl Content {
         let reader = Reader { storage, stored, state, unreadable };
         content.metadata(&reader)?;
         content.transcript(&reader).await?;
-        content.event_log(&reader).await?;
+        content.event_logs(&reader).await?;
         Ok(content)
     }
 
@@ -153,33 +153,55 @@ impl Content {
         self.log(reader, file, TRANSCRIPT, read_as, is_damaged)
     }
 
-    async fn event_log(&mut self, reader: &Reader<'_>) -> Result<(), Problem> {
+    async fn event_logs(&mut self, reader: &Reader<'_>) -> Result<(), Problem> {
         let known = reader.state.as_ref().and_then(SyncState::known_events);
         // If no sync has read an event log, the name that Amplifier uses today.
-        let name = known.unwrap_or(EVENTS[1]);
+        let first = known.unwrap_or(EVENTS[1]);
+        let second = reader.state.as_ref().and_then(SyncState::second_log);
+        let all = reader.stored.session.event_count;
+        let of_first = reader.state.as_ref().map_or(all, |state| state.rows_of_first(all));
+        match second.filter(|_| of_first < all) {
+            None => self.event_log(reader, first, (0, u32::MAX)).await,
+            Some(second) => {
+                self.event_log(reader, first, (0, of_first)).await?;
+                self.event_log(reader, second, (of_first, u32::MAX)).await
+            }
+        }
+    }
+
+    /// Writes an event log with the events whose sequences are in a range.
+    async fn event_log(
+        &mut self,
+        reader: &Reader<'_>,
+        name: &'static str,
+        (start, end): (u32, u32),
+    ) -> Result<(), Problem> {
         let mut file = Lines::new(self.folder.join(name));
         let mut unreadable = reader.unreadable.of(name);
         let (mut events, damaged) = (0, self.damaged.len());
         let mut lines = EventLines::default()
             .with_payload(true)
             .with_limit(EVENT_LINES)
-            .with_max_bytes(Some(EVENT_BYTES));
-        loop {
+            .with_max_bytes(Some(EVENT_BYTES))
+            .after(start.checked_sub(1));
+        let mut is_at_end = false;
+        while !is_at_end {
             let (scope, id) = reader.session();
             let page = reader.storage.readable_event_lines(&scope, id, lines).await?;
             self.damaged.extend(page.damaged);
             let Some(last) = page.rows.last() else { break };
             lines = lines.after(Some(last.event.sequence));
-            for line in &page.rows {
+            is_at_end = last.event.sequence.saturating_add(1) >= end;
+            for line in page.rows.iter().filter(|line| line.event.sequence < end) {
                 // Part of a log would look like a rewind to the next sync.
                 let Some(raw) = &line.raw else { return self.without_event_log(file, name) };
-                unreadable.write_before(line.event.sequence, &mut file)?;
+                unreadable.write_before(line.event.sequence - start, &mut file)?;
                 file.line(raw.as_bytes())?;
                 events += 1;
             }
         }
         unreadable.write_before(u32::MAX, &mut file)?;
-        self.events = events;
+        self.events += events;
         let is_damaged = self.damaged.len() > damaged;
         if file.count == 0 && !is_damaged && reader.size(name).is_some_and(|size| size > 0) {
             return self.without_event_log(file, name);

@@ -6,7 +6,7 @@ use amplifier_session_core::{
     storage::{Extent, LineOutcome, Remaining, SessionIngest},
 };
 
-use crate::files::{EVENTS, TRANSCRIPT, TRANSCRIPT_BACKUP};
+use crate::files::{TRANSCRIPT, TRANSCRIPT_BACKUP};
 
 /// The two kinds of logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,12 +24,12 @@ impl Kind {
         }
     }
 
-    /// The files that may contain it; one of them is read.
-    pub(super) fn files(self) -> [&'static str; 2] {
-        match self {
-            Self::Transcript => [TRANSCRIPT, TRANSCRIPT_BACKUP],
-            Self::Events => EVENTS,
-        }
+    /// The file `name`, and the file instead of which it is read.
+    pub(super) fn alternatives(self, name: &'static str) -> impl Iterator<Item = &'static str> {
+        let all = [TRANSCRIPT, TRANSCRIPT_BACKUP];
+        all.into_iter()
+            .filter(move |_| self == Self::Transcript)
+            .chain((self == Self::Events).then_some(name))
     }
 
     pub(super) async fn begin(self, ingest: &mut SessionIngest, start: u32) -> Result<()> {

@@ -7,7 +7,7 @@ use amplifier_session_core::{
     backend::SkippedLine,
     blocking,
     events::MAX_LINE_BYTES,
-    model::RawJson,
+    model::{RawJson, Timestamp},
     storage::{EventDetail, LineOutcome, SessionIngest},
 };
 
@@ -15,11 +15,11 @@ use super::{
     FileError, SessionReader,
     damage::{DamageNotes, Unended, is_binary},
     kind::Kind,
-    open::OpenLog,
+    open::{Following, OpenLog},
     reading::{Reading, Replaced},
 };
 use crate::{
-    files::{self, SessionFiles, Source, TRANSCRIPT, TRANSCRIPT_BACKUP},
+    files::{self, EventLogs, SessionFiles, Source, TRANSCRIPT, TRANSCRIPT_BACKUP},
     head::Head,
     lines::{Batch, Line, LineReader, LineText},
     position::{LogPosition, ReadLine},
@@ -45,20 +45,36 @@ impl SessionReader<'_> {
 
     /// Reads the events after those that were read before. If the store keeps no events, only their times are read.
     pub(super) async fn events(&mut self, ingest: &mut SessionIngest, files: &SessionFiles) -> Result<()> {
-        let detail = self.context.storage.settings().events;
-        let Some(file) = files.events(self.state.known_events()) else { return Ok(()) };
-        let only_times = detail == EventDetail::None;
-        let is_current = self.state.has_current_events(file, detail);
-        if is_current || only_times {
-            self.keep_damaged(file);
+        if self.context.storage.settings().events == EventDetail::None {
+            return self.only_times(ingest, files).await;
         }
-        if is_current && !(only_times && ingest.may_have_other_times()) {
+        let logs = files.event_logs(self.state.known_events());
+        let EventLogs { first, second } = logs;
+        if logs.all().all(|log| self.has_current(log)) {
+            logs.all().for_each(|log| self.keep_damaged(log));
             return Ok(());
         }
-        let taken = match only_times {
-            true => self.times(ingest, file).await,
-            false => self.log(ingest, Kind::Events, file).await,
+        let Some(second) = second else {
+            let Some(first) = first else { return Ok(()) };
+            let taken = self.first_log_alone(ingest, first).await;
+            return self.settle(first.name, taken);
         };
+        let taken = self.two_logs(ingest, first, second).await;
+        self.settle(second.name, taken)
+    }
+
+    fn has_current(&self, log: Source) -> bool {
+        self.state.has_current_events(log, self.context.storage.settings().events)
+    }
+
+    /// Reads the event log that was written last, if the store keeps no events.
+    async fn only_times(&mut self, ingest: &mut SessionIngest, files: &SessionFiles) -> Result<()> {
+        let Some(file) = files.newest_events() else { return Ok(()) };
+        self.keep_damaged(file);
+        if self.has_current(file) && !ingest.may_have_other_times() {
+            return Ok(());
+        }
+        let taken = self.times(ingest, file).await;
         self.settle(file.name, taken)
     }
 
@@ -85,7 +101,24 @@ impl SessionReader<'_> {
 
     /// Reads a log. An event log is read after the last line of the previous sync if that line is unchanged; otherwise,
     /// logs are read from the beginning.
-    async fn log(&mut self, ingest: &mut SessionIngest, kind: Kind, file: Source) -> Result<(), FileError> {
+    pub(super) async fn log(
+        &mut self,
+        ingest: &mut SessionIngest,
+        kind: Kind,
+        file: Source,
+    ) -> Result<(), FileError> {
+        let (mut reading, mut open) = self.begin_log(ingest, kind, file, Following::default()).await?;
+        self.lines(ingest, &mut reading, &mut open).await?;
+        self.end_log(ingest, reading).await
+    }
+
+    pub(super) async fn begin_log(
+        &mut self,
+        ingest: &mut SessionIngest,
+        kind: Kind,
+        file: Source,
+        following: Following,
+    ) -> Result<(Reading, OpenLog), FileError> {
         let read = self.context.storage.now();
         let stored = ingest.stored().map_or(0, |stored| stored.session.event_count);
         let known = self.state.file(file.name).filter(|known| known.log.is_some()).cloned();
@@ -98,37 +131,70 @@ impl SessionReader<'_> {
             Kind::Transcript => self.known_head(ingest, file),
             Kind::Events => known.filter(|_| is_stored && !rewriting),
         };
-        let mut open = OpenLog::open(self.folder.path.join(file.name), known).await?;
-        let accepted = self.context.options.accepts_removals();
-        let opened = Source { stamp: open.stamp, ..file };
-        let notes = DamageNotes::new(kind, opened, &self.skipped, self.state.file(file.name), accepted);
-        let replaced = Replaced::new(opened, self.state.file(file.name));
-        for name in kind.files() {
-            self.forget_skipped(name, if name == file.name { open.start.lines } else { 0 });
-        }
+        let is_alone = following.lines.is_empty();
+        let open = OpenLog::open(self.folder.path.join(file.name), known).await?.followed_by(following);
         kind.begin(ingest, open.start.rows).await?;
         if rewriting {
             ingest.rewrite_events();
         }
-        let mut reading = Reading {
+        let mut reading = self.reading(kind, Source { stamp: open.stamp, ..file }, open.start.clone(), read);
+        // An interrupted rewrite must start over: the stored rows do not show how far it got.
+        reading.resumable = kind == Kind::Events && !rewriting && most.is_none() && is_alone;
+        (reading.rewriting, reading.most) = (rewriting, most);
+        Ok((reading, open))
+    }
+
+    /// The state of reading `file` from a position on.
+    pub(super) fn reading(
+        &mut self,
+        kind: Kind,
+        file: Source,
+        start: LogPosition,
+        read: Timestamp,
+    ) -> Reading {
+        let accepted = self.context.options.accepts_removals();
+        let notes = DamageNotes::new(kind, file, &self.skipped, self.state.file(file.name), accepted);
+        let replaced = Replaced::new(file, self.state.file(file.name));
+        for name in kind.alternatives(file.name) {
+            self.forget_skipped(name, if name == file.name { start.lines } else { 0 });
+        }
+        Reading {
             kind,
-            file: opened,
-            // An interrupted rewrite must start over: the stored rows do not show how far it got.
-            resumable: kind == Kind::Events && !rewriting && most.is_none(),
-            position: LogPosition { payloads: self.keeps_payloads(), ..open.start.clone() },
+            file,
+            read,
+            resumable: false,
+            rewriting: false,
+            position: LogPosition { payloads: self.keeps_payloads(), ..start },
             notes,
             replaced,
-            most,
-            is_abandoned: opened.stamp.is_abandoned(read),
+            most: None,
+            is_abandoned: file.stamp.is_abandoned(read),
             is_unfinished: false,
-        };
-        while let Some(batch) = open.batch().await? {
-            self.batch(ingest, &mut reading, &mut open, batch).await?;
         }
+    }
+
+    pub(super) async fn lines(
+        &mut self,
+        ingest: &mut SessionIngest,
+        reading: &mut Reading,
+        open: &mut OpenLog,
+    ) -> Result<(), FileError> {
+        while let Some(batch) = open.batch().await? {
+            self.batch(ingest, reading, open, batch).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn end_log(
+        &mut self,
+        ingest: &mut SessionIngest,
+        mut reading: Reading,
+    ) -> Result<(), FileError> {
         if self.has_better_backup(&reading).await? {
             self.damaged_transcript = Some(reading.file.stamp);
             return Ok(());
         }
+        let (kind, file) = (reading.kind, reading.file);
         let damage = reading.notes.damage(ingest, reading.position.rows, reading.replaced.reason);
         self.report_unfinished(&mut reading, damage.as_ref());
         let extent = self.end_of_rows(ingest, &mut reading, damage.is_some())?;
@@ -140,23 +206,27 @@ impl SessionReader<'_> {
             (Kind::Transcript, None) => self.head(&reading).await?,
             _ => None,
         };
-        let position = match damage {
+        self.set_read(reading, head, damage);
+        Ok(())
+    }
+
+    /// Records that a log was read to its end.
+    pub(super) fn set_read(&mut self, reading: Reading, head: Option<Head>, damage: Option<Damage>) {
+        let Reading { kind, file, read, rewriting, most, is_unfinished, position, .. } = reading;
+        let position = match &damage {
             // Rows and lines do not correspond, so when the log changes, it is compared from the beginning.
-            Some(_) => {
-                LogPosition { payloads: reading.position.payloads && !rewriting, ..LogPosition::default() }
-            }
-            None => reading.position,
+            Some(damage) => LogPosition {
+                rows: position.rows + damage.missing,
+                payloads: position.payloads && !rewriting,
+                ..LogPosition::default()
+            },
+            None => position,
         };
         let log = (kind == Kind::Events).then_some(position);
-        self.state.set_read(
-            reading.file,
-            read,
-            FileEnd { log, head, damage, is_unfinished: reading.is_unfinished },
-        );
+        self.state.set_read(file, read, FileEnd { log, head, damage, is_unfinished });
         if let Some(before) = self.before.as_ref().filter(|_| most.is_some()) {
             self.state.put_back(before, file.name);
         }
-        Ok(())
     }
 
     /// Whether the transcript is damaged and its backup is not, and has at least as many messages.
@@ -174,7 +244,7 @@ impl SessionReader<'_> {
     }
 
     /// Reports a file that is not complete but may become so, or an empty one that does not.
-    fn report_unfinished(&mut self, reading: &mut Reading, damage: Option<&Damage>) {
+    pub(super) fn report_unfinished(&mut self, reading: &mut Reading, damage: Option<&Damage>) {
         let is_empty = reading.file.stamp.size == 0 && damage.is_none();
         if is_empty && reading.is_abandoned {
             self.report.skip(Skipped::file(self.folder, Some(reading.file.name), "is empty".to_owned()));

@@ -8,6 +8,7 @@ mod metadata;
 mod open;
 mod reading;
 mod replaced;
+mod two_logs;
 
 use std::io;
 

@@ -1,6 +1,6 @@
 //! Opens a log at the right position.
 
-use std::{fs::File, io, path::PathBuf};
+use std::{collections::HashSet, fs::File, io, path::PathBuf};
 
 use amplifier_session_core::{
     Result, blocking, events::MAX_LINE_BYTES, model::Digest, storage::LineDigester,
@@ -25,6 +25,29 @@ pub(super) struct OpenLog {
     first: Option<Batch>,
     /// `None` at the end, and after an error.
     reader: Option<LineReader>,
+    /// The numbers of the lines to read; `None` for all.
+    only: Option<HashSet<u64>>,
+    /// The lines of another log that follow this one.
+    following: Following,
+}
+
+/// The lines of a second log that are read after the first one.
+#[derive(Debug, Default)]
+pub(super) struct Following {
+    /// The digests of these lines.
+    pub(super) lines: Vec<Digest>,
+    /// The digests of lines that are not read, because the first log has their events. Some may have been stored before
+    /// it had them.
+    pub(super) shared: Vec<Digest>,
+}
+
+/// The lines that are still to be read.
+#[derive(Debug, Default)]
+pub(super) struct RemainingLines {
+    /// Their digests.
+    pub(super) lines: Vec<Digest>,
+    /// Of [`Following::shared`].
+    pub(super) shared: Vec<Digest>,
 }
 
 impl OpenLog {
@@ -39,27 +62,45 @@ impl OpenLog {
             let mut reader = LineReader::new(file, start.bytes, start.lines, MAX_LINE_BYTES)?;
             let first = reader.batch()?;
             let reader = (!first.is_last).then_some(reader);
-            Ok(Self { stamp, start, first: Some(first), reader })
+            Ok(Self { stamp, start, first: Some(first), reader, only: None, following: Following::default() })
         };
         Ok(blocking(open).await??)
     }
 
-    /// The digests of the lines after the batches that were returned.
-    pub(super) async fn remaining(&mut self, digester: LineDigester) -> Result<Vec<Digest>, FileError> {
-        let Some(mut reader) = self.reader.take() else { return Ok(Vec::new()) };
-        let read = move || {
-            let remaining = reader.remaining(&digester);
-            (reader, remaining)
-        };
-        let (reader, remaining) = blocking(read).await?;
-        self.reader = Some(reader);
-        Ok(remaining?)
+    /// Reads only the lines with these numbers.
+    pub(super) fn only(mut self, numbers: HashSet<u64>) -> Self {
+        self.only = Some(numbers);
+        self
+    }
+
+    /// Records what is read after this log.
+    pub(super) fn followed_by(mut self, following: Following) -> Self {
+        self.following = following;
+        self
+    }
+
+    /// The lines after the batches that were returned.
+    pub(super) async fn remaining(&mut self, digester: LineDigester) -> Result<RemainingLines, FileError> {
+        let (mut lines, shared) = (Vec::new(), self.following.shared.clone());
+        if let Some(mut reader) = self.reader.take() {
+            let only = self.only.take();
+            let read = move || {
+                let is_read = |number: u64| only.as_ref().is_none_or(|only| only.contains(&number));
+                let remaining = reader.remaining(&digester, is_read);
+                (reader, only, remaining)
+            };
+            let (reader, only, remaining) = blocking(read).await?;
+            (self.reader, self.only) = (Some(reader), only);
+            lines = remaining?;
+        }
+        lines.extend(&self.following.lines);
+        Ok(RemainingLines { lines, shared })
     }
 
     /// The next lines; `None` at the end.
     pub(super) async fn batch(&mut self) -> Result<Option<Batch>, FileError> {
-        if self.first.is_some() {
-            return Ok(self.first.take());
+        if let Some(first) = self.first.take() {
+            return Ok(Some(self.chosen(first)));
         }
         let Some(mut reader) = self.reader.take() else { return Ok(None) };
         let read = move || {
@@ -69,7 +110,14 @@ impl OpenLog {
         let (reader, batch) = blocking(read).await?;
         let batch = batch?;
         self.reader = (!batch.is_last).then_some(reader);
-        Ok(Some(batch))
+        Ok(Some(self.chosen(batch)))
+    }
+
+    fn chosen(&self, mut batch: Batch) -> Batch {
+        if let Some(only) = &self.only {
+            batch.lines.retain(|line| only.contains(&line.number));
+        }
+        batch
     }
 }
 

@@ -1,6 +1,6 @@
 //! The state of reading a log.
 
-use amplifier_session_core::model::SupersededReason;
+use amplifier_session_core::model::{SupersededReason, Timestamp};
 
 use super::{damage::DamageNotes, kind::Kind};
 use crate::{files::Source, position::LogPosition, state::FileState};
@@ -11,8 +11,12 @@ pub(super) struct Reading {
     pub(super) kind: Kind,
     /// The file as it was when it was opened.
     pub(super) file: Source,
+    /// When reading began.
+    pub(super) read: Timestamp,
     /// Whether to store the position while reading.
     pub(super) resumable: bool,
+    /// Whether all rows are written again, because more of each is to be stored.
+    pub(super) rewriting: bool,
     pub(super) position: LogPosition,
     /// Signs of damage.
     pub(super) notes: DamageNotes,
@@ -27,7 +31,7 @@ pub(super) struct Reading {
 }
 
 /// The comparison of a log with the stored rows.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Replaced {
     /// Whether a line differed.
     pub(super) differs: bool,

@@ -5,14 +5,13 @@
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
-    model::Digest,
     storage::{Extent, Remaining, SessionIngest},
 };
 
 use super::{
     FileError, SessionReader,
     kind::Kind,
-    open::OpenLog,
+    open::{OpenLog, RemainingLines},
     reading::{Reading, Replaced},
 };
 use crate::{
@@ -52,10 +51,11 @@ impl SessionReader<'_> {
         let digester = ingest.line_digester();
         let lines = std::iter::once(line).chain(following);
         let mut remaining: Vec<_> = lines.filter_map(|line| line.digest(&digester)).collect();
-        remaining.extend(open.remaining(digester).await?);
+        let RemainingLines { lines, shared } = open.remaining(digester).await?;
+        remaining.extend(lines);
         // Without the line itself, which was already read.
         reading.replaced.expected = remaining.len().saturating_sub(1);
-        self.replace(ingest, reading, remaining);
+        self.replace(ingest, reading, RemainingLines { lines: remaining, shared });
         Ok(())
     }
 
@@ -77,18 +77,19 @@ impl SessionReader<'_> {
             return Ok(Extent::Part);
         }
         if !reading.replaced.differs && reading.kind.missing(ingest) > 0 {
-            self.replace(ingest, reading, Vec::new());
+            self.replace(ingest, reading, RemainingLines::default());
         }
         Ok(Extent::Whole)
     }
 
-    fn replace(&mut self, ingest: &mut SessionIngest, reading: &mut Reading, lines: Vec<Digest>) {
+    fn replace(&mut self, ingest: &mut SessionIngest, reading: &mut Reading, remaining: RemainingLines) {
         reading.replaced.differs = true;
         if self.context.options.mirror {
             return;
         }
         let Replaced { interrupted, decided, .. } = reading.replaced;
-        let remaining = Remaining { lines, interrupted, decided };
+        let RemainingLines { lines, shared: elsewhere } = remaining;
+        let remaining = Remaining { lines, elsewhere, interrupted, decided };
         reading.replaced.reason = reading.kind.supersede(ingest, &remaining);
         if let Some(reason) = reading.replaced.reason {
             let log = LogPosition { payloads: reading.position.payloads, ..LogPosition::default() };

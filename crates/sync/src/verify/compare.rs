@@ -1,6 +1,7 @@
 //! Compares the files of a session folder with the stored session.
 
 use std::{
+    collections::HashSet,
     io::{self, Read},
     path::Path,
 };
@@ -16,8 +17,10 @@ use amplifier_session_core::{
 use super::diff::{Hunk, differences};
 use crate::{
     discover::SessionFolder,
-    files::{self, SessionFiles, Source, TRANSCRIPT_BACKUP},
+    files::{self, EventLogs, SessionFiles, Source, Stamp, TRANSCRIPT_BACKUP},
     lines::{BYTE_ORDER_MARK, LineReader, LineText},
+    position::LogPosition,
+    second_log::{SecondLog, identities, is_settled, stored_identities},
     state::{FileState, SyncState},
 };
 
@@ -55,14 +58,21 @@ pub(super) struct Comparison<'a> {
     pub(super) found: Compared,
 }
 
-/// A log, and the position of its first difference.
+/// A file, and the numbers of the lines in it to compare, if not all.
+#[derive(Debug, Clone)]
+struct Part {
+    file: Source,
+    only: Option<HashSet<u64>>,
+}
+
+/// The files of a log, one after the other.
 struct Log {
     row: RowKind,
-    file: Source,
+    parts: Vec<Part>,
     /// The number of lines that equal the stored rows, from the beginning.
     equal: usize,
-    /// The lines after them that a sync would store, with their numbers.
-    lines: Vec<(u64, Digest)>,
+    /// The lines after them that a sync would store: the part, the line number, and the digest.
+    lines: Vec<(usize, u64, Digest)>,
     /// The number of lines that a sync skips, and of all lines.
     skipped: u64,
     all: u64,
@@ -103,8 +113,9 @@ impl<'a> Comparison<'a> {
             // A transcript that is missing or withheld removes nothing.
             None => self.found.kept += self.check.messages,
         }
-        match files.events(self.state.known_events()) {
-            Some(file) => self.events(file).await?,
+        let logs = files.event_logs(self.state.known_events());
+        match logs.all().next() {
+            Some(_) => self.events(logs).await?,
             None => self.found.kept += self.check.events,
         }
         Ok(self.found)
@@ -159,11 +170,13 @@ impl<'a> Comparison<'a> {
             states => states?,
         };
         let rows = states.into_iter().map(|state| Some(state.digest)).collect();
-        self.log(RowKind::Message, file, with_gaps(rows, &self.check.gaps.messages)).await
+        let rows = with_gaps(rows, &self.check.gaps.messages);
+        self.log(RowKind::Message, vec![Part { file, only: None }], 0, rows).await
     }
 
-    async fn events(&mut self, file: Source) -> Result<()> {
-        let known = self.state.file(file.name);
+    async fn events(&mut self, logs: EventLogs) -> Result<()> {
+        let Some(file) = logs.all().next() else { return Ok(()) };
+        let known = self.state.file(self.state.known_events().unwrap_or(file.name));
         let has_log = known.is_some_and(|known| known.log.is_some());
         // A store that keeps no events has none.
         if !has_log && (known.is_some() || self.storage.settings().events == EventDetail::None) {
@@ -188,29 +201,74 @@ impl<'a> Comparison<'a> {
             }
             rows.extend(page.into_iter().map(Some));
         }
-        self.log(RowKind::Event, file, with_gaps(rows, &self.check.gaps.events)).await
-    }
-
-    async fn log(&mut self, row: RowKind, file: Source, rows: Vec<Option<Digest>>) -> Result<()> {
-        let path = self.folder.path.join(file.name);
-        let digester = self.digester.clone();
-        let (rows, read) = blocking(move || {
-            let read = read_log(&path, row, file, &rows, &digester);
-            (rows, read)
-        })
-        .await?;
-        let log = match read {
-            Ok(log) => log,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        let rows = with_gaps(rows, &self.check.gaps.events);
+        let Some(second) = logs.second else {
+            return self.log(RowKind::Event, vec![Part { file, only: None }], 0, rows).await;
+        };
+        let first = logs.first.filter(|first| first.stamp.size > 0);
+        // If the first log is gone, there is nothing to compare its rows with.
+        let of_first = self.state.rows_of_first(rows.len() as u32);
+        let before = if first.is_none() { of_first } else { 0 };
+        self.found.kept += u64::from(before);
+        let only = match self.missing_in_first(first, second, of_first).await? {
+            Ok(only) => only,
             Err(error) => {
-                self.find_in(DifferenceKind::Unreadable, file.name, error.to_string());
+                self.find_in(DifferenceKind::Unreadable, second.name, error.to_string());
                 return Ok(());
             }
         };
+        let first = first.map(|file| Part { file, only: None });
+        let parts = first.into_iter().chain([Part { file: second, only: Some(only) }]).collect();
+        self.log(RowKind::Event, parts, before as usize, rows).await
+    }
+
+    /// The numbers of the lines of the second event log that a sync stores.
+    async fn missing_in_first(
+        &self,
+        first: Option<Source>,
+        second: Source,
+        of_first: u32,
+    ) -> Result<io::Result<HashSet<u64>>> {
+        let stored = match first {
+            Some(_) => Vec::new(),
+            None => stored_identities(self.storage, &self.key, (0, of_first)).await?,
+        };
+        let [first_path, path] = [first.unwrap_or(second), second].map(|log| self.folder.path.join(log.name));
+        let (digester, now) = (self.digester.clone(), self.storage.now());
+        let is_recent = first.is_some_and(|first| !is_settled(first.stamp.modified(), now));
+        blocking(move || {
+            let events = if first.is_some() { identities(&first_path)? } else { stored };
+            let log = SecondLog::compare(&path, &LogPosition::default(), &events, &digester)?;
+            Ok(if is_recent { log.settled_at(now) } else { log }.numbers())
+        })
+        .await
+    }
+
+    /// Compares the lines of files, one after the other, with the rows from the row `before` on.
+    async fn log(
+        &mut self,
+        row: RowKind,
+        parts: Vec<Part>,
+        before: usize,
+        rows: Vec<Option<Digest>>,
+    ) -> Result<()> {
+        let (folder, digester) = (self.folder.path.clone(), self.digester.clone());
+        let mut log = Log { row, parts, equal: before, lines: Vec::new(), skipped: 0, all: 0 };
+        let (rows, log, read) = blocking(move || {
+            let read = log.read(&folder, &rows, &digester);
+            (rows, log, read)
+        })
+        .await?;
+        if let Err((file, error)) = read {
+            if error.kind() != io::ErrorKind::NotFound {
+                self.find_in(DifferenceKind::Unreadable, file, error.to_string());
+            }
+            return Ok(());
+        }
         self.found.lines += log.all;
         self.found.skipped += log.skipped;
-        self.found.bytes += log.file.stamp.size;
-        let digests: Vec<Digest> = log.lines.iter().map(|(_, digest)| *digest).collect();
+        self.found.bytes += log.parts.iter().map(|part| part.file.stamp.size).sum::<u64>();
+        let digests: Vec<Digest> = log.lines.iter().map(|(.., digest)| *digest).collect();
         let rest = rows.get(log.equal..).unwrap_or_default();
         let mut kept = self.kept_rows(&log);
         for hunk in differences(&digests, rest) {
@@ -221,24 +279,28 @@ impl<'a> Comparison<'a> {
 
     /// The number of rows that a sync keeps although the damaged file does not contain them.
     fn kept_rows(&self, log: &Log) -> u64 {
-        let known = self.state.file(log.file.name).filter(|known| known.stamp == log.file.stamp);
-        known.and_then(|known| known.damage.as_ref()).map_or(0, |damage| damage.missing.into())
+        let kept = |part: &Part| {
+            let known = self.state.file(part.file.name).filter(|known| known.stamp == part.file.stamp)?;
+            known.damage.as_ref().map(|damage| u64::from(damage.missing))
+        };
+        log.parts.iter().filter_map(kept).sum()
     }
 
     fn hunk(&mut self, log: &Log, rest: &[Option<Digest>], hunk: Hunk, kept: &mut u64) {
         let (first_line, mut lines) = hunk.lines;
         let (first_row, mut rows) = hunk.rows;
         let sequence = |row: usize| (log.equal + row) as u32;
-        let number = |line: usize| log.lines.get(line).map_or(0, |(number, _)| *number);
+        let number = |line: usize| log.lines.get(line).map_or(0, |(_, number, _)| *number);
+        let Some(file) = log.file_of(first_line) else { return };
         let name = log.row.as_str();
         let is_tail = first_line + lines == log.lines.len() && first_row + rows == rest.len();
-        let is_rewound = self.state.rewound_rows(log.file) == Some(sequence(first_row)) && rows == 0;
+        let is_rewound = self.state.rewound_rows(file) == Some(sequence(first_row)) && rows == 0;
         if is_tail && is_rewound {
             self.found.rewound += lines as u64;
             return;
         }
         // While an append is pending, the backup may lack the newest messages.
-        if lines == 0 && first_row + rows == rest.len() && log.file.name == TRANSCRIPT_BACKUP {
+        if lines == 0 && first_row + rows == rest.len() && file.name == TRANSCRIPT_BACKUP {
             self.found.kept += rows as u64;
             return;
         }
@@ -248,9 +310,8 @@ impl<'a> Comparison<'a> {
             self.found.kept += rows as u64;
             return;
         }
-        let since = self.since(log.file);
-        let difference =
-            |kind, reason: String| Difference::of(&self.key, kind, reason).in_file(log.file.name);
+        let since = self.since(file);
+        let difference = |kind, reason: String| Difference::of(&self.key, kind, reason).in_file(file.name);
         let mut found = Vec::new();
         for pair in 0..lines.min(rows) {
             let (line, row) = (number(first_line + pair), first_row + pair);
@@ -325,42 +386,67 @@ fn gaps_before(gaps: &[(u32, u32)], position: usize) -> u32 {
     missing
 }
 
-/// Reads a log, and compares it with the stored rows up to the first difference.
-fn read_log(
-    path: &Path,
-    row: RowKind,
-    file: Source,
-    rows: &[Option<Digest>],
-    digester: &LineDigester,
-) -> io::Result<Log> {
-    let (opened, stamp) = files::open(path)?;
-    let mut reader = LineReader::new(opened, 0, 0, events::MAX_LINE_BYTES)?;
-    let file = Source { stamp, ..file };
-    let mut log = Log { row, file, equal: 0, lines: Vec::new(), skipped: 0, all: 0 };
-    loop {
-        let batch = reader.batch()?;
-        for line in batch.lines {
-            log.all += 1;
-            let (text, has_ending) = match line.text {
-                LineText::Ended(text) => (text, true),
-                LineText::Unended(text) => (text, false),
-                LineText::TooLarge => {
-                    log.skipped += 1;
+impl Log {
+    /// The file of a line, or of the last line before it.
+    fn file_of(&self, line: usize) -> Option<Source> {
+        let part = self.lines.get(line).or(self.lines.last()).map_or(0, |(part, ..)| *part);
+        self.parts.get(part).map(|part| part.file)
+    }
+
+    /// Reads the files, and compares them with the stored rows up to the first difference.
+    fn read(
+        &mut self,
+        folder: &Path,
+        rows: &[Option<Digest>],
+        digester: &LineDigester,
+    ) -> Result<(), (&'static str, io::Error)> {
+        for at in 0..self.parts.len() {
+            let Some(part) = self.parts.get(at).cloned() else { break };
+            let read = self.read_part(folder, (at, part.only.as_ref()), rows, digester, part.file.name);
+            let stamp = read.map_err(|error| (part.file.name, error))?;
+            self.parts.iter_mut().skip(at).take(1).for_each(|part| part.file.stamp = stamp);
+        }
+        Ok(())
+    }
+
+    fn read_part(
+        &mut self,
+        folder: &Path,
+        (part, only): (usize, Option<&HashSet<u64>>),
+        rows: &[Option<Digest>],
+        digester: &LineDigester,
+        name: &str,
+    ) -> io::Result<Stamp> {
+        let (opened, stamp) = files::open(&folder.join(name))?;
+        let mut reader = LineReader::new(opened, 0, 0, events::MAX_LINE_BYTES)?;
+        loop {
+            let batch = reader.batch()?;
+            for line in batch.lines {
+                if only.is_some_and(|only| !only.contains(&line.number)) {
                     continue;
                 }
-            };
-            let digest = digester.digest(&text);
-            if log.lines.is_empty() && rows.get(log.equal) == Some(&Some(digest)) {
-                log.equal += 1;
-            } else if is_valid(row, text) {
-                log.lines.push((line.number, digest));
-            } else {
-                // A line without an ending is still being written.
-                log.skipped += u64::from(has_ending);
+                self.all += 1;
+                let (text, has_ending) = match line.text {
+                    LineText::Ended(text) => (text, true),
+                    LineText::Unended(text) => (text, false),
+                    LineText::TooLarge => {
+                        self.skipped += 1;
+                        continue;
+                    }
+                };
+                let digest = digester.digest(&text);
+                if self.lines.is_empty() && rows.get(self.equal) == Some(&Some(digest)) {
+                    self.equal += 1;
+                } else if is_valid(self.row, text) {
+                    self.lines.push((part, line.number, digest));
+                } else {
+                    // A line without an ending is still being written.
+                    self.skipped += u64::from(has_ending);
+                }
             }
-        }
-        if batch.is_last {
-            return Ok(log);
+            if batch.is_last {
+                return Ok(stamp);
+            }
         }
     }
 }

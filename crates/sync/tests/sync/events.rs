@@ -147,24 +147,7 @@ async fn a_growing_log_is_read_from_the_last_position() {
 }
 
 #[tokio::test]
-async fn without_its_own_log_a_session_uses_that_of_context_intelligence() {
-    let fixture = Fixture::new();
-    let folder = fixture.folder();
-    let line = |kind| lines::context_event(kind).raw().to_text().into_owned() + "\n";
-    folder.file("context-intelligence/events.jsonl", line("a")).unwrap();
-    assert_eq!(fixture.sync().await.events.written, 1);
-    // The session keeps using the log that was read first: the other contains the same events in another form.
-    folder.events(events(["x", "y"])).unwrap();
-    assert_eq!(fixture.sync().await.events.written, 0);
-    folder.append("context-intelligence/events.jsonl", line("b")).unwrap();
-    assert_eq!(fixture.sync().await.events.written, 1);
-    fs::remove_dir_all(folder.path().join("context-intelligence")).unwrap();
-    assert_eq!(fixture.sync().await.events.removed, 0);
-    assert_eq!(fixture.event_types().await, ["a", "b"]);
-}
-
-#[tokio::test]
-async fn the_sessions_own_log_is_preferred_unless_empty() {
+async fn the_sessions_own_log_is_the_first_one_unless_empty() {
     let fixture = Fixture::new();
     let other = lines::context_event("other").raw().to_text().into_owned() + "\n";
     fixture
@@ -176,7 +159,7 @@ async fn the_sessions_own_log_is_preferred_unless_empty() {
     let empty = fixture.session("p", "t");
     empty.file("events.jsonl", "").unwrap().file("context-intelligence/events.jsonl", &other).unwrap();
     fixture.sync().await;
-    assert_eq!(fixture.event_types().await, ["own"]);
+    assert_eq!(fixture.event_types().await, ["own", "other"]);
     assert_eq!(fixture.events("t").await[0].event.event_type, "other");
 }
 

@@ -19,6 +19,7 @@ mod selection;
 mod superseded;
 mod times;
 mod transcript;
+mod two_logs;
 mod unreadable;
 mod vectors;
 mod verify;

@@ -33,6 +33,9 @@ const PAGE_BYTES: u64 = 8 << 20;
 pub struct Remaining {
     /// Their digests. Empty at the end of the file.
     pub lines: Vec<Digest>,
+    /// The digests of lines that are not stored because another file has the same content. One that was stored before
+    /// is not lost.
+    pub elsewhere: Vec<Digest>,
     /// Whether an earlier ingest of the session was interrupted after it had begun to replace rows of this kind. Then
     /// some of the lines may be stored twice, in their old place and in the new one.
     pub interrupted: bool,
@@ -400,7 +403,7 @@ fn lost(old: &[Digest], before: &[Digest], remaining: &Remaining) -> HashMap<Dig
             lost.remove(line);
         }
     }
-    for line in &remaining.lines {
+    for line in remaining.lines.iter().chain(&remaining.elsewhere) {
         if let Some(count) = lost.get_mut(line) {
             *count = count.saturating_sub(1);
         }

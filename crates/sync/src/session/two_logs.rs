@@ -1,0 +1,186 @@
+//! Reads the two event logs of a session: the events of the first one, and those that only the second one has.
+
+use std::path::PathBuf;
+
+use amplifier_session_core::{
+    Result, blocking,
+    model::SessionKey,
+    storage::{Extent, SessionIngest},
+};
+
+use super::{
+    FileError, SessionReader,
+    kind::Kind,
+    open::{Following, OpenLog},
+};
+use crate::{
+    files::Source,
+    position::LogPosition,
+    second_log::{EventIdentity, SecondLog, end_alike, identities, is_settled, stored_identities},
+};
+
+/// The last events of the first log are enough to compare new lines of the second one.
+const WINDOW: u32 = 1_000;
+
+impl SessionReader<'_> {
+    /// Reads both logs. `first` is `None` if it is gone; its events stay.
+    pub(super) async fn two_logs(
+        &mut self,
+        ingest: &mut SessionIngest,
+        first: Option<Source>,
+        second: Source,
+    ) -> Result<(), FileError> {
+        // An emptied log has lost its events.
+        let first = first.filter(|first| first.stamp.size > 0);
+        if let Some(first) = first
+            && self.is_in_step(first, second).await?
+        {
+            self.log(ingest, Kind::Events, first).await?;
+            return self.set_examined(second).await;
+        }
+        let is_unchanged = first.is_none_or(|first| self.state.is_current(first));
+        let known = self.state.file(second.name).filter(|_| is_unchanged && !self.rewrites(second)).cloned();
+        let open = OpenLog::open(self.path(second), known).await?;
+        let is_continued = open.start.lines > 0;
+        let events = match first.filter(|_| !is_continued) {
+            Some(first) => {
+                let path = self.path(first);
+                blocking(move || identities(&path)).await??
+            }
+            None => self.stored_identities(ingest, is_continued).await?,
+        };
+        let (path, start, digester) = (self.path(second), open.start.clone(), ingest.line_digester());
+        let compare = move || SecondLog::compare(&path, &start, &events, &digester);
+        let mut log = blocking(compare).await??;
+        let now = self.context.storage.now();
+        if first.is_some_and(|first| !is_settled(first.stamp.modified(), now)) {
+            log = log.settled_at(now);
+        }
+        self.read_both(ingest, first.filter(|_| !is_continued), (second, open), log).await
+    }
+
+    /// Reads the first log, unless it is gone or unchanged, and then the lines of the second one that it lacks.
+    async fn read_both(
+        &mut self,
+        ingest: &mut SessionIngest,
+        first: Option<Source>,
+        (second, open): (Source, OpenLog),
+        log: SecondLog,
+    ) -> Result<(), FileError> {
+        let following = Following { lines: log.digests(), shared: log.shared.clone() };
+        let read = self.context.storage.now();
+        let mut replaced = None;
+        if let Some(first) = first {
+            let (mut reading, mut first_open) =
+                self.begin_log(ingest, Kind::Events, first, following).await?;
+            self.lines(ingest, &mut reading, &mut first_open).await?;
+            if reading.notes.keeps_rows {
+                // Damage is dealt with first.
+                return self.end_log(ingest, reading).await;
+            }
+            self.report_unfinished(&mut reading, None);
+            replaced = Some(std::mem::take(&mut reading.replaced));
+            self.set_read(reading, None, None);
+        } else {
+            let rows = self.rows_of_first(ingest) + open.start.rows;
+            if let (Some(before), Some(first)) = (&self.before, self.state.known_events()) {
+                self.state.put_back(before, first);
+            }
+            Kind::Events.begin(ingest, rows).await?;
+            if self.rewrites(second) {
+                ingest.rewrite_events();
+            }
+        }
+        self.state.set_second(second.name);
+        let opened = Source { stamp: open.stamp, ..second };
+        let mut reading = self.reading(Kind::Events, opened, open.start.clone(), read);
+        reading.replaced = replaced.unwrap_or(reading.replaced);
+        reading.is_unfinished = log.is_ahead;
+        let mut open = open.only(log.numbers());
+        self.lines(ingest, &mut reading, &mut open).await?;
+        if log.is_ahead {
+            // The next sync compares all of it again.
+            reading.position = reading.position.forgotten();
+        }
+        self.end_log(ingest, reading).await
+    }
+
+    /// Reads the first log while the second one is gone. The events that only that one had stay.
+    pub(super) async fn first_log_alone(
+        &mut self,
+        ingest: &mut SessionIngest,
+        first: Source,
+    ) -> Result<(), FileError> {
+        let rows = self.rows_of_second(ingest);
+        let is_longer = self.state.file(first.name).is_some_and(|known| first.stamp.size > known.stamp.size);
+        if rows == 0 || is_longer {
+            self.state.add_second_to_first(rows);
+            return self.log(ingest, Kind::Events, first).await;
+        }
+        let (mut reading, mut open) =
+            self.begin_log(ingest, Kind::Events, first, Following::default()).await?;
+        self.lines(ingest, &mut reading, &mut open).await?;
+        if reading.replaced.differs || reading.notes.keeps_rows {
+            return self.end_log(ingest, reading).await;
+        }
+        Kind::Events.end(ingest, Extent::Part);
+        self.set_read(reading, None, None);
+        Ok(())
+    }
+
+    /// The number of stored events that came from the first log.
+    fn rows_of_first(&self, ingest: &SessionIngest) -> u32 {
+        self.state.rows_of_first(ingest.stored().map_or(0, |stored| stored.session.event_count))
+    }
+
+    /// The number of stored events that came from the second log.
+    fn rows_of_second(&self, ingest: &SessionIngest) -> u32 {
+        let all = ingest.stored().map_or(0, |stored| stored.session.event_count);
+        all - self.state.rows_of_first(all)
+    }
+
+    /// Whether the second log certainly has nothing that the first one lacks: it had nothing before, and is unchanged or
+    /// ends with the same event.
+    async fn is_in_step(&self, first: Source, second: Source) -> Result<bool, FileError> {
+        let Some(known) = self.state.file(second.name) else { return Ok(false) };
+        let had_rows = known.log.as_ref().is_some_and(|log| log.rows > 0);
+        let is_shorter = self.state.file(first.name).is_none_or(|known| first.stamp.size < known.stamp.size);
+        if had_rows || is_shorter || self.before.is_some() {
+            return Ok(false);
+        }
+        if self.state.is_current(second) {
+            return Ok(true);
+        }
+        let (first, second) = (self.path(first), self.path(second));
+        Ok(blocking(move || end_alike(&first, &second)).await??)
+    }
+
+    /// Records that a second log has nothing that the first one lacks.
+    async fn set_examined(&mut self, second: Source) -> Result<(), FileError> {
+        let open = OpenLog::open(self.path(second), None).await?;
+        let start = LogPosition { bytes: open.stamp.size, ..LogPosition::default() };
+        let second = Source { stamp: open.stamp, ..second };
+        let reading = self.reading(Kind::Events, second, start, self.context.storage.now());
+        self.state.set_second(second.name);
+        self.set_read(reading, None, None);
+        Ok(())
+    }
+
+    /// The stored events of the first log, or the last of them.
+    async fn stored_identities(&self, ingest: &SessionIngest, only_last: bool) -> Result<Vec<EventIdentity>> {
+        let rows = self.rows_of_first(ingest);
+        let start = if only_last { rows.saturating_sub(WINDOW) } else { 0 };
+        let key = SessionKey::new(self.context.options.user.clone(), self.folder.session.clone());
+        stored_identities(self.context.storage, &key, (start, rows)).await
+    }
+
+    /// Whether more of each event is to be stored than before.
+    fn rewrites(&self, log: Source) -> bool {
+        let known = self.state.file(log.name).and_then(|known| known.log.as_ref());
+        known.is_some_and(|known| self.keeps_payloads() && !known.payloads)
+    }
+
+    fn path(&self, log: Source) -> PathBuf {
+        self.folder.path.join(log.name)
+    }
+}
