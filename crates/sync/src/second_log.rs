@@ -70,7 +70,7 @@ impl SecondLog {
             }
             _ => log.invalid.push(line.number),
         })?;
-        let is_shared = Matcher::new(first).shared(&second);
+        let is_shared = Matcher::new(first).shared(second.iter().map(|event| &event.identity));
         for (event, is_shared) in second.into_iter().zip(is_shared) {
             match is_shared {
                 true => log.shared.push(event.digest),
@@ -119,11 +119,11 @@ impl<'a> Matcher<'a> {
     }
 
     /// Whether the first log has each of these events.
-    fn shared(mut self, second: &[SecondEvent]) -> Vec<bool> {
+    fn shared<'b>(mut self, second: impl Iterator<Item = &'b EventIdentity> + Clone) -> Vec<bool> {
         // An event with the same time must not be taken by an earlier one with a similar time.
-        let same: Vec<bool> = second.iter().map(|event| self.take_same(&event.identity)).collect();
-        let similar = |(event, is_same): (&SecondEvent, bool)| is_same || self.take_similar(&event.identity);
-        second.iter().zip(same).map(similar).collect()
+        let same: Vec<bool> = second.clone().map(|event| self.take_same(event)).collect();
+        let similar = |(event, is_same): (&EventIdentity, bool)| is_same || self.take_similar(event);
+        second.zip(same).map(similar).collect()
     }
 
     fn take_same(&mut self, (event_type, ts): &EventIdentity) -> bool {
@@ -148,11 +148,32 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// The events of a log.
-pub(crate) fn identities(path: &Path) -> io::Result<Vec<EventIdentity>> {
-    let mut found = Vec::new();
-    each_line(path, &LogPosition::default(), |_, identity| found.extend(identity))?;
-    Ok(found)
+/// The events of the first log.
+#[derive(Debug, Default)]
+pub(crate) struct FirstLog {
+    pub(crate) events: Vec<EventIdentity>,
+    /// Whether it contains binary data, or nothing.
+    pub(crate) is_damaged: bool,
+}
+
+impl FirstLog {
+    pub(crate) fn read(path: &Path) -> io::Result<Self> {
+        let mut log = Self::default();
+        each_line(path, &LogPosition::default(), |line, identity| {
+            let (LineText::Ended(text) | LineText::Unended(text)) = &line.text else { return };
+            log.is_damaged |= identity.is_none() && text.contains(&0);
+            log.events.extend(identity);
+        })?;
+        log.is_damaged |= log.events.is_empty();
+        Ok(log)
+    }
+
+    /// Its events, and those of `stored` that it does not have.
+    pub(crate) fn with(self, stored: Vec<EventIdentity>) -> Vec<EventIdentity> {
+        let is_known = Matcher::new(&self.events).shared(stored.iter());
+        let lost = stored.into_iter().zip(is_known).filter(|(_, is_known)| !is_known);
+        self.events.iter().cloned().chain(lost.map(|(event, _)| event)).collect()
+    }
 }
 
 /// The stored events of a session whose sequences are in a range.
@@ -231,11 +252,7 @@ mod tests {
     }
 
     fn missing(first: &[EventIdentity], second: &[EventIdentity]) -> Vec<usize> {
-        let second: Vec<SecondEvent> = second
-            .iter()
-            .map(|identity| SecondEvent { number: 1, identity: identity.clone(), digest: Digest::default() })
-            .collect();
-        let shared = Matcher::new(first).shared(&second);
+        let shared = Matcher::new(first).shared(second.iter());
         shared.iter().enumerate().filter(|(_, is_shared)| !**is_shared).map(|(at, _)| at).collect()
     }
 

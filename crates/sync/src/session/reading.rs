@@ -31,7 +31,7 @@ pub(super) struct Reading {
 }
 
 /// The comparison of a log with the stored rows.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Replaced {
     /// Whether a line differed.
     pub(super) differs: bool,

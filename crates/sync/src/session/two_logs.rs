@@ -16,7 +16,8 @@ use super::{
 use crate::{
     files::Source,
     position::LogPosition,
-    second_log::{EventIdentity, SecondLog, end_alike, identities, is_settled, stored_identities},
+    report::Kept,
+    second_log::{EventIdentity, FirstLog, SecondLog, end_alike, is_settled, stored_identities},
 };
 
 /// The last events of the first log are enough to compare new lines of the second one.
@@ -43,10 +44,7 @@ impl SessionReader<'_> {
         let open = OpenLog::open(self.path(second), known).await?;
         let is_continued = open.start.lines > 0;
         let events = match first.filter(|_| !is_continued) {
-            Some(first) => {
-                let path = self.path(first);
-                blocking(move || identities(&path)).await??
-            }
+            Some(first) => self.events_of_first(ingest, first).await?,
             None => self.stored_identities(ingest, is_continued).await?,
         };
         let (path, start, digester) = (self.path(second), open.start.clone(), ingest.line_digester());
@@ -69,40 +67,62 @@ impl SessionReader<'_> {
     ) -> Result<(), FileError> {
         let following = Following { lines: log.digests(), shared: log.shared.clone() };
         let read = self.context.storage.now();
-        let mut replaced = None;
-        if let Some(first) = first {
-            let (mut reading, mut first_open) =
-                self.begin_log(ingest, Kind::Events, first, following).await?;
-            self.lines(ingest, &mut reading, &mut first_open).await?;
-            if reading.notes.keeps_rows {
-                // Damage is dealt with first.
-                return self.end_log(ingest, reading).await;
+        let of_first = match first {
+            Some(first) => {
+                let (mut reading, mut open) = self.begin_log(ingest, Kind::Events, first, following).await?;
+                self.lines(ingest, &mut reading, &mut open).await?;
+                if reading.notes.is_damaged(reading.position.rows) {
+                    Kind::Events.keep_stored(ingest);
+                }
+                Some(reading)
             }
-            self.report_unfinished(&mut reading, None);
-            replaced = Some(std::mem::take(&mut reading.replaced));
-            self.set_read(reading, None, None);
-        } else {
-            let rows = self.rows_of_first(ingest) + open.start.rows;
-            if let (Some(before), Some(first)) = (&self.before, self.state.known_events()) {
-                self.state.put_back(before, first);
+            None => {
+                self.begin_second(ingest, second, &open).await?;
+                None
             }
-            Kind::Events.begin(ingest, rows).await?;
-            if self.rewrites(second) {
-                ingest.rewrite_events();
-            }
-        }
+        };
         self.state.set_second(second.name);
         let opened = Source { stamp: open.stamp, ..second };
-        let mut reading = self.reading(Kind::Events, opened, open.start.clone(), read);
-        reading.replaced = replaced.unwrap_or(reading.replaced);
-        reading.is_unfinished = log.is_ahead;
+        let mut of_second = self.reading(Kind::Events, opened, open.start.clone(), read);
+        if let Some(first) = &of_first {
+            of_second.replaced = first.replaced.clone();
+        }
+        of_second.is_unfinished = log.is_ahead;
         let mut open = open.only(log.numbers());
-        self.lines(ingest, &mut reading, &mut open).await?;
+        self.lines(ingest, &mut of_second, &mut open).await?;
         if log.is_ahead {
             // The next sync compares all of it again.
-            reading.position = reading.position.forgotten();
+            of_second.position = of_second.position.forgotten();
         }
-        self.end_log(ingest, reading).await
+        let Some(mut of_first) = of_first else { return self.end_log(ingest, of_second).await };
+        let damage = of_first.notes.damage(ingest, of_first.position.rows, of_second.replaced.reason);
+        self.report_unfinished(&mut of_first, damage.as_ref());
+        let Some(damage) = damage else {
+            self.set_read(of_first, None, None);
+            return self.end_log(ingest, of_second).await;
+        };
+        self.report.keep(Kept::of(self.folder, of_first.file.name, &damage));
+        Kind::Events.end(ingest, Extent::Part);
+        self.set_read(of_first, None, Some(damage));
+        self.set_read(of_second, None, None);
+        Ok(())
+    }
+
+    /// Begins after the stored events of the first log, and those that were read from the second one.
+    async fn begin_second(
+        &mut self,
+        ingest: &mut SessionIngest,
+        second: Source,
+        open: &OpenLog,
+    ) -> Result<(), FileError> {
+        Kind::Events.begin(ingest, self.rows_of_first(ingest) + open.start.rows).await?;
+        if let (Some(before), Some(first)) = (&self.before, self.state.known_events()) {
+            self.state.put_back(before, first);
+        }
+        if self.rewrites(second) {
+            ingest.rewrite_events();
+        }
+        Ok(())
     }
 
     /// Reads the first log while the second one is gone. The events that only that one had stay.
@@ -164,6 +184,20 @@ impl SessionReader<'_> {
         self.state.set_second(second.name);
         self.set_read(reading, None, None);
         Ok(())
+    }
+
+    /// The events of the first log. If it is damaged, also those that are stored of it.
+    async fn events_of_first(
+        &self,
+        ingest: &SessionIngest,
+        first: Source,
+    ) -> Result<Vec<EventIdentity>, FileError> {
+        let path = self.path(first);
+        let log = blocking(move || FirstLog::read(&path)).await??;
+        match log.is_damaged {
+            true => Ok(log.with(self.stored_identities(ingest, false).await?)),
+            false => Ok(log.events),
+        }
     }
 
     /// The stored events of the first log, or the last of them.

@@ -20,7 +20,7 @@ use crate::{
     files::{self, EventLogs, SessionFiles, Source, Stamp, TRANSCRIPT_BACKUP},
     lines::{BYTE_ORDER_MARK, LineReader, LineText},
     position::LogPosition,
-    second_log::{SecondLog, identities, is_settled, stored_identities},
+    second_log::{FirstLog, SecondLog, is_settled, stored_identities},
     state::{FileState, SyncState},
 };
 
@@ -229,15 +229,16 @@ impl<'a> Comparison<'a> {
         second: Source,
         of_first: u32,
     ) -> Result<io::Result<HashSet<u64>>> {
-        let stored = match first {
-            Some(_) => Vec::new(),
-            None => stored_identities(self.storage, &self.key, (0, of_first)).await?,
-        };
+        let stored = stored_identities(self.storage, &self.key, (0, of_first)).await?;
         let [first_path, path] = [first.unwrap_or(second), second].map(|log| self.folder.path.join(log.name));
         let (digester, now) = (self.digester.clone(), self.storage.now());
         let is_recent = first.is_some_and(|first| !is_settled(first.stamp.modified(), now));
         blocking(move || {
-            let events = if first.is_some() { identities(&first_path)? } else { stored };
+            let events = match first.map(|_| FirstLog::read(&first_path)).transpose()? {
+                Some(log) if !log.is_damaged => log.events,
+                Some(log) => log.with(stored),
+                None => stored,
+            };
             let log = SecondLog::compare(&path, &LogPosition::default(), &events, &digester)?;
             Ok(if is_recent { log.settled_at(now) } else { log }.numbers())
         })

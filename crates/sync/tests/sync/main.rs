@@ -10,6 +10,7 @@ mod events;
 mod faults;
 mod fixture;
 mod metadata;
+mod random_edits;
 mod refresh;
 mod resilience;
 mod restore;
