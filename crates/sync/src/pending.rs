@@ -1,12 +1,19 @@
 //! Changes that a store does not have yet.
 
+use std::path::PathBuf;
+
 use amplifier_session_core::{Result, SessionStorage, model::Timestamp};
 use serde::Serialize;
 
-use crate::{last::LastSync, options::SyncOptions, plan::Plan, report::SyncReport};
+use crate::{
+    last::LastSync,
+    options::SyncOptions,
+    plan::Plan,
+    report::{Failure, SyncReport},
+};
 
 /// The changes in a root that a store does not have.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Pending {
     /// The number of sessions that a sync would read.
@@ -19,6 +26,10 @@ pub struct Pending {
     pub newest_change: Option<Timestamp>,
     /// When the last complete sync of the root began, if known.
     pub last_complete_sync: Option<Timestamp>,
+    /// Folders that can't be read or stored.
+    pub failures: Vec<Failure>,
+    /// Folders that are copies of a session and changed nothing.
+    pub copies: Vec<PathBuf>,
 }
 
 /// Compares the folders in a root with a store, without reading sessions.
@@ -28,7 +39,8 @@ pub struct Pending {
 /// As [`crate::sync`].
 pub async fn pending(storage: &SessionStorage, options: &SyncOptions) -> Result<Pending> {
     let last = LastSync::read(storage, options).await?;
-    let mut plan = Plan::new(storage, options, &mut SyncReport::default()).await?;
+    let mut report = SyncReport::default();
+    let mut plan = Plan::new(storage, options, &mut report).await?;
     plan.sessions.retain(|planned| planned.is_changed);
     let changes = || plan.sessions.iter().map(|planned| planned.folder.modified);
     Ok(Pending {
@@ -37,5 +49,7 @@ pub async fn pending(storage: &SessionStorage, options: &SyncOptions) -> Result<
         oldest_change: changes().min(),
         newest_change: changes().max(),
         last_complete_sync: last.map(|last| last.begun()),
+        failures: report.failures,
+        copies: report.copies,
     })
 }

@@ -107,8 +107,8 @@ impl Plan {
                 report.fail(Failure::of(&folder, format!("{file} is a link that leads nowhere")));
             }
             let copy = state.and_then(|state| state.known_copy(&folder, &options.host));
-            if let (Some((kind, home)), Some(transcript)) = (&copy, folder.files.transcript) {
-                report.copy(&folder, transcript, *kind, home);
+            if let (Some((kind, read)), Some(transcript)) = (&copy, folder.files.transcript) {
+                report.copy(&folder, Some(transcript.name), kind.reason(read, &options.host));
                 return Planned {
                     is_known: true,
                     is_changed: false,
@@ -199,8 +199,8 @@ fn one_of_each(
     let rank = |folder: &SessionFolder| {
         let state = states.get(&folder.session);
         let is_copy = state.is_some_and(|state| state.known_copy(folder, host).is_some());
-        let is_home = state.is_some_and(|state| state.home_elsewhere(&folder.path, host).is_none());
-        (!is_copy, folder.files.transcript.map_or(0, |transcript| transcript.stamp.size), is_home)
+        let is_read_one = state.is_some_and(|state| state.read_elsewhere(&folder.path, host).is_none());
+        (!is_copy, folder.files.transcript.map_or(0, |transcript| transcript.stamp.size), is_read_one)
     };
     let mut chosen: Vec<SessionFolder> = Vec::new();
     let mut places: HashMap<SessionId, usize> = HashMap::new();
@@ -214,7 +214,7 @@ fn one_of_each(
             std::mem::swap(&mut folder, other);
         }
         let reason = format!("{} has a longer history of this session", other.path.display());
-        report.skip(Skipped::file(&folder, None, reason));
+        report.copy(&folder, None, reason);
     }
     chosen
 }

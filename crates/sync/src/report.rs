@@ -1,6 +1,6 @@
 //! The report of a sync.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use amplifier_session_core::{
     model::ContentType,
@@ -45,6 +45,8 @@ pub struct SyncReport {
     pub skipped: Vec<Skipped>,
     /// The total number of skipped lines, files and folders.
     pub skipped_count: u64,
+    /// The first 1,000 folders that are copies of a session and changed nothing.
+    pub copies: Vec<PathBuf>,
     /// The first 1,000 files that end in the middle of a line, or are empty, and changed within the last hour: their
     /// writers may complete them. What is complete is stored.
     pub unfinished: Vec<Skipped>,
@@ -198,6 +200,7 @@ impl SyncReport {
         self.kept_rows += other.kept_rows;
         self.warning_count += other.warning_count;
         list(&mut self.skipped, other.skipped);
+        list(&mut self.copies, other.copies);
         list(&mut self.unfinished, other.unfinished);
         list(&mut self.kept, other.kept);
         list(&mut self.warnings, other.warnings);
@@ -219,6 +222,12 @@ impl SyncReport {
     pub(crate) fn skip(&mut self, skipped: Skipped) {
         self.skipped_count += 1;
         list(&mut self.skipped, [skipped]);
+    }
+
+    /// Adds a folder that is a copy of a session, unless the list is full.
+    pub(crate) fn copy(&mut self, folder: &SessionFolder, file: Option<&str>, reason: String) {
+        list(&mut self.copies, [folder.path.clone()]);
+        self.skip(Skipped::file(folder, file, reason));
     }
 
     /// Adds a file that its writer may complete, unless the list is full.

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    fmt,
     path::{Path, PathBuf},
 };
 
@@ -86,14 +85,18 @@ pub(crate) struct FileState {
 
 /// The folder that the stored rows of a session come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Home {
+pub(crate) struct ReadFolder {
     pub(crate) folder: String,
     pub(crate) host: String,
 }
 
-impl fmt::Display for Home {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} on {}", self.folder, self.host)
+impl ReadFolder {
+    /// Its name for a machine.
+    pub(crate) fn name_on(&self, here: &HostId) -> String {
+        match self.host == here.as_str() {
+            true => self.folder.clone(),
+            false => format!("{} on another machine ({})", self.folder, self.host),
+        }
     }
 }
 
@@ -155,7 +158,7 @@ impl SyncState {
     }
 
     /// Sets the folder that is read.
-    pub(crate) fn set_home(&mut self, folder: &Path, host: &HostId) {
+    pub(crate) fn set_read_folder(&mut self, folder: &Path, host: &HostId) {
         let folder = absolute(folder);
         self.copies.remove(&folder);
         (self.folder, self.host) = (Some(folder), Some(host.to_string()));
@@ -172,13 +175,13 @@ impl SyncState {
     }
 
     /// The folder that was read, if it is not `folder` on `host`.
-    pub(crate) fn home_elsewhere(&self, folder: &Path, host: &HostId) -> Option<Home> {
-        let home = Home {
+    pub(crate) fn read_elsewhere(&self, folder: &Path, host: &HostId) -> Option<ReadFolder> {
+        let read = ReadFolder {
             folder: self.folder.clone()?,
             // Earlier versions did not record it.
             host: self.host.clone().unwrap_or_else(|| host.to_string()),
         };
-        (home.host != host.as_str() || home.folder != absolute(folder)).then_some(home)
+        (read.host != host.as_str() || read.folder != absolute(folder)).then_some(read)
     }
 
     /// Records a copy. Returns whether this was not known.
@@ -188,10 +191,10 @@ impl SyncState {
     }
 
     /// The recorded result for a copy in `folder`, if its transcript has not changed since.
-    pub(crate) fn known_copy(&self, folder: &SessionFolder, host: &HostId) -> Option<(CopyKind, Home)> {
-        let home = self.home_elsewhere(&folder.path, host)?;
+    pub(crate) fn known_copy(&self, folder: &SessionFolder, host: &HostId) -> Option<(CopyKind, ReadFolder)> {
+        let read = self.read_elsewhere(&folder.path, host)?;
         let copy = self.copies.get(&absolute(&folder.path))?;
-        (copy.stamp == folder.files.transcript?.stamp).then_some((copy.kind, home))
+        (copy.stamp == folder.files.transcript?.stamp).then_some((copy.kind, read))
     }
 
     /// Parses a stored state; `None` if it has another format.

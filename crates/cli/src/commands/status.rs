@@ -6,7 +6,7 @@ use amplifier_session_storage::{
     SessionStorage,
     model::Timestamp,
     sync::{
-        Pending, SyncOptions, pending,
+        Failure as FolderFailure, Pending, SyncOptions, pending,
         watch::{WatcherState, watchers},
     },
 };
@@ -77,14 +77,14 @@ async fn root_view(storage: &SessionStorage, options: &SyncOptions) -> Result<Ro
         false => None,
     };
     let waited = |oldest: Timestamp| now.as_micros().saturating_sub(oldest.as_micros()).max(0) as f64 / 1e6;
-    let lag = |backlog: Pending| backlog.oldest_change.map_or(0.0, waited);
-    let complete = backlog.and_then(|backlog| backlog.last_complete_sync);
+    let lag = |backlog: &Pending| backlog.oldest_change.map_or(0.0, waited);
+    let complete = backlog.as_ref().and_then(|backlog| backlog.last_complete_sync);
     Ok(RootView {
         root: options.root.display().to_string(),
         watching: watcher.as_ref().is_some_and(|watcher| watcher.is_running_here(now)),
         last_sync: watcher.as_ref().and_then(|watcher| watcher.last_sync).max(complete),
         watcher,
-        lag_seconds: backlog.map(lag),
+        lag_seconds: backlog.as_ref().map(lag),
         backlog,
     })
 }
@@ -119,6 +119,17 @@ fn rows(app: &App, root: &RootView) -> Vec<(&'static str, String)> {
         let session = failure.session.as_deref().unwrap_or_default();
         let place = format!("{}/{session}", one_line(&failure.project));
         ("failed", format!("{place}: {} ({})", one_line(&failure.error), time(failure.at)))
+    }));
+    let is_known = |failure: &&FolderFailure| {
+        let mut watched = root.watcher.iter().flat_map(|watcher| &watcher.failures);
+        watched.any(|known| (&known.project, &known.session) == (&failure.project, &failure.session))
+    };
+    let found =
+        root.backlog.iter().flat_map(|backlog| &backlog.failures).filter(|failure| !is_known(failure));
+    rows.extend(found.map(|failure| {
+        let session = failure.session.as_deref().unwrap_or_default();
+        let place = one_line(&format!("{}/{session}", failure.project));
+        ("failed", format!("{place}: {}", one_line(&failure.error)))
     }));
     rows
 }

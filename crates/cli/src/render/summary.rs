@@ -67,7 +67,7 @@ fn rows(report: &SyncReport) -> Vec<(&'static str, String)> {
     }
     if !report.unfinished.is_empty() {
         let files = counted(report.unfinished.len() as u64, "file");
-        rows.push(("unfinished", format!("{files}, which may be completed")));
+        rows.push(("partial", format!("{files}, which may be completed")));
     }
     if report.kept_rows > 0 {
         let files = counted(report.kept.len() as u64, "damaged file");

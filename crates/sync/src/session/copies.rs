@@ -1,26 +1,25 @@
 //! Recognises copies of a session: another folder than the one that the stored rows come from.
 //!
-//! A session has one home, the folder that was read last. A folder elsewhere, on this machine or another one, replaces
-//! it only with a longer history: all stored messages, and more. An older copy, such as a backup, changes nothing, and
-//! neither does one that went on differently: otherwise, two copies that are synced in turn would rewrite the session for
-//! ever.
+//! The rows of a session come from the folder that was read last. Another folder, on this machine or another one, takes
+//! its place only with a longer history: all stored messages, and more. An older copy, such as a backup, changes nothing,
+//! and neither does one that went on differently: otherwise, two copies that are synced in turn would rewrite the session
+//! for ever.
 
 use std::path::Path;
 
 use amplifier_session_core::{
     Result,
     backend::{SessionChange, StorageBackendExt, StoredSession},
+    model::HostId,
     storage::{LineDigester, SessionIngest},
 };
 use serde::{Deserialize, Serialize};
 
 use super::{FileError, SessionReader, open::OpenLog};
 use crate::{
-    discover::SessionFolder,
     files::{SessionFiles, Source, Stamp},
     lines::LineText,
-    report::{Skipped, SyncReport},
-    state::{Home, SyncState},
+    state::{ReadFolder, SyncState},
 };
 
 /// How a copy compares with the stored session.
@@ -47,23 +46,18 @@ pub(crate) struct KnownCopy {
 }
 
 impl CopyKind {
-    fn reason(self, home: &Home) -> String {
+    /// What it means for a machine.
+    pub(crate) fn reason(self, read: &ReadFolder, here: &HostId) -> String {
+        let read = read.name_on(here);
         match self {
             Self::Equal | Self::Older => {
-                format!("is a copy with no more than what was read from {home}: nothing is changed")
+                format!("is a copy with no more than what was read from {read}: nothing is changed")
             }
             Self::Diverged { line } => format!(
-                "differs from line {line} on from what was read from {home}, which the store keeps; \
+                "differs from line {line} on from what was read from {read}, which the store keeps; \
                  with --accept-removals, a sync takes this folder instead"
             ),
         }
-    }
-}
-
-impl SyncReport {
-    /// Reports a copy that changes nothing.
-    pub(crate) fn copy(&mut self, folder: &SessionFolder, transcript: Source, kind: CopyKind, home: &Home) {
-        self.skip(Skipped::file(folder, Some(transcript.name), kind.reason(home)));
     }
 }
 
@@ -75,7 +69,7 @@ impl SessionReader<'_> {
         let Some(mut state) = stored.sync_state.as_deref().and_then(SyncState::parse) else {
             return Ok(false);
         };
-        let Some(home) = state.home_elsewhere(&self.folder.path, &options.host) else { return Ok(false) };
+        let Some(read) = state.read_elsewhere(&self.folder.path, &options.host) else { return Ok(false) };
         if options.accepts_removals() || options.mirror {
             return Ok(false);
         }
@@ -85,11 +79,11 @@ impl SessionReader<'_> {
             Ok(None) | Err(FileError::Unreadable(_)) => return Ok(false),
             Err(FileError::Store(error)) => return Err(error),
         };
-        let is_left = home.host == options.host.as_str() && !Path::new(&home.folder).exists();
+        let is_left = read.host == options.host.as_str() && !Path::new(&read.folder).exists();
         if is_left && kind != CopyKind::Older {
             return Ok(false);
         }
-        self.report.copy(self.folder, transcript, kind, &home);
+        self.report.copy(self.folder, Some(transcript.name), kind.reason(&read, &options.host));
         if state.add_copy(&self.folder.path, KnownCopy { stamp: transcript.stamp, kind }) {
             let mut change = SessionChange::new(stored.session.clone(), Some(stored.version.clone()));
             change.sync_state = Some(state.to_json());

@@ -250,6 +250,7 @@ impl SessionReader<'_> {
             self.report.skip(Skipped::file(self.folder, Some(reading.file.name), "is empty".to_owned()));
         }
         reading.is_unfinished |= is_empty && !reading.is_abandoned;
+        reading.is_unfinished &= damage.is_none();
         if reading.is_unfinished {
             let reason = if is_empty { "is empty" } else { "ends in the middle of a line" };
             let reason = format!("{reason}; it changed within the last hour");

@@ -227,7 +227,7 @@ impl<'a> SessionReader<'a> {
         if before.is_some() {
             state.forget_positions();
         }
-        state.set_home(&folder.path, &context.options.host);
+        state.set_read_folder(&folder.path, &context.options.host);
         Self {
             context,
             folder,

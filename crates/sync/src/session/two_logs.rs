@@ -18,6 +18,7 @@ use crate::{
     position::LogPosition,
     report::Kept,
     second_log::{EventIdentity, FirstLog, SecondLog, end_alike, is_settled, stored_identities},
+    state::Damage,
 };
 
 /// The last events of the first log are enough to compare new lines of the second one.
@@ -44,7 +45,14 @@ impl SessionReader<'_> {
         let open = OpenLog::open(self.path(second), known).await?;
         let is_continued = open.start.lines > 0;
         let events = match first.filter(|_| !is_continued) {
-            Some(first) => self.events_of_first(ingest, first).await?,
+            Some(first) => {
+                let path = self.path(first);
+                let log = blocking(move || FirstLog::read(&path)).await??;
+                if log.is_damaged && self.rows_of_first(ingest) > 0 {
+                    return self.beside_damaged(ingest, first, second).await;
+                }
+                log.events
+            }
             None => self.stored_identities(ingest, is_continued).await?,
         };
         let (path, start, digester) = (self.path(second), open.start.clone(), ingest.line_digester());
@@ -105,6 +113,35 @@ impl SessionReader<'_> {
         Kind::Events.end(ingest, Extent::Part);
         self.set_read(of_first, None, Some(damage));
         self.set_read(of_second, None, None);
+        Ok(())
+    }
+
+    /// Reads the events of the second log that are not stored, while the first one is damaged. All stored events stay.
+    async fn beside_damaged(
+        &mut self,
+        ingest: &mut SessionIngest,
+        first: Source,
+        second: Source,
+    ) -> Result<(), FileError> {
+        let (of_first, of_second) = (self.rows_of_first(ingest), self.rows_of_second(ingest));
+        let stored = self.stored_identities_in(0, of_first + of_second).await?;
+        let open = OpenLog::open(self.path(second), None).await?;
+        let (path, digester) = (self.path(second), ingest.line_digester());
+        let compare = move || SecondLog::compare(&path, &LogPosition::default(), &stored, &digester);
+        let log = blocking(compare).await??;
+        Kind::Events.begin(ingest, of_first + of_second).await?;
+        self.state.set_second(second.name);
+        let read = self.context.storage.now();
+        let damaged = self.reading(Kind::Events, first, LogPosition::default(), read);
+        let damage = Damage { reason: "contains binary data".to_owned(), line: 1, missing: of_first };
+        self.report.keep(Kept::of(self.folder, first.name, &damage));
+        self.set_read(damaged, None, Some(damage));
+        let start = LogPosition { rows: of_second, ..LogPosition::default() };
+        let mut reading = self.reading(Kind::Events, Source { stamp: open.stamp, ..second }, start, read);
+        self.lines(ingest, &mut reading, &mut open.only(log.numbers())).await?;
+        Kind::Events.end(ingest, Extent::Part);
+        reading.position = reading.position.forgotten();
+        self.set_read(reading, None, None);
         Ok(())
     }
 
@@ -186,26 +223,15 @@ impl SessionReader<'_> {
         Ok(())
     }
 
-    /// The events of the first log. If it is damaged, also those that are stored of it.
-    async fn events_of_first(
-        &self,
-        ingest: &SessionIngest,
-        first: Source,
-    ) -> Result<Vec<EventIdentity>, FileError> {
-        let path = self.path(first);
-        let log = blocking(move || FirstLog::read(&path)).await??;
-        match log.is_damaged {
-            true => Ok(log.with(self.stored_identities(ingest, false).await?)),
-            false => Ok(log.events),
-        }
-    }
-
     /// The stored events of the first log, or the last of them.
     async fn stored_identities(&self, ingest: &SessionIngest, only_last: bool) -> Result<Vec<EventIdentity>> {
         let rows = self.rows_of_first(ingest);
-        let start = if only_last { rows.saturating_sub(WINDOW) } else { 0 };
+        self.stored_identities_in(if only_last { rows.saturating_sub(WINDOW) } else { 0 }, rows).await
+    }
+
+    async fn stored_identities_in(&self, start: u32, end: u32) -> Result<Vec<EventIdentity>> {
         let key = SessionKey::new(self.context.options.user.clone(), self.folder.session.clone());
-        stored_identities(self.context.storage, &key, (start, rows)).await
+        stored_identities(self.context.storage, &key, (start, end)).await
     }
 
     /// Whether more of each event is to be stored than before.

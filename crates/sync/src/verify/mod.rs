@@ -150,7 +150,8 @@ impl<'a> Verification<'a> {
         let is_copy = |folder: &SessionFolder| {
             states.get(&folder.session).is_some_and(|state| state.known_copy(folder, &sync.host).is_some())
         };
-        report.copies = folders.extract_if(.., |folder| is_copy(folder)).map(|folder| folder.path).collect();
+        report.copies = notes.copies;
+        report.copies.extend(folders.extract_if(.., |folder| is_copy(folder)).map(|folder| folder.path));
         report.known.deleted_sessions = notes.sessions.deleted;
         report.known.skipped_folders = notes.skipped_count;
         for failure in notes.failures {

@@ -128,7 +128,7 @@ async fn a_moved_project_folder_moves_the_session() {
 }
 
 #[tokio::test]
-async fn the_newer_of_two_folders_of_a_session_is_read() {
+async fn the_longer_of_two_folders_of_a_session_is_read() {
     let fixture = Fixture::new();
     for (project, minute) in [("old", 1), ("new", 2)] {
         let folder = fixture.session(project, "s");

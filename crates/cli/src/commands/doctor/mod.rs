@@ -78,6 +78,7 @@ pub(super) async fn run(app: &mut App) -> Result<Outcome, Failure> {
     if checks.iter().all(|check| check.status != Status::Failed) {
         store::check(app, &mut checks).await;
         machine::check_root(app, &mut checks);
+        store::copies(app, &mut checks).await;
     }
     let failed = checks.iter().filter(|check| check.status == Status::Failed).count();
     if app.out.is_json() {

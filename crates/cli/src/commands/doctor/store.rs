@@ -8,6 +8,7 @@ use amplifier_session_storage::{
         meta::{SCHEMA_VERSION, STORE_ID, VERSION},
     },
     config::Entry,
+    sync::{SyncOptions, pending},
 };
 
 use super::{Check, machine};
@@ -47,6 +48,25 @@ pub(super) async fn check(app: &App, checks: &mut Vec<Check>) {
     }
     #[cfg(feature = "watch")]
     super::machine::watch(app, &storage, checks).await;
+}
+
+/// Folders in the root that hold a session whose stored rows come from another folder.
+pub(super) async fn copies(app: &App, checks: &mut Vec<Check>) {
+    let (Ok(storage), Ok(root), Ok((identity, host))) =
+        (app.existing_storage(false).await, app.default_root(), app.who())
+    else {
+        return;
+    };
+    let options = SyncOptions::new(root, identity.user_id, host).with_exclude(app.config.list("exclude"));
+    let Ok(found) = pending(&storage, &options).await else { return };
+    let Some(first) = found.copies.first() else { return };
+    let others = match found.copies.len() {
+        1 => String::new(),
+        more => format!(" and {} more folders", more - 1),
+    };
+    let text = format!("{}{others} changed nothing: another folder has the session", first.display());
+    let hint = format!("`{} verify` lists them; remove or rename what is not needed", app.program());
+    checks.push(Check::warning("copies", text, hint));
 }
 
 /// The schema and the index.
