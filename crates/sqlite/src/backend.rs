@@ -106,12 +106,12 @@ impl EmbeddedDatabase for Sqlite {
     fn erase(&self) -> Result<()> {
         let rewritten = self.pool.rewrite();
         // The log may contain an incomplete rewrite.
-        let emptied = self.pool.empty_log();
+        let emptied = self.pool.erase_log();
         rewritten?;
         if emptied? {
             return Ok(());
         }
-        let message = "another program is reading from its write-ahead log";
+        let message = "this or another program is still reading from its write-ahead log";
         Err(Error::new(ErrorKind::StorageIo, message).with_operation("erase").retryable())
     }
 }

@@ -33,6 +33,10 @@ use crate::{
 /// seconds.
 const LOG_PATIENCE: Duration = Duration::from_millis(250);
 
+/// How long erasing deleted rows waits for readers of the log. Such a reader is usually an update of the index, which
+/// may belong to this process. On a busy machine, it takes seconds.
+const ERASE_PATIENCE: Duration = Duration::from_secs(5);
+
 /// How long a write waits for readers of a log that is too long. Such a reader is usually an update of the index.
 const LONG_LOG_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -170,8 +174,17 @@ impl Pool {
     /// false; the next write and closing the store try again. The last process that closes the store removes the log in
     /// any case.
     pub(crate) fn empty_log(&self) -> Result<bool> {
+        self.empty_log_within(LOG_PATIENCE)
+    }
+
+    /// As [`Self::empty_log`], but waits longer: as long as the log is there, it contains deleted rows.
+    pub(crate) fn erase_log(&self) -> Result<bool> {
+        self.empty_log_within(ERASE_PATIENCE)
+    }
+
+    fn empty_log_within(&self, patience: Duration) -> Result<bool> {
         let writer = self.writer()?;
-        let emptied = empty_log(&writer, LOG_PATIENCE);
+        let emptied = empty_log(&writer, patience);
         self.log_to_empty.store(!matches!(emptied, Ok(true)), Ordering::Release);
         emptied.map_err(storage("checkpoint"))
     }

@@ -50,7 +50,7 @@ async fn nothing_of_pruned_lines_is_left_in_any_file() {
 }
 
 /// A store whose secret session was deleted while another program reads: its snapshot must stay until it ends. The
-/// deletion does not wait for that.
+/// deletion waits for that only a few seconds.
 async fn deleted_while_read(
     folder: &Folder,
 ) -> (SessionStorage, BTreeMap<&'static str, Vec<u8>>, Connection) {
