@@ -51,6 +51,8 @@ pub(crate) struct SecondLog {
     invalid: Vec<u64>,
     /// The digests of the others.
     pub(crate) shared: Vec<Digest>,
+    /// The first line with binary data.
+    pub(crate) binary: Option<u64>,
     /// Whether there are events that the first log may be about to get. They are not among the missing ones.
     pub(crate) is_ahead: bool,
 }
@@ -68,7 +70,10 @@ impl SecondLog {
             (Some(identity), Some(digest)) => {
                 second.push(SecondEvent { number: line.number, identity, digest });
             }
-            _ => log.invalid.push(line.number),
+            _ => {
+                log.invalid.push(line.number);
+                log.binary = log.binary.or_else(|| binary(line));
+            }
         })?;
         let is_shared = Matcher::new(first).shared(second.iter().map(|event| &event.identity));
         for (event, is_shared) in second.into_iter().zip(is_shared) {
@@ -152,19 +157,17 @@ impl<'a> Matcher<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct FirstLog {
     pub(crate) events: Vec<EventIdentity>,
-    /// Whether it contains binary data, or nothing.
-    pub(crate) is_damaged: bool,
+    /// The first line with binary data.
+    pub(crate) binary: Option<u64>,
 }
 
 impl FirstLog {
     pub(crate) fn read(path: &Path) -> io::Result<Self> {
         let mut log = Self::default();
-        each_line(path, &LogPosition::default(), |line, identity| {
-            let (LineText::Ended(text) | LineText::Unended(text)) = &line.text else { return };
-            log.is_damaged |= identity.is_none() && text.contains(&0);
-            log.events.extend(identity);
+        each_line(path, &LogPosition::default(), |line, identity| match identity {
+            Some(identity) => log.events.push(identity),
+            None => log.binary = log.binary.or_else(|| binary(line)),
         })?;
-        log.is_damaged |= log.events.is_empty();
         Ok(log)
     }
 
@@ -216,6 +219,14 @@ pub(crate) fn end_alike(first: &Path, second: &Path) -> io::Result<bool> {
 /// Whether something that happened at `time` is old enough at `now` to be in both logs.
 pub(crate) fn is_settled(time: Timestamp, now: Timestamp) -> bool {
     time.as_micros() <= now.as_micros().saturating_sub(SETTLED_MICROS)
+}
+
+/// The number of a line that contains a NUL, which JSON text never does.
+fn binary(line: &Line) -> Option<u64> {
+    match &line.text {
+        LineText::Ended(text) | LineText::Unended(text) if text.contains(&0) => Some(line.number),
+        _ => None,
+    }
 }
 
 /// Calls `each` for the lines of a log after a position, with what they say of an event, if they are one.

@@ -317,6 +317,13 @@ impl SyncState {
         all.saturating_sub(of_second.map_or(0, |log| log.rows))
     }
 
+    /// Records that `rows` stored events belong to an event log, which must be read again from its beginning.
+    pub(crate) fn set_rows(&mut self, name: &str, rows: u32) {
+        if let Some(log) = self.files.get_mut(name).and_then(|file| file.log.as_mut()) {
+            *log = LogPosition { rows, ..log.forgotten() };
+        }
+    }
+
     /// Counts the `rows` of the second log, which is gone, as events of the first one.
     pub(crate) fn add_second_to_first(&mut self, rows: u32) {
         let (Some(second), Some(first)) = (self.second_log(), self.known_events()) else { return };

@@ -135,21 +135,10 @@ impl DamageNotes {
         self.keeps_rows |= self.kind.missing(ingest) > 0;
     }
 
-    /// The damage that causes stored rows to be kept, if any. The log has `rows` valid lines, and stored
-    /// rows that it does not contain are superseded for `superseded`.
-    pub(super) fn damage(
-        &self,
-        ingest: &SessionIngest,
-        rows: u32,
-        superseded: Option<SupersededReason>,
-    ) -> Option<Damage> {
+    /// The damage that causes stored rows to be kept, if any. The log has `rows` valid lines.
+    pub(super) fn damage(&self, ingest: &SessionIngest, rows: u32) -> Option<Damage> {
         let missing = self.kind.missing(ingest);
         if missing == 0 || self.accepted {
-            return None;
-        }
-        // A rewritten log may still be being appended to.
-        let is_edited = superseded == Some(SupersededReason::Edited);
-        if superseded.is_some() && !is_edited && self.first.is_none() {
             return None;
         }
         let (line, reason) = self.reason(rows)?;

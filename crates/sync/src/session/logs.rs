@@ -195,7 +195,7 @@ impl SessionReader<'_> {
             return Ok(());
         }
         let (kind, file) = (reading.kind, reading.file);
-        let damage = reading.notes.damage(ingest, reading.position.rows, reading.replaced.reason);
+        let damage = reading.damage(ingest);
         self.report_unfinished(&mut reading, damage.as_ref());
         let extent = self.end_of_rows(ingest, &mut reading, damage.is_some())?;
         kind.end(ingest, extent);
@@ -311,7 +311,7 @@ impl SessionReader<'_> {
             LineText::Unended(text) => (RawJson::new(text), false),
             LineText::TooLarge => {
                 let reason = "the line is larger than 64 MB".to_owned();
-                reading.notes.unreadable(ingest, line.number, &reason, false);
+                reading.unreadable(ingest, line.number, &reason, false);
                 self.skip(SkippedLine::new(file, line.number, reason));
                 return Ok(());
             }
@@ -335,7 +335,7 @@ impl SessionReader<'_> {
         let is_binary = is_binary(text.as_bytes());
         match reading.kind.line(ingest, text, seen).await? {
             LineOutcome::Skipped { reason, line: text, .. } => {
-                reading.notes.unreadable(ingest, line.number, &reason, is_binary);
+                reading.unreadable(ingest, line.number, &reason, is_binary);
                 let skipped = SkippedLine::new(file, line.number, reason);
                 return self.keep_unreadable(ingest, reading, skipped, text).await;
             }

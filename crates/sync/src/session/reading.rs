@@ -1,9 +1,16 @@
 //! The state of reading a log.
 
-use amplifier_session_core::model::{SupersededReason, Timestamp};
+use amplifier_session_core::{
+    model::{SupersededReason, Timestamp},
+    storage::SessionIngest,
+};
 
 use super::{damage::DamageNotes, kind::Kind};
-use crate::{files::Source, position::LogPosition, state::FileState};
+use crate::{
+    files::Source,
+    position::LogPosition,
+    state::{Damage, FileState},
+};
 
 /// The state of reading a log.
 #[derive(Debug)]
@@ -28,6 +35,27 @@ pub(super) struct Reading {
     pub(super) is_abandoned: bool,
     /// Whether the file has an incomplete end that its writer may complete.
     pub(super) is_unfinished: bool,
+}
+
+impl Reading {
+    /// Deals with a line that can't be read: stored rows from there on are kept, unless a line before it already differs.
+    /// Then the file was rewritten, and what it lacks is superseded.
+    pub(super) fn unreadable(
+        &mut self,
+        ingest: &mut SessionIngest,
+        line: u64,
+        reason: &str,
+        is_binary: bool,
+    ) {
+        if !self.replaced.differs {
+            self.notes.unreadable(ingest, line, reason, is_binary);
+        }
+    }
+
+    /// The damage that causes stored rows to be kept, if any.
+    pub(super) fn damage(&self, ingest: &SessionIngest) -> Option<Damage> {
+        self.notes.damage(ingest, self.position.rows).filter(|_| !self.replaced.differs)
+    }
 }
 
 /// The comparison of a log with the stored rows.

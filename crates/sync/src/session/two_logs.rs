@@ -44,25 +44,37 @@ impl SessionReader<'_> {
         let known = self.state.file(second.name).filter(|_| is_unchanged && !self.rewrites(second)).cloned();
         let open = OpenLog::open(self.path(second), known).await?;
         let is_continued = open.start.lines > 0;
-        let events = match first.filter(|_| !is_continued) {
-            Some(first) => {
-                let path = self.path(first);
-                let log = blocking(move || FirstLog::read(&path)).await??;
-                if log.is_damaged && self.rows_of_first(ingest) > 0 {
-                    return self.beside_damaged(ingest, first, second).await;
-                }
-                log.events
-            }
-            None => self.stored_identities(ingest, is_continued).await?,
+        let first = first.filter(|_| !is_continued);
+        let FirstLog { events, binary } = match first {
+            Some(first) => self.first_log(first).await?,
+            None => FirstLog { events: self.stored_identities(ingest, is_continued).await?, binary: None },
         };
-        let (path, start, digester) = (self.path(second), open.start.clone(), ingest.line_digester());
-        let compare = move || SecondLog::compare(&path, &start, &events, &digester);
-        let mut log = blocking(compare).await??;
+        let mut log = self.second_log(ingest, second, open.start.clone(), events).await?;
+        if (binary.is_some() || log.binary.is_some()) && self.has_events(ingest) {
+            return self.beside_damage(ingest, first, second).await;
+        }
         let now = self.context.storage.now();
         if first.is_some_and(|first| !is_settled(first.stamp.modified(), now)) {
             log = log.settled_at(now);
         }
-        self.read_both(ingest, first.filter(|_| !is_continued), (second, open), log).await
+        self.read_both(ingest, first, (second, open), log).await
+    }
+
+    async fn first_log(&self, first: Source) -> Result<FirstLog, FileError> {
+        let path = self.path(first);
+        Ok(blocking(move || FirstLog::read(&path)).await??)
+    }
+
+    /// Compares a log from a position on with events that are known.
+    async fn second_log(
+        &self,
+        ingest: &SessionIngest,
+        second: Source,
+        from: LogPosition,
+        known: Vec<EventIdentity>,
+    ) -> Result<SecondLog, FileError> {
+        let (path, digester) = (self.path(second), ingest.line_digester());
+        Ok(blocking(move || SecondLog::compare(&path, &from, &known, &digester)).await??)
     }
 
     /// Reads the first log, unless it is gone or unchanged, and then the lines of the second one that it lacks.
@@ -103,7 +115,7 @@ impl SessionReader<'_> {
             of_second.position = of_second.position.forgotten();
         }
         let Some(mut of_first) = of_first else { return self.end_log(ingest, of_second).await };
-        let damage = of_first.notes.damage(ingest, of_first.position.rows, of_second.replaced.reason);
+        let damage = of_first.damage(ingest);
         self.report_unfinished(&mut of_first, damage.as_ref());
         let Some(damage) = damage else {
             self.set_read(of_first, None, None);
@@ -116,33 +128,44 @@ impl SessionReader<'_> {
         Ok(())
     }
 
-    /// Reads the events of the second log that are not stored, while the first one is damaged. All stored events stay.
-    async fn beside_damaged(
+    /// Reads the events that are not stored, while a log is damaged. All stored events stay.
+    async fn beside_damage(
         &mut self,
         ingest: &mut SessionIngest,
-        first: Source,
+        first: Option<Source>,
         second: Source,
     ) -> Result<(), FileError> {
-        let (of_first, of_second) = (self.rows_of_first(ingest), self.rows_of_second(ingest));
-        let stored = self.stored_identities_in(0, of_first + of_second).await?;
-        let open = OpenLog::open(self.path(second), None).await?;
-        let (path, digester) = (self.path(second), ingest.line_digester());
-        let compare = move || SecondLog::compare(&path, &LogPosition::default(), &stored, &digester);
-        let log = blocking(compare).await??;
-        Kind::Events.begin(ingest, of_first + of_second).await?;
+        let of_first = self.rows_of_first(ingest);
+        let mut known = self.stored_identities_in(0, of_first + self.rows_of_second(ingest)).await?;
+        let mut next = of_first + self.rows_of_second(ingest);
+        Kind::Events.begin(ingest, next).await?;
         self.state.set_second(second.name);
         let read = self.context.storage.now();
-        let damaged = self.reading(Kind::Events, first, LogPosition::default(), read);
-        let damage = Damage { reason: "contains binary data".to_owned(), line: 1, missing: of_first };
-        self.report.keep(Kept::of(self.folder, first.name, &damage));
-        self.set_read(damaged, None, Some(damage));
-        let start = LogPosition { rows: of_second, ..LogPosition::default() };
-        let mut reading = self.reading(Kind::Events, Source { stamp: open.stamp, ..second }, start, read);
-        self.lines(ingest, &mut reading, &mut open.only(log.numbers())).await?;
+        for log in first.into_iter().chain([second]) {
+            let open = OpenLog::open(self.path(log), None).await?;
+            let compared = self.second_log(ingest, log, LogPosition::default(), known.clone()).await?;
+            let damage = compared.binary.map(|line| {
+                let missing = (known.len() as u32).saturating_sub(compared.shared.len() as u32);
+                Damage { reason: format!("contains binary data in line {line}"), line, missing }
+            });
+            known = self.first_log(log).await?.with(known);
+            let opened = Source { stamp: open.stamp, ..log };
+            let mut reading = self.reading(Kind::Events, opened, LogPosition::default(), read);
+            self.lines(ingest, &mut reading, &mut open.only(compared.numbers())).await?;
+            next += reading.position.rows;
+            let rows = if log.name == second.name { next - of_first } else { of_first };
+            if let Some(damage) = &damage {
+                self.report.keep(Kept::of(self.folder, log.name, damage));
+            }
+            self.set_read(reading, None, damage);
+            self.state.set_rows(log.name, rows);
+        }
         Kind::Events.end(ingest, Extent::Part);
-        reading.position = reading.position.forgotten();
-        self.set_read(reading, None, None);
         Ok(())
+    }
+
+    fn has_events(&self, ingest: &SessionIngest) -> bool {
+        ingest.stored().is_some_and(|stored| stored.session.event_count > 0)
     }
 
     /// Begins after the stored events of the first log, and those that were read from the second one.
@@ -182,6 +205,8 @@ impl SessionReader<'_> {
         }
         Kind::Events.end(ingest, Extent::Part);
         self.set_read(reading, None, None);
+        // The stored rows may be more than the lines.
+        self.state.set_rows(first.name, self.rows_of_first(ingest));
         Ok(())
     }
 

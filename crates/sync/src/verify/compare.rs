@@ -235,7 +235,7 @@ impl<'a> Comparison<'a> {
         let is_recent = first.is_some_and(|first| !is_settled(first.stamp.modified(), now));
         blocking(move || {
             let events = match first.map(|_| FirstLog::read(&first_path)).transpose()? {
-                Some(log) if !log.is_damaged => log.events,
+                Some(log) if log.binary.is_none() => log.events,
                 Some(log) => log.with(stored),
                 None => stored,
             };
