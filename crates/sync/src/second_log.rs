@@ -202,14 +202,19 @@ pub(crate) async fn stored_identities(
 
 /// Whether two logs end with the same event.
 pub(crate) fn end_alike(first: &Path, second: &Path) -> io::Result<bool> {
-    /// Only this much of the end of a log is read.
-    const TAIL_BYTES: u64 = 64 * 1024;
+    /// Only this much of the end of a log is read; more if the last line is long.
+    const TAIL_BYTES: [u64; 2] = [64 * 1024, 4 * 1024 * 1024];
     let last = |path: &Path| -> io::Result<Option<EventIdentity>> {
         let size = files::open(path)?.1.size;
-        let from = LogPosition { bytes: size.saturating_sub(TAIL_BYTES), ..LogPosition::default() };
-        let mut last = None;
-        each_line(path, &from, |_, identity| last = identity.or(last.take()))?;
-        Ok(last)
+        for tail in TAIL_BYTES {
+            let from = LogPosition { bytes: size.saturating_sub(tail), ..LogPosition::default() };
+            let mut last = None;
+            each_line(path, &from, |_, identity| last = identity.or(last.take()))?;
+            if last.is_some() {
+                return Ok(last);
+            }
+        }
+        Ok(None)
     };
     let (Some((first, at)), Some((second, then))) = (last(first)?, last(second)?) else { return Ok(false) };
     let distance = at.zip(then).map(|(at, then)| at.as_micros().abs_diff(then.as_micros()));
