@@ -38,8 +38,24 @@ pub fn is_compressed(bytes: &[u8]) -> bool {
 /// # Errors
 ///
 /// `Damaged` if the bytes are not those that [`compress`] returned, or claim to be larger than a line can be.
-pub fn decompress(mut bytes: &[u8]) -> Result<Vec<u8>> {
+pub fn decompress(bytes: &[u8]) -> Result<Vec<u8>> {
+    decompress_pieces([bytes])
+}
+
+/// The bytes of a line that was compressed in several pieces.
+///
+/// # Errors
+///
+/// As [`decompress`]. The limit applies to all pieces together: little data can claim to be a lot.
+pub(crate) fn decompress_pieces<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Vec<u8>> {
     let mut whole = Vec::new();
+    for piece in pieces {
+        add_piece(piece, &mut whole)?;
+    }
+    Ok(whole)
+}
+
+fn add_piece(mut bytes: &[u8], whole: &mut Vec<u8>) -> Result<()> {
     while !bytes.is_empty() {
         let length = find_frame_compressed_size(bytes).map_err(|_| damaged())?;
         let (frame, rest) = bytes.split_at_checked(length).ok_or_else(damaged)?;
@@ -53,7 +69,7 @@ pub fn decompress(mut bytes: &[u8]) -> Result<Vec<u8>> {
         whole.extend(part);
         bytes = rest;
     }
-    Ok(whole)
+    Ok(())
 }
 
 fn damaged() -> Error {

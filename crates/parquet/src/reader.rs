@@ -8,11 +8,13 @@ use std::{
 
 use amplifier_session_core::{
     Error, Result,
+    events::MAX_LINE_BYTES,
     model::Session,
     storage::{ArchiveReader, Checksum, Record},
 };
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+use parquet::{
+    arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder},
+    file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData},
 };
 
 use crate::{
@@ -20,8 +22,12 @@ use crate::{
     tables::{CHECKSUM, EVENTS, MESSAGES, OWNER, SESSIONS, Table},
 };
 
-/// Number of rows read at a time: few, because lines may be long.
+/// The maximum number of rows read at a time: few, because lines may be long.
 const ROWS: usize = 64;
+/// The size of the rows read at a time, if they are of average length.
+const BYTES: u64 = 64 << 20;
+/// The maximum average size of a value: a line has at most 64 MB, and escaping makes it up to six times as long.
+const LARGEST_VALUE: u64 = 6 * MAX_LINE_BYTES as u64;
 
 /// Reads an archive from a folder that [`ParquetWriter`](crate::ParquetWriter) wrote.
 #[derive(Debug)]
@@ -209,6 +215,7 @@ impl File {
         let file = std::fs::File::open(&path).map_err(|source| failed("read", &path, source))?;
         let metadata = unless_broken(&path, || ArrowReaderMetadata::load(&file, Default::default()))?
             .map_err(|source| failed("read", &path, source))?;
+        check_sizes(&path, metadata.metadata())?;
         let header = metadata.metadata().file_metadata().key_value_metadata();
         let header = |key: &str| header?.iter().find(|header| header.key == key)?.value.clone();
         let format = header(FORMAT_KEY).and_then(|format| format.parse().ok());
@@ -261,7 +268,42 @@ fn batches_from(
     let file = file.try_clone().map_err(|source| failed("read", path, source))?;
     let first = usize::try_from(first).map_err(|source| failed("read", path, source))?;
     let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone());
-    unless_broken(path, || builder.with_batch_size(ROWS).with_offset(first).build())?.map_err(cannot)
+    let rows = rows_at_once(metadata.metadata());
+    unless_broken(path, || builder.with_batch_size(rows).with_offset(first).build())?.map_err(cannot)
+}
+
+/// Refuses a file that, after decompression, would be larger than its rows can be. A small file can claim to be a lot.
+fn check_sizes(path: &Path, metadata: &ParquetMetaData) -> Result<()> {
+    for (number, group) in (1..).zip(metadata.row_groups()) {
+        let most = LARGEST_VALUE.saturating_mul(count(group.num_rows()).max(1));
+        let is_too_large = |column: &&ColumnChunkMetaData| count(column.uncompressed_size()) > most;
+        if let Some(column) = group.columns().iter().find(is_too_large) {
+            let message = format!(
+                "row group {number} claims {} bytes for {} values in the column {}, which is more than lines have",
+                column.uncompressed_size(),
+                group.num_rows(),
+                column.column_path()
+            );
+            return Err(failed("read", path, message));
+        }
+    }
+    Ok(())
+}
+
+/// The number of rows to read at a time, by the average size of the rows in the group with the largest ones.
+fn rows_at_once(metadata: &ParquetMetaData) -> usize {
+    let average = |group: &RowGroupMetaData| {
+        let bytes: u64 = group.columns().iter().map(|column| count(column.uncompressed_size())).sum();
+        bytes / count(group.num_rows()).max(1)
+    };
+    let largest = metadata.row_groups().iter().map(average).max().unwrap_or_default();
+    let rows = usize::try_from(BYTES / largest.max(1)).unwrap_or(ROWS);
+    rows.clamp(1, ROWS)
+}
+
+/// A count in a file; 0 if it is negative.
+fn count(stated: i64) -> u64 {
+    u64::try_from(stated).unwrap_or_default()
 }
 
 /// The user and the session of a row.
@@ -274,4 +316,62 @@ fn owner_of(row: &Fields) -> [Option<String>; 2] {
 /// not used after a panic.
 fn unless_broken<T>(path: &Path, read: impl FnOnce() -> T) -> Result<T> {
     catch_unwind(AssertUnwindSafe(read)).map_err(|_| failed("read", path, "the file is damaged"))
+}
+
+#[cfg(test)]
+mod tests {
+    use amplifier_session_core::storage::ArchiveWriter as _;
+
+    use super::*;
+    use crate::ParquetWriter;
+
+    /// The metadata of a file with one session, as if each column had `size` bytes.
+    fn metadata_of(size: i64) -> ParquetMetaData {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = ParquetWriter::new(folder.path());
+        let session = serde_json::json!({"record": "session", "session": {
+            "session_id": "s", "user_id": "ana", "host_id": "h", "project_slug": "p",
+            "created": "2026-01-05T08:00:00Z", "updated": "2026-01-05T08:00:00Z", "turn_count": 0,
+            "message_count": 0, "event_count": 0, "tags": [], "visibility": "private", "team_ids": [], "edited": []},
+            "metadata_files": [], "skipped": [], "sync_state": null});
+        for record in [
+            Record::Archive { format: 1, writer: "test".to_owned(), checksums: false },
+            serde_json::from_value(session).unwrap(),
+            Record::End { messages: 0, events: 0, checksum: None },
+            Record::Complete { sessions: 1, checksum: None },
+        ] {
+            writer.put(record).unwrap();
+        }
+        writer.finish().unwrap();
+        let metadata =
+            ParquetReader::open(folder.path()).unwrap().sessions.metadata.metadata().as_ref().clone();
+        let mut builder = metadata.into_builder();
+        let column = |column: &ColumnChunkMetaData| {
+            column.clone().into_builder().set_total_uncompressed_size(size).build().unwrap()
+        };
+        let group = |group: RowGroupMetaData| {
+            let columns = group.columns().iter().map(column).collect();
+            group.into_builder().set_column_metadata(columns).build().unwrap()
+        };
+        let groups = builder.take_row_groups().into_iter().map(group).collect();
+        builder.set_row_groups(groups).build()
+    }
+
+    #[test]
+    fn a_file_that_claims_more_than_its_rows_can_have_is_refused() {
+        let path = Path::new("sessions.parquet");
+        assert!(check_sizes(path, &metadata_of(1_000)).is_ok());
+        assert!(check_sizes(path, &metadata_of(-1)).is_ok());
+        let error = check_sizes(path, &metadata_of(4 << 30)).unwrap_err();
+        let expected =
+            "can't read sessions.parquet: row group 1 claims 4294967296 bytes for 1 values in the column";
+        assert!(error.message().starts_with(expected), "{error}");
+    }
+
+    #[test]
+    fn fewer_rows_are_read_at_a_time_if_they_are_large() {
+        assert_eq!(rows_at_once(&metadata_of(1_000)), ROWS);
+        assert!((2..ROWS).contains(&rows_at_once(&metadata_of(1 << 20))));
+        assert_eq!(rows_at_once(&metadata_of(1 << 30)), 1);
+    }
 }

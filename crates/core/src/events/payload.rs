@@ -2,7 +2,7 @@
 
 use crate::{
     Result,
-    compression::{compress, decompress},
+    compression::{compress, decompress_pieces},
     model::{Payload, RawJson},
 };
 
@@ -43,10 +43,9 @@ pub fn assemble(payload: Payload) -> Result<Option<RawJson>> {
     match payload {
         Payload::None => Ok(None),
         Payload::Plain(line) => Ok(Some(RawJson::new(line))),
-        Payload::Zstd(compressed) => Ok(Some(RawJson::new(decompress(&compressed)?))),
+        Payload::Zstd(compressed) => Ok(Some(RawJson::new(decompress_pieces([compressed.as_slice()])?))),
         Payload::Chunks(chunks) => {
-            let parts = chunks.iter().map(|chunk| decompress(chunk)).collect::<Result<Vec<_>>>()?;
-            Ok(Some(RawJson::new(parts.concat())))
+            Ok(Some(RawJson::new(decompress_pieces(chunks.iter().map(Vec::as_slice))?)))
         }
     }
 }
@@ -68,6 +67,10 @@ mod tests {
     #[test]
     fn damaged_bytes_are_an_error() {
         assert!(assemble(Payload::Zstd(vec![1, 2, 3])).is_err());
+        // Together, the chunks are longer than any line.
+        let chunk = compress(&vec![b' '; MAX_LINE_BYTES / 4]).unwrap();
+        assert!(assemble(Payload::Chunks(vec![chunk.clone(); 4])).is_ok());
+        assert!(assemble(Payload::Chunks(vec![chunk; 5])).is_err());
         assert_eq!(assemble(Payload::None).unwrap(), None);
     }
 }

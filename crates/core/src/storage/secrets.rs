@@ -8,7 +8,7 @@ use crate::{
     Error, ErrorKind, Result, Scope,
     backend::SequenceRange,
     blocking,
-    content::secrets_in_line,
+    content::{SecretSpan, secrets_in_line},
     model::{DamagedRow, Event, Message, ProjectSlug, RawJson, SessionId, UserId},
 };
 
@@ -179,8 +179,7 @@ impl SessionStorage {
             let mut secrets = Vec::new();
             for line in lines {
                 let spans = secrets_in_line(redactor.as_ref(), &line.raw)?;
-                secrets
-                    .extend(spans.into_iter().map(|secret| stored_secret(&line, secret.rule, secret.span)));
+                secrets.extend(stored_secrets(&line, spans));
             }
             Ok(secrets)
         };
@@ -189,21 +188,29 @@ impl SessionStorage {
     }
 }
 
-fn stored_secret(line: &Searched, rule: String, span: std::ops::Range<usize>) -> StoredSecret {
+/// The secrets at these places of a line, which are in order. A line may have any number of secrets, so the text between
+/// them is counted once.
+fn stored_secrets(line: &Searched, spans: Vec<SecretSpan>) -> Vec<StoredSecret> {
     let bytes = line.raw.as_bytes();
     let part = |range| String::from_utf8_lossy(bytes.get(range).unwrap_or_default());
-    let (before, secret) = (part(0..span.start), part(span.clone()));
-    let start = before.chars().count() as u64;
-    let breaks = before.bytes().filter(|byte| *byte == b'\n').count() as u64;
-    StoredSecret {
-        kind: line.kind,
-        file: line.file.clone(),
-        sequence: line.sequence,
-        line: line.sequence.map_or(breaks, u64::from) + 1,
-        rule,
-        span: (start, start + secret.chars().count() as u64),
-        shown: shown(&secret),
-    }
+    let (mut done, mut chars, mut breaks) = (0, 0, 0);
+    let secret = |SecretSpan { rule, span }| {
+        let before = part(done..span.start);
+        chars += before.chars().count() as u64;
+        breaks += before.bytes().filter(|byte| *byte == b'\n').count() as u64;
+        done = span.start;
+        let secret = part(span);
+        StoredSecret {
+            kind: line.kind,
+            file: line.file.clone(),
+            sequence: line.sequence,
+            line: line.sequence.map_or(breaks, u64::from) + 1,
+            rule,
+            span: (chars, chars + secret.chars().count() as u64),
+            shown: shown(&secret),
+        }
+    };
+    spans.into_iter().map(secret).collect()
 }
 
 /// The beginning of a long secret, which mostly shows the kind of key, and never all of it.
@@ -219,6 +226,35 @@ fn shown(secret: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn places(file: &str, spans: &[(usize, usize)]) -> Vec<(u64, (u64, u64))> {
+        let line = Searched {
+            kind: SecretIn::Metadata,
+            file: "metadata.json".to_owned(),
+            sequence: None,
+            raw: RawJson::from(file),
+        };
+        let span = |(start, end): &(usize, usize)| SecretSpan { rule: "r".to_owned(), span: *start..*end };
+        let found = stored_secrets(&line, spans.iter().map(span).collect());
+        found.into_iter().map(|secret| (secret.line, secret.span)).collect()
+    }
+
+    #[test]
+    fn places_count_lines_and_characters() {
+        assert_eq!(
+            places("é\nabc\n\nd", &[(0, 2), (3, 5), (5, 6), (8, 9)]),
+            [(1, (0, 1)), (2, (2, 4)), (2, (4, 5)), (4, (7, 8))]
+        );
+    }
+
+    /// Takes hours if the text before each secret is counted again.
+    #[test]
+    fn a_line_may_consist_of_secrets() {
+        const LENGTH: usize = 16;
+        let file = "sk-a1b2c3d4e5f6\n".repeat(400_000);
+        let spans: Vec<_> = (0..400_000).map(|at| (at * LENGTH, at * LENGTH + 15)).collect();
+        assert_eq!(places(&file, &spans).last(), Some(&(400_000, (6_399_984, 6_399_999))));
+    }
 
     #[test]
     fn only_the_beginning_of_a_long_secret_is_shown() {

@@ -274,7 +274,7 @@ impl Settled {
 /// Whether results of one of the last tool calls are missing: they may still arrive.
 fn has_open_calls(lines: &[LineTime]) -> bool {
     let last = lines.iter().rev().take(RESULTS_WITHIN);
-    let mut results: Vec<&CallId> = Vec::new();
+    let mut results: HashSet<&CallId> = HashSet::new();
     last.into_iter().any(|line| match &line.part {
         Part::Results(ids) => {
             results.extend(ids.iter());

@@ -3,11 +3,12 @@
 use std::io::{self, BufRead, Read as _, Seek, SeekFrom, Write};
 
 use super::{ArchiveReader, ArchiveWriter, Checksum, Record, invalid};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, events::MAX_LINE_BYTES};
 
 /// The maximum length of a line: lines of transcripts and event logs have at most 64 MB, and escaping makes them up to
-/// six times as long. A file without line ends is not an archive, and must not fill the memory.
-const LONGEST_LINE: u64 = 1 << 30;
+/// six times as long; the rest is for the other fields and vectors. A longer line is not a record, and must not fill the
+/// memory.
+const LONGEST_LINE: u64 = 6 * MAX_LINE_BYTES as u64 + (64 << 20);
 
 /// Writes JSON lines.
 #[derive(Debug)]
@@ -83,6 +84,8 @@ impl<W: Write + Send> ArchiveWriter for JsonLinesWriter<W> {
 pub struct JsonLinesReader<R> {
     lines: R,
     line: Vec<u8>,
+    /// The maximum length of a line.
+    longest: u64,
     /// The number of lines that were read.
     number: u64,
     /// Whether each session must have a checksum.
@@ -108,6 +111,7 @@ impl<R: BufRead + Send> JsonLinesReader<R> {
         Self {
             lines,
             line: Vec::new(),
+            longest: LONGEST_LINE,
             number: 0,
             checksums: false,
             session: Checksum::default(),
@@ -124,18 +128,39 @@ impl<R: BufRead + Send> JsonLinesReader<R> {
         Self { seek: Some(|lines, to| lines.seek(to)), ..Self::new(lines) }
     }
 
-    /// Reads a line; false at the end.
+    /// Reads a line; false at the end. A line that is too long is skipped without being kept, and is an error.
     fn read_line(&mut self) -> Result<bool> {
         loop {
             self.line.clear();
-            let mut line = (&mut self.lines).take(LONGEST_LINE);
+            // With its line ending.
+            let mut line = (&mut self.lines).take(self.longest + 1);
             if line.read_until(b'\n', &mut self.line).map_err(|error| cannot("read", error))? == 0 {
                 return Ok(false);
             }
             self.number += 1;
+            if self.line.len() as u64 > self.longest && !self.line.ends_with(b"\n") {
+                self.line = Vec::new();
+                self.skip_line().map_err(|error| cannot("read", error))?;
+                let most = self.longest >> 20;
+                let message = format!("a line is longer than {most} MB, so it is not an archive record");
+                return Err(invalid(message).with("line", self.number));
+            }
             // Editors may leave empty lines at the end.
             if !self.line.trim_ascii().is_empty() {
                 return Ok(true);
+            }
+        }
+    }
+
+    /// Advances to the next line.
+    fn skip_line(&mut self) -> io::Result<()> {
+        loop {
+            let available = self.lines.fill_buf()?;
+            let end = available.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
+            let length = end.unwrap_or(available.len());
+            self.lines.consume(length);
+            if end.is_some() || length == 0 {
+                return Ok(());
             }
         }
     }
@@ -202,4 +227,42 @@ impl<R: BufRead + Send> ArchiveReader for JsonLinesReader<R> {
 fn cannot(what: &str, source: io::Error) -> Error {
     let message = format!("can't {what} the archive: {source}");
     Error::new(ErrorKind::StorageIo, message).with_source(source)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The record types or errors of an archive whose lines have at most 60 bytes.
+    fn read(archive: &str) -> Vec<String> {
+        // A small buffer, so that long lines are skipped in several steps.
+        let mut reader = JsonLinesReader::new(io::BufReader::with_capacity(16, archive.as_bytes()));
+        reader.longest = 60;
+        let mut found = Vec::new();
+        loop {
+            found.push(match reader.next() {
+                Ok(None) => return found,
+                Ok(Some(Record::Again)) => format!("{} again", reader.place().1),
+                Ok(Some(_)) => format!("{} other", reader.place().1),
+                Err(error) => format!("{} {}", error.context("line").unwrap(), error.message()),
+            });
+            assert!(reader.line.capacity() < 200, "{}", reader.line.capacity());
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_one_error_and_the_next_line_is_read() {
+        let again = r#"{"record":"again"}"#;
+        let too_long =
+            |number: u64| format!("{number} a line is longer than 0 MB, so it is not an archive record");
+        let long = "x".repeat(5_000);
+        assert_eq!(
+            read(&format!("{again}\n{long}\n{again}\n{long}")),
+            ["1 again".to_owned(), too_long(2), "3 again".to_owned(), too_long(4)]
+        );
+        // The longest line, with and without a line ending.
+        let longest = format!("{again}{}", " ".repeat(60 - again.len()));
+        assert_eq!(read(&format!("{longest}\n{longest}")), ["1 again", "2 again"]);
+        assert_eq!(read(&format!("{longest} \n{again}")), [too_long(1), "2 again".to_owned()]);
+    }
 }

@@ -37,6 +37,7 @@ use serde_json::{Map, Value};
 use crate::{
     Error, Result,
     backend::SkippedLine,
+    events::MAX_LINE_BYTES,
     model::{Digest, EmbeddingSpace, Level, RawJson, Role, Session, TimeSource, Timestamp, time_fields},
 };
 
@@ -265,13 +266,17 @@ impl From<RawJson> for Raw {
 }
 
 impl Raw {
-    /// The bytes, if they are stored.
+    /// The bytes, if they are stored. No file has longer lines than [`MAX_LINE_BYTES`], and no store can read them.
     fn kept(self) -> Result<Option<RawJson>> {
-        match (self.raw, self.raw_hex) {
-            (Some(text), _) => Ok(Some(RawJson::new(text))),
-            (None, Some(digits)) => Ok(Some(RawJson::new(bytes(&digits)?))),
-            (None, None) => Ok(None),
+        let raw = match (self.raw, self.raw_hex) {
+            (Some(text), _) => RawJson::new(text),
+            (None, Some(digits)) => RawJson::new(bytes(&digits)?),
+            (None, None) => return Ok(None),
+        };
+        if raw.as_bytes().len() > MAX_LINE_BYTES {
+            return Err(invalid(format!("the record has a line of more than {} MB", MAX_LINE_BYTES >> 20)));
         }
+        Ok(Some(raw))
     }
 
     /// The bytes, which must be present.
@@ -328,5 +333,13 @@ mod tests {
             assert!(bytes(wrong).is_err(), "{wrong}");
         }
         assert!(Raw::default().kept().unwrap().is_none() && Raw::default().whole().is_err());
+    }
+
+    #[test]
+    fn lines_that_no_store_can_read_are_refused() {
+        let line = |length: usize| Raw { raw: Some("x".repeat(length)), raw_hex: None }.whole();
+        assert!(line(MAX_LINE_BYTES).is_ok());
+        let error = line(MAX_LINE_BYTES + 1).unwrap_err();
+        assert_eq!(error.message(), "the record has a line of more than 64 MB");
     }
 }
