@@ -33,20 +33,30 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// Reads the files. If several have a field, the first one is used.
+    /// Reads the files. If several have a field, the first one is used. Of several names, one that a person gave is used
+    /// (`name_source` is `manual`), and one that is only a fallback is not.
     ///
     /// # Errors
     ///
     /// `Validation` with the file's name if a file is not a JSON object.
     pub fn read(files: &[MetadataFile]) -> Result<Self> {
         let mut fields = Map::new();
+        let mut best: Option<(NameSource, String)> = None;
         for file in files {
             let object = file.raw.parse_object().map_err(|error| error.with("file", &file.name))?;
+            if let Some((source, name)) = name_in(&object)
+                && best.as_ref().is_none_or(|(best, _)| source < *best)
+            {
+                best = Some((source, name.to_owned()));
+            }
             for (name, value) in object {
                 if !is_empty(&value) {
                     fields.entry(name).or_insert(value);
                 }
             }
+        }
+        if let Some((_, name)) = best {
+            fields.insert("name".to_owned(), Value::String(name));
         }
         Ok(Self { fields })
     }
@@ -111,6 +121,27 @@ impl Metadata {
     }
 }
 
+/// Who named a session. The first one takes precedence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum NameSource {
+    Manual,
+    /// A model, or unknown.
+    Generated,
+    Fallback,
+}
+
+/// The name in a metadata file.
+fn name_in(file: &Map<String, Value>) -> Option<(NameSource, &str)> {
+    let given = |field: &&str| file.get(*field).filter(|name| !is_empty(name))?.as_str();
+    let name = ["name", "title"].iter().find_map(given)?;
+    let source = match file.get("name_source").and_then(Value::as_str) {
+        Some("manual") => NameSource::Manual,
+        Some("fallback") => NameSource::Fallback,
+        _ => NameSource::Generated,
+    };
+    Some((source, name))
+}
+
 fn is_empty(value: &Value) -> bool {
     value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
 }
@@ -143,6 +174,38 @@ mod tests {
         assert_eq!(session.working_dir.as_deref(), Some("/w"));
         assert_eq!(metadata.created(), Some(Timestamp::parse("2026-01-05T08:00:00Z").unwrap()));
         assert_eq!(metadata.updated(), None);
+    }
+
+    #[test]
+    fn a_name_that_a_person_gave_takes_precedence() {
+        let name_of = |own: &str, other: &str| {
+            let files = [file("metadata.json", own), file("context-intelligence/metadata.json", other)];
+            Metadata::read(&files).unwrap().text(&["name", "title"])
+        };
+        let generated = r#"{"name":"generated","name_source":"generated"}"#;
+        let manual = r#"{"name":"mine","name_source":"manual"}"#;
+        let fallback = r#"{"name":"fallback","name_source":"fallback"}"#;
+        for (own, other, expected) in [
+            (generated, manual, "mine"),
+            (manual, generated, "mine"),
+            (r#"{"name":"old"}"#, manual, "mine"),
+            (fallback, generated, "generated"),
+            (fallback, r#"{"title":"old"}"#, "old"),
+            (generated, r#"{"name":"old"}"#, "generated"),
+            (r#"{"name":" ","name_source":"manual"}"#, fallback, "fallback"),
+        ] {
+            assert_eq!(name_of(own, other).as_deref(), Some(expected), "{own} {other}");
+        }
+    }
+
+    #[test]
+    fn counts_in_the_files_are_not_used() {
+        let key = SessionKey::new(UserId::new("u").unwrap(), SessionId::new("s").unwrap());
+        let mut session =
+            Session::new(key, HostId::new("h").unwrap(), ProjectSlug::unnamed(), Timestamp::from_micros(0));
+        let stated = r#"{"turn_count":57,"message_count":57,"parent_id":"p"}"#;
+        Metadata::read(&[file("metadata.json", stated)]).unwrap().apply(&mut session);
+        assert_eq!((session.turn_count, session.message_count), (0, 0));
     }
 
     #[test]
