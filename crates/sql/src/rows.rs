@@ -5,7 +5,9 @@
 
 use amplifier_session_core::{
     Result,
-    backend::{EventGroup, EventTime, MessageCount, RowSpan, SkippedLine, StoredSession, Version},
+    backend::{
+        EventGroup, EventTime, MessageCount, RowSpan, SkippedLine, StoredSession, Version, is_background,
+    },
     model::{
         Digest, Event, HostId, Level, Message, MessageState, ProjectSlug, RawJson, Role, Session, SessionId,
         UserId, VectorRecord, VectorState, Visibility,
@@ -45,10 +47,11 @@ pub const EVENT: &str = "e.event_id, e.user_id, e.session_id, e.sequence, e.even
     e.turn, e.level, e.tool_name, e.error_type, e.model, e.provider, e.summary, e.is_chunked, e.chunk_count, \
     e.data_size_bytes, e.digest, s.host_id, s.project_slug, e.synced_at";
 
-/// The columns of an event that [`event_time`] reads. The summary is read only for tools and prompts, which few events
-/// concern.
+/// The columns of an event that [`event_time`] reads. The summary is read only for tools, prompts, and calls that a
+/// program made by itself, which few events concern. Its text has no spaces.
 pub const EVENT_TIME: &str = "sequence, event_type, ts, ts_estimated, model, \
-    CASE WHEN tool_name IS NOT NULL OR event_type = 'prompt:submit' THEN summary END";
+    CASE WHEN tool_name IS NOT NULL OR event_type = 'prompt:submit' \
+        OR summary LIKE '%\"purpose\":\"%' OR summary LIKE '%\"origin_module\":\"%' THEN summary END";
 
 /// The join of events and sessions.
 pub const EVENT_OF_SESSION: &str = "ON e.user_id = s.user_id AND e.session_id = s.session_id";
@@ -197,6 +200,7 @@ pub fn event_time(row: &dyn Columns) -> Result<EventTime> {
         model: row.maybe_text(4)?,
         tool_call_id: summary.get("tool_call_id").and_then(|id| id.as_str()).map(str::to_owned),
         prompt_digest: summary.get("prompt_digest").and_then(serde_json::Value::as_u64),
+        is_background: is_background(&summary),
     })
 }
 

@@ -35,6 +35,15 @@ pub struct EventTime {
     pub model: Option<String>,
     /// A digest of the submitted prompt: `prompt_digest` of its summary.
     pub prompt_digest: Option<u64>,
+    /// Whether it is about a call that a program made by itself, for example to name the session:
+    /// [`is_background`] of its summary. Such a call tells nothing about the conversation.
+    pub is_background: bool,
+}
+
+/// Whether the summary of an event says that a program made the model call by itself.
+#[must_use]
+pub fn is_background(summary: &Map<String, Value>) -> bool {
+    ["purpose", "origin_module"].iter().any(|name| summary.contains_key(*name))
 }
 
 impl From<Event> for EventTime {
@@ -43,6 +52,7 @@ impl From<Event> for EventTime {
             sequence: event.sequence,
             tool_call_id: event.summary.get("tool_call_id").and_then(Value::as_str).map(str::to_owned),
             prompt_digest: event.summary.get("prompt_digest").and_then(Value::as_u64),
+            is_background: is_background(&event.summary),
             event_type: event.event_type,
             ts: event.ts,
             ts_estimated: event.ts_estimated,

@@ -42,7 +42,7 @@ pub use change::{
 };
 pub use counts::{
     EventCount, EventCounter, EventGroup, EventTime, GenerationCounts, MessageCount, PROMPT, REPEATS,
-    RESPONSE, RowSpan, SessionRows, Usage, VectorCounts, repeats_usage,
+    RESPONSE, RowSpan, SessionRows, Usage, VectorCounts, is_background, repeats_usage,
 };
 pub use deletion::{Deletion, Remains};
 pub use events::Events;

@@ -38,6 +38,8 @@ const TOP: &[&str] = &[
     "tool_name",
     "tool_call_id",
     "prompt",
+    "purpose",
+    "origin_module",
 ];
 
 /// The fields of `data` that are read.
@@ -72,6 +74,8 @@ const DATA: &[&str] = &[
     "total_cost_usd",
     "block_index",
     "prompt",
+    "purpose",
+    "origin_module",
 ];
 
 /// The fields of `data.result` that are read.

@@ -3,6 +3,7 @@
 //! | field | source: the first that is present, at the top level or else in `data` |
 //! | --- | --- |
 //! | `model`, `provider`, `status`, `stop_reason` | the field of the same name, if it is a string or a number |
+//! | `purpose`, `origin_module` | for model calls (`llm:*`, `provider:*`, `content_block:*`): the field of the same name, a string; present if a program made the call by itself |
 //! | `duration_ms` | `duration_ms`, `duration` (also in milliseconds); `duration_s`, `duration_seconds` (times 1,000) |
 //! | `tool_call_id` | `tool_call_id`, `tool_use_id`, `call_id`, if it is a string |
 //! | `prompt_digest` | for `prompt:submit`: a digest of the words of `prompt`, to find the message with the same prompt |
@@ -75,6 +76,12 @@ pub(super) fn summary(envelope: &Envelope, event_type: &str) -> Map<String, Valu
         }
     };
     ["model", "provider"].into_iter().for_each(&mut copy);
+    if is_model_call(event_type) {
+        ["purpose", "origin_module"]
+            .into_iter()
+            .filter(|name| envelope.text(name).is_some())
+            .for_each(&mut copy);
+    }
     copy("duration_ms");
     ["status", "stop_reason"].into_iter().for_each(&mut copy);
     let duration = duration(envelope).filter(|_| !summary.contains_key("duration_ms"));
@@ -95,6 +102,10 @@ pub(super) fn summary(envelope: &Envelope, event_type: &str) -> Map<String, Valu
     ];
     summary.extend(derived.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
     summary
+}
+
+fn is_model_call(event_type: &str) -> bool {
+    ["llm:", "provider:", "content_block:"].iter().any(|prefix| event_type.starts_with(prefix))
 }
 
 fn tool_call_id(envelope: &Envelope) -> Option<&str> {
@@ -241,6 +252,20 @@ mod tests {
         assert_eq!(of("prompt.submit", json!([{"type": "text", "text": "Fix the tests"}])), digest);
         assert_eq!(of("prompt:submit", Value::Null), Value::Null);
         assert_eq!(of("prompt:complete", "Fix the tests".into()), Value::Null);
+    }
+
+    #[test]
+    fn only_model_calls_have_a_purpose() {
+        let of = |event: &str, data: Value| {
+            let summary = of(json!({"event": event, "data": data}));
+            (summary.get("purpose").cloned(), summary.get("origin_module").cloned())
+        };
+        let naming = json!({"purpose": "session-naming", "origin_module": "hooks-session-naming"});
+        let named = (Some("session-naming".into()), Some("hooks-session-naming".into()));
+        assert_eq!(of("llm:request", naming.clone()), named);
+        assert_eq!(of("llm.response", naming.clone()), named);
+        assert_eq!(of("tool:pre", naming), (None, None));
+        assert_eq!(of("llm:response", json!({"purpose": "", "origin_module": null})), (None, None));
     }
 
     #[test]

@@ -22,6 +22,11 @@ pub(crate) struct Tick {
     text: Option<TextId>,
 }
 
+impl Tick {
+    /// An event that tells nothing about the conversation.
+    const NOTHING: Self = Self { ts: None, kind: Kind::Other, call: None, model: None, text: None };
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Begun,
@@ -70,6 +75,10 @@ pub(super) struct Times {
 impl EventClock {
     /// Records an event, replacing the one with the same sequence.
     pub(crate) fn note(&mut self, event: &EventTime) {
+        if event.is_background {
+            self.ticks.insert(event.sequence, Tick::NOTHING);
+            return;
+        }
         let kind = Kind::of(&event.event_type);
         let is_call = matches!(kind, Kind::CallBegun | Kind::CallEnded);
         let id = event.tool_call_id.as_deref().filter(|_| is_call);

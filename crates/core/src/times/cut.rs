@@ -99,6 +99,7 @@ mod tests {
                 tool_call_id: None,
                 model: None,
                 prompt_digest: prompt_digest(&json!(text)),
+                is_background: false,
             });
         }
         clock

@@ -40,6 +40,7 @@ impl Conversation {
             tool_call_id: call.map(str::to_owned),
             model: (second % 3 > 0).then(|| format!("model-{}", second % 3)),
             prompt_digest: text.and_then(|text| prompt_digest(&json!(text))),
+            is_background: false,
         });
     }
 

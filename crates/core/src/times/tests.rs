@@ -58,6 +58,7 @@ fn clock(events: &[(&str, i64, &str)]) -> EventClock {
             tool_call_id: (!said.is_empty() && !is_prompt).then(|| (*said).to_owned()),
             model: None,
             prompt_digest: prompt_digest(&json!(said)).filter(|_| is_prompt),
+            is_background: false,
         });
     }
     clock
@@ -327,6 +328,7 @@ fn the_model_is_the_most_frequent_one() {
             tool_call_id: None,
             model: Some(model.to_owned()),
             prompt_digest: None,
+            is_background: false,
         });
     }
     assert_eq!(clock.model(), Some("a"));

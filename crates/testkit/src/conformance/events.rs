@@ -183,6 +183,7 @@ pub async fn event_times_agree_with_event_fields(store: Store) {
         lines::logger_event("tool:pre").at("2026-01-05T08:00:02Z").data(first),
         lines::hook_event("tool:post").at("2026-01-05T08:00:03Z").data(second),
         lines::logger_event("cleanup:store_end").at("no time"),
+        lines::logger_event("llm:response").data(json!({"model": "m2", "purpose": "session-naming"})),
     ];
     store.sync_events(&target("s"), lines).await;
     let mut events = Vec::new();
@@ -198,10 +199,13 @@ pub async fn event_times_agree_with_event_fields(store: Store) {
     let expected: Vec<EventTime> = stored.into_iter().map(|line| EventTime::from(line.event)).collect();
     assert_eq!(events, expected);
     let ids: Vec<_> = events.iter().map(|event| event.tool_call_id.as_deref()).collect();
-    assert_eq!(ids, [None, None, Some("toolu_1"), Some("call 'two'"), None]);
+    assert_eq!(ids, [None, None, Some("toolu_1"), Some("call 'two'"), None, None]);
     assert_eq!(events[1].model.as_deref(), Some("m1"));
     assert!(events[0].prompt_digest.is_some() && events[1].prompt_digest.is_none());
     assert!(events[4].ts_estimated && !events[3].ts_estimated);
+    let background: Vec<_> =
+        events.iter().filter(|event| event.is_background).map(|event| event.sequence).collect();
+    assert_eq!(background, [5]);
 }
 
 /// Event lines of many kinds, the same for the same seed, with usage in every form that logs have.

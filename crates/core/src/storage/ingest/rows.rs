@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use super::{IngestTarget, pending::Pending};
 use crate::{
     Error, ErrorKind, Result,
-    backend::EventTime,
+    backend::{EventTime, is_background},
     content::{TitleFinder, TurnCounter, extract, unreadable_turn},
     events::{self, EventFields},
     model::{
@@ -354,6 +354,7 @@ fn event_time(fields: &EventFields, sequence: u32, seen: Timestamp) -> EventTime
         tool_call_id: fields.tool_call_id().map(str::to_owned),
         model: fields.model.clone(),
         prompt_digest: fields.prompt_digest(),
+        is_background: is_background(&fields.summary),
     }
 }
 

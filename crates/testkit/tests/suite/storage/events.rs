@@ -12,6 +12,7 @@ on_both_stores![
     settings_limit_what_is_stored_of_events,
     omitted_event_data_can_be_added_later,
     summaries_of_other_rules_are_remade,
+    calls_that_a_program_made_by_itself_tell_nothing_about_the_session,
     a_page_of_events_out_of_range_is_refused,
 ];
 
@@ -153,6 +154,48 @@ async fn summaries_of_other_rules_are_remade(store: Store) {
     SessionStorage::new(store.backend.clone()).renew().await.unwrap();
     assert_eq!(store.events(&target("s")).await, events);
     assert_eq!(store.backend.meta().await.unwrap().get(meta::SUMMARIES), Some(&now));
+}
+
+/// A call that a program made by itself, for example to name the session, gives the session neither a model nor a time,
+/// even if its events are the only ones with a model. Its cost counts.
+async fn calls_that_a_program_made_by_itself_tell_nothing_about_the_session(store: Store) {
+    let naming = |event: &str, field: &str| {
+        let mut data = json!({"model": "small", field: "naming"});
+        if event == "llm:response" {
+            data["usage"] = json!({"input_tokens": 5, "cost_usd": "0.25"});
+        }
+        lines::logger_event(event).at("2026-01-05T09:30:00Z").data(data)
+    };
+    let request =
+        lines::logger_event("llm:request").at("2026-01-05T08:00:01Z").data(json!({"model": "large"}));
+    let prompt =
+        lines::logger_event("prompt:submit").at("2026-01-05T08:00:00Z").data(json!({"prompt": "Why?"}));
+    let background = [
+        naming("llm:request", "purpose"),
+        naming("llm:response", "purpose"),
+        naming("llm:response", "origin_module"),
+    ];
+    let of_session = async || {
+        let session = store.stored(&target("s")).await.session;
+        (session.model, session.created, session.updated)
+    };
+    let (begun, ended) = (time("2026-01-05T08:00:00Z"), time("2026-01-05T08:00:01Z"));
+    store.sync(&target("s"), vec![lines::user("Why?"), lines::assistant("So.")]).await;
+    let mut events = vec![prompt];
+    events.extend(background.clone());
+    store.sync_events(&target("s"), events.clone()).await;
+    assert_eq!(of_session().await, (None, begun, begun));
+    events.push(request);
+    store.sync_events(&target("s"), events.clone()).await;
+    assert_eq!(of_session().await, (Some("large".to_owned()), begun, ended));
+    // The times of the stored events are read, too.
+    events.extend(background);
+    store.sync_events(&target("s"), events).await;
+    assert_eq!(of_session().await, (Some("large".to_owned()), begun, ended));
+    let times: Vec<_> = store.messages(&target("s")).await.iter().map(|message| message.ts).collect();
+    assert!(times.iter().all(|ts| *ts <= ended), "{times:?}");
+    let statistics = store.storage.get_statistics(&ana(), &StatisticsOptions::default()).await.unwrap();
+    assert_eq!(statistics.usage.cost.to_string(), "1");
 }
 
 /// Page lengths of zero and above the limit are refused, and the error names the field.
