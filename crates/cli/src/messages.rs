@@ -79,6 +79,9 @@ pub(crate) struct MessageView {
     sequence: u32,
     turn: Option<u32>,
     role: Role,
+    /// The role as the line writes it, if that is another name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    written_role: Option<String>,
     ts: Timestamp,
     /// Whether `ts` is an estimate.
     ts_estimated: bool,
@@ -121,6 +124,7 @@ impl MessageView {
             sequence: message.sequence,
             turn: message.turn,
             role: message.role,
+            written_role: message.written_role(),
             ts: message.ts,
             ts_estimated: message.ts_estimated(),
             ts_source: message.ts_source,

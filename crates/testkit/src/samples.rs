@@ -1,6 +1,6 @@
 //! Lines that are easily corrupted in a store.
 
-use amplifier_session_core::model::RawJson;
+use amplifier_session_core::model::{RawJson, Role};
 
 /// JSON members, as bytes, that must come back unchanged. Each is valid after invalid Unicode is replaced.
 const MEMBERS: [(&str, &[u8]); 14] = [
@@ -24,6 +24,54 @@ const MEMBERS: [(&str, &[u8]); 14] = [
 pub fn awkward_messages() -> Vec<(&'static str, RawJson)> {
     awkward(b"{\"role\":\"user\",\"content\":\"hello\",", b"}")
 }
+
+/// Transcript lines with the names of roles and the fields that other programs and providers use, each with the nearest
+/// role. Each has the word `pelican` in one text.
+pub fn messages_in_other_formats() -> Vec<(Role, RawJson)> {
+    OTHER_FORMATS.iter().map(|(role, line)| (*role, RawJson::from(*line))).collect()
+}
+
+const OTHER_FORMATS: [(Role, &str); 24] = [
+    (Role::User, r#"{"role":"User", "content":"a pelican"}"#),
+    (Role::User, r#"{"content":"a pelican","role":"human"}"#),
+    (Role::User, r#"{"role":"user","content":[{"type":"input_text","text":"a pelican"}]}"#),
+    (Role::User, r#"{"role":"user","content":{"type":"text","text":"a pelican"}}"#),
+    (Role::User, r#"{"role":"user","content":{"content_type":"text","parts":["a pelican",1.10]}}"#),
+    (Role::User, r#"{"role":"user","parts":[{"text":"a pelican"}]}"#),
+    (Role::User, r#"{"role":"user","content":null,"input_text":"a pelican"}"#),
+    (
+        Role::User,
+        r#"{"role":"user","content":[{"type":"text","text":{"value":"a pelican","annotations":[]}}]}"#,
+    ),
+    (Role::Assistant, r#"{"role":"ai","content":"a pelican"}"#),
+    (Role::Assistant, r#"{"role":"AI","content":{"text":"a pelican"}}"#),
+    (Role::Assistant, r#"{"role":"model","parts":[{"text":"a pelican"}]}"#),
+    (Role::Assistant, r#"{"role":"assistant","content":[{"type":"output_text","text":"a pelican"}]}"#),
+    (Role::Assistant, r#"{"role":"assistant","output_text":"a pelican"}"#),
+    (Role::Assistant, r#"{"role":"assistant","content":[{"type":"refusal","refusal":"no pelican"}]}"#),
+    (Role::Assistant, r#"{"role":"assistant","content":null,"refusal":"no pelican"}"#),
+    (Role::Assistant, r#"{"role":"assistant","content":"","thinking_text":"a pelican"}"#),
+    (
+        Role::Assistant,
+        r#"{"role":"assistant","content":"","thinking_block":{"type":"thinking","text":"a pelican"}}"#,
+    ),
+    (Role::Assistant, r#"{"role":"assistant","content":"","reasoning_content":"a pelican"}"#),
+    (
+        Role::Assistant,
+        r#"{"role":"assistant","content":"","reasoning_details":[{"type":"reasoning.text","text":"a pelican"}]}"#,
+    ),
+    (
+        Role::Assistant,
+        r#"{"role":"assistant","content":"","reasoning_details":[{"type":"reasoning.summary","summary":"a pelican"}]}"#,
+    ),
+    (Role::Assistant, r#"{"role":"model","parts":[{"thought":true,"text":"a pelican"}]}"#),
+    (Role::Tool, r#"{"role":"function","name":"zoo","content":"a pelican"}"#),
+    (
+        Role::Tool,
+        r#"{"role":"function","parts":[{"functionResponse":{"name":"zoo","response":{"output":"a pelican"}}}]}"#,
+    ),
+    (Role::Tool, r#"{"role":"tool","content":[{"type":"output_text","text":"a pelican"}]}"#),
+];
 
 /// Event lines with awkward members in their payload.
 pub fn awkward_events() -> Vec<(&'static str, RawJson)> {

@@ -79,12 +79,8 @@ pub(crate) fn message(
 }
 
 fn role(named: &str) -> (Role, bool) {
-    match (named.parse(), named) {
-        (Ok(role), _) => (role, false),
-        (Err(_), "function") => (Role::Tool, false),
-        // Not attributed to a person or model; `--in system` finds it.
-        (Err(_), _) => (Role::System, true),
-    }
+    // An unknown role is not attributed to a person or model; `--in system` finds it.
+    named.parse().map_or((Role::System, true), |role| (role, false))
 }
 
 /// The line from which the row was made, as far as it is known: of the line, the library kept only `content`.

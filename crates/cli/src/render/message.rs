@@ -116,8 +116,17 @@ impl Room {
     }
 }
 
-/// The speaker: the role, with the name of the tool for tool output.
+/// The speaker: the role, with the name of the tool for tool output, and the role as the line writes it if that is
+/// another name.
 pub(crate) fn speaker(line: &Map<String, Value>, role: Role) -> String {
+    let speaker = known_speaker(line, role);
+    match role.written(line) {
+        Some(written) => format!("{speaker} ({})", one_line(written)),
+        None => speaker,
+    }
+}
+
+fn known_speaker(line: &Map<String, Value>, role: Role) -> String {
     let only_tool_output = || {
         let texts = extract(line, role);
         !texts.is_empty() && texts.iter().all(|text| text.content_type == ContentType::ToolOutput)
@@ -226,6 +235,12 @@ mod tests {
         assert_eq!(name(result, Role::User), "user (tool results)");
         assert_eq!(name(serde_json::json!({"content": "x"}), Role::User), "user");
         assert_eq!(name(serde_json::json!({}), Role::User), "user");
+        assert_eq!(
+            name(serde_json::json!({"role": "function", "name": "bash"}), Role::Tool),
+            "tool bash (function)"
+        );
+        assert_eq!(name(serde_json::json!({"role": "User", "content": "x"}), Role::User), "user (User)");
+        assert_eq!(name(serde_json::json!({"role": "user", "content": "x"}), Role::User), "user");
     }
 
     #[test]

@@ -2,23 +2,30 @@
 //!
 //! | role | in the line | content type |
 //! | --- | --- | --- |
-//! | user | string, `text` blocks | user query |
-//! | user | `tool_result` blocks | tool output |
-//! | assistant | string, `text` blocks | assistant response |
-//! | assistant | `thinking` and `reasoning` blocks and fields | assistant thinking |
-//! | assistant | `tool_call` and `tool_use` blocks, `tool_calls` | tool call (see [`tool_call`](super::tool_call)) |
+//! | user | blocks of text | user query |
+//! | user | results of tool calls | tool output |
+//! | assistant | blocks of text, refusals | assistant response |
+//! | assistant | blocks and fields of thinking | assistant thinking |
+//! | assistant | tool calls (see [`tool_call`](super::tool_call)) | tool call |
 //! | tool | what the tool returned (see [`tool_result`](super::tool_result)) | tool output |
-//! | system, developer | string, `text` blocks | system |
+//! | system, developer | blocks of text | system |
+//!
+//! A block of text is a string, a block of the type `text`, `input_text` or `output_text`, or an object with `text` and
+//! without a type. Blocks are in `content` or beside it (see [`blocks`](super::blocks)). Thinking is in blocks of the
+//! type `thinking`, `reasoning` and the like, and in the fields of [`THINKING_FIELDS`]; a text that several of them
+//! contain counts once.
 //!
 //! Redacted thinking and images have no text. Parts with an unexpected shape are ignored; the line itself is stored in
 //! any case.
 
+mod earlier;
+
 use serde_json::{Map, Value};
 
 use super::{
-    blocks::{block_text, block_type, elements, is_tool_result, part_text, result_of, string_field},
+    blocks::{block_text, block_type, blocks_of, is_thinking, is_tool_result, result_of},
     tool_call::called_tools,
-    tool_result::{result_text, was_other_text},
+    tool_result::{output_of, result_text},
 };
 use crate::{
     model::{ContentType, Role},
@@ -27,13 +34,36 @@ use crate::{
 
 /// The version of the rules of [`extract`] and of the [text analysis](crate::text). It is incremented whenever the text
 /// of a stored message or its terms may change: derived data is then derived again.
-pub const EXTRACTION: u32 = 3;
+pub const EXTRACTION: u32 = 4;
 
 /// How many characters of a tool's output are embedded by default.
 pub const TOOL_OUTPUT_LIMIT: usize = 10_000;
 
 /// The separator of blocks in a text.
 const BLANK_LINE: &str = "\n\n";
+
+/// Fields of a line with thinking, in order. Amplifier's orchestrators store the first block of thinking a second time
+/// in `thinking_block`; if `content` is a string, it is only there.
+const THINKING_FIELDS: [&str; 6] =
+    ["thinking", "reasoning", "thinking_text", "reasoning_content", "reasoning_details", "thinking_block"];
+
+/// Fields of a block of thinking with its text; only the first one counts.
+const THOUGHT_FIELDS: [&str; 8] = [
+    "thinking",
+    "thinking_text",
+    "text",
+    "reasoning",
+    "reasoning_text",
+    "reasoning_content",
+    "reasoningText",
+    "reasoningContent",
+];
+
+/// Fields of a block of thinking with more of it. In blocks of the type `thinking`, `content` is not text.
+const MORE_THOUGHTS: [&str; 3] = ["content", "summary", "thoughts"];
+
+/// The maximum depth of thinking in blocks.
+const MAX_DEPTH: usize = 8;
 
 /// The text of a message for one content type. Spans of chunks count the characters of this text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,16 +79,13 @@ pub struct ExtractedText {
 #[must_use]
 pub fn extract(line: &Map<String, Value>, role: Role) -> Vec<ExtractedText> {
     let mut texts = Texts::default();
-    let content = line.get("content").unwrap_or(&Value::Null);
     match role {
-        Role::User => add_user(content, &mut texts),
-        Role::Assistant => add_assistant(line, content, &mut texts),
-        Role::Tool => texts.add(ContentType::ToolOutput, &result_text(content)),
+        Role::User => add_user(line, &mut texts),
+        Role::Assistant => add_assistant(line, &mut texts),
+        Role::Tool => texts.add(ContentType::ToolOutput, &result_text(output_of(line))),
         Role::System | Role::Developer => {
-            elements(content)
-                .iter()
-                .filter_map(block_text)
-                .for_each(|text| texts.add(ContentType::System, text));
+            let blocks = blocks_of(line).into_iter();
+            blocks.filter_map(block_text).for_each(|text| texts.add(ContentType::System, text));
         }
     }
     texts.finish()
@@ -75,23 +102,24 @@ pub(crate) struct Renewed {
 
 /// How the texts of a line differ from the ones by version `from` of the rules.
 pub(crate) fn renewed(line: &Map<String, Value>, role: Role, from: u32) -> Renewed {
-    let since_1 = if from < 2 { renewed_since_1(line, role) } else { Renewed::default() };
-    let has_other_terms = || extract(line, role).iter().any(|text| text.text.chars().any(is_cjk_or_emoji));
-    Renewed { texts: since_1.texts || (from < 3 && has_other_terms()), ..since_1 }
+    let mut renewed = Renewed::default();
+    if from < 2 {
+        renewed = renewed.and(earlier::since_1(line, role));
+    }
+    if from < 3 {
+        let has_other_terms = extract(line, role).iter().any(|text| text.text.chars().any(is_cjk_or_emoji));
+        renewed.texts |= has_other_terms;
+    }
+    if from < 4 {
+        renewed = renewed.and(earlier::since_3(line, role));
+    }
+    renewed
 }
 
-fn renewed_since_1(line: &Map<String, Value>, role: Role) -> Renewed {
-    let content = line.get("content").unwrap_or(&Value::Null);
-    let embedded = match role {
-        Role::Tool => was_other_text(content),
-        Role::User => elements(content)
-            .iter()
-            .filter(|block| is_tool_result(block))
-            .any(|block| was_other_text(result_of(block))),
-        Role::Assistant | Role::System | Role::Developer => false,
-    };
-    let has_calls = role == Role::Assistant && !called_tools(line).is_empty();
-    Renewed { texts: embedded || has_calls, embedded }
+impl Renewed {
+    fn and(self, other: Self) -> Self {
+        Self { texts: self.texts || other.texts, embedded: self.embedded || other.embedded }
+    }
 }
 
 /// The part of `text` that is embedded: the first `limit_chars` characters of tool output, nothing of tool calls and
@@ -127,8 +155,15 @@ impl Texts {
         }
     }
 
-    fn has(&self, content_type: ContentType) -> bool {
-        self.0.iter().any(|known| known.content_type == content_type)
+    /// Adds texts, unless the text so far contains them. White space is ignored, because the parts of a text may be
+    /// joined differently.
+    fn add_unless_known(&mut self, content_type: ContentType, parts: &[&str]) {
+        let known = self.0.iter().find(|known| known.content_type == content_type);
+        let is_known =
+            known.is_some_and(|known| without_blanks(&[&known.text]).contains(&without_blanks(parts)));
+        if !is_known {
+            parts.iter().for_each(|text| self.add(content_type, text));
+        }
     }
 
     fn finish(mut self) -> Vec<ExtractedText> {
@@ -137,8 +172,12 @@ impl Texts {
     }
 }
 
-fn add_user(content: &Value, texts: &mut Texts) {
-    for block in elements(content) {
+fn without_blanks(parts: &[&str]) -> String {
+    parts.iter().flat_map(|text| text.split_whitespace()).collect()
+}
+
+fn add_user(line: &Map<String, Value>, texts: &mut Texts) {
+    for block in blocks_of(line) {
         if let Some(text) = block_text(block) {
             texts.add(ContentType::UserQuery, text);
         } else if is_tool_result(block) {
@@ -147,37 +186,52 @@ fn add_user(content: &Value, texts: &mut Texts) {
     }
 }
 
-fn add_assistant(line: &Map<String, Value>, content: &Value, texts: &mut Texts) {
+fn add_assistant(line: &Map<String, Value>, texts: &mut Texts) {
     let thinking = ContentType::AssistantThinking;
-    for block in elements(content) {
-        match block_type(block) {
-            Some("thinking") => texts.add(thinking, string_field(block, "thinking").unwrap_or_default()),
-            Some("reasoning") => add_reasoning(block, texts),
-            _ => texts.add(ContentType::AssistantResponse, block_text(block).unwrap_or_default()),
+    for block in blocks_of(line) {
+        if is_thinking(block) {
+            thoughts_in(block).into_iter().for_each(|text| texts.add(thinking, text));
+            continue;
+        }
+        texts.add(ContentType::AssistantResponse, block_text(block).unwrap_or_default());
+        if block_type(block).is_none() {
+            for field in THINKING_FIELDS.iter().filter_map(|name| block.get(*name)) {
+                texts.add_unless_known(thinking, &thoughts_in(field));
+            }
         }
     }
-    for part in line.get("thinking").map_or(&[][..], elements) {
-        texts.add(thinking, string_field(part, "thinking").or_else(|| part_text(part)).unwrap_or_default());
-    }
-    if let Some(reasoning) = line.get("reasoning") {
-        add_reasoning(reasoning, texts);
-    }
-    // Amplifier's orchestrators store the first thinking block a second time beside `content`. If `content` is a
-    // string, it is only there.
-    if !texts.has(thinking) {
-        let block = line.get("thinking_block").unwrap_or(&Value::Null);
-        texts.add(thinking, string_field(block, "thinking").unwrap_or_default());
+    for field in THINKING_FIELDS.iter().filter_map(|name| line.get(*name)) {
+        texts.add_unless_known(thinking, &thoughts_in(field));
     }
     for call in called_tools(line) {
         texts.add(ContentType::ToolCall, &call.text());
     }
 }
 
-/// Adds the `content` and `summary` of a reasoning block, or the text of a string or of a list of parts.
-fn add_reasoning(reasoning: &Value, texts: &mut Texts) {
-    let fields = ["content", "summary"].into_iter().filter_map(|name| reasoning.get(name));
-    let parts = elements(reasoning).iter().chain(fields.flat_map(elements));
-    parts.filter_map(part_text).for_each(|text| texts.add(ContentType::AssistantThinking, text));
+/// The texts of thinking: of a string, of a list, or of a block in any of the formats in use.
+fn thoughts_in(value: &Value) -> Vec<&str> {
+    let mut thoughts = Vec::new();
+    add_thoughts(value, 0, &mut thoughts);
+    thoughts
+}
+
+fn add_thoughts<'a>(value: &'a Value, depth: usize, thoughts: &mut Vec<&'a str>) {
+    if depth > MAX_DEPTH {
+        return;
+    }
+    match value {
+        Value::String(text) => thoughts.push(text),
+        Value::Array(items) => items.iter().for_each(|item| add_thoughts(item, depth + 1, thoughts)),
+        Value::Object(block) => {
+            let is_opaque = block.get("type").and_then(Value::as_str) == Some("thinking");
+            let field = |name: &&str| block.get(*name).filter(|value| !value.is_null());
+            let more = MORE_THOUGHTS.iter().filter_map(field).filter(|_| !is_opaque);
+            for part in THOUGHT_FIELDS.iter().find_map(field).into_iter().chain(more) {
+                add_thoughts(part, depth + 1, thoughts);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 #[cfg(test)]

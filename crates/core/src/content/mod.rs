@@ -7,6 +7,7 @@
 //! - [`chunk()`] cuts a long text into pieces that fit an embedding model, measured in [`tokens`];
 //! - a [`Redactor`] masks secrets before a text is cut, and in whole lines ([`mask_line`], [`secrets_in_line`]).
 
+mod automatic;
 mod blocks;
 mod chunk;
 mod encoding;
@@ -20,13 +21,14 @@ mod tool_call;
 mod tool_result;
 mod turns;
 
+pub(crate) use automatic::is_automatic;
 pub use chunk::{Chunk, ChunkSettings, chunk};
 pub(crate) use extract::renewed;
 pub use extract::{EXTRACTION, ExtractedText, TOOL_OUTPUT_LIMIT, embeddable, extract};
 pub use redact::{Masked, Redaction, Redactor, SecretSpan};
 pub use secrets::{MASKING, mask_line, secrets_in_line};
 pub use title::{FIRST_PROMPT_CHARS, TitleFinder, first_prompt};
-pub(crate) use title::{is_continuation, prompt_digest};
+pub(crate) use title::{is_continuation, line_digest, prompt_digest};
 pub use tool_call::{ToolCall, called_tools};
 pub use turns::TurnCounter;
-pub(crate) use turns::{is_real, unreadable_turn};
+pub(crate) use turns::{has_own_content, is_real, unreadable_turn};

@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::blocks::{block_text, elements};
+use super::{
+    automatic::is_automatic,
+    blocks::{block_text, blocks_in, blocks_of},
+};
 use crate::model::{Digest, Role};
 
 /// The beginning of texts that Amplifier's hooks insert on behalf of the user.
@@ -45,7 +48,7 @@ const HEADINGS: [&str; 5] = ["summary", "conversation summary", "analysis", "con
 /// Finds the title of a session: its first real prompt, or the subject of the summary that it begins with.
 ///
 /// Text that programs insert on behalf of the user is ignored: reminders, output of local commands, notes. A slash
-/// command with arguments is a prompt. If there is no prompt, the title is the first line of a summary without a
+/// command with arguments is a prompt. Lines that a program wrote according to their metadata are ignored too. If there is no prompt, the title is the first line of a summary without a
 /// subject, or else a slash command without arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TitleFinder {
@@ -105,17 +108,25 @@ pub fn first_prompt(line: &Map<String, Value>) -> Option<String> {
 
 /// Whether a user's line is a summary with which a conversation continues.
 pub(crate) fn is_continuation(line: &Map<String, Value>) -> bool {
-    let Some(content) = line.get("content") else { return false };
-    let mut own = elements(content).iter().filter_map(block_text).map(without_inserted);
+    let mut own = blocks_of(line).into_iter().filter_map(block_text).map(without_inserted);
     own.find(|text| !text.is_empty()).is_some_and(|text| text.starts_with(CONTINUATION))
 }
 
-/// A digest of the person's text in the content of a user's line, or in the prompt of an event. It is the same for
-/// both, even if white space differs or a program added a reminder to one of them. `None` if there are no words.
+/// A digest of the person's text in a user's line. It is the same as that of the prompt of an event, even if white space
+/// differs or a program added a reminder to one of them. `None` if there are no words.
 ///
 /// It has 48 bits: enough to distinguish the prompts of a session, and exact even if JSON numbers are doubles.
-pub(crate) fn prompt_digest(content: &Value) -> Option<u64> {
-    let texts = elements(content).iter().filter_map(block_text).map(without_inserted);
+pub(crate) fn line_digest(line: &Map<String, Value>) -> Option<u64> {
+    digest_of(blocks_of(line))
+}
+
+/// As [`line_digest`], for the prompt of an event.
+pub(crate) fn prompt_digest(prompt: &Value) -> Option<u64> {
+    digest_of(blocks_in(prompt))
+}
+
+fn digest_of(blocks: Vec<&Value>) -> Option<u64> {
+    let texts = blocks.into_iter().filter_map(block_text).map(without_inserted);
     let texts = texts.map(|text| text.split_once(REMINDER).map_or(text, |(before, _)| before));
     let words: Vec<&str> = texts.flat_map(str::split_whitespace).collect();
     let digest = || {
@@ -126,10 +137,10 @@ pub(crate) fn prompt_digest(content: &Value) -> Option<u64> {
 }
 
 fn opening(line: &Map<String, Value>) -> Option<Opening> {
-    if line.get("role").and_then(Value::as_str) != Some(Role::User.as_str()) {
+    if Role::of(line).ok() != Some(Role::User) || is_automatic(line) {
         return None;
     }
-    let texts = elements(line.get("content")?).iter().filter_map(block_text).map(without_inserted);
+    let texts = blocks_of(line).into_iter().filter_map(block_text).map(without_inserted);
     let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
     let first = texts.first()?;
     if first.starts_with(CONTINUATION) {
@@ -291,6 +302,15 @@ mod tests {
     }
 
     #[test]
+    fn a_prompt_may_have_another_format_and_must_be_typed() {
+        let of = |line: Value| prompt(&line);
+        assert_eq!(of(json!({"role": "Human", "content": "Why?"})).as_deref(), Some("Why?"));
+        assert_eq!(of(json!({"role": "user", "parts": [{"text": "Why?"}]})).as_deref(), Some("Why?"));
+        let service = json!({"amplifier_input": {"kind": "service"}});
+        assert_eq!(of(json!({"role": "user", "content": "Why?", "metadata": service})), None);
+    }
+
+    #[test]
     fn inserted_texts_are_no_titles() {
         let reminder = "<system-reminder>\nbe careful\n</system-reminder>";
         for inserted in [
@@ -326,7 +346,7 @@ mod tests {
         }
         assert_ne!(prompt_digest(&json!("Fix the test")), Some(prompt));
         for nothing in
-            [json!(" "), json!(reminder), json!(null), json!({"text": "x"}), json!([{"type": "image"}])]
+            [json!(" "), json!(reminder), json!(null), json!({"x": "y"}), json!([{"type": "image"}])]
         {
             assert_eq!(prompt_digest(&nothing), None, "{nothing}");
         }

@@ -1,18 +1,18 @@
 //! The tool calls of an assistant's message, and their texts.
 //!
-//! Calls are in blocks of the content (`tool_call`, `tool_use`, `function_call`, `server_tool_use`), in the message's
-//! `tool_calls`, or in `function_call`. Amplifier writes each call twice, as a block and in `tool_calls`; it counts
-//! once.
+//! Calls are in blocks of the content (`tool_call`, `tool_use`, `function_call`, `server_tool_use`, and Gemini's
+//! `functionCall`), in the message's `tool_calls`, or in `function_call`. Amplifier writes each call twice, as a block
+//! and in `tool_calls`; it counts once.
 //!
 //! The text of a call is the name of the tool, a colon, and the strings in its arguments, one per line. The most
 //! informative argument comes first: `bash: terraform destroy -auto-approve`. Names of arguments, numbers, booleans and
 //! `null` are left out.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashSet};
 
 use serde_json::{Map, Value};
 
-use super::blocks::{block_type, elements, string_field};
+use super::blocks::{block_type, blocks_of, elements, string_field};
 
 /// Informative arguments, the most informative first.
 const MAIN_ARGUMENTS: [&str; 16] = [
@@ -47,35 +47,66 @@ pub struct ToolCall<'a> {
     id: Option<&'a str>,
 }
 
-/// The tool calls in a transcript line, in order, without duplicates.
+/// The tool calls in a transcript line, in order, without duplicates. The time is linear in their number.
 #[must_use]
 pub fn called_tools(line: &Map<String, Value>) -> Vec<ToolCall<'_>> {
-    let field = |name: &str| line.get(name).map_or(&[][..], elements).iter();
-    let blocks = field("content").filter(|block| is_call(block));
+    let blocks = blocks_of(line).into_iter().filter(|block| is_call(block));
     let mut calls: Vec<ToolCall<'_>> = blocks.filter_map(tool_call).collect();
-    let in_blocks = calls.len();
-    for call in field("tool_calls").chain(field("function_call")).filter_map(tool_call) {
-        let known = calls.get(..in_blocks).unwrap_or_default();
-        let is_known = known.iter().any(|block| match (block.id, call.id) {
-            (Some(block), Some(id)) => block == id,
-            _ => block.name == call.name && block.arguments == call.arguments,
-        });
-        if !is_known {
-            calls.push(call);
-        }
-    }
+    let field = |name: &str| line.get(name).map_or(&[][..], elements).iter();
+    let beside = field("tool_calls").chain(field("function_call")).filter_map(tool_call);
+    let new: Vec<ToolCall<'_>> = {
+        let known = KnownCalls::new(&calls);
+        beside.filter(|call| !known.contains(call)).collect()
+    };
+    calls.extend(new);
     calls
 }
 
+/// The calls in blocks. A call beside them is one of them if it has the same id or, if one of the two has no id, the
+/// same tool and arguments.
+struct KnownCalls<'a> {
+    ids: HashSet<&'a str>,
+    all: HashSet<(&'a str, &'a Value)>,
+    without_id: HashSet<(&'a str, &'a Value)>,
+}
+
+impl<'a> KnownCalls<'a> {
+    fn new(calls: &'a [ToolCall<'_>]) -> Self {
+        let key = |call: &'a ToolCall<'_>| (call.name, &*call.arguments);
+        Self {
+            ids: calls.iter().filter_map(|call| call.id).collect(),
+            all: calls.iter().map(key).collect(),
+            without_id: calls.iter().filter(|call| call.id.is_none()).map(key).collect(),
+        }
+    }
+
+    fn contains(&self, call: &ToolCall<'_>) -> bool {
+        let key = (call.name, &*call.arguments);
+        match call.id {
+            Some(id) => self.ids.contains(id) || self.without_id.contains(&key),
+            None => self.all.contains(&key),
+        }
+    }
+}
+
 fn is_call(block: &Value) -> bool {
-    matches!(block_type(block), Some("tool_call" | "tool_use" | "function_call" | "server_tool_use"))
+    match block_type(block) {
+        Some(name) => matches!(name, "tool_call" | "tool_use" | "function_call" | "server_tool_use"),
+        None => nested_call(block).is_some(),
+    }
+}
+
+/// The call in a part in Gemini's format.
+fn nested_call(part: &Value) -> Option<&Value> {
+    part.get("functionCall").or_else(|| part.get("function_call")).filter(|call| call.is_object())
 }
 
 fn tool_call(call: &Value) -> Option<ToolCall<'_>> {
+    let call = nested_call(call).unwrap_or(call);
     let within = |name: &str| call.get(name).or_else(|| call.get("function")?.get(name));
     let name = within("name").or_else(|| call.get("tool")).or_else(|| call.get("tool_name"))?.as_str()?;
     let id = ["id", "tool_call_id", "call_id"].iter().find_map(|field| string_field(call, field));
-    let given = within("input").or_else(|| within("arguments")).unwrap_or(&Value::Null);
+    let given = ["input", "arguments", "args"].iter().find_map(|name| within(name)).unwrap_or(&Value::Null);
     Some(ToolCall { name, arguments: parsed(given), id })
 }
 
@@ -159,6 +190,9 @@ mod tests {
         assert_eq!(texts(fields), ["bash: ls", "read: a\nb", "free: no json", "none"]);
         let older = json!({"content": null, "function_call": {"name": "f", "arguments": "{\"x\": \"y\"}"}});
         assert_eq!(texts(older), ["f: y"]);
+        let parts =
+            json!({"parts": [{"text": "I look."}, {"functionCall": {"name": "f", "args": {"x": "y"}}}]});
+        assert_eq!(texts(parts), ["f: y"]);
     }
 
     #[test]

@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 
 use crate::model::RawJson;
 
-use super::blocks::{block_text, block_type, is_tool_result, result_of, string_field};
+use super::blocks::{block_text, block_type, is_text, is_tool_result, result_of, string_field};
 
 /// The separator of blocks in a text.
 const BLANK_LINE: &str = "\n\n";
@@ -38,8 +38,17 @@ const MAX_DEPTH: usize = 12;
 /// Fields with the exit code of a process.
 const EXIT_CODES: [&str; 4] = ["returncode", "exit_code", "exitCode", "return_code"];
 
+/// Fields with the output of a tool if a line has no `content`.
+const OUTPUTS: [&str; 6] = ["output", "result", "parts", "text", "output_text", "input_text"];
+
 /// Fields of an answer that are not shown by name.
 const OF_ANSWERS: [&str; 6] = ["success", "output", "result", "stdout", "stderr", "error"];
+
+/// What the tool returned, according to its line.
+pub(super) fn output_of(line: &Map<String, Value>) -> &Value {
+    let fields = ["content"].iter().chain(&OUTPUTS).filter_map(|name| line.get(*name));
+    fields.into_iter().find(|value| !value.is_null()).unwrap_or(&Value::Null)
+}
 
 /// The text of a tool's output.
 pub(super) fn result_text(content: &Value) -> Cow<'_, str> {
@@ -109,7 +118,7 @@ fn answer_text(value: &Value, depth: usize) -> String {
         Value::Object(_) if is_content_block(value) => block_of_content(value, depth),
         Value::Object(fields) if is_answer(value) => text_of_answer(fields, depth),
         Value::Object(fields) if holds_blocks(fields) => {
-            answer_text(fields.get("content").unwrap_or(&Value::Null), depth + 1)
+            answer_text(blocks_field(fields).unwrap_or(&Value::Null), depth + 1)
         }
         other => plain_text(other, depth),
     }
@@ -117,8 +126,12 @@ fn answer_text(value: &Value, depth: usize) -> String {
 
 /// Whether an object has content blocks and flags, as returned by tools of the Model Context Protocol.
 fn holds_blocks(fields: &Map<String, Value>) -> bool {
-    let blocks = fields.get("content").and_then(Value::as_array);
+    let blocks = blocks_field(fields).and_then(Value::as_array);
     blocks.is_some_and(|blocks| !blocks.is_empty() && blocks.iter().all(is_content_block))
+}
+
+fn blocks_field(fields: &Map<String, Value>) -> Option<&Value> {
+    fields.get("content").or_else(|| fields.get("parts"))
 }
 
 fn text_of_answer(fields: &Map<String, Value>, depth: usize) -> String {
@@ -255,9 +268,26 @@ fn joined(parts: impl Iterator<Item = String>, between: &str) -> String {
 /// Whether a part of a tool's output is a content block and not other JSON data.
 fn is_content_block(block: &Value) -> bool {
     match block_type(block) {
-        Some("text") => string_field(block, "text").is_some(),
-        Some("image") => true,
+        Some(name) if is_text(name) => block_text(block).is_some(),
+        Some("image" | "input_image") => true,
         _ => is_tool_result(block),
+    }
+}
+
+/// Whether an output has content blocks that version 3 of the rules did not know.
+pub(super) fn has_new_blocks(content: &Value) -> bool {
+    match content {
+        Value::Array(items) => items.iter().any(has_new_blocks),
+        Value::Object(fields) => {
+            let is_new = match block_type(content) {
+                Some("tool_result") => has_new_blocks(result_of(content)),
+                Some("text") => string_field(content, "text").is_none(),
+                Some("image") => false,
+                _ => is_content_block(content),
+            };
+            is_new || fields.get("content").is_some_and(has_new_blocks) || fields.contains_key("parts")
+        }
+        _ => false,
     }
 }
 

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::{
-    blocks::{block_text, block_type, elements},
+    automatic::is_automatic,
+    blocks::{block_text, block_type, blocks_of, is_media, is_text, is_tool_result},
     title::without_inserted,
 };
 use crate::model::Role;
@@ -15,7 +16,7 @@ use crate::model::Role;
 /// the current turn, or to none before the first.
 ///
 /// A user message is real if it contains more than tool results and text that programs insert on behalf of the user,
-/// such as `<system-reminder>…</system-reminder>`.
+/// such as `<system-reminder>…</system-reminder>`, and if its metadata does not say that a program wrote it.
 ///
 /// ```
 /// use amplifier_session_core::{content::TurnCounter, model::Role};
@@ -80,14 +81,22 @@ pub(crate) fn unreadable_turn(line: &Map<String, Value>) -> Option<String> {
 
 /// Whether the person wrote this user message.
 pub(crate) fn is_real(line: &Map<String, Value>) -> bool {
-    line.get("content").is_some_and(|content| elements(content).iter().any(is_own))
+    !is_automatic(line) && has_own_content(line)
+}
+
+/// Whether a user message contains more than tool results and inserted text. A program may have sent it.
+pub(crate) fn has_own_content(line: &Map<String, Value>) -> bool {
+    blocks_of(line).into_iter().any(is_own)
 }
 
 /// Whether a block of a user message comes from the person: a text, or something like an image.
 fn is_own(block: &Value) -> bool {
     match block_text(block) {
         Some(text) => !without_inserted(text).is_empty(),
-        None => block_type(block).is_some_and(|name| name != "text" && name != "tool_result"),
+        None => match block_type(block) {
+            Some(name) => !is_text(name) && !is_tool_result(block),
+            None => is_media(block),
+        },
     }
 }
 
@@ -160,6 +169,27 @@ mod tests {
             json!("<system-reminder>be careful</system-reminder>\n\nWhere does the pelican nest?"),
         ] {
             assert_eq!(turns(&[user(content.clone())]), [Some(1)], "{content}");
+        }
+    }
+
+    #[test]
+    fn messages_in_other_formats_start_a_turn_if_a_person_wrote_them() {
+        for line in [
+            json!({"role": "human", "content": "Why?"}),
+            json!({"role": "User", "content": [{"type": "input_text", "text": "Why?"}]}),
+            json!({"role": "user", "parts": [{"text": "Why?"}]}),
+            json!({"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": "x"}}]}),
+            json!({"role": "user", "content": {"text": "Why?"}}),
+        ] {
+            assert_eq!(turns(std::slice::from_ref(&line)), [Some(1)], "{line}");
+        }
+        for line in [
+            json!({"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {}}}]}),
+            json!({"role": "user", "content": [{"type": "function_call_output", "output": "x"}]}),
+            json!({"role": "user", "content": [{"type": "input_text"}]}),
+            json!({"role": "user", "content": "Why?", "metadata": {"ephemeral": true}}),
+        ] {
+            assert_eq!(turns(std::slice::from_ref(&line)), [None], "{line}");
         }
     }
 

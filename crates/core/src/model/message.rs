@@ -1,7 +1,7 @@
 //! Transcript messages.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     Digest, HostId, MessageRef, ProjectSlug, RawJson, SessionId, SessionKey, TimeSource, Timestamp, UserId,
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{Error, Result};
 
-/// The speaker of a message.
+/// The speaker of a message. Other programs use more names in their lines; [`Role::of`] reads them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -29,13 +29,45 @@ names! {
     Role { User: "user", Assistant: "assistant", Tool: "tool", System: "system", Developer: "developer" }
 }
 
+/// Other names of roles in use, in lower case, with the nearest role.
+const OTHER_NAMES: [(&str, Role); 7] = [
+    ("human", Role::User),
+    ("ai", Role::Assistant),
+    ("bot", Role::Assistant),
+    ("model", Role::Assistant),
+    ("function", Role::Tool),
+    ("tool_result", Role::Tool),
+    ("toolresult", Role::Tool),
+];
+
 impl std::str::FromStr for Role {
     type Err = Error;
+
+    /// The role with this name, in any case, or the nearest one if it is a name that other programs use.
     fn from_str(text: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|role| role.as_str() == text).ok_or_else(|| {
+        let name = text.trim().to_ascii_lowercase();
+        let other = || OTHER_NAMES.iter().find(|(other, _)| *other == name).map(|(_, role)| *role);
+        Self::ALL.into_iter().find(|role| role.as_str() == name).or_else(other).ok_or_else(|| {
             Error::validation("role", "must be user, assistant, tool, system or developer")
                 .with("value", format_args!("{:?}", text.chars().take(40).collect::<String>()))
         })
+    }
+}
+
+impl Role {
+    /// The role of a transcript line.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` if the line has no role that is known.
+    pub fn of(line: &Map<String, Value>) -> Result<Self> {
+        line.get("role").and_then(Value::as_str).unwrap_or_default().parse()
+    }
+
+    /// The role as the line writes it, if that is not [`Role::as_str`].
+    #[must_use]
+    pub fn written(self, line: &Map<String, Value>) -> Option<&str> {
+        line.get("role").and_then(Value::as_str).filter(|written| *written != self.as_str())
     }
 }
 
@@ -155,6 +187,13 @@ impl Message {
         self.field("metadata")
     }
 
+    /// The role as the line writes it, if that is not the name of [`Self::role`].
+    #[must_use]
+    pub fn written_role(&self) -> Option<String> {
+        let line = self.raw.parse_object().ok()?;
+        self.role.written(&line).map(str::to_owned)
+    }
+
     fn field(&self, name: &str) -> Value {
         self.raw.parse_object().ok().and_then(|mut line| line.remove(name)).unwrap_or(Value::Null)
     }
@@ -191,4 +230,39 @@ pub struct Retimed {
     pub ts: Timestamp,
     /// Where `ts` comes from.
     pub ts_source: TimeSource,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn other_names_of_roles_are_read_as_the_nearest_one() {
+        for (name, role) in [
+            ("user", Role::User),
+            ("User", Role::User),
+            ("HUMAN", Role::User),
+            ("assistant", Role::Assistant),
+            ("ai", Role::Assistant),
+            ("AI", Role::Assistant),
+            ("model", Role::Assistant),
+            ("bot", Role::Assistant),
+            ("function", Role::Tool),
+            ("toolResult", Role::Tool),
+            ("System", Role::System),
+            ("developer", Role::Developer),
+        ] {
+            let line = json!({"role": name});
+            let line = line.as_object().unwrap();
+            assert_eq!(Role::of(line).unwrap(), role, "{name}");
+            let written = Some(name).filter(|name| *name != role.as_str());
+            assert_eq!(role.written(line), written);
+        }
+        for line in [json!({}), json!({"role": ""}), json!({"role": 5}), json!({"role": "narrator"})] {
+            let error = Role::of(line.as_object().unwrap()).unwrap_err();
+            assert_eq!(error.context("field"), Some("role"), "{line}");
+        }
+    }
 }

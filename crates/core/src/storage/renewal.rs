@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use serde_json::{Map, Value};
+
 use super::SessionStorage;
 use crate::{
     Result, Scope,
@@ -9,9 +11,9 @@ use crate::{
         MessagesToEmbed, PROMPT, RESPONSE, SequenceRange, SessionChange, SessionQuery, StorageBackendExt,
         meta, repeats_usage,
     },
-    content::{EXTRACTION, renewed},
+    content::{EXTRACTION, extract, renewed},
     events::{EventFields, SUMMARIES, assemble, parse_event_line},
-    model::{Event, Message, Payload, SessionKey, StoredEvent},
+    model::{ContentType, Event, Message, Payload, SessionKey, StoredEvent, VectorState},
 };
 
 /// Number of messages read at a time.
@@ -20,10 +22,13 @@ const PAGE: usize = 1_000;
 const EVENT_PAGE: usize = 1_000;
 /// Number of event lines read and written at a time, because a line may have megabytes.
 const PAYLOADS_AT_ONCE: usize = 16;
+/// Requests with a larger payload are not read again. Those that a program makes by itself, which is what their summary
+/// says, are small.
+const LARGEST_REQUEST: u64 = 64 * 1024;
 
 impl SessionStorage {
-    /// Updates the data derived from lines to the current rules: stored texts, and the summaries of events. If the text
-    /// of a tool's output changed, its vectors become pending; nothing is embedded here. Returns the number of these
+    /// Updates the data derived from lines to the current rules: stored texts, and the summaries of events. If a text
+    /// that is embedded changed, its vectors become pending; nothing is embedded here. Returns the number of these
     /// messages. A storage and its clones check the store once, at the latest before their first write.
     ///
     /// # Errors
@@ -42,7 +47,7 @@ impl SessionStorage {
             for session in self.all_sessions(SessionQuery::new(Scope::Everyone)).await? {
                 let key = session.key();
                 if let Some(from) = texts {
-                    pending += self.renew_texts_of_session(&key, from).await?;
+                    pending += self.retry_conflicts(|| self.renew_texts_of_session(&key, from)).await?;
                 }
                 if summaries_are_old {
                     summaries += self.retry_conflicts(|| self.renew_summaries_of_session(&key)).await?;
@@ -116,16 +121,21 @@ impl SessionStorage {
     }
 
     async fn renew_texts_of_session(&self, key: &SessionKey, from: u32) -> Result<u64> {
-        let mut pending = 0;
+        let Some(stored) = self.backend.get_session(key).await? else { return Ok(0) };
+        let (mut version, mut pending) = (stored.version, 0);
         let mut range = SequenceRange { start: 0, limit: PAGE };
         loop {
             let page: Vec<Message> = self.readable_page(key, range, &mut Vec::new()).await?;
             let Some(last) = page.last() else { return Ok(pending) };
             range.start = last.sequence.saturating_add(1);
-            let (mut texts, mut embedded) = (Vec::new(), Vec::new());
-            for message in &page {
+            let (mut texts, mut embedded, mut put) = (Vec::new(), Vec::new(), Vec::new());
+            for message in page {
                 let Ok(line) = message.raw.parse_object() else { continue };
                 let renewed = renewed(&line, message.role, from);
+                if renewed.embedded && begins_to_be_embedded(&message, &line) {
+                    put.push(Message { vectors: VectorState::Pending, ..message });
+                    continue;
+                }
                 texts.extend(renewed.texts.then_some(message.sequence));
                 embedded.extend(renewed.embedded.then_some(message.sequence));
             }
@@ -135,8 +145,21 @@ impl SessionStorage {
             if !embedded.is_empty() {
                 pending += self.backend.mark_pending(key, MessagesToEmbed::At(embedded)).await?;
             }
+            if !put.is_empty() {
+                pending += put.len() as u64;
+                let mut change = SessionChange::new(stored.session.clone(), Some(version));
+                change.messages.put = put;
+                version = self.backend.write_one(change).await?;
+            }
         }
     }
+}
+
+/// Whether a message had nothing to embed by earlier rules, but has now.
+fn begins_to_be_embedded(message: &Message, line: &Map<String, Value>) -> bool {
+    let is_embedded = |content_type| ContentType::EMBEDDED.contains(&content_type);
+    message.vectors == VectorState::Nothing
+        && extract(line, message.role).iter().any(|text| is_embedded(text.content_type))
 }
 
 /// The version of the rules that a store follows, if it is earlier. Stores of newer versions are left alone.
@@ -144,11 +167,12 @@ fn older_rules(held: &BTreeMap<String, String>, key: &str, rules: u32) -> Option
     held.get(key).map_or(Some(1), |held| held.parse::<u32>().ok()).filter(|held| *held < rules)
 }
 
-/// Whether the summary of an event may differ from that by earlier rules: it reports usage, an error, a duration, or a
-/// submitted prompt. Requests, which make up most of a log, do not.
+/// Whether the summary of an event may differ from that by earlier rules: it reports usage, an error, a duration, a
+/// submitted prompt, or that a program made a call by itself. Large requests, which make up most of a log, do not.
 fn may_differ(event: &Event) -> bool {
     let reports = |prefix: &str| event.event_type.starts_with(prefix);
     event.failed()
+        || (reports("llm:") && event.data_size_bytes <= LARGEST_REQUEST)
         || event.event_type == RESPONSE
         || event.event_type == PROMPT
         || repeats_usage(&event.event_type)

@@ -1,9 +1,11 @@
 //! The parts of a transcript line from which its time is derived.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use crate::{
-    content::{is_continuation, is_real, prompt_digest},
+    content::{has_own_content, is_continuation, line_digest},
     model::{Digest, MessageState, Role, TimeSource, Timestamp},
 };
 
@@ -73,7 +75,8 @@ impl Part {
             Role::Assistant => Self::Answer(calls(line)),
             Role::Tool => Self::Results(results(line)),
             Role::User if is_continuation(line) => Self::Continuation,
-            Role::User if is_real(line) => Self::Prompt(line.get("content").and_then(prompt_digest)),
+            // Hosts submit prompts that no person typed, too.
+            Role::User if has_own_content(line) => Self::Prompt(line_digest(line)),
             Role::User => {
                 Some(results(line)).filter(|ids| !ids.is_empty()).map_or(Self::Other, Self::Results)
             }
@@ -106,13 +109,10 @@ fn calls(line: &Map<String, Value>) -> Box<[CallId]> {
         matches!(block.get("type").and_then(Value::as_str), Some("tool_call" | "tool_use" | "function_call"))
     });
     let beside = members(line.get("tool_calls")).iter();
-    let mut ids = Vec::new();
-    for id in in_blocks.chain(beside).filter_map(|call| id(call, &["id", "tool_call_id", "call_id"])) {
-        if !ids.contains(&id) {
-            ids.push(id);
-        }
-    }
-    ids.into()
+    let ids = in_blocks.chain(beside).filter_map(|call| id(call, &["id", "tool_call_id", "call_id"]));
+    // A message may make any number of calls.
+    let mut seen = HashSet::new();
+    ids.filter(|id| seen.insert(*id)).collect()
 }
 
 /// The tool calls to which results belong.

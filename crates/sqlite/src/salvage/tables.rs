@@ -81,7 +81,7 @@ impl Table {
             "tt" if types.starts_with("tttti") && types.len() == 11 => Self::Superseded,
             "nt" if types.starts_with("ntttt") => Self::Sessions,
             "nt" if types.starts_with("nttit") => match row.text(4)? {
-                role if role.parse::<Role>().is_ok() => Self::Messages,
+                role if Role::ALL.iter().any(|known| known.as_str() == role) => Self::Messages,
                 text if text.parse::<ContentType>().is_ok() => Self::Vectors,
                 _ => return None,
             },

@@ -1,6 +1,6 @@
 //! Messages: lines, reads, truncation, counts and times.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::sessions::three_messages;
 use crate::prelude::*;
@@ -23,6 +23,34 @@ pub async fn lines_come_back_byte_for_byte(store: Store) {
             assert_eq!((message.role, message.content()), (Role::User, json!("hello")), "{name}");
         }
         assert_eq!(handle.find(&target("s"), "hello").await.len(), samples.len());
+    }
+}
+
+/// Lines with other names of roles and other fields come back byte for byte. They have the nearest role, and their text
+/// is found and embedded.
+pub async fn lines_in_other_formats_come_back_and_are_found(store: Store) {
+    let samples = samples::messages_in_other_formats();
+    store.sync(&target("s"), samples.iter().map(|(_, line)| line.clone()).collect()).await;
+    let messages = store.messages(&target("s")).await;
+    assert_eq!(messages.len(), samples.len());
+    for (message, (role, line)) in messages.iter().zip(&samples) {
+        assert_eq!((message.role, &message.raw), (*role, line));
+        let written = line.parse_object().unwrap()["role"].as_str().map(str::to_owned);
+        assert_eq!(message.written_role(), written.filter(|written| written != role.as_str()), "{line:?}");
+    }
+    let all: Vec<u32> = (0..).take(samples.len()).collect();
+    assert_eq!(store.find(&target("s"), "pelican").await, all);
+    assert!(store.pending(&target("s")).await.is_empty());
+    let embedded: BTreeSet<u32> =
+        store.vectors(&target("s")).await.into_iter().map(|(sequence, _)| sequence).collect();
+    assert_eq!(embedded.into_iter().collect::<Vec<_>>(), all);
+    for role in [Role::User, Role::Assistant, Role::Tool] {
+        let filter = SearchFilter::default().with_role(role);
+        let found = store.search(&target("s"), &words("pelican").with_filter(filter).with_limit(100)).await;
+        let mut found = sequences(&found.results);
+        found.sort_unstable();
+        let expected = messages.iter().filter(|message| message.role == role).map(|message| message.sequence);
+        assert_eq!(found, expected.collect::<Vec<_>>(), "{role}");
     }
 }
 

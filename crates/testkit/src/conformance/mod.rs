@@ -186,6 +186,7 @@ macro_rules! conformance_suite {
             ]
             messages: [
                 lines_come_back_byte_for_byte,
+                lines_in_other_formats_come_back_and_are_found,
                 invalid_unicode_is_kept_and_does_not_break_searches,
                 a_large_message_is_stored_completely,
                 all_fields_of_a_message_come_back,
@@ -227,6 +228,7 @@ macro_rules! conformance_suite {
                 texts_with_vectors_are_listed_in_order,
                 a_zero_vector_is_stored_but_not_found,
                 texts_changed_by_new_rules_are_embedded_again,
+                texts_found_by_new_rules_are_embedded,
             ] + [
                 vectors_that_do_not_fit_the_space_are_refused,
             ]

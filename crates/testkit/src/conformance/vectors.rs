@@ -192,6 +192,28 @@ pub async fn a_zero_vector_is_stored_but_not_found(store: Store) {
     }
 }
 
+/// A message that had nothing to embed by the rules under which the store was written is embedded if it has a text by the
+/// current ones.
+pub async fn texts_found_by_new_rules_are_embedded(store: Store) {
+    let lines = vec![
+        lines::user("a question"),
+        lines::message("assistant", json!([{"type": "output_text", "text": "a basket"}])),
+        lines::message("assistant", json!([{"type": "image"}])),
+    ];
+    store.sync(&target("s"), lines).await;
+    let mut message = store.messages(&target("s")).await.remove(1);
+    message.vectors = VectorState::Nothing;
+    store.write(&target("s"), |change| change.messages.put = vec![message]).await;
+    let now = amplifier_session_core::content::EXTRACTION.to_string();
+    assert!(store.backend.replace_meta(meta::EXTRACTION, &now, "3").await.unwrap());
+    store.embedding.reset_counts();
+
+    let again = SessionStorage::new(store.backend.clone());
+    assert_eq!((again.renew().await.unwrap(), store.pending(&target("s")).await), (1, vec![1]));
+    assert_eq!((store.embed().await.messages, store.embedding.texts()), (1, vec!["a basket".to_owned()]));
+    assert_eq!(store.find(&target("s"), "basket").await, [1]);
+}
+
 /// A store written under other text extraction rules is updated before it is written to. Only texts that the current
 /// rules change are embedded again.
 pub async fn texts_changed_by_new_rules_are_embedded_again(store: Store) {

@@ -82,6 +82,178 @@ fn a_thinking_block_beside_the_content_counts_once() {
 }
 
 #[test]
+fn thinking_is_found_in_all_fields_and_formats() {
+    for line in [
+        json!({"thinking_text": "Hm."}),
+        json!({"thinking_block": {"type": "thinking", "text": "Hm."}}),
+        json!({"thinking_block": {"text": "Hm."}}),
+        json!({"thinking_block": "Hm."}),
+        json!({"reasoning_content": "Hm."}),
+        json!({"reasoning_content": [{"text": "Hm."}]}),
+        json!({"reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}, {"type": "reasoning.text", "text": "Hm."}]}),
+        json!({"reasoning_details": [{"type": "reasoning.summary", "summary": "Hm."}]}),
+        json!({"content": [{"type": "thinking", "text": "Hm."}]}),
+        json!({"content": [{"type": "thinking", "thinking_text": "Hm."}]}),
+        json!({"content": [{"type": "reasoning", "reasoning": "Hm."}]}),
+        json!({"content": [{"type": "reasoning", "text": "Hm."}]}),
+        json!({"content": [{"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "x"}}}]}),
+        json!({"content": {"content_type": "thoughts", "thoughts": [{"content": "Hm."}]}}),
+        json!({"parts": [{"thought": true, "text": "Hm."}]}),
+        json!({"content": {"reasoning": "Hm."}}),
+    ] {
+        assert_eq!(
+            texts(Role::Assistant, line.clone()),
+            one(ContentType::AssistantThinking, "Hm."),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn thinking_that_several_fields_contain_counts_once() {
+    let line = json!({
+        "content": [{"type": "thinking", "thinking": "First,\nthis."}, {"type": "thinking", "thinking": "Then that."}],
+        "thinking": "First,\nthis.",
+        "reasoning": "First, this. Then that.",
+        "reasoning_content": "Then that.",
+        "reasoning_details": [{"text": "First,"}, {"text": "this."}],
+        "thinking_block": {"thinking": "First,\nthis."},
+    });
+    assert_eq!(
+        texts(Role::Assistant, line),
+        one(ContentType::AssistantThinking, "First,\nthis.\n\nThen that.")
+    );
+    let object = json!({"content": {"text": "Yes.", "thinking": "Hm."}});
+    let expected = [(ContentType::AssistantResponse, "Yes."), (ContentType::AssistantThinking, "Hm.")];
+    assert_eq!(
+        texts(Role::Assistant, object),
+        expected.map(|(content_type, text)| (content_type, text.to_owned()))
+    );
+    let other = json!({"content": "", "reasoning_content": "This.", "thinking_block": {"thinking": "That."}});
+    assert_eq!(texts(Role::Assistant, other), one(ContentType::AssistantThinking, "This.\n\nThat."));
+}
+
+#[test]
+fn text_is_found_in_all_fields_and_formats() {
+    for line in [
+        json!({"content": {"type": "text", "text": "Yes."}}),
+        json!({"content": {"text": "Yes."}}),
+        json!({"content": {"content": "Yes."}}),
+        json!({"content": {"content": [{"type": "text", "text": "Yes."}]}}),
+        json!({"content": {"role": "x", "parts": [{"text": "Yes."}]}}),
+        json!({"content": {"content_type": "text", "parts": ["Yes."]}}),
+        json!({"content": [{"type": "message", "role": "x", "content": [{"type": "output_text", "text": "Yes."}]}]}),
+        json!({"content": [{"text": "Yes."}]}),
+        json!({"content": [[{"type": "text", "text": "Yes."}]]}),
+        json!({"content": [{"type": "text", "text": {"value": "Yes."}}]}),
+        json!({"content": [{"type": "input_text", "text": "Yes."}]}),
+        json!({"content": [{"type": "output_text", "text": "Yes."}]}),
+        json!({"parts": [{"text": "Yes."}]}),
+        json!({"content": null, "parts": ["Yes."]}),
+        json!({"content": "", "text": "Yes."}),
+        json!({"input_text": "Yes."}),
+        json!({"output_text": "Yes."}),
+        // A text that is written twice counts once.
+        json!({"content": "Yes.", "parts": [{"type": "text", "text": "Yes."}], "output_text": "Yes."}),
+    ] {
+        for (role, content_type) in [
+            (Role::User, ContentType::UserQuery),
+            (Role::Assistant, ContentType::AssistantResponse),
+            (Role::System, ContentType::System),
+        ] {
+            assert_eq!(texts(role, line.clone()), one(content_type, "Yes."), "{role} {line}");
+        }
+    }
+    let both = json!({"content": "Yes.", "parts": [{"type": "text", "text": "Yes."}, {"type": "text", "text": "But"}]});
+    assert_eq!(texts(Role::Assistant, both), one(ContentType::AssistantResponse, "Yes.\n\nBut"));
+    for refusal in [
+        json!({"content": null, "refusal": "No."}),
+        json!({"content": [{"type": "refusal", "refusal": "No."}]}),
+    ] {
+        assert_eq!(texts(Role::Assistant, refusal), one(ContentType::AssistantResponse, "No."));
+    }
+}
+
+#[test]
+fn the_output_of_tools_is_found_in_all_fields_and_formats() {
+    let response = json!({"functionResponse": {"name": "f", "response": {"output": "Done."}}});
+    for line in [
+        json!({"content": "Done."}),
+        json!({"content": [{"type": "output_text", "text": "Done."}]}),
+        json!({"content": [{"type": "input_text", "text": "Done."}, {"type": "input_image", "image_url": "x"}]}),
+        json!({"content": {"content": [{"type": "text", "text": "Done."}]}}),
+        json!({"content": {"parts": [response]}}),
+        json!({"parts": [response]}),
+        json!({"content": null, "output": "Done."}),
+        json!({"result": {"success": true, "output": "Done."}}),
+    ] {
+        assert_eq!(texts(Role::Tool, line.clone()), one(ContentType::ToolOutput, "Done."), "{line}");
+    }
+    for block in [response, json!({"type": "function_call_output", "call_id": "1", "output": "Done."})] {
+        assert_eq!(of_content(Role::User, json!([block])), one(ContentType::ToolOutput, "Done."), "{block}");
+    }
+}
+
+#[test]
+fn texts_that_version_3_did_not_find_are_recognized() {
+    let of = |role, line: Value| {
+        let Renewed { texts, embedded } = renewed(line.as_object().unwrap(), role, 3);
+        (texts, embedded)
+    };
+    let thought = json!({"type": "thinking", "thinking": "Hm.", "signature": "x"});
+    for same in [
+        json!({"content": "text"}),
+        json!({"content": null}),
+        json!({"content": [thought, {"type": "text", "text": "x"}, {"type": "tool_call", "name": "bash"}], "thinking_block": thought}),
+        json!({"content": "x", "thinking_block": thought}),
+        json!({"content": [{"type": "tool_result", "content": [{"type": "text", "text": "x"}]}]}),
+        json!({"content": "", "reasoning": {"summary": ["A."]}, "tool_calls": [{"name": "bash"}]}),
+        json!({"content": [{"type": "image"}]}),
+    ] {
+        for role in Role::ALL {
+            assert_eq!(of(role, same.clone()), (false, false), "{role} {same}");
+        }
+    }
+    for other in [
+        json!({"content": {"text": "x"}}),
+        json!({"content": [{"type": "output_text", "text": "x"}]}),
+        json!({"content": [{"type": "input_text", "text": "x"}]}),
+        json!({"parts": [{"text": "x"}]}),
+    ] {
+        for role in [Role::User, Role::Assistant] {
+            assert_eq!(of(role, other.clone()), (true, true), "{role} {other}");
+        }
+        assert_eq!(of(Role::System, other.clone()), (true, false), "{other}");
+    }
+    for other in
+        [json!({"reasoning_content": "x"}), json!({"refusal": "x"}), json!({"thinking_block": {"text": "x"}})]
+    {
+        assert_eq!(of(Role::Assistant, other.clone()), (true, true), "{other}");
+    }
+    let blocks = json!([{"type": "output_text", "text": "x"}]);
+    assert_eq!(of(Role::Tool, json!({"content": blocks})), (true, true));
+    assert_eq!(
+        of(Role::User, json!({"content": [{"type": "tool_result", "content": blocks}]})),
+        (true, true)
+    );
+    assert_eq!(of(Role::Assistant, json!({"parts": [{"functionCall": {"name": "f"}}]})), (true, false));
+}
+
+/// Takes minutes if each call is compared with each other one.
+#[test]
+fn a_message_may_make_any_number_of_calls() {
+    const CALLS: usize = 100_000;
+    let call = |n: usize| json!({"type": "tool_call", "id": format!("{n}"), "name": "t", "input": {"x": n}});
+    let same = |n: usize| json!({"name": "t", "arguments": {"x": n}});
+    let blocks: Vec<Value> = (0..CALLS).map(call).collect();
+    let beside: Vec<Value> = (0..CALLS).map(|n| if n % 2 == 0 { call(n) } else { same(n) }).collect();
+    let line = json!({"content": blocks, "tool_calls": beside});
+    let line = line.as_object().unwrap();
+    assert_eq!(called_tools(line).len(), CALLS);
+    assert_eq!(extract(line, Role::Assistant).len(), 1);
+}
+
+#[test]
 fn calls_are_text_of_their_own() {
     let call = |text: &str| one(ContentType::ToolCall, text);
     let blocks = json!([
@@ -222,12 +394,28 @@ fn any_json() -> impl Strategy<Value = Value> {
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
         "\\PC{0,8}".prop_map(Value::from),
-        prop::sample::select(&["text", "thinking", "reasoning", "tool_result", "image"][..])
-            .prop_map(Value::from),
+        prop::sample::select(
+            &["text", "thinking", "reasoning", "tool_result", "image", "output_text", "message"][..]
+        )
+        .prop_map(Value::from),
     ];
     leaf.prop_recursive(5, 64, 5, |inner| {
         let key = prop::sample::select(
-            &["type", "text", "content", "thinking", "summary", "output", "error", "stdout", "x"][..],
+            &[
+                "type",
+                "text",
+                "content",
+                "thinking",
+                "summary",
+                "output",
+                "error",
+                "stdout",
+                "x",
+                "parts",
+                "functionCall",
+                "functionResponse",
+                "thought",
+            ][..],
         );
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
@@ -241,8 +429,10 @@ fn any_json() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn any_shape_is_taken(content in any_json(), thinking in any_json(), reasoning in any_json()) {
-        let line = json!({"content": content, "thinking": thinking, "reasoning": reasoning});
+        let line = json!({"content": content, "thinking": thinking, "reasoning": reasoning, "parts": reasoning,
+            "reasoning_details": thinking, "refusal": content});
         for role in Role::ALL {
+            renewed(line.as_object().unwrap(), role, 1);
             let found = extract(line.as_object().unwrap(), role);
             prop_assert!(found.iter().all(|text| !text.text.trim().is_empty()));
             prop_assert!(found.windows(2).all(|pair| pair[0].content_type < pair[1].content_type));

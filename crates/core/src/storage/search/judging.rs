@@ -5,7 +5,7 @@ use super::reading::{ReadMessage, Reading};
 use crate::{
     Result,
     backend::TextCandidate,
-    content::{is_continuation, is_real},
+    content::{is_automatic, is_continuation, is_real},
     model::{ContentType, MessageRef, Role},
     search::{Evidence, EvidenceFinder, Judgements, Lowered, RankedText},
     storage::SessionStorage,
@@ -117,6 +117,9 @@ fn answer_among(after: &[MessageRef], reading: &Reading) -> Option<MessageRef> {
 
 /// Whether a program inserted the message, or it repeats what was found before.
 fn is_unrelated(read: &ReadMessage) -> bool {
+    if is_automatic(&read.line) {
+        return true;
+    }
     let asked = || !read.text(ContentType::UserQuery).is_empty();
     match read.message.role {
         Role::User if asked() => !is_real(&read.line),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Result,
-    content::{Redactor, extract, is_real},
+    content::{Redactor, extract, is_automatic, is_real},
     model::{ContentType, Message, Role},
 };
 
@@ -112,6 +112,9 @@ impl TurnCollector {
             return;
         }
         let Ok(line) = message.raw.parse_object() else { return };
+        if is_automatic(&line) {
+            return;
+        }
         let kind = if is_user { ContentType::UserQuery } else { ContentType::AssistantResponse };
         let text = extract(&line, message.role).into_iter().find(|text| text.content_type == kind);
         let Some(text) = text.map(|text| text.text).filter(|text| !text.trim().is_empty()) else { return };

@@ -83,7 +83,7 @@ async fn a_bad_line_is_named_and_nothing_is_stored(store: Store) {
         r#"{"content":"x"}"#,
         r#"{"role":"robot"}"#,
         r#"{"role":1}"#,
-        r#"{"role":"USER"}"#,
+        r#"{"role":" "}"#,
     ];
     let bad_events = ["", "{", "[]", "{}", r#"{"event":""}"#, r#"{"event":"x"} {}"#];
     let refused = async || {

@@ -9,7 +9,27 @@ on_both_stores![
     lines_from_a_start_sequence_remove_nothing,
     messages_without_text_need_no_vectors,
     turns_are_numbered,
+    lines_that_nobody_typed_start_no_turn_and_are_no_title,
 ];
+
+/// A line that a program wrote according to its metadata starts no turn and is no title.
+async fn lines_that_nobody_typed_start_no_turn_and_are_no_title(store: Store) {
+    let with = |metadata: Value| lines::user("Check the state of the job.").with("metadata", metadata);
+    let lines = vec![
+        with(json!({"ephemeral": true})),
+        lines::user("Why is the oven cold?"),
+        lines::assistant("The door is open."),
+        with(json!({"amplifier_input": {"version": 1, "kind": "service", "id": "7"}})),
+        lines::assistant("The job is done."),
+        with(json!({"amplifier_visible_reference": true})),
+        lines::message("human", json!("And the mixer?")),
+    ];
+    store.sync(&target("s"), lines).await;
+    let turns: Vec<_> = store.messages(&target("s")).await.iter().map(|message| message.turn).collect();
+    assert_eq!(turns, [None, Some(1), Some(1), Some(1), Some(1), Some(1), Some(2)]);
+    let session = store.stored(&target("s")).await.session;
+    assert_eq!((session.turn_count, session.first_prompt.as_deref()), (2, Some("Why is the oven cold?")));
+}
 
 /// Times are converted to UTC, from any field of a line.
 async fn times_are_converted_to_utc(store: Store) {

@@ -8,6 +8,7 @@ on_both_stores![
     a_session_with_several_matches_ranks_first,
     answers_rank_above_a_question_that_repeats_the_query,
     text_that_programs_insert_ranks_last,
+    lines_that_nobody_typed_rank_last,
     repeated_texts_are_one_result,
     a_result_says_what_it_matched,
     identifiers_are_found_in_any_spelling,
@@ -70,6 +71,23 @@ async fn text_that_programs_insert_ranks_last(store: Store) {
     let written = format!("the test of the checkout is flaky {FILLER}");
     store.sync(&target("s"), inserted.into_iter().chain([lines::user(&written)]).collect()).await;
     assert_eq!(order(&store, "flaky checkout test").await[0], 4);
+}
+
+async fn lines_that_nobody_typed_rank_last(store: Store) {
+    let with = |line: Line, metadata: Value| line.with("metadata", metadata);
+    let automatic = [
+        with(lines::user("flaky checkout test"), json!({"ephemeral": true})),
+        with(lines::assistant("flaky checkout test, again"), json!({"ephemeral": true})),
+        with(lines::user("the flaky checkout test"), json!({"amplifier_input": {"kind": "service"}})),
+        with(lines::user("flaky checkout test once more"), json!({"amplifier_visible_reference": {"id": 1}})),
+    ];
+    let written = format!("the test of the checkout is flaky {FILLER}");
+    store.sync(&target("s"), automatic.into_iter().chain([lines::user(&written)]).collect()).await;
+    for mode in [SearchMode::Hybrid, SearchMode::FullText, SearchMode::Semantic] {
+        let options = SearchOptions::new("flaky checkout test").with_mode(mode);
+        let found = store.search(&target("s"), &options).await.results;
+        assert_eq!((sequences(&found)[0], found.len()), (4, 5), "{mode}");
+    }
 }
 
 async fn repeated_texts_are_one_result(store: Store) {
