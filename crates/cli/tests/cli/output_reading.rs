@@ -78,6 +78,22 @@ fn skipped_lines_are_reported() {
 }
 
 #[test]
+fn written_roles_are_shown() {
+    let home = Home::new();
+    let lines = [
+        r#"{"role":"Human","content":"Where does the pelican nest?","ts":"2026-01-05T08:00:00Z"}"#,
+        r#"{"role":"model","parts":[{"thought":true,"text":"I ask."},{"functionCall":{"name":"zoo","args":{"query":"pelican"}}}],"ts":"2026-01-05T08:00:01Z"}"#,
+        r#"{"role":"function","name":"zoo","parts":[{"functionResponse":{"name":"zoo","response":{"output":"On an island."}}}],"ts":"2026-01-05T08:00:02Z"}"#,
+        r#"{"role":"assistant","content":[{"type":"output_text","text":"On an island."}],"reasoning_content":"So it does.","ts":"2026-01-05T08:00:03Z"}"#,
+    ];
+    home.write_session("p", "s1", &format!("{}\n", lines.join("\n")));
+    home.ok(&["sync", "--embedding", "none"]);
+    home.shows("show_written_roles", &["show", "s1"]);
+    home.shows_json("show_written_roles_json", &["show", "s1", "--limit", "1"]);
+    home.shows("search_written_roles", &["search", "pelican", "--role", "human", "--mode", "full-text"]);
+}
+
+#[test]
 fn search() {
     let question = ["search", "why were customers charged twice", "--limit", "2"];
     terminal("search_terminal", 80, &question);

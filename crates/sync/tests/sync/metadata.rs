@@ -102,3 +102,16 @@ async fn unreadable_times_are_warnings() {
     folder.metadata(r#"{"created":"yesterday","created_at":"2026-01-05T08:00:00Z"}"#).unwrap();
     assert_eq!(fixture.sync().await.warning_count, 0);
 }
+
+/// Hosts write the number of messages as the turns of a sub-session that was resumed.
+#[tokio::test]
+async fn turns_are_counted_from_the_transcript() {
+    let fixture = Fixture::new();
+    let folder = fixture.folder();
+    folder.metadata(r#"{"parent_id":"p","agent_name":"explorer","turn_count":57}"#).unwrap();
+    fixture.sync().await;
+    assert_eq!(fixture.stored("s").await.unwrap().session.turn_count, 0);
+    folder.transcript([lines::user("one"), lines::assistant("two"), lines::user("three")]).unwrap();
+    fixture.sync().await;
+    assert_eq!(fixture.stored("s").await.unwrap().session.turn_count, 2);
+}

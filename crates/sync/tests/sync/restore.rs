@@ -80,6 +80,20 @@ async fn restored_files_are_those_that_were_synced() {
     assert_eq!(fixture.restore(to.path()).await.unchanged, 5);
 }
 
+#[tokio::test]
+async fn lines_in_other_formats_are_restored_as_they_were_written() {
+    let fixture = Fixture::new();
+    let lines = samples::messages_in_other_formats();
+    fixture.folder().transcript(lines.iter().map(|(_, line)| line.clone())).unwrap();
+    let report = fixture.sync().await;
+    assert_eq!((report.skipped_count, report.warning_count), (0, 0), "{report:?}");
+    assert_eq!(fixture.stored("s").await.unwrap().session.message_count as usize, lines.len());
+    let to = tempfile::tempdir().unwrap();
+    fixture.restore(to.path()).await;
+    assert!(contents(to.path()) == contents(fixture.home.path()));
+    assert_eq!(fixture.sync().await.sessions.unchanged, 1);
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn only_the_owner_can_read_restored_files() {

@@ -111,7 +111,10 @@ impl SessionStorage {
 fn answer_among(after: &[MessageRef], reading: &Reading) -> Option<MessageRef> {
     let read = after.iter().map_while(|message_ref| Some((message_ref, reading.get(message_ref)?)));
     let turn = read.take_while(|(_, read)| read.message.role != Role::User || !is_real(&read.line));
-    let answers = turn.filter(|(_, read)| !read.text(ContentType::AssistantResponse).trim().is_empty());
+    let is_answer = |read: &ReadMessage| {
+        !is_automatic(&read.line) && !read.text(ContentType::AssistantResponse).trim().is_empty()
+    };
+    let answers = turn.filter(|(_, read)| is_answer(read));
     answers.last().map(|(message_ref, _)| message_ref.clone())
 }
 
