@@ -215,10 +215,19 @@ impl Name {
         })
     }
 
-    /// How far its line is indented.
+    /// How far its line is indented; 0 if the line begins so far before that this does not matter. A line may be as long as
+    /// the text.
     pub(super) fn indent(&self, text: &str) -> usize {
-        let before = text.get(..self.span.start).unwrap_or_default();
-        let line = before.get(before.rfind('\n').map_or(0, |at| at + 1)..).unwrap_or_default();
+        const FARTHEST: usize = 4_000;
+        let earliest = self.span.start.saturating_sub(FARTHEST);
+        let earliest = (earliest..=self.span.start).find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+        let before = text.get(earliest..self.span.start).unwrap_or_default();
+        let start = match before.rfind('\n') {
+            Some(end) => end + 1,
+            None if earliest == 0 => 0,
+            None => return 0,
+        };
+        let line = before.get(start..).unwrap_or_default();
         line.chars().take_while(|c| matches!(c, ' ' | '-')).count()
     }
 }
@@ -226,6 +235,19 @@ impl Name {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_beginning_of_a_line_is_looked_for_nearby() {
+        let indent = |before: &str| {
+            let text = format!("{before}password: |");
+            let start = before.len();
+            Name::of(&text, start..start + 8).unwrap().indent(&text)
+        };
+        assert_eq!((indent("  "), indent("é\n  - "), indent("x")), (2, 4, 0));
+        let long = "é".repeat(1_990);
+        assert_eq!((indent(&format!("x\n  {long} ")), indent(&format!("x\n  {long}{long} "))), (2, 0));
+        assert_eq!(indent(&format!("  {long}{long} ")), 0);
+    }
 
     #[test]
     fn names_are_split_into_words() {

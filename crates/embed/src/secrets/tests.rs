@@ -144,6 +144,7 @@ fn hostile_texts_take_linear_time() {
         "&amp;",
         "%25",
         "secret: |\n a",
+        "secret: | a ",
         "\u{1b}[",
     ];
     for part in parts {
