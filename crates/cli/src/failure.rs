@@ -365,6 +365,9 @@ fn hint_for(error: &Error, program: &str) -> Option<String> {
         )
     };
     let field = error.context("field").unwrap_or_default();
+    if let Some(hint) = error.hint() {
+        return Some(hint.to_owned());
+    }
     if PythonDatabase::cause_of(error).is_some() {
         return Some(format!(
             "`{program} upgrade` converts it to a store and keeps the old file; `upgrade --check` reports what it would do"

@@ -8,6 +8,9 @@ use std::{fmt, sync::Arc, time::Duration};
 /// The result of every fallible function of the library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// The key in the context of an error that names who holds the lock that a call waited for.
+pub const HELD_BY: &str = "held by";
+
 type Source = Box<dyn std::error::Error + Send + Sync + 'static>;
 
 /// The kind of an error.
@@ -88,6 +91,7 @@ struct Inner {
     operation: Option<&'static str>,
     message: String,
     context: Vec<(&'static str, String)>,
+    hint: Option<String>,
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -102,6 +106,7 @@ impl Error {
             operation: None,
             message: message.into(),
             context: Vec::new(),
+            hint: None,
             source: None,
         }))
     }
@@ -131,6 +136,13 @@ impl Error {
     #[must_use]
     pub fn with(mut self, key: &'static str, value: impl fmt::Display) -> Self {
         self.0.context.push((key, value.to_string()));
+        self
+    }
+
+    /// Adds advice for the user: what to do about the error, if possible as a command that can be pasted.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hint = Some(hint.into());
         self
     }
 
@@ -187,6 +199,19 @@ impl Error {
         self.0.retry_after
     }
 
+    /// Advice for the user, if the one who made the error has some.
+    #[must_use]
+    pub fn hint(&self) -> Option<&str> {
+        self.0.hint.as_deref()
+    }
+
+    /// Whether the call waited for a lock of another session of the database for as long as it may, so that the context
+    /// has [`HELD_BY`]. Another attempt may wait as long again.
+    #[must_use]
+    pub fn is_lock_timeout(&self) -> bool {
+        self.context(HELD_BY).is_some()
+    }
+
     /// The message, without operation, context and cause.
     #[must_use]
     pub fn message(&self) -> &str {
@@ -233,6 +258,7 @@ impl fmt::Debug for Error {
             .field("operation", &self.0.operation)
             .field("message", &self.0.message)
             .field("context", &self.0.context)
+            .field("hint", &self.0.hint)
             .field("source", &self.0.source)
             .finish()
     }

@@ -21,7 +21,7 @@ pub mod text;
 mod times;
 
 pub use blocking::blocking;
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, HELD_BY, Result};
 pub use scope::{Scope, Viewer};
 pub use secret::Secret;
 pub use storage::{SessionStorage, StorageSettings};
