@@ -237,11 +237,11 @@ impl Drop for Closing {
 impl Connections for Pool {
     type Reader<'a> = Read<'a>;
 
-    fn read<T>(&self, read: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+    fn read<T>(&self, mut read: impl FnMut(&Read<'_>) -> Result<T>) -> Result<T> {
         self.on_reader(|connection| read(&self.reader(connection)))
     }
 
-    fn read_snapshot<T>(&self, read: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+    fn read_snapshot<T>(&self, mut read: impl FnMut(&Read<'_>) -> Result<T>) -> Result<T> {
         self.on_reader(|connection| {
             let snapshot = connection.transaction().map_err(storage("read"))?;
             read(&self.reader(&snapshot))

@@ -272,11 +272,11 @@ fn in_transaction<T>(
 impl Connections for Pool {
     type Reader<'a> = Read<'a>;
 
-    fn read<T>(&self, read: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+    fn read<T>(&self, mut read: impl FnMut(&Read<'_>) -> Result<T>) -> Result<T> {
         self.on_reader(|connection| read(&Read(connection)))
     }
 
-    fn read_snapshot<T>(&self, read: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+    fn read_snapshot<T>(&self, mut read: impl FnMut(&Read<'_>) -> Result<T>) -> Result<T> {
         self.on_reader(|connection| {
             let begun = connection.transaction_with_behavior(TransactionBehavior::Deferred);
             let snapshot = begun.map_err(storage("read"))?;

@@ -63,11 +63,12 @@ pub trait Connections: fmt::Debug + Send + Sync + 'static {
     /// A read connection.
     type Reader<'a>: Lookups;
 
-    /// Runs `read` on a connection.
-    fn read<T>(&self, read: impl FnOnce(&Self::Reader<'_>) -> Result<T>) -> Result<T>;
+    /// Runs `read` on a connection. May run it again if the connection was lost.
+    fn read<T>(&self, read: impl FnMut(&Self::Reader<'_>) -> Result<T>) -> Result<T>;
 
-    /// Runs `read` in one read transaction. Its first statement takes the snapshot.
-    fn read_snapshot<T>(&self, read: impl FnOnce(&Self::Reader<'_>) -> Result<T>) -> Result<T>;
+    /// Runs `read` in one read transaction. Its first statement takes the snapshot. May run it again, with another
+    /// snapshot, if the connection was lost.
+    fn read_snapshot<T>(&self, read: impl FnMut(&Self::Reader<'_>) -> Result<T>) -> Result<T>;
 
     /// Called on the same thread after the index was folded in parallel with writes, for similar work.
     fn folded(&self) {}

@@ -68,14 +68,14 @@ impl<D: Database> SqlBackend<D> {
 
     async fn read<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&ReaderOf<'_, D>) -> Result<T> + Send + 'static,
+        read: impl FnMut(&ReaderOf<'_, D>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         self.run(|database| database.connections().read(read)).await
     }
 
     async fn read_snapshot<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&ReaderOf<'_, D>) -> Result<T> + Send + 'static,
+        read: impl FnMut(&ReaderOf<'_, D>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         self.run(|database| database.connections().read_snapshot(read)).await
     }
