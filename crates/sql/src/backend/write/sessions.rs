@@ -38,7 +38,7 @@ pub(in crate::backend) fn sessions<D: Database>(
         match together {
             Ok(versions) => return versions.into_iter().map(Ok).collect(),
             // Each would wait just as long for the other writer.
-            Err(error) if !began => return vec![Err(error); changes.len()],
+            Err(error) if !began || error.is_lock_timeout() => return vec![Err(error); changes.len()],
             Err(_) => {}
         }
     }
