@@ -9,7 +9,7 @@
 //!   folders.
 //! - [`corpus`] generates sessions of realistic shape, for benchmarks.
 //! - [`python_library`] has the databases of the Python library, all generations.
-//! - [`postgres`] starts PostgreSQL servers.
+//! - [`postgres`] starts PostgreSQL servers, and [`PgBouncer`] a pooler in front of one.
 //! - The feature `http` adds a mock embedding service, and `cosmos` a mock account of Azure Cosmos DB.
 //! - [`rounds`] makes tests longer at night.
 //! - [`Store`] is a store under test; [`samples`] has lines that are easily corrupted.
@@ -31,6 +31,8 @@ pub mod lines;
 mod loopback;
 mod memory;
 #[cfg(unix)]
+mod pgbouncer;
+#[cfg(unix)]
 pub mod postgres;
 pub mod prelude;
 pub mod python_library;
@@ -47,6 +49,8 @@ pub use embedding::{Answer, FakeEmbedding};
 pub use flaky::{FlakyBackend, Operation};
 pub use folder::{AmplifierHome, SessionFolder};
 pub use memory::MemoryBackend;
+#[cfg(unix)]
+pub use pgbouncer::PgBouncer;
 pub use random::Random;
 pub use redactor::WordRedactor;
 pub use rounds::rounds;

@@ -203,12 +203,12 @@ fn runnable(folder: &Path) -> (PathBuf, Option<u32>) {
 }
 
 /// Makes a user the owner of a folder and all that is in it, and returns the user's number.
-fn give_to(user: &str, folder: &Path) -> u32 {
+pub(crate) fn give_to(user: &str, folder: &Path) -> u32 {
     succeed(Command::new("chown").args(["-R", user]).arg(folder));
     owner(folder)
 }
 
-fn owner(path: &Path) -> u32 {
+pub(crate) fn owner(path: &Path) -> u32 {
     fs::metadata(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())).uid()
 }
 
@@ -226,14 +226,14 @@ fn keeper(folder: &Path, programs: &Path, run_as: Option<u32>) -> io::Result<Chi
     as_user(&mut shell, Path::new("/"), run_as).spawn()
 }
 
-fn as_user<'a>(command: &'a mut Command, folder: &Path, user: Option<u32>) -> &'a mut Command {
+pub(crate) fn as_user<'a>(command: &'a mut Command, folder: &Path, user: Option<u32>) -> &'a mut Command {
     if let Some(user) = user {
         command.uid(user);
     }
     command.current_dir(folder)
 }
 
-fn succeed(command: &mut Command) -> Output {
+pub(crate) fn succeed(command: &mut Command) -> Output {
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(output.status.success(), "{command:?}: {}", output.status);
