@@ -25,7 +25,7 @@ mod render;
 mod samples;
 mod unfinished;
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use amplifier_session_storage::config::Configuration;
 use app::App;
@@ -38,6 +38,9 @@ use render::text::counted;
 /// allocator: a large sync used up to three times as much memory.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// How long work that has begun may continue after the command has ended, such as a write to the store.
+const LAST_WORK: Duration = Duration::from_secs(5);
 
 fn main() -> ExitCode {
     if completion::answered() {
@@ -76,7 +79,10 @@ fn run(app: &mut App, command: Command) -> Result<Outcome, Failure> {
     // Two threads are enough for short searches; long work runs on threads for blocking work.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let outcome = runtime.block_on(commands::run(app, command));
-    app.out.finish()?;
+    let finished = app.out.finish();
+    // What is still waiting, for example for a server that does not answer, has no use any more.
+    runtime.shutdown_timeout(LAST_WORK);
+    finished?;
     if let Some(usage) = app.out.service_usage().filter(|_| !app.out.is_json()) {
         let requests = counted(usage.requests, "request");
         let throttled = match usage.throttled_requests {
