@@ -23,6 +23,9 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// How long a call waits for a server that was reachable before.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long a call waits for a lock of another session.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// If the other machine does not respond for this long, the connection is lost.
 const UNREACHABLE: Duration = Duration::from_secs(30);
 
@@ -83,6 +86,8 @@ pub struct PostgresConfig {
     /// How long a call waits for a server that was reachable before: it may be restarting, or a standby may be
     /// replacing it. Default: 30 seconds.
     pub patience: Duration,
+    /// How long a statement waits for a lock of another session of the database. Default: 30 seconds.
+    pub lock_timeout: Duration,
     /// Whether the store must exist. Otherwise it is created if it is missing.
     pub must_exist: bool,
 }
@@ -117,6 +122,7 @@ impl PostgresConfig {
                 .unwrap_or(CONNECTIONS)
                 .max(1),
             patience: PATIENCE,
+            lock_timeout: LOCK_TIMEOUT,
             must_exist: false,
         };
         config.fill(&text)?;

@@ -4,7 +4,9 @@
 //! asynchronous driver.
 
 use std::{
+    cell,
     collections::BTreeMap,
+    fmt,
     ops::ControlFlow,
     pin::pin,
     time::{Duration, SystemTime},
@@ -21,8 +23,7 @@ use amplifier_session_sql::{
     table::{self, TRANSCRIPTS},
 };
 use deadpool_postgres::ClientWrapper;
-use futures_util::{SinkExt as _, TryStreamExt as _};
-use tokio::runtime::Handle;
+use futures_util::{FutureExt as _, SinkExt as _, TryStreamExt as _, future::join};
 use tokio_postgres::{
     Row, RowStream,
     types::{ToSql, Type},
@@ -33,17 +34,39 @@ use crate::{
     copy::{Key, Rows},
     error::storage,
     index::text::{NewTexts, StoredMessage},
+    pool::Pool,
     text,
 };
 
 /// A value that [`Read::query`] binds, with its type.
 pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
-/// A read connection.
-#[derive(Debug)]
+/// A connection with a transaction, which ends with this.
+///
+/// No statement stays prepared: behind a pooler, the next transaction may be on another connection of the server, where
+/// the name of a prepared statement is unknown, or has another meaning.
 pub struct Read<'a> {
+    pool: &'a Pool,
     client: &'a ClientWrapper,
-    is_restricted: bool,
+    /// Begins the transaction. Sent with the first statement.
+    begin: cell::Cell<Option<&'a str>>,
+    /// Whether the transaction ends with this.
+    ends: cell::Cell<bool>,
+}
+
+impl fmt::Debug for Read<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Read").field(self.pool).finish()
+    }
+}
+
+impl Drop for Read<'_> {
+    fn drop(&mut self) {
+        if self.ends.get() {
+            // It only has to be sent: there is nothing to commit.
+            let _ = self.client.batch_execute("COMMIT").now_or_never();
+        }
+    }
 }
 
 impl Reader for Read<'_> {
@@ -59,9 +82,29 @@ impl Reader for Read<'_> {
 }
 
 impl<'a> Read<'a> {
-    /// Uses a connection. `is_restricted` says whether row level security restricts its role.
-    pub(crate) fn new(client: &'a ClientWrapper, is_restricted: bool) -> Self {
-        Self { client, is_restricted }
+    /// Uses a connection with an open transaction.
+    pub(crate) fn new(pool: &'a Pool, client: &'a ClientWrapper) -> Self {
+        Self { pool, client, begin: cell::Cell::new(None), ends: cell::Cell::new(false) }
+    }
+
+    /// Uses a connection without a transaction, and begins one with `begin`.
+    pub(crate) fn beginning(pool: &'a Pool, client: &'a ClientWrapper, begin: &'a str) -> Self {
+        Self { pool, client, begin: cell::Cell::new(Some(begin)), ends: cell::Cell::new(false) }
+    }
+
+    /// Waits for `work`, after the transaction has begun.
+    fn wait<T>(
+        &self,
+        operation: &'static str,
+        work: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T> {
+        let Some(begin) = self.begin.take() else {
+            return self.pool.wait(work).map_err(storage(operation));
+        };
+        self.ends.set(true);
+        // The first is sent first, and the server answers in order.
+        let (begun, done) = self.pool.wait(join(self.client.batch_execute(begin), work));
+        begun.and(done).map_err(storage(operation))
     }
 
     /// All rows of a statement with values of any type.
@@ -71,23 +114,19 @@ impl<'a> Read<'a> {
         sql: &str,
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>> {
-        wait(self.client.query_typed(sql, parameters)).map_err(storage(operation))
+        self.wait(operation, self.client.query_typed(sql, parameters))
     }
 
-    /// [`Self::query`] for a statement that is often run: it stays prepared.
-    pub(crate) fn query_prepared<T>(
+    /// [`Self::query`], with rows that are decoded one by one.
+    pub(crate) fn query_decoded<T>(
         &self,
         operation: &'static str,
         sql: &str,
         parameters: &[Parameter<'_>],
         decode: impl Fn(&dyn Columns) -> Result<T>,
     ) -> Result<Vec<T>> {
-        let (values, types): (Vec<_>, Vec<_>) = parameters.iter().cloned().unzip();
-        let run = async {
-            let prepared = self.client.prepare_typed_cached(sql, &types).await?;
-            self.client.query_raw(&prepared, values).await
-        };
         let mut found = Vec::new();
+        let run = self.client.query_typed_raw(sql, parameters.iter().cloned());
         self.each(operation, run, &mut |row| {
             found.push(decode(row)?);
             Ok(ControlFlow::Continue(()))
@@ -97,30 +136,13 @@ impl<'a> Read<'a> {
 
     /// Runs statements without values.
     pub(crate) fn batch(&self, operation: &'static str, sql: &str) -> Result<()> {
-        wait(self.client.batch_execute(sql)).map_err(storage(operation))
-    }
-
-    /// Runs `run` in a transaction. Each of its statements sees data that others committed before it.
-    pub(crate) fn in_transaction<T>(
-        &self,
-        operation: &'static str,
-        run: impl FnOnce() -> Result<T>,
-    ) -> Result<T> {
-        self.batch(operation, "BEGIN ISOLATION LEVEL READ COMMITTED")?;
-        match run() {
-            Ok(answer) => self.batch(operation, "COMMIT").map(|()| answer),
-            Err(error) => {
-                // The first error is more informative.
-                let _ = self.batch(operation, "ROLLBACK");
-                Err(error)
-            }
-        }
+        self.wait(operation, self.client.batch_execute(sql))
     }
 
     /// Copies rows to their table. A transaction must be open.
     pub(crate) fn copy(&self, operation: &'static str, rows: Rows) -> Result<()> {
         let (table, columns) = (rows.table(), rows.columns().to_owned());
-        if !self.is_restricted {
+        if !self.pool.is_restricted() {
             return self.copy_to(table, operation, rows);
         }
         // Row level security checks inserted rows, and does not allow `COPY`.
@@ -128,9 +150,9 @@ impl<'a> Read<'a> {
             "CREATE TEMPORARY TABLE incoming ON COMMIT DROP AS SELECT {columns} FROM {table} WITH NO DATA"
         );
         self.batch(operation, &create)?;
-        self.copy_to("incoming", operation, rows)?;
-        let insert = format!("INSERT INTO {table} ({columns}) SELECT {columns} FROM incoming");
-        self.batch(operation, &format!("{insert}; DROP TABLE incoming"))
+        self.copy_to("pg_temp.incoming", operation, rows)?;
+        let insert = format!("INSERT INTO {table} ({columns}) SELECT {columns} FROM pg_temp.incoming");
+        self.batch(operation, &format!("{insert}; DROP TABLE pg_temp.incoming"))
     }
 
     fn copy_to(&self, table: &str, operation: &'static str, rows: Rows) -> Result<()> {
@@ -140,17 +162,13 @@ impl<'a> Read<'a> {
             sink.send(std::io::Cursor::new(bytes)).await?;
             sink.finish().await
         };
-        wait(copy).map(drop).map_err(storage(operation))
+        self.wait(operation, copy).map(drop)
     }
 
     async fn run(&self, statement: &Statement) -> std::result::Result<RowStream, tokio_postgres::Error> {
         let sql = statement.sql.replace('?', "$");
         let types: Vec<Type> = statement.values.iter().map(type_of).collect();
         let values: Vec<Box<dyn ToSql + Sync + Send>> = statement.values.iter().map(bound).collect();
-        if statement.keep_prepared {
-            let prepared = self.client.prepare_typed_cached(&sql, &types).await?;
-            return self.client.query_raw(&prepared, values).await;
-        }
         self.client.query_typed_raw(&sql, values.into_iter().zip(types)).await
     }
 
@@ -161,20 +179,14 @@ impl<'a> Read<'a> {
         rows: impl Future<Output = std::result::Result<RowStream, tokio_postgres::Error>>,
         each: &mut dyn FnMut(&dyn Columns) -> Result<ControlFlow<()>>,
     ) -> Result<u64> {
-        let failed = storage(operation);
-        let mut rows = pin!(wait(rows).map_err(&failed)?);
-        while let Some(row) = wait(rows.try_next()).map_err(&failed)? {
+        let mut rows = pin!(self.wait(operation, rows)?);
+        while let Some(row) = self.wait(operation, rows.try_next())? {
             if each(&Fields(&row))?.is_break() {
                 return Ok(0);
             }
         }
         Ok(rows.rows_affected().unwrap_or_default())
     }
-}
-
-/// Waits for `work`, on a thread for blocking work.
-pub(crate) fn wait<T>(work: impl Future<Output = T>) -> T {
-    Handle::current().block_on(work)
 }
 
 fn type_of(value: &Value) -> Type {

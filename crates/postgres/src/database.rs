@@ -49,14 +49,12 @@ impl Postgres {
 
     fn open_now(config: &PostgresConfig) -> Result<PostgresBackend> {
         let pool = Pool::new(config)?;
-        let (read_only, vectors, only_user) = pool.read(|reader| {
-            let read_only = read_only(reader)?;
-            let vectors = match read_only {
-                None => schema::prepare(reader, &config.schema, config.must_exist)?,
-                Some(_) => schema::check(reader, &config.schema)?,
-            };
-            Ok((read_only, vectors, row_security::only_user(reader)?))
-        })?;
+        let read_only = pool.define(OPEN, read_only)?;
+        let vectors = match read_only {
+            None => schema::prepare(&pool, &config.schema, config.must_exist)?,
+            Some(_) => pool.read(|reader| schema::check(reader, &config.schema))?,
+        };
+        let only_user = pool.read(row_security::only_user)?;
         Ok(SqlBackend::new(Self {
             pool: pool.with_restriction(only_user.is_some()),
             schema: config.schema.clone(),
@@ -78,7 +76,7 @@ impl Postgres {
         let roles =
             users.iter().map(|user| row_security::role_of(user, &self.schema)).collect::<Result<Vec<_>>>()?;
         self.check_writable()?;
-        self.pool.read(|reader| row_security::enable(reader, &self.schema))?;
+        self.pool.define(OPEN, |reader| row_security::enable(reader, &self.schema))?;
         Ok(roles)
     }
 
@@ -88,8 +86,8 @@ impl Postgres {
     ///
     /// `StorageIo` if the role does not own it.
     pub fn drop_schema(&self) -> Result<()> {
-        let sql = format!("DROP SCHEMA {} CASCADE", quote::name(&self.schema));
-        self.pool.read(|reader| reader.batch("drop_schema", &sql))
+        let sql = format!("DROP SCHEMA IF EXISTS {} CASCADE", quote::name(&self.schema));
+        self.pool.define("drop_schema", |reader| reader.batch("drop_schema", &sql))
     }
 
     /// Whether the database can compare vectors.

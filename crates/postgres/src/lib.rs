@@ -5,6 +5,8 @@
 //! | `database.rs` | [`Postgres`]: opening it, and what PostgreSQL does in its own way |
 //! | `config.rs`, `tls.rs` | where the server is, and how to connect |
 //! | `pool.rs`, `connection.rs` | connections, transactions and the dialect |
+//! | `connect.rs`, `runtime.rs` | connections outside the pool, and the runtime of all connections |
+//! | `locks.rs` | who holds the lock that a call waits for |
 //! | `columns.rs`, `copy.rs`, `text.rs` | reading and writing values |
 //! | `lookups.rs`, `event_counts.rs` | reads that differ from those of other databases |
 //! | `schema.rs`, `entries.rs`, `vector_support.rs` | creating and upgrading the tables, their version, and the extension pgvector |
@@ -17,6 +19,7 @@
 
 mod columns;
 mod config;
+mod connect;
 mod connection;
 mod copy;
 mod database;
@@ -25,9 +28,11 @@ mod error;
 mod event_counts;
 mod factory;
 mod index;
+mod locks;
 mod lookups;
 mod pool;
 mod row_security;
+mod runtime;
 mod schema;
 mod text;
 mod tls;

@@ -31,7 +31,7 @@ impl Lookups for Read<'_> {
                  {MESSAGES} WHERE t.user_id = wanted.user_id AND t.session_id = wanted.session_id
                      AND t.sequence = wanted.sequence {ONE_BY_ONE}) m"
         );
-        self.query_prepared("messages_at", &sql, &wanted.parameters(), rows::message)
+        self.query_decoded("messages_at", &sql, &wanted.parameters(), rows::message)
     }
 
     fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, MessageRef)>> {
@@ -73,7 +73,7 @@ impl Lookups for Read<'_> {
         let parameters = wanted.parameters().into_iter().chain([(&content_types as _, Type::TEXT_ARRAY)]);
         let parameters: Vec<Parameter<'_>> = parameters.collect();
         let record = |row: &dyn Columns| Ok((number::<usize>(row, 7)?, unless_damaged(rows::record(row))?));
-        let found = self.query_prepared("vectors_of", &sql, &parameters, record)?;
+        let found = self.query_decoded("vectors_of", &sql, &parameters, record)?;
         let of_texts = found.into_iter().filter_map(|(place, record)| {
             let (message_ref, _) = texts.get(place.checked_sub(1)?)?;
             Some((message_ref.clone(), record?))

@@ -14,27 +14,55 @@ use std::{
 use amplifier_session_core::{Error, ErrorKind, Result};
 use amplifier_session_sql::{backend::Connections, quote};
 use deadpool_postgres::{
-    ClientWrapper, Hook, HookError, Manager, ManagerConfig, Object, Pool as Deadpool, RecyclingMethod,
-    Runtime,
+    ClientWrapper, Manager, ManagerConfig, Object, Pool as Deadpool, RecyclingMethod, Runtime,
 };
-use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio::time::timeout_at;
 
 use crate::{
     PostgresConfig,
-    connection::{Read, Write, wait},
-    error, tls,
+    connect::Connector,
+    connection::{Read, Write},
+    error::{self, Place},
+    locks::LockWatch,
+    runtime::ConnectionRuntime,
 };
 
 /// How long a call waits for a connection.
 const WAIT: Duration = Duration::from_secs(30);
 
-/// The statements that every connection begins with, after the search path. If tables are distributed over servers,
-/// joins and counts then run where the rows are.
-const FIRST: &str = "SET TimeZone TO 'UTC'; SET lock_timeout TO '60s'; SET jit TO off;
-    SET enable_partitionwise_join TO on; SET enable_partitionwise_aggregate TO on";
+/// How long the answer to the end of a read transaction is waited for when the connections are closed.
+const LAST_ANSWER: Duration = Duration::from_secs(1);
+
+/// The settings of a transaction. They end with it: behind a pooler, the next one may be on another connection of the
+/// server, and other programs on this one.
+///
+/// A temporary table of another program must not hide one of the store, so that `pg_temp` comes last. If tables are
+/// distributed over servers, joins and counts run where the rows are.
+fn settings(config: &PostgresConfig) -> String {
+    format!(
+        "SET LOCAL search_path TO {}, public, pg_temp; SET LOCAL lock_timeout TO {}; SET LOCAL TimeZone TO 'UTC';
+         SET LOCAL jit TO off; SET LOCAL enable_partitionwise_join TO on;
+         SET LOCAL enable_partitionwise_aggregate TO on;",
+        quote::name(&config.schema),
+        config.lock_timeout.as_millis().max(1)
+    )
+}
 
 /// How often to run a transaction if it conflicts with others or the connection is lost.
 const ATTEMPTS: u32 = 20;
+
+/// Operations that can be run again after a commit whose result is unknown: the second run changes nothing and returns
+/// the same. Others fail then, because they would report, for example, that the session to delete does not exist.
+const REPEATABLE: [&str; 8] = [
+    "write_vectors",
+    "write_turns",
+    "write_summaries",
+    "complete_generation",
+    "swap_meta",
+    "update_index",
+    "renew_texts",
+    "rebuild_index",
+];
 
 /// The pause before another attempt. It doubles up to a second, and is random, so that two conflicting transactions do
 /// not meet again.
@@ -46,9 +74,15 @@ fn pause(attempt: u32) {
 /// Connections, which are opened when needed, and kept.
 pub struct Pool {
     connections: Deadpool,
-    /// The address of the server, for errors.
-    place: String,
+    connector: Arc<Connector>,
+    runtime: ConnectionRuntime,
+    locks: LockWatch,
+    /// What every transaction begins with.
+    settings: String,
+    /// For errors.
+    place: Place,
     patience: Duration,
+    lock_timeout: Duration,
     /// Whether the server was reached before.
     was_reached: AtomicBool,
     /// Whether row level security restricts the role.
@@ -75,51 +109,55 @@ pub(crate) enum Lock {
 
 impl Lock {
     /// The statement that takes the lock takes no snapshot, so the transaction sees what the previous one wrote.
-    fn begin(self) -> &'static str {
+    fn statement(self) -> &'static str {
         match self {
-            Self::Shared => {
-                "BEGIN ISOLATION LEVEL REPEATABLE READ; LOCK TABLE schema_meta IN ROW EXCLUSIVE MODE"
-            }
-            Self::All => {
-                "BEGIN ISOLATION LEVEL REPEATABLE READ; LOCK TABLE schema_meta IN SHARE ROW EXCLUSIVE MODE"
-            }
+            Self::Shared => "LOCK TABLE schema_meta IN ROW EXCLUSIVE MODE",
+            Self::All => "LOCK TABLE schema_meta IN SHARE ROW EXCLUSIVE MODE",
             Self::TextIndex => {
-                "BEGIN ISOLATION LEVEL REPEATABLE READ; LOCK TABLE schema_meta IN ROW EXCLUSIVE MODE;
+                "LOCK TABLE schema_meta IN ROW EXCLUSIVE MODE;
                  LOCK TABLE text_blocks IN SHARE UPDATE EXCLUSIVE MODE"
             }
         }
     }
 }
 
+/// What a transaction sees, and whether it may write.
+mod mode {
+    pub(super) const WRITE: &str = "ISOLATION LEVEL REPEATABLE READ";
+    pub(super) const SNAPSHOT: &str = "ISOLATION LEVEL REPEATABLE READ READ ONLY";
+    /// Each statement sees data that others committed before it.
+    pub(super) const READ: &str = "ISOLATION LEVEL READ COMMITTED READ ONLY";
+    pub(super) const DEFINE: &str = "ISOLATION LEVEL READ COMMITTED";
+}
+
 impl Pool {
     /// No connections yet to the server of `config`.
     pub(crate) fn new(config: &PostgresConfig) -> Result<Self> {
-        let tls = MakeRustlsConnect::new(tls::client(config)?);
+        let connector = Connector::new(config)?;
         let manager = Manager::from_config(
-            config.connection.clone(),
-            tls,
+            connector.config().clone(),
+            connector.tls().clone(),
             ManagerConfig { recycling_method: RecyclingMethod::Fast },
         );
-        let first: Arc<str> =
-            format!("SET search_path TO {}, public; {FIRST}", quote::name(&config.schema)).into();
-        let prepare = Hook::async_fn(move |client: &mut ClientWrapper, _| {
-            let first = Arc::clone(&first);
-            Box::pin(async move { client.batch_execute(&first).await.map_err(HookError::Backend) })
-        });
         let pool = Deadpool::builder(manager)
             .max_size(config.connections)
             .runtime(Runtime::Tokio1)
             .wait_timeout(Some(WAIT))
             .create_timeout(Some(WAIT))
-            .post_create(prepare)
             .build();
         let connections = pool.map_err(|source| {
             Error::new(ErrorKind::StorageConnection, "can't connect to PostgreSQL").with_source(source)
         })?;
+        let (connector, runtime) = (Arc::new(connector), ConnectionRuntime::new()?);
         Ok(Self {
             connections,
-            place: config.place(),
+            locks: LockWatch::start(runtime.handle(), Arc::clone(&connector), config.lock_timeout),
+            connector,
+            runtime,
+            settings: settings(config),
+            place: Place::of(config),
             patience: config.patience,
+            lock_timeout: config.lock_timeout,
             was_reached: AtomicBool::new(false),
             is_restricted: false,
         })
@@ -131,26 +169,40 @@ impl Pool {
         self
     }
 
+    /// Waits for `work` on a connection.
+    pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.wait(work)
+    }
+
+    /// Whether row level security restricts the role.
+    pub(crate) fn is_restricted(&self) -> bool {
+        self.is_restricted
+    }
+
     /// Runs `write` in one transaction. Runs it again if it conflicts with other transactions, or if the connection is
-    /// lost before the commit.
+    /// lost before the commit, or during the commit of an operation in [`REPEATABLE`].
     pub(crate) fn transaction<T>(
         &self,
         operation: &'static str,
         lock: Lock,
         mut write: impl FnMut(&mut Write<'_>) -> Result<T>,
     ) -> Result<T> {
-        let mut attempt = 1;
-        loop {
-            match self.attempt(operation, lock, &mut write) {
-                Err(Failed::BeforeCommit(error)) if attempt < ATTEMPTS && error::may_run_again(&error) => {
-                    tracing::debug!(operation, attempt, %error, "retrying a transaction");
-                    pause(attempt);
-                    attempt += 1;
+        self.explained(|| {
+            let mut attempt = 1;
+            loop {
+                match self.attempt(operation, lock, &mut write) {
+                    Err(Failed::BeforeCommit(error))
+                        if attempt < ATTEMPTS && error::may_run_again(&error) =>
+                    {
+                        tracing::debug!(operation, attempt, %error, "retrying a transaction");
+                        pause(attempt);
+                        attempt += 1;
+                    }
+                    Err(Failed::BeforeCommit(error) | Failed::Finally(error)) => return Err(error),
+                    Ok(answer) => return Ok(answer),
                 }
-                Err(Failed::BeforeCommit(error) | Failed::Finally(error)) => return Err(error),
-                Ok(answer) => return Ok(answer),
             }
-        }
+        })
     }
 
     fn attempt<T>(
@@ -159,13 +211,15 @@ impl Pool {
         lock: Lock,
         write: &mut impl FnMut(&mut Write<'_>) -> Result<T>,
     ) -> std::result::Result<T, Failed> {
-        let transaction = self.begin(operation, lock.begin()).map_err(Failed::Finally)?;
-        let mut writer = Write::new(self.reader(&transaction));
+        let begin = || self.begin(operation, mode::WRITE, lock.statement());
+        let transaction = self.patiently(begin).map_err(Failed::Finally)?;
+        let mut writer = Write::new(Read::new(self, &transaction));
         let answer = write(&mut writer).and_then(|answer| writer.flush(operation).map(|()| answer));
         drop(writer);
         let answer = answer.map_err(Failed::BeforeCommit)?;
         transaction.commit(operation).map_err(|error| {
-            match error::may_run_again(&error) && !error::is_lost(&error) {
+            match error::may_run_again(&error) && (!error::is_lost(&error) || REPEATABLE.contains(&operation))
+            {
                 true => Failed::BeforeCommit(error),
                 false => Failed::Finally(error),
             }
@@ -173,35 +227,76 @@ impl Pool {
         Ok(answer)
     }
 
-    fn begin(&self, operation: &'static str, sql: &str) -> Result<Transaction> {
-        self.patiently(|| {
-            let transaction = Transaction { client: self.get()?, is_open: true };
-            batch(&transaction, operation, sql)?;
-            Ok(transaction)
+    /// Runs statements that create or change tables, in one transaction. Each of them sees data that others committed
+    /// before it. If the connection is lost, `define` is run again, even if the transaction may have been committed.
+    pub(crate) fn define<T>(
+        &self,
+        operation: &'static str,
+        define: impl Fn(&Read<'_>) -> Result<T>,
+    ) -> Result<T> {
+        self.explained(|| {
+            self.patiently(|| {
+                let transaction = self.begin(operation, mode::DEFINE, "")?;
+                let answer = define(&Read::new(self, &transaction))?;
+                transaction.commit(operation)?;
+                Ok(answer)
+            })
         })
     }
 
-    fn client(&self) -> Result<Object> {
-        self.patiently(|| self.get())
+    /// Runs a statement that can't run in a transaction. It must name schemas.
+    pub(crate) fn outside_transactions(&self, operation: &'static str, sql: &str) -> Result<()> {
+        self.explained(|| {
+            let run = async {
+                let client = self.connector.for_one_statement(self.lock_timeout).await?;
+                client.batch_execute(sql).await
+            };
+            self.wait(run).map_err(error::storage(operation))
+        })
+    }
+
+    /// Runs `read` in a read transaction, again and again while the connection is lost.
+    ///
+    /// `BEGIN` is sent together with the first statement, and the end is not waited for, so that a single statement
+    /// takes no longer than without a transaction.
+    fn read_in<T>(&self, mode: &str, mut read: impl FnMut(&Read<'_>) -> Result<T>) -> Result<T> {
+        let begin = self.begin_sql(mode, "");
+        self.explained(|| {
+            self.patiently(|| {
+                let client = self.get()?;
+                read(&Read::beginning(self, &client, &begin))
+            })
+        })
+    }
+
+    fn begin_sql(&self, mode: &str, lock: &str) -> String {
+        format!("BEGIN {mode}; {} {lock}", self.settings)
+    }
+
+    fn begin(&self, operation: &'static str, mode: &str, lock: &str) -> Result<Transaction<'_>> {
+        let transaction = Transaction { client: self.get()?, pool: self, is_open: true };
+        transaction.batch(operation, &self.begin_sql(mode, lock))?;
+        Ok(transaction)
     }
 
     fn get(&self) -> Result<Object> {
-        wait(self.connections.get()).map_err(|source| error::connection(source).with("server", &self.place))
+        let client = self.wait(self.connections.get());
+        let client = client.map_err(|source| self.place.name(error::connection(source)))?;
+        self.was_reached.store(true, Ordering::Relaxed);
+        Ok(client)
     }
 
-    /// Connects. If the server was reachable before but does not answer, retries for a while.
-    fn patiently<T>(&self, connect: impl Fn() -> Result<T>) -> Result<T> {
-        let (began, mut attempt) = (Instant::now(), 1);
+    /// Runs `call`. If the server was reachable before and the connection is lost, or no other can be made, runs it again
+    /// for a while.
+    fn patiently<T>(&self, mut call: impl FnMut() -> Result<T>) -> Result<T> {
+        let (mut lost_since, mut attempt) = (None, 1);
         loop {
-            let error = match connect() {
-                Ok(connected) => {
-                    self.was_reached.store(true, Ordering::Relaxed);
-                    return Ok(connected);
-                }
-                Err(error) => error,
+            let error = match call() {
+                Err(error) if error::is_unavailable(&error) => error,
+                answer => return answer,
             };
-            let may_come_back = error::is_unavailable(&error) && self.was_reached.load(Ordering::Relaxed);
-            if !may_come_back || began.elapsed() >= self.patience {
+            let since = *lost_since.get_or_insert_with(Instant::now);
+            if !self.was_reached.load(Ordering::Relaxed) || since.elapsed() >= self.patience {
                 return Err(error);
             }
             tracing::debug!(attempt, %error, "waiting for the server");
@@ -210,8 +305,32 @@ impl Pool {
         }
     }
 
-    fn reader<'a>(&self, client: &'a ClientWrapper) -> Read<'a> {
-        Read::new(client, self.is_restricted)
+    /// Runs `call`, and says more in its error: the server and the role, and who holds the lock that it waited for.
+    fn explained<T>(&self, call: impl FnOnce() -> Result<T>) -> Result<T> {
+        let _call = self.locks.call();
+        call().map_err(|error| {
+            let waited = error::is_lock_timeout(&error);
+            self.place.explain(if waited { self.locks.describe(error) } else { error })
+        })
+    }
+}
+
+impl Drop for Pool {
+    /// Waits until the last read transactions have ended. A pooler would close the connections to the server with which a
+    /// client disappears in the middle of a transaction.
+    fn drop(&mut self) {
+        let (connections, runtime) = (self.connections.clone(), self.runtime.handle().clone());
+        // On a thread of its own: this one may run tasks, which must not block.
+        let waiting = thread::spawn(move || {
+            let end = Instant::now() + LAST_ANSWER;
+            connections.retain(|client, _| {
+                // The server answers in order.
+                let last = async { timeout_at(end.into(), client.batch_execute("")).await };
+                client.is_closed() || matches!(runtime.block_on(last), Ok(Ok(())))
+            });
+        });
+        // A panic there has no consequence.
+        let _ = waiting.join();
     }
 }
 
@@ -227,38 +346,35 @@ enum Failed {
 impl Connections for Pool {
     type Reader<'a> = Read<'a>;
 
-    fn read<T>(&self, read: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
-        let client = self.client()?;
-        read(&self.reader(&client))
+    fn read<T>(&self, read: impl FnMut(&Read<'_>) -> Result<T>) -> Result<T> {
+        self.read_in(mode::READ, read)
     }
 
-    fn read_snapshot<T>(&self, read: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
-        let snapshot = self.begin("read", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
-        let answer = read(&self.reader(&snapshot))?;
-        snapshot.commit("read")?;
-        Ok(answer)
+    fn read_snapshot<T>(&self, read: impl FnMut(&Read<'_>) -> Result<T>) -> Result<T> {
+        self.read_in(mode::SNAPSHOT, read)
     }
-}
-
-fn batch(client: &ClientWrapper, operation: &'static str, sql: &str) -> Result<()> {
-    wait(client.batch_execute(sql)).map_err(error::storage(operation))
 }
 
 /// A connection with an open transaction, which is rolled back when this is dropped.
-struct Transaction {
+struct Transaction<'a> {
     client: Object,
+    pool: &'a Pool,
     is_open: bool,
 }
 
-impl Transaction {
+impl Transaction<'_> {
     fn commit(mut self, operation: &'static str) -> Result<()> {
-        batch(&self.client, operation, "COMMIT")?;
+        self.batch(operation, "COMMIT")?;
         self.is_open = false;
         Ok(())
     }
+
+    fn batch(&self, operation: &'static str, sql: &str) -> Result<()> {
+        self.pool.wait(self.client.batch_execute(sql)).map_err(error::storage(operation))
+    }
 }
 
-impl Deref for Transaction {
+impl Deref for Transaction<'_> {
     type Target = ClientWrapper;
 
     fn deref(&self) -> &ClientWrapper {
@@ -266,13 +382,55 @@ impl Deref for Transaction {
     }
 }
 
-impl Drop for Transaction {
+impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         // If the connection is lost, so is the transaction, and the pool drops the connection.
         if self.is_open
-            && let Err(error) = batch(&self.client, "roll back", "ROLLBACK")
+            && let Err(error) = self.batch("roll back", "ROLLBACK")
         {
             tracing::debug!(%error, "a transaction could not be rolled back");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use amplifier_session_core::{backend::prelude::*, config::Settings};
+    use amplifier_session_sql::{Columns as _, backend::Database as _};
+    use amplifier_session_testkit::postgres;
+
+    use super::*;
+    use crate::{Postgres, columns::Fields};
+
+    /// Behind a pooler, another program would get the connection with whatever stays on it.
+    const STATE: &str = "SELECT 'the setting ' || name FROM pg_settings WHERE source = 'session'
+            AND name NOT IN ('application_name', 'client_encoding')
+        UNION ALL SELECT 'the statement ' || statement FROM pg_prepared_statements
+        UNION ALL SELECT 'the table ' || relname FROM pg_class WHERE relnamespace = pg_my_temp_schema()
+        UNION ALL SELECT 'a lock' FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'";
+
+    #[tokio::test(flavor = "multi_thread")]
+    #[ignore = "needs a PostgreSQL server"]
+    async fn nothing_stays_on_a_connection() {
+        let unique = tempfile::Builder::new().prefix("pool_").rand_bytes(16).tempdir().unwrap();
+        let schema = unique.path().file_name().unwrap().to_str().unwrap().to_lowercase();
+        let (_, address) = postgres::url().split_once(':').unwrap();
+        let mut config = PostgresConfig::new(address, &Settings::default()).unwrap().with_schema(schema);
+        config.connections = 1;
+        let store = Postgres::open(config).await.unwrap();
+        store.swap_meta("key", None, "value").await.unwrap();
+        store.meta().await.unwrap();
+        store.update_index().await.unwrap();
+        tokio::task::spawn_blocking(move || {
+            let pool = store.connections();
+            let client = pool.get().unwrap();
+            let rows = pool.wait(client.query_typed(STATE, &[])).unwrap();
+            let state: Vec<_> = rows.iter().map(|row| Fields(row).text(0).unwrap()).collect();
+            assert!(state.is_empty(), "{state:?}");
+            drop(client);
+            store.drop_schema().unwrap();
+        })
+        .await
+        .unwrap();
     }
 }

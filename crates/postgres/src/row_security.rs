@@ -18,22 +18,21 @@ const SHARED: [&str; 4] = [VERSION, WRITER, STORE_ID, MIGRATION];
 /// PostgreSQL truncates longer names.
 const LONGEST_NAME: usize = 63;
 
-/// Restricts all roles except the owner, and gives every user with sessions the entries of the store.
+/// Restricts all roles except the owner, and gives every user with sessions the entries of the store. A transaction must
+/// be open.
 pub(crate) fn enable(reader: &Read<'_>, schema: &str) -> Result<()> {
-    reader.in_transaction(OPERATION, || {
-        if !is_enabled(reader)? {
-            let shared = shared();
-            let give = format!(
-                "INSERT INTO meta_entries (user_id, key, value)
-                 SELECT u.user_id, m.key, CASE WHEN m.key = 'user_id' THEN u.user_id ELSE m.value END
-                 FROM (SELECT DISTINCT user_id FROM sessions) u, meta_entries m
-                 WHERE m.user_id = '' AND m.key NOT IN ({shared})
-                 ON CONFLICT DO NOTHING"
-            );
-            reader.batch(OPERATION, &give)?;
-        }
-        restrict(reader, schema)
-    })
+    if !is_enabled(reader)? {
+        let shared = shared();
+        let give = format!(
+            "INSERT INTO meta_entries (user_id, key, value)
+             SELECT u.user_id, m.key, CASE WHEN m.key = 'user_id' THEN u.user_id ELSE m.value END
+             FROM (SELECT DISTINCT user_id FROM sessions) u, meta_entries m
+             WHERE m.user_id = '' AND m.key NOT IN ({shared})
+             ON CONFLICT DO NOTHING"
+        );
+        reader.batch(OPERATION, &give)?;
+    }
+    restrict(reader, schema)
 }
 
 /// Restricts roles on tables that a migration added, and gives them the same permissions on these tables as on

@@ -4,13 +4,14 @@ use amplifier_session_core::{
     Error, ErrorKind, Result,
     backend::meta::{SCHEMA_VERSION, STORE_ID, VERSION, WRITER, WRITER_NAME},
 };
-use amplifier_session_sql::{quote, rows::is_pending};
+use amplifier_session_sql::{backend::Connections as _, quote, rows::is_pending};
 use tokio_postgres::types::Type;
 
 use crate::{
     connection::Read,
     entries::{MIGRATION, get, set},
     error::OPEN as OPERATION,
+    pool::Pool,
     row_security,
     vector_support::VectorSupport,
 };
@@ -30,47 +31,64 @@ const ENTRIES: &str = include_str!("../migrations/entries.sql");
 const ADVISORY_LOCK: i64 = 0x416d_5373;
 
 /// Turns the schema into a store, or upgrades it, unless that was already done. Several clients may call this at once.
-pub(crate) fn prepare(reader: &Read<'_>, schema: &str, must_exist: bool) -> Result<VectorSupport> {
-    if must_exist && applied(reader, schema)?.is_none() {
+pub(crate) fn prepare(pool: &Pool, schema: &str, must_exist: bool) -> Result<VectorSupport> {
+    let (applied, ready) = pool.read(|reader| {
+        let applied = applied(reader, schema)?;
+        if applied != Some(MIGRATIONS.len()) {
+            return Ok((applied, None));
+        }
+        check_version(reader, schema)?;
+        Ok((applied, VectorSupport::ready(reader)?))
+    })?;
+    if must_exist && applied.is_none() {
         let message = format!("there is no store in the schema {schema:?}");
         return Err(Error::new(ErrorKind::StorageConnection, message).with_operation(OPERATION));
     }
-    let needs_migration = applied(reader, schema)? != Some(MIGRATIONS.len());
-    if !needs_migration {
-        check_version(reader, schema)?;
-        if let Some(ready) = VectorSupport::ready(reader)? {
-            return Ok(ready);
-        }
+    if let Some(ready) = ready {
+        return Ok(ready);
     }
-    reader.in_transaction(OPERATION, || {
-        reader.query(OPERATION, "SELECT pg_advisory_xact_lock($1)", &[(&ADVISORY_LOCK, Type::INT8)])?;
-        let exists = "SELECT 1 FROM pg_namespace WHERE nspname = $1";
-        if reader.query(OPERATION, exists, &[(&schema, Type::TEXT)])?.is_empty() {
-            reader.batch(OPERATION, &format!("CREATE SCHEMA {}", quote::name(schema)))?;
-        }
-        if applied(reader, schema)?.is_none() {
-            reader.batch(OPERATION, ENTRIES)?;
-            for (key, value) in [
-                (VERSION, SCHEMA_VERSION.to_string()),
-                (WRITER, format!("{WRITER_NAME} {}", env!("CARGO_PKG_VERSION"))),
-            ] {
-                set(reader, key, &value)?;
-            }
-            let store_id = "INSERT INTO schema_meta VALUES ($1, replace(gen_random_uuid()::text, '-', ''))";
-            reader.query(OPERATION, store_id, &[(&STORE_ID, Type::TEXT)])?;
-        }
-        check_version(reader, schema)
-    })?;
+    pool.define(OPERATION, |reader| create(reader, schema))?;
     for (at, migration) in MIGRATIONS.iter().enumerate() {
-        reader.in_transaction(OPERATION, || migrate(reader, schema, at, migration))?;
+        pool.define(OPERATION, |reader| migrate(reader, schema, at, migration))?;
     }
-    reader.in_transaction(OPERATION, || {
-        reader.query(OPERATION, "SELECT pg_advisory_xact_lock($1)", &[(&ADVISORY_LOCK, Type::INT8)])?;
-        if needs_migration {
+    pool.define(OPERATION, |reader| {
+        lock(reader)?;
+        if applied != Some(MIGRATIONS.len()) {
             row_security::renew(reader, schema)?;
         }
         VectorSupport::prepare(reader)
     })
+}
+
+fn lock(reader: &Read<'_>) -> Result<()> {
+    let sql = "SELECT pg_advisory_xact_lock($1)";
+    reader.query(OPERATION, sql, &[(&ADVISORY_LOCK, Type::INT8)]).map(drop)
+}
+
+/// Creates the schema and the table of entries, if they are missing.
+fn create(reader: &Read<'_>, schema: &str) -> Result<()> {
+    lock(reader)?;
+    if applied(reader, schema)?.is_none() {
+        create_schema(reader, schema)?;
+        reader.batch(OPERATION, ENTRIES)?;
+        for (key, value) in [
+            (VERSION, SCHEMA_VERSION.to_string()),
+            (WRITER, format!("{WRITER_NAME} {}", env!("CARGO_PKG_VERSION"))),
+        ] {
+            set(reader, key, &value)?;
+        }
+        let store_id = "INSERT INTO schema_meta VALUES ($1, replace(gen_random_uuid()::text, '-', ''))";
+        reader.query(OPERATION, store_id, &[(&STORE_ID, Type::TEXT)])?;
+    }
+    check_version(reader, schema)
+}
+
+fn create_schema(reader: &Read<'_>, schema: &str) -> Result<()> {
+    let sql = "SELECT 1 FROM pg_namespace WHERE nspname = $1";
+    if !reader.query(OPERATION, sql, &[(&schema, Type::TEXT)])?.is_empty() {
+        return Ok(());
+    }
+    reader.batch(OPERATION, &format!("CREATE SCHEMA {}", quote::name(schema)))
 }
 
 /// Checks a store that cannot be written.
@@ -86,7 +104,7 @@ pub(crate) fn check(reader: &Read<'_>, schema: &str) -> Result<VectorSupport> {
 }
 
 fn migrate(reader: &Read<'_>, schema: &str, at: usize, migration: &str) -> Result<()> {
-    reader.query(OPERATION, "SELECT pg_advisory_xact_lock($1)", &[(&ADVISORY_LOCK, Type::INT8)])?;
+    lock(reader)?;
     if applied(reader, schema)?.is_some_and(|applied| applied > at) {
         return Ok(());
     }

@@ -45,7 +45,7 @@ impl DerivedIndex for Postgres {
             database.check_writable()?;
             let connections = database.connections();
             connections.transaction("update_index", Lock::TextIndex, |writer| text::update(writer))?;
-            if database.vector_support().has_copies() { connections.read(vectors::update) } else { Ok(()) }
+            if database.vector_support().has_copies() { vectors::update(connections) } else { Ok(()) }
         })
         .await
     }

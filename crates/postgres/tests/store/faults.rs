@@ -2,92 +2,20 @@
 
 use std::sync::Arc;
 
-use amplifier_session_core::{
-    ErrorKind, SessionStorage,
-    backend::{StorageBackend, prelude::*},
-    config::Settings,
-    storage::IngestTarget,
-};
-use amplifier_session_postgres::{Postgres, PostgresConfig};
+use amplifier_session_core::{ErrorKind, SessionStorage, backend::prelude::*, storage::IngestTarget};
+use amplifier_session_postgres::Postgres;
 use amplifier_session_testkit::{
-    Store, Subject,
+    Store,
     lines::{self, Line},
-    postgres::{self, PostgresServer},
+    postgres::PostgresServer,
     store::{raw, scope, sequences, target, target_of, whole, words},
 };
-use async_trait::async_trait;
 use tokio::{
     sync::watch,
     task::{JoinSet, spawn_blocking},
 };
 
-use crate::support::{administrate, unique_name};
-
-/// A database of its own.
-struct Database {
-    name: String,
-    connections: usize,
-}
-
-impl Database {
-    async fn create(connections: usize) -> Arc<Self> {
-        let name = unique_name();
-        administrate("postgres", &[&format!("CREATE DATABASE {name}")]).await;
-        Arc::new(Self { name, connections })
-    }
-
-    /// How to connect to it, as a role or as that of the tests.
-    fn config(&self, role: Option<&str>) -> PostgresConfig {
-        let (login, host) = postgres::url().rsplit_once('/').unwrap().0.rsplit_once('@').unwrap();
-        let login = role.unwrap_or_else(|| login.rsplit_once('/').unwrap().1);
-        let address = format!("//{login}@{host}/{}", self.name);
-        let mut config = PostgresConfig::new(&address, &Settings::default()).unwrap();
-        config.connections = self.connections;
-        config
-    }
-
-    /// Ends all connections to it.
-    async fn cut(&self) {
-        let cut = format!(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-             WHERE datname = '{}' AND pid <> pg_backend_pid()",
-            self.name
-        );
-        administrate("postgres", &[&cut]).await;
-    }
-
-    async fn remove(&self) {
-        administrate("postgres", &[&format!("DROP DATABASE {} WITH (FORCE)", self.name)]).await;
-    }
-}
-
-#[async_trait]
-impl Subject for Database {
-    async fn open(&self) -> Arc<dyn StorageBackend> {
-        Arc::new(Postgres::open(self.config(None)).await.unwrap())
-    }
-
-    async fn open_again(&self) -> Arc<dyn StorageBackend> {
-        self.open().await
-    }
-}
-
-/// A store on a server of its own.
-struct OnServer(Arc<PostgresServer>);
-
-#[async_trait]
-impl Subject for OnServer {
-    async fn open(&self) -> Arc<dyn StorageBackend> {
-        let url = self.0.url();
-        let (_, address) = url.split_once(':').unwrap();
-        let config = PostgresConfig::new(address, &Settings::default()).unwrap();
-        Arc::new(Postgres::open(config).await.unwrap())
-    }
-
-    async fn open_again(&self) -> Arc<dyn StorageBackend> {
-        self.open().await
-    }
-}
+use crate::support::{Database, OnServer, administrate};
 
 /// The length of each transcript in the end.
 const LINES: usize = 41;
@@ -211,6 +139,11 @@ async fn a_role_that_may_only_read_reads() {
     let error = restricted.sync_transcript_lines(&target("s"), both).await.unwrap_err();
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::StorageIo, false));
     assert!(error.to_string().contains("permission denied"), "{error}");
+    assert_eq!(error.context("role"), Some(role));
+    assert!(
+        error.hint().unwrap().contains("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES"),
+        "{error:?}"
+    );
     drop((store, restricted));
     database.remove().await;
     administrate("postgres", &[&format!("DROP ROLE {role}")]).await;

@@ -4,8 +4,13 @@
 
 mod blocks;
 mod conformance;
+mod ending;
 mod faults;
+mod locks;
+mod lost;
 mod opening;
+mod pooler;
+mod refused;
 mod replication;
 mod row_security;
 mod shards;

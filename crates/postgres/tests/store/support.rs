@@ -1,12 +1,15 @@
-//! A schema for one test.
+//! A schema, a database or a server for one test.
 
 use std::sync::Arc;
 
 use amplifier_session_core::{backend::StorageBackend, config::Settings};
 use amplifier_session_postgres::{Postgres, PostgresBackend, PostgresConfig};
-use amplifier_session_testkit::{Subject, postgres};
+use amplifier_session_testkit::{
+    Subject,
+    postgres::{self, PostgresServer},
+};
 use async_trait::async_trait;
-use tokio_postgres::NoTls;
+use tokio_postgres::{Client, NoTls};
 
 /// A schema with a name of its own, which is dropped with this.
 pub(crate) struct Schema {
@@ -53,12 +56,96 @@ fn config() -> PostgresConfig {
 
 /// Runs statements in a database as the role of the tests, each in a transaction of its own.
 pub(crate) async fn administrate(database: &str, statements: &[&str]) {
-    let mut config: tokio_postgres::Config = postgres::url().parse().unwrap();
-    let (client, connection) = config.dbname(database).connect(NoTls).await.unwrap();
-    tokio::spawn(connection);
+    let client = connect(database, None).await;
     for statement in statements {
         client.batch_execute(statement).await.unwrap();
     }
+}
+
+/// A database of its own, with its name.
+pub(crate) struct Database {
+    pub(crate) name: String,
+    connections: usize,
+}
+
+impl Database {
+    /// Creates it. A store uses at most `connections`.
+    pub(crate) async fn create(connections: usize) -> Arc<Self> {
+        let name = unique_name();
+        administrate("postgres", &[&format!("CREATE DATABASE {name}")]).await;
+        Arc::new(Self { name, connections })
+    }
+
+    /// How to connect to it, as a role or as that of the tests.
+    pub(crate) fn config(&self, role: Option<&str>) -> PostgresConfig {
+        let (login, host) = postgres::url().rsplit_once('/').unwrap().0.rsplit_once('@').unwrap();
+        let login = role.unwrap_or_else(|| login.rsplit_once('/').unwrap().1);
+        let address = format!("//{login}@{host}/{}", self.name);
+        let mut config = PostgresConfig::new(&address, &Settings::default()).unwrap();
+        config.connections = self.connections;
+        config
+    }
+
+    /// Ends all connections to it.
+    pub(crate) async fn cut(&self) {
+        let cut = format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+             WHERE datname = '{}' AND pid <> pg_backend_pid()",
+            self.name
+        );
+        administrate("postgres", &[&cut]).await;
+    }
+
+    /// Drops it, also while it is used.
+    pub(crate) async fn remove(&self) {
+        administrate("postgres", &[&format!("DROP DATABASE {} WITH (FORCE)", self.name)]).await;
+    }
+}
+
+#[async_trait]
+impl Subject for Database {
+    async fn open(&self) -> Arc<dyn StorageBackend> {
+        Arc::new(Postgres::open(self.config(None)).await.unwrap())
+    }
+
+    async fn open_again(&self) -> Arc<dyn StorageBackend> {
+        self.open().await
+    }
+}
+
+/// A store on a server of its own.
+pub(crate) struct OnServer(pub(crate) Arc<PostgresServer>);
+
+#[async_trait]
+impl Subject for OnServer {
+    async fn open(&self) -> Arc<dyn StorageBackend> {
+        let url = self.0.url();
+        let (_, address) = url.split_once(':').unwrap();
+        let config = PostgresConfig::new(address, &Settings::default()).unwrap();
+        Arc::new(Postgres::open(config).await.unwrap())
+    }
+
+    async fn open_again(&self) -> Arc<dyn StorageBackend> {
+        self.open().await
+    }
+}
+
+/// A connection to a database as a role, or as that of the tests.
+pub(crate) async fn connect(database: &str, role: Option<&str>) -> Client {
+    let mut config: tokio_postgres::Config = postgres::url().parse().unwrap();
+    if let Some(role) = role {
+        config.user(role);
+    }
+    let (client, connection) = config.dbname(database).connect(NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// Whether there is a schema with this name.
+pub(crate) async fn exists(schema: &str) -> bool {
+    let client = connect("postgres", None).await;
+    let found = client.query("SELECT FROM pg_namespace WHERE nspname = $1", &[&schema]).await;
+    !found.unwrap().is_empty()
 }
 
 /// A name that nothing else on the server has.

@@ -125,7 +125,7 @@ fn lists(reader: &Read<'_>, query: &TextQuery, removed: &RemovedKeys) -> Result<
         }))
     };
     let values: [Parameter<'_>; 2] = [(&stored, Type::TEXT_ARRAY), (&only, Type::TEXT)];
-    let found = reader.query_prepared(OPERATION, sql, &values, list)?;
+    let found = reader.query_decoded(OPERATION, sql, &values, list)?;
     Ok(found.into_iter().flatten().collect())
 }
 

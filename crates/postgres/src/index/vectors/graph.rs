@@ -7,10 +7,7 @@ use amplifier_session_core::{Result, backend::meta::Generations};
 use amplifier_session_sql::{Columns as _, quote, read};
 use tokio_postgres::types::Type;
 
-use crate::{
-    columns::Fields,
-    connection::{Parameter, Read},
-};
+use crate::{columns::Fields, connection::Read, error, pool::Pool};
 
 /// So many vectors are compared one by one: that takes few milliseconds and finds all that is to be found.
 pub(super) const EXACT: i64 = 10_000;
@@ -21,8 +18,7 @@ const SMALLEST_SHARE: i64 = 25;
 /// pgvector can't index longer vectors of 16-bit floats.
 const MOST_DIMENSIONS: usize = 4_000;
 
-/// Held by the client that makes or drops indexes of a table: this, plus the number of the table.
-const ADVISORY_LOCK: i64 = 0x416d_5647_0000_0000;
+const OPERATION: &str = "update_index";
 
 const PREFIX: &str = "transcript_vectors_nearest_";
 
@@ -49,7 +45,7 @@ pub(super) fn exact_below(
     generation: u32,
 ) -> Result<Option<i64>> {
     let sql = "SELECT CAST(c.reltuples AS bigint) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-        WHERE i.indexrelid = to_regclass($1) AND i.indisvalid";
+        WHERE i.indexrelid = to_regclass($1) AND i.indrelid = 'transcript_vectors'::regclass AND i.indisvalid";
     let rows = reader.query(operation, sql, &[(&quote::name(&name(generation)), Type::TEXT)])?;
     let total = rows.first().map(|row| Fields(row).integer(0)).transpose()?;
     Ok(total.map(|total| EXACT.max(total / SMALLEST_SHARE)))
@@ -57,54 +53,83 @@ pub(super) fn exact_below(
 
 /// Makes the index of each generation that has many vectors, and drops the others. Does nothing if this role does not own
 /// the table, if the table is divided between servers, or if another client is at it.
-pub(crate) fn update(reader: &Read<'_>) -> Result<()> {
-    const OPERATION: &str = "update_index";
-    const LOCK: &str = "$1 + CAST('transcript_vectors'::regclass::oid AS bigint)";
-    let lock = format!(
-        "SELECT 1 FROM pg_class WHERE oid = 'transcript_vectors'::regclass AND relkind = 'r'
-         AND pg_has_role(relowner, 'USAGE') AND pg_try_advisory_lock({LOCK})"
-    );
-    let key: [Parameter<'_>; 1] = [(&ADVISORY_LOCK, Type::INT8)];
-    if reader.query(OPERATION, &lock, &key)?.is_empty() {
-        return Ok(());
+pub(crate) fn update(pool: &Pool) -> Result<()> {
+    // Concurrently: others go on writing. This is not possible in a transaction.
+    for sql in pool.define(OPERATION, outdated)? {
+        match pool.outside_transactions(OPERATION, &sql) {
+            Err(error) if error::is_duplicate(&error) => {
+                tracing::debug!(%error, "another client has made the index meanwhile");
+            }
+            done => done?,
+        }
     }
-    let updated = update_locked(reader, OPERATION);
-    reader.query(OPERATION, &format!("SELECT pg_advisory_unlock({LOCK})"), &key)?;
-    updated
+    Ok(())
 }
 
-fn update_locked(reader: &Read<'_>, operation: &'static str) -> Result<()> {
+/// The statements that make and drop indexes.
+fn outdated(reader: &Read<'_>) -> Result<Vec<String>> {
+    let Some(table) = VectorTable::to_index(reader)? else { return Ok(Vec::new()) };
+    // If no other client is at it, each invalid index was being made when a connection was lost.
+    reader.batch(OPERATION, "LOCK TABLE transcript_vectors IN SHARE UPDATE EXCLUSIVE MODE")?;
     let generations = Generations::of(&read::meta::meta(reader)?);
     let sql = "SELECT c.relname::text, i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
         WHERE i.indrelid = 'transcript_vectors'::regclass AND starts_with(c.relname, $1)";
-    let mut valid = Vec::new();
-    for row in reader.query(operation, sql, &[(&PREFIX, Type::TEXT)])? {
+    let (mut valid, mut statements) = (Vec::new(), Vec::new());
+    for row in reader.query(OPERATION, sql, &[(&PREFIX, Type::TEXT)])? {
         let (found, is_valid) = (Fields(&row).text(0)?, Fields(&row).flag(1)?);
         if is_valid && generations.numbers().any(|generation| name(generation) == found) {
             valid.push(found);
         } else {
-            // It was being made when the connection was lost, or its generation is gone.
-            reader.batch(operation, &format!("DROP INDEX CONCURRENTLY IF EXISTS {}", quote::name(&found)))?;
+            statements.push(table.drop(&found));
         }
     }
     for generation in generations.current.iter().chain(&generations.next) {
-        let name = name(generation.number);
+        let is_missing = !valid.contains(&name(generation.number));
         let dimensions = generation.space.dimensions;
-        if !valid.contains(&name)
-            && dimensions <= MOST_DIMENSIONS
-            && has_many(reader, operation, generation.number)?
-        {
-            // Concurrently: others go on writing.
-            let sql = format!(
-                "CREATE INDEX CONCURRENTLY {} ON transcript_vectors USING hnsw (({}) halfvec_ip_ops) WHERE generation = {}",
-                quote::name(&name),
-                indexed(dimensions),
-                generation.number
-            );
-            reader.batch(operation, &sql)?;
+        if is_missing && dimensions <= MOST_DIMENSIONS && has_many(reader, OPERATION, generation.number)? {
+            statements.push(table.create(generation.number, dimensions));
         }
     }
-    Ok(())
+    Ok(statements)
+}
+
+/// Where the vectors are, as statements outside of a transaction name it.
+struct VectorTable {
+    schema: String,
+    /// The schema of the extension.
+    extension: String,
+}
+
+impl VectorTable {
+    /// The table, if this client may make indexes of it now.
+    fn to_index(reader: &Read<'_>) -> Result<Option<Self>> {
+        // Of sessions of other roles, the table is not shown.
+        let sql = "SELECT n.nspname::text, x.nspname::text
+            FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace,
+                pg_extension e JOIN pg_namespace x ON x.oid = e.extnamespace
+            WHERE c.oid = 'transcript_vectors'::regclass AND c.relkind = 'r' AND e.extname = 'vector'
+                AND pg_has_role(c.relowner, 'USAGE')
+                AND NOT EXISTS (SELECT FROM pg_stat_progress_create_index p
+                    WHERE p.datname = current_database() AND coalesce(p.relid, c.oid) = c.oid)";
+        let found = reader.query(OPERATION, sql, &[])?;
+        let table = |row| Ok(Self { schema: Fields(row).text(0)?, extension: Fields(row).text(1)? });
+        found.first().map(table).transpose()
+    }
+
+    fn drop(&self, index: &str) -> String {
+        let (schema, index) = (quote::name(&self.schema), quote::name(index));
+        format!("DROP INDEX CONCURRENTLY IF EXISTS {schema}.{index}")
+    }
+
+    fn create(&self, generation: u32, dimensions: usize) -> String {
+        let (schema, extension) = (quote::name(&self.schema), quote::name(&self.extension));
+        let (index, indexed) =
+            (quote::name(&name(generation)), format!("half::{extension}.halfvec({dimensions})"));
+        format!(
+            "CREATE INDEX CONCURRENTLY {index} ON {schema}.transcript_vectors
+             USING hnsw (({indexed}) {extension}.halfvec_ip_ops) WHERE generation = {generation}"
+        )
+    }
 }
 
 fn has_many(reader: &Read<'_>, operation: &'static str, generation: u32) -> Result<bool> {

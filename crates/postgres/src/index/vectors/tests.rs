@@ -7,7 +7,7 @@ use std::{
 };
 
 use amplifier_session_core::{
-    Scope,
+    Result, Scope,
     backend::{VectorQuery, meta},
     config::Settings,
     model::{ContentTypes, EmbeddingSpace, ProjectSlug, UserId},
@@ -33,23 +33,20 @@ async fn with_vectors(test: impl FnOnce(&Pool) + Send + 'static) {
     let config = config.with_schema(schema.as_str());
     let pool = Pool::new(&config).unwrap();
     tokio::task::spawn_blocking(move || {
-        let prepared = pool.read(|reader| schema::prepare(reader, &schema, false)).unwrap();
+        let prepared = schema::prepare(&pool, &schema, false).unwrap();
         assert!(prepared.has_copies(), "the server for tests has pgvector");
-        pool.read(|reader| {
-            fill(reader);
-            update(reader)
-        })
-        .unwrap();
+        pool.define("fill", fill).unwrap();
+        update(&pool).unwrap();
         let drop = format!("DROP SCHEMA {} CASCADE", quote::name(&schema));
         let tested = panic::catch_unwind(AssertUnwindSafe(|| test(&pool)));
-        pool.read(|reader| reader.batch("drop_schema", &drop)).unwrap();
+        pool.define("drop_schema", |reader| reader.batch("drop_schema", &drop)).unwrap();
         tested.unwrap();
     })
     .await
     .unwrap();
 }
 
-fn fill(reader: &Read<'_>) {
+fn fill(reader: &Read<'_>) -> Result<()> {
     let space = EmbeddingSpace { model: "m".into(), dimensions: DIMENSIONS };
     let generation = meta::Generation { space, number: 0 }.to_value();
     let mut sql = format!(
@@ -70,7 +67,7 @@ fn fill(reader: &Read<'_>) {
         );
     }
     sql += "ANALYZE sessions; ANALYZE transcript_vectors;";
-    reader.batch("fill", &sql).unwrap();
+    reader.batch("fill", &sql)
 }
 
 fn query(user: &str, filter: SearchFilter, number: usize) -> VectorQuery {
@@ -87,7 +84,7 @@ fn query(user: &str, filter: SearchFilter, number: usize) -> VectorQuery {
 }
 
 /// Runs `test` in a transaction, as searches are.
-fn in_snapshot(pool: &Pool, test: impl FnOnce(&Read<'_>)) {
+fn in_snapshot(pool: &Pool, test: impl Fn(&Read<'_>)) {
     pool.read_snapshot(|reader| {
         test(reader);
         Ok(())
@@ -178,23 +175,23 @@ fn a_graph_finds_what_is_nearest(pool: &Pool) {
 }
 
 fn an_index_that_was_not_completed_is_made_again(pool: &Pool) {
-    let run = |sql: &str| pool.read(|reader| reader.batch("test", sql)).unwrap();
+    let run = |sql: &str| pool.define("test", |reader| reader.batch("test", sql)).unwrap();
     let exact_below = || pool.read(|reader| graph::exact_below(reader, "test", 0)).unwrap();
     assert_eq!(exact_below(), Some(graph::EXACT));
     run("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'transcript_vectors_nearest_0'::regclass");
     assert_eq!(exact_below(), None);
-    pool.read(update).unwrap();
+    update(pool).unwrap();
     assert_eq!(exact_below(), Some(graph::EXACT));
     run(
         "UPDATE schema_meta SET value = replace(value, '\"number\":0', '\"number\":1') WHERE key = 'embedding_space'",
     );
-    pool.read(update).unwrap();
+    update(pool).unwrap();
     assert_eq!(exact_below(), None, "the generation is gone");
 }
 
 /// Vectors that do not fit into a page are stored elsewhere, but never the ids of their rows.
 fn vectors_are_compared_where_their_rows_are(pool: &Pool) {
-    pool.read(|reader| {
+    pool.define("test", |reader| {
         for (dimensions, is_in_row) in [(1_536, true), (3_072, true), (16_000, false)] {
             let sql = format!(
                 "INSERT INTO transcript_vectors (user_id, session_id, sequence, content_type, chunk_index,
