@@ -16,6 +16,7 @@ use crate::{
     PostgresConfig,
     columns::Fields,
     connection::{Read, Write},
+    encoding,
     error::OPEN,
     pool::{Lock, Pool},
     row_security, schema,
@@ -54,7 +55,10 @@ impl Postgres {
             None => schema::prepare(&pool, &config.schema, config.must_exist)?,
             Some(_) => pool.read(|reader| schema::check(reader, &config.schema))?,
         };
-        let only_user = pool.read(row_security::only_user)?;
+        let only_user = pool.read(|reader| {
+            encoding::warn(reader)?;
+            row_security::only_user(reader)
+        })?;
         Ok(SqlBackend::new(Self {
             pool: pool.with_restriction(only_user.is_some()),
             schema: config.schema.clone(),

@@ -9,7 +9,7 @@
 //! | `locks.rs` | who holds the lock that a call waits for |
 //! | `columns.rs`, `copy.rs`, `text.rs` | reading and writing values |
 //! | `lookups.rs`, `event_counts.rs` | reads that differ from those of other databases |
-//! | `schema.rs`, `entries.rs`, `vector_support.rs` | creating and upgrading the tables, their version, and the extension pgvector |
+//! | `schema.rs`, `entries.rs`, `vector_support.rs`, `encoding.rs` | creating and upgrading the tables, their version, the extension pgvector, and the encoding of the database |
 //! | `row_security.rs` | restricting roles to the rows of one user |
 //! | `index/` | the indexes that searches use |
 //! | `factory.rs` | opening a store by its URL |
@@ -23,6 +23,7 @@ mod connect;
 mod connection;
 mod copy;
 mod database;
+mod encoding;
 mod entries;
 mod error;
 mod event_counts;

@@ -9,6 +9,7 @@ use tokio_postgres::types::Type;
 
 use crate::{
     connection::Read,
+    encoding,
     entries::{MIGRATION, get, set},
     error::OPEN as OPERATION,
     pool::Pool,
@@ -69,6 +70,7 @@ fn lock(reader: &Read<'_>) -> Result<()> {
 fn create(reader: &Read<'_>, schema: &str) -> Result<()> {
     lock(reader)?;
     if applied(reader, schema)?.is_none() {
+        encoding::check(reader)?;
         create_schema(reader, schema)?;
         reader.batch(OPERATION, ENTRIES)?;
         for (key, value) in [

@@ -1,8 +1,15 @@
-//! What the server refuses: connections and rights. Each error says what to do.
+//! What the server refuses: connections, rights, encodings and values. Each error says what to do.
 
-use amplifier_session_core::{Error, ErrorKind, backend::prelude::*};
+use amplifier_session_core::{
+    Error, ErrorKind,
+    backend::prelude::*,
+    storage::{Extent, SessionIngest},
+};
 use amplifier_session_postgres::Postgres;
-use amplifier_session_testkit::{Store, lines, store::target};
+use amplifier_session_testkit::{
+    Store, lines,
+    store::{target, time},
+};
 
 use crate::support::{Database, administrate, connect};
 
@@ -67,4 +74,59 @@ async fn a_statement_that_the_role_has_no_time_for_is_an_error() {
     admin.batch_execute("ROLLBACK").await.unwrap();
     drop((store, limited, admin));
     remove(&database, &role).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a PostgreSQL server"]
+async fn a_database_that_cannot_hold_every_text_is_refused() {
+    let database = Database::create(1).await;
+    let name = &database.name;
+    for encoding in ["LATIN1", "SQL_ASCII"] {
+        let again = format!("CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0");
+        administrate("postgres", &[&format!("DROP DATABASE {name}"), &again]).await;
+        let error = Postgres::open(database.config(None)).await.unwrap_err();
+        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::StorageConnection, false), "{error:?}");
+        assert!(error.to_string().contains(&format!("{name} has the encoding {encoding}")), "{error}");
+        assert!(error.hint().unwrap().contains("ENCODING 'UTF8' TEMPLATE template0"), "{error:?}");
+        let client = connect(name, None).await;
+        let sql = "SELECT FROM pg_namespace WHERE nspname = 'amplifier_sessions'";
+        assert!(client.query(sql, &[]).await.unwrap().is_empty());
+    }
+    database.remove().await;
+}
+
+async fn ingest(store: &Store, session: &str, text: &str) -> SessionIngest {
+    let mut ingest = store.storage.ingest(target(session)).await.unwrap();
+    ingest.begin_transcript(0).await.unwrap();
+    ingest.transcript_line(lines::user(text).raw(), time("2026-01-01T00:00:00Z")).await.unwrap();
+    ingest.end_transcript(Extent::Whole);
+    ingest
+}
+
+/// A store that an earlier version created in such a database.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a PostgreSQL server"]
+async fn a_message_that_the_database_cannot_hold_fails_alone() {
+    let database = Database::create(1).await;
+    drop(Store::open(database.clone()).await);
+    let sql = format!(
+        "UPDATE pg_database SET encoding = pg_char_to_encoding('LATIN1') WHERE datname = '{}'",
+        database.name
+    );
+    administrate("postgres", &[&sql]).await;
+    let store = Store::open(database.clone()).await;
+    let ingests = vec![
+        ingest(&store, "a", "one apple").await,
+        ingest(&store, "b", "two 漢字").await,
+        ingest(&store, "c", "three café").await,
+    ];
+    let outcomes = store.storage.commit_all(ingests).await;
+    let error = outcomes[1].as_ref().unwrap_err();
+    // This kind is about one session: a sync reports it and goes on.
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Validation, false), "{error:?}");
+    assert!(outcomes[0].is_ok() && outcomes[2].is_ok(), "{outcomes:?}");
+    assert_eq!(store.find(&target("c"), "café").await, [0]);
+    assert!(store.messages(&target("b")).await.is_empty());
+    drop(store);
+    database.remove().await;
 }
