@@ -176,6 +176,15 @@ fn reason(error: &tokio_postgres::Error) -> String {
     }
 }
 
+/// What gives a role the rights to use a store. The names are quoted.
+pub(crate) fn grants(schema: &str, role: &str) -> String {
+    format!(
+        "the owner of the tables can give the rights: GRANT USAGE ON SCHEMA {schema} TO {role}; \
+         GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}; \
+         GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {role}"
+    )
+}
+
 /// What errors say about the server.
 #[derive(Debug)]
 pub(crate) struct Place {
@@ -228,11 +237,7 @@ impl Place {
             Some(&SqlState::INSUFFICIENT_PRIVILEGE) if reason(source).contains("for database") => {
                 Some(format!("an administrator can create the schema: CREATE SCHEMA {schema} AUTHORIZATION {role}"))
             }
-            Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Some(format!(
-                "the owner of the tables can give the rights: GRANT USAGE ON SCHEMA {schema} TO {role}; \
-                 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}; \
-                 GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {role}"
-            )),
+            Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Some(grants(&schema, &role)),
             Some(&SqlState::QUERY_CANCELED) if reason(source).contains("statement timeout") => {
                 Some(format!("give the role more time: ALTER ROLE {role} SET statement_timeout = '10min'"))
             }

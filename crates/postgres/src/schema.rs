@@ -4,14 +4,15 @@ use amplifier_session_core::{
     Error, ErrorKind, Result,
     backend::meta::{SCHEMA_VERSION, STORE_ID, VERSION, WRITER, WRITER_NAME},
 };
-use amplifier_session_sql::{backend::Connections as _, quote, rows::is_pending};
+use amplifier_session_sql::{Columns as _, backend::Connections as _, quote, rows::is_pending};
 use tokio_postgres::types::Type;
 
 use crate::{
+    columns::Fields,
     connection::Read,
     encoding,
     entries::{MIGRATION, get, set},
-    error::OPEN as OPERATION,
+    error::{OPEN as OPERATION, grants},
     pool::Pool,
     row_security,
     vector_support::VectorSupport,
@@ -119,10 +120,17 @@ fn migrate(reader: &Read<'_>, schema: &str, at: usize, migration: &str) -> Resul
 /// The number of migrations that were applied; `None` if there is no store.
 fn applied(reader: &Read<'_>, schema: &str) -> Result<Option<usize>> {
     // By its schema, because the search path contains another one, too.
-    let sql = "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    let sql = "SELECT has_schema_privilege(n.oid, 'USAGE'), current_user::text
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE n.nspname = $1 AND c.relname = 'schema_meta'";
-    if reader.query(OPERATION, sql, &[(&schema, Type::TEXT)])?.is_empty() {
-        return Ok(None);
+    let rows = reader.query(OPERATION, sql, &[(&schema, Type::TEXT)])?;
+    let Some(row) = rows.first().map(Fields) else { return Ok(None) };
+    if !row.flag(0)? {
+        // The search path would leave out the schema, and names would mean tables of the other one.
+        let message = format!("the role {:?} may not use the schema {schema:?}", row.text(1)?);
+        return Err(Error::new(ErrorKind::StorageConnection, message)
+            .with_operation(OPERATION)
+            .with_hint(grants(&quote::name(schema), &quote::name(&row.text(1)?))));
     }
     Ok(Some(get(reader, MIGRATION)?.and_then(|number| number.parse().ok()).unwrap_or_default()))
 }

@@ -58,6 +58,25 @@ async fn a_role_that_may_not_create_a_schema_needs_an_administrator() {
     remove(&database, &role).await;
 }
 
+/// Otherwise, names would mean the tables of the schema `public`.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a PostgreSQL server"]
+async fn a_role_that_may_not_use_the_schema_gets_no_other() {
+    let database = Database::create(1).await;
+    let role = create_role(&database, "").await;
+    drop(Store::open(database.clone()).await);
+    let public = Postgres::open(database.config(None).with_schema("public")).await.unwrap();
+    drop(public);
+    let grant = format!("GRANT SELECT ON ALL TABLES IN SCHEMA public TO {role}");
+    administrate(&database.name, &[&grant]).await;
+    let error = Postgres::open(database.config(Some(&role))).await.unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::StorageConnection, false), "{error:?}");
+    assert!(error.to_string().contains("may not use the schema \"amplifier_sessions\""), "{error}");
+    let hint = format!("GRANT USAGE ON SCHEMA \"amplifier_sessions\" TO \"{role}\"");
+    assert!(error.hint().unwrap().contains(&hint), "{error:?}");
+    remove(&database, &role).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a PostgreSQL server"]
 async fn a_statement_that_the_role_has_no_time_for_is_an_error() {
