@@ -273,6 +273,7 @@ fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     let hint = match error.kind() {
         io::ErrorKind::NotFound => "choose a file in a folder that exists",
         io::ErrorKind::StorageFull => "choose a file on a disk with more space",
+        io::ErrorKind::FileTooLarge => "raise the limit on the size of files (`ulimit -f`)",
         _ => "choose a file in a folder where you can write",
     };
     // The name of the temporary file would only confuse the user.

@@ -78,7 +78,10 @@ fn main() -> ExitCode {
 fn run(app: &mut App, command: Command) -> Result<Outcome, Failure> {
     // Two threads are enough for short searches; long work runs on threads for blocking work.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let outcome = runtime.block_on(commands::run(app, command));
+    let outcome = runtime.block_on(async {
+        survive_file_limit();
+        commands::run(app, command).await
+    });
     let finished = app.out.finish();
     // What is still waiting, for example for a server that does not answer, has no use any more.
     runtime.shutdown_timeout(LAST_WORK);
@@ -92,6 +95,18 @@ fn run(app: &mut App, command: Command) -> Result<Outcome, Failure> {
         failure::say("note", &format!("{:.2} request units, {requests}{throttled}", usage.request_units));
     }
     outcome
+}
+
+/// Makes a write beyond the size limit of files (`ulimit -f`) fail, as on a full disk. Otherwise, the signal that
+/// precedes the failure ends the process.
+fn survive_file_limit() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+
+        // The handler stays after the receiver is dropped. Without it, the program still works.
+        let _ = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()));
+    }
 }
 
 /// Starts the requested log, on stderr.

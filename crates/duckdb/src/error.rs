@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use amplifier_session_core::{Error, ErrorKind};
-use amplifier_session_sql::DISK_FULL;
+use amplifier_session_sql::{DISK_FULL, FILE_LIMIT};
 
 /// Maps an error of the database; `operation` names the operation.
 pub fn storage(operation: &'static str) -> impl Fn(duckdb::Error) -> Error {
@@ -53,6 +53,9 @@ fn describe(message_text: &str) -> (ErrorKind, String, bool) {
     }
     if message_text.contains("No space left on device") {
         return (ErrorKind::StorageIo, DISK_FULL.to_owned(), false);
+    }
+    if message_text.contains("File too large") {
+        return (ErrorKind::StorageIo, FILE_LIMIT.to_owned(), false);
     }
     if message_text.contains("Corrupt database file") {
         return (ErrorKind::Damaged, format!("a part of the database is damaged: {}", message()), false);

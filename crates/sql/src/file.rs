@@ -124,6 +124,34 @@ fn may_write(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// The space that this process can still use on the disk of a file or folder; `None` if that is unknown.
+#[must_use]
+pub fn free_space(path: &Path) -> Option<u64> {
+    #[cfg(unix)]
+    {
+        let disk = rustix::fs::statvfs(path).ok()?;
+        // Some network file systems report no sizes.
+        (disk.f_blocks > 0).then(|| disk.f_bavail.saturating_mul(disk.f_frsize))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        None
+    }
+}
+
+/// Whether the system limits the size of the files that this process writes.
+///
+/// A write beyond the limit fails with `EFBIG`, which databases report like a broken disk. Before, the system sends the
+/// signal `SIGXFSZ`, which ends a process that does not ignore or handle it.
+#[must_use]
+pub fn is_size_limited() -> bool {
+    #[cfg(unix)]
+    return rustix::process::getrlimit(rustix::process::Resource::Fsize).current.is_some();
+    #[cfg(not(unix))]
+    false
+}
+
 /// The error of a write to a read-only store; `reason` comes from [`read_only`].
 #[must_use]
 pub fn refuses_writes(reason: &str) -> Error {

@@ -56,8 +56,12 @@ pub use table::{Cell, Table};
 /// The message of errors of a full disk.
 pub const DISK_FULL: &str = "the disk is full";
 
-/// Whether an error says that the disk is full.
+/// The message if a file can't grow beyond the limit of the process, `RLIMIT_FSIZE`.
+pub const FILE_LIMIT: &str =
+    "the disk is full, or a file has reached the size limit of the process (`ulimit -f`)";
+
+/// Whether an error says that the disk is full, or that a file has reached its limit. Both need the same treatment.
 #[must_use]
 pub fn is_disk_full(error: &amplifier_session_core::Error) -> bool {
-    error.message() == DISK_FULL
+    [DISK_FULL, FILE_LIMIT].contains(&error.message())
 }

@@ -1,7 +1,7 @@
 //! Maps errors of SQLite to ours.
 
 use amplifier_session_core::{Error, ErrorKind};
-use amplifier_session_sql::{DISK_FULL, damaged};
+use amplifier_session_sql::{DISK_FULL, FILE_LIMIT, damaged, file};
 use rusqlite::ErrorCode;
 
 /// Maps an error of the database; `operation` names the operation.
@@ -29,6 +29,16 @@ pub(crate) fn column(source: rusqlite::Error) -> Error {
 /// Whether there is no room for the index of the write-ahead log, which every connection needs.
 fn has_no_room(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE)
+}
+
+/// Whether a file could not grow, because it has reached the limit of the process. SQLite has no code of its own for
+/// this.
+fn has_reached_limit(error: &rusqlite::Error) -> bool {
+    use rusqlite::ffi::{SQLITE_IOERR_TRUNCATE, SQLITE_IOERR_WRITE};
+
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    code.is_some_and(|code| [SQLITE_IOERR_WRITE, SQLITE_IOERR_TRUNCATE].contains(&code))
+        && file::is_size_limited()
 }
 
 /// Whether a part of the file can't be read from disk.
@@ -61,6 +71,9 @@ fn describe(error: &rusqlite::Error) -> (ErrorKind, String, bool) {
         }
         Some(ErrorCode::SystemIoFailure) if has_no_room(error) => {
             (ErrorKind::StorageIo, DISK_FULL.to_owned(), false)
+        }
+        Some(ErrorCode::SystemIoFailure) if has_reached_limit(error) => {
+            (ErrorKind::StorageIo, FILE_LIMIT.to_owned(), false)
         }
         Some(ErrorCode::SystemIoFailure) if is_unreadable(error) => {
             (ErrorKind::Damaged, format!("a part of the database can't be read: {error}"), false)

@@ -262,6 +262,9 @@ fn sync_folder(path: &Path) {
 fn failed(what: &str, path: &Path, source: io::Error) -> Error {
     let message = match source.kind() {
         io::ErrorKind::StorageFull => "the disk is full".to_owned(),
+        io::ErrorKind::FileTooLarge => {
+            "a file has reached the size limit of the process (`ulimit -f`)".to_owned()
+        }
         _ => format!("can't {what} {}: {source}", path.display()),
     };
     Error::new(ErrorKind::StorageIo, message).with_operation("upgrade").with_source(source)

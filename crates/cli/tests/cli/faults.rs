@@ -237,3 +237,23 @@ fn two_syncs_at_once_store_everything_once() {
     assert_eq!(both.len(), 5);
     assert!(both == one, "the two stores differ");
 }
+
+/// The system sends a signal that ends programs that do not handle it.
+#[cfg(unix)]
+#[test]
+fn a_limit_on_the_size_of_files_is_reported_like_a_full_disk() {
+    let home = Home::with_samples();
+    let program = home.command(&["sync"]);
+    let mut limited = Command::new("/bin/sh");
+    limited
+        .args(["-c", "ulimit -f 600; exec \"$0\" \"$@\""])
+        .arg(program.get_program())
+        .args(program.get_args());
+    limited.env_clear().stdin(Stdio::null());
+    limited.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let ran = Ran::from(limited.output().unwrap());
+    assert_eq!(ran.code, 1, "{}", ran.all());
+    assert!(ran.stderr.contains("a file has reached the size limit of the process"), "{}", ran.all());
+    home.ok(&["sync"]);
+    assert_eq!(home.json(&["verify"])["sessions"], 12);
+}
