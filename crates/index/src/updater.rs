@@ -39,6 +39,9 @@ pub trait RowRefs: Rows {
 
     /// The references of vectors, in the order of their keys; `None` for missing ones.
     fn vector_refs(&mut self, keys: &[u64]) -> Result<Vec<Option<VectorRef>>>;
+
+    /// The number of rows that the calls so far left out because they can't be read.
+    fn unreadable(&self) -> usize;
 }
 
 /// The text from which a vector was made.
@@ -95,7 +98,7 @@ impl<S: Snapshots> IndexUpdater<S> {
     /// Errors of the store.
     pub async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
         let query = query.clone();
-        self.find(move |index, rows| {
+        self.find("message", move |index, rows| {
             let answer = index.text_candidates(rows, &query)?;
             let keys: Vec<u64> = answer.hits.iter().map(|hit| hit.key).collect();
             let message_refs = rows.message_refs(&keys)?;
@@ -129,7 +132,7 @@ impl<S: Snapshots> IndexUpdater<S> {
     /// Errors of the store; `Validation` if the length of the query's vector differs from the store's vectors.
     pub async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {
         let query = query.clone();
-        self.find(move |index, rows| {
+        self.find("vector", move |index, rows| {
             let answer = index.vector_candidates(rows, &query)?;
             let keys: Vec<u64> = answer.hits.iter().map(|hit| hit.key).collect();
             let message_refs = rows.vector_refs(&keys)?;
@@ -149,12 +152,26 @@ impl<S: Snapshots> IndexUpdater<S> {
         .await
     }
 
+    /// Runs a search. Its notice also says how many rows could not be read.
     async fn find<T: Send + 'static>(
         &self,
+        searched: &'static str,
         find: impl Fn(&SearchIndex, &mut dyn RowRefs) -> Result<(Candidates<T>, u64)> + Send + 'static,
     ) -> Result<Candidates<T>> {
         let inner = Arc::clone(&self.0);
-        let (found, tail_rows) = blocking(move || inner.read(|rows| find(&inner.index, rows))).await??;
+        let ((mut found, tail_rows), unreadable) = blocking(move || {
+            inner.read(|rows| {
+                let found = find(&inner.index, rows)?;
+                Ok((found, rows.unreadable()))
+            })
+        })
+        .await??;
+        if unreadable > 0 {
+            let notices = found.notice.take().into_iter().chain([left_out(unreadable, searched)]);
+            found.notice = Some(notices.collect::<Vec<_>>().join("; "));
+            // An index without these rows would hide that they exist.
+            return Ok(found);
+        }
         // A notice means that the index is missing or can't be used, so it is rebuilt for the next search.
         if tail_rows > LONG_TAIL_ROWS || found.notice.is_some() {
             self.fold_in_background();
@@ -246,6 +263,14 @@ impl<S: Snapshots> Inner<S> {
         })?;
         answer.ok_or_else(|| Error::new(ErrorKind::StorageIo, "the store did not return any rows"))
     }
+}
+
+/// A note about rows that a search left out.
+fn left_out(count: usize, row: &str) -> String {
+    let (rows, were) = if count == 1 { ("", "was") } else { ("s", "were") };
+    format!(
+        "{count} {row}{rows} can't be read and {were} left out: run `verify --repair`, or `salvage` if that fails"
+    )
 }
 
 /// Marks the fold as ended when dropped, also after a panic.

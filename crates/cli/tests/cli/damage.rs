@@ -285,3 +285,33 @@ fn messages_on_an_unreadable_page_are_named() {
     assert!(home.ok(&["show", &format!("{SESSION}#8")]).contains("zebra 8"));
     assert_eq!(home.run(&["show", SESSION]).code, 1);
 }
+
+/// Without an index, a search reads the vectors themselves.
+#[test]
+fn a_search_says_that_vectors_cannot_be_read() {
+    let home = home();
+    home.ok(&["sync"]);
+    let file = home.amplifier().join("sessions.sqlite");
+    let search = ["search", "zebra", "--mode", "semantic", "--no-refresh"];
+    assert_eq!(home.run(&search).code, 0);
+    let connection = Connection::open(&file).unwrap();
+    connection.execute_batch("UPDATE transcript_vectors SET vector = x'00' WHERE sequence = 3;").unwrap();
+    for (damaged, note) in
+        [(1, "1 vector can't be read and was left out"), (9, "9 vectors can't be read and were")]
+    {
+        let sql = format!(
+            "UPDATE transcript_vectors SET vector = x'00' WHERE sequence < {damaged} OR sequence = 3;"
+        );
+        if damaged > 1 {
+            connection.execute_batch(&sql).unwrap();
+        }
+        fs::remove_dir_all(home.amplifier().join("sessions.sqlite.index")).unwrap();
+        for _ in 0..2 {
+            let ran = home.run(&search);
+            assert!(ran.stderr.contains(note) && ran.stderr.contains("verify --repair"), "{}", ran.all());
+        }
+        fs::create_dir_all(home.amplifier().join("sessions.sqlite.index")).unwrap();
+    }
+    home.ok(&["verify", "--repair"]);
+    assert!(!home.run(&search).stderr.contains("can't be read"));
+}

@@ -1,6 +1,7 @@
 //! Rows for the search index: by revision, in one read transaction.
 
 use std::{
+    cell::RefCell,
     collections::{HashMap, HashSet},
     ops::ControlFlow,
     sync::{Arc, OnceLock},
@@ -57,6 +58,8 @@ pub struct IndexRows<'a, R> {
     store: &'a OnceLock<[u8; 16]>,
     /// References of messages whose vectors were read: a search requests those of the vectors that it compares.
     message_refs: RefCache,
+    /// The keys of rows that could not be read.
+    unreadable: RefCell<HashSet<u64>>,
 }
 
 type RefCache = HashMap<u64, VectorRef>;
@@ -65,7 +68,7 @@ impl<'a, R: Reader> IndexRows<'a, R> {
     /// The rows that `reader` sees, which reads one snapshot. `store` remembers the store's identity.
     #[must_use]
     pub fn new(reader: &'a R, store: &'a OnceLock<[u8; 16]>) -> Self {
-        Self { reader, store, message_refs: HashMap::new() }
+        Self { reader, store, message_refs: HashMap::new(), unreadable: RefCell::default() }
     }
 
     fn store(&self) -> Result<[u8; 16]> {
@@ -128,7 +131,10 @@ impl<'a, R: Reader> IndexRows<'a, R> {
             match self.select(select, &format!("t.key = {key}"), each) {
                 Ok(ControlFlow::Continue(())) => {}
                 Ok(ControlFlow::Break(())) => break,
-                Err(error) if error.kind() == ErrorKind::Damaged => left_out += 1,
+                Err(error) if error.kind() == ErrorKind::Damaged => {
+                    left_out += 1;
+                    self.leave_out(key.cast_unsigned());
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -136,6 +142,21 @@ impl<'a, R: Reader> IndexRows<'a, R> {
             tracing::warn!(table, rows = left_out, "rows that can't be read are not in the search index");
         }
         Ok(())
+    }
+
+    fn leave_out(&self, key: u64) {
+        self.unreadable.borrow_mut().insert(key);
+    }
+
+    /// The row, unless it can't be read.
+    fn readable<T>(&self, row: &dyn Columns, read: Result<T>) -> Result<Option<T>> {
+        let read = unless_damaged(read)?;
+        if read.is_none()
+            && let Some(key) = unless_damaged(unsigned(row, 0))?
+        {
+            self.leave_out(key);
+        }
+        Ok(read)
     }
 
     /// The keys of the rows after a revision and key, in order: from an index, or else from the table.
@@ -197,7 +218,10 @@ impl<'a, R: Reader> IndexRows<'a, R> {
             match self.each_vector_of(keys, more, &mut once) {
                 Err(error) if error.kind() == ErrorKind::Damaged => {
                     for key in keys.iter().filter(|key| !done.contains(key)) {
-                        unless_damaged(self.each_vector_of(std::slice::from_ref(key), more, each))?;
+                        let read = self.each_vector_of(std::slice::from_ref(key), more, each);
+                        if unless_damaged(read)?.is_none() {
+                            self.leave_out(*key);
+                        }
                     }
                 }
                 read => read?,
@@ -256,9 +280,9 @@ impl<R: Reader> Rows for IndexRows<'_, R> {
         let select =
             "SELECT t.key, t.revision, s.key, t.user_id, s.project_slug, t.session_id, t.role, t.ts, t.raw
             FROM transcripts t JOIN sessions s ON s.user_id = t.user_id AND s.session_id = t.session_id";
-        self.newer(("transcripts", "octet_length(t.raw)"), select, revision, &mut |row| match unless_damaged(
-            message_row(row),
-        )? {
+        self.newer(("transcripts", "octet_length(t.raw)"), select, revision, &mut |row| match self
+            .readable(row, message_row(row))?
+        {
             Some(row) => each(row),
             None => Ok(ControlFlow::Continue(())),
         })
@@ -279,10 +303,9 @@ impl<R: Reader> Rows for IndexRows<'_, R> {
                  ON m.user_id = t.user_id AND m.session_id = t.session_id AND m.sequence = t.sequence"
         );
         let mut vector = Vec::new();
-        self.newer((vectors, "0"), &select, revision, &mut |row| match unless_damaged(vector_row(
-            row,
-            &mut vector,
-        ))? {
+        self.newer((vectors, "0"), &select, revision, &mut |row| match self
+            .readable(row, vector_row(row, &mut vector))?
+        {
             Some(row) => each(row),
             None => Ok(ControlFlow::Continue(())),
         })
@@ -301,14 +324,17 @@ impl<R: Reader> Rows for IndexRows<'_, R> {
     }
 
     fn vectors(&mut self, keys: &[u64], each: &mut dyn FnMut(u64, &[f32]) -> Result<()>) -> Result<()> {
-        let mut vector = Vec::new();
-        self.each_vector(keys, ", vector", &mut |message_refs, key, row| {
+        let (mut vector, mut unreadable) = (Vec::new(), Vec::new());
+        let read = self.each_vector(keys, ", vector", &mut |message_refs, key, row| {
             if unless_damaged(row.read_vector(VECTOR_PLACE_COLUMNS, &mut vector))?.is_none() {
+                unreadable.push(key);
                 return Ok(());
             }
             message_refs.insert(key, vector_ref(row)?);
             each(key, &vector)
-        })
+        });
+        unreadable.into_iter().for_each(|key| self.leave_out(key));
+        read
     }
 }
 
@@ -352,6 +378,10 @@ impl<R: Reader> RowRefs for IndexRows<'_, R> {
             Ok(())
         })?;
         Ok(keys.iter().map(|key| self.message_refs.get(key).cloned()).collect())
+    }
+
+    fn unreadable(&self) -> usize {
+        self.unreadable.borrow().len()
     }
 }
 

@@ -19,8 +19,8 @@ use crate::{
     embedding::{EmbeddingPurpose, ModelStrength},
     model::{ContentType, EmbeddingSpace, MessageRef, VectorRecord},
     search::{
-        Explanation, Fused, FusionWeights, MissingVectors, RankedText, SearchExplanation, SearchMode,
-        SearchOptions, SearchResults, SearchedTerm, diversify, fuse, most_relevant,
+        Explanation, Fused, FusionWeights, MissingVectors, RankedText, SearchExplanation, SearchFilter,
+        SearchMode, SearchOptions, SearchResults, SearchedTerm, diversify, fuse, most_relevant,
     },
     text::QueryWords,
 };
@@ -83,7 +83,9 @@ impl SessionStorage {
         let (texts, (mode, vector, vectors)) =
             tokio::try_join!(self.text_list(scope, options, &plan), self.nearest_list(scope, options))?;
         let Corrected { texts, plan, corrections } = self.corrected(scope, options, texts, plan).await?;
+        let unreadable = self.unreadable_vectors(scope, options, &vector, &vectors).await?;
         let mut notices = self.notices(mode, vectors.notice, texts.notice);
+        notices.extend(unreadable);
         notices.extend(plan.notices.iter().cloned());
 
         let explanation =
@@ -120,6 +122,38 @@ impl SessionStorage {
             counted => counted?,
         };
         Ok(SearchResults { mode, notices, missing_vectors, results, nearest, explanation, damaged })
+    }
+
+    /// A notice if no vector was found although the store has some: they can't be read. Every vector is a candidate,
+    /// however far it is, unless the search is restricted.
+    async fn unreadable_vectors(
+        &self,
+        scope: &Scope,
+        options: &SearchOptions,
+        asked: &QueryVector,
+        found: &Candidates<VectorCandidate>,
+    ) -> Result<Option<String>> {
+        let has_all_types = ContentType::EMBEDDED.into_iter().all(|of| options.content_types.contains(of));
+        let is_restricted = options.filter != SearchFilter::default()
+            || !has_all_types
+            || options.min_similarity.is_some()
+            || !options.conditions.is_empty();
+        let has_searched = asked.vector.iter().any(|x| *x != 0.0);
+        if !found.items.is_empty() || found.notice.is_some() || is_restricted || !has_searched {
+            return Ok(None);
+        }
+        let counted = match self.backend.count_vectors(scope).await {
+            Err(error) if error.kind() == ErrorKind::Damaged => None,
+            counts => {
+                let stored = counts?.generations.get(&asked.generation).map_or(0, |counts| counts.vectors);
+                if stored == 0 {
+                    return Ok(None);
+                }
+                Some(stored)
+            }
+        };
+        let vectors = counted.map_or_else(|| "the vectors".to_owned(), |count| format!("{count} vectors"));
+        Ok(Some(format!("{vectors} can't be read: run `verify --repair`, or `salvage` if that fails")))
     }
 
     /// As [`Self::missing_vectors`], if the search uses vectors.
