@@ -104,6 +104,8 @@ impl EmbeddedDatabase for Sqlite {
     }
 
     fn erase(&self) -> Result<()> {
+        // On a full disk, this makes room for the rewrite.
+        self.pool.empty_log()?;
         let rewritten = self.pool.rewrite();
         // The log may contain an incomplete rewrite.
         let emptied = self.pool.erase_log();

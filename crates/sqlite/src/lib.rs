@@ -9,6 +9,7 @@
 //! | `lookups.rs`, `event_counts.rs` | reads that SQLite does in its own way |
 //! | `functions.rs` | functions for SQL |
 //! | `read_only.rs` | files that can only be read |
+//! | `room.rs` | room on the disk for the write-ahead log |
 //! | `rights.rs` | rights of the files beside the database |
 //! | `peek.rs` | opening a file to see what it is |
 //! | `salvage/` | reading what is left of a damaged file |
@@ -32,6 +33,7 @@ mod plans;
 mod pool;
 mod read_only;
 mod rights;
+mod room;
 mod salvage;
 mod schema;
 mod tables;

@@ -12,9 +12,10 @@ use std::{
 
 use amplifier_session_core::{Error, ErrorKind, Result};
 use amplifier_session_sql::{
+    DISK_FULL,
     backend::Connections,
     embedded::{Idle, lock},
-    file,
+    file, is_disk_full,
 };
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
@@ -26,7 +27,9 @@ use crate::{
     error::storage,
     peek::LOGS,
     read_only::{ReadOnlyConnection, ReadOnlyStore},
-    rights, schema,
+    rights,
+    room::{Room, cut_log},
+    schema,
 };
 
 /// How long emptying the log waits for its readers: searches take milliseconds, but updating the index may take
@@ -113,10 +116,32 @@ impl Pool {
         write: impl FnOnce(&mut Write<'_>) -> Result<T>,
     ) -> Result<T> {
         let mut writer = self.writer()?;
-        let answer = in_transaction(&mut writer, operation, write);
+        let before = self.room_to_write(&writer);
+        let answer = in_transaction(&mut writer, operation, |transaction| {
+            let answer = write(transaction)?;
+            let after = before.and_then(|_| Room::of(&self.path, &transaction.0));
+            match before.zip(after).is_none_or(|(before, after)| after.allows_commit(before)) {
+                true => Ok(answer),
+                false => Err(Error::new(ErrorKind::StorageIo, DISK_FULL).with_operation(operation)),
+            }
+        });
+        if matches!(&answer, Err(error) if is_disk_full(error)) {
+            cut_log(&writer, &self.log_path());
+        }
         self.empty_log_if_due(&writer);
         self.limit_log(&writer);
         answer
+    }
+
+    /// The room on the disk for a transaction, after the log was emptied if the disk is nearly full.
+    fn room_to_write(&self, writer: &Connection) -> Option<Room> {
+        let room = Room::of(&self.path, writer)?;
+        if room.is_enough() || !room.can_empty_log() {
+            return Some(room);
+        }
+        let emptied = empty_log(writer, LOG_PATIENCE);
+        tracing::debug!(?emptied, "the disk is nearly full, so the write-ahead log is emptied");
+        Room::of(&self.path, writer)
     }
 
     /// Closes idle read connections, and empties the cache of the write connection: after much work, a process may be
@@ -184,9 +209,17 @@ impl Pool {
 
     fn empty_log_within(&self, patience: Duration) -> Result<bool> {
         let writer = self.writer()?;
-        let emptied = empty_log(&writer, patience);
+        let empty = || match Room::of(&self.path, &writer).is_none_or(Room::can_empty_log) {
+            true => empty_log(&writer, patience).map_err(storage("checkpoint")),
+            false => Err(Error::new(ErrorKind::StorageIo, DISK_FULL).with_operation("checkpoint")),
+        };
+        let mut emptied = empty();
+        if matches!(&emptied, Err(error) if is_disk_full(error)) {
+            cut_log(&writer, &self.log_path());
+            emptied = empty();
+        }
         self.log_to_empty.store(!matches!(emptied, Ok(true)), Ordering::Release);
-        emptied.map_err(storage("checkpoint"))
+        emptied
     }
 
     /// Rewrites the database, so that it contains nothing of deleted rows and their space is freed.
@@ -202,7 +235,11 @@ impl Pool {
             writer.pragma_update(None, "temp_store", "MEMORY")?;
             rewritten
         };
-        rewrite().map_err(storage("vacuum"))
+        rewrite().map_err(|error| {
+            // The incomplete copy may have used up the disk.
+            cut_log(&writer, &self.log_path());
+            storage("vacuum")(error)
+        })
     }
 
     /// Copies the database, including its write-ahead log, to a file that is empty or does not exist. Other connections

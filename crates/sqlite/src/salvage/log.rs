@@ -21,6 +21,13 @@ pub(super) struct Log {
     pub(super) page_size: usize,
     /// The position in the file of the last committed version of each page.
     pub(super) pages: HashMap<u32, u64>,
+    /// The position after the last committed page.
+    end: u64,
+}
+
+/// The length of the part of a log that was committed; `None` if the file is missing, empty or not a log.
+pub(crate) fn committed_length(path: &Path) -> Option<u64> {
+    Log::open(path).map(|log| log.end)
 }
 
 impl Log {
@@ -36,7 +43,7 @@ impl Log {
         if !MAGIC.contains(&magic) || !is_page_size(page_size) {
             return None;
         }
-        let mut log = Self { file, page_size, pages: HashMap::new() };
+        let mut log = Self { file, page_size, pages: HashMap::new(), end: HEADER as u64 };
         let mut checksum = Checksum { is_big_endian: magic == MAGIC[1], sums: (0, 0) };
         checksum.add(header.get(..24)?);
         if checksum.sums == (number_at(&header, 24, 4)?, number_at(&header, 28, 4)?) {
@@ -60,10 +67,11 @@ impl Log {
                 return Ok(());
             }
             uncommitted.push((field(0), at + FRAME_HEADER as u64));
+            at += frame.len() as u64;
             if field(4) > 0 {
                 self.pages.extend(uncommitted.drain(..));
+                self.end = at;
             }
-            at += frame.len() as u64;
         }
     }
 }

@@ -24,6 +24,7 @@ mod scan;
 mod source;
 mod tables;
 
+pub(crate) use log::committed_length;
 pub(crate) use source::Salvage;
 
 /// Whether pages may have this size.

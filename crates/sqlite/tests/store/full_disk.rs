@@ -12,8 +12,8 @@ use amplifier_session_core::{
 };
 use amplifier_session_index::IndexUpdater;
 use amplifier_session_sql::{
-    Columns, DISK_FULL, Query, Reader,
-    backend::Database,
+    Columns, DISK_FULL, Query, Reader, Statement,
+    backend::{Database, Writer as _},
     embedded::{Embedded, EmbeddedDatabase, RowSnapshots},
     number,
 };
@@ -207,6 +207,26 @@ async fn fill_long(folder: &Folder) -> SessionKey {
     storage.sync_event_lines(&long, whole(events)).await.unwrap();
     storage.sync_transcript_lines(&target("other"), whole(vec![lines::user("other")])).await.unwrap();
     long.key
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_failed_transaction_left_in_the_log_is_cut_off() {
+    let folder = Folder::new();
+    bystander(&folder.storage().await, 1).await;
+    let backend = folder.backend().await;
+    let log = || fs::metadata(folder.path().join("sessions.sqlite-wal")).unwrap().len();
+    let mut longest = 0;
+    let failed = Database::transaction(&**backend, "write", |writer| {
+        for n in 0..40 {
+            let sql = format!("INSERT INTO event_chunks VALUES ('ana', 's', {n}, 0, 1, zeroblob(1000000))");
+            writer.execute(&Statement::once("write", sql, []))?;
+        }
+        longest = log();
+        Err::<(), Error>(disk_full())
+    });
+    assert_eq!(failed.unwrap_err().message(), DISK_FULL);
+    assert!(longest > 16 << 20 && log() < 1 << 20, "{longest}, then {}", log());
+    bystander(&folder.storage().await, 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
