@@ -103,6 +103,14 @@ impl EmbeddedDatabase for Sqlite {
         &self.index
     }
 
+    fn check_tables(&self) -> Result<Vec<String>> {
+        self.pool.check_indexes()
+    }
+
+    fn rebuild_tables(&self) -> Result<()> {
+        self.pool.rebuild_indexes()
+    }
+
     fn erase(&self) -> Result<()> {
         // On a full disk, this makes room for the rewrite.
         self.pool.empty_log()?;

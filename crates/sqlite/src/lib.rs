@@ -8,6 +8,7 @@
 //! | `connection.rs`, `columns.rs` | SQLite's dialect, connections and rows, as `amplifier-session-sql` uses them |
 //! | `lookups.rs`, `event_counts.rs` | reads that SQLite does in its own way |
 //! | `functions.rs` | functions for SQL |
+//! | `indexes.rs` | comparing and rebuilding the indexes of the database |
 //! | `read_only.rs` | files that can only be read |
 //! | `room.rs` | room on the disk for the write-ahead log |
 //! | `rights.rs` | rights of the files beside the database |
@@ -26,6 +27,7 @@ mod error;
 mod event_counts;
 mod factory;
 mod functions;
+mod indexes;
 mod lookups;
 mod peek;
 #[cfg(test)]

@@ -25,6 +25,7 @@ use crate::{
     },
     connection::{Read, Write},
     error::storage,
+    indexes,
     peek::LOGS,
     read_only::{ReadOnlyConnection, ReadOnlyStore},
     rights,
@@ -240,6 +241,20 @@ impl Pool {
             cut_log(&writer, &self.log_path());
             storage("vacuum")(error)
         })
+    }
+
+    /// The differences between the indexes of the database and its tables, in SQLite's words.
+    pub(crate) fn check_indexes(&self) -> Result<Vec<String>> {
+        self.on_reader(|connection| indexes::check(connection).map_err(storage("check_index")))
+    }
+
+    /// Rebuilds the indexes from the tables, if they differ.
+    pub(crate) fn rebuild_indexes(&self) -> Result<()> {
+        if self.check_indexes()?.is_empty() {
+            return Ok(());
+        }
+        let mut writer = self.writer()?;
+        indexes::rebuild(&mut writer).map_err(storage("rebuild_index"))
     }
 
     /// Copies the database, including its write-ahead log, to a file that is empty or does not exist. Other connections

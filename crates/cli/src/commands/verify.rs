@@ -9,7 +9,7 @@ use amplifier_session_storage::{
 };
 
 use crate::{
-    app::{App, Reader},
+    app::{App, Reader, with_turns},
     args::VerifyArgs,
     failure::{Failure, Outcome, say},
     progress::Bar,
@@ -30,7 +30,8 @@ pub(super) async fn run(app: &mut App, args: VerifyArgs) -> Result<Outcome, Fail
         .with_sessions(sessions)
         .with_root(root)
         .with_repair(args.repair);
-    let storage = reader.storage.clone().with_settings(app.settings()?);
+    // As in a sync: a repair embeds the turns of the messages that it writes.
+    let storage = with_turns(reader.storage.clone().with_settings(app.settings()?), None);
     let bar = Comparing(Bar::new(0, "comparing {wide_bar} {pos}/{len} sessions"));
     let report = verify(&storage, &options, &bar).await?;
     drop(bar);

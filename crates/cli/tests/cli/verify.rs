@@ -352,3 +352,125 @@ fn the_parquet_export_leaves_damaged_lines_out() {
         fs::read(restored.join("projects/-home-dana-shop/sessions").join(SESSION).join("transcript.jsonl"));
     assert_eq!(line.unwrap().split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count(), 8);
 }
+
+/// A session id that differs in one bit.
+const OTHER: &str = "d0000000-0000-4000-8000-000000000003";
+
+/// The kinds of the differences that a damaged store has. Expects that a sync that reads all files leaves nothing missing,
+/// that a repair leaves no difference, and that nothing is left of the damage.
+fn is_repaired(sql: &str) -> Vec<String> {
+    let (home, _) = home();
+    damage(&home, sql);
+    home.ok(&["sync", "--verify"]);
+    let (home, _) = self::home();
+    damage(&home, sql);
+    let ran = home.run_json(&["verify"]);
+    let found = differences(&ran, "differences");
+    assert_eq!(ran.code, 1, "{sql}: {}", ran.all());
+    let ran = home.run_json(&["verify", "--repair"]);
+    assert_eq!((ran.code, differences(&ran, "left")), (0, Vec::new()), "{sql}: {}", ran.all());
+    let ran = home.run_json(&["verify"]);
+    assert_eq!(ran.code, 0, "{sql}: {}", ran.all());
+    let report = ran.json();
+    assert_eq!((&report["sessions"], &report["vectors"]), (&json!(1), &json!(9)), "{sql}");
+    assert_eq!((&report["messages"], &report["events"]), (&json!(9), &json!(6)), "{sql}");
+    let connection = Connection::open(home.amplifier().join("sessions.sqlite")).unwrap();
+    let ids = "SELECT count(*) FROM events WHERE event_id <> session_id || '_evt_' || sequence";
+    let wrong: i64 = connection.query_row(ids, [], |row| row.get(0)).unwrap();
+    assert_eq!(wrong, 0, "{sql}");
+    found
+}
+
+#[test]
+fn damaged_keys_of_events_are_found_and_repaired() {
+    let found = is_repaired(&format!("UPDATE events SET session_id = '{OTHER}' WHERE sequence = 2;"));
+    assert_eq!(found, ["gap event 2", "not_stored events.jsonl 3", "no_session "]);
+    let found = is_repaired(&format!("UPDATE events SET session_id = '{OTHER}' WHERE sequence = 5;"));
+    assert!(found.contains(&"no_session ".to_owned()), "{found:?}");
+    let found = is_repaired("UPDATE events SET sequence = 66 WHERE sequence = 2;");
+    assert_eq!(found[..4], ["damaged event 66", "gap event 2", "gap event 6 65", "count "], "{found:?}");
+    for id in [format!("{SESSION}_evt_6"), format!("{SESSION}_evt_r"), format!("{OTHER}_evt_2")] {
+        let found = is_repaired(&format!("UPDATE events SET event_id = '{id}' WHERE sequence = 2;"));
+        assert_eq!(found, ["damaged event 2"], "{id}");
+    }
+    // The event whose id another one has is missing.
+    is_repaired(&format!(
+        "DELETE FROM events WHERE sequence = 3;
+         UPDATE events SET event_id = '{SESSION}_evt_3' WHERE sequence = 2;"
+    ));
+    is_repaired(&format!("UPDATE event_chunks SET session_id = '{OTHER}' WHERE chunk_index = 1;"));
+}
+
+#[test]
+fn damaged_keys_of_messages_and_vectors_are_found_and_repaired() {
+    let found = is_repaired(&format!("UPDATE transcripts SET session_id = '{OTHER}' WHERE sequence = 4;"));
+    assert_eq!(found[0], "gap message 4");
+    assert!(found.contains(&"no_session ".to_owned()), "{found:?}");
+    is_repaired("UPDATE transcripts SET sequence = 12 WHERE sequence = 4;");
+    for set in [
+        &format!("session_id = '{OTHER}'"),
+        "sequence = 34",
+        "generation = 4",
+        "content_type = 'tool_output'",
+        "chunk_index = 4, total_chunks = 5",
+    ] {
+        let found = is_repaired(&format!("UPDATE transcript_vectors SET {set} WHERE sequence = 2;"));
+        assert!(found.contains(&"vectors message 2".to_owned()), "{set}: {found:?}");
+    }
+}
+
+/// The positions of a text in the file of the database.
+fn positions(home: &Home, text: &str) -> (PathBuf, Vec<usize>) {
+    let file = home.amplifier().join("sessions.sqlite");
+    let bytes = fs::read(&file).unwrap();
+    let found = bytes.windows(text.len()).enumerate().filter(|(_, window)| *window == text.as_bytes());
+    let found = found.map(|(at, _)| at).collect();
+    (file, found)
+}
+
+#[test]
+fn flipped_bits_in_keys_are_repaired_in_tables_and_indexes() {
+    // The session and the id in the row of an event and in its indexes; the session of a message.
+    let id = format!("{SESSION}_evt_3");
+    for (text, at) in [(id.as_str(), id.len() - 1), (id.as_str(), SESSION.len() - 1)] {
+        let count = positions(&home().0, text).1.len();
+        assert!(count >= 2, "{count}");
+        for place in 0..count {
+            let (home, _) = home();
+            let (file, places) = positions(&home, text);
+            let mut bytes = fs::read(&file).unwrap();
+            bytes[places[place] + at] ^= 4;
+            fs::write(&file, bytes).unwrap();
+            let what = format!("{text} at {place}, {at}");
+            let ran = home.run_json(&["verify"]);
+            assert_eq!(ran.code, 1, "{what}: {}", ran.all());
+            let ran = home.run_json(&["verify", "--repair"]);
+            assert_eq!((ran.code, differences(&ran, "left")), (0, Vec::new()), "{what}: {}", ran.all());
+            let ran = home.run_json(&["verify"]);
+            assert_eq!(ran.code, 0, "{what}: {}", ran.all());
+            assert_eq!((&ran.json()["messages"], &ran.json()["events"]), (&json!(9), &json!(6)), "{what}");
+        }
+    }
+}
+
+#[test]
+fn vectors_of_turns_are_compared_and_made_again() {
+    is_found_and_repaired("DELETE FROM message_embeddings WHERE user_sequence = 2;", &["vectors message 2"]);
+    is_found_and_repaired(
+        "UPDATE message_embeddings SET vector = x'00' WHERE user_sequence = 0;
+         UPDATE message_embeddings SET vector = zeroblob(8) WHERE user_sequence = 2;
+         UPDATE message_embeddings SET content_used = 'User: x' WHERE user_sequence = 4;
+         UPDATE message_embeddings SET user_sequence = 38 WHERE user_sequence = 6;",
+        &["vectors message 0", "vectors message 2", "vectors message 4", "vectors message 6"],
+    );
+    // A message that is written again loses the vector of its turn.
+    let (home, _) = home();
+    let turns = || -> i64 {
+        let connection = Connection::open(home.amplifier().join("sessions.sqlite")).unwrap();
+        connection.query_row("SELECT count(*) FROM message_embeddings", [], |row| row.get(0)).unwrap()
+    };
+    assert_eq!(turns(), 4);
+    damage(&home, "UPDATE transcripts SET raw = replace(raw, 'zebra', 'zebrb') WHERE sequence IN (2, 5);");
+    assert_eq!(home.run(&["verify", "--repair"]).code, 0);
+    assert_eq!(turns(), 4);
+}

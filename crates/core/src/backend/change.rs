@@ -130,7 +130,13 @@ impl RemovedMessages {
     /// All messages of a session.
     #[must_use]
     pub fn all() -> Self {
-        Self { from: Some(0), put: BTreeMap::new() }
+        Self::from(0)
+    }
+
+    /// The messages of a session from this sequence on.
+    #[must_use]
+    pub fn from(start: u32) -> Self {
+        Self { from: Some(start), put: BTreeMap::new() }
     }
 
     /// Leaves out messages from this sequence on. Use it when none of those were stored before the change.

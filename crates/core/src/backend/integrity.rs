@@ -18,7 +18,8 @@ pub trait Integrity: Send + Sync {
     /// Removes what [`stray_rows`](Self::stray_rows) returns. Returns the number of removed rows.
     async fn remove_stray_rows(&self, key: &SessionKey) -> Result<u64>;
 
-    /// The sessions of a user that have messages or events but no session record, in any order. A backend without
+    /// The sessions of a user that have messages, events, or vectors or chunks of them, but no session record, in any
+    /// order. A backend without
     /// [`atomic_writes`](super::StoreInfo::atomic_writes) returns no sessions: an interrupted first write leaves such
     /// rows, and the next write completes it.
     async fn sessions_without_record(&self, user: &UserId) -> Result<Vec<SessionKey>>;
@@ -26,11 +27,11 @@ pub trait Integrity: Send + Sync {
     /// Why texts of messages of a session have no vectors of a generation, in order of sequence.
     async fn vector_failures(&self, generation: u32, key: &SessionKey) -> Result<Vec<(u32, String)>>;
 
-    /// Compares the derived index with the rows that it should contain. An index that is behind the rows is no
+    /// Compares the derived index with the rows that it should contain, and the indexes of the database with its tables. An index that is behind the rows is no
     /// difference, because searches read the rows that it lacks. A backend without a derived index reports nothing.
     async fn check_index(&self) -> Result<IndexCheck>;
 
-    /// Rebuilds the derived index from the rows.
+    /// Rebuilds the derived index from the rows, and the indexes of the database itself if they differ from its tables.
     async fn rebuild_index(&self) -> Result<()>;
 }
 
@@ -66,6 +67,9 @@ pub struct IndexCheck {
     pub vectors: u64,
     /// Rows that are newer than the index. Searches read them directly.
     pub newer: u64,
+    /// Whether an index of the database differs from its table. Rows may then be missing from reads, and writes may fail
+    /// until the indexes are rebuilt.
+    pub tables_differ: bool,
     /// The first 1,000 differences.
     pub problems: Vec<IndexProblem>,
     /// The total number of differences.
@@ -98,6 +102,7 @@ impl IndexCheck {
         self.messages += other.messages;
         self.vectors += other.vectors;
         self.newer += other.newer;
+        self.tables_differ |= other.tables_differ;
         self.problem_count += other.problem_count;
         let room = Self::LISTED.saturating_sub(self.problems.len());
         self.problems.extend(other.problems.into_iter().take(room));

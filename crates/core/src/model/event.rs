@@ -89,6 +89,19 @@ pub struct Event {
 }
 
 impl Event {
+    /// The id of an event whose line has none that can be used. It is derived from the address of the event, and no other
+    /// event has it.
+    #[must_use]
+    pub fn derived_id(session: &SessionId, sequence: u32) -> String {
+        format!("{session}_evt_{sequence}")
+    }
+
+    /// Whether its id is the derived one.
+    #[must_use]
+    pub fn has_derived_id(&self) -> bool {
+        self.event_id == Self::derived_id(&self.session_id, self.sequence)
+    }
+
     /// User and session.
     #[must_use]
     pub fn key(&self) -> SessionKey {

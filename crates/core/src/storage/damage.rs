@@ -12,7 +12,9 @@ use super::SessionStorage;
 use crate::{
     Error, ErrorKind, Result,
     backend::{SequenceRange, SessionQuery, StorageBackend},
-    model::{DamagedRow, Event, Message, MessageRef, RowKind, Session, SessionId, SessionKey, UserId},
+    model::{
+        DamagedRow, Digest, Event, Message, MessageRef, RowKind, Session, SessionId, SessionKey, UserId,
+    },
 };
 
 /// If a page of rows can't be read, at most this many rows are requested next.
@@ -62,6 +64,8 @@ pub(super) trait SequencedRow: Sized + Send {
 
     fn sequence(&self) -> u32;
 
+    fn digest(&self) -> Digest;
+
     async fn read(backend: &dyn StorageBackend, key: &SessionKey, range: SequenceRange) -> Result<Vec<Self>>;
 }
 
@@ -71,6 +75,10 @@ impl SequencedRow for Message {
 
     fn sequence(&self) -> u32 {
         self.sequence
+    }
+
+    fn digest(&self) -> Digest {
+        self.digest
     }
 
     async fn read(backend: &dyn StorageBackend, key: &SessionKey, range: SequenceRange) -> Result<Vec<Self>> {
@@ -84,6 +92,10 @@ impl SequencedRow for Event {
 
     fn sequence(&self) -> u32 {
         self.sequence
+    }
+
+    fn digest(&self) -> Digest {
+        self.digest
     }
 
     async fn read(backend: &dyn StorageBackend, key: &SessionKey, range: SequenceRange) -> Result<Vec<Self>> {

@@ -3,9 +3,9 @@
 
 use amplifier_session_core::{
     ErrorKind, Scope,
-    model::{DamagedRow, RawJson, RowKind, UserId},
+    model::{DamagedRow, RawJson, RowKind, Timestamp, UserId},
     search::{EventFilter, EventSearchOptions, SearchMode, SearchOptions, SessionFilter},
-    storage::{EventLines, JsonLinesWriter, StatisticsOptions, SyncLines},
+    storage::{EventLines, Extent, IngestRepair, JsonLinesWriter, StatisticsOptions, SyncLines},
 };
 use amplifier_session_testkit::lines;
 
@@ -93,4 +93,33 @@ async fn an_export_skips_damaged_rows() {
     let messages = [0, 4, 7].map(|n| (RowKind::Message, n));
     let events = [2, 4, 5, 6, 8].map(|n| (RowKind::Event, n));
     assert_eq!(places(&report.damaged), [&messages[..], &events[..]].concat());
+}
+
+/// A damaged session or sequence leaves an event's id with the wrong row.
+#[tokio::test(flavor = "multi_thread")]
+async fn events_with_damaged_keys_are_replaced() {
+    let log: Vec<RawJson> = (0..6).map(|n| lines::logger_event(&format!("event{n}")).raw()).collect();
+    for set in ["session_id = 'w'", "sequence = 70", "event_id = 's_evt_9'"] {
+        let folder = Folder::new();
+        let storage = folder.storage().await;
+        storage.sync_event_lines(&target("s"), SyncLines::whole(log.clone())).await.unwrap();
+        drop(storage);
+        folder.execute(&format!("UPDATE events SET {set} WHERE sequence = 2"));
+        let storage = folder.storage().await;
+        let stored = storage.backend().get_session(&target("s").key).await.unwrap().unwrap();
+        let check = storage.check_session(&stored).await.unwrap();
+        assert!(!check.is_clean(), "{set}");
+        let mut ingest = storage.ingest(target("s")).await.unwrap();
+        ingest.repair(IngestRepair::new(Default::default(), true, check.gaps.clone()));
+        ingest.begin_events(0).await.unwrap();
+        for line in &log {
+            ingest.event_line(line.clone(), Timestamp::from_micros(1)).await.unwrap();
+        }
+        ingest.end_events(Extent::Whole);
+        ingest.commit().await.unwrap();
+        let stored = storage.backend().get_session(&target("s").key).await.unwrap().unwrap();
+        let check = storage.check_session(&stored).await.unwrap();
+        assert_eq!((check.differences, check.events), (Vec::new(), 6), "{set}");
+        assert_eq!(storage.check_records(&target("s").key.user_id).await.unwrap(), [], "{set}");
+    }
 }

@@ -18,6 +18,17 @@ pub trait EmbeddedDatabase: Database {
     /// same space again. Fails if something remains.
     fn erase(&self) -> Result<()>;
 
+    /// Compares the database's own indexes with its tables; returns a description of each difference. For databases that
+    /// find rows by their indexes.
+    fn check_tables(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
+    /// Rebuilds the database's own indexes from its tables.
+    fn rebuild_tables(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// The nearest vectors by the database's own index, if it has one that can answer the query.
     fn nearest(&self, _: &VectorQuery) -> Result<Nearest> {
         Ok(Nearest::NotAsked)

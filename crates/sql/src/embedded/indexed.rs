@@ -8,8 +8,8 @@ use std::{
 use amplifier_session_core::{
     Result,
     backend::{
-        Candidates, IndexCheck, Remains, StoreInfo, SyncGuard, TermPattern, TextCandidate, TextQuery,
-        VectorCandidate, VectorQuery,
+        Candidates, IndexCheck, IndexProblem, Remains, StoreInfo, SyncGuard, TermPattern, TextCandidate,
+        TextQuery, VectorCandidate, VectorQuery,
     },
     model::SessionKey,
 };
@@ -115,11 +115,17 @@ impl<D: EmbeddedDatabase> DerivedIndex for Indexed<D> {
     }
 
     async fn check_index(self: &Arc<Self>) -> Result<IndexCheck> {
-        self.index().check().await
+        let mut check = self.index().check().await?;
+        for reason in on_thread(self, |indexed| indexed.database.check_tables()).await? {
+            check.add(IndexProblem { message: None, reason });
+            check.tables_differ = true;
+        }
+        Ok(check)
     }
 
     async fn rebuild_index(self: &Arc<Self>) -> Result<()> {
         self.check_writable()?;
+        on_thread(self, |indexed| indexed.database.rebuild_tables()).await?;
         self.index().discard().await?;
         self.index().fold(WhenBusy::Wait).await
     }

@@ -36,14 +36,15 @@ pub fn stray<R: Reader>(reader: &R, key: &SessionKey) -> Result<Vec<StrayRows>> 
 }
 
 /// The sessions of a user that have rows but no record.
-pub fn sessions_without_record(reader: &impl Reader, user: &UserId) -> Result<Vec<SessionKey>> {
+pub fn sessions_without_record<R: Reader>(reader: &R, user: &UserId) -> Result<Vec<SessionKey>> {
     let of = |table: &str| {
         format!(
             "SELECT session_id FROM {table} t WHERE t.user_id = ?1 AND NOT EXISTS (SELECT 1 FROM sessions s
              WHERE s.user_id = t.user_id AND s.session_id = t.session_id)"
         )
     };
-    let sql = format!("{} UNION {} ORDER BY 1", of("transcripts"), of("events"));
+    let tables = ["transcripts", "events", "event_chunks", R::DIALECT.all_vectors, "vector_failures"];
+    let sql = format!("{} ORDER BY 1", tables.map(of).join(" UNION "));
     let decode = |row: &dyn Columns| SessionId::new(row.text(0)?);
     let ids = reader.rows(&Query::new("sessions_without_record", sql, [user.as_str().into()], decode))?;
     Ok(ids.into_iter().map(|id| SessionKey::new(user.clone(), id)).collect())

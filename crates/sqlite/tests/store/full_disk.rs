@@ -7,8 +7,8 @@ use std::{
 
 use amplifier_session_core::{
     Error, ErrorKind, Result, SessionStorage,
-    backend::{Deletion, Remains, StorageBackend, StoreInfo, prelude::*},
-    model::SessionKey,
+    backend::{Deletion, NewTurn, Remains, StorageBackend, StoreInfo, TurnQuery, prelude::*},
+    model::{SessionKey, Timestamp, TurnEmbedding},
 };
 use amplifier_session_index::IndexUpdater;
 use amplifier_session_sql::{
@@ -209,6 +209,29 @@ async fn fill_long(folder: &Folder) -> SessionKey {
     long.key
 }
 
+/// Writes embeddings of the turns of some messages.
+async fn write_turns(folder: &Folder, key: &SessionKey, users: &[u32]) {
+    let backend = folder.backend().await;
+    let states = backend.message_states(key).await.unwrap();
+    let turn = |user: &u32| {
+        let embedding = TurnEmbedding {
+            id: format!("turn-{user}"),
+            user_sequence: *user,
+            assistant_sequence: None,
+            provider: "local".to_owned(),
+            model: "m".to_owned(),
+            dimensions: 1,
+            content_used: String::new(),
+            content_hash: TurnEmbedding::hash(""),
+            used_turn_summary: true,
+            vector: vec![1.0],
+            created_at: Timestamp::from_micros(0),
+        };
+        NewTurn::of(key, embedding, &states).unwrap()
+    };
+    assert_eq!(backend.write_turns(users.iter().map(turn).collect()).await.unwrap(), users.len());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_failed_transaction_left_in_the_log_is_cut_off() {
     let folder = Folder::new();
@@ -268,6 +291,8 @@ async fn a_session_is_deleted_in_steps_that_have_room() {
 async fn an_interrupted_deletion_leaves_a_shorter_session_that_can_be_deleted_again() {
     let folder = Folder::new();
     let key = fill_long(&folder).await;
+    let turns = TurnQuery::new(key.clone(), "local", "m");
+    write_turns(&folder, &key, &[0, LONG as u32 - 1]).await;
     let backend = FullDisk::open(&folder, 0, 3).await;
     backend.stays_full.store(true, SeqCst);
     let deletion = backend.delete_sessions(std::slice::from_ref(&key)).await;
@@ -276,6 +301,9 @@ async fn an_interrupted_deletion_leaves_a_shorter_session_that_can_be_deleted_ag
     let messages = backend.message_states(&key).await.unwrap().len();
     assert!(messages < LONG && stored.session.message_count as usize == messages);
     assert_eq!(stored.sync_state, None);
+    // The next sync does not embed the turns of messages that stay.
+    let left = backend.read_turns(&turns).await.unwrap();
+    assert_eq!(left.iter().map(|turn| turn.user_sequence).collect::<Vec<_>>(), [0]);
     backend.stays_full.store(false, SeqCst);
     let (deleted, remains) = delete(&backend, &key).await;
     assert!(deleted && remains.is_empty(), "{remains:?}");

@@ -74,6 +74,8 @@ struct Round {
     found: Found,
     differing: BTreeMap<SessionId, Differing>,
     index_differs: bool,
+    /// Whether an index of the database differs from its table, so that not all rows were read.
+    tables_differ: bool,
 }
 
 /// Compares the sessions of a user with their folders in a root and with themselves, and the search index with the
@@ -108,6 +110,10 @@ pub async fn verify(
         // Unreadable files stay unreadable.
         let mut left = unreadable;
         if report.difference_count > 0 {
+            if round.tables_differ {
+                storage.backend().rebuild_index().await?;
+                round = verification.round(&sessions, &mut VerifyReport::default()).await?;
+            }
             let again = verification.repair(&round).await?;
             left.extend(again.listed, again.count);
         }
@@ -269,7 +275,7 @@ impl<'a> Verification<'a> {
             if is_partial && !sessions.contains(&key.session_id) {
                 continue;
             }
-            let reason = "messages or events are stored, but not their session";
+            let reason = "rows are stored, but not their session";
             round.found.add(Difference::of(&key, DifferenceKind::NoSession, reason));
             round.differing.entry(key.session_id).or_default().has_no_record = true;
         }
@@ -286,6 +292,7 @@ impl<'a> Verification<'a> {
         self.progress.index();
         let check = self.storage.backend().check_index().await?;
         report.add_index(&check);
+        round.tables_differ = check.tables_differ;
         let is_partial = self.options.sessions.is_some() || self.options.project.is_some();
         let differences: Vec<Difference> = check.problems.into_iter().map(Difference::from).collect();
         let (mine, others): (Vec<_>, Vec<_>) = differences.into_iter().partition(|difference| {

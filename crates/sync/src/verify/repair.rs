@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
-    model::{Difference, DifferenceKind, RowKind, SessionId},
-    storage::IngestRepair,
+    model::{Difference, DifferenceKind, RowKind, SessionId, SessionKey},
+    storage::{IngestRepair, VectorsOf},
 };
 
 use super::{Differing, Found, Round, Verification, VerifyReport};
@@ -28,6 +28,7 @@ impl Verification<'_> {
         let _turn = self.storage.backend().begin_sync();
         let mut problems = Found::default();
         self.sync(round, &mut problems).await?;
+        self.adopt_rows(round, &mut problems).await?;
         for session in round.differing.keys() {
             if let Err(error) = self.repair_rows(session).await {
                 self.add_problem(session, error, &mut problems)?;
@@ -35,6 +36,7 @@ impl Verification<'_> {
         }
         if !round.differing.is_empty() {
             unless_damaged(self.storage.embed_pending(&self.options.user, None).await)?;
+            self.embed_turns(round).await?;
         }
         self.repair_index(round).await?;
         let sessions: BTreeSet<SessionId> = round.differing.keys().cloned().collect();
@@ -96,6 +98,22 @@ impl Verification<'_> {
         Ok(())
     }
 
+    /// Gives rows without a session and without a folder a session, or removes them if they are copies of rows that were
+    /// just repaired: a damaged session id moves a row to a session that does not exist.
+    async fn adopt_rows(&self, round: &Round, problems: &mut Found) -> Result<()> {
+        let others: Vec<SessionKey> = round.differing.keys().map(|session| self.key(session)).collect();
+        for (session, differing) in &round.differing {
+            if !differing.has_no_record || self.folders.contains_key(session) {
+                continue;
+            }
+            let adopted = self.storage.adopt_rows(&self.key(session), &self.options.host, &others).await;
+            if let Err(error) = adopted {
+                self.add_problem(session, error, problems)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Derives wrong data of a session again, after its lines were repaired.
     async fn repair_rows(&self, session: &SessionId) -> Result<()> {
         let key = self.key(session);
@@ -108,6 +126,16 @@ impl Verification<'_> {
                 Err(error) => return Err(error),
                 Ok(()) => break,
             }
+        }
+        Ok(())
+    }
+
+    /// Embeds the turns of sessions that had vectors of turns: a message that is written again loses that of its turn.
+    async fn embed_turns(&self, round: &Round) -> Result<()> {
+        let had_turns = round.differing.iter().filter(|(_, differing)| differing.check.turn_vectors > 0);
+        for (session, _) in had_turns {
+            let of = VectorsOf::user(self.options.user.clone()).with_session(Some(session.clone()));
+            unless_damaged(self.storage.embed_turns(&of, &mut |_| {}).await)?;
         }
         Ok(())
     }

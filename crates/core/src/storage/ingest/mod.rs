@@ -15,6 +15,7 @@ use std::collections::{HashMap, HashSet};
 
 pub use repair::IngestRepair;
 pub use report::{Extent, IngestReport, IngestTarget, LineOutcome};
+pub(super) use rows::looks_derived;
 pub use settled::{SettledRows, SyncStateWithSettled};
 pub use superseded::Remaining;
 
@@ -29,7 +30,7 @@ use crate::{
     backend::{RowChange, SequenceRange, SessionChange, SkippedLine, StorageBackendExt, StoredSession},
     events::MAX_LINE_BYTES,
     metadata::Metadata,
-    model::{Digest, MessageRef, MetadataFile, RawJson, Session, StoredEvent, Timestamp},
+    model::{Digest, Event, MessageRef, MetadataFile, RawJson, Session, StoredEvent, Timestamp},
 };
 
 /// Rows are written when this much raw text is pending. A smaller session is written in one transaction, and memory
@@ -430,7 +431,7 @@ impl SessionIngest {
     /// Gives an event its derived id if another event has the id in its line.
     async fn make_event_ids_unique(&self, events: &mut RowChange<StoredEvent>) -> Result<()> {
         let key = &self.target.key;
-        let derived = |sequence: u32| format!("{}_evt_{sequence}", key.session_id);
+        let derived = |sequence: u32| Event::derived_id(&key.session_id, sequence);
         let mut given: HashMap<String, u32> = HashMap::new();
         for stored in &mut events.put {
             let event = &mut stored.event;

@@ -314,7 +314,7 @@ impl EventRows {
             Payload::Chunks(chunks) => Some(chunks.len() as u32),
             _ => None,
         };
-        let derived_id = format!("{}_evt_{sequence}", target.key.session_id);
+        let derived_id = Event::derived_id(&target.key.session_id, sequence);
         let event = Event {
             event_id: fields.event_id.filter(|id| is_acceptable_id(id)).unwrap_or(derived_id),
             user_id: target.key.user_id.clone(),
@@ -378,7 +378,10 @@ fn stored_size(payload: &Payload) -> usize {
 
 /// An id in a line must not look like a derived one, because another event could have that id.
 fn is_acceptable_id(id: &str) -> bool {
-    let looks_derived =
-        id.rsplit_once("_evt_").is_some_and(|(_, n)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
-    !id.is_empty() && id.len() <= 255 && !looks_derived && !id.chars().any(char::is_control)
+    !id.is_empty() && id.len() <= 255 && !looks_derived(id) && !id.chars().any(char::is_control)
+}
+
+/// Whether an id has the form of [`Event::derived_id`].
+pub(in crate::storage) fn looks_derived(id: &str) -> bool {
+    id.rsplit_once("_evt_").is_some_and(|(_, n)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
 }

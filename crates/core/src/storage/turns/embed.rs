@@ -41,6 +41,18 @@ pub(super) enum TurnSelection<'a> {
     From(u32),
     /// The turns of these user messages.
     Of(&'a BTreeSet<u32>),
+    /// As `Of`, even if their embeddings have the hash of the current text.
+    Again(&'a BTreeSet<u32>),
+}
+
+impl TurnSelection<'_> {
+    /// Whether the turn of this user message is selected.
+    fn has(self, user: u32) -> bool {
+        match self {
+            Self::All | Self::From(_) => true,
+            Self::Of(users) | Self::Again(users) => users.contains(&user),
+        }
+    }
 }
 
 /// A turn to embed, without its vector, and the number of its chunks.
@@ -89,6 +101,23 @@ impl SessionStorage {
         self.embed_turns_in(turns, report, &mut |_| {}).await
     }
 
+    /// Makes the embeddings of turns of a session again, given by their user messages. Does nothing without an
+    /// embedding provider.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend.
+    pub(in crate::storage) async fn embed_turns_again(
+        &self,
+        key: &SessionKey,
+        users: &BTreeSet<u32>,
+    ) -> Result<EmbedReport> {
+        let mut report = EmbedReport::default();
+        self.embed_turns_in(std::iter::once((key, TurnSelection::Again(users))), &mut report, &mut |_| {})
+            .await?;
+        Ok(report)
+    }
+
     /// As [`SessionStorage::embed_turns`], for some turns of sessions.
     pub(super) async fn embed_turns_in(
         &self,
@@ -120,10 +149,13 @@ impl SessionStorage {
         // Appending a line to a long session must not cost more than to a short one.
         let start = match which {
             TurnSelection::From(sequence) => self.start_of_turn(key, sequence).await?,
-            TurnSelection::All | TurnSelection::Of(_) => 0,
+            TurnSelection::All | TurnSelection::Of(_) | TurnSelection::Again(_) => 0,
         };
         let provider_name = provider_name(provider.as_ref());
-        let hashes = self.turn_hashes_from(key, provider_name, provider.space(), start).await?;
+        let hashes = match which {
+            TurnSelection::Again(_) => BTreeMap::new(),
+            _ => self.turn_hashes_from(key, provider_name, provider.space(), start).await?,
+        };
         let summaries = self.summaries_from(key, start).await?;
         let mut range = SequenceRange { start, limit: MESSAGES_A_PAGE };
         let (mut collector, mut stated) = (TurnCollector::default(), Vec::new());
@@ -137,7 +169,7 @@ impl SessionStorage {
             }
             for turn in turns {
                 let user = turn.user.sequence;
-                if matches!(which, TurnSelection::Of(users) if !users.contains(&user)) {
+                if !which.has(user) {
                     continue;
                 }
                 let summary = summaries.get(&user);
@@ -321,6 +353,20 @@ impl SessionStorage {
         let range = SequenceRange { start, limit: EMBEDDINGS_A_PAGE };
         let query = TurnQuery::new(key.clone(), provider, model).with_range(range);
         self.backend.read_turns(&query.with_content(true)).await
+    }
+
+    /// The embedding of the turn of a user message, with its text and vector.
+    pub(in crate::storage) async fn turn_at(
+        &self,
+        key: &SessionKey,
+        provider: &str,
+        model: &str,
+        user: u32,
+    ) -> Result<Option<TurnEmbedding>> {
+        let query = TurnQuery::new(key.clone(), provider, model);
+        let query = query.with_range(SequenceRange { start: user, limit: 1 }).with_content(true);
+        let page = self.backend.read_turns(&query).await?;
+        Ok(page.into_iter().find(|turn| turn.user_sequence == user))
     }
 
     /// The stored summaries of a session, by user message.

@@ -4,7 +4,8 @@ use super::{Checking, Sequences};
 use crate::{
     Result,
     backend::SequenceRange,
-    model::{Event, RowKind},
+    model::{DifferenceKind, Event, RowKind},
+    storage::ingest::looks_derived,
 };
 
 /// Number of events read at a time.
@@ -27,6 +28,7 @@ impl Checking<'_> {
             range.start = last.sequence.saturating_add(1);
             for event in &page {
                 sequences.add(event.sequence);
+                self.event_id(event);
             }
             self.payloads(&page).await?;
             self.storage.backend.give_way().await;
@@ -56,4 +58,22 @@ impl Checking<'_> {
         }
         Ok(())
     }
+
+    /// Compares the id of an event with its address. An id from a line can be anything but a derived id.
+    fn event_id(&mut self, event: &Event) {
+        if event.has_derived_id() {
+            return;
+        }
+        let own = Event::derived_id(&event.session_id, event.sequence);
+        if looks_derived(&event.event_id) || is_one_byte_off(&event.event_id, &own) {
+            let reason = format!("its id is {} instead of {own}", event.event_id);
+            self.find_at(DifferenceKind::Damaged, RowKind::Event, event.sequence, reason);
+            self.check.repair.event_ids.insert(event.sequence);
+        }
+    }
+}
+
+/// Whether two texts differ in a single byte.
+fn is_one_byte_off(a: &str, b: &str) -> bool {
+    a.len() == b.len() && a.bytes().zip(b.bytes()).filter(|(a, b)| a != b).count() == 1
 }

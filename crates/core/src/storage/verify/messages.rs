@@ -29,6 +29,7 @@ impl Checking<'_> {
         let mut sequences = Sequences::default();
         let counter = Some(TurnCounter::new(None));
         let mut turns = Turns { counter, distinct: BTreeSet::new(), are_complete: true };
+        let mut turn_vectors = self.begin_turns().await?;
         let mut range = SequenceRange { start: 0, limit: PAGE };
         loop {
             let mut damaged = Vec::new();
@@ -48,11 +49,14 @@ impl Checking<'_> {
                 self.message(message, &mut turns);
             }
             self.vectors(&page, &failed).await?;
+            if let Some(turn_vectors) = &mut turn_vectors {
+                page.into_iter().try_for_each(|message| turn_vectors.message(message))?;
+            }
         }
         self.find_gaps(RowKind::Message, &sequences, self.stored.session.message_count);
         self.check.gaps.messages = sequences.gaps;
         self.turn_count(&turns);
-        Ok(())
+        turn_vectors.map_or(Ok(()), |turn_vectors| self.end_turns(turn_vectors))
     }
 
     fn message(&mut self, message: &Message, turns: &mut Turns) {

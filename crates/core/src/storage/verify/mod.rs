@@ -5,6 +5,7 @@ mod gaps;
 mod messages;
 mod repair;
 mod sequences;
+mod turns;
 mod vectors;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +36,8 @@ pub struct SessionCheck {
     pub vectors: u64,
     /// Number of messages whose vectors are pending.
     pub pending_vectors: u64,
+    /// Number of vectors of turns that were read: those of the provider's model.
+    pub turn_vectors: u64,
     /// Number of events whose lines are not stored.
     pub events_without_line: u64,
     /// The first 1,000 differences.
@@ -77,7 +80,7 @@ impl SessionStorage {
     /// Compares a stored session with itself. Reads all of its rows, a few at a time, and changes nothing.
     ///
     /// Compares every line with its digest, sequences, counts, turns (if the session was synced from files), the
-    /// vectors of each message, and the pieces of large events. If another process writes the session meanwhile, the
+    /// vectors of each message and turn, and the pieces of large events. If another process writes the session meanwhile, the
     /// result may contain differences that do not exist: compare the version before and after.
     ///
     /// # Errors

@@ -1,12 +1,16 @@
 //! Derives data again that a verification found to be wrong, from rows that are right.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::SessionCheck;
 use crate::{
     Result, SessionStorage,
     backend::{MessagesToEmbed, SequenceRange, SessionChange, StorageBackendExt},
-    model::{HostId, Message, ProjectSlug, RowKind, Session, SessionKey, VectorState},
+    model::{
+        Digest, Event, HostId, Message, Payload, ProjectSlug, RowKind, Session, SessionKey, StoredEvent,
+        VectorState,
+    },
+    storage::{Readable, damage::SequencedRow},
 };
 
 /// Number of messages written at a time.
@@ -20,12 +24,16 @@ pub struct RowRepair {
     pub counts: bool,
     /// Whether some rows belong to nothing.
     pub stray: bool,
+    /// Events with an id of another event.
+    pub event_ids: BTreeSet<u32>,
     /// Messages with another turn, and the right one.
     pub turns: BTreeMap<u32, Option<u32>>,
     /// Messages that lack vectors.
     pub vectors_to_make: BTreeSet<u32>,
     /// Messages with vectors that are wrong.
     pub vectors_to_remove: BTreeSet<u32>,
+    /// Messages that begin a turn whose vector is missing or wrong.
+    pub turns_to_embed: BTreeSet<u32>,
 }
 
 impl RowRepair {
@@ -36,7 +44,7 @@ impl RowRepair {
 
 impl SessionStorage {
     /// Derives again what `check` found to be wrong in a session: counts, turns, and vectors, which become pending.
-    /// Removes rows that belong to nothing. Does not change damaged and missing rows, nor counts if rows are missing.
+    /// Embeds turns at once, if there is an embedding provider. Removes rows that belong to nothing. Does not change damaged and missing rows, nor counts if rows are missing.
     ///
     /// # Errors
     ///
@@ -59,6 +67,14 @@ impl SessionStorage {
             repair.vectors_to_make.iter().filter(|sequence| !written.contains(sequence)).copied().collect();
         if !to_make.is_empty() {
             self.backend.mark_pending(key, MessagesToEmbed::At(to_make)).await?;
+        }
+        let event_ids: Vec<u32> = repair.event_ids.difference(&check.damaged[1]).copied().collect();
+        for sequences in event_ids.chunks(WRITTEN) {
+            self.write_with_derived_ids(key, sequences).await?;
+        }
+        if !repair.turns_to_embed.is_empty() {
+            let embedded = self.embed_turns_again(key, &repair.turns_to_embed).await?;
+            embedded.failure.map_or(Ok(()), Err)?;
         }
         if (repair.counts || !repair.turns.is_empty()) && check.gaps.is_empty() {
             self.count_again(key).await?;
@@ -85,6 +101,58 @@ impl SessionStorage {
             change.messages.put.push(message);
         }
         self.backend.write_one(change).await.map(drop)
+    }
+
+    /// Rewrites events with ids that no other event has.
+    async fn write_with_derived_ids(&self, key: &SessionKey, sequences: &[u32]) -> Result<()> {
+        let Some(stored) = self.backend.get_session(key).await? else { return Ok(()) };
+        let mut payloads: BTreeMap<u32, Payload> =
+            self.backend.event_payloads(key, sequences).await?.into_iter().collect();
+        let mut change = SessionChange::new(stored.session, Some(stored.version));
+        for sequence in sequences {
+            let range = SequenceRange { start: *sequence, limit: 1 };
+            let found: Vec<Event> = self.readable_page(key, range, &mut Vec::new()).await?;
+            let event = found.into_iter().find(|found| found.sequence == *sequence);
+            let Some((mut event, payload)) = event.zip(payloads.remove(sequence)) else { continue };
+            event.event_id = Event::derived_id(&key.session_id, *sequence);
+            change.events.put.push(StoredEvent { event, payload });
+        }
+        self.backend.write_one(change).await.map(drop)
+    }
+
+    /// Gives rows without a session a session again, so that they can be read. If `others` have all of them, with the
+    /// same sequences and lines, they are copies that damage made, and are removed. A session that was created here is in
+    /// no project.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend.
+    pub async fn adopt_rows(&self, key: &SessionKey, host: &HostId, others: &[SessionKey]) -> Result<()> {
+        self.backend.remove_stray_rows(key).await?;
+        if !self.backend.sessions_without_record(&key.user_id).await?.contains(key) {
+            return Ok(());
+        }
+        self.recreate_session(key, host, &ProjectSlug::unnamed()).await?;
+        let mut copies = (self.lines_of::<Message>(key).await?, self.lines_of::<Event>(key).await?);
+        let rows = self.backend.session_rows(key).await?;
+        let is_readable =
+            (rows.messages.count, rows.events.count) == (copies.0.len() as u64, copies.1.len() as u64);
+        for other in others.iter().filter(|other| *other != key) {
+            let (messages, events) =
+                (self.lines_of::<Message>(other).await?, self.lines_of::<Event>(other).await?);
+            copies.0.retain(|line| !messages.contains(line));
+            copies.1.retain(|line| !events.contains(line));
+        }
+        if is_readable && copies.0.is_empty() && copies.1.is_empty() {
+            self.backend.delete_session(key).await?;
+        }
+        Ok(())
+    }
+
+    /// The sequences and digests of the readable rows of a session.
+    async fn lines_of<T: SequencedRow>(&self, key: &SessionKey) -> Result<HashSet<(u32, Digest)>> {
+        let rows: Readable<T> = self.readable_rows(key, 0, usize::MAX).await?;
+        Ok(rows.rows.iter().map(|row| (row.sequence(), row.digest())).collect())
     }
 
     /// Counts the rows of a session and its turns.

@@ -1,6 +1,6 @@
 //! Deleting sessions, and recording what must still be erased.
 
-use amplifier_session_core::{Result, model::SessionKey};
+use amplifier_session_core::{Result, backend::RemovedMessages, model::SessionKey};
 
 use super::{removal::RowsOf, sessions::Stored, turns};
 use crate::{
@@ -101,8 +101,9 @@ fn remove_batch<D: Database>(writer: &mut D::Writer<'_>, key: &SessionKey, batch
     let revision = writer.next_revision()?;
     D::removing(writer, revision, Removed::Session)?;
     let rows = RowsOf { operation: OPERATION, writer: &*writer, key };
-    turns::remove_all(&rows)?;
     if let Some(start) = start_of_batch(writer, key, batch, "transcripts", "octet_length(raw)")? {
+        // Turns of messages that stay keep their vectors: the next sync would not make them again.
+        turns::remove_with(&rows, &RemovedMessages::from(start))?;
         rows.remove_messages(&format!("sequence >= {start}"), revision)?;
         truncated(writer, key, "message_count", start, revision)?;
         return Ok(Step::Rows);
@@ -119,6 +120,7 @@ fn remove_batch<D: Database>(writer: &mut D::Writer<'_>, key: &SessionKey, batch
         ))?;
         return Ok(Step::Rows);
     }
+    turns::remove_all(&rows)?;
     rows.remove_messages("TRUE", revision)?;
     rows.remove_events("TRUE")?;
     for table in [TABLE, "metadata_files", "sessions"] {

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `mod.rs` | entries of the table of metadata |
 //! | `sessions.rs` | writing and renaming sessions |
+//! | `event_ids.rs` | freeing ids of events that damaged rows have |
 //! | `deletion.rs` | deleting sessions, and recording what is still to be erased |
 //! | `integrity.rs` | removing rows that belong to nothing |
 //! | `removal.rs` | removing rows of a session, and recording it for the index |
@@ -12,6 +13,7 @@
 //! | `vectors.rs` | writing vectors, and the life of their generations |
 
 mod deletion;
+mod event_ids;
 mod integrity;
 mod removal;
 mod sessions;

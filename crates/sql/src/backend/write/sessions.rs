@@ -8,7 +8,7 @@ use amplifier_session_core::{
     model::{Payload, Retimed, SessionKey, StoredEvent, UserId},
 };
 
-use super::{own_tables, removal::RowsOf, superseded, turns, vector_tables};
+use super::{event_ids::free_event_ids, own_tables, removal::RowsOf, superseded, turns, vector_tables};
 use crate::{
     Query, Statement,
     backend::{Database, Writer},
@@ -42,7 +42,16 @@ pub(in crate::backend) fn sessions<D: Database>(
             Err(_) => {}
         }
     }
-    changes.iter().map(|change| database.transaction("write", |writer| session(writer, change))).collect()
+    changes.iter().map(|change| alone(database, change)).collect()
+}
+
+/// Writes one session in a transaction of its own. If damaged rows have the ids of its events, frees these ids first.
+fn alone<D: Database>(database: &D, change: &SessionChange) -> Result<Version> {
+    let write = || database.transaction("write", |writer| session(writer, change));
+    match write() {
+        Err(error) if error.kind() == ErrorKind::Conflict && free_event_ids(database, change)? > 0 => write(),
+        written => written,
+    }
 }
 
 fn session<W: Writer>(writer: &mut W, change: &SessionChange) -> Result<Version> {
