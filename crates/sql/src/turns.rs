@@ -168,9 +168,13 @@ pub fn read<R: Reader>(reader: &R, query: &TurnQuery) -> Result<Vec<TurnEmbeddin
         limit(query.range.limit.min(most)).into(),
     ];
     let values = of_session(&query.session).into_iter().chain(of);
-    let decode = if query.with_content { whole } else { without_content };
+    let decode = if query.with_content { whole_embedding } else { without_content };
     reader.rows(&Query::new("read_turns", sql, values, decode))
 }
+
+/// The columns that [`whole_embedding`] reads.
+pub const WHOLE_EMBEDDING: &str = "id, user_sequence, assistant_sequence, provider, model, dim, content_hash, \
+    used_turn_summary, created_at, content_used, vector";
 
 fn without_content(row: &dyn Columns) -> Result<TurnEmbedding> {
     Ok(TurnEmbedding {
@@ -188,7 +192,8 @@ fn without_content(row: &dyn Columns) -> Result<TurnEmbedding> {
     })
 }
 
-fn whole(row: &dyn Columns) -> Result<TurnEmbedding> {
+/// The embedding of a row of [`WHOLE_EMBEDDING`].
+pub fn whole_embedding(row: &dyn Columns) -> Result<TurnEmbedding> {
     let (content_used, vector) = (row.text(9)?, TurnEmbedding::read_vector(row.bytes_ref(10)?)?);
     Ok(TurnEmbedding { content_used, vector, ..without_content(row)? })
 }
@@ -284,15 +289,17 @@ pub fn list_summaries<R: Reader>(reader: &R, query: &SummaryQuery) -> Result<Vec
          WHERE {} ORDER BY u.user_id, u.session_id, u.user_sequence LIMIT {page}",
         conditions.sql()
     );
-    let decode = |row: &dyn Columns| {
-        Ok(TurnSummary {
-            session: SessionKey::new(UserId::new(row.text(0)?)?, SessionId::new(row.text(1)?)?),
-            user_sequence: number(row, 2)?,
-            digest: row.text(3)?.try_into()?,
-            text: row.text(4)?,
-            is_stated: row.flag(5)?,
-            set_at: row.time(6)?,
-        })
-    };
-    reader.rows(&Query::with_conditions("list_summaries", sql, conditions, decode))
+    reader.rows(&Query::with_conditions("list_summaries", sql, conditions, summary_of_row))
+}
+
+/// The summary of a row with the columns of [`SUMMARIES`].
+pub fn summary_of_row(row: &dyn Columns) -> Result<TurnSummary> {
+    Ok(TurnSummary {
+        session: SessionKey::new(UserId::new(row.text(0)?)?, SessionId::new(row.text(1)?)?),
+        user_sequence: number(row, 2)?,
+        digest: row.text(3)?.try_into()?,
+        text: row.text(4)?,
+        is_stated: row.flag(5)?,
+        set_at: row.time(6)?,
+    })
 }

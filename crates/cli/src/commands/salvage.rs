@@ -60,6 +60,12 @@ pub(super) async fn run(app: &mut App, args: SalvageArgs) -> Result<Outcome, Fai
         if report.superseded > 0 {
             app.out.line(&format!("superseded lines  {}", grouped(report.superseded)))?;
         }
+        if report.turns > 0 {
+            app.out.line(&format!("vectors of turns  {}", grouped(report.turns)))?;
+        }
+        if report.summaries > 0 {
+            app.out.line(&format!("summaries of turns  {}", grouped(report.summaries)))?;
+        }
     }
     app.out.finish()?;
     outcome(&from, &to, &report)

@@ -58,7 +58,7 @@ pub use query::{
     PendingQuery, SequenceRange, SessionCursor, SessionName, SessionQuery, TextQuery, VectorQuery,
     has_required,
 };
-pub use salvage::{RemainingMessage, RemainingSession, SalvageSource};
+pub use salvage::{RemainingMessage, RemainingSession, RemainingTurns, SalvageSource};
 pub use scheduling::{Scheduling, SyncGuard};
 pub use search::Search;
 pub use sessions::Sessions;

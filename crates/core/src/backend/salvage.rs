@@ -6,7 +6,7 @@ use crate::{
     Result,
     model::{
         Message, MetadataFile, ProjectSlug, Session, SessionKey, StoredEvent, SupersededPiece, SupersededRef,
-        Timestamp, VectorRecord,
+        Timestamp, TurnEmbedding, TurnSummary, VectorRecord,
     },
 };
 
@@ -56,6 +56,13 @@ pub trait SalvageSource: Send {
     /// The parts of the store that can't be read, as phrases such as `page 812 (messages)`.
     fn unreadable(&self) -> Vec<String>;
 
+    /// The summaries and embeddings of the turns of a session.
+    ///
+    /// # Errors
+    ///
+    /// Errors other than damage.
+    fn turns(&mut self, session: &SessionKey) -> Result<RemainingTurns>;
+
     /// Lost data other than sessions, as phrases such as `settings of the store`.
     fn lost(&self) -> Vec<String>;
 }
@@ -79,6 +86,17 @@ pub struct RemainingSession {
     pub events: Vec<u32>,
     /// The ids of the pieces of superseded lines that are left, in order. Some may not be readable.
     pub superseded: Vec<String>,
+}
+
+/// What is left of the turns of a session.
+#[derive(Debug, Default)]
+pub struct RemainingTurns {
+    /// The summaries that can be read, in order.
+    pub summaries: Vec<TurnSummary>,
+    /// The user messages whose summaries can't be read, in order.
+    pub lost_summaries: Vec<u32>,
+    /// The embeddings that can be read, in order; some may be wrong.
+    pub embeddings: Vec<TurnEmbedding>,
 }
 
 /// A message with its vectors of the current generation.

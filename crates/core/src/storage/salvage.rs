@@ -1,15 +1,15 @@
 //! Writes what is left of a damaged store to another store.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::{SessionStorage, superseded::unpack};
+use super::{SessionStorage, ingest::looks_derived, superseded::unpack};
 use crate::{
     Error, ErrorKind, Result,
     backend::{
-        MessageVectors, RemainingMessage, RemainingSession, SalvageSource, SessionChange, StorageBackendExt,
-        StoredSession, Version,
+        MessageVectors, NewTurn, RemainingMessage, RemainingSession, RemainingTurns, SalvageSource,
+        SessionChange, StorageBackendExt, StoredSession, Version,
         meta::{self, Generation},
     },
     content::{TitleFinder, extract},
@@ -17,7 +17,8 @@ use crate::{
     metadata::Metadata,
     model::{
         ContentType, DamagedRow, Digest, Event, HostId, Payload, ProjectSlug, RowKind, Session, SessionKey,
-        StoredEvent, SupersededPiece, SupersededRef, Timestamp, UserId, VectorState,
+        StoredEvent, SupersededPiece, SupersededRef, Timestamp, TurnEmbedding, TurnSummary, UserId,
+        VectorState,
     },
 };
 
@@ -43,8 +44,12 @@ pub struct SalvageReport {
     pub vectors: u64,
     /// The number of superseded lines.
     pub superseded: u64,
-    /// Rows that are missing. A session is listed if it is lost as a whole, or if its record, metadata files or
-    /// superseded lines are lost.
+    /// The number of summaries of turns.
+    pub summaries: u64,
+    /// The number of vectors of turns.
+    pub turns: u64,
+    /// Rows that are missing. A session is listed if it is lost as a whole, or if its record, metadata files, superseded
+    /// lines or summaries of turns are lost.
     pub missing: Vec<DamagedRow>,
     /// Lost data other than sessions, such as settings of the store.
     pub lost: Vec<String>,
@@ -63,7 +68,8 @@ impl SalvageReport {
 
 impl SessionStorage {
     /// Writes what is left of a damaged store to this one, which should be empty: sessions with their messages, events,
-    /// vectors and superseded lines, the pinned user and the remembered deletions. Only a few rows are in memory.
+    /// vectors, superseded lines, and summaries and vectors of turns, the pinned user and the remembered deletions. Only
+    /// a few rows are in memory.
     ///
     /// The fields of a session whose record is lost are derived from its metadata files and its messages. If rows of a
     /// session are lost, those after them are renumbered, and the next sync reads its files again.
@@ -148,6 +154,10 @@ struct Writing {
     span: Option<(Timestamp, Timestamp)>,
     /// The number of superseded lines.
     superseded: u64,
+    /// The new sequence of each message, and the digest of its line, by the sequence in the old store.
+    lines: BTreeMap<u32, (u32, Digest)>,
+    /// The ids of its events.
+    event_ids: HashSet<String>,
 }
 
 impl Salvage<'_> {
@@ -209,11 +219,60 @@ impl Salvage<'_> {
         let state = stored.sync_state.filter(|_| is_whole);
         writing.change.sync_state = state.or_else(|| had_state.then(String::new));
         self.write(&mut writing).await?;
+        self.turns(source, &writing).await?;
         self.report.sessions += 1;
         self.report.derived += u64::from(is_derived);
         self.report.messages += u64::from(writing.session.message_count);
         self.report.events += u64::from(writing.session.event_count);
         self.report.superseded += writing.superseded;
+        Ok(())
+    }
+
+    /// Writes the summaries and embeddings of turns whose messages were written. Reports lost summaries; embeddings can be
+    /// made again.
+    async fn turns(&mut self, source: &mut dyn SalvageSource, writing: &Writing) -> Result<()> {
+        let key = writing.session.key();
+        let RemainingTurns { summaries, lost_summaries, embeddings } = source.turns(&key)?;
+        let (kept, lost): (Vec<_>, Vec<_>) = summaries.into_iter().partition(|summary| {
+            writing.lines.get(&summary.user_sequence).is_some_and(|(_, digest)| *digest == summary.digest)
+        });
+        for user in lost_summaries.into_iter().chain(lost.into_iter().map(|summary| summary.user_sequence)) {
+            let reason = format!("the summary of the turn of message {user} is lost");
+            let error = Error::new(ErrorKind::Damaged, reason);
+            self.report.missing.push(DamagedRow::of_session(&key, &error));
+        }
+        let moved = |mut summary: TurnSummary| {
+            summary.user_sequence = writing.lines.get(&summary.user_sequence)?.0;
+            Some(summary)
+        };
+        let summaries: Vec<TurnSummary> = kept.into_iter().filter_map(moved).collect();
+        if !summaries.is_empty() {
+            self.report.summaries += self.storage.backend.write_summaries(&key, summaries).await? as u64;
+        }
+        let turns: Vec<NewTurn> =
+            embeddings.into_iter().filter_map(|embedding| writing.turn(&key, embedding)).collect();
+        if !turns.is_empty() {
+            self.report.turns += self.storage.backend.write_turns(turns).await? as u64;
+        }
+        Ok(())
+    }
+
+    /// Gives events ids of their own if events of other sessions have them: one of both ids is damaged.
+    async fn free_ids(&self, change: &mut SessionChange) -> Result<()> {
+        let key = change.session.key();
+        let given = change.events.put.iter().filter(|stored| !stored.event.has_derived_id());
+        let given: Vec<String> = given.map(|stored| stored.event.event_id.clone()).collect();
+        if given.is_empty() {
+            return Ok(());
+        }
+        let taken = self.storage.backend.find_events(&key.user_id, &given).await?;
+        let taken: HashSet<String> =
+            taken.into_iter().filter(|(_, event)| event.session != key).map(|(id, _)| id).collect();
+        for StoredEvent { event, .. } in &mut change.events.put {
+            if taken.contains(&event.event_id) {
+                event.event_id = Event::derived_id(&event.session_id, event.sequence);
+            }
+        }
         Ok(())
     }
 
@@ -303,6 +362,7 @@ impl Salvage<'_> {
         let mut change = SessionChange::new(writing.session.clone(), None);
         std::mem::swap(&mut change, &mut writing.change);
         change.session = writing.session.clone();
+        self.free_ids(&mut change).await?;
         writing.change.expected = Some(self.storage.backend.write_one(change).await?);
         writing.bytes = 0;
         let vectors = std::mem::take(&mut writing.vectors);
@@ -331,11 +391,32 @@ impl Writing {
             turns: BTreeSet::new(),
             span: None,
             superseded: 0,
+            lines: BTreeMap::new(),
+            event_ids: HashSet::new(),
         }
+    }
+
+    /// An embedding of a turn for the new store, if its messages were written and it is usable.
+    fn turn(&self, key: &SessionKey, mut embedding: TurnEmbedding) -> Option<NewTurn> {
+        let (user, user_digest) = *self.lines.get(&embedding.user_sequence)?;
+        let assistant = match embedding.assistant_sequence {
+            Some(sequence) => Some(*self.lines.get(&sequence)?),
+            None => None,
+        };
+        (embedding.user_sequence, embedding.assistant_sequence) =
+            (user, assistant.map(|(sequence, _)| sequence));
+        let is_usable = embedding.validate().is_ok()
+            && (has_unit_length(&embedding.vector) || embedding.vector.iter().all(|x| *x == 0.0))
+            && TurnEmbedding::hash(&embedding.content_used) == embedding.content_hash;
+        let made_at = embedding.created_at;
+        let embedding = embedding.with_new_id(key, made_at);
+        let assistant_digest = assistant.map(|(_, digest)| digest);
+        is_usable.then(|| NewTurn { session: key.clone(), embedding, user_digest, assistant_digest })
     }
 
     fn message(&mut self, remaining: RemainingMessage, generation: Option<&Generation>) {
         let RemainingMessage { mut message, vectors, vectors_created } = remaining;
+        self.lines.insert(message.sequence, (self.session.message_count, message.digest));
         message.sequence = self.session.message_count;
         let line = message.raw.parse_object().unwrap_or_default();
         let texts = extract(&line, message.role).into_iter().map(|text| text.content_type);
@@ -368,7 +449,12 @@ impl Writing {
     }
 
     fn event(&mut self, mut stored: StoredEvent) {
-        stored.event.sequence = self.session.event_count;
+        let event = &mut stored.event;
+        event.sequence = self.session.event_count;
+        // Another derived id is that of another event, because rows before this one are missing or the id is damaged.
+        if looks_derived(&event.event_id) || !self.event_ids.insert(event.event_id.clone()) {
+            event.event_id = Event::derived_id(&event.session_id, event.sequence);
+        }
         self.extend_span(stored.event.ts);
         self.bytes += match &stored.payload {
             Payload::None => 0,

@@ -43,6 +43,10 @@ pub(super) struct Found {
     pub(super) vectors: BTreeMap<(u32, i64), Place>,
     /// By id.
     pub(super) superseded: BTreeMap<String, Place>,
+    /// By user message.
+    pub(super) summaries: BTreeMap<u32, Place>,
+    /// By user message and row id.
+    pub(super) turn_vectors: BTreeMap<(u32, i64), Place>,
     pub(super) project: Option<ProjectSlug>,
     pub(super) created: Option<Timestamp>,
 }

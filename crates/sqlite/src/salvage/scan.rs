@@ -174,7 +174,7 @@ impl Scan<'_> {
     /// Adds a row of a table. `None` if it can't be read.
     fn row_of(&mut self, table: Table, row: &Record, cell: &Cell<'_>, place: Place) -> Option<()> {
         let first = match table {
-            Table::Sessions | Table::Messages | Table::Vectors => 1,
+            Table::Sessions | Table::Messages | Table::Vectors | Table::TurnVectors => 1,
             _ => 0,
         };
         if table == Table::Meta {
@@ -203,6 +203,8 @@ impl Scan<'_> {
             Table::Chunks => put(&mut found.chunks, (number(0)?, number(1)?), place),
             Table::Superseded => put(&mut found.superseded, row.text(2)?.to_owned(), place),
             Table::Vectors => put(&mut found.vectors, (number(0)?, cell.row_id), place),
+            Table::Summaries => put(&mut found.summaries, number(0)?, place),
+            Table::TurnVectors => put(&mut found.turn_vectors, (number(0)?, cell.row_id), place),
             Table::Meta | Table::Deleted => {}
         }
         Some(())

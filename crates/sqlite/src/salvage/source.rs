@@ -10,7 +10,7 @@ use std::{
 use amplifier_session_core::{
     Error, ErrorKind, Result,
     backend::{
-        RemainingMessage, RemainingSession, SalvageSource, StoredSession,
+        RemainingMessage, RemainingSession, RemainingTurns, SalvageSource, StoredSession,
         meta::{EMBEDDING_SPACE, Generations, VERSION},
     },
     model::{
@@ -22,7 +22,7 @@ use amplifier_session_sql::{
     Columns, damaged,
     file::refused,
     rows::{self, EVENT, MESSAGES, SESSION, SESSION_STATE, VECTOR, encoding},
-    superseded,
+    superseded, turns,
 };
 
 use super::{
@@ -228,6 +228,23 @@ impl SalvageSource for Salvage {
         self.read(Table::Superseded, place, superseded::LINES.columns[0], None, superseded::piece)
     }
 
+    fn turns(&mut self, session: &SessionKey) -> Result<RemainingTurns> {
+        let (found, mut remaining) = (self.found(session)?, RemainingTurns::default());
+        for (user, place) in &found.summaries {
+            let columns = turns::SUMMARIES.columns[0];
+            match self.read(Table::Summaries, *place, columns, None, turns::summary_of_row) {
+                Ok(summary) => remaining.summaries.push(summary),
+                Err(_) => remaining.lost_summaries.push(*user),
+            }
+        }
+        let embedding = |place: &Place| {
+            self.read(Table::TurnVectors, *place, turns::WHOLE_EMBEDDING, None, turns::whole_embedding)
+        };
+        remaining.embeddings =
+            found.turn_vectors.values().filter_map(|place| embedding(place).ok()).collect();
+        Ok(remaining)
+    }
+
     fn unreadable(&self) -> Vec<String> {
         let mut pages = self.catalog.unreadable.clone();
         pages.sort_unstable();
@@ -243,7 +260,7 @@ impl SalvageSource for Salvage {
             Table::Meta => !self.catalog.meta.contains_key(VERSION),
             _ => self.catalog.unreadable.iter().any(|(_, of)| *of == Some(*table)),
         };
-        [Table::Meta, Table::Deleted, Table::Superseded]
+        [Table::Meta, Table::Deleted, Table::Superseded, Table::Summaries, Table::TurnVectors]
             .iter()
             .filter(|table| is_lost(table))
             .map(|table| table.contents().to_owned())

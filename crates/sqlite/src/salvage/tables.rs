@@ -4,7 +4,7 @@ use amplifier_session_core::model::{ContentType, Role};
 
 use super::record::{Record, Stored};
 use crate::tables::TABLES;
-use amplifier_session_sql::superseded;
+use amplifier_session_sql::{superseded, turns};
 
 /// A table with rows to save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,10 +18,12 @@ pub(super) enum Table {
     Events,
     Chunks,
     Superseded,
+    Summaries,
+    TurnVectors,
 }
 
 impl Table {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::Meta,
         Self::Deleted,
         Self::Sessions,
@@ -31,6 +33,8 @@ impl Table {
         Self::Events,
         Self::Chunks,
         Self::Superseded,
+        Self::Summaries,
+        Self::TurnVectors,
     ];
 
     /// Its name in the database.
@@ -45,6 +49,8 @@ impl Table {
             Self::Events => "events",
             Self::Chunks => "event_chunks",
             Self::Superseded => superseded::NAME,
+            Self::Summaries => turns::SUMMARIES.name,
+            Self::TurnVectors => turns::EMBEDDINGS.name,
         }
     }
 
@@ -60,6 +66,8 @@ impl Table {
             Self::Events => "events",
             Self::Chunks => "long events",
             Self::Superseded => "superseded lines",
+            Self::Summaries => "summaries of turns",
+            Self::TurnVectors => "vectors of turns",
         }
     }
 
@@ -74,6 +82,8 @@ impl Table {
         let table = match types.get(..2)? {
             "tt" if types == "tt" && !has_row_ids => Self::Meta,
             "tt" if types == "tt" => Self::Deleted,
+            "tt" if types.starts_with("ttit") && types.len() == 7 => Self::Summaries,
+            "tt" if types.starts_with("ttti") && types.len() == 15 => Self::TurnVectors,
             "tt" if types.starts_with("ttitt") && types.len() > 5 => Self::Events,
             // The last value may be on another page.
             "tt" if types.starts_with("ttiii") && types.len() == 6 => Self::Chunks,
@@ -93,7 +103,8 @@ impl Table {
     /// The stored columns, according to the statements with which this version creates tables.
     pub(super) fn columns(self) -> Vec<String> {
         let begin = format!(" {} (", self.name());
-        let mut statements = [TABLES, superseded::TABLE].into_iter().flat_map(|text| text.split(';'));
+        let mut statements =
+            [TABLES, superseded::TABLE, turns::TABLES].into_iter().flat_map(|text| text.split(';'));
         let statement = statements.find(|statement| {
             statement.trim_start().starts_with("CREATE TABLE")
                 && statement.split_inclusive('(').next().is_some_and(|head| head.ends_with(&begin))

@@ -26,7 +26,8 @@ const SUPERSEDED: usize = 6;
 
 /// Writes sessions with short and long lines, metadata files, vectors and superseded events. Remembers a deletion.
 async fn fill(folder: &Folder) -> Lines {
-    let storage = folder.storage().await;
+    let settings = StorageSettings::default().with_turns(true);
+    let storage = folder.storage().await.with_settings(settings);
     let mut written = Lines::new();
     for session in 0..12_usize {
         let name = format!("session-{session:02}");
@@ -69,8 +70,32 @@ async fn fill(folder: &Folder) -> Lines {
     storage.sync_transcript_lines(&gone, SyncLines::whole(vec![lines::user("gone").raw()])).await.unwrap();
     storage.pin_user(&gone.key.user_id).await.unwrap();
     storage.delete_sessions(&[gone.key]).await;
-    storage.embed_pending(&UserId::new("ana").unwrap(), None).await.unwrap();
+    let ana = UserId::new("ana").unwrap();
+    storage.embed_pending(&ana, None).await.unwrap();
+    let given = [("session-03", 2), ("session-03", 4), ("session-07", 0)].map(|(session, message)| {
+        GivenSummary { message: format!("{session}#{message}"), text: format!("summary of {message}") }
+    });
+    let mut summaries = Vec::new();
+    for given in given {
+        summaries.push(storage.resolve_summary(&ana, &given).await.unwrap());
+    }
+    storage.set_summaries(summaries).await.unwrap();
     written
+}
+
+/// The summaries in a store, and the number of vectors of turns of each session.
+async fn turns_in(storage: &SessionStorage) -> (Vec<TurnSummary>, BTreeMap<String, usize>) {
+    let ana = UserId::new("ana").unwrap();
+    let summaries = storage.backend().list_summaries(&SummaryQuery::new(ana.clone())).await.unwrap();
+    let mut vectors = BTreeMap::new();
+    for session in 0..12 {
+        let session = format!("session-{session:02}");
+        let key = SessionKey::new(ana.clone(), SessionId::new(session.as_str()).unwrap());
+        let provider = FakeEmbedding::new();
+        let query = TurnQuery::new(key, "local", provider.space().model.clone());
+        vectors.insert(session, storage.backend().read_turns(&query).await.unwrap().len());
+    }
+    (summaries, vectors)
 }
 
 /// A store as it lies on disk, closed.
@@ -178,6 +203,10 @@ async fn a_whole_store_is_saved_as_it_is() {
     let vectors = open.backend().count_vectors(&Scope::Everyone).await.unwrap();
     assert_eq!(storage.backend().count_vectors(&Scope::Everyone).await.unwrap(), vectors);
     assert_eq!(report.vectors, vectors.generations[&0].vectors);
+    let turns = turns_in(&open).await;
+    assert!(turns.0.len() == 3 && turns.1.values().all(|count| *count > 0), "{turns:?}");
+    assert_eq!(turns_in(&storage).await, turns);
+    assert_eq!((report.summaries, report.turns), (3, turns.1.values().sum::<usize>() as u64));
     for session in written.keys() {
         let id = SessionId::new(session.as_str()).unwrap();
         let [before, after] = [&open, &storage].map(|storage| storage.get_session(&Scope::Everyone, &id));
@@ -212,6 +241,10 @@ async fn everything_is_saved_but_what_is_on_the_damaged_page() {
         let what = format!("page {}", page + 1);
         check(&what, &written, &lines_in(&storage).await, &report);
         check_superseded(&what, &superseded, &superseded_in(&storage).await, &report);
+        let summaries = turns_in(&storage).await.0.len();
+        let is_named = report.lost.iter().any(|lost| lost == "summaries of turns")
+            || report.missing.iter().any(|row| row.reason.contains("summary"));
+        assert!(summaries == 3 || is_named, "{what}: {summaries} summaries: {report:?}");
         complete += usize::from(report.is_complete());
         assert_eq!(fs::read(folder.database()).unwrap(), damaged, "{what}: the file was changed");
     }
@@ -234,7 +267,8 @@ async fn a_truncated_file_is_saved_up_to_its_end() {
             assert!(events.iter().all(|line| all_events.contains(line)));
         }
         let named: BTreeSet<&str> = report.missing.iter().map(|row| row.session_id.as_str()).collect();
-        assert!(!named.is_empty(), "{report:?}");
+        // Vectors of turns were written last.
+        assert!(!named.is_empty() || report.lost == ["vectors of turns"], "{report:?}");
         assert!(superseded_in(&storage).await.is_subset(&superseded));
     }
 }
