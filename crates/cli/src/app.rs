@@ -8,6 +8,7 @@ use amplifier_session_storage::{
     embedding::{EmbeddingProvider, check_provider},
     identity::{Identity, Sources},
     model::{HostId, ProjectSlug, Session, SessionId, UserId},
+    storage::Addressed,
 };
 use jiff::Zoned;
 
@@ -45,6 +46,20 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
+    /// The session that `address` names, with a note if `latest` had to leave one out.
+    pub(crate) async fn find_session(&self, address: &str) -> Result<Session, Error> {
+        Ok(self.find_address(address).await?.session)
+    }
+
+    /// The session and the line that `address` names, with a note if `latest` had to leave a session out.
+    pub(crate) async fn find_address(&self, address: &str) -> Result<Addressed, Error> {
+        let found = self.storage.find_address(&self.scope, address).await?;
+        if let Some(notice) = &found.notice {
+            say("note", notice);
+        }
+        Ok(found)
+    }
+
     /// The short forms of the ids of `session` and of its parent.
     pub(crate) async fn short_names(&self, session: &Session) -> Result<(String, Option<String>), Failure> {
         let (id, parent) = (&session.session_id, session.parent_id.as_ref());

@@ -15,7 +15,8 @@ Checks the installation, and prints one line for each check, with a hint about w
   credentials    keys of the services in use are set
   permissions    only you can read the files of the store, and a configuration file with keys
   disk           there is enough free space
-  clock          the clock of this machine is not behind the times in the store
+  clock          the clock of this machine is not behind the files of the store
+  times          no session changed in the future
   watch          `watch` is running, if it is installed as a service
   root           the folder with Amplifier's sessions exists and can be read
 

@@ -47,7 +47,7 @@ pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, F
     let scope = match &args.session {
         None => reader.scope.clone(),
         Some(session) => {
-            let found = reader.storage.find_session(&reader.scope, session).await?;
+            let found = reader.find_session(session).await?;
             filter = filter.with_session(found.session_id);
             // Several users may have a session of this id.
             Scope::User(found.user_id)

@@ -55,7 +55,7 @@ struct Context {
 
 pub(super) async fn run(app: &mut App, args: ContextArgs) -> Result<Outcome, Failure> {
     let reader = app.reader().await?;
-    let Addressed { session, line, .. } = reader.storage.find_address(&reader.scope, &args.session).await?;
+    let Addressed { session, line, .. } = reader.find_address(&args.session).await?;
     let position = position(&args, line)?;
     let Context { session, messages, has_more_before, has_more_after, damaged } =
         context(&reader, &session.session_id, position, &args).await?;

@@ -169,7 +169,7 @@ async fn found(reader: &Reader, typed: &[String]) -> Result<Vec<Session>, Failur
     let mut sessions = Vec::new();
     let mut seen = HashSet::new();
     for typed in typed {
-        let session = reader.storage.find_session(&reader.scope, typed).await?;
+        let session = reader.find_session(typed).await?;
         if seen.insert(session.key()) {
             sessions.push(session);
         }

@@ -16,7 +16,7 @@ use crate::{
 pub(super) async fn run(app: &mut App, args: EditArgs) -> Result<Outcome, Failure> {
     let edit = edit(&args)?;
     let reader = app.editor(false).await?;
-    let session = reader.storage.find_session(&reader.scope, &args.session).await?;
+    let session = reader.find_session(&args.session).await?;
     let session = reader.storage.update_session(&session.key(), &edit).await?;
     if app.out.is_json() {
         app.out.json(&ChangedView::from(&session))?;

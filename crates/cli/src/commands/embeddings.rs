@@ -94,7 +94,7 @@ async fn status(app: &mut App) -> Result<Outcome, Failure> {
 /// Which texts of each message of a session have vectors.
 async fn of_session(app: &mut App, session: &str) -> Result<Outcome, Failure> {
     let reader = app.reader().await?;
-    let session = reader.storage.find_session(&reader.scope, session).await?;
+    let session = reader.find_session(session).await?;
     let types = reader.storage.vector_content_types(&reader.scope, &session.session_id).await?;
     let types: BTreeMap<u32, ContentTypes> = types.into_iter().collect();
     let of = |sequence| types.get(&sequence).copied().unwrap_or(ContentTypes::NONE);
@@ -208,7 +208,7 @@ async fn part(app: &App, args: &PartArgs) -> Result<(Reader, VectorsOf), Failure
     let project = app.project(&reader, args.project.as_deref()).await?;
     app.warn_of_unknown_project(&reader, project.as_ref()).await?;
     let session = match &args.session {
-        Some(session) => Some(reader.storage.find_session(&reader.scope, session).await?.session_id),
+        Some(session) => Some(reader.find_session(session).await?.session_id),
         None => None,
     };
     let of = VectorsOf::user(UserId::clone(user)).with_project(project).with_session(session);

@@ -110,7 +110,7 @@ async fn of_session(
     args: &EventsArgs,
 ) -> Result<SessionFilter, Failure> {
     let Some(session) = &args.session else { return Ok(filter) };
-    Ok(filter.with_session(reader.storage.find_session(&reader.scope, session).await?.session_id))
+    Ok(filter.with_session(reader.find_session(session).await?.session_id))
 }
 
 /// The cursor of the page, if more events follow.

@@ -46,7 +46,7 @@ pub(super) async fn run(app: &mut App, args: GapsArgs) -> Result<Outcome, Failur
         }
     }
     for typed in &args.sessions {
-        let session = reader.storage.find_session(&reader.scope, typed).await?;
+        let session = reader.find_session(typed).await?;
         view.add(&session, &reader).await?;
     }
     if app.out.is_json() {

@@ -85,7 +85,7 @@ pub(super) async fn run(app: &mut App, args: PruneArgs) -> Result<Outcome, Failu
 async fn found(reader: &Reader, typed: &[String]) -> Result<Option<Vec<SessionId>>, Failure> {
     let mut sessions = Vec::new();
     for typed in typed {
-        let session = reader.storage.find_session(&reader.scope, typed).await?.session_id;
+        let session = reader.find_session(typed).await?.session_id;
         if !sessions.contains(&session) {
             sessions.push(session);
         }

@@ -57,7 +57,7 @@ pub(super) async fn run(app: &mut App, args: RestoreArgs) -> Result<Outcome, Fai
 async fn named(reader: &Reader, typed: &[String]) -> Result<Option<Vec<SessionKey>>, Failure> {
     let mut keys = Vec::new();
     for typed in typed {
-        keys.push(reader.storage.find_session(&reader.scope, typed).await?.key());
+        keys.push(reader.find_session(typed).await?.key());
     }
     Ok(Some(keys).filter(|keys| !keys.is_empty()))
 }

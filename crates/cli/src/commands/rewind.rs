@@ -61,7 +61,7 @@ impl From<&RewindReport> for Removed {
 pub(super) async fn run(app: &mut App, args: RewindArgs) -> Result<Outcome, Failure> {
     let reader = if args.dry_run { app.own_reader().await? } else { app.editor(false).await? };
     refresh::before_reading(app, &reader, false).await;
-    let session = reader.storage.find_session(&reader.scope, &args.session).await?;
+    let session = reader.find_session(&args.session).await?;
     let options = RewindOptions::to_turn(args.to_turn).with_keep_events(args.keep_events);
     let plan = reader.storage.rewind(&session.key(), &options.clone().with_dry_run(true)).await?;
     if plan.is_empty() || args.dry_run {

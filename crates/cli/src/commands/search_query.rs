@@ -109,7 +109,7 @@ impl Typed {
                     }
                 }
                 (FieldName::Session, is_excluded) => {
-                    let found = reader.storage.find_session(&reader.scope, &field.value).await;
+                    let found = reader.find_session(&field.value).await;
                     let session = found.map_err(|error| failed(Failure::from(error)))?;
                     match is_excluded {
                         true => {
@@ -128,7 +128,7 @@ impl Typed {
             }
         }
         for address in &args.not_sessions {
-            filter.sessions.without.insert(reader.storage.find_session(&reader.scope, address).await?.key());
+            filter.sessions.without.insert(reader.find_session(address).await?.key());
         }
         if filter.sessions.session.is_none()
             && let Some(current) = current_session(app)
@@ -165,7 +165,7 @@ async fn narrowed(
     filter.sessions.project = args.filter.project(app, reader).await?;
     Ok(match &args.session {
         Some(session) => {
-            let session = reader.storage.find_session(&reader.scope, session).await?;
+            let session = reader.find_session(session).await?;
             filter.with_session(session.session_id)
         }
         None => filter,

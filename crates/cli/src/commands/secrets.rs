@@ -81,7 +81,7 @@ async fn selected(app: &App, reader: &Reader, args: &SecretsArgs) -> Result<Vec<
     if !args.sessions.is_empty() {
         let (mut sessions, mut seen) = (Vec::new(), HashSet::new());
         for typed in &args.sessions {
-            let session = reader.storage.find_session(&reader.scope, typed).await?;
+            let session = reader.find_session(typed).await?;
             let is_of_project = project.as_ref().is_none_or(|project| *project == session.project_slug);
             if is_of_project && seen.insert(session.key()) {
                 sessions.push(session);

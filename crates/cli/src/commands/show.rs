@@ -56,7 +56,7 @@ struct EventsView<'a> {
 
 pub(super) async fn run(app: &mut App, args: ShowArgs) -> Result<Outcome, Failure> {
     let reader = app.reader().await?;
-    let Addressed { session, line, .. } = reader.storage.find_address(&reader.scope, &args.session).await?;
+    let Addressed { session, line, .. } = reader.find_address(&args.session).await?;
     if args.superseded {
         return superseded::show(app, &reader, &session, &args).await;
     }

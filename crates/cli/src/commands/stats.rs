@@ -32,8 +32,7 @@ pub(super) async fn run(app: &mut App, args: StatsArgs) -> Result<Outcome, Failu
     let project = args.filter.project(app, &reader).await?;
     let mut sessions = sessions.with_project(project.clone());
     if let Some(session) = &args.session {
-        sessions =
-            sessions.with_session(reader.storage.find_session(&reader.scope, session).await?.session_id);
+        sessions = sessions.with_session(reader.find_session(session).await?.session_id);
     }
     let options =
         StatisticsOptions::default().with_sessions(sessions).with_period(period.since, period.until);

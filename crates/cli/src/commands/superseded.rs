@@ -181,7 +181,7 @@ pub(super) async fn events(app: &mut App, args: EventsArgs) -> Result<Outcome, F
     let period = args.filter.period(&app.now)?;
     let mut filter = args.narrow.filter()?.with_project(project);
     if let Some(session) = &args.session {
-        filter = filter.with_session(reader.storage.find_session(&reader.scope, session).await?.session_id);
+        filter = filter.with_session(reader.find_session(session).await?.session_id);
     }
     let query = SupersededQuery::new(reader.scope.clone()).with_filter(filter).with_kind(LineKind::Event);
     let matches = |line: &SupersededLine| {

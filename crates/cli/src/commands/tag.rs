@@ -55,7 +55,7 @@ async fn of_session(
     session: &str,
     args: &TagArgs,
 ) -> Result<Outcome, Failure> {
-    let mut session = reader.storage.find_session(&reader.scope, session).await?;
+    let mut session = reader.find_session(session).await?;
     let changes = !args.tags.is_empty() || !args.remove.is_empty();
     if changes {
         for missing in args.remove.iter().filter(|tag| !session.tags.contains(tag)) {

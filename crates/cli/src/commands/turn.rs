@@ -25,7 +25,7 @@ struct View<'a> {
 pub(super) async fn run(app: &mut App, args: TurnArgs) -> Result<Outcome, Failure> {
     // Only JSON shows what was embedded.
     let reader = app.silent_reader(app.out.is_json()).await?;
-    let Addressed { session, line, .. } = reader.storage.find_address(&reader.scope, &args.session).await?;
+    let Addressed { session, line, .. } = reader.find_address(&args.session).await?;
     let number = match (line, args.turn) {
         (None, Some(turn)) => turn,
         (Some(AddressedLine::Message(sequence)), None) => {

@@ -69,7 +69,7 @@ async fn named(
 ) -> Result<Option<Vec<SessionId>>, Failure> {
     let mut ids = Vec::new();
     for typed in typed {
-        let id = match reader.storage.find_session(&reader.scope, typed).await {
+        let id = match reader.find_session(typed).await {
             Ok(session) => session.session_id,
             // Its row can't be read, but the session has this id.
             Err(error) if error.kind() == ErrorKind::Damaged => SessionId::new(typed)?,

@@ -118,7 +118,10 @@ fn a_session_from_the_future_is_a_warning() {
         .unwrap();
     drop(connection);
     let answer = home.json(&["doctor"]);
-    assert_eq!(check(&answer, "clock")["status"], "warning", "{answer}");
+    assert_eq!(check(&answer, "times")["status"], "warning", "{answer}");
+    // The clock of this machine is not the reason.
+    assert_eq!(check(&answer, "clock")["status"], "ok", "{answer}");
+    assert_eq!(answer["ok"], true, "{answer}");
 }
 
 #[cfg(feature = "duckdb-system")]

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     Error, Result, Scope,
     backend::SessionQuery,
-    model::{Session, SessionId},
+    model::{Session, SessionId, Timestamp},
     search::SessionFilter,
 };
 
@@ -19,6 +19,9 @@ const SHOWN: usize = 5;
 
 /// The address of the most recently updated session.
 const LATEST: &str = "latest";
+
+/// Clocks of machines that share a store may differ by this many microseconds.
+const CLOCK_TOLERANCE: i64 = 600_000_000;
 
 /// The minimum length of an address that is a part of an id.
 const SHORTEST_PART: usize = 4;
@@ -41,17 +44,35 @@ pub struct Addressed {
     pub session: Session,
     /// The line, if the address names one. The session may not have this line.
     pub line: Option<AddressedLine>,
+    /// A note for users: the address is `latest`, and a session has a later time, which is in the future.
+    pub notice: Option<String>,
+}
+
+impl Addressed {
+    fn new(session: Session, line: Option<AddressedLine>) -> Self {
+        Self { session, line, notice: None }
+    }
+}
+
+impl Session {
+    /// Whether it changed after `now`, by more than clocks of machines that share a store may differ. Its files state a
+    /// time that is wrong, or were written by a machine whose clock is.
+    #[must_use]
+    pub fn is_from_future(&self, now: Timestamp) -> bool {
+        self.updated.as_micros() > now.as_micros().saturating_add(CLOCK_TOLERANCE)
+    }
 }
 
 impl SessionStorage {
     /// The session that `address` names, and the line if it names one.
     ///
     /// An address is the id of a session, a unique beginning of one, or `latest`: the reader's most recently updated
-    /// session. A beginning that a session shares only with its own sub-agents and forks names that session. If no id
-    /// begins with the address, an address of at least 4 characters may be the beginning of a part of an id after `-`
-    /// or `_`, if that is unique: ids of sub-agents have the same beginning. `#4` at the end names the message with
-    /// sequence 4, unless only the whole address is an id. Ids of messages (`{session}_msg_4`) and events (`{session}_evt_4`) are addresses too. Case is
-    /// ignored, but an exact match takes precedence.
+    /// session. A session that changed in the future according to its files is only `latest` if all are. A beginning
+    /// that a session shares only with its own sub-agents and forks names that session. If no id begins with the
+    /// address, an address of at least 4 characters may be the beginning of a part of an id after `-` or `_`, if that
+    /// is unique: ids of sub-agents have the same beginning. `#4` at the end names the message with sequence 4, unless
+    /// only the whole address is an id. Ids of messages (`{session}_msg_4`) and events (`{session}_evt_4`) are
+    /// addresses too. Case is ignored, but an exact match takes precedence.
     ///
     /// # Errors
     ///
@@ -60,14 +81,21 @@ impl SessionStorage {
     pub async fn find_address(&self, scope: &Scope, address: &str) -> Result<Addressed> {
         let hash = address.rsplit_once('#');
         let numbered = hash.and_then(|(session, number)| Some((session, number.parse().ok()?)));
-        let message = |session, sequence| Addressed { session, line: Some(AddressedLine::Message(sequence)) };
+        let message = |session, sequence| Addressed::new(session, Some(AddressedLine::Message(sequence)));
         if let Some((session, sequence)) = numbered
             && let Some(session) = self.session_with_id(scope, session).await?
         {
             return Ok(message(session, sequence));
         }
         if let Some(session) = self.session_with_id(scope, address).await? {
-            return Ok(Addressed { session, line: None });
+            return Ok(Addressed::new(session, None));
+        }
+        let (name, line) = numbered
+            .map_or((address, None), |(session, sequence)| (session, Some(AddressedLine::Message(sequence))));
+        if name.eq_ignore_ascii_case(LATEST) {
+            let latest = self.latest(scope).await?;
+            let (session, notice) = latest.ok_or_else(|| Error::session_not_found(address))?;
+            return Ok(Addressed { session, line, notice });
         }
         if let Some((session, sequence)) = numbered
             && let Some(session) = self.session_named(scope, session).await?
@@ -77,10 +105,10 @@ impl SessionStorage {
         if let Some((session, line)) = id_of_line(address)
             && let Some(session) = self.session_named(scope, session).await?
         {
-            return Ok(Addressed { session, line: Some(line) });
+            return Ok(Addressed::new(session, Some(line)));
         }
         match self.session_named(scope, address).await? {
-            Some(session) => Ok(Addressed { session, line: None }),
+            Some(session) => Ok(Addressed::new(session, None)),
             None if hash.is_some() && numbered.is_none() => {
                 let message =
                     format!("{address:?} is not an address: '#' must be followed by the number of a message");
@@ -116,11 +144,7 @@ impl SessionStorage {
             return Ok(None);
         }
         if name.eq_ignore_ascii_case(LATEST) {
-            let whose = match scope {
-                Scope::Visible(viewer) => Scope::User(viewer.user_id.clone()),
-                scope => scope.clone(),
-            };
-            return Ok(self.search_sessions(&SessionQuery::new(whose).with_limit(1)).await?.pop());
+            return Ok(self.latest(scope).await?.map(|(session, _)| session));
         }
         let found = self.sessions_beginning_with(scope, name).await?;
         if !found.is_empty() {
@@ -135,6 +159,31 @@ impl SessionStorage {
             return top_or_only(found, name);
         }
         one_of(self.sessions_with_part(scope, name).await?, name)
+    }
+
+    /// The reader's most recently updated session, and a notice if another one was updated in the future.
+    async fn latest(&self, scope: &Scope) -> Result<Option<(Session, Option<String>)>> {
+        let whose = match scope {
+            Scope::Visible(viewer) => Scope::User(viewer.user_id.clone()),
+            scope => scope.clone(),
+        };
+        let query = SessionQuery::new(whose).with_limit(1);
+        let Some(newest) = self.search_sessions(&query).await?.pop() else { return Ok(None) };
+        let now = self.now();
+        if !newest.is_from_future(now) {
+            return Ok(Some((newest, None)));
+        }
+        let notice =
+            format!("session {} changed at {}, which is in the future", newest.session_id, newest.updated);
+        let before =
+            Timestamp::from_micros(now.as_micros().saturating_add(CLOCK_TOLERANCE).saturating_add(1));
+        Ok(Some(match self.search_sessions(&query.with_until(Some(before))).await?.pop() {
+            Some(session) => {
+                let notice = format!("{notice}; `latest` is {}", session.session_id);
+                (session, Some(notice))
+            }
+            None => (newest, Some(notice)),
+        }))
     }
 
     /// Sessions whose ids have a part that begins with `beginning`; case is ignored if no part matches exactly.

@@ -6,7 +6,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use amplifier_session_storage::{backend::StorePlace, config::Origin, model::Timestamp};
+use amplifier_session_storage::{
+    backend::StorePlace,
+    config::Origin,
+    model::{Session, Timestamp},
+};
 
 use super::Check;
 use crate::{
@@ -92,33 +96,39 @@ fn free_bytes(_: &Path) -> Option<u64> {
     None
 }
 
-/// Whether the time of this machine is plausible, given when the store was last written and the newest session.
-pub(super) fn clock(app: &App, places: &[StorePlace], newest: Option<Timestamp>) -> Check {
+/// Whether the time of this machine is plausible, given when the store was last written. Times in sessions come from
+/// other machines and from files, so they say nothing about it.
+pub(super) fn clock(app: &App, places: &[StorePlace]) -> Check {
     let now = SystemTime::now();
     let written = places
         .iter()
         .flat_map(|place| &place.files)
         .filter_map(|file| fs::metadata(file).ok()?.modified().ok());
-    let micros = |time: Timestamp| u64::try_from(time.as_micros()).unwrap_or(0);
-    let newest = newest.map(|time| SystemTime::UNIX_EPOCH + Duration::from_micros(micros(time)));
     let ahead = |time: SystemTime| time.duration_since(now).ok().filter(|ahead| *ahead > TOLERANCE);
-    let hint =
-        "set the clock of this machine: times determine what is new, and what --since and --until find";
     let time = crate::dates::second(Timestamp::from_micros(app.now.timestamp().as_microsecond()), &app.now);
-    let millis = |time: Duration| duration(time.as_secs_f64() * 1e3);
-    if let Some(ahead) = written.filter_map(ahead).max() {
-        return Check::failed(
+    match written.filter_map(ahead).max() {
+        Some(ahead) => Check::failed(
             "clock",
-            format!("{time}; the store was written {} later", millis(ahead)),
-            hint,
-        );
-    }
-    match newest.and_then(ahead) {
-        Some(ahead) => {
-            Check::warning("clock", format!("{time}; the newest session is {} later", millis(ahead)), hint)
-        }
+            format!("{time}; the store was written {} later", duration(ahead.as_secs_f64() * 1e3)),
+            "set the clock of this machine: times determine what is new, and what --since and --until find",
+        ),
         None => Check::ok("clock", time),
     }
+}
+
+/// A warning if the newest session is from the future.
+pub(super) fn times(app: &App, newest: Option<&Session>) -> Option<Check> {
+    let now = Timestamp::from_micros(app.now.timestamp().as_microsecond());
+    let newest = newest.filter(|newest| newest.is_from_future(now))?;
+    let (id, updated) = (&newest.session_id, crate::dates::second(newest.updated, &app.now));
+    let show = format!("`{} show {}`", app.program(), crate::args::quoted(id.as_str()));
+    Some(Check::warning(
+        "times",
+        format!("session {id} changed at {updated}, which is in the future"),
+        format!(
+            "its files state a wrong time, or the clock of the machine that wrote them was wrong: see {show}"
+        ),
+    ))
 }
 
 /// The folder with Amplifier's sessions.

@@ -42,9 +42,10 @@ pub(super) async fn check(app: &App, checks: &mut Vec<Check>) {
     model(app, Some(&storage), checks).await;
     credentials(app, checks);
     machine::check_files(app, &info.places, checks);
+    checks.push(machine::clock(app, &info.places));
     let newest = SessionQuery::new(Scope::Everyone).with_limit(1);
     if let Ok(sessions) = storage.search_sessions(&newest).await {
-        checks.push(machine::clock(app, &info.places, sessions.first().map(|session| session.updated)));
+        checks.extend(machine::times(app, sessions.first()));
     }
     #[cfg(feature = "watch")]
     super::machine::watch(app, &storage, checks).await;

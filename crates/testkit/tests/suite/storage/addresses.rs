@@ -6,6 +6,7 @@ on_both_stores![
     an_address_names_a_session_and_optionally_a_line,
     an_address_distinguishes_a_session_from_its_sub_agents,
     latest_is_the_newest_session_of_the_reader,
+    a_session_from_the_future_is_not_latest_without_a_notice,
     ids_may_look_like_addresses,
     short_ids_are_unique_in_the_store,
     a_project_is_found_by_a_unique_part,
@@ -163,6 +164,29 @@ async fn latest_is_the_newest_session_of_the_reader(store: Store) {
     let visible = Scope::Visible(Viewer::new(UserId::new("ana").unwrap()));
     assert_eq!(latest(&visible).await.unwrap(), "b");
     assert_eq!(latest(&Scope::Everyone).await.unwrap(), "c");
+}
+
+/// A session that changed in the future is not `latest`, unless all did. A notice says so.
+async fn a_session_from_the_future_is_not_latest_without_a_notice(store: Store) {
+    let latest = async || {
+        let found = store.storage.find_address(&ana(), "latest").await.unwrap();
+        (found.session.session_id.to_string(), found.notice)
+    };
+    let line = |time: &str| vec![lines::user("q").at(time)];
+    store.sync(&target("far"), line("2150-01-01T00:00:00Z")).await;
+    let notice = "session far changed at 2150-01-01T00:00:00.000000Z, which is in the future";
+    assert_eq!(latest().await, ("far".to_owned(), Some(notice.to_owned())));
+    store.sync(&target("now"), line("2026-01-05T08:00:00Z")).await;
+    store.sync(&target("farther"), line("2199-01-01T00:00:00Z")).await;
+    let notice =
+        "session farther changed at 2199-01-01T00:00:00.000000Z, which is in the future; `latest` is now";
+    assert_eq!(latest().await, ("now".to_owned(), Some(notice.to_owned())));
+    // Clocks of several machines may differ by minutes.
+    let soon = Timestamp::from_micros(store.storage.now().as_micros() + 300_000_000).to_string();
+    store.sync(&target("soon"), line(&soon)).await;
+    assert_eq!(latest().await.0, "soon");
+    let found = store.storage.find_address(&ana(), "latest#0").await.unwrap();
+    assert_eq!((found.session.session_id.as_str(), found.notice.is_some()), ("soon", true));
 }
 
 /// A short id has 8 characters, or more if they are needed to be unique in scope. The short id of a sub-agent may be
