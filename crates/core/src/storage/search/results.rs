@@ -158,12 +158,16 @@ impl ResultBuilder<'_> {
     }
 }
 
-/// A digest of a text, to find repeats; `None` if it is too short.
+/// A digest of a text, to find repeats; `None` if it is short, unless it is at the same place and time in several
+/// sessions: people often say the same words, but forks and copied sessions have the same message.
 fn text_digest(read: &ReadMessage, content_type: ContentType) -> Option<u64> {
     let text = read.text(content_type).trim();
-    text.chars().nth(LEAST_REPEATED_CHARS)?;
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
+    if text.chars().nth(LEAST_REPEATED_CHARS).is_none() {
+        let message = Some(&read.message).filter(|message| !message.ts_estimated())?;
+        (&message.user_id, message.sequence, message.ts).hash(&mut hasher);
+    }
     Some(hasher.finish())
 }
 
