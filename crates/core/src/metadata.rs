@@ -76,7 +76,36 @@ impl Metadata {
     /// Whether the session is a fork: its first messages are copies of its parent's.
     #[must_use]
     pub fn is_fork(&self) -> bool {
-        self.fields.contains_key("forked_from_turn") || self.fields.contains_key("forked_from")
+        ["forked_from_turn", "forked_from"].iter().any(|name| self.fields.contains_key(*name))
+            || self.fork_source().is_some()
+    }
+
+    /// The parent of the session.
+    #[must_use]
+    pub fn parent(&self) -> Option<SessionId> {
+        let named = || self.text(&["parent_id", "parent_session_id", "forked_from"]);
+        let parent = self.fork_source().map(str::to_owned).or_else(named);
+        parent.and_then(|id| SessionId::new(id).ok())
+    }
+
+    /// The session whose beginning was copied, in the form of Amplifier's web host: `fork {source_session_id,
+    /// through_user_turn, before_user_turn}`.
+    fn fork_source(&self) -> Option<&str> {
+        self.fork()?.get("source_session_id")?.as_str().filter(|id| !id.is_empty())
+    }
+
+    fn fork(&self) -> Option<&Map<String, Value>> {
+        self.fields.get("fork")?.as_object()
+    }
+
+    /// The last turn that was copied from the parent.
+    fn forked_from_turn(&self) -> Option<u32> {
+        let of_fork = |name: &str| self.fork()?.get(name)?.as_u64();
+        let through = || of_fork("through_user_turn");
+        let before = || of_fork("before_user_turn").map(|turn| turn.saturating_sub(1));
+        let turn =
+            self.fields.get("forked_from_turn").and_then(Value::as_u64).or_else(through).or_else(before);
+        turn.and_then(|turn| turn.try_into().ok())
     }
 
     /// The model of the session.
@@ -99,11 +128,8 @@ impl Metadata {
         }
         session.bundle = self.text(&["bundle", "bundle_name"]);
         session.model = self.model().or(session.model.take());
-        session.parent_id = self
-            .text(&["parent_id", "parent_session_id", "forked_from"])
-            .and_then(|id| SessionId::new(id).ok());
-        session.forked_from_turn =
-            self.fields.get("forked_from_turn").and_then(Value::as_u64).and_then(|n| n.try_into().ok());
+        session.parent_id = self.parent();
+        session.forked_from_turn = self.forked_from_turn();
         session.working_dir = self.text(&["working_dir", "cwd"]);
     }
 
@@ -206,6 +232,26 @@ mod tests {
         let stated = r#"{"turn_count":57,"message_count":57,"parent_id":"p"}"#;
         Metadata::read(&[file("metadata.json", stated)]).unwrap().apply(&mut session);
         assert_eq!((session.turn_count, session.message_count), (0, 0));
+    }
+
+    #[test]
+    fn forks_of_the_web_host_have_a_parent_and_a_turn() {
+        let of = |text: &str| {
+            let metadata = Metadata::read(&[file("metadata.json", text)]).unwrap();
+            let parent = metadata.parent().map(|parent| parent.to_string());
+            (parent, metadata.forked_from_turn(), metadata.is_fork())
+        };
+        let fork = |rest: &str| format!(r#"{{"parent_id":null,"fork":{{"source_session_id":"p"{rest}}}}}"#);
+        let parent = Some("p".to_owned());
+        assert_eq!(of(&fork(r#","through_user_turn":3"#)), (parent.clone(), Some(3), true));
+        assert_eq!(
+            of(&fork(r#","through_user_turn":null,"before_user_turn":3"#)),
+            (parent.clone(), Some(2), true)
+        );
+        assert_eq!(of(&fork(r#","before_user_turn":0"#)), (parent.clone(), Some(0), true));
+        assert_eq!(of(&fork("")), (parent, None, true));
+        assert_eq!(of(r#"{"fork":true}"#), (None, None, false));
+        assert_eq!(of(r#"{"fork":{"source_session_id":"a/b"}}"#).0, None);
     }
 
     #[test]

@@ -89,7 +89,7 @@ impl Events for CosmosBackend {
         while let Some(event) = events.try_next().await? {
             counter.add(&event);
         }
-        if counter.unanswered().next().is_some() {
+        if !counter.unanswered().is_empty() {
             let select = Select::of(kind::EVENT).of_user(scope).with("c.event_type = @", RESPONSE);
             let select = select.and("IS_OBJECT(c.summary.usage)");
             let answered: Vec<String> =

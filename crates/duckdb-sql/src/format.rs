@@ -55,7 +55,7 @@ fn text(column: &str, sql_type: &str) -> String {
     match sql_type {
         "VARCHAR" => column.to_owned(),
         // Costs: without trailing zeros.
-        "DECIMAL(38,18)" => format!("rtrim(rtrim(CAST({column} AS VARCHAR), '0'), '.')"),
+        "DECIMAL(38,24)" => format!("rtrim(rtrim(CAST({column} AS VARCHAR), '0'), '.')"),
         "BLOB" => format!("coalesce(TRY(decode({column})), lower(hex({column})))"),
         // By its number, because formatting a time with a time zone requires an extension.
         "TIMESTAMP WITH TIME ZONE" => {

@@ -2,20 +2,21 @@
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{EventCount, Usage},
+    backend::{EventCount, REPEATS},
     search::EventFilter,
 };
-use amplifier_session_sql::{
-    Columns, Conditions, Query, Reader, read, repeats_usage,
-    rows::{self, EVENT_OF_SESSION},
-};
+use amplifier_session_sql::{Reader, read, read::events::GroupedEvents, rows::EVENT_OF_SESSION};
 
-use crate::connection::{DUCKDB, Read};
+use crate::connection::Read;
 
 /// The condition that an event reports a failure: `Event::failed`. Only a JSON `true` is a failure; a summary that is not JSON
 /// reports nothing.
 pub const FAILED: &str = "(level = 'ERROR' OR error_type IS NOT NULL
     OR coalesce(CASE WHEN json_valid(summary) THEN CAST(json_extract(summary, '$.has_error') AS VARCHAR) END = 'true', FALSE))";
+
+/// The condition that an equal line in the same log is certainly the same event: see `EventCounter`.
+pub const MAY_RECUR: &str = "(NOT ts_estimated AND (epoch_us(ts) % 1000000 <> 0
+    OR contains(summary, '\"usage\":') OR contains(summary, '\"tool_call_id\":')))";
 
 /// The sessions that have a response with usage.
 const ANSWERED: &str = "SELECT DISTINCT user_id, session_id FROM events
@@ -34,30 +35,37 @@ pub fn counted_elsewhere() -> String {
     format!("(a.session_id IS NOT NULL AND {})", repeats_usage("e"))
 }
 
+/// The condition that events of the table `name` are of a type whose usage repeats that of a response ([`REPEATS`]).
+#[must_use]
+pub fn repeats_usage(name: &str) -> String {
+    let prefixes = REPEATS.map(|prefix| format!("starts_with({name}.event_type, '{prefix}')"));
+    format!("({})", prefixes.join(" OR "))
+}
+
 /// The events that match `filter`, counted by group.
-///
-/// DuckDB counts the events. Usage is summed here, so that the rules of `core` for numbers apply.
 pub(crate) fn count(reader: &Read<'_>, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
     if filter.text.is_some() {
         let answered = format!("SELECT user_id, session_id FROM ({ANSWERED})");
         return read::events::count_each(reader, scope, filter, answered);
     }
-    let conditions = Conditions::of_events(DUCKDB, scope, filter)?;
-    let sql = format!(
-        "SELECT CAST(e.ts AS DATE) AS day, e.event_type, e.tool_name, e.model, e.provider,
-            {FAILED} AS failed,
-            count(*), coalesce(list(e.summary) FILTER (WHERE contains(e.summary, '\"usage\"') AND NOT {}), [])
-         FROM events e JOIN sessions s {EVENT_OF_SESSION} {} WHERE {} GROUP BY 1, 2, 3, 4, 5, 6",
-        counted_elsewhere(),
-        join_answered(),
-        conditions.sql()
+    let group = format!(
+        "CAST(e.ts AS DATE) AS day, e.event_type, e.tool_name, e.model, e.provider, {FAILED} AS failed,
+         CASE WHEN contains(e.summary, '\"session_id\":') AND json_valid(e.summary)
+             THEN json_extract_string(e.summary, '$.session_id') END"
     );
-    reader.rows(&Query::with_conditions("count_events", sql, conditions, event_count))
-}
-
-fn event_count(row: &dyn Columns) -> Result<EventCount> {
-    let group = rows::event_group(row)?;
-    let mut usage = Usage::default();
-    row.texts(7)?.iter().for_each(|summary| usage.add_summary(summary));
-    Ok(EventCount { group, events: rows::count(row, 6)?, usage })
+    let sql = GroupedEvents {
+        group: &group,
+        from: &format!("events e JOIN sessions s {EVENT_OF_SESSION}"),
+        again: &format!(
+            "count(*) FILTER (WHERE {MAY_RECUR})
+             - count(DISTINCT hash(e.user_id, e.session_id, e.digest)) FILTER (WHERE {MAY_RECUR})"
+        ),
+        has_usage: "contains(e.summary, '\"usage\":')",
+    };
+    let mut counter = read::events::count_groups(reader, scope, filter, sql)?;
+    if !counter.unanswered().is_empty() {
+        let answered = read::events::answered_sessions(ANSWERED.to_owned());
+        counter.set_answered(reader.rows(&answered)?);
+    }
+    Ok(counter.into_counts())
 }

@@ -42,6 +42,6 @@ pub use amplifier_session_hnsw::HnswOptions;
 pub use backend::{DuckDb, DuckDbBackend};
 pub use connect::Access;
 pub use error::storage as storage_error;
-pub use event_counts::{FAILED, counted_elsewhere, join_answered};
+pub use event_counts::{FAILED, MAY_RECUR, counted_elsewhere, join_answered, repeats_usage};
 pub use factory::FACTORY;
 pub use tables::VIEW_DIALECT;

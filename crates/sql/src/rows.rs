@@ -6,11 +6,12 @@
 use amplifier_session_core::{
     Result,
     backend::{
-        EventGroup, EventTime, MessageCount, RowSpan, SkippedLine, StoredSession, Version, is_background,
+        EventGroup, EventTime, MessageCount, RowSpan, SkippedLine, StoredSession, UsageRow, Version,
+        is_background,
     },
     model::{
         Digest, Event, HostId, Level, Message, MessageState, ProjectSlug, RawJson, Role, Session, SessionId,
-        UserId, VectorRecord, VectorState, Visibility,
+        SessionKey, UserId, VectorRecord, VectorState, Visibility,
     },
 };
 
@@ -227,7 +228,8 @@ pub fn span(row: &dyn Columns) -> Result<RowSpan> {
     })
 }
 
-/// Day, type, tool, model, provider and whether it failed: the first six columns of counted events.
+/// Day, type, tool, model, provider, whether it failed, and the session that it names: the first seven columns of
+/// counted events.
 pub fn event_group(row: &dyn Columns) -> Result<EventGroup> {
     Ok(EventGroup {
         day: row.day(0)?,
@@ -236,7 +238,21 @@ pub fn event_group(row: &dyn Columns) -> Result<EventGroup> {
         model: row.maybe_text(3)?,
         provider: row.maybe_text(4)?,
         failed: row.flag(5)?,
+        of_session: row.maybe_text(6)?,
     })
+}
+
+/// The group of an event with usage, and then owner, session, digest, whether its time is an estimate, and summary.
+/// `None` if the summary is not JSON.
+pub fn usage_row(row: &dyn Columns) -> Result<Option<UsageRow>> {
+    let Ok(summary) = serde_json::from_str(row.text_ref(11)?) else { return Ok(None) };
+    Ok(Some(UsageRow {
+        group: event_group(row)?,
+        session: SessionKey::new(UserId::new(row.text(7)?)?, SessionId::new(row.text(8)?)?),
+        digest: digest(row, 9)?,
+        ts_estimated: row.flag(10)?,
+        summary,
+    }))
 }
 
 /// Day, role and number of messages.

@@ -3,55 +3,54 @@
 use amplifier_session_core::{
     Result, Scope,
     backend::{EventCount, RESPONSE},
+    model::SessionKey,
     search::{EventFilter, SessionFilter},
 };
 use amplifier_session_sql::{
-    Columns, Conditions, Query, Reader, repeats_usage,
-    rows::{self, EVENT_OF_SESSION as OF_SESSION},
-    unless_damaged,
+    Query, Reader, read, read::events::GroupedEvents, rows::EVENT_OF_SESSION as OF_SESSION,
 };
 
-use crate::{
-    connection::{Read, SQLITE, own_events_index},
-    functions::read_usage,
-};
+use crate::connection::{Read, own_events_index};
+
+/// Day, type, tool, model, provider, `Event::failed`, and the session that the line names. Only a JSON `true` is a
+/// failure. A summary that is not JSON reports nothing.
+const GROUP: &str = "substr(e.ts, 1, instr(e.ts, 'T') - 1) AS day, e.event_type, e.tool_name, e.model, e.provider,
+    e.level = 'ERROR' OR e.error_type IS NOT NULL OR (CASE WHEN instr(e.summary, 'true') > 0
+        AND json_valid(e.summary) THEN e.summary -> '$.has_error' END) IS 'true' AS failed,
+    CASE WHEN instr(e.summary, '\"session_id\":') > 0 AND json_valid(e.summary) THEN e.summary ->> '$.session_id' END";
+
+/// How many events are in the same log again. A line that may occur several times has no digest here.
+const AGAIN: &str = "lines_again(s.key, CASE WHEN NOT e.ts_estimated AND (substr(e.ts, -8) <> '.000000Z'
+        OR instr(e.summary, '\"usage\":') > 0 OR instr(e.summary, '\"tool_call_id\":') > 0)
+    THEN e.digest END)";
 
 /// The events that match `filter`, counted by group.
 pub(crate) fn count(reader: &Read<'_>, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
-    let conditions = Conditions::of_events(SQLITE, scope, filter)?;
-    // `failed` is `Event::failed`: only a JSON `true` is a failure. A summary that is not JSON reports nothing.
+    let sql = GroupedEvents {
+        group: GROUP,
+        from: &in_any_order(scope, filter),
+        again: AGAIN,
+        has_usage: "instr(e.summary, '\"usage\":') > 0",
+    };
+    let mut counter = read::events::count_groups(reader, scope, filter, sql)?;
+    for session in counter.unanswered() {
+        if is_answered(reader, &session)? {
+            counter.set_answered([session]);
+        }
+    }
+    Ok(counter.into_counts())
+}
+
+/// Whether a session has a response with usage.
+fn is_answered(reader: &Read<'_>, key: &SessionKey) -> Result<bool> {
     let sql = format!(
-        "SELECT substr(e.ts, 1, instr(e.ts, 'T') - 1) AS day, e.event_type, e.tool_name, e.model, e.provider,
-            e.level = 'ERROR' OR e.error_type IS NOT NULL OR (CASE WHEN instr(e.summary, 'true') > 0
-                AND json_valid(e.summary) THEN e.summary -> '$.has_error' END) IS 'true' AS failed,
-            count(*), usage_of(CASE WHEN {} THEN '' ELSE e.summary END)
-         FROM {} WHERE {} GROUP BY 1, 2, 3, 4, 5, 6",
-        counted_elsewhere(),
-        in_any_order(scope, filter),
-        conditions.sql()
+        "SELECT 1 FROM events INDEXED BY events_by_session_type
+         WHERE user_id = ?1 AND session_id = ?2 AND event_type = '{RESPONSE}'
+             AND CASE WHEN instr(summary, '\"usage\":') > 0 AND json_valid(summary)
+                 THEN json_type(summary, '$.usage') END = 'object' LIMIT 1"
     );
-    let counts = reader.rows(&Query::with_conditions("count_events", sql, conditions, |row| {
-        unless_damaged(event_count(row))
-    }))?;
-    Ok(counts.into_iter().flatten().collect())
-}
-
-fn event_count(row: &dyn Columns) -> Result<EventCount> {
-    let group = rows::event_group(row)?;
-    Ok(EventCount { group, events: rows::count(row, 6)?, usage: read_usage(row.text_ref(7)?) })
-}
-
-/// The condition that the usage of an event repeats that of a response of its session.
-fn counted_elsewhere() -> String {
-    format!(
-        "{} AND instr(e.summary, '\"usage\"') > 0 AND EXISTS (
-            SELECT 1 FROM events r INDEXED BY events_by_session_type
-            WHERE r.user_id = e.user_id AND r.session_id = e.session_id AND r.event_type = '{RESPONSE}'
-                AND CASE WHEN instr(r.summary, '\"usage\"') > 0 AND json_valid(r.summary)
-                    THEN json_type(r.summary, '$.usage') END = 'object'
-        )",
-        repeats_usage("e")
-    )
+    let values = [key.user_id.as_str().into(), key.session_id.as_str().into()];
+    Ok(reader.first(&Query::new("count_events", sql, values, |_| Ok(())))?.is_some())
 }
 
 /// The tables, with the index that leaves the fewest events to count.

@@ -2,7 +2,12 @@
 //!
 //! They call `core`, so that a database that counts or filters gets the same results as code that examines every row.
 
-use amplifier_session_core::{backend::Usage, model::event_mentions, text::holds_words};
+use std::{
+    collections::HashSet,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+};
+
+use amplifier_session_core::{model::event_mentions, text::holds_words};
 use rusqlite::{
     Connection, Result,
     functions::{Aggregate, Context, FunctionFlags},
@@ -13,7 +18,7 @@ use rusqlite::{
 /// - `holds_words(wanted, name, first_prompt, session_id, description)`: whether the title or description of a session
 ///   contains all words.
 /// - `event_mentions(wanted, error_type, summary)`: whether an event contains all words.
-/// - `usage_of(summary)`: the usage of the events of a group, as text for [`read_usage`].
+/// - `lines_again(session, digest)`: how many rows of a group have the digest of an earlier row of the same session.
 pub(crate) fn register(connection: &Connection) -> Result<()> {
     let flags =
         FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
@@ -30,7 +35,7 @@ pub(crate) fn register(connection: &Connection) -> Result<()> {
         let summary = serde_json::from_str(text(2).unwrap_or_default()).unwrap_or_default();
         Ok(event_mentions(text(1), &summary, text(0).unwrap_or_default()))
     })?;
-    connection.create_aggregate_function("usage_of", 1, flags, UsageOf)
+    connection.create_aggregate_function("lines_again", 2, flags, LinesAgain)
 }
 
 /// A text argument. Any other value, in a damaged row, contains no words.
@@ -38,36 +43,30 @@ fn text<'a>(row: &'a Context<'_>, index: usize) -> Option<&'a str> {
     row.get_raw(index).as_str_or_null().ok().flatten()
 }
 
-/// Sums with `core`, which does not overflow and does not treat text as numbers.
-struct UsageOf;
+/// A set of 64-bit hashes is faster than `count(DISTINCT …)`, which sorts.
+struct LinesAgain;
 
-impl Aggregate<Usage, String> for UsageOf {
-    fn init(&self, _: &mut Context<'_>) -> Result<Usage> {
-        Ok(Usage::default())
+#[derive(Default)]
+struct Lines {
+    seen: HashSet<u64>,
+    again: i64,
+}
+
+impl Aggregate<Lines, i64> for LinesAgain {
+    fn init(&self, _: &mut Context<'_>) -> Result<Lines> {
+        Ok(Lines::default())
     }
 
-    fn step(&self, row: &mut Context<'_>, sum: &mut Usage) -> Result<()> {
-        sum.add_summary(text(row, 0).unwrap_or_default());
+    fn step(&self, row: &mut Context<'_>, lines: &mut Lines) -> Result<()> {
+        if let (Ok(session), Ok(digest)) = (row.get_raw(0).as_i64(), row.get_raw(1).as_blob()) {
+            let mut hasher = DefaultHasher::new();
+            (session, digest).hash(&mut hasher);
+            lines.again += i64::from(!lines.seen.insert(hasher.finish()));
+        }
         Ok(())
     }
 
-    fn finalize(&self, _: &mut Context<'_>, sum: Option<Usage>) -> Result<String> {
-        let sum = sum.unwrap_or_default();
-        let tokens = [sum.input_tokens, sum.output_tokens, sum.cache_read_tokens, sum.cache_write_tokens];
-        let tokens = tokens.map(|count| count.to_string()).join(" ");
-        Ok(format!("{} {tokens} {}", sum.calls, sum.cost))
+    fn finalize(&self, _: &mut Context<'_>, lines: Option<Lines>) -> Result<i64> {
+        Ok(lines.unwrap_or_default().again)
     }
-}
-
-/// Reads the result of `usage_of`: calls, four numbers of tokens, and the cost.
-pub(crate) fn read_usage(text: &str) -> Usage {
-    let mut fields = text.split(' ');
-    let mut number = || fields.next().and_then(|number| number.parse().ok()).unwrap_or(0);
-    let mut usage = Usage::of_calls(number());
-    usage.input_tokens = number();
-    usage.output_tokens = number();
-    usage.cache_read_tokens = number();
-    usage.cache_write_tokens = number();
-    usage.cost = fields.next().and_then(|cost| cost.parse().ok()).unwrap_or_default();
-    usage
 }

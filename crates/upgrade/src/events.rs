@@ -56,6 +56,7 @@ pub(crate) fn event(
             (line, fields)
         }
     };
+    let fields = fields.in_log_of(&session.session_id);
     let payload = store(&raw, fields.data_size_bytes)?;
     let chunk_count = match &payload {
         Payload::Chunks(chunks) => Some(chunks.len() as u32),

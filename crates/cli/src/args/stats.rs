@@ -15,13 +15,22 @@ path and size of the store and its index. Each chart shows the ten largest rows.
 those of the period, including days without activity. --by week and --by month chart longer periods. Days are in UTC; weeks \
 begin on Monday (ISO 8601).
 
-With --since or --until, counts sessions that were active in the period, and messages and events in the period. Calls, tokens \
-and cost of models are as reported by the event logs. A model call or tool use counts once, even if several events report \
-it.")]
+With --since or --until, counts sessions that were active in the period, and messages and events in the period. Calls, \
+tokens and cost of models are as reported by the event logs. A model call or tool use counts once, even if several \
+events report it. So does what forks and copies of a session have of it: `left out` says how much that is. The uses of \
+tools in sessions without events are the calls in their transcripts. If only some calls report a cost that can be \
+read, `cost covers 18 of 238 calls` says so.")]
 #[command(after_long_help = "\
 In a pipe, everything is shown, one line of tab-separated fields each, with `-` for unknown values:
   total    NAME    NUMBER
   total    cost    cost of all model calls; the totals before it are numbers of rows
+  total    calls, priced_calls, unreadable_costs
+                   model calls, those that the cost covers, those whose cost can't be read; only if
+                   the cost does not cover all
+  left_out NAME    what is in several sessions, or twice in a log, and in no other number:
+                   sessions with copies, messages, turns, events, calls, cost; only if there is any
+  total    compacted_events
+                   events that only superseded lines have now, if there are any
   day      DATE    sessions started, messages, messages of users, events, cost
   week     WEEK    the same by week (2026-W05), only with --by week
   month    MONTH   the same by month (2026-01), only with --by month
@@ -83,5 +92,10 @@ impl By {
     /// Whether it is shown by default.
     pub(crate) fn is_usual(self) -> bool {
         !matches!(self, Self::Week | Self::Month)
+    }
+
+    /// Whether the cost of model calls is a column.
+    pub(crate) fn has_cost(self) -> bool {
+        matches!(self, Self::Day | Self::Week | Self::Month | Self::Model)
     }
 }

@@ -16,6 +16,7 @@ mod damage;
 mod dates;
 mod doctor;
 mod faults;
+mod forks;
 mod groups;
 mod kill;
 mod kill_often;

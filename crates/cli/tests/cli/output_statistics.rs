@@ -54,7 +54,7 @@ fn a_picture() {
     SYNCED.ok(&plot);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), picture);
     for (by, title, bar) in [
-        ("tool,week", "Messages by week", "<title>week from 2026-11-09: 78 messages</title>"),
+        ("tool,week", "Messages by week", "<title>week from 2026-11-09: 69 messages</title>"),
         ("month", "Tokens by month", "<title>2026-11: "),
     ] {
         let picture = SYNCED.ok(&["stats", "--by", by, "--plot", "-"]);

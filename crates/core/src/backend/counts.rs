@@ -1,12 +1,12 @@
-//! Counts of events and messages by groups, and of the rows of a session.
+//! Usage of models, counts of messages, and the rows of a session.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::meta::Generations;
-use crate::model::{Cost, Event, Role, SessionKey, Timestamp, VectorState};
+use crate::model::{Cost, Event, Role, Timestamp, VectorState};
 
 /// The type of events about a submitted prompt.
 pub const PROMPT: &str = "prompt:submit";
@@ -14,9 +14,18 @@ pub const PROMPT: &str = "prompt:submit";
 /// The type of events with the usage of a model call.
 pub const RESPONSE: &str = "llm:response";
 
-/// The prefixes of event types that repeat the usage of a response: blocks of an answer, and debug logs of it. Their
-/// usage counts only in sessions without a [`RESPONSE`] that reports usage.
-pub const REPEATS: [&str; 2] = ["content_block:", "llm:response:"];
+/// The field of `usage` in a summary that says that the line has a cost that can't be read.
+pub const UNREADABLE_COST: &str = "unreadable_cost";
+
+/// The field of a summary with the session that the line names, if it is not the one in whose log it is.
+pub const SESSION_ID: &str = "session_id";
+
+/// The field of a summary with the id of the model call that the line reports.
+pub const REQUEST_ID: &str = "request_id";
+
+/// The prefixes of event types that repeat the usage of a response: blocks of an answer, debug logs of it, and the
+/// provider's own event. Their usage counts only in sessions without a [`RESPONSE`] that reports usage.
+pub const REPEATS: [&str; 3] = ["content_block:", "llm:response:", "provider:response"];
 
 /// When something happened according to an event, and with which model.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +86,10 @@ pub struct Usage {
     pub cache_write_tokens: u64,
     /// The reported cost, in the provider's currency (US dollars for all that report it).
     pub cost: Cost,
+    /// The number of calls that report a cost: those that `cost` covers.
+    pub priced_calls: u64,
+    /// The number of calls with a cost that can't be read: no number, negative, or with a comma or a currency sign.
+    pub unreadable_costs: u64,
 }
 
 impl Usage {
@@ -85,30 +98,31 @@ impl Usage {
     pub fn of(summary: &Map<String, Value>) -> Self {
         let Some(usage) = summary.get("usage").and_then(Value::as_object) else { return Self::default() };
         let number = |name| usage.get(name).and_then(Value::as_f64).unwrap_or(0.0);
+        let cost = usage.get("cost").map(Cost::from_json);
+        let is_unreadable = cost == Some(None) || usage.contains_key(UNREADABLE_COST);
+        let cost = cost.flatten();
         Self {
             calls: 1,
             input_tokens: number("input_tokens") as u64,
             output_tokens: number("output_tokens") as u64,
             cache_read_tokens: number("cache_read_tokens") as u64,
             cache_write_tokens: number("cache_write_tokens") as u64,
-            cost: usage.get("cost").and_then(Cost::from_json).unwrap_or_default(),
+            cost: cost.unwrap_or_default(),
+            priced_calls: u64::from(cost.is_some()),
+            unreadable_costs: u64::from(is_unreadable),
         }
+    }
+
+    /// Whether some calls report a cost, but not all of them do so readably.
+    #[must_use]
+    pub fn has_partial_cost(&self) -> bool {
+        self.priced_calls < self.calls && self.priced_calls + self.unreadable_costs > 0
     }
 
     /// The usage of a number of calls about which nothing else is known.
     #[must_use]
     pub fn of_calls(calls: u64) -> Self {
         Self { calls, ..Self::default() }
-    }
-
-    /// Adds the usage in the stored summary of an event, which is JSON.
-    pub fn add_summary(&mut self, summary: &str) {
-        // Most events report no usage, and searching for the word is faster than parsing the object.
-        if summary.contains("\"usage\"")
-            && let Ok(Value::Object(summary)) = serde_json::from_str(summary)
-        {
-            self.add(Self::of(&summary));
-        }
     }
 
     /// Adds another usage. Sums saturate, because the numbers in logs are not validated.
@@ -119,108 +133,9 @@ impl Usage {
         self.cache_read_tokens = self.cache_read_tokens.saturating_add(other.cache_read_tokens);
         self.cache_write_tokens = self.cache_write_tokens.saturating_add(other.cache_write_tokens);
         self.cost += other.cost;
+        self.priced_calls += other.priced_calls;
+        self.unreadable_costs += other.unreadable_costs;
     }
-}
-
-/// A group of events to count.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct EventGroup {
-    /// The day in UTC, as [`Timestamp::day`] writes it.
-    pub day: String,
-    /// The type.
-    pub event_type: String,
-    /// The tool that they are about.
-    pub tool_name: Option<String>,
-    /// The model that they are about.
-    pub model: Option<String>,
-    /// The provider that they are about.
-    pub provider: Option<String>,
-    /// Whether they report a failure: [`Event::failed`].
-    pub failed: bool,
-}
-
-impl From<&Event> for EventGroup {
-    fn from(event: &Event) -> Self {
-        Self {
-            day: event.ts.day(),
-            event_type: event.event_type.clone(),
-            tool_name: event.tool_name.clone(),
-            model: event.model.clone(),
-            provider: event.provider.clone(),
-            failed: event.failed(),
-        }
-    }
-}
-
-/// The counts of a group of events.
-#[derive(Debug, Clone, PartialEq)]
-pub struct EventCount {
-    /// The group.
-    pub group: EventGroup,
-    /// How many there are.
-    pub events: u64,
-    /// The sum of their usage.
-    pub usage: Usage,
-}
-
-/// Counts events one by one, for backends whose database can't do it.
-///
-/// For one model call, a log may have a response and several repeats ([`REPEATS`]). The usage of repeats is held back
-/// until it is known which sessions have responses.
-#[derive(Debug, Clone, Default)]
-pub struct EventCounter {
-    groups: BTreeMap<EventGroup, (u64, Usage)>,
-    repeated: BTreeMap<SessionKey, Vec<(EventGroup, Usage)>>,
-    answered: BTreeSet<SessionKey>,
-}
-
-impl EventCounter {
-    /// Counts an event.
-    pub fn add(&mut self, event: &Event) {
-        let group = EventGroup::from(event);
-        let usage = Usage::of(&event.summary);
-        let (events, sum) = self.groups.entry(group.clone()).or_default();
-        *events += 1;
-        if usage.calls == 0 {
-            return;
-        }
-        if repeats_usage(&event.event_type) {
-            self.repeated.entry(event.key()).or_default().push((group, usage));
-            return;
-        }
-        if event.event_type == RESPONSE {
-            self.answered.insert(event.key());
-        }
-        sum.add(usage);
-    }
-
-    /// The sessions with repeated usage for which no response was counted. Call [`EventCounter::set_answered`] with
-    /// those of them that have responses among the events that were not counted.
-    pub fn unanswered(&self) -> impl Iterator<Item = &SessionKey> {
-        self.repeated.keys().filter(|key| !self.answered.contains(key))
-    }
-
-    /// Marks sessions that have responses with usage.
-    pub fn set_answered(&mut self, sessions: impl IntoIterator<Item = SessionKey>) {
-        self.answered.extend(sessions);
-    }
-
-    /// The counts, in order of their groups.
-    #[must_use]
-    pub fn into_counts(mut self) -> Vec<EventCount> {
-        let unanswered = self.repeated.into_iter().filter(|(key, _)| !self.answered.contains(key));
-        for (group, usage) in unanswered.flat_map(|(_, repeated)| repeated) {
-            self.groups.entry(group).or_default().1.add(usage);
-        }
-        let counts = self.groups.into_iter();
-        counts.map(|(group, (events, usage))| EventCount { group, events, usage }).collect()
-    }
-}
-
-/// Whether events of this type repeat the usage of a response.
-#[must_use]
-pub fn repeats_usage(event_type: &str) -> bool {
-    REPEATS.iter().any(|prefix| event_type.starts_with(prefix))
 }
 
 /// The number of messages of one day and role.

@@ -35,8 +35,9 @@ pub trait Events: Send + Sync {
     /// Counts the events that `scope` and `filter` admit, grouped by their common fields, in any order. A backend that has
     /// to look at each event uses [`EventCounter`](super::EventCounter).
     ///
-    /// A model call counts once: the usage of events that repeat a response's usage ([`REPEATS`](super::REPEATS))
-    /// counts only if their session has no [`RESPONSE`](super::RESPONSE) with usage, whether `filter` admits that one
-    /// or not. The events themselves always count.
+    /// An event counts once, and so does a model call: [`EventCounter`](super::EventCounter) says which lines of a log
+    /// are the same event, and which are about the same call. The rest is [`EventCount::left_out`]. The usage of events
+    /// that repeat a response's usage ([`REPEATS`](super::REPEATS)) counts only if their session has no
+    /// [`RESPONSE`](super::RESPONSE) with usage, whether `filter` admits that one or not.
     async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>>;
 }

@@ -15,6 +15,7 @@
 mod change;
 mod counts;
 mod deletion;
+mod event_counts;
 mod events;
 mod factory;
 mod info;
@@ -41,10 +42,11 @@ pub use change::{
     StoredSession, Version,
 };
 pub use counts::{
-    EventCount, EventCounter, EventGroup, EventTime, GenerationCounts, MessageCount, PROMPT, REPEATS,
-    RESPONSE, RowSpan, SessionRows, Usage, VectorCounts, is_background, repeats_usage,
+    EventTime, GenerationCounts, MessageCount, PROMPT, REPEATS, REQUEST_ID, RESPONSE, RowSpan, SESSION_ID,
+    SessionRows, UNREADABLE_COST, Usage, VectorCounts, is_background,
 };
 pub use deletion::{Deletion, Remains};
+pub use event_counts::{EventCount, EventCounter, EventGroup, Tally, UsageRow, repeats_usage};
 pub use events::Events;
 pub use factory::{
     BackendFactory, BackupFile, Open, OpenFile, OpenRequest, OpenService, Opening, RestrictRoles, SalvageFile,

@@ -40,10 +40,20 @@ const TOP: &[&str] = &[
     "prompt",
     "purpose",
     "origin_module",
+    "session_id",
+    "parent_session_id",
+    "request_id",
+    "response_id",
 ];
 
 /// The fields of `data` that are read.
 const DATA: &[&str] = &[
+    "id",
+    "session_id",
+    "parent_session_id",
+    "parent_id",
+    "request_id",
+    "response_id",
     "turn",
     "turn_id",
     "timestamp",
@@ -81,6 +91,12 @@ const DATA: &[&str] = &[
 /// The fields of `data.result` that are read.
 const RESULT: &[&str] = &["error", "success"];
 
+/// The fields of `data` with the provider's response, whose `id` is read.
+const RESPONSES: [&str; 2] = ["response", "raw"];
+
+/// The fields of `data` that may be large, and that are only read in part.
+const LARGE: &[&str] = &["result", "response", "raw"];
+
 /// The needed fields of an envelope and its `data`.
 pub(super) struct Envelope {
     pub(super) top: Map<String, Value>,
@@ -89,6 +105,8 @@ pub(super) struct Envelope {
     pub(super) result: Map<String, Value>,
     /// The output of a tool, if `result` says that it failed.
     pub(super) failed_output: Option<Value>,
+    /// The `id` of the provider's response in `data`.
+    pub(super) response: Option<Value>,
 }
 
 impl Envelope {
@@ -117,14 +135,17 @@ fn split(line: &[u8]) -> Result<(Envelope, u64)> {
         Error::validation("line", format!("is not valid JSON: {error}")).with_source(error)
     };
     let mut reader = serde_json::Deserializer::from_slice(line);
-    let (top, data) = Needed(TOP, "data").deserialize(&mut reader).map_err(broken)?;
+    let (top, data) = Needed(TOP, &["data"]).deserialize(&mut reader).map_err(broken)?;
     reader.end().map_err(broken)?;
+    let data = named(&data, "data");
     let size = data.map_or(0, |data| data.get().len() as u64);
-    let (data, result) = within(data, Needed(DATA, "result")).map_err(broken)?;
-    let (result, output) = within(result, Needed(RESULT, "output")).map_err(broken)?;
-    let output = output.filter(|_| result.get("success") == Some(&Value::Bool(false)));
+    let (data, unparsed) = within(data, Needed(DATA, LARGE)).map_err(broken)?;
+    let (result, output) = within(named(&unparsed, "result"), Needed(RESULT, &["output"])).map_err(broken)?;
+    let output = named(&output, "output").filter(|_| result.get("success") == Some(&Value::Bool(false)));
     let failed_output = output.and_then(|output| serde_json::from_str(output.get()).ok());
-    Ok((Envelope { top, data, result, failed_output }, size))
+    let id = |name| within(named(&unparsed, name), Needed(&["id"], &[])).ok()?.0.remove("id");
+    let response = RESPONSES.into_iter().find_map(id);
+    Ok((Envelope { top, data, result, failed_output, response }, size))
 }
 
 /// [`split`] for a line that needs the tolerant parser. The bytes that it leaves out count as part of `data`.
@@ -141,14 +162,19 @@ fn within<'de>(value: Option<&'de RawValue>, needed: Needed) -> serde_json::Resu
         Some(text) if text.starts_with('{') => {
             needed.deserialize(&mut serde_json::Deserializer::from_str(text))
         }
-        _ => Ok((Map::new(), None)),
+        _ => Ok((Map::new(), Vec::new())),
     }
 }
 
-/// Parses the needed members of an object, and returns the member with the second name unparsed.
-struct Needed(&'static [&'static str], &'static str);
+/// The unparsed member with this name; the last one, if there are several.
+fn named<'de>(unparsed: &[(String, &'de RawValue)], name: &str) -> Option<&'de RawValue> {
+    unparsed.iter().rev().find(|(known, _)| known == name).map(|(_, value)| *value)
+}
 
-type Members<'de> = (Map<String, Value>, Option<&'de RawValue>);
+/// Parses the needed members of an object, and returns the members with the second names unparsed.
+struct Needed(&'static [&'static str], &'static [&'static str]);
+
+type Members<'de> = (Map<String, Value>, Vec<(String, &'de RawValue)>);
 
 impl<'de> DeserializeSeed<'de> for Needed {
     type Value = Members<'de>;
@@ -166,10 +192,10 @@ impl<'de> Visitor<'de> for Needed {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
-        let (mut members, mut unparsed) = (Map::new(), None);
+        let (mut members, mut unparsed) = (Map::new(), Vec::new());
         while let Some(key) = object.next_key::<std::borrow::Cow<'de, str>>()? {
-            if key == self.1 {
-                unparsed = Some(object.next_value::<&RawValue>()?);
+            if self.1.contains(&key.as_ref()) {
+                unparsed.push((key.into_owned(), object.next_value::<&RawValue>()?));
             } else if self.0.contains(&key.as_ref()) {
                 members.insert(key.into_owned(), object.next_value()?);
             } else {

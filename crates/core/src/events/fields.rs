@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 use super::{envelope::Envelope, summary::summary};
 use crate::{
     Error, Result,
-    model::{Level, RawJson, Timestamp, normalised_type},
+    backend::SESSION_ID,
+    model::{Level, RawJson, SessionId, Timestamp, normalised_type},
 };
 
 /// The fields of an event line.
@@ -35,6 +36,10 @@ pub struct EventFields {
     pub data_size_bytes: u64,
     /// A warning if the time or the turn can't be read.
     pub doubt: Option<String>,
+    /// The session that the line names.
+    pub session_id: Option<String>,
+    /// The parent of that session, if the line names it.
+    pub parent_session_id: Option<String>,
 }
 
 impl EventFields {
@@ -48,6 +53,17 @@ impl EventFields {
     #[must_use]
     pub fn prompt_digest(&self) -> Option<u64> {
         self.summary.get("prompt_digest").and_then(Value::as_u64)
+    }
+
+    /// The fields of an event in the log of `session`: the summary names the session that the line is of, if it is
+    /// another one.
+    #[must_use]
+    pub fn in_log_of(mut self, session: &SessionId) -> Self {
+        let other = self.session_id.as_deref().filter(|id| *id != session.as_str());
+        if let Some(other) = other.filter(|id| SessionId::new(*id).is_ok()) {
+            self.summary.insert(SESSION_ID.to_owned(), Value::from(other));
+        }
+        self
     }
 }
 
@@ -77,10 +93,19 @@ pub fn parse_event_line(line: &RawJson) -> Result<EventFields> {
         model: owned(envelope.text("model")),
         provider: owned(envelope.text("provider")),
         summary: summary(&envelope, &event_type),
+        session_id: owned(envelope.text("session_id")),
+        parent_session_id: owned(parent(&envelope, &event_type)),
         doubt: doubt(&envelope),
         data_size_bytes,
         event_type,
     })
+}
+
+/// The parent that a line names. All lines of a log may have a `parent_id`; that of a message or a span is not a session.
+fn parent<'a>(envelope: &'a Envelope, event_type: &str) -> Option<&'a str> {
+    let begins = matches!(event_type, "session:start" | "session:fork");
+    let other = || envelope.data.get("parent_id")?.as_str().filter(|id| begins && !id.is_empty());
+    envelope.text("parent_session_id").or_else(other)
 }
 
 fn doubt(envelope: &Envelope) -> Option<String> {
@@ -173,6 +198,20 @@ mod tests {
         assert_eq!(event.event_type, "llm:response");
         assert_eq!(event.level, Level::Info);
         assert_eq!(event.summary["usage"], json!({"input_tokens":1,"output_tokens":2}));
+    }
+
+    #[test]
+    fn a_line_of_another_session_names_it() {
+        let own = SessionId::new("s").unwrap();
+        let of = |line: &str| fields(line).in_log_of(&own).summary.get("session_id").cloned();
+        assert_eq!(of(r#"{"event":"x","session_id":"s","data":{"session_id":"t"}}"#), None);
+        assert_eq!(of(r#"{"event":"x","data":{"session_id":"t"}}"#), Some(json!("t")));
+        assert_eq!(of(r#"{"event":"x","session_id":"a/b"}"#), None);
+        let parent = |line: &str| fields(line).parent_session_id;
+        assert_eq!(parent(r#"{"event":"x","data":{"parent_session_id":"p"}}"#).as_deref(), Some("p"));
+        assert_eq!(parent(r#"{"event":"session:fork","data":{"parent_id":"p"}}"#).as_deref(), Some("p"));
+        assert_eq!(parent(r#"{"event":"session:start","data":{"parent_id":null}}"#), None);
+        assert_eq!(parent(r#"{"event":"tool:pre","data":{"parent_id":"p"}}"#), None);
     }
 
     #[test]

@@ -15,7 +15,10 @@
 //! | `usage.output_tokens` | `usage.output_tokens`, `output`, `completion_tokens` |
 //! | `usage.cache_read_tokens` | `usage.cache_read_tokens`, `cache_read`, `cache_read_input_tokens`, `cached_tokens`, `cached_input_tokens`; `cached_tokens` in `prompt_tokens_details` or `input_tokens_details` |
 //! | `usage.cache_write_tokens` | `usage.cache_write_tokens`, `cache_write`, `cache_creation_input_tokens`, `cache_creation_tokens`, `cache_write_input_tokens` |
-//! | `usage.cost` | `usage.cost`, `usage.cost_usd`, `usage.total_cost`, `usage.total_cost_usd`, else these beside `usage`; a number or a decimal in a string, stored exactly |
+//! | `usage.cost` | `usage.cost`, `usage.cost_usd`, `usage.total_cost`, `usage.total_cost_usd`, else these beside `usage`: the first that is a number or a decimal in a string and not negative, stored exactly |
+//! | `usage.unreadable_cost` | `true` if no cost can be read, but one in `usage` is given, or beside it in the event of a response |
+//! | `request_id` | with `usage`, to count a call once that several lines report: `request_id`, `response_id`, the `id` of the provider's response in `response` or `raw`, or the `id` in `data`, if it is a string |
+//! | `session_id` | if the line is of another session: `session_id` |
 //!
 //! The blocks of one answer (`content_block:*`) all have a copy of the usage. Here, only the first has it: a block with
 //! a `block_index` above 0 has no `usage`.
@@ -27,7 +30,7 @@ use serde_json::{Map, Value};
 
 use super::envelope::Envelope;
 use crate::{
-    backend::{PROMPT, repeats_usage},
+    backend::{PROMPT, RESPONSE, UNREADABLE_COST, repeats_usage},
     content::prompt_digest,
     model::Cost,
 };
@@ -89,7 +92,7 @@ pub(super) fn summary(envelope: &Envelope, event_type: &str) -> Map<String, Valu
     let tools = tool_names(envelope);
     let is_copy = repeats_usage(event_type)
         && envelope.get("block_index").and_then(Value::as_u64).is_some_and(|index| index > 0);
-    let usage = if is_copy { Map::new() } else { usage(envelope) };
+    let usage = if is_copy { Map::new() } else { usage(envelope, event_type) };
     let derived = [
         ("duration_ms", duration),
         ("tool_call_id", tool_call_id(envelope).map(Value::from)),
@@ -98,6 +101,7 @@ pub(super) fn summary(envelope: &Envelope, event_type: &str) -> Map<String, Valu
         ("error", error_text(envelope).map(Value::String)),
         ("has_tool_calls", has_tool_calls(envelope).map(Value::Bool)),
         ("tool_names", (!tools.is_empty()).then(|| Value::from(tools))),
+        ("request_id", request_id(envelope).filter(|_| !usage.is_empty()).map(Value::from)),
         ("usage", (!usage.is_empty()).then_some(Value::Object(usage))),
     ];
     summary.extend(derived.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
@@ -111,6 +115,13 @@ fn is_model_call(event_type: &str) -> bool {
 fn tool_call_id(envelope: &Envelope) -> Option<&str> {
     let id = TOOL_CALL_ID.iter().find_map(|name| envelope.text(name));
     id.filter(|id| id.len() <= LONGEST_TEXT)
+}
+
+/// The id of the model call that the line reports.
+fn request_id(envelope: &Envelope) -> Option<&str> {
+    let named = ["request_id", "response_id"].iter().find_map(|name| envelope.text(name));
+    let nested = || envelope.response.as_ref().or_else(|| envelope.data.get("id")).and_then(Value::as_str);
+    named.or_else(nested).filter(|id| !id.is_empty() && id.len() <= LONGEST_TEXT)
 }
 
 /// The duration in milliseconds.
@@ -197,7 +208,7 @@ fn tool_name(call: &Value) -> Option<&str> {
     name.filter(|name| name.len() <= LONGEST_TEXT)
 }
 
-fn usage(envelope: &Envelope) -> Map<String, Value> {
+fn usage(envelope: &Envelope, event_type: &str) -> Map<String, Value> {
     let nothing = Map::new();
     let given = envelope.get("usage").and_then(Value::as_object).unwrap_or(&nothing);
     let mut usage = Map::new();
@@ -215,10 +226,14 @@ fn usage(envelope: &Envelope) -> Map<String, Value> {
             usage.insert((*name).to_owned(), value.clone());
         }
     }
-    let in_usage = COST.iter().filter_map(|name| given.get(*name));
-    let beside = COST.iter().filter_map(|name| envelope.get(name));
-    if let Some(cost) = in_usage.chain(beside).find_map(Cost::from_json) {
+    let in_usage = || COST.iter().filter_map(|name| given.get(*name)).filter(|cost| !cost.is_null());
+    let beside = || COST.iter().filter_map(|name| envelope.get(name));
+    // Events of other kinds may have fields with these names that are no amounts of money.
+    let is_response = event_type == RESPONSE || repeats_usage(event_type);
+    if let Some(cost) = in_usage().chain(beside()).find_map(Cost::from_json) {
         usage.insert("cost".to_owned(), cost.to_json());
+    } else if in_usage().next().is_some() || (is_response && beside().next().is_some()) {
+        usage.insert(UNREADABLE_COST.to_owned(), Value::Bool(true));
     }
     usage
 }
@@ -298,8 +313,45 @@ mod tests {
         assert_eq!(cost("0.083880".into()), 0.08388);
         assert_eq!(cost(0.25.into()), 0.25);
         assert_eq!(cost("123456789.123456789123".into()), "123456789.123456789123");
-        let free = json!({"event": "llm:response", "data": {"usage": {"cost_usd": "free"}}});
-        assert_eq!(of(free).get("usage"), None);
+    }
+
+    #[test]
+    fn costs_that_cannot_be_read_are_noted() {
+        let usage =
+            |event: &str, data: Value| of(json!({"event": event, "data": data})).get("usage").cloned();
+        let unreadable = Some(json!({"unreadable_cost": true}));
+        for cost in [
+            json!("free"),
+            json!(""),
+            json!(-1),
+            json!("-0.5"),
+            json!("$1.50"),
+            json!("1,50"),
+            json!({"usd": 1}),
+        ] {
+            let of = usage("llm:response", json!({"usage": {"cost_usd": cost}}));
+            assert_eq!(of, unreadable, "{cost}");
+        }
+        assert_eq!(usage("llm:response", json!({"cost": "free"})), unreadable);
+        assert_eq!(usage("tool:post", json!({"cost": "high"})), None);
+        assert_eq!(usage("llm:response", json!({"usage": {"cost_usd": null}})), None);
+        let second = json!({"cost": "1.5", "usage": {"cost": "free", "total_cost": -1}});
+        assert_eq!(usage("llm:response", second), Some(json!({"cost": 1.5})));
+    }
+
+    #[test]
+    fn a_call_is_known_by_the_id_of_its_request() {
+        let of = |mut data: Value| {
+            data["usage"] = json!({"input_tokens": 1});
+            of(json!({"event": "llm:response", "id": "e1", "data": data}))["request_id"].clone()
+        };
+        assert_eq!(of(json!({"request_id": "r1", "raw": {"id": "msg_1"}})), "r1");
+        assert_eq!(of(json!({"raw": {"content": [{"id": "x"}], "id": "msg_1"}})), "msg_1");
+        assert_eq!(of(json!({"response": {"id": "resp_1"}, "id": "d1"})), "resp_1");
+        assert_eq!(of(json!({"id": "d1", "response": "text"})), "d1");
+        assert_eq!(of(json!({"request_id": "", "id": 7})), Value::Null);
+        let without_usage = json!({"event": "llm:request", "data": {"request_id": "r1"}});
+        assert_eq!(super::tests::of(without_usage).get("request_id"), None);
     }
 
     #[test]

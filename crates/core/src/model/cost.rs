@@ -8,15 +8,16 @@ use serde_json::{Value, value::RawValue};
 use crate::{Error, Result};
 
 /// The number of decimal places.
-const PLACES: u32 = 18;
+const PLACES: u32 = 24;
 
 /// One, in units of the last decimal place.
 const ONE: i128 = 10_i128.pow(PLACES);
 
-/// An exact amount of money: a decimal with 18 decimal places, up to 10²⁰.
+/// An exact amount of money: a decimal with 24 decimal places, up to 10¹⁴.
 ///
 /// Logs have costs as strings (`"0.4724725"`) or as numbers. A number is converted to its shortest decimal form, which
-/// is the number in the log unless it had more than 15 digits. Further decimal places are cut off.
+/// is the number in the log unless it had more than 15 digits. Sums are exact, so only what is shown of a sum is rounded.
+/// Further decimal places are rounded.
 ///
 /// ```
 /// use amplifier_session_core::model::Cost;
@@ -31,14 +32,16 @@ impl Cost {
     /// Nothing.
     pub const ZERO: Self = Self(0);
 
-    /// A cost in a log, as a number or as a string. `None` if it is neither, or too large.
+    /// A cost in a log, as a number or as a decimal in a string. `None` if it is neither, negative, or too large. A
+    /// currency sign or a comma is not guessed at: the currency of sums is not known, and `1,500` is 1500 or 1.5.
     #[must_use]
     pub fn from_json(value: &Value) -> Option<Self> {
-        match value {
+        let cost = match value {
             Value::Number(number) => number.to_string().parse().ok(),
             Value::String(text) => text.parse().ok(),
             _ => None,
-        }
+        };
+        cost.filter(|cost| *cost >= Self::ZERO)
     }
 
     /// A JSON number if that has the same value, or else a string.
@@ -81,10 +84,9 @@ impl std::iter::Sum for Cost {
 impl FromStr for Cost {
     type Err = Error;
 
-    /// Reads a decimal number: `0.25`, `-1`, `.5`, `1e-7`, with white space or a `$` before it.
+    /// Reads a decimal number: `0.25`, `-1`, `.5`, `1e-7`, with white space around it.
     fn from_str(text: &str) -> Result<Self> {
-        let error = || Error::validation("cost", "must be a decimal number");
-        read(text.trim().trim_start_matches('$').trim_start()).ok_or_else(error)
+        read(text.trim()).ok_or_else(|| Error::validation("cost", "must be a decimal number"))
     }
 }
 
@@ -121,7 +123,7 @@ fn read(text: &str) -> Option<Cost> {
     let units = match shift {
         _ if units == 0 => 0,
         0.. => units.checked_mul(power(shift)?)?,
-        _ => power(-shift).map_or(0, |divisor| units / divisor),
+        _ => power(-shift).map_or(0, |divisor| units / divisor + i128::from(units % divisor >= divisor / 2)),
     };
     Some(Cost(sign * units))
 }
@@ -132,7 +134,7 @@ impl fmt::Display for Cost {
         let units = self.0.unsigned_abs();
         let one = ONE.unsigned_abs();
         let sign = if self.0 < 0 { "-" } else { "" };
-        let fraction = format!("{:018}", units % one);
+        let fraction = format!("{:024}", units % one);
         let (whole, fraction) = (units / one, fraction.trim_end_matches('0'));
         let point = if fraction.is_empty() { "" } else { "." };
         f.pad(&format!("{sign}{whole}{point}{fraction}"))
@@ -167,11 +169,13 @@ mod tests {
             (json!(3), "3"),
             (json!(1e-7), "0.0000001"),
             (json!("1E2"), "100"),
-            (json!(" $1.50 "), "1.5"),
+            (json!(" 1.50 "), "1.5"),
             (json!(".5"), "0.5"),
-            (json!("-2.25"), "-2.25"),
-            (json!("0.0000000000000000019"), "0.000000000000000001"),
-            (json!("0.1234567890123456789012345678901234567890123"), "0.123456789012345678"),
+            (json!("-0"), "0"),
+            (json!("0.0000000000000000019"), "0.0000000000000000019"),
+            (json!("0.1234567890123456789012345678901234567890123"), "0.123456789012345678901235"),
+            (json!("0.0000000000000000000000005"), "0.000000000000000000000001"),
+            (json!("0.0000000000000000000000004"), "0"),
             (json!("1e-400"), "0"),
         ] {
             assert_eq!(
@@ -190,6 +194,15 @@ mod tests {
             json!([1]),
             json!(1e300),
             json!("NaN"),
+            json!(-2.25),
+            json!("-2.25"),
+            json!("$1.50"),
+            json!("1.50 USD"),
+            json!("€1"),
+            json!("1,50"),
+            json!("1,500.00"),
+            json!(true),
+            json!({"usd": 1}),
         ] {
             assert_eq!(Cost::from_json(&bad), None, "{bad}");
         }
@@ -205,6 +218,9 @@ mod tests {
             (tenths, tenths.cents(), cost("0.005").cents(), cost("0.0049").cents()),
             (cost("1"), 100, 1, 0)
         );
+        // Each of these alone has more than 18 decimal places.
+        let small: Cost = std::iter::repeat_n(cost("0.0049999999999999999"), 3).sum();
+        assert_eq!((small.to_string().as_str(), small.cents()), ("0.0149999999999999997", 1));
     }
 
     #[test]
@@ -220,7 +236,7 @@ mod tests {
         fn written_costs_can_be_parsed(units in any::<i64>(), more in any::<u32>()) {
             let cost = Cost(i128::from(units) * i128::from(more));
             prop_assert_eq!(cost.to_string().parse::<Cost>().unwrap(), cost);
-            prop_assert_eq!(Cost::from_json(&cost.to_json()), Some(cost));
+            prop_assert_eq!(Cost::from_json(&cost.to_json()), Some(cost).filter(|cost| *cost >= Cost::ZERO));
         }
 
         #[test]

@@ -47,6 +47,14 @@ names! {
     }
 }
 
+impl SupersededReason {
+    /// Whether superseded events still count: their log was shortened, and nothing was undone. If events were appended
+    /// too before it was read, the lines look edited.
+    pub(crate) fn still_counts(self) -> bool {
+        matches!(self, Self::Compacted | Self::HeadLost | Self::Edited)
+    }
+}
+
 /// Parses a name among those of all values.
 fn named<T: Copy>(field: &'static str, text: &str, all: &[T], name: fn(T) -> &'static str) -> Result<T> {
     let found = all.iter().copied().find(|value| name(*value) == text);

@@ -427,7 +427,7 @@ impl MaskingSession<'_> {
         let (line, secrets) = self.masker.mask(line).await?;
         self.count += secrets as u64;
         let fields = match parse_event_line(&line) {
-            Ok(fields) if secrets > 0 => fields,
+            Ok(fields) if secrets > 0 => fields.in_log_of(&event.session_id),
             _ => return Ok(None),
         };
         let payload = store(&line, fields.data_size_bytes)?;

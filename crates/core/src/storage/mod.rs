@@ -77,8 +77,8 @@ pub use salvage::SalvageReport;
 pub use secrets::{SecretIn, SessionSecrets, StoredSecret};
 pub use sessions::SessionStatistics;
 pub use statistics::{
-    DayStatistics, EventTypeStatistics, ModelStatistics, SessionGroup, Statistics, StatisticsOptions,
-    ToolStatistics,
+    DayStatistics, EventTypeStatistics, LeftOut, ModelStatistics, SessionGroup, Statistics,
+    StatisticsOptions, ToolStatistics,
 };
 pub use superseded::{
     PruneOptions, PruneReport, SupersededLine, SupersededLines, SupersededMatch, SupersededSession,

@@ -106,7 +106,7 @@ impl SessionStorage {
         for event in events {
             let Some(payload) = payloads.remove(&event.sequence) else { continue };
             let fields = match assemble(payload.clone()) {
-                Ok(Some(line)) => parse_event_line(&line),
+                Ok(Some(line)) => parse_event_line(&line).map(|fields| fields.in_log_of(&key.session_id)),
                 // An event without a line, or with a damaged one, does not change.
                 Ok(None) | Err(_) => continue,
             };
@@ -168,7 +168,8 @@ fn older_rules(held: &BTreeMap<String, String>, key: &str, rules: u32) -> Option
 }
 
 /// Whether the summary of an event may differ from that by earlier rules: it reports usage, an error, a duration, a
-/// submitted prompt, or that a program made a call by itself. Large requests, which make up most of a log, do not.
+/// submitted prompt, or that a program made a call by itself. Large requests, which make up most of a log, do not. A line
+/// of another session is only found among these.
 fn may_differ(event: &Event) -> bool {
     let reports = |prefix: &str| event.event_type.starts_with(prefix);
     event.failed()
@@ -176,6 +177,7 @@ fn may_differ(event: &Event) -> bool {
         || event.event_type == RESPONSE
         || event.event_type == PROMPT
         || repeats_usage(&event.event_type)
+        || event.summary.contains_key("usage")
         || reports("tool:")
         || ["end", "complete", "post", "result"].iter().any(|end| event.event_type.ends_with(end))
 }

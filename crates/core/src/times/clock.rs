@@ -1,6 +1,6 @@
 //! The times in an event log.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{
     line::{CallId, TextId},
@@ -27,7 +27,7 @@ impl Tick {
     const NOTHING: Self = Self { ts: None, kind: Kind::Other, call: None, model: None, text: None };
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     Begun,
     Resumed,
@@ -114,6 +114,27 @@ impl EventClock {
             tick.model = model.map(|model| self.number_of(model));
             self.ticks.insert(sequence, tick);
         }
+    }
+
+    /// Records events before all others, except those that are recorded already. Returns whether there are any. The
+    /// sequences of the others change.
+    pub(crate) fn precede(&mut self, events: Vec<EventTime>) -> bool {
+        let known: HashSet<_> = self.ticks.values().filter_map(|tick| Some((tick.ts?, tick.kind))).collect();
+        let is_new = |event: &EventTime| !known.contains(&(event.ts, Kind::of(&event.event_type)));
+        let mut all = Self::default();
+        for (sequence, event) in (0..).zip(events.into_iter().filter(|event| is_new(event))) {
+            all.note(&EventTime { sequence, ..event });
+        }
+        let count = all.ticks.len() as u32;
+        if count == 0 {
+            return false;
+        }
+        let Self { ticks, models } = std::mem::take(self);
+        let ticks =
+            ticks.into_iter().map(|(sequence, tick)| (sequence.saturating_add(count), tick)).collect();
+        all.merge(Self { ticks, models });
+        *self = all;
+        true
     }
 
     /// Whether all of `count` events are known.

@@ -2,21 +2,11 @@
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::REPEATS,
     model::{Level, MessageRef},
     search::{EventCursor, EventFilter},
 };
 
 use crate::{Conditions, Dialect};
-
-/// The condition that events of the table `name` are of a type whose usage repeats that of a response
-/// ([`REPEATS`]).
-#[must_use]
-pub fn repeats_usage(name: &str) -> String {
-    let prefixes =
-        REPEATS.map(|prefix| format!("substr({name}.event_type, 1, {}) = '{prefix}'", prefix.len()));
-    format!("({})", prefixes.join(" OR "))
-}
 
 impl Conditions {
     /// The events of `scope` that `filter` admits.

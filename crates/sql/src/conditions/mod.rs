@@ -5,8 +5,6 @@
 mod events;
 mod sessions;
 
-pub use events::repeats_usage;
-
 use std::collections::BTreeSet;
 
 use amplifier_session_core::{

@@ -142,9 +142,69 @@ pub fn count_each<R: Reader>(
         }
         ControlFlow::Continue(())
     })?;
-    let answered = Query::new("count_events", answered, [], |row| {
-        Ok(SessionKey::new(UserId::new(row.text(0)?)?, SessionId::new(row.text(1)?)?))
-    });
-    counter.set_answered(reader.rows(&answered)?);
+    if !counter.unanswered().is_empty() {
+        counter.set_answered(reader.rows(&answered_sessions(answered))?);
+    }
     Ok(counter.into_counts())
+}
+
+/// The sessions that `sql` selects by user and id.
+pub fn answered_sessions(sql: String) -> Query<SessionKey> {
+    Query::new("count_events", sql, [], |row| {
+        Ok(SessionKey::new(UserId::new(row.text(0)?)?, SessionId::new(row.text(1)?)?))
+    })
+}
+
+/// The SQL of a database that counts groups of events.
+#[derive(Debug, Clone, Copy)]
+pub struct GroupedEvents<'a> {
+    /// The columns of [`rows::event_group`].
+    pub group: &'a str,
+    /// The tables `events e` and `sessions s`.
+    pub from: &'a str,
+    /// How many events of a group are in the same log again, as [`EventCounter`] defines it.
+    pub again: &'a str,
+    /// The condition that an event may report usage.
+    pub has_usage: &'a str,
+}
+
+/// The events that match `filter`, counted by group in the database. Only events with usage are examined one by one, by
+/// the rules of `core`. The caller adds which sessions have responses.
+pub fn count_groups<R: Reader>(
+    reader: &R,
+    scope: &Scope,
+    filter: &EventFilter,
+    sql: GroupedEvents<'_>,
+) -> Result<EventCounter> {
+    let GroupedEvents { group, from, again, has_usage } = sql;
+    let mut counter = EventCounter::default();
+    let conditions = Conditions::of_events(R::DIALECT, scope, filter)?;
+    let groups = format!(
+        "SELECT {group}, count(*), {again} FROM {from} WHERE {} GROUP BY 1, 2, 3, 4, 5, 6, 7",
+        conditions.sql()
+    );
+    let count = |row: &dyn Columns| {
+        let read = || Ok((rows::event_group(row)?, rows::count(row, 7)?, rows::count(row, 8)?));
+        unless_damaged(read())
+    };
+    reader.each(&Query::with_conditions("count_events", groups, conditions, count), |count| {
+        if let Some((group, all, again)) = count {
+            counter.add_counts(group, all.saturating_sub(again), again);
+        }
+        ControlFlow::Continue(())
+    })?;
+    let conditions = Conditions::of_events(R::DIALECT, scope, filter)?;
+    let usage = format!(
+        "SELECT {group}, e.user_id, e.session_id, e.digest, e.ts_estimated, e.summary
+         FROM {from} WHERE {has_usage} AND {}",
+        conditions.sql()
+    );
+    let row = |row: &dyn Columns| unless_damaged(rows::usage_row(row));
+    reader.each(&Query::with_conditions("count_events", usage, conditions, row), |row| {
+        if let Some(row) = row.flatten() {
+            counter.add_usage(row);
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(counter)
 }

@@ -211,7 +211,14 @@ pub async fn event_times_agree_with_event_fields(store: Store) {
 /// Event lines of many kinds, the same for the same seed, with usage in every form that logs have.
 fn of_many_kinds(seed: u64, count: usize) -> Vec<Line> {
     let mut random = Random(seed);
-    let costs = [json!("0.4724725"), json!(0.1), json!("free"), json!(null), json!(3), json!("0.083880")];
+    let costs = [
+        json!("0.4724725"),
+        json!(0.1),
+        json!("free"),
+        json!(null),
+        json!(3),
+        json!("0.0000000000000000005"),
+    ];
     let tokens = [json!(5), json!(-5), json!("7"), json!(null), json!([1]), json!(2.9), json!(1_u64 << 53)];
     let kinds =
         ["llm:request", "llm:response", "content_block:end", "llm:response:debug", "tool:pre", "plain"];
@@ -278,12 +285,50 @@ pub async fn event_counts_equal_brute_force(store: Store) {
             }
             counter.set_answered(answered);
             let expected = counter.into_counts();
-            usages += expected.iter().filter(|count| count.usage.calls > 0).count();
+            usages += expected.iter().filter(|count| count.once.usage.calls > 0).count();
             let counted = store.backend.count_events(&scope, &filter).await.unwrap();
             assert_eq!(in_order(counted), expected, "{filter:?}");
         }
     }
     assert!(usages > 30, "{usages}");
+}
+
+/// A line that is in the same log again counts once, and so does a call that several lines report. Equal lines without
+/// an id in whole seconds may be different events. Lines of other sessions are not compared.
+pub async fn what_a_log_has_twice_counts_once(store: Store) {
+    let event = |name: &str, time: &str, data: Value| lines::logger_event(name).at(time).data(data);
+    let (early, late) = ("2026-01-01T12:00:00.250000Z", "2026-01-01T12:00:00Z");
+    let call = |request: &str, cost: Value| {
+        let usage = json!({"input_tokens": 10, "cost_usd": cost});
+        event("llm:response", early, json!({"model": "m", "request_id": request, "usage": usage}))
+    };
+    let of_provider =
+        event("provider:response", early, json!({"usage": {"input_tokens": 10, "cost_usd": 0.5}}));
+    let call_id = event("tool:pre", late, json!({"tool_name": "bash", "tool_call_id": "1"}));
+    let other = event("child:end", early, json!({"session_id": "child"}));
+    let some = vec![call("r1", json!("0.5")), call_id, event("note", late, json!({})), of_provider, other];
+    let more = vec![call("r1", json!(null)), call("r2", json!(0.25))];
+    for session in ["a", "b"] {
+        store.sync_events(&target(session), [some.clone(), some.clone(), more.clone()].concat()).await;
+    }
+    let counts = store.backend.count_events(&ana(), &EventFilter::default()).await.unwrap();
+    let found: BTreeMap<_, _> = counts
+        .iter()
+        .map(|EventCount { group, once, left_out }| {
+            let tally = |of: &Tally| (of.events, of.usage.calls, of.usage.cost.to_string());
+            (group.event_type.as_str(), (tally(once), tally(left_out), group.of_session.as_deref()))
+        })
+        .collect();
+    let tally = |events, calls, cost: &str| (events, calls, cost.to_owned());
+    let nothing = |events| tally(events, 0, "0");
+    let expected = [
+        ("child:end", (nothing(2), nothing(2), Some("child"))),
+        ("llm:response", (tally(6, 4, "1.5"), tally(2, 4, "1"), None)),
+        ("note", (nothing(4), nothing(0), None)),
+        ("provider:response", (nothing(2), nothing(2), None)),
+        ("tool:pre", (nothing(2), nothing(2), None)),
+    ];
+    assert_eq!(found, BTreeMap::from(expected));
 }
 
 /// Sums of tokens saturate.
@@ -294,10 +339,11 @@ pub async fn token_sums_saturate(store: Store) {
     };
     let (large, largest) = (9_000_000_000_000_000_000, u64::MAX);
     let lines = [line(large, "large"), line(largest, "most")];
-    store.sync_events(&target("s"), [lines.clone(), lines].concat()).await;
+    let later = lines.clone().map(|line| line.at("2026-01-05T09:00:00Z"));
+    store.sync_events(&target("s"), [lines, later].concat()).await;
     let counts = store.backend.count_events(&Scope::Everyone, &EventFilter::default()).await.unwrap();
     let usage: BTreeMap<_, _> =
-        counts.into_iter().map(|count| (count.group.model.unwrap(), count.usage)).collect();
+        counts.into_iter().map(|count| (count.group.model.unwrap(), count.once.usage)).collect();
     assert_eq!((usage["large"].calls, usage["large"].output_tokens), (2, 2));
     assert_eq!(usage["large"].input_tokens, 2 * large);
     assert_eq!(usage["most"].input_tokens, u64::MAX);

@@ -209,6 +209,7 @@ macro_rules! conformance_suite {
             ] + [
                 token_sums_saturate,
                 event_counts_equal_brute_force,
+                what_a_log_has_twice_counts_once,
             ]
             event_search: [] + [
                 the_category_is_the_type_before_the_colon,

@@ -82,7 +82,11 @@ pub(crate) fn blocks(facts: &Facts, shown: Shown<'_>, width: usize, paint: Paint
     for by in shown.sections() {
         let chart = charts::chart(&facts.statistics, by);
         if !chart.rows.is_empty() || !shown.everything() {
-            blocks.push(charts::section(chart, by, shown, width, paint));
+            let mut lines = charts::section(chart, by, shown, width, paint);
+            // The totals say it too.
+            let covered = text::covered(facts.statistics.usage).filter(|_| !shown.everything());
+            lines.extend(covered.filter(|_| by.has_cost()).map(|covered| paint.aside(&covered)));
+            blocks.push(lines);
         }
     }
     if shown.everything() {

@@ -2,7 +2,7 @@
 
 use amplifier_session_storage::{
     backend::Usage,
-    storage::{DayStatistics, ModelStatistics, PeriodStatistics, SessionStatistics, Statistics},
+    storage::{DayStatistics, LeftOut, ModelStatistics, PeriodStatistics, SessionStatistics, Statistics},
 };
 
 use super::{Facts, Shown, Vectors};
@@ -24,7 +24,14 @@ pub(crate) fn tabbed(facts: &Facts, shown: Shown<'_>) -> Vec<String> {
         ] {
             lines.push(line("total", name, &[count]));
         }
-        lines.push(line("total", "cost", &[facts.statistics.usage.cost]));
+        let usage = facts.statistics.usage;
+        lines.push(line("total", "cost", &[usage.cost]));
+        if usage.has_partial_cost() {
+            lines.push(line("total", "calls", &[usage.calls]));
+            lines.push(line("total", "priced_calls", &[usage.priced_calls]));
+            lines.push(line("total", "unreadable_costs", &[usage.unreadable_costs]));
+        }
+        lines.extend(left_out(&facts.statistics));
     }
     for by in shown.sections() {
         lines.extend(section(&facts.statistics, by));
@@ -35,6 +42,28 @@ pub(crate) fn tabbed(facts: &Facts, shown: Shown<'_>) -> Vec<String> {
             lines.push(format!("{}\t{}", line("place", place.what, &[bytes]), one_line(&place.location)));
         }
         lines.push(vectors(&facts.vectors));
+    }
+    lines
+}
+
+/// What is counted elsewhere, and what is only in superseded lines, if anything is.
+fn left_out(statistics: &Statistics) -> Vec<String> {
+    let mut lines = Vec::new();
+    let left_out = statistics.left_out;
+    if left_out != LeftOut::default() {
+        for (name, count) in [
+            ("sessions", left_out.sessions),
+            ("messages", left_out.messages),
+            ("turns", left_out.turns),
+            ("events", left_out.events),
+            ("calls", left_out.usage.calls),
+        ] {
+            lines.push(line("left_out", name, &[count]));
+        }
+        lines.push(line("left_out", "cost", &[left_out.usage.cost]));
+    }
+    if statistics.compacted_events > 0 {
+        lines.push(line("total", "compacted_events", &[statistics.compacted_events]));
     }
     lines
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use amplifier_session_storage::{
     backend::Usage,
     model::Cost,
-    storage::{DayStatistics, Statistics},
+    storage::{DayStatistics, LeftOut, Statistics},
 };
 
 use unicode_width::UnicodeWidthStr as _;
@@ -41,6 +41,11 @@ pub(super) fn totals(statistics: &Statistics, has_period: bool, width: usize) ->
     if statistics.usage.calls > 0 {
         rows.push(("models", used(statistics.usage)));
     }
+    rows.extend(left_out(statistics.left_out).map(|left_out| ("left out", left_out)));
+    if statistics.compacted_events > 0 {
+        let text = format!("{} are only in superseded lines", counted(statistics.compacted_events, "event"));
+        rows.push(("compacted", text));
+    }
     if let (Some(first), Some(last)) = (days.first(), days.last()) {
         let active = days.iter().filter(|day| is_active(day)).count() as u64;
         rows.push(("days", format!("{} with activity, {} to {}", grouped(active), first.day, last.day)));
@@ -63,7 +68,36 @@ fn used(usage: Usage) -> String {
     };
     let cost = Some(cost(usage.cost)).filter(|cost| !cost.is_empty());
     let cost = cost.map_or_else(String::new, |cost| format!(", {cost}"));
-    format!("{calls}, {input} tokens in, {output} out{cache}{cost}")
+    let covered = covered(usage).map_or_else(String::new, |covered| format!("; {covered}"));
+    format!("{calls}, {input} tokens in, {output} out{cache}{cost}{covered}")
+}
+
+/// How many calls the cost covers, if not all of them.
+pub(super) fn covered(usage: Usage) -> Option<String> {
+    usage.has_partial_cost().then(|| {
+        let unreadable = match usage.unreadable_costs {
+            0 => String::new(),
+            costs => format!(" ({} can't be read)", counted(costs, "cost")),
+        };
+        format!("cost covers {} of {}{unreadable}", grouped(usage.priced_calls), counted(usage.calls, "call"))
+    })
+}
+
+/// What the other numbers do not include, because it is counted elsewhere.
+fn left_out(left_out: LeftOut) -> Option<String> {
+    let LeftOut { sessions, messages, turns, events, usage, .. } = left_out;
+    let counts = [(messages, "message"), (turns, "turn"), (events, "event"), (usage.calls, "call")];
+    let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, name)| counted(*count, name));
+    let mut parts: Vec<String> = counts.collect();
+    parts.extend(Some(cost(usage.cost)).filter(|cost| !cost.is_empty()));
+    if parts.is_empty() {
+        return None;
+    }
+    let of = match sessions {
+        0 => "which logs have twice".to_owned(),
+        sessions => format!("copied to {}", counted(sessions, "session")),
+    };
+    Some(format!("{}, {of}", parts.join(", ")))
 }
 
 /// The files of the store, their sizes, and the state of the vectors.
@@ -132,6 +166,22 @@ mod tests {
         let costs =
             ["0", "0.004", "0.005", "0.01", "1.239", "12345.6", "-3"].map(|text| cost(text.parse().unwrap()));
         assert_eq!(costs, ["", "<$0.01", "$0.01", "$0.01", "$1.24", "$12,345.60", ""]);
+    }
+
+    #[test]
+    fn a_partial_cost_says_so() {
+        let text = |calls, priced, unreadable| {
+            let mut usage = Usage::of_calls(calls);
+            (usage.priced_calls, usage.unreadable_costs) = (priced, unreadable);
+            covered(usage)
+        };
+        assert_eq!((text(238, 238, 0), text(238, 0, 0)), (None, None));
+        assert_eq!(text(238, 18, 0).as_deref(), Some("cost covers 18 of 238 calls"));
+        assert_eq!(text(1, 0, 1).as_deref(), Some("cost covers 0 of 1 call (1 cost can't be read)"));
+        assert_eq!(
+            text(1_238, 18, 2).as_deref(),
+            Some("cost covers 18 of 1,238 calls (2 costs can't be read)")
+        );
     }
 
     #[test]

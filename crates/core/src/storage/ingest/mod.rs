@@ -30,7 +30,9 @@ use crate::{
     backend::{RowChange, SequenceRange, SessionChange, SkippedLine, StorageBackendExt, StoredSession},
     events::MAX_LINE_BYTES,
     metadata::Metadata,
-    model::{Digest, Event, MessageRef, MetadataFile, RawJson, Session, StoredEvent, Timestamp},
+    model::{
+        Digest, Event, MessageRef, MetadataFile, RawJson, Session, SessionId, StoredEvent, Timestamp,
+    },
 };
 
 /// Rows are written when this much raw text is pending. A smaller session is written in one transaction, and memory
@@ -418,6 +420,9 @@ impl SessionIngest {
         if let Some(metadata) = given {
             metadata.apply(&mut session);
         }
+        if session.parent_id.is_none() {
+            session.parent_id = self.events.parent.clone().or_else(|| self.parent_from_events());
+        }
         if let Some(found) = &self.times.found {
             (session.created, session.updated) = (found.created, found.updated);
             session.model.clone_from(&found.model);
@@ -426,6 +431,13 @@ impl SessionIngest {
         session.event_count = self.events.pending.count();
         self.messages.describe(&mut session);
         session
+    }
+
+    /// The stored parent, if it does not come from the metadata.
+    fn parent_from_events(&self) -> Option<SessionId> {
+        let stored = self.stored.as_ref()?;
+        let is_stated = Metadata::read(&stored.metadata_files).ok()?.parent().is_some();
+        stored.session.parent_id.clone().filter(|_| !is_stated && !stored.metadata_files.is_empty())
     }
 
     /// Gives an event its derived id if another event has the id in its line.

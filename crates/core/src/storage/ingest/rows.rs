@@ -10,7 +10,7 @@ use crate::{
     events::{self, EventFields},
     model::{
         ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, RawJson, Role, Session,
-        StoredEvent, Timestamp, VectorState,
+        SessionId, SessionKey, StoredEvent, Timestamp, VectorState,
     },
     storage::EventDetail,
     times::{EventClock, LineTime, stated_time},
@@ -224,6 +224,8 @@ pub(super) struct EventRows {
     /// The time of the last event that states one, for following events that do not.
     last: Option<Timestamp>,
     reprocess: Option<Reprocess>,
+    /// The parent of the session, if a line names it.
+    pub(super) parent: Option<SessionId>,
 }
 
 /// How unchanged lines are processed if all data is derived again.
@@ -244,6 +246,16 @@ impl EventRows {
             noted: 0,
             last: None,
             reprocess: None,
+            parent: None,
+        }
+    }
+
+    /// Records the parent that a line of this session names.
+    fn note_parent(&mut self, fields: &EventFields, key: &SessionKey) {
+        let is_own = fields.session_id.as_deref().is_none_or(|id| id == key.session_id.as_str());
+        if self.parent.is_none() && is_own {
+            let parent = fields.parent_session_id.as_deref().and_then(|id| SessionId::new(id).ok());
+            self.parent = parent.filter(|parent| *parent != key.session_id);
         }
     }
 
@@ -296,8 +308,9 @@ impl EventRows {
             self.pending.leave();
             return Ok(None);
         }
-        let fields = events::parse_event_line(raw)?;
+        let fields = events::parse_event_line(raw)?.in_log_of(&target.key.session_id);
         let doubt = fields.doubt.clone();
+        self.note_parent(&fields, &target.key);
         self.last = fields.ts.or(self.last);
         self.clock.note(&event_time(&fields, sequence, seen));
         let has_ids = fields.tool_call_id().is_some() || fields.prompt_digest().is_some();

@@ -8,7 +8,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::{SessionIngest, rows::message_fields};
 use crate::{
     Result,
-    backend::{KeptLine, RowChange, SequenceRange, SessionChange, StorageBackendExt, SupersededQuery},
+    backend::{
+        EventTime, KeptLine, RowChange, SequenceRange, SessionChange, StorageBackendExt, SupersededQuery,
+    },
     blocking,
     events::parse_event_line,
     model::{
@@ -238,6 +240,28 @@ impl SessionIngest {
         }
         self.announce(&mut pieces).await?;
         Ok(pieces)
+    }
+
+    /// The times in the events that this ingest supersedes because their log was shortened, as far as they are still
+    /// stored.
+    pub(super) async fn superseding_times(&self) -> Result<Vec<EventTime>> {
+        let mut times = Vec::new();
+        let superseding = self.superseded.events.as_ref().filter(|found| found.reason.still_counts());
+        let Some(Superseding { first, old, lost, .. }) = superseding else { return Ok(times) };
+        let (mut left, mut range) = (lost.clone(), SequenceRange { start: *first, limit: PAGE });
+        loop {
+            let page = self.storage.backend().event_times(&self.target.key, range).await?;
+            let Some(last) = page.last() else { return Ok(times) };
+            range.start = last.sequence.saturating_add(1);
+            for event in page {
+                let digest = event.sequence.checked_sub(*first).and_then(|at| old.get(at as usize));
+                if let Some(count) = digest.and_then(|digest| left.get_mut(digest)).filter(|left| **left > 0)
+                {
+                    *count -= 1;
+                    times.push(event);
+                }
+            }
+        }
     }
 
     async fn pack_messages(

@@ -3,7 +3,7 @@
 use super::SessionIngest;
 use crate::{
     Result,
-    backend::{SequenceRange, SessionChange, StorageBackendExt},
+    backend::{EventTime, SequenceRange, SessionChange, StorageBackendExt},
     metadata::Metadata,
     model::{Message, MessageState, RawJson, Retimed, Session, TimeSource, Timestamp},
     times::{Bounds, EventClock, LineTime, Resolved, Span, resolve_all},
@@ -68,7 +68,8 @@ impl SessionIngest {
         if self.settle_appended(&stated).await? {
             return Ok(());
         }
-        let clock = self.whole_clock().await?;
+        let mut clock = self.whole_clock().await?;
+        let is_shortened = self.add_lost_times(&mut clock).await?;
         let lines = self.all_lines(&clock).await?;
         let events = clock.span();
         let bounds = Bounds {
@@ -79,8 +80,20 @@ impl SessionIngest {
         let Resolved { times, settled, .. } = resolve_all(&lines, &clock, &bounds);
         self.put_times(0, &lines, &times);
         self.times.found = Some(self.found(&stated, &clock, &lines, &times));
-        self.put_settled(settled);
+        // Its events are numbered without the superseded ones.
+        self.put_settled(settled.filter(|_| !is_shortened));
         Ok(())
+    }
+
+    /// Adds the times in the events that the log lost when it was shortened. Returns whether there are any.
+    async fn add_lost_times(&self, clock: &mut EventClock) -> Result<bool> {
+        if self.had_no_rows() || self.events.has_notes() {
+            return Ok(false);
+        }
+        let superseded = self.storage.compacted_events(&self.target.key).await?;
+        let mut lost: Vec<EventTime> = superseded.into_iter().map(|(event, _)| event.into()).collect();
+        lost.extend(self.superseding_times().await?);
+        Ok(clock.precede(lost))
     }
 
     /// Records the time and the model in a line of the event log without storing the event, for stores that keep no

@@ -1,23 +1,24 @@
 //! Statistics over sessions, messages and events.
 
-use std::collections::BTreeMap;
+mod called;
+mod compacted;
+mod copied;
+mod shared;
+mod tables;
 
 use serde::Serialize;
 
-use super::{
-    PeriodStatistics, SessionStatistics, SessionStorage,
-    find::PAGE,
-    periods::{months, weeks, with_gaps},
+use self::{
+    copied::{Brief, Copied},
+    tables::Tables,
 };
+use super::{PeriodStatistics, SessionStatistics, SessionStorage, find::PAGE};
 use crate::{
     ErrorKind, Result, Scope,
-    backend::{EventCount, MessageCount, SessionQuery, Usage},
-    model::{DamagedRow, ProjectSlug, Session, SessionKey, Timestamp},
+    backend::{EventCount, MessageCount, SequenceRange, SessionQuery, Usage},
+    model::{DamagedRow, Message, ProjectSlug, SessionKey, Timestamp},
     search::{EventFilter, SearchFilter, SessionFilter},
 };
-
-/// The name of the model for calls whose events name no model.
-const UNKNOWN_MODEL: &str = "unknown";
 
 /// Options for statistics. The default is everything in scope.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -49,8 +50,13 @@ impl StatisticsOptions {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// Totals of all sessions, with all their messages and events regardless of the period.
+    /// Totals of all sessions, with all their messages and events regardless of the period, except `left_out`.
     pub totals: SessionStatistics,
+    /// What is left out of all other numbers.
+    pub left_out: LeftOut,
+    /// How many of the events were removed from their logs when these were compacted. Backends have them as superseded
+    /// lines.
+    pub compacted_events: u64,
     /// The usage of models in the period: the sum of `models`, and of `days`.
     pub usage: Usage,
     /// Sessions by project.
@@ -101,7 +107,8 @@ pub struct ToolStatistics {
     /// The tool.
     pub tool: String,
     /// The number of uses. A use produces an event when it begins (`tool:pre`, `tool:call`) and one when it ends
-    /// (`tool:post`, `tool:result`, `tool:error`); the larger of the two counts.
+    /// (`tool:post`, `tool:result`, `tool:error`); the larger of the two counts. In a session without events, it is a
+    /// call in the transcript.
     pub uses: u64,
     /// The number of events about the tool that report a failure.
     pub failures: u64,
@@ -110,9 +117,9 @@ pub struct ToolStatistics {
 /// Statistics of a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ModelStatistics {
-    /// The model; `unknown` for calls whose events name no model.
+    /// The model without a path before it: `X` for `anthropic/X`; `unknown` for calls whose events name no model.
     pub model: String,
-    /// The provider, if events name it.
+    /// The provider, if events name it; several are separated by commas.
     pub provider: Option<String>,
     /// Calls, tokens and cost, as far as events report them.
     #[serde(flatten)]
@@ -138,25 +145,42 @@ pub struct DayStatistics {
     pub usage: Usage,
 }
 
+/// What statistics leave out, because it is counted elsewhere.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct LeftOut {
+    /// The number of sessions that begin with a copy of another session that was counted: forks, and copied folders.
+    pub sessions: u64,
+    /// The number of their messages that are copies.
+    pub messages: u64,
+    /// The number of turns of these messages.
+    pub turns: u64,
+    /// The number of events of the period that are copies, that are in the same log again, or that are of another session
+    /// with a log of its own.
+    pub events: u64,
+    /// The usage in these events.
+    pub usage: Usage,
+}
+
 impl SessionStorage {
-    /// Statistics of the sessions in `scope`.
+    /// Statistics of the sessions in `scope`. What several of them have, or one of them several times, counts once:
+    /// [`Statistics::left_out`] is the rest.
     ///
     /// # Errors
     ///
     /// Errors of the backend.
     pub async fn get_statistics(&self, scope: &Scope, options: &StatisticsOptions) -> Result<Statistics> {
         let (since, until) = (options.since, options.until);
-        let mut tables = Tables::default();
         let query = SessionQuery::new(scope.clone())
             .with_filter(options.sessions.clone())
             .active_in(since, until)
             .with_limit(PAGE);
         let in_period =
             |ts: Timestamp| since.is_none_or(|since| ts >= since) && until.is_none_or(|until| ts < until);
-        let mut keys = Vec::new();
+        let (mut tables, mut briefs) = (Tables::default(), Vec::new());
         self.each_page(query, |page| {
             page.iter().for_each(|session| tables.session(session, in_period));
-            keys.extend(page.iter().map(Session::key));
+            briefs.extend(page.iter().map(Brief::of));
         })
         .await?;
 
@@ -164,35 +188,91 @@ impl SessionStorage {
             .with_sessions(options.sessions.clone())
             .with_since(since)
             .with_until(until);
-        let events = EventFilter::default()
+        for count in self.message_counts(scope, &messages, &briefs).await? {
+            tables.messages(&count);
+        }
+        let mut events = EventFilter::default()
             .with_sessions(options.sessions.clone())
             .with_since(since)
             .with_until(until);
-        match self.backend.count_messages(scope, &messages).await {
-            Ok(counts) => counts.iter().for_each(|count| tables.messages(count)),
-            Err(error) if error.kind() == ErrorKind::Damaged => {
-                for key in &keys {
-                    let (scope, of_session) = (Scope::User(key.user_id.clone()), messages.clone());
-                    let of_session = of_session.with_session(key.session_id.clone());
-                    let counts = self.backend.count_messages(&scope, &of_session).await;
-                    self.unless_damaged(key, counts)?.iter().for_each(|count| tables.messages(count));
-                }
-            }
-            Err(error) => return Err(error),
+        let shared = self.shared_rows(scope, &options.sessions, &briefs, &events).await?;
+        for (session, copied) in &shared.copied {
+            self.leave_out(session, copied, in_period, &mut tables).await?;
         }
-        match self.backend.count_events(scope, &events).await {
-            Ok(counts) => counts.iter().for_each(|count| tables.events(count)),
-            Err(error) if error.kind() == ErrorKind::Damaged => {
-                for key in &keys {
-                    let (scope, mut of_session) = (Scope::User(key.user_id.clone()), events.clone());
-                    of_session.sessions = of_session.sessions.with_session(key.session_id.clone());
-                    let counts = self.backend.count_events(&scope, &of_session).await;
-                    self.unless_damaged(key, counts)?.iter().for_each(|count| tables.events(count));
-                }
-            }
-            Err(error) => return Err(error),
+        events.sessions.without.extend(shared.counted);
+        tables.compacted(shared.compacted);
+        let counts = self.event_counts(scope, &events, &briefs).await?;
+        counts.iter().chain(&shared.counts).for_each(|count| tables.events(count));
+        for brief in briefs.iter().filter(|brief| brief.events == 0 && brief.messages > 0) {
+            let copied = shared.copied.get(&brief.key).map_or(0, |copied| copied.messages);
+            self.each_called_tool(&brief.key, copied, in_period, |tool| tables.called_tool(tool)).await?;
         }
         Ok(tables.into_statistics())
+    }
+
+    async fn message_counts(
+        &self,
+        scope: &Scope,
+        filter: &SearchFilter,
+        briefs: &[Brief],
+    ) -> Result<Vec<MessageCount>> {
+        let error = match self.backend.count_messages(scope, filter).await {
+            Err(error) if error.kind() == ErrorKind::Damaged => error,
+            counts => return counts,
+        };
+        tracing::debug!(%error, "messages are counted session by session");
+        let mut counts = Vec::new();
+        for Brief { key, .. } in briefs {
+            let of_session = filter.clone().with_session(key.session_id.clone());
+            let found = self.backend.count_messages(&Scope::User(key.user_id.clone()), &of_session).await;
+            counts.extend(self.unless_damaged(key, found)?);
+        }
+        Ok(counts)
+    }
+
+    async fn event_counts(
+        &self,
+        scope: &Scope,
+        filter: &EventFilter,
+        briefs: &[Brief],
+    ) -> Result<Vec<EventCount>> {
+        let error = match self.backend.count_events(scope, filter).await {
+            Err(error) if error.kind() == ErrorKind::Damaged => error,
+            counts => return counts,
+        };
+        tracing::debug!(%error, "events are counted session by session");
+        let mut counts = Vec::new();
+        for Brief { key, .. } in briefs.iter().filter(|brief| !filter.sessions.without.contains(&brief.key)) {
+            let mut of_session = filter.clone();
+            of_session.sessions = of_session.sessions.with_session(key.session_id.clone());
+            let found = self.backend.count_events(&Scope::User(key.user_id.clone()), &of_session).await;
+            counts.extend(self.unless_damaged(key, found)?);
+        }
+        Ok(counts)
+    }
+
+    /// Removes the copied messages and events of a session from the counts.
+    async fn leave_out(
+        &self,
+        key: &SessionKey,
+        copied: &Copied,
+        in_period: impl Fn(Timestamp) -> bool,
+        tables: &mut Tables,
+    ) -> Result<()> {
+        let Some(stored) = self.backend.get_session(key).await? else { return Ok(()) };
+        tables.leave_out(&stored.session, copied);
+        let mut range = SequenceRange { start: 0, limit: PAGE };
+        while range.start < copied.messages {
+            let page: Vec<Message> = self.readable_page(key, range, &mut Vec::new()).await?;
+            let Some(last) = page.last() else { break };
+            range.start = last.sequence.saturating_add(1);
+            let copies = page.iter().filter(|message| message.sequence < copied.messages);
+            let copies = copies.filter(|message| in_period(message.ts));
+            MessageCount::of(copies.map(|message| (message.ts, message.role)))
+                .iter()
+                .for_each(|count| tables.copied_messages(count));
+        }
+        Ok(())
     }
 
     /// The counts of a session. If they can't be read, returns nothing and records the session as damaged.
@@ -205,131 +285,4 @@ impl SessionStorage {
             counts => counts,
         }
     }
-}
-
-/// The statistics while they are counted.
-#[derive(Default)]
-struct Tables {
-    totals: SessionStatistics,
-    projects: BTreeMap<ProjectSlug, (SessionStatistics, Option<Timestamp>)>,
-    bundles: BTreeMap<Option<String>, (SessionStatistics, Option<Timestamp>)>,
-    usage: Usage,
-    event_types: BTreeMap<String, EventTypeStatistics>,
-    tools: BTreeMap<String, ToolUses>,
-    models: BTreeMap<(String, Option<String>), ModelStatistics>,
-    days: BTreeMap<String, DayStatistics>,
-}
-
-#[derive(Default)]
-struct ToolUses {
-    begun: u64,
-    ended: u64,
-    others: u64,
-    failures: u64,
-}
-
-impl Tables {
-    fn session(&mut self, session: &Session, in_period: impl Fn(Timestamp) -> bool) {
-        self.totals.add(session);
-        let groups = [
-            self.projects.entry(session.project_slug.clone()).or_default(),
-            self.bundles.entry(session.bundle.clone()).or_default(),
-        ];
-        for (counts, last) in groups {
-            counts.add(session);
-            *last = (*last).max(Some(session.updated));
-        }
-        if in_period(session.created) {
-            self.day(&session.created.day()).sessions += 1;
-        }
-    }
-
-    fn messages(&mut self, count: &MessageCount) {
-        let day = self.day(&count.day);
-        day.messages += count.messages;
-        if count.role == crate::model::Role::User {
-            day.user_messages += count.messages;
-        }
-    }
-
-    fn events(&mut self, count: &EventCount) {
-        let (group, events) = (&count.group, count.events);
-        let failures = if group.failed { events } else { 0 };
-        let of_type = self.event_types.entry(group.event_type.clone()).or_default();
-        of_type.events += events;
-        of_type.failures += failures;
-        if let Some(tool) = &group.tool_name {
-            let uses = self.tools.entry(tool.clone()).or_default();
-            match group.event_type.as_str() {
-                "tool:pre" | "tool:call" => uses.begun += events,
-                "tool:post" | "tool:result" | "tool:error" => uses.ended += events,
-                _ => uses.others += events,
-            }
-            uses.failures += failures;
-        }
-        let unknown = || (count.usage.calls > 0).then_some(UNKNOWN_MODEL);
-        if let Some(model) = group.model.as_deref().or_else(unknown) {
-            let of_model = self.models.entry((model.to_owned(), group.provider.clone())).or_default();
-            of_model.usage.add(count.usage);
-            of_model.failures += failures;
-        }
-        self.usage.add(count.usage);
-        let day = self.day(&group.day);
-        day.events += events;
-        day.usage.add(count.usage);
-    }
-
-    fn day(&mut self, day: &str) -> &mut DayStatistics {
-        self.days.entry(day.to_owned()).or_default()
-    }
-
-    fn into_statistics(self) -> Statistics {
-        let event_types = self.event_types.into_iter();
-        let tools = self.tools.into_iter();
-        let models = self.models.into_iter();
-        let days = with_gaps(self.days.into_iter().map(|(day, found)| DayStatistics { day, ..found }));
-        Statistics {
-            totals: self.totals,
-            usage: self.usage,
-            projects: groups(self.projects),
-            bundles: groups(self.bundles),
-            event_types: largest_first(
-                event_types.map(|(event_type, found)| EventTypeStatistics { event_type, ..found }),
-                |one| one.events,
-            ),
-            tools: largest_first(tools.map(|(tool, uses)| uses.of(tool)), |one| one.uses),
-            models: largest_first(
-                models.map(|((model, provider), found)| ModelStatistics { model, provider, ..found }),
-                |one| (one.usage.input_tokens.saturating_add(one.usage.output_tokens), one.usage.calls),
-            ),
-            weeks: weeks(&days),
-            months: months(&days),
-            days,
-        }
-    }
-}
-
-impl ToolUses {
-    fn of(self, tool: String) -> ToolStatistics {
-        let reported = self.begun.max(self.ended);
-        ToolStatistics {
-            tool,
-            uses: if reported == 0 { self.others } else { reported },
-            failures: self.failures,
-        }
-    }
-}
-
-fn groups<T>(found: BTreeMap<T, (SessionStatistics, Option<Timestamp>)>) -> Vec<SessionGroup<T>> {
-    let groups = found.into_iter();
-    let groups =
-        groups.filter_map(|(of, (counts, last))| Some(SessionGroup { of, counts, last_updated: last? }));
-    largest_first(groups, |group| (group.counts.sessions, group.counts.messages))
-}
-
-/// Equal ones keep the order of their names.
-fn largest_first<T, N: Ord>(items: impl Iterator<Item = T>, size: impl Fn(&T) -> N) -> Vec<T> {
-    let mut items: Vec<T> = items.collect();
-    items.sort_by_key(|item| std::cmp::Reverse(size(item)));
-    items
 }

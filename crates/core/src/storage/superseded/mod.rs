@@ -212,7 +212,10 @@ impl SupersededSession {
 }
 
 /// All pieces that match, without their lines.
-async fn all_pieces(backend: &dyn StorageBackend, query: SupersededQuery) -> Result<Vec<SupersededPiece>> {
+pub(super) async fn all_pieces(
+    backend: &dyn StorageBackend,
+    query: SupersededQuery,
+) -> Result<Vec<SupersededPiece>> {
     let (mut query, mut pieces) = (query.with_data(false).with_limit(PAGE), Vec::new());
     loop {
         let page = backend.list_superseded(&query).await?;

@@ -6,6 +6,12 @@ on_both_stores![
     sessions_are_counted_by_project_and_bundle,
     events_tools_and_models_are_counted,
     costs_are_summed_exactly,
+    costs_that_cannot_be_read_are_counted,
+    a_model_has_one_row,
+    copies_of_a_session_count_once,
+    similar_sessions_are_no_copies,
+    events_of_a_session_with_a_log_count_there,
+    tool_calls_are_in_transcripts_without_events,
     a_model_call_counts_once,
     days_without_activity_are_listed,
     rows_are_counted_by_their_utc_day,
@@ -195,6 +201,188 @@ async fn costs_are_summed_exactly(store: Store) {
     assert_eq!(of_models, [("unknown", "3.6724725".to_owned()), ("m", "0.18388".to_owned())]);
 }
 
+/// A cost that is no number, is negative, or has a comma or a currency sign is counted as unreadable, and is no amount.
+async fn costs_that_cannot_be_read_are_counted(store: Store) {
+    let costs = [
+        json!("0.5"),
+        json!("0.0000000000000000005"),
+        json!("0.0000000000000000005"),
+        json!(-1),
+        json!("-0.25"),
+        json!("1,50"),
+        json!("$1.50"),
+        json!("2 €"),
+        json!("free"),
+        json!(true),
+        json!(null),
+        json!(0),
+    ];
+    let response = |cost: Value| json!({"model": "m", "usage": {"input_tokens": 1, "cost_usd": cost}});
+    let mut lines: Vec<Line> =
+        costs.into_iter().zip(1..).map(|(cost, day)| event("llm:response", day, response(cost))).collect();
+    lines.push(event(
+        "llm:response",
+        20,
+        json!({"model": "m", "cost": "much", "usage": {"input_tokens": 1}}),
+    ));
+    lines.push(event("tool:post", 20, json!({"tool_name": "t", "cost": "much"})));
+    store.sync_events(&target("a"), lines).await;
+    let usage = statistics(&store, ana(), all()).await.usage;
+    assert_eq!((usage.calls, usage.priced_calls, usage.unreadable_costs), (13, 4, 8));
+    assert_eq!(cost(&usage), "0.500000000000000001");
+    assert!(usage.has_partial_cost());
+}
+
+/// A model has one row, with or without a provider before its name, and whichever providers events name.
+async fn a_model_has_one_row(store: Store) {
+    let call = |model: &str, provider: Value, day| {
+        let usage = json!({"input_tokens": 1});
+        event("llm:response", day, json!({"model": model, "provider": provider, "usage": usage}))
+    };
+    let lines = vec![
+        call("m", json!(null), 1),
+        call("anthropic/m", json!("anthropic"), 2),
+        call("openrouter/anthropic/m", json!("openrouter"), 3),
+        call("m/", json!("p"), 4),
+    ];
+    store.sync_events(&target("a"), lines).await;
+    let found = statistics(&store, ana(), all()).await;
+    let models: Vec<_> =
+        found.models.iter().map(|of| (of.model.as_str(), of.provider.as_deref(), of.usage.calls)).collect();
+    assert_eq!(models, [("m", Some("anthropic, openrouter"), 3), ("m/", Some("p"), 1)]);
+}
+
+/// In a session without events, the uses of tools are the calls in its transcript, each once.
+async fn tool_calls_are_in_transcripts_without_events(store: Store) {
+    let call = |id: &str, tool: &str| json!({"id": id, "function": {"name": tool, "arguments": "{}"}});
+    let block = |id: &str, tool: &str| json!({"type": "tool_call", "id": id, "name": tool, "input": {}});
+    let answers = |prompt: &str| {
+        vec![
+            lines::user(prompt).at(at(1, 10)),
+            lines::assistant("a")
+                .with("tool_calls", json!([call("1", "bash"), call("2", "grep")]))
+                .at(at(1, 11)),
+            lines::assistant("b")
+                .with("content", json!([block("3", "bash")]))
+                .with("tool_calls", json!([call("3", "bash")]))
+                .at(at(2, 11)),
+        ]
+    };
+    store.sync(&target("no events"), answers("q")).await;
+    // The events of this one are counted, and nothing else.
+    store.sync(&target("events"), answers("another q")).await;
+    store.sync_events(&target("events"), vec![event("tool:pre", 1, json!({"tool_name": "bash"}))]).await;
+    assert_eq!(tools(&statistics(&store, ana(), all()).await), [("bash", 3, 0), ("grep", 1, 0)]);
+    let second = all().with_period(day(2), day(3));
+    assert_eq!(tools(&statistics(&store, ana(), second).await), [("bash", 1, 0)]);
+}
+
+/// A transcript with two turns, and the log with their calls, which cost 0.50. `session` is the id in the log.
+fn two_turns(session: &str) -> (Vec<Line>, Vec<Line>) {
+    let transcript = vec![
+        lines::user("fix the tests").at(at(1, 10)),
+        lines::assistant("which?").at(at(1, 11)),
+        lines::user("all of them").at(at(2, 10)),
+        lines::assistant("done").at(at(2, 11)),
+    ];
+    let call = |n: u32| {
+        let data = json!({"model": "m", "usage": {"input_tokens": 10, "cost_usd": "0.25"}, "raw": {"id": n}});
+        event("llm:response", n, data).with("session_id", session.into())
+    };
+    (transcript, vec![call(1), event("tool:pre", 1, json!({"tool_name": "bash"})), call(2)])
+}
+
+/// What forks, forks of forks and copies have of another session counts once, in whatever order they were stored and
+/// however it is known that they are copies. A session by itself has all of it.
+async fn copies_of_a_session_count_once(store: Store) {
+    let more = |n: u32| {
+        let data = json!({"model": "m", "usage": {"input_tokens": 1, "cost_usd": "0.125"}});
+        (lines::user(&format!("more {n}")).at(at(n, 10)), event("llm:response", n, data))
+    };
+    let put = async |id: &str, transcript: Vec<Line>, events: Vec<Line>, metadata: &str| {
+        store.sync(&target(id), transcript).await;
+        store.sync_events(&target(id), events).await;
+        if !metadata.is_empty() {
+            store.sync_metadata(&target(id), metadata).await;
+        }
+    };
+    // The fork of the fork comes first. Its host wrote the lines in another form, and its own session in the log.
+    let (transcript, events) = two_turns("fork of fork");
+    let other_form = transcript.iter().map(|line| line.clone().with("kept", json!(true))).collect::<Vec<_>>();
+    let (line, call) = more(6);
+    let metadata = r#"{"fork":{"source_session_id":"fork","through_user_turn":2}}"#;
+    put("fork of fork", [other_form, vec![line]].concat(), [events, vec![call]].concat(), metadata).await;
+    let (transcript, events) = two_turns("original");
+    put("original", transcript.clone(), events.clone(), "").await;
+    let ((line, call), metadata) =
+        (more(5), r#"{"fork":{"source_session_id":"original","before_user_turn":3}}"#);
+    put("fork", [transcript.clone(), vec![line]].concat(), [events.clone(), vec![call]].concat(), metadata)
+        .await;
+    put("plain copy", transcript.clone(), events.clone(), "").await;
+
+    let found = statistics(&store, ana(), all()).await;
+    assert_eq!((tokens(&found.usage)[0], cost(&found.usage).as_str()), (4, "0.75"));
+    assert_eq!(counts(&found.totals), [4, 6, 4, 5]);
+    assert_eq!(counts(&found.projects[0].counts), [4, 6, 4, 5]);
+    assert_eq!(event_types(&found), [("llm:response", 4, 0), ("tool:pre", 1, 0)]);
+    assert_eq!(found.days.iter().map(|day| day.messages).sum::<u64>(), 6);
+    let left_out = found.left_out;
+    assert_eq!([left_out.sessions, left_out.messages, left_out.turns, left_out.events], [3, 12, 6, 9]);
+    assert_eq!((left_out.usage.calls, cost(&left_out.usage).as_str()), (6, "1.5"));
+
+    // In a period, and without the original.
+    let second = statistics(&store, ana(), all().with_period(day(2), day(3))).await;
+    assert_eq!(
+        (second.days.iter().map(|day| day.messages).sum::<u64>(), cost(&second.usage).as_str()),
+        (2, "0.25")
+    );
+    for (id, expected) in [("fork", "0.625"), ("fork of fork", "0.625"), ("plain copy", "0.5")] {
+        let filter = SessionFilter::default().with_session(SessionId::new(id).unwrap());
+        let found = statistics(&store, ana(), all().with_sessions(filter)).await;
+        assert_eq!((cost(&found.usage).as_str(), found.left_out), (expected, LeftOut::default()), "{id}");
+    }
+    store
+        .storage
+        .delete_session(
+            &UserId::new("ana").unwrap(),
+            &target("original").project_slug,
+            &SessionId::new("original").unwrap(),
+        )
+        .await
+        .unwrap();
+    assert_eq!(cost(&statistics(&store, ana(), all()).await.usage), "0.75");
+}
+
+/// Sessions that begin with the same words and then differ are no copies.
+async fn similar_sessions_are_no_copies(store: Store) {
+    let (transcript, events) = two_turns("a");
+    store.sync(&target("a"), transcript.clone()).await;
+    store.sync_events(&target("a"), events.clone()).await;
+    let answer = lines::assistant("another answer").at(at(1, 11));
+    store.sync(&target("b"), [transcript[..1].to_vec(), vec![answer]].concat()).await;
+    store.sync_events(&target("b"), two_turns("b").1).await;
+    // They begin with the same words, and nothing says when.
+    for id in ["c", "d"] {
+        store.sync(&target(id), vec![lines::user("hello"), lines::assistant("Hello!")]).await;
+    }
+    // A copy of another user's session is another session.
+    store.sync(&target_of("ben", "p", "a"), transcript).await;
+    store.sync_events(&target_of("ben", "p", "a"), events).await;
+    let found = statistics(&store, Scope::Everyone, all()).await;
+    assert_eq!((cost(&found.usage).as_str(), found.totals.messages), ("1.5", 14));
+}
+
+/// An event of a sub-agent that is in the log of its parent too counts in its own log, if it has one.
+async fn events_of_a_session_with_a_log_count_there(store: Store) {
+    let (_, events) = two_turns("child");
+    store.sync_events(&target("parent"), events.clone()).await;
+    let found = statistics(&store, ana(), all()).await;
+    assert_eq!((cost(&found.usage).as_str(), found.left_out.events), ("0.5", 0));
+    store.sync_events(&target("child"), events).await;
+    let found = statistics(&store, ana(), all()).await;
+    assert_eq!((cost(&found.usage).as_str(), found.totals.events, found.left_out.events), ("0.5", 4, 2));
+}
+
 /// A model call counts once. The content blocks of a response repeat its usage; they count only in sessions in which no
 /// response has usage, and then once for each response.
 async fn a_model_call_counts_once(store: Store) {
@@ -225,8 +413,8 @@ async fn a_model_call_counts_once(store: Store) {
     let blocks = EventFilter::default().with_category("content_block".to_owned());
     let counts = store.backend.count_events(&ana(), &blocks).await.unwrap();
     assert!(
-        counts.iter().all(|count| count.usage.calls == 0)
-            && counts.iter().map(|count| count.events).sum::<u64>() == 6
+        counts.iter().all(|count| count.once.usage.calls == 0)
+            && counts.iter().map(|count| count.once.events).sum::<u64>() == 6
     );
 
     // The same session id of another user, and another session, have only blocks.
