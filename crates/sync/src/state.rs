@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    ops::RangeInclusive,
     path::{Path, PathBuf},
 };
 
@@ -21,10 +22,10 @@ use crate::{
 
 /// The current format. A state with an unknown format is ignored: the files are read again, and unchanged rows are not
 /// written.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
-/// The previous format. Times, titles and counts of these sessions must be derived again.
-const EARLIER: u32 = 1;
+/// The previous formats. Times, titles and counts of these sessions must be derived again.
+const EARLIER: RangeInclusive<u32> = 1..=2;
 
 /// The state of a session's files. It is stored in the same transaction as the rows that were read.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -202,7 +203,7 @@ impl SyncState {
         let mut state: Self = serde_json::from_str(json).ok()?;
         match state.version {
             VERSION => {}
-            EARLIER => state.reset(),
+            version if EARLIER.contains(&version) => state.reset(),
             _ => return None,
         }
         Some(state)

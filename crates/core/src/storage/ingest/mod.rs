@@ -30,9 +30,7 @@ use crate::{
     backend::{RowChange, SequenceRange, SessionChange, SkippedLine, StorageBackendExt, StoredSession},
     events::MAX_LINE_BYTES,
     metadata::Metadata,
-    model::{
-        Digest, Event, MessageRef, MetadataFile, RawJson, Session, SessionId, StoredEvent, Timestamp,
-    },
+    model::{Digest, Event, MessageRef, MetadataFile, RawJson, Session, SessionId, StoredEvent, Timestamp},
 };
 
 /// Rows are written when this much raw text is pending. A smaller session is written in one transaction, and memory
