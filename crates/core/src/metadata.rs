@@ -7,6 +7,8 @@ use crate::{
     model::{MetadataFile, Session, SessionField, SessionId, Timestamp},
 };
 
+/// The file of a session that was moved to another machine. Its fields are no metadata of the session.
+pub const TRANSFER_FENCE: &str = "transfer-fence.json";
 /// Fields with the time when a session began.
 const CREATED: [&str; 4] = ["created", "created_at", "started_at", "timestamp"];
 /// Fields with the time when it last changed.
@@ -30,6 +32,8 @@ pub fn unreadable_times(file: &Map<String, Value>) -> Option<String> {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Metadata {
     fields: Map<String, Value>,
+    /// The machine that the session was moved to.
+    moved_to: Option<String>,
 }
 
 impl Metadata {
@@ -40,10 +44,14 @@ impl Metadata {
     ///
     /// `Validation` with the file's name if a file is not a JSON object.
     pub fn read(files: &[MetadataFile]) -> Result<Self> {
-        let mut fields = Map::new();
+        let (mut fields, mut moved_to) = (Map::new(), None);
         let mut best: Option<(NameSource, String)> = None;
         for file in files {
             let object = file.raw.parse_object().map_err(|error| error.with("file", &file.name))?;
+            if file.name == TRANSFER_FENCE {
+                moved_to = destination(&object).map(str::to_owned);
+                continue;
+            }
             if let Some((source, name)) = name_in(&object)
                 && best.as_ref().is_none_or(|(best, _)| source < *best)
             {
@@ -58,7 +66,7 @@ impl Metadata {
         if let Some((_, name)) = best {
             fields.insert("name".to_owned(), Value::String(name));
         }
-        Ok(Self { fields })
+        Ok(Self { fields, moved_to })
     }
 
     /// The time at which the session began.
@@ -131,6 +139,7 @@ impl Metadata {
         session.parent_id = self.parent();
         session.forked_from_turn = self.forked_from_turn();
         session.working_dir = self.text(&["working_dir", "cwd"]);
+        session.moved_to.clone_from(&self.moved_to);
     }
 
     fn text(&self, names: &[&str]) -> Option<String> {
@@ -168,6 +177,13 @@ fn name_in(file: &Map<String, Value>) -> Option<(NameSource, &str)> {
     Some((source, name))
 }
 
+/// The machine that a session was moved to, according to its fence. While a session arrives, its folder there has a fence
+/// too, with the role `destination`.
+fn destination(fence: &Map<String, Value>) -> Option<&str> {
+    let is_here = fence.get("role").is_some_and(|role| role == "destination");
+    fence.get("destination_host").filter(|host| !is_here && !is_empty(host))?.as_str()
+}
+
 fn is_empty(value: &Value) -> bool {
     value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
 }
@@ -181,6 +197,11 @@ mod tests {
         MetadataFile { name: name.into(), raw: RawJson::from(text) }
     }
 
+    fn session() -> Session {
+        let key = SessionKey::new(UserId::new("u").unwrap(), SessionId::new("s").unwrap());
+        Session::new(key, HostId::new("h").unwrap(), ProjectSlug::unnamed(), Timestamp::from_micros(0))
+    }
+
     #[test]
     fn the_first_file_takes_precedence() {
         let metadata = Metadata::read(&[
@@ -191,9 +212,7 @@ mod tests {
             ),
         ])
         .unwrap();
-        let key = SessionKey::new(UserId::new("u").unwrap(), SessionId::new("s").unwrap());
-        let mut session =
-            Session::new(key, HostId::new("h").unwrap(), ProjectSlug::unnamed(), Timestamp::from_micros(0));
+        let mut session = session();
         metadata.apply(&mut session);
         assert_eq!(session.name.as_deref(), Some("mine"));
         assert_eq!(session.parent_id.as_ref().map(SessionId::as_str), Some("p"));
@@ -221,6 +240,23 @@ mod tests {
             (r#"{"name":" ","name_source":"manual"}"#, fallback, "fallback"),
         ] {
             assert_eq!(name_of(own, other).as_deref(), Some(expected), "{own} {other}");
+        }
+    }
+
+    #[test]
+    fn a_fence_says_where_the_session_went_and_nothing_else() {
+        let fence = r#"{"version":1,"destination_host":"desk","role":"source","phase":"staged","name":"no"}"#;
+        let of = |fence: &str| {
+            let files = [file("metadata.json", r#"{"destination_host":"no"}"#), file(TRANSFER_FENCE, fence)];
+            let mut session = session();
+            Metadata::read(&files).unwrap().apply(&mut session);
+            session
+        };
+        assert_eq!(of(fence).moved_to.as_deref(), Some("desk"));
+        assert_eq!(of(fence).name, None);
+        let arriving = r#"{"destination_host":"desk","role":"destination"}"#;
+        for other in ["{}", r#"{"destination_host":" "}"#, r#"{"destination_host":7}"#, arriving] {
+            assert_eq!(of(other).moved_to, None, "{other}");
         }
     }
 

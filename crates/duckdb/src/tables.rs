@@ -17,12 +17,15 @@ pub(crate) const LAYOUT: usize = 1 + UPGRADES.len();
 
 /// The steps from each layout to the next, after which [`views`] are recreated. Each step can be repeated: DuckDB does
 /// not allow changing a table and its rows in one transaction.
-pub(crate) const UPGRADES: [&str; 2] = [
+pub(crate) const UPGRADES: [&str; 3] = [
     // The source of a message's time: most lines state no time.
     "ALTER TABLE transcripts ADD COLUMN IF NOT EXISTS ts_source VARCHAR DEFAULT 'file';
      UPDATE transcripts SET ts_source = 'stated' WHERE NOT ts_estimated;",
     // When events were stored.
     "ALTER TABLE events ADD COLUMN IF NOT EXISTS synced_at TIMESTAMP;",
+    // The program that wrote a session, and where the session went.
+    "ALTER TABLE sessions ADD COLUMN IF NOT EXISTS source VARCHAR DEFAULT 'amplifier';
+     ALTER TABLE sessions ADD COLUMN IF NOT EXISTS moved_to VARCHAR;",
 ];
 
 /// The tables of schema version 4, except for [`vectors`].
@@ -69,6 +72,8 @@ CREATE TABLE sessions (
     revision BIGINT NOT NULL,
     skipped_lines VARCHAR NOT NULL DEFAULT '[]',
     sync_state VARCHAR,
+    source VARCHAR DEFAULT 'amplifier',
+    moved_to VARCHAR,
     PRIMARY KEY (user_id, session_id)
 );
 

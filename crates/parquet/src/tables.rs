@@ -60,6 +60,8 @@ pub(crate) const SESSIONS: Table = Table {
         ("working_dir", Text),
         ("first_prompt", Text),
         ("edited", Texts),
+        ("source", Text),
+        ("moved_to", Text),
         ("metadata_files", Json),
         ("skipped", Json),
         ("sync_state", Text),

@@ -19,10 +19,11 @@ use crate::{
 };
 
 /// The steps from an empty schema to the current tables. Published steps do not change.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("../migrations/0001_tables.sql"),
     include_str!("../migrations/0002_text_index.sql"),
     include_str!("../migrations/0003_turns.sql"),
+    include_str!("../migrations/0004_sources.sql"),
 ];
 
 /// Creates `schema_meta`.

@@ -11,7 +11,7 @@ use amplifier_session_core::{
     },
     model::{
         Digest, Event, HostId, Level, Message, MessageState, ProjectSlug, RawJson, Role, Session, SessionId,
-        SessionKey, UserId, VectorRecord, VectorState, Visibility,
+        SessionKey, SessionSource, UserId, VectorRecord, VectorState, Visibility,
     },
 };
 
@@ -23,7 +23,7 @@ use crate::{
 /// The columns of a session that [`session`] reads.
 pub const SESSION: &str = "user_id, session_id, host_id, project_slug, created, updated, name, description, bundle, \
     model, turn_count, message_count, event_count, parent_id, forked_from_turn, tags, visibility, org_id, team_ids, \
-    shared_at, working_dir, first_prompt, edited";
+    shared_at, working_dir, first_prompt, edited, source, moved_to";
 
 /// The columns after [`SESSION`] that [`stored_session`] reads.
 pub const SESSION_STATE: &str = "revision, skipped_lines, sync_state";
@@ -96,6 +96,12 @@ fn read_session(row: &dyn Columns) -> Result<Session> {
         working_dir: row.maybe_text(20)?,
         first_prompt: row.maybe_text(21)?,
         edited: serde_json::from_str(&row.text(22)?).map_err(|_| damaged("list of fields"))?,
+        source: match row.maybe_text(23)? {
+            Some(source) => source.parse::<SessionSource>()?,
+            // DuckDB can't add a column that forbids it.
+            None => SessionSource::default(),
+        },
+        moved_to: row.maybe_text(24)?,
     })
 }
 
@@ -105,14 +111,14 @@ pub fn stored_session(row: &dyn Columns) -> Result<StoredSession> {
 }
 
 fn read_stored_session(row: &dyn Columns) -> Result<StoredSession> {
-    let skipped = row.text(24)?;
+    let skipped = row.text(26)?;
     Ok(StoredSession {
         session: session(row)?,
-        version: Version(row.integer(23)?.to_string()),
+        version: Version(row.integer(25)?.to_string()),
         metadata_files: Vec::new(),
         skipped: serde_json::from_str::<Vec<SkippedLine>>(&skipped)
             .map_err(|_| damaged("list of skipped lines"))?,
-        sync_state: row.maybe_text(25)?,
+        sync_state: row.maybe_text(27)?,
     })
 }
 

@@ -116,7 +116,7 @@ pub struct SessionRow<'a> {
 impl<'a> SessionRow<'a> {
     /// The row in [`SESSIONS`].
     #[must_use]
-    pub fn cells(&'a self) -> [Cell<'a>; 27] {
+    pub fn cells(&'a self) -> [Cell<'a>; 29] {
         let session = self.session;
         [
             Cell::text(session.user_id.as_str()),
@@ -142,6 +142,8 @@ impl<'a> SessionRow<'a> {
             (&session.working_dir).into(),
             (&session.first_prompt).into(),
             Cell::made(serde_json::to_string(&session.edited).unwrap_or_default()),
+            Cell::text(session.source.as_str()),
+            (&session.moved_to).into(),
             Cell::Integer(self.revision),
             Cell::text(&self.skipped),
             self.sync_state.as_deref().map_or(Cell::Null, Cell::text),

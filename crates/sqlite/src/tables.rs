@@ -55,6 +55,8 @@ CREATE TABLE sessions (
     sync_state TEXT,
     revision INTEGER NOT NULL,
     edited TEXT NOT NULL DEFAULT '[]',
+    source TEXT NOT NULL DEFAULT 'amplifier',
+    moved_to TEXT,
     UNIQUE (user_id, session_id)
 );
 
@@ -264,7 +266,7 @@ pub(crate) fn views() -> String {
 }
 
 /// The steps from each layout to the next, after which [`indexes`] and [`views`] are created.
-pub(crate) const UPGRADES: [&str; 10] = [
+pub(crate) const UPGRADES: [&str; 11] = [
     // Fields that a user edited, and an index that gets another column.
     "ALTER TABLE sessions ADD COLUMN edited TEXT NOT NULL DEFAULT '[]';
      DROP INDEX IF EXISTS sessions_by_bundle;",
@@ -333,4 +335,7 @@ pub(crate) const UPGRADES: [&str; 10] = [
     "",
     // Embeddings and summaries of turns.
     amplifier_session_sql::turns::TABLES,
+    // The program that wrote a session, and where the session went.
+    "ALTER TABLE sessions ADD COLUMN source TEXT NOT NULL DEFAULT 'amplifier';
+     ALTER TABLE sessions ADD COLUMN moved_to TEXT;",
 ];

@@ -1,7 +1,13 @@
 //! Filters and limits that several commands share.
 
-use amplifier_session_storage::{model::ProjectSlug, search::SessionFilter};
-use clap::Args;
+use amplifier_session_storage::{
+    model::{ProjectSlug, SessionSource},
+    search::SessionFilter,
+};
+use clap::{
+    Args,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use jiff::Zoned;
 
 use super::at_least_one;
@@ -45,6 +51,9 @@ pub(crate) struct NarrowArgs {
     /// Only sessions that ran with this bundle, by its full name
     #[arg(long, value_name = "BUNDLE")]
     pub(crate) bundle: Option<String>,
+    /// Only sessions that this program wrote
+    #[arg(long, value_name = "PROGRAM", value_parser = sources())]
+    pub(crate) source: Option<SessionSource>,
     /// Only sessions with this tag; if repeated, only sessions with all of them
     #[arg(long = "tag", value_name = "TAG")]
     pub(crate) tags: Vec<String>,
@@ -67,6 +76,7 @@ impl NarrowArgs {
         }
         Ok(SessionFilter::default()
             .with_bundle(self.bundle.clone())
+            .with_source(self.source)
             .with_tags(self.tags.iter().map(|tag| tag.trim()))
             .with_min_turns(self.min_turns)
             .with_max_turns(self.max_turns))
@@ -78,6 +88,11 @@ impl NarrowArgs {
             say("hint", &format!("--bundle takes the full name: --bundle bundle:{bundle}"));
         }
     }
+}
+
+fn sources() -> impl TypedValueParser<Value = SessionSource> {
+    let names = SessionSource::ALL.map(SessionSource::as_str);
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<SessionSource>())
 }
 
 /// Limits of the length of an answer.

@@ -4,7 +4,7 @@ use std::io;
 
 use amplifier_session_storage::{
     backend::SkippedLine,
-    model::{Message, Session, Visibility},
+    model::{Message, Session, SessionSource, Visibility},
 };
 use jiff::Zoned;
 use unicode_width::UnicodeWidthStr as _;
@@ -60,6 +60,13 @@ fn fields(head: Head<'_>, now: &Zoned) -> Vec<(&'static str, String)> {
         ("model", session.model.clone()),
         ("bundle", session.bundle.clone()),
         ("tags", Some(session.tags.join(", "))),
+        (
+            "source",
+            Some(session.source)
+                .filter(|source| *source != SessionSource::Amplifier)
+                .map(|of| of.to_string()),
+        ),
+        ("moved", session.moved_to.as_ref().map(|host| format!("to {host}, where it goes on"))),
         ("shared", shared_with(session)),
         ("folder", session.working_dir.clone()),
         (

@@ -23,7 +23,7 @@ pub use event::{Event, Level, Payload, StoredEvent, event_mentions};
 pub use ids::{Digest, HostId, MessageRef, ProjectSlug, SessionId, SessionKey, UserId};
 pub use message::{Message, MessageState, Retimed, Role, VectorState};
 pub use raw::RawJson;
-pub use session::{MetadataFile, Session, SessionField, Visibility};
+pub use session::{MetadataFile, Session, SessionField, SessionSource, Visibility};
 pub use superseded::{LineKind, SupersededPiece, SupersededReason, SupersededRef};
 pub use time_source::{TimeSource, time_fields};
 pub use timestamp::Timestamp;

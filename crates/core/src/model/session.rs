@@ -1,4 +1,5 @@
-//! Sessions: the twenty fields of the schema, plus the working folder and the fields that a person set.
+//! Sessions: the twenty fields of the schema, plus the working folder, the source, the machine that a session moved to, and
+//! the fields that a person set.
 
 use std::collections::BTreeSet;
 
@@ -58,6 +59,38 @@ pub struct Session {
     /// The fields that a person set. The session's files no longer change them.
     #[serde(default)]
     pub edited: BTreeSet<SessionField>,
+    /// The program that wrote its files.
+    #[serde(default)]
+    pub source: SessionSource,
+    /// The machine that the session was moved to, where it goes on.
+    #[serde(default)]
+    pub moved_to: Option<String>,
+}
+
+/// The program that writes the files of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum SessionSource {
+    /// Amplifier. Sessions that were stored before there was this field count as its sessions.
+    #[default]
+    Amplifier,
+    /// Amplifier's engine for other programs.
+    AmplifierAgent,
+}
+
+names! {
+    SessionSource { Amplifier: "amplifier", AmplifierAgent: "amplifier-agent" }
+}
+
+impl std::str::FromStr for SessionSource {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|source| source.as_str() == text)
+            .ok_or_else(|| Error::validation("source", "must be amplifier or amplifier-agent"))
+    }
 }
 
 /// A field that comes from the metadata files and that a person can set.
@@ -100,6 +133,8 @@ impl Session {
             working_dir: None,
             first_prompt: None,
             edited: BTreeSet::new(),
+            source: SessionSource::Amplifier,
+            moved_to: None,
         }
     }
 

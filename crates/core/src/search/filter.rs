@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::{ProjectSlug, Role, Session, SessionId, SessionKey, Timestamp};
+use crate::model::{ProjectSlug, Role, Session, SessionId, SessionKey, SessionSource, Timestamp};
 
 /// A filter for sessions, which must match all fields. The default is all sessions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub struct SessionFilter {
     pub session: Option<SessionId>,
     /// Only this bundle.
     pub bundle: Option<String>,
+    /// Only sessions that this program wrote.
+    pub source: Option<SessionSource>,
     /// Only sessions with all of these tags.
     pub tags: Vec<String>,
     /// Only sessions with at least this many turns.
@@ -34,6 +36,8 @@ impl SessionFilter {
         with_session(session: SessionId);
         /// Only this bundle.
         with_bundle(bundle: String);
+        /// Only sessions that this program wrote.
+        with_source(source: SessionSource);
         /// Only sessions with at least this many turns.
         with_min_turns(min_turns: u32);
         /// Only sessions with at most this many turns.
@@ -67,6 +71,7 @@ impl SessionFilter {
         self.project.as_ref().is_none_or(|project| *project == session.project_slug)
             && self.session.as_ref().is_none_or(|id| *id == session.session_id)
             && self.bundle.as_ref().is_none_or(|bundle| session.bundle.as_ref() == Some(bundle))
+            && self.source.is_none_or(|source| session.source == source)
             && self.tags.iter().all(|tag| session.tags.contains(tag))
             && self.min_turns.is_none_or(|least| session.turn_count >= least)
             && self.max_turns.is_none_or(|most| session.turn_count <= most)
@@ -77,8 +82,9 @@ impl SessionFilter {
     /// Whether the filter needs more than names (of the project and of sessions), which are stored with every message.
     #[must_use]
     pub fn needs_session(&self) -> bool {
-        let Self { project: _, session: _, bundle, tags, min_turns, max_turns, only, without: _ } = self;
-        let needs_row = bundle.is_some() || min_turns.is_some() || max_turns.is_some();
+        let Self { project: _, session: _, bundle, source, tags, min_turns, max_turns, only, without: _ } =
+            self;
+        let needs_row = bundle.is_some() || source.is_some() || min_turns.is_some() || max_turns.is_some();
         needs_row || !tags.is_empty() || only.is_some()
     }
 }

@@ -104,6 +104,9 @@ impl Conditions {
         self.compare_if("s.project_slug = ?", filter.project.as_ref().map(ToString::to_string));
         self.compare_if("s.session_id = ?", filter.session.as_ref().map(ToString::to_string));
         self.compare_if("s.bundle = ?", filter.bundle.clone());
+        let source = filter.source.map(|source| source.as_str().to_owned());
+        // `NULL` in a DuckDB store that a program of an earlier version writes.
+        self.compare_if("coalesce(s.source, 'amplifier') = ?", source);
         for tag in &filter.tags {
             let tag = self.bind(tag.clone());
             self.require((self.dialect.list_holds)("s.tags", &tag));

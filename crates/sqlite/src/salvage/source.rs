@@ -293,6 +293,7 @@ fn value<'a>(row: &'a Record, stored: &[String], column: &str) -> Option<Stored<
         Some(index) if index < row.len() => row.get(index),
         _ => Some(match column {
             "edited" => Stored::Text(b"[]"),
+            "source" => Stored::Text(b"amplifier"),
             "ts_source" => Stored::Text(b"file"),
             "generation" => Stored::Integer(0),
             _ => Stored::Null,

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs};
 use amplifier_session_core::{
     ErrorKind, Scope,
     backend::{SessionQuery, prelude::*},
-    model::{Digest, RawJson, SessionField, UserId},
+    model::{Digest, RawJson, SessionField, SessionSource, UserId},
     search::SearchOptions,
     storage::{SessionEdit, SyncLines, VectorsOf},
 };
@@ -71,7 +71,7 @@ async fn a_store_of_an_earlier_build_is_updated_when_it_is_opened() {
         backend.unwrap();
     }
     new.backend().await;
-    assert_eq!((layout(&folder), layout(&new)), (10, 10));
+    assert_eq!((layout(&folder), layout(&new)), (11, 11));
     assert_eq!(schema(&folder), schema(&new));
 
     let content = |folder: &Folder| -> (String, String) {
@@ -85,6 +85,7 @@ async fn a_store_of_an_earlier_build_is_updated_when_it_is_opened() {
     let ana = UserId::new("ana").unwrap();
     let list = storage.search_sessions(&SessionQuery::new(Scope::User(ana))).await.unwrap();
     assert_eq!((list.len(), list[0].title(), list[0].edited.len()), (1, "Old", 0));
+    assert_eq!((list[0].source, &list[0].moved_to), (SessionSource::Amplifier, &None));
     let session = target("old");
     let messages = vec![lines::user("hello"), lines::assistant("good day")];
     storage.sync_transcript_lines(&session, whole(messages)).await.unwrap();

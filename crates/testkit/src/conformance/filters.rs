@@ -43,6 +43,9 @@ async fn fill(store: &Store) {
         let count = 3 + random.below(8);
         store.sync(target, lines_with(&mut random, "needle", count)).await;
         store.sync_metadata(target, metadata[n % 4]).await;
+        if n % 5 == 2 {
+            store.write(target, |change| change.session.source = SessionSource::AmplifierAgent).await;
+        }
         if n == 4 {
             store.storage.update_index().await.unwrap();
         }
@@ -95,6 +98,12 @@ fn narrowings() -> Vec<Narrowing> {
         (none().with_session(target("s").key.session_id), |_, _| false),
         (of_sessions(|f| f.with_bundle("x".to_owned())), |s, _| s.bundle.as_deref() == Some("x")),
         (of_sessions(|f| f.with_bundle(String::new())), |_, _| false),
+        (of_sessions(|f| f.with_source(SessionSource::AmplifierAgent)), |s, _| {
+            ["s2", "s7"].contains(&s.session_id.as_str())
+        }),
+        (of_sessions(|f| f.with_source(SessionSource::Amplifier)), |s, _| {
+            s.source == SessionSource::Amplifier
+        }),
         (of_sessions(|f| f.with_tags(["red"])), |s, _| s.tags.contains(&"red".to_owned())),
         (of_sessions(|f| f.with_tags(["blue", "red"])), |s, _| s.tags == ["red", "blue"]),
         (of_sessions(|f| f.with_tags(["it's \"100%\""])), |s, _| s.tags.len() == 2 && s.tags[0] == "blue"),

@@ -26,6 +26,8 @@ fn fill(session: &mut Session) {
     session.shared_at = Some(time("2026-01-05T08:00:01Z"));
     session.working_dir = text("/home/ana/o'brien");
     session.first_prompt = text("hello");
+    session.source = SessionSource::AmplifierAgent;
+    session.moved_to = text("other-host");
 }
 
 /// All fields of a session come back as they were stored, through every handle.

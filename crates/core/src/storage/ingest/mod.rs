@@ -30,7 +30,10 @@ use crate::{
     backend::{RowChange, SequenceRange, SessionChange, SkippedLine, StorageBackendExt, StoredSession},
     events::MAX_LINE_BYTES,
     metadata::Metadata,
-    model::{Digest, Event, MessageRef, MetadataFile, RawJson, Session, SessionId, StoredEvent, Timestamp},
+    model::{
+        Digest, Event, MessageRef, MetadataFile, RawJson, Session, SessionId, SessionSource, StoredEvent,
+        Timestamp,
+    },
 };
 
 /// Rows are written when this much raw text is pending. A smaller session is written in one transaction, and memory
@@ -49,6 +52,7 @@ pub struct SessionIngest {
     stored: Option<StoredSession>,
     session: Option<Session>,
     metadata: Option<(Vec<MetadataFile>, Metadata)>,
+    source: Option<SessionSource>,
     skipped: Option<Vec<SkippedLine>>,
     sync_state: Option<String>,
     messages: MessageRows,
@@ -97,6 +101,7 @@ impl SessionStorage {
             settled: None,
             with_settled: None,
             metadata: None,
+            source: None,
             skipped: None,
             sync_state: None,
             stored,
@@ -140,6 +145,11 @@ impl SessionIngest {
         let metadata = Metadata::read(&files)?;
         self.metadata = Some((files, metadata));
         Ok(())
+    }
+
+    /// Sets the program that wrote the session's files.
+    pub fn set_source(&mut self, source: SessionSource) {
+        self.source = Some(source);
     }
 
     /// Sets the list of skipped lines to store.
@@ -415,6 +425,7 @@ impl SessionIngest {
             )
         });
         session.project_slug = self.target.project_slug.clone();
+        session.source = self.source.unwrap_or(session.source);
         if let Some(metadata) = given {
             metadata.apply(&mut session);
         }
