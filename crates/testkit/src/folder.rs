@@ -20,6 +20,20 @@ impl AmplifierHome {
         Ok(Self { folder: tempfile::tempdir()? })
     }
 
+    /// A copy of the root `name` in the folder `fixtures`: files as programs write them, with invented content.
+    ///
+    /// | name | content |
+    /// | --- | --- |
+    /// | `agent` | a session of Amplifier's agent |
+    /// | `web-fork` | two sessions of the web host, of which one is a fork of the other |
+    /// | `two-logs` | a session whose `events.jsonl` stops, while its capture has the same events and goes on |
+    /// | `compacted` | a session whose `events.jsonl` has lost its beginning; `events-before-compaction.jsonl` has it |
+    pub fn of_fixture(name: &str) -> io::Result<Self> {
+        let home = Self::new()?;
+        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name), home.path())?;
+        Ok(home)
+    }
+
     /// The path of the folder.
     pub fn path(&self) -> &Path {
         self.folder.path()
@@ -111,6 +125,19 @@ impl SessionFolder {
         fs::remove_file(self.path.join(name))?;
         Ok(self)
     }
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy(&entry.path(), &target)?,
+            false => fs::copy(entry.path(), &target).map(drop)?,
+        }
+    }
+    Ok(())
 }
 
 /// The lines, each with a line ending.
