@@ -94,13 +94,6 @@ impl App {
         Self { global, config, out, now: Zoned::now(), home: std::env::home_dir(), config_error: None }
     }
 
-    /// The folder with the sessions of Amplifier: `~/.amplifier`, unless another one is configured.
-    pub(crate) fn default_root(&self) -> Result<PathBuf, Failure> {
-        self.config
-            .root()
-            .ok_or_else(|| Failure::failed("the home folder is unknown", "pass the folder with --root DIR"))
-    }
-
     /// The configured settings of a store.
     pub(crate) fn settings(&self) -> Result<StorageSettings, Failure> {
         Ok(self.settings_of_secrets()?.with_events(self.config.event_detail()?))

@@ -22,6 +22,7 @@ mod progress;
 mod project;
 mod refresh;
 mod render;
+mod roots;
 mod samples;
 mod unfinished;
 

@@ -1,21 +1,22 @@
 //! The automatic refresh: before a search or a list, reads what changed since the last sync if that is fast.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use amplifier_session_storage::{
     SessionStorage,
     config::Origin,
     model::{SessionId, UserId},
-    sync::{RefreshLimits, Refreshed, SyncOptions, refresh},
+    sync::{RefreshLimits, Refreshed, SyncOptions, is_root, refresh},
 };
 
 use crate::{
     app::{App, Reader, with_turns},
     failure::{Failure, say},
     render::{kept::report_kept, text::counted},
+    roots::roots,
 };
 
-/// Reads what changed in the root folder. Prints a note if there is too much to read. Other problems, such as a store
+/// Reads what changed in the roots. Prints a note if there is too much to read. Other problems, such as a store
 /// that can't be written, do not prevent the command from reading.
 pub(crate) async fn before_reading(app: &App, reader: &Reader, turned_off: bool) {
     if turned_off || reader.storage.backend().info().read_only.is_some() {
@@ -32,12 +33,12 @@ async fn refresh_store(app: &App, reader: &Reader) -> Result<(), Failure> {
     if !is_wanted(app)? {
         return Ok(());
     }
-    let root = app.default_root()?;
+    let roots: Vec<PathBuf> = roots(app, &[])?.into_iter().filter(|root| is_root(root)).collect();
     let (identity, host) = app.who()?;
     let user = identity.user_id;
     // Reading the store of another user must not add a second owner to it.
     let is_own = reader.storage.pinned_user().await?.as_ref() == Some(&user);
-    if !is_own || !root.join("projects").is_dir() {
+    if !is_own || roots.is_empty() {
         return Ok(());
     }
     let events = match app.config.origin("events") {
@@ -47,10 +48,20 @@ async fn refresh_store(app: &App, reader: &Reader) -> Result<(), Failure> {
     // Vectors of other models take too long or cost money, so they are left to the next sync.
     let embeds = app.global.embedding == "local";
     let limits = RefreshLimits::default().with_embeds(embeds).with_events(events);
-    let options = SyncOptions::new(root, user.clone(), host).with_exclude(app.config.list("exclude"));
-    if is_watched(&reader.storage, &options).await? {
+    let mut unwatched = Vec::new();
+    for root in roots {
+        let of_root = SyncOptions::new(&root, user.clone(), host.clone());
+        if !is_watched(&reader.storage, &of_root).await? {
+            unwatched.push(root);
+        }
+    }
+    if unwatched.is_empty() {
         return Ok(());
     }
+    let options = SyncOptions::new("", user.clone(), host)
+        .with_roots(unwatched)
+        .with_captures(app.config.captures())
+        .with_exclude(app.config.list("exclude"));
     match refresh(&reader.storage, &options, limits).await? {
         Refreshed::TooMuch(sessions) => {
             let changed = counted(sessions, "session");

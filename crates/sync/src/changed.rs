@@ -38,7 +38,11 @@ impl Changed {
                 self.projects.insert((*project).to_owned());
             }
             Some([project, "sessions", session, rest @ ..]) => {
-                if rest.is_empty() || is_relevant(&rest.join("/")) {
+                let is_relevant = match rest {
+                    [] => !is_lock(session),
+                    rest => is_relevant(&rest.join("/")),
+                };
+                if is_relevant {
                     self.sessions.insert(((*project).to_owned(), (*session).to_owned()));
                 }
             }
@@ -73,6 +77,11 @@ impl Changed {
     }
 }
 
+/// Whether a name is that of a lock beside the folders of sessions, `.<session>.metadata.lock`.
+fn is_lock(name: &str) -> bool {
+    name.starts_with('.') && name.ends_with(".lock")
+}
+
 fn name(component: Component<'_>) -> Option<&str> {
     match component {
         Component::Normal(name) => name.to_str(),
@@ -101,7 +110,15 @@ mod tests {
             ("p/sessions/s/transcript.jsonl", "p/s"),
             ("p/sessions/s/transcript.jsonl.append-pending", "p/s"),
             ("p/sessions/s/context-intelligence/events.jsonl", "p/s"),
+            ("p/sessions/s/transfer-fence.json", "p/s"),
             ("p/sessions/s/.transcript_1.tmp", ""),
+            ("p/sessions/s/.unified-append.lock", ""),
+            ("p/sessions/s/.lock", ""),
+            ("p/sessions/s/live-jobs/1.json", ""),
+            ("p/sessions/s/context-intelligence/delivery", ""),
+            ("p/sessions/s/context-intelligence/delivery/server.json", ""),
+            ("p/sessions/s/context-intelligence/delivery/server.lock", ""),
+            ("p/sessions/.s.metadata.lock", ""),
             ("p/sessions/s/artifacts/transcript.jsonl", ""),
         ] {
             assert_eq!(changed(path), expected, "{path}");

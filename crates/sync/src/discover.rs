@@ -8,10 +8,13 @@ use std::{
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
-    model::{ProjectSlug, SessionId, Timestamp},
+    model::{ProjectSlug, SessionId, SessionSource, Timestamp},
 };
 
-use crate::files::{SessionFiles, leads_nowhere};
+use crate::{
+    files::{Places, SessionFiles, leads_nowhere},
+    roots::{ProjectsFolder, projects_folders},
+};
 
 /// The folder of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +24,8 @@ pub struct SessionFolder {
     pub project: ProjectSlug,
     /// The session: the name of its folder.
     pub session: SessionId,
+    /// The program that writes it.
+    pub source: SessionSource,
     /// The folder.
     pub path: PathBuf,
     /// The total size of the files that a sync reads.
@@ -28,6 +33,22 @@ pub struct SessionFolder {
     /// The modification time of the newest of them.
     pub modified: Timestamp,
     pub(crate) files: SessionFiles,
+    /// The root that it is in.
+    pub(crate) root: PathBuf,
+    /// The folder that contains the session's capture, if captures are not in the folders of their sessions.
+    capture: Option<PathBuf>,
+}
+
+impl SessionFolder {
+    /// Where the session's files are.
+    pub(crate) fn places(&self) -> Places {
+        Places { folder: self.path.clone(), capture: self.capture.clone() }
+    }
+
+    /// The path of a file, given its path within the session folder.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.places().file(name)
+    }
 }
 
 /// The session folders below a root.
@@ -68,7 +89,8 @@ pub enum RejectedBecause {
     LeadsNowhere,
 }
 
-/// Lists the folders `projects/*/sessions/*` in `root` that contain a session.
+/// Lists the folders `projects/*/sessions/*` and `state/workspaces/*/sessions/*` in `root` that contain a session. `root`
+/// may also be the folder `state`.
 ///
 /// Folders without any file of a session are ignored. Links to folders of projects are followed if they lead out of
 /// `projects`; a link into it would only show the same sessions again. A link to the folder of a session is not followed
@@ -76,27 +98,37 @@ pub enum RejectedBecause {
 ///
 /// # Errors
 ///
-/// `Validation` if `root` has no folder `projects`, `StorageIo` if it can't be read.
+/// `Validation` if `root` has none of these folders, `StorageIo` if they can't be read.
 pub fn discover(root: &Path) -> Result<Discovery> {
-    let projects = root.join("projects");
-    let folders = subfolders(&projects, &projects).map_err(|error| unreadable_root(&projects, error))?;
+    discover_in(&Search { roots: vec![root.to_owned()], captures: None })
+}
+
+/// Where to look for sessions.
+#[derive(Debug, Clone)]
+pub(crate) struct Search {
+    pub(crate) roots: Vec<PathBuf>,
+    /// The folder with captures that are not in the folders of their sessions.
+    pub(crate) captures: Option<PathBuf>,
+}
+
+impl Search {
+    /// The folder that contains the capture of a session, if captures are not in the folders of their sessions.
+    fn capture(&self, projects: &ProjectsFolder, project: &ProjectSlug, session: &str) -> Option<PathBuf> {
+        let captures = self.captures.as_ref().filter(|captures| **captures != projects.path)?;
+        Some(captures.join(project.as_str()).join("sessions").join(session))
+    }
+}
+
+/// As [`discover`], in several roots.
+pub(crate) fn discover_in(search: &Search) -> Result<Discovery> {
     let mut found = Discovery::default();
-    for (name, path) in folders {
-        if leads_nowhere(&path) {
-            found.reject_link(name, None, RejectedBecause::LeadsNowhere);
-            continue;
+    for root in &search.roots {
+        let folders = projects_folders(root);
+        if folders.is_empty() {
+            return Err(unreadable_root(root));
         }
-        // Another folder may have the same name as text.
-        if path.file_name().is_some_and(|name| name.to_str().is_none()) {
-            if path.join("sessions").is_dir() {
-                found.reject_encoding(name, None);
-            }
-            continue;
-        }
-        match ProjectSlug::new(&name) {
-            Ok(project) => found.add_project(&projects, &project, &path),
-            Err(error) if path.join("sessions").is_dir() => found.reject_name(&name, None, &error),
-            Err(_) => {}
+        for projects in &folders {
+            found.add_projects(search, projects)?;
         }
     }
     let order = |folder: &SessionFolder| (folder.modified, folder.path.clone());
@@ -104,29 +136,36 @@ pub fn discover(root: &Path) -> Result<Discovery> {
     Ok(found)
 }
 
-/// As [`discover`], for some sessions and projects. Leaves out those that do not exist, and everything if there is no
-/// folder `projects`.
+/// As [`discover_in`], for some sessions and projects. Leaves out those that do not exist, and roots without projects.
 #[cfg(feature = "watch")]
-pub(crate) fn discover_some(root: &Path, changed: &crate::changed::Changed) -> Discovery {
-    let projects = root.join("projects");
+pub(crate) fn discover_some(search: &Search, changed: &crate::changed::Changed) -> Discovery {
     let mut found = Discovery::default();
-    for name in &changed.projects {
-        if let Some((project, path)) = found.project(&projects, name) {
-            found.add_project(&projects, &project, &path);
+    for projects in search.roots.iter().flat_map(|root| projects_folders(root)) {
+        for name in &changed.projects {
+            if let Some((project, path)) = found.project(&projects.path, name) {
+                found.add_project(search, &projects, &project, &path);
+            }
         }
-    }
-    let is_listed = |(project, _): &&(String, String)| !changed.projects.contains(project);
-    for (project_name, name) in changed.sessions.iter().filter(is_listed) {
-        let Some((project, path)) = found.project(&projects, project_name) else { continue };
-        let path = path.join("sessions").join(name);
-        if is_folder(&projects, &path) {
-            found.add_folder(&project, name.clone(), path);
+        let is_listed = |(project, _): &&(String, String)| !changed.projects.contains(project);
+        for (project_name, name) in changed.sessions.iter().filter(is_listed) {
+            let Some((project, path)) = found.project(&projects.path, project_name) else { continue };
+            let path = path.join("sessions").join(name);
+            if is_folder(&projects.path, &path) {
+                found.add_folder(search, &projects, &project, name.clone(), path);
+            }
         }
     }
     found
 }
 
-fn unreadable_root(projects: &Path, error: io::Error) -> Error {
+/// Why a root has no folder with projects.
+fn unreadable_root(root: &Path) -> Error {
+    let projects = root.join("projects");
+    let error = fs::read_dir(&projects).err().unwrap_or_else(|| io::ErrorKind::NotFound.into());
+    unreadable(&projects, error)
+}
+
+fn unreadable(projects: &Path, error: io::Error) -> Error {
     let error = match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
             Error::validation("root", "no folder `projects` in the root").with_source(error)
@@ -138,8 +177,37 @@ fn unreadable_root(projects: &Path, error: io::Error) -> Error {
 }
 
 impl Discovery {
-    fn add_project(&mut self, projects: &Path, project: &ProjectSlug, path: &Path) {
-        let folders = match subfolders(projects, &path.join("sessions")) {
+    fn add_projects(&mut self, search: &Search, projects: &ProjectsFolder) -> Result<()> {
+        let folders = subfolders(&projects.path, &projects.path);
+        for (name, path) in folders.map_err(|error| unreadable(&projects.path, error))? {
+            if leads_nowhere(&path) {
+                self.reject_link(name, None, RejectedBecause::LeadsNowhere);
+                continue;
+            }
+            // Another folder may have the same name as text.
+            if path.file_name().is_some_and(|name| name.to_str().is_none()) {
+                if path.join("sessions").is_dir() {
+                    self.reject_encoding(name, None);
+                }
+                continue;
+            }
+            match ProjectSlug::new(&name) {
+                Ok(project) => self.add_project(search, projects, &project, &path),
+                Err(error) if path.join("sessions").is_dir() => self.reject_name(&name, None, &error),
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn add_project(
+        &mut self,
+        search: &Search,
+        projects: &ProjectsFolder,
+        project: &ProjectSlug,
+        path: &Path,
+    ) {
+        let folders = match subfolders(&projects.path, &path.join("sessions")) {
             Ok(folders) => folders,
             // The project has no sessions.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -148,23 +216,32 @@ impl Discovery {
             Err(error) => return self.reject_unreadable(project, None, &error),
         };
         for (name, path) in folders {
-            self.add_folder(project, name, path);
+            self.add_folder(search, projects, project, name, path);
         }
     }
 
-    fn add_folder(&mut self, project: &ProjectSlug, name: String, path: PathBuf) {
+    fn add_folder(
+        &mut self,
+        search: &Search,
+        projects: &ProjectsFolder,
+        project: &ProjectSlug,
+        name: String,
+        path: PathBuf,
+    ) {
         if leads_nowhere(&path) {
             return self.reject_link(project.to_string(), Some(name), RejectedBecause::LeadsNowhere);
         }
-        if path.is_symlink() && leads_outside(&path) {
+        if path.is_symlink() && leads_outside(&projects.root, &path) {
             return self.reject_link(project.to_string(), Some(name), RejectedBecause::LeadsOutside);
         }
-        match SessionFiles::find(&path) {
+        let places = Places { capture: search.capture(projects, project, &name), folder: path };
+        let path = &places.folder;
+        match SessionFiles::find(&places) {
             // Another folder may have the same name as text.
             Ok(Some(_)) if path.file_name().is_some_and(|name| name.to_str().is_none()) => {
                 self.reject_encoding(project.to_string(), Some(name));
             }
-            Ok(Some(files)) => self.add_session(project, &name, path, files),
+            Ok(Some(files)) => self.add_session(projects, project, &name, places, files),
             Ok(None) => {}
             Err(error) => self.reject_unreadable(project, Some(name), &error),
         }
@@ -185,14 +262,31 @@ impl Discovery {
         }
     }
 
-    fn add_session(&mut self, project: &ProjectSlug, name: &str, path: PathBuf, files: SessionFiles) {
+    fn add_session(
+        &mut self,
+        projects: &ProjectsFolder,
+        project: &ProjectSlug,
+        name: &str,
+        places: Places,
+        files: SessionFiles,
+    ) {
         let session = match SessionId::new(name) {
             Ok(session) => session,
             Err(error) => return self.reject_name(project.as_str(), Some(name), &error),
         };
         let bytes = files.all().map(|file| file.stamp.size).sum();
         let modified = files.modified().unwrap_or(Timestamp::from_micros(0));
-        self.sessions.push(SessionFolder { project: project.clone(), session, path, bytes, modified, files });
+        self.sessions.push(SessionFolder {
+            project: project.clone(),
+            session,
+            source: projects.source,
+            path: places.folder,
+            bytes,
+            modified,
+            files,
+            root: projects.root.clone(),
+            capture: places.capture,
+        });
     }
 
     fn reject_name(&mut self, project: &str, session: Option<&str>, error: &Error) {
@@ -262,11 +356,11 @@ fn leads_to_other_folder(projects: &Path, link: &Path) -> bool {
     })
 }
 
-/// Whether the link `path` to the folder of a session leads to another place than the root of that session's project. A
+/// Whether the link `path` to the folder of a session leads to another place than the root or that session's project. A
 /// project may itself be a link.
-fn leads_outside(path: &Path) -> bool {
+fn leads_outside(root: &Path, path: &Path) -> bool {
     // ROOT/projects/<project>/sessions/<session>
-    let parents = [path.ancestors().nth(4), path.ancestors().nth(2)];
+    let parents = [Some(root), path.ancestors().nth(2)];
     let Ok(target) = fs::canonicalize(path) else { return false };
     let mut roots = parents.into_iter().flatten().filter_map(|parent| fs::canonicalize(parent).ok());
     !roots.any(|root| target.starts_with(root))

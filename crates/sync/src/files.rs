@@ -7,15 +7,20 @@ use std::{
     time::UNIX_EPOCH,
 };
 
-use amplifier_session_core::model::Timestamp;
+use amplifier_session_core::{metadata::TRANSFER_FENCE, model::Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// The ending of the name of a backup: the previous state of a file, which its writer keeps beside it.
 const BACKUP: &str = ".backup";
 /// The metadata files, the session's own first.
-pub(crate) const METADATA: [&str; 2] = ["metadata.json", "context-intelligence/metadata.json"];
-/// The backups of [`METADATA`].
-const METADATA_BACKUPS: [&str; 2] = ["metadata.json.backup", "context-intelligence/metadata.json.backup"];
+pub(crate) const METADATA: [&str; 3] = ["metadata.json", CAPTURE_METADATA, TRANSFER_FENCE];
+/// The metadata that a capture has.
+pub(crate) const CAPTURE_METADATA: &str = "context-intelligence/metadata.json";
+/// The backups of [`METADATA`]. A fence that is gone was lifted.
+const METADATA_BACKUPS: [Option<&str>; 3] =
+    [Some("metadata.json.backup"), Some("context-intelligence/metadata.json.backup"), None];
+/// The folder of a session's capture, which may also be in another place than the session.
+const CAPTURE: &str = "context-intelligence";
 /// The event logs, the session's own first.
 pub(crate) const EVENTS: [&str; 2] = ["events.jsonl", "context-intelligence/events.jsonl"];
 /// The transcript.
@@ -96,6 +101,25 @@ fn inode(_: &Metadata) -> Option<u64> {
     None
 }
 
+/// Where the files of a session are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Places {
+    /// The session's folder.
+    pub(crate) folder: PathBuf,
+    /// The folder that contains the session's capture, if captures are not in the folders of their sessions.
+    pub(crate) capture: Option<PathBuf>,
+}
+
+impl Places {
+    /// The path of a file, given its path within the session folder. A file of a capture elsewhere comes before one in
+    /// the session's folder, which is from the time before captures were moved.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        let moved = self.capture.as_ref().filter(|_| Path::new(name).starts_with(CAPTURE));
+        let moved = moved.map(|capture| capture.join(name)).filter(|path| path.symlink_metadata().is_ok());
+        moved.unwrap_or_else(|| self.folder.join(name))
+    }
+}
+
 /// A file and its stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Source {
@@ -139,16 +163,16 @@ pub(crate) struct SessionFiles {
 }
 
 impl SessionFiles {
-    /// Finds the files in a folder; `None` if it contains no session.
-    pub(crate) fn find(folder: &Path) -> io::Result<Option<Self>> {
-        let own = stat(folder, TRANSCRIPT)?;
-        let backup = stat(folder, TRANSCRIPT_BACKUP)?;
+    /// Finds the files of a session; `None` if there is no session.
+    pub(crate) fn find(places: &Places) -> io::Result<Option<Self>> {
+        let own = stat(places, TRANSCRIPT)?;
+        let backup = stat(places, TRANSCRIPT_BACKUP)?;
         let mut files =
-            Self { metadata: metadata(folder)?, events: present(folder, &EVENTS)?, ..Self::default() };
-        files.choose_transcript(own, backup, stat(folder, APPEND_PENDING)?);
+            Self { metadata: metadata(places)?, events: present(places, &EVENTS)?, ..Self::default() };
+        files.choose_transcript(own, backup, stat(places, APPEND_PENDING)?);
         let names = METADATA.into_iter().chain(EVENTS).chain([TRANSCRIPT]);
         let missing = names.filter(|name| !files.all().any(|file| file.name == *name));
-        files.dangling = missing.filter(|name| leads_nowhere(&folder.join(name))).collect();
+        files.dangling = missing.filter(|name| leads_nowhere(&places.file(name))).collect();
         let is_session = own.is_some() || files.all().next().is_some() || !files.dangling.is_empty();
         Ok(is_session.then_some(files))
     }
@@ -226,11 +250,13 @@ pub(crate) const INSTEAD_OF_DAMAGED: &str =
     "is damaged: its backup is read, which has as many messages or more";
 
 /// The metadata files; for one that is missing, its backup.
-fn metadata(folder: &Path) -> io::Result<Vec<Source>> {
+fn metadata(places: &Places) -> io::Result<Vec<Source>> {
     let mut found = Vec::new();
     for (name, backup) in METADATA.into_iter().zip(METADATA_BACKUPS) {
-        let own = stat(folder, name)?;
-        found.extend(if own.is_some() { own } else { stat(folder, backup)? });
+        found.extend(match (stat(places, name)?, backup) {
+            (None, Some(backup)) => stat(places, backup)?,
+            (own, _) => own,
+        });
     }
     Ok(found)
 }
@@ -247,13 +273,13 @@ pub(crate) fn backup_of(path: &Path) -> PathBuf {
     name.into()
 }
 
-fn present(folder: &Path, names: &[&'static str]) -> io::Result<Vec<Source>> {
-    names.iter().filter_map(|name| stat(folder, name).transpose()).collect()
+fn present(places: &Places, names: &[&'static str]) -> io::Result<Vec<Source>> {
+    names.iter().filter_map(|name| stat(places, name).transpose()).collect()
 }
 
 /// The file, if it exists. A link that leads nowhere counts as missing.
-fn stat(folder: &Path, name: &'static str) -> io::Result<Option<Source>> {
-    let path = folder.join(name);
+fn stat(places: &Places, name: &'static str) -> io::Result<Option<Source>> {
+    let path = places.file(name);
     match fs::metadata(&path) {
         Ok(metadata) => Ok(Some(Source { name, stamp: Stamp::new(&metadata) })),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -281,7 +307,7 @@ pub(crate) fn absolute(path: &Path) -> String {
 pub(crate) fn is_relevant(name: &str) -> bool {
     METADATA.contains(&name)
         || EVENTS.contains(&name)
-        || [TRANSCRIPT, TRANSCRIPT_BACKUP, APPEND_PENDING, "context-intelligence"].contains(&name)
+        || [TRANSCRIPT, TRANSCRIPT_BACKUP, APPEND_PENDING, CAPTURE].contains(&name)
 }
 
 /// Opens a file for reading, and returns its stamp at that time.

@@ -1,6 +1,9 @@
-//! The options of the last sync of a folder, which a refresh uses too.
+//! The options of the last sync of a root, which a refresh uses too.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use amplifier_session_core::{
     Result, SessionStorage, backend::StorageBackendExt, model::Timestamp, storage::EventDetail,
@@ -18,7 +21,7 @@ pub(crate) struct LastSync {
     user: String,
     /// Microseconds since the epoch, by the storage's clock.
     begun: i64,
-    pub(crate) exclude: Vec<String>,
+    exclude: Vec<String>,
     events: String,
 }
 
@@ -37,14 +40,7 @@ impl LastSync {
         }
     }
 
-    /// Reads the entry of the last sync with the root and user of `options`.
-    pub(crate) async fn read(storage: &SessionStorage, options: &SyncOptions) -> Result<Option<Self>> {
-        let entries = storage.backend().meta().await?;
-        let last = entries.get(KEY).and_then(|value| parse(value).remove(&absolute(&options.root)));
-        Ok(last.filter(|last| last.user == options.user.as_str()))
-    }
-
-    /// Stores an entry for a sync that has ended.
+    /// Stores entries for a sync that has ended.
     pub(crate) async fn write(
         storage: &SessionStorage,
         options: &SyncOptions,
@@ -53,7 +49,8 @@ impl LastSync {
         let backend = storage.backend();
         let before = backend.meta().await?.remove(KEY);
         let mut syncs = before.as_deref().map(parse).unwrap_or_default();
-        syncs.insert(absolute(&options.root), Self::new(storage, options, begun));
+        let last = Self::new(storage, options, begun);
+        syncs.extend(options.roots.iter().map(|root| (absolute(root), last.clone())));
         let value = serde_json::to_string(&syncs).unwrap_or_default();
         match before {
             // If another sync ends at the same time, one of the two is stored.
@@ -62,23 +59,56 @@ impl LastSync {
         }
     }
 
-    /// Whether the sync may have missed a file with this modification time. File systems have a resolution of up to two
-    /// seconds.
-    pub(crate) fn is_older_than(&self, modified: Timestamp) -> bool {
-        modified.as_micros() >= self.begun.saturating_sub(2_000_000)
-    }
-
-    /// When it began.
-    pub(crate) fn begun(&self) -> Timestamp {
-        Timestamp::from_micros(self.begun)
-    }
-
-    pub(crate) fn events(&self) -> EventDetail {
+    fn events(&self) -> EventDetail {
         match self.events.as_str() {
             "summary" => EventDetail::Summary,
             "none" => EventDetail::None,
             _ => EventDetail::Full,
         }
+    }
+}
+
+/// The last sync of each root; `None` for a root that was not synced.
+#[derive(Debug)]
+pub(crate) struct LastSyncs(Vec<(PathBuf, Option<LastSync>)>);
+
+impl LastSyncs {
+    /// Reads the entries of the last syncs with the roots and the user of `options`.
+    pub(crate) async fn read(storage: &SessionStorage, options: &SyncOptions) -> Result<Self> {
+        let entries = storage.backend().meta().await?;
+        let mut known = entries.get(KEY).map(|value| parse(value)).unwrap_or_default();
+        let last = |root: &PathBuf| {
+            let last = known.remove(&absolute(root)).filter(|last| last.user == options.user.as_str());
+            (root.clone(), last)
+        };
+        Ok(Self(options.roots.iter().map(last).collect()))
+    }
+
+    fn known(&self) -> impl Iterator<Item = &LastSync> {
+        self.0.iter().filter_map(|(_, last)| last.as_ref())
+    }
+
+    /// The sessions that they left out.
+    pub(crate) fn exclude(&self) -> Vec<String> {
+        self.known().flat_map(|last| last.exclude.clone()).collect()
+    }
+
+    /// How much of event logs they stored, if known.
+    pub(crate) fn events(&self) -> Option<EventDetail> {
+        self.known().map(LastSync::events).next()
+    }
+
+    /// Whether that of `root` may have missed a file with this modification time. File systems have a resolution of up to
+    /// two seconds.
+    pub(crate) fn is_older_than(&self, root: &Path, modified: Timestamp) -> bool {
+        let last = self.0.iter().find(|(of, _)| of == root).and_then(|(_, last)| last.as_ref());
+        last.is_none_or(|last| modified.as_micros() >= last.begun.saturating_sub(2_000_000))
+    }
+
+    /// When the earliest of them began; `None` if a root was not synced.
+    pub(crate) fn begun(&self) -> Option<Timestamp> {
+        let begun = self.0.iter().map(|(_, last)| last.as_ref().map(|last| last.begun));
+        begun.min().flatten().map(Timestamp::from_micros)
     }
 }
 

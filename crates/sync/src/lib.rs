@@ -4,11 +4,13 @@
 //! unchanged rows are not written, a rewind on disk is a rewind in the store, and for a session whose files are
 //! unchanged, only their size and time are checked.
 //!
-//! A sync reads these files in a folder `projects/<project>/sessions/<session>`:
+//! A sync reads these files in a folder `projects/<project>/sessions/<session>`, or of Amplifier's agent in
+//! `state/workspaces/<project>/sessions/<session>`:
 //!
 //! | file | how |
 //! | --- | --- |
 //! | `metadata.json`, `context-intelligence/metadata.json` | the first takes precedence, the second fills in missing fields; if one is broken or gone, the stored one is kept |
+//! | `transfer-fence.json` | as long as it exists: where the session goes on |
 //! | `transcript.jsonl` | completely whenever it changed, because writers replace it; one of more than 1 MiB that was only appended to, from the last position |
 //! | `transcript.jsonl.backup` | instead of the transcript while `transcript.jsonl.append-pending` exists |
 //! | `events.jsonl` | from the last line that was read, if that line is unchanged; otherwise completely |
@@ -41,6 +43,7 @@ mod refresh;
 mod report;
 mod restore;
 mod rewind;
+mod roots;
 mod run;
 mod second_log;
 mod session;
@@ -60,6 +63,7 @@ pub use restore::{
     DifferingFile, DiffersBecause, NotRestored, RestoreOptions, RestoreProgress, RestoreReport, restore,
 };
 pub use rewind::rewind;
+pub use roots::is_root;
 pub use run::sync;
 pub use state::source_folder;
 pub use verify::{Known, VerifyOptions, VerifyProgress, VerifyReport, verify};

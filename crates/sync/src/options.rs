@@ -1,8 +1,12 @@
 //! The options of a sync.
 
+#[cfg(feature = "watch")]
+use std::path::Path;
 use std::path::PathBuf;
 
 use amplifier_session_core::model::{HostId, Timestamp, UserId};
+
+use crate::discover::Search;
 
 /// Which session folders to read, and for whom.
 ///
@@ -18,8 +22,11 @@ use amplifier_session_core::model::{HostId, Timestamp, UserId};
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SyncOptions {
-    /// The folder that contains `projects/`.
-    pub root: PathBuf,
+    /// The folders that contain `projects/`, or `state/workspaces/` as Amplifier's agent writes it.
+    pub roots: Vec<PathBuf>,
+    /// The folder with captures that are not in the folders of their sessions:
+    /// `<project>/sessions/<session>/context-intelligence`.
+    pub captures: Option<PathBuf>,
     /// The owner of the sessions.
     pub user: UserId,
     /// The machine where they were recorded.
@@ -49,7 +56,8 @@ impl SyncOptions {
     #[must_use]
     pub fn new(root: impl Into<PathBuf>, user: UserId, host: HostId) -> Self {
         Self {
-            root: root.into(),
+            roots: vec![root.into()],
+            captures: None,
             user,
             host,
             since: None,
@@ -61,6 +69,31 @@ impl SyncOptions {
             include_deleted: false,
             verify: false,
         }
+    }
+
+    /// All sessions in these roots. They are compared with each other: a session may be in several.
+    #[must_use]
+    pub fn with_roots(mut self, roots: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        self.roots = roots.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the folder with captures that are not in the folders of their sessions.
+    #[must_use]
+    pub fn with_captures(mut self, captures: Option<PathBuf>) -> Self {
+        self.captures = captures;
+        self
+    }
+
+    /// The only root, for a watcher.
+    #[cfg(feature = "watch")]
+    pub(crate) fn first_root(&self) -> &Path {
+        self.roots.first().map_or(Path::new(""), PathBuf::as_path)
+    }
+
+    /// Where to look for sessions.
+    pub(crate) fn search(&self) -> Search {
+        Search { roots: self.roots.clone(), captures: self.captures.clone() }
     }
 
     /// Only sessions that changed at `since` or later.

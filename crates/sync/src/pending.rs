@@ -6,13 +6,13 @@ use amplifier_session_core::{Result, SessionStorage, model::Timestamp};
 use serde::Serialize;
 
 use crate::{
-    last::LastSync,
+    last::LastSyncs,
     options::SyncOptions,
     plan::Plan,
     report::{Failure, SyncReport},
 };
 
-/// The changes in a root that a store does not have.
+/// The changes in roots that a store does not have.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Pending {
@@ -24,7 +24,7 @@ pub struct Pending {
     pub oldest_change: Option<Timestamp>,
     /// When the session that changed last changed.
     pub newest_change: Option<Timestamp>,
-    /// When the last complete sync of the root began, if known.
+    /// When the last complete sync of each root began, if known: the earliest.
     pub last_complete_sync: Option<Timestamp>,
     /// Folders that can't be read or stored.
     pub failures: Vec<Failure>,
@@ -32,13 +32,13 @@ pub struct Pending {
     pub copies: Vec<PathBuf>,
 }
 
-/// Compares the folders in a root with a store, without reading sessions.
+/// Compares the folders in roots with a store, without reading sessions.
 ///
 /// # Errors
 ///
 /// As [`crate::sync`].
 pub async fn pending(storage: &SessionStorage, options: &SyncOptions) -> Result<Pending> {
-    let last = LastSync::read(storage, options).await?;
+    let last = LastSyncs::read(storage, options).await?;
     let mut report = SyncReport::default();
     let mut plan = Plan::new(storage, options, &mut report).await?;
     plan.sessions.retain(|planned| planned.is_changed);
@@ -48,7 +48,7 @@ pub async fn pending(storage: &SessionStorage, options: &SyncOptions) -> Result<
         bytes: plan.bytes(),
         oldest_change: changes().min(),
         newest_change: changes().max(),
-        last_complete_sync: last.map(|last| last.begun()),
+        last_complete_sync: last.begun(),
         failures: report.failures,
         copies: report.copies,
     })

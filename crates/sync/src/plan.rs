@@ -14,7 +14,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 #[cfg(feature = "watch")]
 use crate::{changed::Changed, discover::discover_some};
 use crate::{
-    discover::{Discovery, Rejected, RejectedBecause, SessionFolder, discover},
+    discover::{Discovery, Rejected, RejectedBecause, SessionFolder, discover_in},
     options::SyncOptions,
     report::{Failure, Kept, Skipped, SyncReport},
     state::SyncState,
@@ -60,8 +60,8 @@ impl Plan {
         options: &SyncOptions,
         report: &mut SyncReport,
     ) -> Result<Self> {
-        let root = options.root.clone();
-        let found = blocking(move || discover(&root)).await??;
+        let search = options.search();
+        let found = blocking(move || discover_in(&search)).await??;
         let states = states(storage, &options.user).await?;
         let folders = folders(storage, options, found, &states, report).await?;
         Ok(Self::of(storage, options, folders, states, report))
@@ -75,8 +75,8 @@ impl Plan {
         changed: Changed,
         report: &mut SyncReport,
     ) -> Result<Self> {
-        let root = options.root.clone();
-        let found = blocking(move || discover_some(&root, &changed)).await?;
+        let search = options.search();
+        let found = blocking(move || discover_some(&search, &changed)).await?;
         let states = states_of(storage, options, &found.sessions).await?;
         let folders = folders(storage, options, found, &states, report).await?;
         Ok(Self::of(storage, options, folders, states, report))

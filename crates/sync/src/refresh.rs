@@ -10,7 +10,7 @@ use amplifier_session_core::{
 
 use crate::{
     discover::SessionFolder,
-    last::LastSync,
+    last::LastSyncs,
     options::SyncOptions,
     plan::{Cost, Plan},
     progress::{Progress, SessionOutcome},
@@ -85,7 +85,7 @@ pub enum Refreshed {
     Busy,
 }
 
-/// Reads what changed in a root since its last sync, if the estimated time is within `limits`.
+/// Reads what changed in roots since their last sync, if the estimated time is within `limits`.
 ///
 /// Leaves out the sessions that the last sync left out: sessions that it excluded, and sessions that it did not reach
 /// if their files have not changed since. Makes no vectors, and does not update the index.
@@ -99,16 +99,15 @@ pub async fn refresh(
     limits: RefreshLimits,
 ) -> Result<Refreshed> {
     let Some(_turn) = storage.backend().begin_sync() else { return Ok(Refreshed::Busy) };
-    let last = LastSync::read(storage, options).await?;
-    let events = limits.events.or_else(|| Some(last.as_ref()?.events())).unwrap_or_default();
+    let last = LastSyncs::read(storage, options).await?;
+    let events = limits.events.or_else(|| last.events()).unwrap_or_default();
     let settings = storage.settings().clone().with_events(events);
     let storage = &storage.clone().with_settings(settings).with_embedding(None);
     let mut options = options.clone();
-    options.exclude.extend(last.iter().flat_map(|last| last.exclude.clone()));
+    options.exclude.extend(last.exclude());
     let mut report = SyncReport::default();
     let mut plan = Plan::new(storage, &options, &mut report).await?;
-    let is_news =
-        |folder: &SessionFolder| last.as_ref().is_none_or(|last| last.is_older_than(folder.modified));
+    let is_news = |folder: &SessionFolder| last.is_older_than(&folder.root, folder.modified);
     plan.sessions.retain(|planned| planned.bytes.is_some() && (planned.is_known || is_news(&planned.folder)));
     let is_too_much = |plan: &Plan| {
         let seconds = plan.sessions.iter().map(|planned| seconds(planned.cost, limits.embeds));

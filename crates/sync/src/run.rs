@@ -19,7 +19,7 @@ const READ_AT_ONCE: usize = 2;
 /// Number of sessions that may wait to be written or be written at the same time.
 const WRITTEN_AT_ONCE: usize = 16;
 
-/// Reads the session folders in a root into `storage`.
+/// Reads the session folders in roots into `storage`.
 ///
 /// Invalid lines, unreadable files and sessions that can't be stored do not stop it: the report lists them. Vectors are
 /// made while sessions are read. If that fails, the messages are still stored, and a later sync makes their vectors. If

@@ -7,6 +7,7 @@ use std::{
 };
 
 use amplifier_session_core::{
+    metadata::TRANSFER_FENCE,
     model::{HostId, ProjectSlug, Session, SupersededReason, Timestamp},
     storage::{EventDetail, SettledRows},
 };
@@ -284,6 +285,20 @@ impl SyncState {
         self.rewound.get(file.name).copied().filter(|_| is_unchanged)
     }
 
+    /// Whether there was a fence that is gone now: the session goes on here. Forgets it.
+    pub(crate) fn forget_lifted_fence(&mut self, files: &SessionFiles) -> bool {
+        let is_lifted = self.has_lifted_fence(files);
+        if is_lifted {
+            self.files.remove(TRANSFER_FENCE);
+        }
+        is_lifted
+    }
+
+    fn has_lifted_fence(&self, files: &SessionFiles) -> bool {
+        let is_there = files.metadata.iter().any(|file| file.name == TRANSFER_FENCE);
+        !is_there && self.files.contains_key(TRANSFER_FENCE)
+    }
+
     /// Restores the state that a file had before it was read.
     pub(crate) fn put_back(&mut self, before: &Self, name: &str) {
         if let Some(file) = before.files.get(name) {
@@ -433,6 +448,7 @@ impl SyncState {
         let whole =
             files.metadata.iter().copied().chain(files.transcript).filter(|file| !self.is_current(*file));
         let mut sizes: Vec<u64> = whole.map(|file| file.stamp.size - self.head_bytes(file)).collect();
+        sizes.extend(self.has_lifted_fence(files).then_some(0));
         if detail == EventDetail::None {
             // For times only, the log is read from the beginning.
             let is_read = |log: &Source| !self.has_current_events(*log, detail) || !sizes.is_empty();

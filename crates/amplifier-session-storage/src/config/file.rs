@@ -118,7 +118,8 @@ fn text_of(setting: &Setting, value: &DeValue<'_>) -> Option<String> {
         (Kind::Level(levels), DeValue::String(text)) => {
             levels.contains(&text.as_ref()).then(|| text.clone().into_owned())
         }
-        (Kind::List, DeValue::Array(items)) => items
+        (Kind::Paths, DeValue::String(text)) if !text.contains('\n') => Some(format!("{text}\n")),
+        (Kind::List | Kind::Paths, DeValue::Array(items)) => items
             .iter()
             .map(|item| match item.get_ref() {
                 // One per line, so that a comma in a text does not separate values.

@@ -169,10 +169,18 @@ impl Configuration {
         }
     }
 
-    /// The folder that holds `projects/`; `None` if the home folder is unknown.
+    /// The folders that hold `projects/` or `state/workspaces/`, which may not exist; empty if the home folder is unknown.
+    /// By default, that of Amplifier and that of its agent.
     #[must_use]
-    pub fn root(&self) -> Option<PathBuf> {
-        self.path("root")
+    pub fn roots(&self) -> Vec<PathBuf> {
+        self.paths("root")
+    }
+
+    /// The folder with captures that are not in the folders of their sessions. As in Amplifier, a path that is not
+    /// absolute counts as not set.
+    #[must_use]
+    pub fn captures(&self) -> Option<PathBuf> {
+        self.path("captures").filter(|path| path.is_absolute())
     }
 
     /// The folder for data that can be recreated, such as vectors; `None` if the home folder is unknown.
@@ -193,10 +201,20 @@ fn entry(setting: &'static Setting, sources: &ConfigSources, file: &Path, values
         (Origin::Environment(setting.variable), Some(value))
     } else if let Some((value, line)) = values.get(setting.key) {
         (Origin::File { path: file.to_owned(), line: *line }, Some(value.as_str()))
+    } else if setting.key == "root" {
+        return Entry::new(setting, Origin::Default, Some(&default_roots(&sources.environment)));
     } else {
         (Origin::Default, setting.default)
     };
     Entry::new(setting, origin, value)
+}
+
+/// The folders of Amplifier and of its agent, one per line.
+fn default_roots(environment: &Variables) -> String {
+    let folder = |variable, usual| environment.get(variable).unwrap_or(usual).to_owned();
+    let roots =
+        [folder("AMPLIFIER_HOME", "~/.amplifier"), folder("AMPLIFIER_AGENT_HOME", "~/.amplifier-agent")];
+    roots.map(|root| root + "\n").concat()
 }
 
 #[cfg(test)]

@@ -15,9 +15,15 @@ static GENERAL: &[Setting] = &[
     Setting::text("store", "AMPLIFIER_SESSIONS_STORE", "Where the sessions are stored")
         .with_option("--store")
         .with_default("sqlite:~/.amplifier/sessions.sqlite"),
-    Setting::text("root", "AMPLIFIER_SESSIONS_ROOT", "The folder that sync reads")
+    Setting::paths("root", "AMPLIFIER_SESSIONS_ROOT", "The folders that sync reads")
         .with_option("--root")
-        .with_default("~/.amplifier"),
+        // As it is shown: two variables change it.
+        .with_default("~/.amplifier, ~/.amplifier-agent"),
+    Setting::text(
+        "captures",
+        "AMPLIFIER_CONTEXT_INTELLIGENCE_BASE_PATH",
+        "Where captures are, if not in the folders of their sessions",
+    ),
     Setting::text("user", "AMPLIFIER_SESSIONS_USER", "Your user id").with_option("--user"),
     Setting::text("org", "AMPLIFIER_SESSIONS_ORG", "Your organisation").with_option("--org"),
     Setting::list("teams", "AMPLIFIER_SESSIONS_TEAMS", "Your teams").with_option("--team"),

@@ -163,3 +163,37 @@ fn settings_of_backends_that_this_build_leaves_out_are_accepted() {
     let (_home, sources) = home("hnsw = true\n[cosmos]\ndatabase = 'd'");
     Configuration::read(&sources).unwrap();
 }
+
+#[test]
+fn roots_are_those_of_amplifier_and_its_agent_unless_others_are_named() {
+    let roots = |sources: &ConfigSources| Configuration::read(sources).unwrap().roots();
+    let (folder, sources) = home("");
+    let home_of = |name: &str| folder.path().join(name);
+    assert_eq!(roots(&sources), [home_of(".amplifier"), home_of(".amplifier-agent")]);
+    let moved =
+        sources.clone().with_variable("AMPLIFIER_HOME", "~/a").with_variable("AMPLIFIER_AGENT_HOME", "/b:c");
+    assert_eq!(roots(&moved), [home_of("a"), PathBuf::from("/b:c")]);
+    assert_eq!(Configuration::read(&moved).unwrap().origin("root"), &Origin::Default);
+    let named = moved.with_variable("AMPLIFIER_SESSIONS_ROOT", "/d");
+    assert_eq!(roots(&named), [Path::new("/d")]);
+    for (text, expected) in [("root = '~/d'", vec!["d"]), ("root = ['~/d', '~/e,f']", vec!["d", "e,f"])] {
+        let (folder, sources) = home(text);
+        let expected: Vec<PathBuf> = expected.into_iter().map(|name| folder.path().join(name)).collect();
+        assert_eq!(roots(&sources), expected, "{text}");
+    }
+    let wrong = Configuration::read(&home("root = 7").1);
+    assert!(wrong.unwrap_err().to_string().contains("root must be a string in quotes, or a list of them"));
+}
+
+#[test]
+fn a_folder_for_captures_is_absolute() {
+    let captures = |value: &str| {
+        let sources = home("").1.with_variable("AMPLIFIER_CONTEXT_INTELLIGENCE_BASE_PATH", value);
+        Configuration::read(&sources).unwrap().captures()
+    };
+    assert_eq!(captures("/srv/captures"), Some(PathBuf::from("/srv/captures")));
+    assert!(captures("~/captures").unwrap().is_absolute());
+    for unset in ["", "captures", "${CAPTURES:}"] {
+        assert_eq!(captures(unset), None, "{unset}");
+    }
+}

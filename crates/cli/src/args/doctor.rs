@@ -18,7 +18,7 @@ Checks the installation, and prints one line for each check, with a hint about w
   clock          the clock of this machine is not behind the files of the store
   times          no session changed in the future
   watch          `watch` is running, if it is installed as a service
-  root           the folder with Amplifier's sessions exists and can be read
+  root           the folders with Amplifier's sessions exist and can be read
 
 Checks that do not apply are left out. Nothing is changed, and no service is called, except for a store in a service.")]
 #[command(after_long_help = "\

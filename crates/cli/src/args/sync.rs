@@ -30,9 +30,10 @@ Examples:
   amplifier-sessions sync --since 30d --events summary
   amplifier-sessions sync --root /backup/amplifier --exclude '*-scratch/*' --dry-run")]
 pub(crate) struct SyncArgs {
-    /// The folder that contains projects/; by default `root` of the configuration, or ~/.amplifier
+    /// A folder that contains projects/; by default `root` of the configuration, or ~/.amplifier and ~/.amplifier-agent;
+    /// may be repeated
     #[arg(long, value_name = "DIR")]
-    pub(crate) root: Option<PathBuf>,
+    pub(crate) root: Vec<PathBuf>,
     /// Only report what would be read
     #[arg(long)]
     pub(crate) dry_run: bool,

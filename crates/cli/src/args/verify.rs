@@ -33,9 +33,10 @@ pub(crate) struct VerifyArgs {
     /// The sessions to compare, each by its address; by default, all of your own
     #[arg(value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) sessions: Vec<String>,
-    /// The folder that contains projects/; by default `root` of the configuration, or ~/.amplifier
+    /// A folder that contains projects/; by default `root` of the configuration, or ~/.amplifier and ~/.amplifier-agent;
+    /// may be repeated
     #[arg(long, value_name = "DIR", conflicts_with = "no_disk")]
-    pub(crate) root: Option<PathBuf>,
+    pub(crate) root: Vec<PathBuf>,
     /// Only sessions of this project: its slug, a unique part of the slug, or its folder
     #[arg(long, value_name = "PROJECT", allow_hyphen_values = true)]
     pub(crate) project: Option<String>,

@@ -34,7 +34,8 @@ pub(crate) struct WatchArgs {
 /// The options that `watch` and `service install` share.
 #[derive(Debug, Args)]
 pub(crate) struct WatchedArgs {
-    /// A folder that contains projects/; by default `root` of the configuration, or ~/.amplifier; may be repeated
+    /// A folder that contains projects/; by default `root` of the configuration, or ~/.amplifier and ~/.amplifier-agent;
+    /// may be repeated
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Vec<PathBuf>,
     /// Keep this store up to date too; may be repeated
@@ -87,7 +88,8 @@ Examples:
   amplifier-sessions status
   amplifier-sessions status --json")]
 pub(crate) struct StatusArgs {
-    /// A folder that contains projects/; by default `root` of the configuration, or ~/.amplifier; may be repeated
+    /// A folder that contains projects/; by default `root` of the configuration, or ~/.amplifier and ~/.amplifier-agent;
+    /// may be repeated
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Vec<PathBuf>,
 }

@@ -25,6 +25,7 @@ use crate::{
         ids::ShortIds,
         text::{counted, one_line},
     },
+    roots::roots,
 };
 
 /// How many sessions are listed before the question.
@@ -229,9 +230,10 @@ fn say_where_the_files_are(app: &App, gone: &[Deleted]) {
         _ => ("their files", "the sessions"),
     };
     let places: BTreeSet<String> = gone.iter().filter_map(|gone| place(gone.folder.as_deref()?)).collect();
-    let usual = app.default_root().ok().map(|root| root.to_string_lossy().into_owned());
+    let usual = roots(app, &[]).unwrap_or_default();
+    let is_usual = |place: &String| usual.iter().any(|root| *root.to_string_lossy() == **place);
     let root = match places.first() {
-        Some(place) if places.len() == 1 && usual.as_ref() != Some(place) => {
+        Some(place) if places.len() == 1 && !is_usual(place) => {
             format!(" --root {}", quoted(place))
         }
         _ => String::new(),
@@ -244,9 +246,12 @@ fn say_where_the_files_are(app: &App, gone: &[Deleted]) {
     say("hint", &format!("`{} sync{root} --include-deleted` reads deleted sessions again", app.program()));
 }
 
-/// The root of a session folder `<root>/projects/<project>/sessions/<session>`.
+/// The root of a session folder `<root>/projects/<project>/sessions/<session>`, or with `state/workspaces`.
 fn place(folder: &Path) -> Option<String> {
-    Some(one_line(&folder.ancestors().nth(4)?.to_string_lossy()))
+    let projects = folder.ancestors().nth(3)?;
+    let root =
+        if projects.ends_with("state/workspaces") { projects.ancestors().nth(2) } else { projects.parent() };
+    Some(one_line(&root?.to_string_lossy()))
 }
 
 fn outcome(app: &App, gone: usize, failed: &[NotDeleted], remains: &[NotErased]) -> Result<Outcome, Failure> {

@@ -19,7 +19,16 @@ const UNIT: &str = "amplifier-sessions-watch.service";
 /// The name of the agent of launchd.
 const AGENT: &str = "amplifier-sessions.watch";
 /// The prefixes of environment variables that are written into the service.
-const PREFIXES: [&str; 4] = ["AMPLIFIER_SESSIONS_", "AMPLIFIER_COSMOS_", "AZURE_OPENAI_", "OPENAI_"];
+const PREFIXES: [&str; 7] = [
+    "AMPLIFIER_SESSIONS_",
+    "AMPLIFIER_COSMOS_",
+    "AZURE_OPENAI_",
+    "OPENAI_",
+    // The folders to watch.
+    "AMPLIFIER_HOME",
+    "AMPLIFIER_AGENT_HOME",
+    "AMPLIFIER_CONTEXT_INTELLIGENCE_BASE_PATH",
+];
 /// Parts of names of variables that are left out: secrets, and variables for terminals only.
 const LEFT_OUT: [&str; 4] = ["KEY", "SECRET", "TOKEN", "FORCE_TTY"];
 

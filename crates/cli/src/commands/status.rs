@@ -6,13 +6,12 @@ use amplifier_session_storage::{
     SessionStorage,
     model::Timestamp,
     sync::{
-        Failure as FolderFailure, Pending, SyncOptions, pending,
+        Failure as FolderFailure, Pending, SyncOptions, is_root, pending,
         watch::{WatcherState, watchers},
     },
 };
 use serde::Serialize;
 
-use super::watch::roots;
 use crate::{
     app::App,
     args::StatusArgs,
@@ -22,6 +21,7 @@ use crate::{
         card::labelled,
         text::{counted, duration, one_line, size},
     },
+    roots::roots,
 };
 
 /// The status of a store.
@@ -53,9 +53,10 @@ pub(super) async fn run(app: &mut App, args: StatusArgs) -> Result<Outcome, Fail
     let (identity, host) = app.who()?;
     let mut status = StatusView { store: app.store_url()?.to_string(), roots: Vec::new() };
     for root in roots(app, &args.root)? {
-        let options = SyncOptions::new(root, identity.user_id.clone(), host.clone());
-        let options = options.with_exclude(app.config.list("exclude"));
-        status.roots.push(root_view(&reader.storage, &options).await?);
+        let options = SyncOptions::new(&root, identity.user_id.clone(), host.clone())
+            .with_captures(app.config.captures())
+            .with_exclude(app.config.list("exclude"));
+        status.roots.push(root_view(&reader.storage, &root, &options).await?);
     }
     if app.out.is_json() {
         app.out.json(&status)?;
@@ -69,10 +70,14 @@ pub(super) async fn run(app: &mut App, args: StatusArgs) -> Result<Outcome, Fail
     Ok(Outcome::Done)
 }
 
-async fn root_view(storage: &SessionStorage, options: &SyncOptions) -> Result<RootView, Failure> {
+async fn root_view(
+    storage: &SessionStorage,
+    root: &Path,
+    options: &SyncOptions,
+) -> Result<RootView, Failure> {
     let now = storage.now();
     let watcher = watchers(storage).await?.into_iter().find(|watcher| watcher.follows(options));
-    let backlog = match is_root(&options.root) {
+    let backlog = match is_root(root) {
         true => Some(pending(storage, options).await?),
         false => None,
     };
@@ -80,17 +85,13 @@ async fn root_view(storage: &SessionStorage, options: &SyncOptions) -> Result<Ro
     let lag = |backlog: &Pending| backlog.oldest_change.map_or(0.0, waited);
     let complete = backlog.as_ref().and_then(|backlog| backlog.last_complete_sync);
     Ok(RootView {
-        root: options.root.display().to_string(),
+        root: root.display().to_string(),
         watching: watcher.as_ref().is_some_and(|watcher| watcher.is_running_here(now)),
         last_sync: watcher.as_ref().and_then(|watcher| watcher.last_sync).max(complete),
         watcher,
         lag_seconds: backlog.as_ref().map(lag),
         backlog,
     })
-}
-
-fn is_root(root: &Path) -> bool {
-    root.join("projects").is_dir()
 }
 
 fn rows(app: &App, root: &RootView) -> Vec<(&'static str, String)> {

@@ -1,6 +1,6 @@
 //! `sync`: reads session folders into the store.
 
-use std::{collections::BTreeSet, io, path::PathBuf};
+use std::{collections::BTreeSet, io};
 
 use amplifier_session_storage::{
     StorageSettings,
@@ -21,6 +21,7 @@ use crate::{
         table::{Cell, Column, table},
         text::{counted, one_line, size},
     },
+    roots,
 };
 
 /// At most this many skipped lines are listed.
@@ -37,14 +38,18 @@ struct DryRunView<'a> {
 
 pub(super) async fn run(app: &mut App, args: SyncArgs) -> Result<Outcome, Failure> {
     let since = dates::parse_optional(args.since.as_deref(), Bound::Since, &app.now)?;
-    let root = root(app, args.root)?;
+    // They must exist before a store is created for them.
+    let roots = roots::existing(app, &args.root)?;
     let settings = match args.events {
         Some(events) => app.settings_of_secrets()?.with_events(events.into()),
         None => app.settings()?,
     };
     let exclude: Vec<String> = app.config.list("exclude").iter().cloned().chain(args.exclude).collect();
+    let captures = app.config.captures();
     let options = |writer: &Writer| {
-        SyncOptions::new(root, writer.user.clone(), writer.host.clone())
+        SyncOptions::new("", writer.user.clone(), writer.host.clone())
+            .with_roots(roots)
+            .with_captures(captures)
             .with_since(since)
             .with_exclude(exclude)
             .with_newest(args.newest)
@@ -68,25 +73,6 @@ pub(super) async fn run(app: &mut App, args: SyncArgs) -> Result<Outcome, Failur
     app.out.finish()?;
     report_problems(&report);
     outcome(&report)
-}
-
-/// The folder that contains `projects/`. It must exist before a store is created for it.
-fn root(app: &App, root: Option<PathBuf>) -> Result<PathBuf, Failure> {
-    let named = root.is_some();
-    let root = root.map_or_else(|| app.default_root(), Ok)?;
-    if root.join("projects").is_dir() {
-        return Ok(root);
-    }
-    let hint = match named {
-        true => "pass the folder that contains projects/".to_owned(),
-        false => {
-            format!(
-                "pass another folder with --root DIR, or try the samples with `{} quickstart`",
-                app.program()
-            )
-        }
-    };
-    Err(Failure::failed(format!("no folder `projects` in {}", root.display()), hint))
 }
 
 /// Reports what would be read. A store that does not exist is not created: a temporary empty one is used instead.

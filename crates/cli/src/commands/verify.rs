@@ -1,11 +1,11 @@
 //! `verify`: compares the store with the session folders and with itself.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use amplifier_session_storage::{
     ErrorKind,
     model::{Difference, SessionId},
-    sync::{Known, VerifyOptions, VerifyProgress, VerifyReport, discover, verify},
+    sync::{Known, VerifyOptions, VerifyProgress, VerifyReport, discover, is_root, verify},
 };
 
 use crate::{
@@ -14,6 +14,7 @@ use crate::{
     failure::{Failure, Outcome, say},
     progress::Bar,
     render::text::{counted, grouped, one_line, printable, size},
+    roots::{self, no_root},
 };
 
 /// At most this many differences that could not be repaired are listed.
@@ -22,13 +23,14 @@ const LISTED: usize = 20;
 pub(super) async fn run(app: &mut App, args: VerifyArgs) -> Result<Outcome, Failure> {
     let reader = if args.repair { app.editor(true).await? } else { app.own_reader().await? };
     let (identity, host) = app.who()?;
-    let root = root(app, &args)?;
-    let sessions = named(&reader, root.as_deref(), &args.sessions).await?;
+    let roots = roots_of(app, &args)?;
+    let sessions = named(&reader, &roots, &args.sessions).await?;
     let options = VerifyOptions::new(identity.user_id, host)
         .with_project(app.project(&reader, args.project.as_deref()).await?)
         .with_exclude(app.config.list("exclude"))
         .with_sessions(sessions)
-        .with_root(root)
+        .with_roots(roots)
+        .with_captures(app.config.captures())
         .with_repair(args.repair);
     // As in a sync: a repair embeds the turns of the messages that it writes.
     let storage = with_turns(reader.storage.clone().with_settings(app.settings()?), None);
@@ -44,27 +46,24 @@ pub(super) async fn run(app: &mut App, args: VerifyArgs) -> Result<Outcome, Fail
     outcome(app, &report)
 }
 
-/// The root to compare with; `None` without files. A default root that does not exist is a note.
-fn root(app: &App, args: &VerifyArgs) -> Result<Option<PathBuf>, Failure> {
+/// The roots to compare with; empty without files. If no default root exists, that is a note.
+fn roots_of(app: &App, args: &VerifyArgs) -> Result<Vec<PathBuf>, Failure> {
     if args.no_disk {
-        return Ok(None);
+        return Ok(Vec::new());
     }
-    let root = args.root.clone().map_or_else(|| app.default_root(), Ok)?;
-    if root.join("projects").is_dir() {
-        return Ok(Some(root));
+    let roots = roots::roots(app, &args.root)?;
+    if args.root.is_empty() && roots.iter().all(|root| !is_root(root)) {
+        let missing = roots.first().map(|root| no_root(root)).unwrap_or_default();
+        say("note", &format!("{missing}; the store is only compared with itself"));
+        return Ok(Vec::new());
     }
-    let message = format!("no folder `projects` in {}", root.display());
-    if args.root.is_some() {
-        return Err(Failure::failed(message, "pass the folder that contains projects/"));
-    }
-    say("note", &format!("{message}; the store is only compared with itself"));
-    Ok(None)
+    roots::existing(app, &args.root)
 }
 
 /// The sessions given as arguments; `None` without any. A session that is not stored may be on disk.
 async fn named(
     reader: &Reader,
-    root: Option<&Path>,
+    roots: &[PathBuf],
     typed: &[String],
 ) -> Result<Option<Vec<SessionId>>, Failure> {
     let mut ids = Vec::new();
@@ -73,9 +72,7 @@ async fn named(
             Ok(session) => session.session_id,
             // Its row can't be read, but the session has this id.
             Err(error) if error.kind() == ErrorKind::Damaged => SessionId::new(typed)?,
-            Err(error) if error.kind() == ErrorKind::SessionNotFound => {
-                root.and_then(|root| on_disk(root, typed)).ok_or(error)?
-            }
+            Err(error) if error.kind() == ErrorKind::SessionNotFound => on_disk(roots, typed).ok_or(error)?,
             Err(error) => return Err(error.into()),
         };
         ids.push(id);
@@ -84,9 +81,10 @@ async fn named(
 }
 
 /// The only session on disk whose id begins like this.
-fn on_disk(root: &Path, typed: &str) -> Option<SessionId> {
-    let found = discover(root).ok()?;
-    let mut fitting = found.sessions.into_iter().filter(|folder| folder.session.as_str().starts_with(typed));
+fn on_disk(roots: &[PathBuf], typed: &str) -> Option<SessionId> {
+    let found = roots.iter().filter_map(|root| discover(root).ok());
+    let mut fitting =
+        found.flat_map(|found| found.sessions).filter(|folder| folder.session.as_str().starts_with(typed));
     let first = fitting.next()?.session;
     fitting.all(|folder| folder.session == first).then_some(first)
 }

@@ -36,6 +36,7 @@ mod outside;
 #[cfg(unix)]
 mod read_only;
 mod restore;
+mod roots;
 mod salvage;
 mod secrets;
 mod services;

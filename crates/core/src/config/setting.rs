@@ -52,6 +52,8 @@ pub enum Kind {
     Level(&'static [&'static str; 3]),
     /// Texts: a list in the file, elsewhere separated by commas, except commas in braces.
     List,
+    /// Paths: a string or a list in the file, elsewhere separated as in `PATH`.
+    Paths,
 }
 
 impl Kind {
@@ -66,6 +68,7 @@ impl Kind {
             Self::Choice(choices) => return Cow::Owned(format!("one of {}", choices.join(", "))),
             Self::Level(levels) => return Cow::Owned(format!("one of {}", levels.join(", "))),
             Self::List => "a list of strings in quotes, such as [\"a\", \"b\"]",
+            Self::Paths => "a string in quotes, or a list of them, such as [\"a\", \"b\"]",
         })
     }
 }
@@ -131,6 +134,12 @@ impl Setting {
     #[must_use]
     pub const fn list(key: &'static str, variable: &'static str, help: &'static str) -> Self {
         Self::new(key, variable, Kind::List, help)
+    }
+
+    /// A setting that holds one or several paths.
+    #[must_use]
+    pub const fn paths(key: &'static str, variable: &'static str, help: &'static str) -> Self {
+        Self::new(key, variable, Kind::Paths, help)
     }
 
     /// Sets its name on the command line.

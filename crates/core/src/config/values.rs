@@ -53,13 +53,15 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// `setting` with the value that `origin` gives it. The texts of a list are separated by line breaks, or by commas.
+    /// `setting` with the value that `origin` gives it. The texts of a list are separated by line breaks, or by commas;
+    /// paths by line breaks, or as in `PATH`.
     #[must_use]
     pub fn new(setting: &'static Setting, origin: Origin, value: Option<&str>) -> Self {
-        if setting.kind != Kind::List {
-            return Self { setting, origin, value: value.map(str::to_owned), items: Vec::new() };
-        }
-        let items = items(value.unwrap_or_default());
+        let items = match setting.kind {
+            Kind::List => items(value.unwrap_or_default()),
+            Kind::Paths => paths(value.unwrap_or_default()),
+            _ => return Self { setting, origin, value: value.map(str::to_owned), items: Vec::new() },
+        };
         Self { setting, origin, value: value.map(|_| items.join(", ")), items }
     }
 
@@ -143,10 +145,20 @@ impl Settings {
     /// The value as a path, with a leading `~/` replaced by the home folder. `None` also if the home folder is unknown.
     #[must_use]
     pub fn path(&self, key: &str) -> Option<PathBuf> {
-        let text = self.text(key)?;
-        match text.strip_prefix("~/") {
+        self.resolved(self.text(key)?)
+    }
+
+    /// The values of a list as paths, with a leading `~/` replaced by the home folder. Leaves out such paths if the home
+    /// folder is unknown.
+    #[must_use]
+    pub fn paths(&self, key: &str) -> Vec<PathBuf> {
+        self.list(key).iter().filter_map(|path| self.resolved(path)).collect()
+    }
+
+    fn resolved(&self, path: &str) -> Option<PathBuf> {
+        match path.strip_prefix("~/") {
             Some(rest) => Some(self.home()?.join(rest)),
-            None => Some(PathBuf::from(text)),
+            None => Some(PathBuf::from(path)),
         }
     }
 
@@ -260,6 +272,15 @@ fn items(text: &str) -> Vec<String> {
     parts.into_iter().map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
 
+/// The paths in a text: its lines, or the parts between the separators of `PATH`.
+fn paths(text: &str) -> Vec<String> {
+    let parts: Vec<String> = match text.contains('\n') {
+        true => text.lines().map(str::to_owned).collect(),
+        false => std::env::split_paths(text).map(|path| path.to_string_lossy().into_owned()).collect(),
+    };
+    parts.into_iter().map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -273,6 +294,7 @@ mod tests {
         Setting::level("level", "LEVEL", &["off", "mark", "mask"], ""),
         Setting::secret("key", "KEY", ""),
         Setting::text("file", "FILE", ""),
+        Setting::paths("folders", "FOLDERS", ""),
     ];
 
     fn settings(value: &str) -> Settings {
@@ -297,6 +319,10 @@ mod tests {
         assert_eq!(settings("a/{b,c}, d").list("list"), ["a/{b,c}", "d"]);
         assert_eq!(settings("~/key").path("file"), Some(PathBuf::from("/home/ana/key")));
         assert_eq!(settings("x").text("unknown"), None);
+        let paths = |value: &str| settings(value).paths("folders");
+        assert_eq!(paths("~/a,b\n/c:d\n"), [Path::new("/home/ana/a,b"), Path::new("/c:d")]);
+        #[cfg(unix)]
+        assert_eq!(paths("~/a,b: /c ::"), [Path::new("/home/ana/a,b"), Path::new("/c")]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use amplifier_session_core::{
 };
 
 use self::{content::Content, place::Placed, staging::Staging};
-use crate::{progress::NoProgress, run::affects_all};
+use crate::{progress::NoProgress, roots::projects_of, run::affects_all};
 
 pub use report::{DifferingFile, DiffersBecause, NotRestored, RestoreReport};
 
@@ -41,7 +41,8 @@ const ATTEMPTS: usize = 3;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct RestoreOptions {
-    /// The folder that contains or gets `projects/`. It is created if it does not exist.
+    /// The folder that contains or gets `projects/`, and `state/workspaces/` for sessions of Amplifier's agent. It is
+    /// created if it does not exist.
     pub to: PathBuf,
     /// The scope of the sessions.
     pub scope: Scope,
@@ -97,7 +98,8 @@ pub trait RestoreProgress: Send + Sync {
 
 impl RestoreProgress for NoProgress {}
 
-/// Writes sessions as folders `projects/<project>/sessions/<session>`, in their state when they were synced.
+/// Writes sessions as folders `projects/<project>/sessions/<session>`, and those of Amplifier's agent in
+/// `state/workspaces`, in their state when they were synced.
 ///
 /// Each line of a transcript or event log is checked against its stored digest. Lines end with a newline. If a restored
 /// file can't be equal to the synced one, [`RestoreReport::differing`] gives the reason. A new session folder appears
@@ -209,7 +211,8 @@ impl Restore<'_> {
                 return Err(Problem::Session(format!("{name:?} can't be the name of a folder")));
             }
         }
-        let target = self.options.to.join("projects").join(project).join("sessions").join(id);
+        let projects = projects_of(&self.options.to, session.source);
+        let target = projects.join(project).join("sessions").join(id);
         if self.taken.contains(&target) {
             let reason = "another user's session with the same id and project was restored there";
             return Err(Problem::Session(reason.to_owned()));

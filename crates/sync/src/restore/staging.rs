@@ -9,6 +9,8 @@ use std::{
 
 use tempfile::TempDir;
 
+use crate::roots::projects_folders;
+
 /// The beginning of its name. It has no folder `sessions`, so a sync does not treat it as a project.
 const PREFIX: &str = ".restoring-";
 
@@ -26,7 +28,8 @@ impl Staging {
     /// Creates a staging folder in `root`, and `root` itself if necessary. Removes staging folders that killed
     /// processes left.
     pub(super) fn begin(root: &Path) -> io::Result<Self> {
-        let projects = root.join("projects");
+        let found = projects_folders(root).into_iter().next();
+        let projects = found.map_or_else(|| root.join("projects"), |folder| folder.path);
         create_folders(&projects)?;
         remove_left(&projects);
         let mut builder = tempfile::Builder::new();

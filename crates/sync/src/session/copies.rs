@@ -102,7 +102,7 @@ impl SessionReader<'_> {
         let states = self.context.storage.backend().message_states(&stored.session.key()).await?;
         let mut next = 0;
         let digester: LineDigester = ingest.line_digester();
-        let mut open = OpenLog::open(self.folder.path.join(transcript.name), None).await?;
+        let mut open = OpenLog::open(self.folder.file(transcript.name), None).await?;
         while let Some(batch) = open.batch().await? {
             for line in &batch.lines {
                 let (LineText::Ended(text) | LineText::Unended(text)) = &line.text else { continue };

@@ -81,7 +81,7 @@ impl SessionReader<'_> {
     /// Reads an event log only for its times. No event is stored, so it is read from the beginning each time.
     async fn times(&mut self, ingest: &mut SessionIngest, file: Source) -> Result<(), FileError> {
         let read = self.context.storage.now();
-        let mut open = OpenLog::open(self.folder.path.join(file.name), None).await?;
+        let mut open = OpenLog::open(self.folder.file(file.name), None).await?;
         while let Some(batch) = open.batch().await? {
             for line in batch.lines {
                 if let LineText::Ended(text) | LineText::Unended(text) = line.text {
@@ -132,7 +132,7 @@ impl SessionReader<'_> {
             Kind::Events => known.filter(|_| is_stored && !rewriting),
         };
         let is_alone = following.lines.is_empty();
-        let open = OpenLog::open(self.folder.path.join(file.name), known).await?.followed_by(following);
+        let open = OpenLog::open(self.folder.file(file.name), known).await?.followed_by(following);
         kind.begin(ingest, open.start.rows).await?;
         if rewriting {
             ingest.rewrite_events();
@@ -237,7 +237,7 @@ impl SessionReader<'_> {
         if !is_candidate || self.context.options.accepts_removals() {
             return Ok(false);
         }
-        let path = self.folder.path.join(TRANSCRIPT_BACKUP);
+        let path = self.folder.file(TRANSCRIPT_BACKUP);
         let messages = blocking(move || messages_of_whole_file(&path)).await?;
         // A backup that can't be read is no better.
         Ok(messages.is_ok_and(|messages| messages.is_some_and(|messages| messages > 0 && messages >= rows)))
@@ -267,7 +267,7 @@ impl SessionReader<'_> {
 
     /// The part of a transcript that was read, if it is long.
     async fn head(&self, reading: &Reading) -> Result<Option<Head>, FileError> {
-        let (path, stamp) = (self.folder.path.join(reading.file.name), reading.file.stamp);
+        let (path, stamp) = (self.folder.file(reading.file.name), reading.file.stamp);
         let position = reading.position.clone();
         Ok(blocking(move || Head::read(&path, stamp, &position)).await??)
     }

@@ -10,7 +10,7 @@ use amplifier_session_core::{
     backend::SkippedLine,
     blocking,
     events::MAX_LINE_BYTES,
-    metadata::unreadable_times,
+    metadata::{TRANSFER_FENCE, unreadable_times},
     model::{MetadataFile, RawJson},
     storage::SessionIngest,
 };
@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 use super::{FileError, SessionReader};
 use crate::{
-    files::{self, METADATA, SessionFiles, Source, Stamp},
+    files::{self, CAPTURE_METADATA, METADATA, SessionFiles, Source, Stamp},
     lines::BYTE_ORDER_MARK,
     report::Skipped,
     state::FileEnd,
@@ -35,6 +35,10 @@ impl SessionReader<'_> {
             let taken = self.metadata_file(&mut kept, file).await;
             self.settle(file.name, taken)?;
         }
+        if self.state.forget_lifted_fence(files) {
+            self.forget_skipped(TRANSFER_FENCE, 0);
+            kept.retain(|file| file.name != TRANSFER_FENCE);
+        }
         if kept != before {
             self.changed = true;
             ingest.set_metadata(kept)?;
@@ -44,7 +48,7 @@ impl SessionReader<'_> {
 
     async fn metadata_file(&mut self, kept: &mut Vec<MetadataFile>, file: Source) -> Result<(), FileError> {
         let read = self.context.storage.now();
-        let path = self.folder.path.join(file.name);
+        let path = self.folder.file(file.name);
         let whole = path.clone();
         let (stamp, content) = blocking(move || read_whole(&whole)).await??;
         self.context.progress.advance(stamp.size);
@@ -75,6 +79,9 @@ impl SessionReader<'_> {
             if let Some(reason) = unreadable_times(&object) {
                 self.warn(name, 1, reason);
             }
+            if let Some(reason) = unknown_capture(&object).filter(|_| name == CAPTURE_METADATA) {
+                self.warn(name, 1, reason);
+            }
             replace(kept, MetadataFile { name: name.to_owned(), raw });
         }
         Ok(())
@@ -83,6 +90,21 @@ impl SessionReader<'_> {
     fn skip_file(&mut self, name: &str, reason: &str) {
         self.report.skip(Skipped::file(self.folder, Some(name), reason.to_owned()));
     }
+}
+
+/// A warning about the metadata of a capture in a format or version that is not known. What has the same form as in the
+/// known version is read.
+fn unknown_capture(object: &Map<String, Value>) -> Option<String> {
+    const KNOWN: [(&str, &str); 2] = [("format", "context-intelligence"), ("version", "1.0.0")];
+    let is_other = |(name, known): &(&str, &str)| {
+        object.get(*name).is_some_and(|value| !value.is_null() && value != *known)
+    };
+    let (name, _) = KNOWN.into_iter().find(is_other)?;
+    let value = match object.get(name)? {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    Some(format!("{name} {value} of the capture is not known: what is as in version 1.0.0 is read"))
 }
 
 /// The object in a file, or why it has none.

@@ -180,12 +180,12 @@ impl<'a> SessionReader<'a> {
             reader.state.forget_positions();
             ingest.repair(repair.clone());
         }
-        let path = folder.path.clone();
+        let places = folder.places();
         if let Some(stamp) = damaged {
             reader.state.set_damaged_transcript(stamp);
             reader.report.skip(Skipped::file(folder, Some(TRANSCRIPT), INSTEAD_OF_DAMAGED.to_owned()));
         }
-        let found = blocking(move || SessionFiles::find(&path)).await?;
+        let found = blocking(move || SessionFiles::find(&places)).await?;
         let found = found.map(|found| found.map(|files| reader.state.choose(files)));
         if let Ok(Some(files)) = &found
             && reader.is_copy(&ingest, files).await?
@@ -193,6 +193,7 @@ impl<'a> SessionReader<'a> {
             return settled(reader.report, SessionOutcome::Unchanged);
         }
         ingest.set_seen(folder.modified);
+        ingest.set_source(folder.source);
         ingest.continue_settled(reader.state.settled.take(), with_settled);
         if let Some(had_payloads) = reader.state.is_of_earlier_version() {
             ingest.derive_again(had_payloads == reader.keeps_payloads());
@@ -236,7 +237,9 @@ impl<'a> SessionReader<'a> {
             before,
             skipped: stored.map_or_else(Vec::new, |stored| stored.skipped.clone()),
             report: SyncReport::default(),
-            changed: stored.is_some_and(|stored| stored.session.project_slug != folder.project),
+            changed: stored.is_some_and(|StoredSession { session, .. }| {
+                session.project_slug != folder.project || session.source != folder.source
+            }),
             has_backup: false,
             damaged_transcript: None,
         }

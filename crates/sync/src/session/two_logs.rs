@@ -266,6 +266,6 @@ impl SessionReader<'_> {
     }
 
     fn path(&self, log: Source) -> PathBuf {
-        self.folder.path.join(log.name)
+        self.folder.file(log.name)
     }
 }

@@ -17,7 +17,7 @@ use amplifier_session_core::{
 use super::diff::{Hunk, differences};
 use crate::{
     discover::SessionFolder,
-    files::{self, EventLogs, SessionFiles, Source, Stamp, TRANSCRIPT_BACKUP},
+    files::{self, EventLogs, Places, SessionFiles, Source, Stamp, TRANSCRIPT_BACKUP},
     lines::{BYTE_ORDER_MARK, LineReader, LineText},
     position::LogPosition,
     second_log::{FirstLog, SecondLog, is_settled, stored_identities},
@@ -92,8 +92,8 @@ impl<'a> Comparison<'a> {
 
     pub(super) async fn run(mut self) -> Result<Compared> {
         self.digester = self.storage.line_digester().await?;
-        let path = self.folder.path.clone();
-        let files = match blocking(move || SessionFiles::find(&path)).await? {
+        let places = self.folder.places();
+        let files = match blocking(move || SessionFiles::find(&places)).await? {
             Ok(Some(files)) => self.state.choose(files),
             // The folder disappeared after it was found: the store keeps the session.
             Ok(None) => return Ok(self.found),
@@ -134,7 +134,7 @@ impl<'a> Comparison<'a> {
         let is_own = |file: &&Source| files::without_backup(file.name) == file.name;
         // A backup is only read for a file that is missing.
         for file in files.metadata.iter().filter(is_own).copied().collect::<Vec<_>>() {
-            let path = self.folder.path.join(file.name);
+            let path = self.folder.file(file.name);
             let content = match blocking(move || read_metadata(&path)).await? {
                 Ok(content) => content,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -230,7 +230,7 @@ impl<'a> Comparison<'a> {
         of_first: u32,
     ) -> Result<io::Result<HashSet<u64>>> {
         let stored = stored_identities(self.storage, &self.key, (0, of_first)).await?;
-        let [first_path, path] = [first.unwrap_or(second), second].map(|log| self.folder.path.join(log.name));
+        let [first_path, path] = [first.unwrap_or(second), second].map(|log| self.folder.file(log.name));
         let (digester, now) = (self.digester.clone(), self.storage.now());
         let is_recent = first.is_some_and(|first| !is_settled(first.stamp.modified(), now));
         blocking(move || {
@@ -253,7 +253,7 @@ impl<'a> Comparison<'a> {
         before: usize,
         rows: Vec<Option<Digest>>,
     ) -> Result<()> {
-        let (folder, digester) = (self.folder.path.clone(), self.digester.clone());
+        let (folder, digester) = (self.folder.places(), self.digester.clone());
         let mut log = Log { row, parts, equal: before, lines: Vec::new(), skipped: 0, all: 0 };
         let (rows, log, read) = blocking(move || {
             let read = log.read(&folder, &rows, &digester);
@@ -397,7 +397,7 @@ impl Log {
     /// Reads the files, and compares them with the stored rows up to the first difference.
     fn read(
         &mut self,
-        folder: &Path,
+        folder: &Places,
         rows: &[Option<Digest>],
         digester: &LineDigester,
     ) -> Result<(), (&'static str, io::Error)> {
@@ -412,13 +412,13 @@ impl Log {
 
     fn read_part(
         &mut self,
-        folder: &Path,
+        folder: &Places,
         (part, only): (usize, Option<&HashSet<u64>>),
         rows: &[Option<Digest>],
         digester: &LineDigester,
         name: &str,
     ) -> io::Result<Stamp> {
-        let (opened, stamp) = files::open(&folder.join(name))?;
+        let (opened, stamp) = files::open(&folder.file(name))?;
         let mut reader = LineReader::new(opened, 0, 0, events::MAX_LINE_BYTES)?;
         loop {
             let batch = reader.batch()?;

@@ -21,9 +21,8 @@ use self::{
     report::Found,
 };
 use crate::{
-    discover::{SessionFolder, discover},
-    last::LastSync,
-    options::SyncOptions,
+    discover::{SessionFolder, discover_in},
+    last::LastSyncs,
     plan::{folders, states},
     progress::NoProgress,
     report::SyncReport,
@@ -78,7 +77,7 @@ struct Round {
     tables_differ: bool,
 }
 
-/// Compares the sessions of a user with their folders in a root and with themselves, and the search index with the
+/// Compares the sessions of a user with their folders in roots and with themselves, and the search index with the
 /// rows.
 ///
 /// A difference is something that a sync would change, or that no sync would notice. Things that a sync leaves
@@ -141,15 +140,19 @@ impl<'a> Verification<'a> {
         unreadable: &mut Found,
     ) -> Result<Self> {
         let mut verification = Self { storage: storage.clone(), options, progress, folders: BTreeMap::new() };
-        let Some(root) = options.root.clone() else { return Ok(verification) };
-        let mut sync = SyncOptions::new(root.clone(), options.user.clone(), options.host.clone());
+        if options.roots.is_empty() {
+            return Ok(verification);
+        }
+        let mut sync = options.of_sync();
         sync.exclude.clone_from(&options.exclude);
-        if let Some(last) = LastSync::read(storage, &sync).await? {
-            sync.exclude.extend(last.exclude.clone());
-            let settings = storage.settings().clone().with_events(last.events());
+        let last = LastSyncs::read(storage, &sync).await?;
+        sync.exclude.extend(last.exclude());
+        if let Some(events) = last.events() {
+            let settings = storage.settings().clone().with_events(events);
             verification.storage = storage.clone().with_settings(settings);
         }
-        let found = blocking(move || discover(&root)).await??;
+        let search = sync.search();
+        let found = blocking(move || discover_in(&search)).await??;
         let mut notes = SyncReport::default();
         let states = states(storage, &options.user).await?;
         let mut folders = folders(storage, &sync, found, &states, &mut notes).await?;
@@ -233,7 +236,7 @@ impl<'a> Verification<'a> {
                 }
             }
             report.add(&check, compared.as_ref());
-            if self.options.root.is_some() && compared.is_none() {
+            if !self.options.roots.is_empty() && compared.is_none() {
                 report.known.without_folder += 1;
             }
             if count > 0 {

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use amplifier_session_core::model::{HostId, ProjectSlug, SessionId, UserId};
 
+use crate::options::SyncOptions;
+
 /// What to verify, and for which user.
 ///
 /// ```
@@ -22,8 +24,11 @@ pub struct VerifyOptions {
     pub user: UserId,
     /// This machine, for sessions that a repair reads.
     pub host: HostId,
-    /// The folder that contains `projects/`. By default, there is no root, and the store is only compared with itself.
-    pub root: Option<PathBuf>,
+    /// The folders that contain `projects/` or `state/workspaces/`. By default, there is no root, and the store is only
+    /// compared with itself.
+    pub roots: Vec<PathBuf>,
+    /// The folder with captures that are not in the folders of their sessions.
+    pub captures: Option<PathBuf>,
     /// Only these sessions. Default: all.
     pub sessions: Option<Vec<SessionId>>,
     /// Only sessions of this project. Default: all.
@@ -38,14 +43,43 @@ impl VerifyOptions {
     /// All sessions of `user`, without files.
     #[must_use]
     pub fn new(user: UserId, host: HostId) -> Self {
-        Self { user, host, root: None, sessions: None, project: None, exclude: Vec::new(), repair: false }
+        Self {
+            user,
+            host,
+            roots: Vec::new(),
+            captures: None,
+            sessions: None,
+            project: None,
+            exclude: Vec::new(),
+            repair: false,
+        }
     }
 
     /// Compares with the folders in a root.
     #[must_use]
-    pub fn with_root(mut self, root: Option<PathBuf>) -> Self {
-        self.root = root;
+    pub fn with_root(self, root: Option<PathBuf>) -> Self {
+        self.with_roots(root)
+    }
+
+    /// Compares with the folders in these roots.
+    #[must_use]
+    pub fn with_roots(mut self, roots: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.roots = roots.into_iter().collect();
         self
+    }
+
+    /// Sets the folder with captures that are not in the folders of their sessions.
+    #[must_use]
+    pub fn with_captures(mut self, captures: Option<PathBuf>) -> Self {
+        self.captures = captures;
+        self
+    }
+
+    /// The options of a sync of the same folders.
+    pub(super) fn of_sync(&self) -> SyncOptions {
+        SyncOptions::new("", self.user.clone(), self.host.clone())
+            .with_roots(self.roots.clone())
+            .with_captures(self.captures.clone())
     }
 
     /// Only these sessions.

@@ -10,7 +10,6 @@ use amplifier_session_core::{
 
 use super::{Differing, Found, Round, Verification, VerifyReport};
 use crate::{
-    options::SyncOptions,
     plan::{Cost, Plan, Planned},
     progress::NoProgress,
     report::SyncReport,
@@ -51,8 +50,10 @@ impl Verification<'_> {
 
     /// Completely reads the folders of differing sessions, and rewrites what is stored wrongly.
     async fn sync(&self, round: &Round, problems: &mut Found) -> Result<()> {
-        let Some(root) = &self.options.root else { return Ok(()) };
-        let options = SyncOptions::new(root.clone(), self.options.user.clone(), self.options.host.clone());
+        if self.options.roots.is_empty() {
+            return Ok(());
+        }
+        let options = self.options.of_sync();
         let mut sessions = Vec::new();
         for (session, differing) in &round.differing {
             let Some(folder) = self.folders.get(session) else { continue };

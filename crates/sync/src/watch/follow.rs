@@ -26,7 +26,7 @@ use super::{
     options::WatchOptions,
     overflow::Overflow,
 };
-use crate::changed::Changed;
+use crate::{changed::Changed, options::SyncOptions, roots::projects_folders};
 
 /// If the wall clock advances this much more than the running time of the process, the machine slept.
 const SLEPT: Duration = Duration::from_secs(30);
@@ -36,7 +36,7 @@ type Notifications = Debouncer<RecommendedWatcher, NoCache>;
 
 /// How a root is followed.
 enum Mode {
-    /// There is no folder `projects`.
+    /// There is no folder with projects.
     Gone,
     /// Through notifications, which are held here.
     Following(#[expect(dead_code, reason = "it is only held")] Box<Notifications>),
@@ -60,8 +60,8 @@ pub(super) struct Follower {
     observer: Arc<dyn WatchObserver>,
     stop: Stop,
     mode: Mode,
-    /// The identity of the folder `projects` when it was last checked.
-    identity: Option<Identity>,
+    /// The identities of the folders that are followed when they were last checked. Empty without a folder with projects.
+    identities: Vec<Identity>,
     next_complete: Instant,
     overflow: Arc<Mutex<Overflow>>,
     problems: (mpsc::Sender<Problem>, mpsc::Receiver<Problem>),
@@ -82,7 +82,7 @@ impl Follower {
             observer,
             stop,
             mode: Mode::Gone,
-            identity: None,
+            identities: Vec::new(),
             next_complete: Instant::now(),
             overflow: Arc::default(),
             problems: mpsc::channel(8),
@@ -91,7 +91,7 @@ impl Follower {
 
     pub(super) async fn run(mut self) -> Result<()> {
         self.begin().await;
-        if self.identity.is_none() {
+        if self.identities.is_empty() {
             self.report_gone();
         }
         let mut check = interval(self.options.intervals.check);
@@ -114,18 +114,31 @@ impl Follower {
     }
 
     fn path(&self) -> &Path {
-        self.options.roots.get(self.root).map_or(Path::new(""), |root| &root.root)
+        self.options.roots.get(self.root).map_or(Path::new(""), SyncOptions::first_root)
     }
 
-    fn projects(&self) -> PathBuf {
-        self.path().join("projects")
+    /// The folders that contain projects: those of the root, and that with captures. Empty if the root has none.
+    fn folders(&self) -> Vec<PathBuf> {
+        let mut folders: Vec<PathBuf> =
+            projects_folders(self.path()).into_iter().map(|folder| folder.path).collect();
+        let captures = self.options.roots.get(self.root).and_then(|root| root.captures.clone());
+        let captures = captures.filter(|captures| captures.is_dir() && !folders.contains(captures));
+        if !folders.is_empty() {
+            folders.extend(captures);
+        }
+        // Some systems report paths without links.
+        folders.into_iter().map(|folder| fs::canonicalize(&folder).unwrap_or(folder)).collect()
+    }
+
+    fn identities(&self) -> Vec<Identity> {
+        self.folders().iter().filter_map(|folder| identity(folder)).collect()
     }
 
     /// Begins to follow the root, if it exists. Compares all of it, because anything may have changed before.
     async fn begin(&mut self) {
         self.mode = Mode::Gone;
-        self.identity = identity(&self.projects());
-        if self.identity.is_none() {
+        self.identities = self.identities();
+        if self.identities.is_empty() {
             return;
         }
         self.mode = match self.notifications().await {
@@ -143,13 +156,13 @@ impl Follower {
 
     /// Checks whether the root exists, and compares all of it when that is due.
     async fn check(&mut self) {
-        let now = identity(&self.projects());
-        if now != self.identity {
+        let now = self.identities();
+        if now != self.identities {
             self.begin().await;
-            if self.identity.is_none() {
+            if self.identities.is_empty() {
                 self.report_gone();
             }
-        } else if now.is_some() && Instant::now() >= self.next_complete {
+        } else if !now.is_empty() && Instant::now() >= self.next_complete {
             if matches!(self.mode, Mode::Polling) && !self.options.polls {
                 // The system may be able to watch more folders now.
                 if let Ok(notifications) = self.notifications().await {
@@ -168,7 +181,7 @@ impl Follower {
             // The next check follows it again, if it exists.
             Problem::Lost => {
                 self.mode = Mode::Gone;
-                self.identity = self.identity.map(|_| (u64::MAX, u64::MAX));
+                self.identities.fill((u64::MAX, u64::MAX));
             }
             Problem::Limit(reason) => {
                 if matches!(mem::replace(&mut self.mode, Mode::Polling), Mode::Following(_)) {
@@ -209,17 +222,17 @@ impl Follower {
         if self.options.polls {
             return Err("polling was requested".to_owned());
         }
-        let projects = self.projects();
-        // Some systems report paths without links.
-        let projects = fs::canonicalize(&projects).unwrap_or(projects);
+        let folders = self.folders();
         let debounce = self.options.intervals.debounce;
-        let handler = self.handler(projects.clone());
+        let handler = self.handler(folders.clone());
         let begin = move || {
             // A link to a folder could lead anywhere, for example to all files of the machine.
             let config = Config::default().with_follow_symlinks(false);
             let mut notifications =
                 new_debouncer_opt(debounce, Some(debounce / 2), handler, NoCache::new(), config)?;
-            notifications.watch(&projects, RecursiveMode::Recursive)?;
+            for folder in &folders {
+                notifications.watch(folder, RecursiveMode::Recursive)?;
+            }
             Ok(notifications)
         };
         match blocking(begin).await {
@@ -228,7 +241,7 @@ impl Follower {
         }
     }
 
-    fn handler(&self, projects: PathBuf) -> impl FnMut(DebounceEventResult) + Send + 'static {
+    fn handler(&self, folders: Vec<PathBuf>) -> impl FnMut(DebounceEventResult) + Send + 'static {
         let (root, backlogs, problems) = (self.root, self.backlogs.clone(), self.problems.0.clone());
         // If the queue is full, the problem is known.
         let report = move |problem| drop(problems.try_send(problem));
@@ -237,8 +250,8 @@ impl Follower {
             let mut changed = Changed::default();
             match result {
                 Ok(events) => {
-                    events.iter().for_each(|event| add(event, &projects, &mut changed));
-                    if events.iter().any(|event| is_loss(event, &projects)) {
+                    events.iter().for_each(|event| add(event, &folders, &mut changed));
+                    if events.iter().any(|event| is_loss(event, &folders)) {
                         report(Problem::Lost);
                     }
                 }
@@ -263,7 +276,7 @@ fn lock(overflow: &Mutex<Overflow>) -> MutexGuard<'_, Overflow> {
 }
 
 /// Adds the sessions that an event affects.
-fn add(event: &DebouncedEvent, projects: &Path, changed: &mut Changed) {
+fn add(event: &DebouncedEvent, folders: &[PathBuf], changed: &mut Changed) {
     // Events were lost.
     if event.need_rescan() {
         changed.add(Changed::everything());
@@ -272,18 +285,20 @@ fn add(event: &DebouncedEvent, projects: &Path, changed: &mut Changed) {
     if matches!(event.kind, EventKind::Access(_)) {
         return;
     }
-    for path in event.paths.iter().filter_map(|path| path.strip_prefix(projects).ok()) {
-        changed.add_path(path);
+    for folder in folders {
+        for path in event.paths.iter().filter_map(|path| path.strip_prefix(folder).ok()) {
+            changed.add_path(path);
+        }
     }
 }
 
-/// Whether an event says that `projects` itself is gone.
-fn is_loss(event: &DebouncedEvent, projects: &Path) -> bool {
+/// Whether an event says that one of the folders itself is gone.
+fn is_loss(event: &DebouncedEvent, folders: &[PathBuf]) -> bool {
     let is_removal = matches!(
         event.kind,
         EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From | RenameMode::Any))
     );
-    is_removal && event.paths.iter().any(|path| path == projects)
+    is_removal && event.paths.iter().any(|path| folders.contains(path))
 }
 
 /// Whether there are more folders than the system can watch.
@@ -329,7 +344,6 @@ mod tests {
     use tokio::sync::watch;
 
     use super::*;
-    use crate::options::SyncOptions;
 
     fn follower(root: &Path) -> (Follower, Arc<Backlog>, Arc<Mutex<Vec<String>>>) {
         let (user, host) = (UserId::new("ana").unwrap(), HostId::new("host").unwrap());
@@ -350,7 +364,7 @@ mod tests {
         follower.begin().await;
         assert!(matches!(follower.mode, Mode::Following(_)));
         assert_eq!(backlog.take(), Some((0, Changed::everything())));
-        let mut handler = follower.handler(follower.projects());
+        let mut handler = follower.handler(follower.folders());
         handler(Err(vec![notify::Error::new(notify::ErrorKind::MaxFilesWatch)]));
         let problem = follower.problems.1.recv().await.unwrap();
         follower.settle(problem);
@@ -371,7 +385,7 @@ mod tests {
         let (follower, backlog, _) = follower(home.path());
         let event = Event::new(EventKind::Other).set_flag(Flag::Rescan);
         let event = DebouncedEvent::new(event, std::time::Instant::now());
-        let mut handler = follower.handler(follower.projects());
+        let mut handler = follower.handler(follower.folders());
         handler(Ok(vec![event.clone()]));
         assert_eq!(backlog.take(), Some((0, Changed::everything())));
         // The next loss has to wait.

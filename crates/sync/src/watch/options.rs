@@ -49,7 +49,7 @@ type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct WatchOptions {
-    /// The roots, with the options of their syncs. `since`, `newest` and `dry_run` have no effect.
+    /// The roots, one for each of these options of syncs. `since`, `newest` and `dry_run` have no effect.
     pub roots: Vec<SyncOptions>,
     /// Whether to poll even if the file system has notifications, for example in a network folder that other machines
     /// write to.
@@ -64,12 +64,18 @@ pub struct WatchOptions {
 }
 
 impl WatchOptions {
-    /// Follows these roots, which must be distinct.
+    /// Follows the roots of these options, which must be distinct.
     #[must_use]
     pub fn new(roots: impl IntoIterator<Item = SyncOptions>) -> Self {
-        let whole = |root: SyncOptions| SyncOptions { since: None, newest: None, dry_run: false, ..root };
+        let whole =
+            |options: SyncOptions| SyncOptions { since: None, newest: None, dry_run: false, ..options };
+        // Each root is followed, and can be missing, by itself.
+        let each = |options: SyncOptions| {
+            let roots = options.roots.clone();
+            roots.into_iter().map(move |root| options.clone().with_roots([root]))
+        };
         Self {
-            roots: roots.into_iter().map(whole).collect(),
+            roots: roots.into_iter().map(whole).flat_map(each).collect(),
             polls: false,
             intervals: Intervals::default(),
             process: std::process::id(),

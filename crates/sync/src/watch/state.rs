@@ -61,7 +61,7 @@ pub struct WatchFailure {
 impl WatcherState {
     pub(super) fn new(options: &SyncOptions, process: u32, token: String, now: Timestamp) -> Self {
         Self {
-            root: absolute(&options.root),
+            root: absolute(options.first_root()),
             user: options.user.to_string(),
             host: options.host.to_string(),
             process,
@@ -91,7 +91,7 @@ impl WatcherState {
     /// Whether it follows the root of `options` on the same machine and for the same user.
     #[must_use]
     pub fn follows(&self, options: &SyncOptions) -> bool {
-        self.root == absolute(&options.root)
+        self.root == absolute(options.first_root())
             && self.user == options.user.as_str()
             && self.host == options.host.as_str()
     }

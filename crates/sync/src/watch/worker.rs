@@ -28,6 +28,7 @@ use crate::{
     options::SyncOptions,
     progress::{Progress, SessionOutcome},
     report::SyncReport,
+    roots::is_root,
     run::{sync_changed, sync_while},
     session::Context,
 };
@@ -233,14 +234,14 @@ impl Worker {
         };
         match synced {
             Ok(report) => {
-                self.settle(root, &options.root, &changed, &report);
+                self.settle(root, options.first_root(), &changed, &report);
                 if let Some(embedding) = store.embedding.as_ref().filter(|_| report.has_rows()) {
                     embedding.wake();
                 }
                 Ok(())
             }
             // It is compared when it exists again.
-            Err(_) if identity(&options.root.join("projects")).is_none() => Ok(()),
+            Err(_) if !is_root(options.first_root()) => Ok(()),
             Err(error) => {
                 self.backlog.add(root, changed);
                 Err(error)

@@ -41,6 +41,11 @@ impl Fixture {
         Self::of(FlakyBackend::new(Arc::new(MemoryBackend::new())).claiming_atomic_writes())
     }
 
+    /// With the sessions of a fixture of the testkit.
+    pub(crate) fn with_files(name: &str) -> Self {
+        Self { home: AmplifierHome::of_fixture(name).unwrap(), ..Self::new() }
+    }
+
     fn of(backend: FlakyBackend) -> Self {
         let backend = Arc::new(backend);
         let clock = TestClock::fixed(NOW);

@@ -177,6 +177,31 @@ async fn replaced_files_and_events_are_noticed() {
 }
 
 #[tokio::test]
+async fn sessions_of_the_agent_and_captures_elsewhere_are_followed() {
+    let (fixture, captures) = (Fixture::with_files("agent"), tempfile::tempdir().unwrap());
+    let syncs = fixture.options().with_captures(Some(captures.path().to_owned()));
+    let mut options = options(&fixture);
+    options.roots = vec![syncs];
+    let mut watching = Watching::start(vec![target("memory", &fixture.storage)], options);
+    watching.until(Seen::is_complete).await;
+    let stored = fixture.stored("chat-42").await.unwrap().session;
+    assert_eq!((stored.message_count, stored.event_count), (6, 20));
+    let place = captures.path().join("-srv-bakery/sessions/chat-42/context-intelligence");
+    let inside =
+        fixture.home.path().join("state/workspaces/-srv-bakery/sessions/chat-42/context-intelligence");
+    let mut log = fs::read_to_string(inside.join("events.jsonl")).unwrap();
+    log += "{\"event\":\"session:end\",\"workspace\":\"bakery\",\"timestamp\":\"2026-09-14T06:02:00Z\",\"data\":{}}\n";
+    let other = captures.path().join("new.jsonl");
+    fs::write(&other, log).unwrap();
+    fs::create_dir_all(&place).unwrap();
+    fs::rename(other, place.join("events.jsonl")).unwrap();
+    let event = |event: &Seen| matches!(event, Seen::Synced { report, .. } if report.events.written == 1);
+    watching.until(event).await;
+    assert_eq!(fixture.stored("chat-42").await.unwrap().session.event_count, 21);
+    watching.stop().await;
+}
+
+#[tokio::test]
 async fn a_store_that_is_down_loses_nothing() {
     let (fixture, mut watching) = watched().await;
     fixture.backend.break_operation(Operation::Write, ErrorKind::StorageConnection);

@@ -10,12 +10,14 @@ use amplifier_session_storage::{
     backend::StorePlace,
     config::Origin,
     model::{Session, Timestamp},
+    sync::is_root,
 };
 
 use super::Check;
 use crate::{
     app::App,
     render::text::{duration, size},
+    roots::roots,
 };
 
 /// With less free space than this, a store can't be used.
@@ -131,22 +133,34 @@ pub(super) fn times(app: &App, newest: Option<&Session>) -> Option<Check> {
     ))
 }
 
-/// The folder with Amplifier's sessions.
-pub(super) fn check_root(app: &App, checks: &mut Vec<Check>) {
+/// The folders with Amplifier's sessions, and that with captures.
+pub(super) fn check_roots(app: &App, checks: &mut Vec<Check>) {
     const NAME: &str = "root";
-    let root = match app.default_root() {
-        Ok(root) => root,
-        Err(failure) => return checks.push(Check::of(NAME, app, &failure)),
-    };
-    let projects = root.join("projects");
+    match roots(app, &[]) {
+        Ok(roots) => checks.extend(roots.iter().map(|root| check_root(NAME, root))),
+        Err(failure) => checks.push(Check::of(NAME, app, &failure)),
+    }
+    let captures = app.config.captures().filter(|captures| !captures.is_dir());
+    checks.extend(captures.map(|captures| {
+        let origin = app.config.origin("captures");
+        let hint = format!("without it, events and times of sessions are missing; {origin} names it");
+        Check::warning("captures", format!("there is no folder {}", captures.display()), hint)
+    }));
+}
+
+fn check_root(name: &'static str, root: &Path) -> Check {
     let hint = "set `root` in the configuration to the folder that contains `projects`";
-    checks.push(match fs::read_dir(&projects) {
-        Ok(_) => Check::ok(NAME, root.display().to_string()),
+    if is_root(root) && !root.join("projects").exists() {
+        return Check::ok(name, root.display().to_string());
+    }
+    let projects = root.join("projects");
+    match fs::read_dir(&projects) {
+        Ok(_) => Check::ok(name, root.display().to_string()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Check::failed(NAME, format!("there is no folder {}", projects.display()), hint)
+            Check::failed(name, format!("there is no folder {}", projects.display()), hint)
         }
-        Err(error) => Check::failed(NAME, format!("{} can't be read: {error}", projects.display()), hint),
-    });
+        Err(error) => Check::failed(name, format!("{} can't be read: {error}", projects.display()), hint),
+    }
 }
 
 /// Whether `watch` runs, if it is installed.
@@ -156,13 +170,19 @@ pub(super) async fn watch(
     storage: &amplifier_session_storage::SessionStorage,
     checks: &mut Vec<Check>,
 ) {
-    use amplifier_session_storage::sync::{SyncOptions, watch::watchers};
+    use amplifier_session_storage::sync::{
+        SyncOptions,
+        watch::{WatcherState, watchers},
+    };
 
     const NAME: &str = "watch";
-    let (Ok(root), Ok((identity, host))) = (app.default_root(), app.who()) else { return };
-    let options = SyncOptions::new(root, identity.user_id, host);
+    let (Ok(roots), Ok((identity, host))) = (roots(app, &[]), app.who()) else { return };
+    let follows_any = |watcher: &WatcherState| {
+        let of = |root| SyncOptions::new(root, identity.user_id.clone(), host.clone());
+        roots.iter().any(|root| watcher.follows(&of(root)))
+    };
     let watcher = match watchers(storage).await {
-        Ok(watchers) => watchers.into_iter().find(|watcher| watcher.follows(&options)),
+        Ok(watchers) => watchers.into_iter().find(follows_any),
         Err(error) => return checks.push(Check::of(NAME, app, &crate::failure::Failure::from(error))),
     };
     let is_installed = crate::commands::service::is_installed(app);

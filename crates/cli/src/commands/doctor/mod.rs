@@ -77,7 +77,7 @@ pub(super) async fn run(app: &mut App) -> Result<Outcome, Failure> {
     // Without the configuration, it is unknown what to check.
     if checks.iter().all(|check| check.status != Status::Failed) {
         store::check(app, &mut checks).await;
-        machine::check_root(app, &mut checks);
+        machine::check_roots(app, &mut checks);
         store::copies(app, &mut checks).await;
     }
     let failed = checks.iter().filter(|check| check.status == Status::Failed).count();

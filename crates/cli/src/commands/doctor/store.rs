@@ -12,7 +12,7 @@ use amplifier_session_storage::{
 };
 
 use super::{Check, machine};
-use crate::{app::App, failure::Failure};
+use crate::{app::App, failure::Failure, roots::roots};
 
 /// Checks the store, and everything that requires an open store.
 pub(super) async fn check(app: &App, checks: &mut Vec<Check>) {
@@ -53,12 +53,15 @@ pub(super) async fn check(app: &App, checks: &mut Vec<Check>) {
 
 /// Folders in the root that hold a session whose stored rows come from another folder.
 pub(super) async fn copies(app: &App, checks: &mut Vec<Check>) {
-    let (Ok(storage), Ok(root), Ok((identity, host))) =
-        (app.existing_storage(false).await, app.default_root(), app.who())
+    let (Ok(storage), Ok(roots), Ok((identity, host))) =
+        (app.existing_storage(false).await, roots(app, &[]), app.who())
     else {
         return;
     };
-    let options = SyncOptions::new(root, identity.user_id, host).with_exclude(app.config.list("exclude"));
+    let options = SyncOptions::new("", identity.user_id, host)
+        .with_roots(roots)
+        .with_captures(app.config.captures())
+        .with_exclude(app.config.list("exclude"));
     let Ok(found) = pending(&storage, &options).await else { return };
     let Some(first) = found.copies.first() else { return };
     let others = match found.copies.len() {

@@ -30,6 +30,7 @@ use crate::{
         summary,
         text::{counted, one_line, printable},
     },
+    roots::roots,
     samples,
 };
 
@@ -59,7 +60,7 @@ struct Answer {
 /// The sessions to read.
 struct Source {
     name: &'static str,
-    root: PathBuf,
+    roots: Vec<PathBuf>,
     available: usize,
     writer: Writer,
     /// The temporary folders of the samples and their store.
@@ -68,7 +69,7 @@ struct Source {
 
 pub(super) async fn run(app: &mut App, args: QuickstartArgs) -> Result<Outcome, Failure> {
     let source = match own_sessions(app) {
-        Some((root, available)) => own(app, root, available).await?,
+        Some((roots, available)) => own(app, roots, available).await?,
         None => sample(app).await?,
     };
     if !app.out.is_json() {
@@ -76,7 +77,10 @@ pub(super) async fn run(app: &mut App, args: QuickstartArgs) -> Result<Outcome, 
     }
     let Writer { storage, user, host } = &source.writer;
     let exclude: &[String] = if source.is_samples() { &[] } else { app.config.list("exclude") };
-    let options = SyncOptions::new(&source.root, user.clone(), host.clone())
+    let captures = if source.is_samples() { None } else { app.config.captures() };
+    let options = SyncOptions::new("", user.clone(), host.clone())
+        .with_roots(&source.roots)
+        .with_captures(captures)
         .with_newest(Some(NEWEST))
         .with_exclude(exclude);
     let report = sync(storage, &options, &Bar::of_sync()).await?;
@@ -104,18 +108,29 @@ impl Source {
     fn is_samples(&self) -> bool {
         self.name == "samples"
     }
+
+    /// The folders, as text.
+    fn places(&self) -> String {
+        self.roots.iter().map(|root| root.display().to_string()).collect::<Vec<_>>().join(" and ")
+    }
 }
 
-/// The folder of the user's sessions, and how many it contains; `None` if there are none.
-fn own_sessions(app: &App) -> Option<(PathBuf, usize)> {
-    let root = app.default_root().ok()?;
-    let available = discover(&root).ok()?.sessions.len();
-    (available > 0).then_some((root, available))
+/// The folders with the user's sessions, and how many they contain; `None` if there are none.
+fn own_sessions(app: &App) -> Option<(Vec<PathBuf>, usize)> {
+    let mut available = 0;
+    let mut roots = roots(app, &[]).ok()?;
+    roots.retain(|root| {
+        discover(root).is_ok_and(|found| {
+            available += found.sessions.len();
+            true
+        })
+    });
+    (available > 0).then_some((roots, available))
 }
 
-async fn own(app: &App, root: PathBuf, available: usize) -> Result<Source, Failure> {
+async fn own(app: &App, roots: Vec<PathBuf>, available: usize) -> Result<Source, Failure> {
     let writer = app.writer(app.settings()?).await?;
-    Ok(Source { name: "own", root, available, writer, _folders: None })
+    Ok(Source { name: "own", roots, available, writer, _folders: None })
 }
 
 async fn sample(app: &App) -> Result<Source, Failure> {
@@ -127,7 +142,7 @@ async fn sample(app: &App) -> Result<Source, Failure> {
     let writer = Writer { storage, user, host };
     Ok(Source {
         name: "samples",
-        root: files.path().to_owned(),
+        roots: vec![files.path().to_owned()],
         available,
         writer,
         _folders: Some((files, store)),
@@ -141,9 +156,9 @@ fn introduce(app: &mut App, source: &Source) -> Result<(), Failure> {
         format!("There are no sessions in ~/.amplifier yet. This is a demonstration with {samples}.")
     } else if source.available > NEWEST {
         let sessions = counted(available, "session");
-        format!("Reading the newest {NEWEST} of {sessions} in {}.", source.root.display())
+        format!("Reading the newest {NEWEST} of {sessions} in {}.", source.places())
     } else {
-        format!("Reading {} in {}.", counted(available, "session"), source.root.display())
+        format!("Reading {} in {}.", counted(available, "session"), source.places())
     };
     let lines = wrapped(&printable(&text), app.out.wrap_at());
     app.out.lines(&lines)?;

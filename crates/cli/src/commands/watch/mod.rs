@@ -5,7 +5,6 @@ mod metrics;
 mod notify;
 
 use std::{
-    path::PathBuf,
     sync::{Arc, Once},
     time::Duration,
 };
@@ -25,6 +24,7 @@ use crate::{
     app::App,
     args::{LogFormat, WatchArgs, WatchedArgs},
     failure::{Failure, Outcome, say},
+    roots::roots,
 };
 
 pub(super) async fn run(app: &mut App, args: WatchArgs) -> Result<Outcome, Failure> {
@@ -131,28 +131,15 @@ fn options(app: &App, args: &WatchedArgs) -> Result<WatchOptions, Failure> {
     let exclude = app.config.list("exclude").iter().chain(&args.exclude);
     let exclude: Vec<String> = exclude.cloned().collect();
     let roots = roots(app, &args.root)?.into_iter().map(|root| {
-        SyncOptions::new(root, identity.user_id.clone(), host.clone()).with_exclude(exclude.clone())
+        SyncOptions::new(root, identity.user_id.clone(), host.clone())
+            .with_captures(app.config.captures())
+            .with_exclude(exclude.clone())
     });
     let mut intervals = Intervals::default().with_complete(Duration::from_secs(args.compare_every * 60));
     if let Some(seconds) = args.poll {
         intervals = intervals.with_poll(Duration::from_secs(seconds));
     }
     Ok(WatchOptions::new(roots).with_intervals(intervals).with_polls(args.poll.is_some()))
-}
-
-/// The named roots without repetitions, or the default one.
-pub(super) fn roots(app: &App, named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
-    if named.is_empty() {
-        return Ok(vec![app.default_root()?]);
-    }
-    let mut roots = Vec::new();
-    for root in named {
-        let root = std::path::absolute(root)?;
-        if !roots.contains(&root) {
-            roots.push(root);
-        }
-    }
-    Ok(roots)
 }
 
 /// Resolves when the process receives a signal to stop.
