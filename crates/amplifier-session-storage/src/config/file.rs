@@ -176,7 +176,7 @@ mod tests {
         for (text, says) in [
             (
                 "\nstor = 'x'",
-                "config.toml, line 2: unknown setting \"stor\"; the known settings are store, root, user",
+                "config.toml, line 2: unknown setting \"stor\"; the known settings are store, root, captures, user",
             ),
             (
                 "[openai]\nmodle = 'x'",

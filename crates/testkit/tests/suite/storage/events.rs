@@ -195,7 +195,8 @@ async fn calls_that_a_program_made_by_itself_tell_nothing_about_the_session(stor
     let times: Vec<_> = store.messages(&target("s")).await.iter().map(|message| message.ts).collect();
     assert!(times.iter().all(|ts| *ts <= ended), "{times:?}");
     let statistics = store.storage.get_statistics(&ana(), &StatisticsOptions::default()).await.unwrap();
-    assert_eq!(statistics.usage.cost.to_string(), "1");
+    // Lines that are appended again count once.
+    assert_eq!(statistics.usage.cost.to_string(), "0.5");
 }
 
 /// Page lengths of zero and above the limit are refused, and the error names the field.
