@@ -210,7 +210,9 @@ impl EventCounter {
 
 /// Leaves out all but one of the calls of a session with the same request.
 fn leave_out_reported(calls: &mut [Call]) {
-    let mut best: HashMap<(&SessionKey, &str), (usize, (u64, u64))> = HashMap::new();
+    /// Where a call is, and how good it is.
+    type Ranked = (usize, (u64, u64));
+    let mut best: HashMap<(&SessionKey, &str), Ranked> = HashMap::new();
     let mut reported = Vec::new();
     for (at, call) in calls.iter().enumerate().filter(|(_, call)| !call.is_left_out) {
         let Some(request) = call.request.as_deref() else { continue };
