@@ -291,6 +291,9 @@ mod tests {
     #[test]
     fn events_without_a_time_are_found_by_their_type() {
         let none = ("a".to_owned(), None);
-        assert_eq!(missing(&[none.clone()], &[none.clone(), none.clone(), event("a", 0)]), [1, 2]);
+        assert_eq!(
+            missing(std::slice::from_ref(&none), &[none.clone(), none.clone(), event("a", 0)]),
+            [1, 2]
+        );
     }
 }

@@ -143,7 +143,10 @@ fn outcome(report: &SyncReport) -> Result<Outcome, Failure> {
 pub(super) fn report_problems(report: &SyncReport) {
     for failure in report.failures.iter().take(LISTED) {
         let session = failure.session.as_deref().unwrap_or_default();
-        say("failed", &format!("{}/{session}: {}", one_line(&failure.project), one_line(&failure.error)));
+        say(
+            "failed",
+            &format!("{}/{}: {}", one_line(&failure.project), one_line(session), one_line(&failure.error)),
+        );
     }
     for skipped in report.skipped.iter().take(LISTED) {
         say("skipped", &place_and_reason(skipped));

@@ -326,8 +326,9 @@ struct LinesBetween<'a>(VecDeque<(u32, &'a RawJson)>);
 impl LinesBetween<'_> {
     /// Writes those that stand before the row `sequence`.
     fn write_before(&mut self, sequence: u32, file: &mut Lines) -> io::Result<()> {
-        while let Some((_, raw)) = self.0.pop_front_if(|(row, _)| *row <= sequence) {
+        while let Some((_, raw)) = self.0.front().filter(|(row, _)| *row <= sequence) {
             file.line(raw.as_bytes())?;
+            self.0.pop_front();
         }
         Ok(())
     }
