@@ -34,7 +34,7 @@ use crate::{
     copy::{Key, Rows},
     error::storage,
     index::text::{NewTexts, StoredMessage},
-    pool::Pool,
+    runtime::ConnectionRuntime,
     text,
 };
 
@@ -46,8 +46,10 @@ pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 /// No statement stays prepared: behind a pooler, the next transaction may be on another connection of the server, where
 /// the name of a prepared statement is unknown, or has another meaning.
 pub struct Read<'a> {
-    pool: &'a Pool,
+    runtime: &'a ConnectionRuntime,
     client: &'a ClientWrapper,
+    /// Whether row level security restricts the role.
+    is_restricted: bool,
     /// Begins the transaction. Sent with the first statement.
     begin: cell::Cell<Option<&'a str>>,
     /// Whether the transaction ends with this.
@@ -56,7 +58,7 @@ pub struct Read<'a> {
 
 impl fmt::Debug for Read<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Read").field(self.pool).finish()
+        f.debug_struct("Read").finish_non_exhaustive()
     }
 }
 
@@ -83,13 +85,19 @@ impl Reader for Read<'_> {
 
 impl<'a> Read<'a> {
     /// Uses a connection with an open transaction.
-    pub(crate) fn new(pool: &'a Pool, client: &'a ClientWrapper) -> Self {
-        Self { pool, client, begin: cell::Cell::new(None), ends: cell::Cell::new(false) }
+    pub(crate) fn new(
+        runtime: &'a ConnectionRuntime,
+        client: &'a ClientWrapper,
+        is_restricted: bool,
+    ) -> Self {
+        let (begin, ends) = (cell::Cell::new(None), cell::Cell::new(false));
+        Self { runtime, client, is_restricted, begin, ends }
     }
 
-    /// Uses a connection without a transaction, and begins one with `begin`.
-    pub(crate) fn beginning(pool: &'a Pool, client: &'a ClientWrapper, begin: &'a str) -> Self {
-        Self { pool, client, begin: cell::Cell::new(Some(begin)), ends: cell::Cell::new(false) }
+    /// Begins a transaction with `begin`, because there is none.
+    pub(crate) fn beginning(self, begin: &'a str) -> Self {
+        self.begin.set(Some(begin));
+        self
     }
 
     /// Waits for `work`, after the transaction has begun.
@@ -99,11 +107,11 @@ impl<'a> Read<'a> {
         work: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T> {
         let Some(begin) = self.begin.take() else {
-            return self.pool.wait(work).map_err(storage(operation));
+            return self.runtime.wait(work).map_err(storage(operation));
         };
         self.ends.set(true);
         // The first is sent first, and the server answers in order.
-        let (begun, done) = self.pool.wait(join(self.client.batch_execute(begin), work));
+        let (begun, done) = self.runtime.wait(join(self.client.batch_execute(begin), work));
         begun.and(done).map_err(storage(operation))
     }
 
@@ -142,7 +150,7 @@ impl<'a> Read<'a> {
     /// Copies rows to their table. A transaction must be open.
     pub(crate) fn copy(&self, operation: &'static str, rows: Rows) -> Result<()> {
         let (table, columns) = (rows.table(), rows.columns().to_owned());
-        if !self.pool.is_restricted() {
+        if !self.is_restricted {
             return self.copy_to(table, operation, rows);
         }
         // Row level security checks inserted rows, and does not allow `COPY`.

@@ -174,9 +174,8 @@ impl Pool {
         self.runtime.wait(work)
     }
 
-    /// Whether row level security restricts the role.
-    pub(crate) fn is_restricted(&self) -> bool {
-        self.is_restricted
+    fn reader<'a>(&'a self, client: &'a ClientWrapper) -> Read<'a> {
+        Read::new(&self.runtime, client, self.is_restricted)
     }
 
     /// Runs `write` in one transaction. Runs it again if it conflicts with other transactions, or if the connection is
@@ -213,7 +212,7 @@ impl Pool {
     ) -> std::result::Result<T, Failed> {
         let begin = || self.begin(operation, mode::WRITE, lock.statement());
         let transaction = self.patiently(begin).map_err(Failed::Finally)?;
-        let mut writer = Write::new(Read::new(self, &transaction));
+        let mut writer = Write::new(self.reader(&transaction));
         let answer = write(&mut writer).and_then(|answer| writer.flush(operation).map(|()| answer));
         drop(writer);
         let answer = answer.map_err(Failed::BeforeCommit)?;
@@ -237,7 +236,7 @@ impl Pool {
         self.explained(|| {
             self.patiently(|| {
                 let transaction = self.begin(operation, mode::DEFINE, "")?;
-                let answer = define(&Read::new(self, &transaction))?;
+                let answer = define(&self.reader(&transaction))?;
                 transaction.commit(operation)?;
                 Ok(answer)
             })
@@ -264,7 +263,7 @@ impl Pool {
         self.explained(|| {
             self.patiently(|| {
                 let client = self.get()?;
-                read(&Read::beginning(self, &client, &begin))
+                read(&self.reader(&client).beginning(&begin))
             })
         })
     }

@@ -32,6 +32,7 @@ mod discover;
 mod embedding;
 mod files;
 mod head;
+mod known_copy;
 mod last;
 mod lines;
 mod options;

@@ -17,8 +17,8 @@ use crate::{
     discover::SessionFolder,
     files::{EVENTS, SessionFiles, Source, Stamp, TRANSCRIPT, TRANSCRIPT_BACKUP, absolute},
     head::Head,
+    known_copy::{CopyKind, KnownCopy, ReadFolder},
     position::LogPosition,
-    session::copies::{CopyKind, KnownCopy},
 };
 
 /// The current format. A state with an unknown format is ignored: the files are read again, and unchanged rows are not
@@ -83,23 +83,6 @@ pub(crate) struct FileState {
     /// replacement was interrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) replacing: Option<SupersededReason>,
-}
-
-/// The folder that the stored rows of a session come from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ReadFolder {
-    pub(crate) folder: String,
-    pub(crate) host: String,
-}
-
-impl ReadFolder {
-    /// Its name for a machine.
-    pub(crate) fn name_on(&self, here: &HostId) -> String {
-        match self.host == here.as_str() {
-            true => self.folder.clone(),
-            false => format!("{} on another machine ({})", self.folder, self.host),
-        }
-    }
 }
 
 /// The damage of a file, and the number of rows that were kept because of it.

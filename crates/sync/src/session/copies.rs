@@ -10,56 +10,16 @@ use std::path::Path;
 use amplifier_session_core::{
     Result,
     backend::{SessionChange, StorageBackendExt, StoredSession},
-    model::HostId,
     storage::{LineDigester, SessionIngest},
 };
-use serde::{Deserialize, Serialize};
 
 use super::{FileError, SessionReader, open::OpenLog};
 use crate::{
-    files::{SessionFiles, Source, Stamp},
+    files::{SessionFiles, Source},
+    known_copy::{CopyKind, KnownCopy},
     lines::LineText,
-    state::{ReadFolder, SyncState},
+    state::SyncState,
 };
-
-/// How a copy compares with the stored session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum CopyKind {
-    /// All stored messages.
-    Equal,
-    /// Only the first ones of the stored messages.
-    Older,
-    /// Another message than the stored one, from this line on.
-    Diverged {
-        /// The line, from 1.
-        line: u64,
-    },
-}
-
-/// A copy that was read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct KnownCopy {
-    /// The stamp of its transcript.
-    pub(crate) stamp: Stamp,
-    pub(crate) kind: CopyKind,
-}
-
-impl CopyKind {
-    /// What it means for a machine.
-    pub(crate) fn reason(self, read: &ReadFolder, here: &HostId) -> String {
-        let read = read.name_on(here);
-        match self {
-            Self::Equal | Self::Older => {
-                format!("is a copy with no more than what was read from {read}: nothing is changed")
-            }
-            Self::Diverged { line } => format!(
-                "differs from line {line} on from what was read from {read}, which the store keeps; \
-                 with --accept-removals, a sync takes this folder instead"
-            ),
-        }
-    }
-}
 
 impl SessionReader<'_> {
     /// If the folder is a copy that changes nothing, reports it, and records that it need not be read again.

@@ -1,6 +1,6 @@
 //! Reads one session folder.
 
-pub(crate) mod copies;
+mod copies;
 mod damage;
 mod kind;
 mod logs;
