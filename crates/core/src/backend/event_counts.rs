@@ -14,7 +14,7 @@ use crate::model::{Digest, Event, SessionKey};
 /// A group of events to count.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventGroup {
-    /// The day in UTC, as [`Timestamp::day`] writes it.
+    /// The day in UTC, as [`Timestamp::day`](crate::model::Timestamp::day) writes it.
     pub day: String,
     /// The type.
     pub event_type: String,
