@@ -84,7 +84,8 @@ fn run(app: &mut App, command: Command) -> Result<Outcome, Failure> {
         commands::run(app, command).await
     });
     let finished = app.out.finish();
-    // What is still waiting, for example for a server that does not answer, has no use any more.
+    // The command has ended, so the program does not wait for tasks that are still running: one may be waiting for a
+    // server that never answers.
     runtime.shutdown_timeout(LAST_WORK);
     finished?;
     if let Some(usage) = app.out.service_usage().filter(|_| !app.out.is_json()) {

@@ -156,7 +156,7 @@ impl Metadata {
     }
 }
 
-/// Who named a session. The first one takes precedence.
+/// The origin of a session's name. Earlier variants take precedence over later ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum NameSource {
     Manual,

@@ -68,7 +68,7 @@ pub struct EventCount {
     pub group: EventGroup,
     /// Each event once.
     pub once: Tally,
-    /// What is left out: lines that are in the same log again, and calls that another line reports.
+    /// The events that were left out: repeated lines of a log, and calls that another line reports too.
     pub left_out: Tally,
 }
 

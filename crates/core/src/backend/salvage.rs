@@ -88,7 +88,7 @@ pub struct RemainingSession {
     pub superseded: Vec<String>,
 }
 
-/// What is left of the turns of a session.
+/// The summaries and vectors of a session's turns that can still be read.
 #[derive(Debug, Default)]
 pub struct RemainingTurns {
     /// The summaries that can be read, in order.

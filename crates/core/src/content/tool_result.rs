@@ -44,7 +44,7 @@ const OUTPUTS: [&str; 6] = ["output", "result", "parts", "text", "output_text", 
 /// Fields of an answer that are not shown by name.
 const OF_ANSWERS: [&str; 6] = ["success", "output", "result", "stdout", "stderr", "error"];
 
-/// What the tool returned, according to its line.
+/// The tool's result, as recorded in the line.
 pub(super) fn output_of(line: &Map<String, Value>) -> &Value {
     let fields = ["content"].iter().chain(&OUTPUTS).filter_map(|name| line.get(*name));
     fields.into_iter().find(|value| !value.is_null()).unwrap_or(&Value::Null)

@@ -115,7 +115,7 @@ impl Source {
     }
 }
 
-/// The folders with the user's sessions, and how many they contain; `None` if there are none.
+/// Returns the user's roots and the number of sessions in them; `None` if they contain no session.
 fn own_sessions(app: &App) -> Option<(Vec<PathBuf>, usize)> {
     let mut available = 0;
     let mut roots = roots(app, &[]).ok()?;

@@ -46,7 +46,8 @@ pub(crate) fn tabbed(facts: &Facts, shown: Shown<'_>) -> Vec<String> {
     lines
 }
 
-/// What is counted elsewhere, and what is only in superseded lines, if anything is.
+/// The counts that the totals leave out because another session has them, and the number of superseded events; nothing
+/// if both are 0.
 fn left_out(statistics: &Statistics) -> Vec<String> {
     let mut lines = Vec::new();
     let left_out = statistics.left_out;
