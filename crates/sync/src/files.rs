@@ -35,7 +35,7 @@ pub(crate) const APPEND_PENDING: &str = "transcript.jsonl.append-pending";
 const SETTLE_NANOS: i64 = 2_000_000_000;
 
 /// How long a file must be unchanged before its incomplete end counts as damage: until then, its writer may be about to
-/// complete it. A mark of an append that is older than the transcript by this was left by a writer that ended.
+/// complete it. If [`APPEND_PENDING`] is older than the transcript by this, the writer that created it has crashed.
 const ABANDONED_MICROS: i64 = 60 * 60 * 1_000_000;
 
 /// The metadata of a file. If two stamps are equal, so is the content, once the stamp has settled.
@@ -177,14 +177,14 @@ impl SessionFiles {
         Ok(is_session.then_some(files))
     }
 
-    fn choose_transcript(&mut self, own: Option<Source>, backup: Option<Source>, mark: Option<Source>) {
-        let is_left = |mark: &Source| {
-            own.is_some_and(|own| is_long_before(mark.stamp.modified(), own.stamp.modified()))
+    fn choose_transcript(&mut self, own: Option<Source>, backup: Option<Source>, marker: Option<Source>) {
+        let is_left = |marker: &Source| {
+            own.is_some_and(|own| is_long_before(marker.stamp.modified(), own.stamp.modified()))
         };
-        if mark.as_ref().is_some_and(is_left) {
+        if marker.as_ref().is_some_and(is_left) {
             self.passed_over
                 .push((APPEND_PENDING, "is more than an hour older than the transcript: it is ignored"));
-        } else if mark.is_some() {
+        } else if marker.is_some() {
             self.transcript = backup;
             self.transcript_withheld = own.is_some() && backup.is_none();
             return;

@@ -88,7 +88,7 @@ pub struct RemainingSession {
     pub superseded: Vec<String>,
 }
 
-/// The summaries and vectors of a session's turns that can still be read.
+/// The readable summaries and vectors of a session's turns, and the lost summaries.
 #[derive(Debug, Default)]
 pub struct RemainingTurns {
     /// The summaries that can be read, in order.

@@ -1,4 +1,7 @@
-//! Writes what is left of a damaged store to another store.
+//! Copies the readable rows of a damaged store to another store.
+//!
+//! From top to bottom: the report; `Salvage`, which takes one session after the other and writes it; and `Writing`, which
+//! builds the rows of one session and derives the fields that were lost.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 

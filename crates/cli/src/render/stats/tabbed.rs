@@ -46,8 +46,7 @@ pub(crate) fn tabbed(facts: &Facts, shown: Shown<'_>) -> Vec<String> {
     lines
 }
 
-/// The counts that the totals leave out because another session has them, and the number of superseded events; nothing
-/// if both are 0.
+/// The duplicates that the totals leave out, and the number of superseded events; nothing if both are 0.
 fn left_out(statistics: &Statistics) -> Vec<String> {
     let mut lines = Vec::new();
     let left_out = statistics.left_out;

@@ -83,7 +83,7 @@ pub(super) fn covered(usage: Usage) -> Option<String> {
     })
 }
 
-/// The counts that the totals leave out because another session has them.
+/// The duplicates that the totals leave out.
 fn left_out(left_out: LeftOut) -> Option<String> {
     let LeftOut { sessions, messages, turns, events, usage, .. } = left_out;
     let counts = [(messages, "message"), (turns, "turn"), (events, "event"), (usage.calls, "call")];
