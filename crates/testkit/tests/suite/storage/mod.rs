@@ -25,6 +25,7 @@ mod addresses;
 mod archives;
 mod context;
 mod copies;
+mod duplicates;
 mod edits;
 mod embeddings;
 mod events;
