@@ -87,11 +87,37 @@ impl SessionStorage {
     /// Errors of the backend.
     pub async fn embed_pending(&self, user: &UserId, session: Option<&SessionId>) -> Result<EmbedReport> {
         let mut report = EmbedReport::default();
+        if self.embedding.is_none() {
+            return Ok(report);
+        }
+        self.renew().await?;
+        if !self.settings.turns {
+            self.embed_current(user, session, &mut report, &mut |_| {}).await?;
+            return Ok(report);
+        }
+        let were_unfinished = self.has_unfinished_turns(user).await?;
+        if !were_unfinished && !self.has_pending_vectors(user, session).await? {
+            return Ok(report);
+        }
+        self.set_unfinished_turns(user, true).await?;
         self.embed_current(user, session, &mut report, &mut |_| {}).await?;
-        if self.settings.turns {
+        if were_unfinished {
+            self.embed_all_turns(user, &mut report).await?;
+        } else {
             self.embed_turns_of_report(&mut report).await?;
         }
+        if report.failure.is_none() {
+            self.set_unfinished_turns(user, false).await?;
+        }
         Ok(report)
+    }
+
+    /// Whether vectors of messages are pending.
+    async fn has_pending_vectors(&self, user: &UserId, session: Option<&SessionId>) -> Result<bool> {
+        let generation = self.generations().await?.current_number();
+        let query =
+            PendingQuery { user: user.clone(), session: session.cloned(), generation, after: None, limit: 1 };
+        Ok(!self.backend.messages_pending_vectors(&query).await?.is_empty())
     }
 
     /// Makes the pending vectors of the current generation.
@@ -104,13 +130,11 @@ impl SessionStorage {
     ) -> Result<()> {
         let Some(provider) = &self.embedding else { return Ok(()) };
         self.renew().await?;
-        let held = self.generations().await?;
-        let generation = held.current_number();
-        let query =
-            PendingQuery { user: user.clone(), session: session.cloned(), generation, after: None, limit: 1 };
-        if self.backend.messages_pending_vectors(&query).await?.is_empty() {
+        if !self.has_pending_vectors(user, session).await? {
             return Ok(());
         }
+        let held = self.generations().await?;
+        let generation = held.current_number();
         // A store without vectors is claimed when the first vector is written: a model that fails must not exclude
         // others.
         let claimed = match held.current {
@@ -119,7 +143,9 @@ impl SessionStorage {
         };
         match claimed {
             Ok(generation) => {
-                self.embed_generation(PendingQuery { generation, ..query }, report, on_embedded).await
+                let (user, session) = (user.clone(), session.cloned());
+                let pending = PendingQuery { user, session, generation, after: None, limit: MESSAGES_A_STEP };
+                self.embed_generation(pending, report, on_embedded).await
             }
             Err(error) => {
                 report.failure = Some(error);

@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::texts::{TurnCollector, TurnContent, TurnTexts};
 use crate::{
     Result,
-    backend::{NewTurn, SequenceRange, SummaryQuery, TurnQuery},
+    backend::{NewTurn, SequenceRange, SummaryQuery, TurnQuery, meta},
     content::{ChunkSettings, chunk},
     embedding::EmbeddingProvider,
-    model::{ContentType, EmbeddingSpace, Message, MessageRef, SessionKey, TurnEmbedding, TurnSummary},
+    model::{
+        ContentType, EmbeddingSpace, Message, MessageRef, SessionKey, TurnEmbedding, TurnSummary, UserId,
+    },
     search::SessionFilter,
     storage::{
         EmbedReport, OnEmbedded, SessionStorage, VectorsOf,
@@ -23,6 +25,13 @@ const TEXTS_A_STEP: usize = 512;
 
 /// Number of embeddings read at a time with their vectors.
 const EMBEDDINGS_A_PAGE: usize = 100;
+
+/// The value of [`meta::UNFINISHED_TURNS`] while turns may lack embeddings.
+const UNFINISHED: &str = "1";
+
+fn unfinished_turns(user: &UserId) -> String {
+    format!("{}{user}", meta::UNFINISHED_TURNS)
+}
 
 /// The kinds of provider, as they are stored: a model on this machine, or a service.
 pub(in crate::storage) const PROVIDERS: [&str; 2] = ["local", "service"];
@@ -99,6 +108,41 @@ impl SessionStorage {
         let sessions = std::mem::take(&mut report.sessions);
         let turns = sessions.iter().map(|(key, first)| (key, TurnSelection::From(*first)));
         self.embed_turns_in(turns, report, &mut |_| {}).await
+    }
+
+    /// As [`SessionStorage::embed_turns`], for all sessions of a user. Does nothing after a failure.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend.
+    pub(in crate::storage) async fn embed_all_turns(
+        &self,
+        user: &UserId,
+        report: &mut EmbedReport,
+    ) -> Result<()> {
+        let keys = self.session_keys(&VectorsOf::user(user.clone())).await?;
+        self.embed_turns_in(keys.iter().map(|key| (key, TurnSelection::All)), report, &mut |_| {}).await
+    }
+
+    /// Whether a program was stopped before it made the embeddings of the user's turns.
+    pub(in crate::storage) async fn has_unfinished_turns(&self, user: &UserId) -> Result<bool> {
+        let held = self.backend.meta().await?;
+        Ok(held.get(&unfinished_turns(user)).is_some_and(|value| value == UNFINISHED))
+    }
+
+    /// Stores whether turns of the user may lack embeddings.
+    pub(in crate::storage) async fn set_unfinished_turns(
+        &self,
+        user: &UserId,
+        unfinished: bool,
+    ) -> Result<()> {
+        let key = unfinished_turns(user);
+        let held = self.backend.meta().await?.remove(&key);
+        let value = if unfinished { UNFINISHED } else { "" };
+        if held.as_deref().unwrap_or_default() != value {
+            self.backend.swap_meta(&key, held.as_deref(), value).await?;
+        }
+        Ok(())
     }
 
     /// Makes the embeddings of turns of a session again, given by their user messages. Does nothing without an

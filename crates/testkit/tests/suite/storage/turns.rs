@@ -10,6 +10,7 @@ on_both_stores![
     turns_with_an_empty_side_are_not_embedded,
     a_rewound_turn_loses_its_embedding,
     a_failure_of_the_model_is_reported_and_made_up_for,
+    turns_of_an_interrupted_sync_are_embedded_by_the_next,
     a_summary_takes_the_place_of_the_answer,
     summaries_refresh_only_their_turns,
     wrong_summaries_are_refused,
@@ -194,6 +195,27 @@ async fn a_failure_of_the_model_is_reported_and_made_up_for(store: Store) {
     assert_eq!(texts.results.len(), 1);
     store.embedding.fail_always(false);
     assert_eq!((embed_turns(&store).await.turns, embed_turns(&store).await.turns), (1, 0));
+}
+
+/// A program that is stopped between the vectors of messages and those of their turns leaves turns without vectors. The
+/// next sync makes them, although no vector of a message is pending, and only this user's.
+async fn turns_of_an_interrupted_sync_are_embedded_by_the_next(store: Store) {
+    let (store, target) = (with_turns(store), target("s"));
+    store.sync_text(&target, vec![lines::user("one"), lines::assistant("two")]).await;
+    store.backend.fail_after(Operation::WriteTurns, 0);
+    store.storage.embed_pending(&target.key.user_id, None).await.unwrap_err();
+    store.backend.recover();
+    assert_eq!((store.vectors(&target).await.len(), embeddings(&store, &target).await.len()), (2, 0));
+    let ben = UserId::new("ben").unwrap();
+    assert_eq!(store.storage.embed_pending(&ben, None).await.unwrap().turns, 0);
+    for turns in [1, 0] {
+        assert_eq!(store.storage.embed_pending(&target.key.user_id, None).await.unwrap().turns, turns);
+    }
+    store.embedding.fail_always(true);
+    store.sync_text(&target, vec![lines::user("one"), lines::assistant("three")]).await;
+    assert!(store.storage.embed_pending(&target.key.user_id, None).await.unwrap().failure.is_some());
+    store.embedding.fail_always(false);
+    assert_eq!(store.storage.embed_pending(&target.key.user_id, None).await.unwrap().turns, 1);
 }
 
 /// A summary that a person set stands for the answer, before one that the line states.
