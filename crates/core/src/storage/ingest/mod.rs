@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 
 pub use repair::IngestRepair;
 pub use report::{Extent, IngestReport, IngestTarget, LineOutcome};
-pub(super) use rows::looks_derived;
+pub(super) use rows::{looks_derived, stated_id};
 pub use settled::{SettledRows, SyncStateWithSettled};
 pub use superseded::Remaining;
 

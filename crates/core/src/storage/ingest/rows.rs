@@ -389,6 +389,11 @@ fn stored_size(payload: &Payload) -> usize {
         }
 }
 
+/// The id that the line of an event states.
+pub(in crate::storage) fn stated_id(line: &RawJson) -> Option<String> {
+    events::parse_event_line(line).ok()?.event_id.filter(|id| is_acceptable_id(id))
+}
+
 /// An id in a line must not look like a derived one, because another event could have that id.
 fn is_acceptable_id(id: &str) -> bool {
     !id.is_empty() && id.len() <= 255 && !looks_derived(id) && !id.chars().any(char::is_control)

@@ -4,8 +4,8 @@ use super::{Checking, Sequences};
 use crate::{
     Result,
     backend::SequenceRange,
-    model::{DifferenceKind, Event, RowKind},
-    storage::ingest::looks_derived,
+    model::{DifferenceKind, Event, RawJson, RowKind},
+    storage::ingest::{looks_derived, stated_id},
 };
 
 /// Number of events read at a time.
@@ -53,6 +53,11 @@ impl Checking<'_> {
             let lines = self.storage.readable_payloads(&self.key, some, &mut damaged).await;
             self.find_damaged(damaged);
             if let Some(lines) = self.unless_damaged(RowKind::Event, lines)? {
+                for event in some {
+                    if let Some(Some(line)) = lines.get(&event.sequence) {
+                        self.stated_id(event, line);
+                    }
+                }
                 self.check.events_without_line += lines.values().filter(|line| line.is_none()).count() as u64;
             }
         }
@@ -67,6 +72,20 @@ impl Checking<'_> {
         let own = Event::derived_id(&event.session_id, event.sequence);
         if looks_derived(&event.event_id) || is_one_byte_off(&event.event_id, &own) {
             let reason = format!("its id is {} instead of {own}", event.event_id);
+            self.find_at(DifferenceKind::Damaged, RowKind::Event, event.sequence, reason);
+            self.check.repair.event_ids.insert(event.sequence);
+        }
+    }
+
+    /// Compares an id that is not derived with the one in the line of the event.
+    fn stated_id(&mut self, event: &Event, line: &RawJson) {
+        // In a session that was not synced, ids are whatever its writer gave.
+        let is_synced = self.stored.sync_state.is_some();
+        if !is_synced || event.has_derived_id() || self.check.repair.event_ids.contains(&event.sequence) {
+            return;
+        }
+        if let Some(stated) = stated_id(line).filter(|stated| *stated != event.event_id) {
+            let reason = format!("its id is {}; its line states {stated}", event.event_id);
             self.find_at(DifferenceKind::Damaged, RowKind::Event, event.sequence, reason);
             self.check.repair.event_ids.insert(event.sequence);
         }

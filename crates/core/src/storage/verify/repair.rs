@@ -6,11 +6,12 @@ use super::SessionCheck;
 use crate::{
     Result, SessionStorage,
     backend::{MessagesToEmbed, SequenceRange, SessionChange, StorageBackendExt},
+    events,
     model::{
-        Digest, Event, HostId, Message, Payload, ProjectSlug, RowKind, Session, SessionKey, StoredEvent,
-        VectorState,
+        Digest, Event, HostId, Message, MessageRef, Payload, ProjectSlug, RowKind, Session, SessionKey,
+        StoredEvent, VectorState,
     },
-    storage::{Readable, damage::SequencedRow},
+    storage::{Readable, damage::SequencedRow, ingest::stated_id},
 };
 
 /// Number of messages written at a time.
@@ -24,7 +25,7 @@ pub struct RowRepair {
     pub counts: bool,
     /// Whether some rows belong to nothing.
     pub stray: bool,
-    /// Events with an id of another event.
+    /// Events with an id of another event, or another one than their line states.
     pub event_ids: BTreeSet<u32>,
     /// Messages with another turn, and the right one.
     pub turns: BTreeMap<u32, Option<u32>>,
@@ -70,7 +71,7 @@ impl SessionStorage {
         }
         let event_ids: Vec<u32> = repair.event_ids.difference(&check.damaged[1]).copied().collect();
         for sequences in event_ids.chunks(WRITTEN) {
-            self.write_with_derived_ids(key, sequences).await?;
+            self.write_with_right_ids(key, sequences).await?;
         }
         if !repair.turns_to_embed.is_empty() {
             let embedded = self.embed_turns_again(key, &repair.turns_to_embed).await?;
@@ -103,8 +104,8 @@ impl SessionStorage {
         self.backend.write_one(change).await.map(drop)
     }
 
-    /// Rewrites events with ids that no other event has.
-    async fn write_with_derived_ids(&self, key: &SessionKey, sequences: &[u32]) -> Result<()> {
+    /// Rewrites events with the ids that their lines state, or if other events have these, with derived ids.
+    async fn write_with_right_ids(&self, key: &SessionKey, sequences: &[u32]) -> Result<()> {
         let Some(stored) = self.backend.get_session(key).await? else { return Ok(()) };
         let mut payloads: BTreeMap<u32, Payload> =
             self.backend.event_payloads(key, sequences).await?.into_iter().collect();
@@ -114,10 +115,20 @@ impl SessionStorage {
             let found: Vec<Event> = self.readable_page(key, range, &mut Vec::new()).await?;
             let event = found.into_iter().find(|found| found.sequence == *sequence);
             let Some((mut event, payload)) = event.zip(payloads.remove(sequence)) else { continue };
-            event.event_id = Event::derived_id(&key.session_id, *sequence);
+            event.event_id = self.free_id(key, *sequence, payload.clone()).await?;
             change.events.put.push(StoredEvent { event, payload });
         }
         self.backend.write_one(change).await.map(drop)
+    }
+
+    /// The id that the line of an event states, or a derived one if another event has that or the line can't be read.
+    async fn free_id(&self, key: &SessionKey, sequence: u32, payload: Payload) -> Result<String> {
+        let derived = Event::derived_id(&key.session_id, sequence);
+        let line = events::assemble(payload).ok().flatten();
+        let Some(stated) = line.as_ref().and_then(stated_id) else { return Ok(derived) };
+        let owners = self.backend.find_events(&key.user_id, std::slice::from_ref(&stated)).await?;
+        let own = MessageRef::new(key.clone(), sequence);
+        Ok(if owners.iter().all(|(_, owner)| *owner == own) { stated } else { derived })
     }
 
     /// Gives rows without a session a session again, so that they can be read. If `others` have all of them, with the

@@ -4,6 +4,7 @@ use amplifier_session_testkit::prelude::*;
 
 on_both_stores![
     a_line_that_is_not_what_was_written_is_found,
+    ids_that_lines_do_not_state_are_found_and_corrected,
     wrong_counts_are_found_and_counted_again,
     wrong_turns_are_found_in_synced_sessions,
     missing_vectors_are_made_again,
@@ -60,6 +61,28 @@ async fn a_line_that_is_not_what_was_written_is_found(store: Store) {
     assert_eq!(found.difference_count, 2, "{:?}", places(&found));
     // The lines are nowhere else.
     assert_eq!(repair(&store).await.damaged, found.damaged);
+}
+
+/// An event whose line states an id has this id, and no other; a derived one if another event had the id before.
+async fn ids_that_lines_do_not_state_are_found_and_corrected(store: Store) {
+    let event = |id: &str| lines::logger_event("a").with("event_id", json!(id)).with("n", json!(id.len()));
+    store.sync_events(&target("s"), vec![event("e-1"), event("e-2"), event("e-1").with("x", json!(1))]).await;
+    let right = store.events(&target("s")).await.into_iter().map(|line| line.event.event_id);
+    let right: Vec<String> = right.collect();
+    assert_eq!(right, ["e-1", "e-2", "s_evt_2"]);
+    let line = store.events(&target("s")).await.remove(1);
+    let payload = Payload::Plain(line.raw.unwrap().as_bytes().to_vec());
+    let event = StoredEvent { event: Event { event_id: "e-6".to_owned(), ..line.event }, payload };
+    store.write(&target("s"), |of| of.events.put = vec![event]).await;
+    // Who writes events with ids of their own says what they are.
+    assert!(check(&store).await.is_clean());
+    store.write(&target("s"), |of| of.sync_state = Some("{}".to_owned())).await;
+    let found = check(&store).await;
+    assert_eq!(places(&found), ["Damaged event 1: its id is e-6; its line states e-2"]);
+    assert!(repair(&store).await.is_clean());
+    let repaired: Vec<String> =
+        store.events(&target("s")).await.into_iter().map(|line| line.event.event_id).collect();
+    assert_eq!(repaired, right);
 }
 
 async fn wrong_counts_are_found_and_counted_again(store: Store) {
