@@ -136,10 +136,15 @@ impl Metadata {
         }
         session.bundle = self.text(&["bundle", "bundle_name"]);
         session.model = self.model().or(session.model.take());
-        session.parent_id = self.parent();
-        session.forked_from_turn = self.forked_from_turn();
+        self.apply_parent(session);
         session.working_dir = self.text(&["working_dir", "cwd"]);
         session.moved_to.clone_from(&self.moved_to);
+    }
+
+    /// Sets the parent of `session`, and the last turn that was copied from it.
+    pub(crate) fn apply_parent(&self, session: &mut Session) {
+        session.parent_id = self.parent();
+        session.forked_from_turn = self.forked_from_turn();
     }
 
     fn text(&self, names: &[&str]) -> Option<String> {

@@ -13,6 +13,7 @@ use crate::{
     },
     content::{EXTRACTION, extract, renewed},
     events::{EventFields, SUMMARIES, assemble, parse_event_line},
+    metadata::Metadata,
     model::{ContentType, Event, Message, Payload, SessionKey, StoredEvent, VectorState},
 };
 
@@ -47,6 +48,7 @@ impl SessionStorage {
             for session in self.all_sessions(SessionQuery::new(Scope::Everyone)).await? {
                 let key = session.key();
                 if let Some(from) = texts {
+                    self.retry_conflicts(|| self.renew_parent_of_session(&key)).await?;
                     pending += self.retry_conflicts(|| self.renew_texts_of_session(&key, from)).await?;
                 }
                 if summaries_are_old {
@@ -72,6 +74,20 @@ impl SessionStorage {
             Some(stored) => self.backend.replace_meta(key, stored, &value).await.map(drop),
             None => self.backend.put_meta_if_absent(key, &value).await.map(drop),
         }
+    }
+
+    /// Sets the parent that the metadata of a fork names: earlier rules did not read it.
+    async fn renew_parent_of_session(&self, key: &SessionKey) -> Result<()> {
+        let Some(stored) = self.backend.get_session(key).await? else { return Ok(()) };
+        let mut session = stored.session;
+        if let Ok(metadata) = Metadata::read(&stored.metadata_files)
+            && metadata.is_fork()
+            && session.parent_id.is_none()
+        {
+            metadata.apply_parent(&mut session);
+            self.backend.write_one(SessionChange::new(session, Some(stored.version))).await?;
+        }
+        Ok(())
     }
 
     /// Derives the summaries of a session's events again, if the line is stored. Returns how many changed.

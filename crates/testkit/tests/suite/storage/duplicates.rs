@@ -6,6 +6,7 @@ use super::statistics::{all, at, cost, counts, day, event, event_types, statisti
 
 on_both_stores![
     copies_of_a_session_count_once,
+    parents_of_earlier_forks_are_found_later,
     similar_sessions_are_no_copies,
     events_of_a_session_with_a_log_count_there,
     a_model_call_counts_once,
@@ -160,4 +161,24 @@ async fn a_model_call_counts_once(store: Store) {
     assert_eq!((tokens(&ben.usage), ben.models[0].model.as_str()), (expected, "unknown"));
     let found = statistics(&store, ana(), all()).await;
     assert_eq!((tokens(&found.usage), cost(&found.usage).as_str()), ([4, 400, 40, 0, 0], "1"));
+}
+
+/// A fork that was stored by rules that did not read its parent gets it before the store is written to, even if its files
+/// do not change any more. A name that a person gave it stays.
+async fn parents_of_earlier_forks_are_found_later(store: Store) {
+    store.sync(&target("fork"), two_turns("fork").0).await;
+    let metadata = r#"{"name":"A","fork":{"source_session_id":"original","through_user_turn":2}}"#;
+    store.sync_metadata(&target("fork"), metadata).await;
+    let right = store.stored(&target("fork")).await.session;
+    assert_eq!(right.forked_from_turn, Some(2));
+    store
+        .write(&target("fork"), |of| {
+            (of.session.parent_id, of.session.forked_from_turn) = (None, None);
+            of.session.name = Some("B".to_owned());
+        })
+        .await;
+    let now = amplifier_session_core::content::EXTRACTION.to_string();
+    assert!(store.backend.replace_meta(meta::EXTRACTION, &now, "2").await.unwrap());
+    SessionStorage::new(store.backend.clone()).renew().await.unwrap();
+    assert_eq!(store.stored(&target("fork")).await.session, Session { name: Some("B".to_owned()), ..right });
 }
