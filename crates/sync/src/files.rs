@@ -118,6 +118,15 @@ impl Places {
         let moved = moved.map(|capture| capture.join(name)).filter(|path| path.symlink_metadata().is_ok());
         moved.unwrap_or_else(|| self.folder.join(name))
     }
+
+    /// Whether there is a capture in the session's folder that is not read, because one elsewhere comes before it.
+    fn has_capture_left_behind(&self) -> bool {
+        let [_, capture] = EVENTS;
+        let own = self.folder.join(capture);
+        self.capture.is_some()
+            && self.file(capture) != own
+            && fs::metadata(own).is_ok_and(|own| own.len() > 0)
+    }
 }
 
 /// A file and its stamp.
@@ -169,6 +178,9 @@ impl SessionFiles {
         let backup = stat(places, TRANSCRIPT_BACKUP)?;
         let mut files =
             Self { metadata: metadata(places)?, events: present(places, &EVENTS)?, ..Self::default() };
+        if places.has_capture_left_behind() {
+            files.passed_over.push((EVENTS[1], "is not read: the capture outside of the folder is"));
+        }
         files.choose_transcript(own, backup, stat(places, APPEND_PENDING)?);
         let names = METADATA.into_iter().chain(EVENTS).chain([TRANSCRIPT]);
         let missing = names.filter(|name| !files.all().any(|file| file.name == *name));

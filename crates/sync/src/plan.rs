@@ -103,9 +103,6 @@ impl Plan {
             for (file, reason) in &folder.files.passed_over {
                 report.skip(Skipped::file(&folder, Some(file), (*reason).to_owned()));
             }
-            for file in &folder.files.dangling {
-                report.fail(Failure::of(&folder, format!("{file} is a link that leads nowhere")));
-            }
             let copy = state.and_then(|state| state.known_copy(&folder, &options.host));
             if let (Some((kind, read)), Some(transcript)) = (&copy, folder.files.transcript) {
                 report.copy(&folder, Some(transcript.name), kind.reason(read, &options.host));
@@ -181,6 +178,11 @@ pub(crate) async fn folders(
     }
     sessions.retain(|folder| options.since.is_none_or(|since| folder.modified >= since));
     sessions.truncate(options.newest.unwrap_or(usize::MAX));
+    for folder in &sessions {
+        for file in &folder.files.dangling {
+            report.fail(Failure::of(folder, format!("{file} is a link that leads nowhere")));
+        }
+    }
     for folder in sessions.iter().filter(|folder| folder.files.transcript_withheld) {
         let reason = "the transcript is being appended to, and there is no backup to read instead".to_owned();
         report.skip(Skipped::file(folder, Some(crate::files::TRANSCRIPT), reason));

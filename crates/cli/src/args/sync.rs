@@ -23,7 +23,7 @@ lost or that have changed are superseded: they are hidden, and stay in the store
 Lines that can't be read are reported and skipped, without changing the exit code; `show` also reports them. With --dry-run, \
 each session that would be read is one line of tab-separated fields: new or changed, project, session, size.
 
-Exits with 1 if a session could not be read; all others are.
+Exits with 1 if a session could not be read or stored; all others are.
 
 Examples:
   amplifier-sessions sync

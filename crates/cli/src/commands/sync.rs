@@ -131,7 +131,7 @@ fn outcome(report: &SyncReport) -> Result<Outcome, Failure> {
     match failed.len() as u64 {
         0 => Ok(Outcome::Done),
         failed => {
-            let message = format!("{} could not be read", counted(failed, "session"));
+            let message = format!("{} could not be read or stored", counted(failed, "session"));
             Err(Failure::failed(
                 message,
                 "fix the cause and run `sync` again; it reads only what is not stored yet",

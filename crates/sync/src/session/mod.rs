@@ -100,7 +100,8 @@ pub(crate) async fn finish<'a>(
 ) -> Ended {
     for attempt in 1..ATTEMPTS {
         match written.await {
-            Err(error) if error.is_retryable() => {
+            // A lock may be held for hours, and each attempt waits for it.
+            Err(error) if error.is_retryable() && !error.is_lock_timeout() => {
                 tracing::debug!(session = %planned.folder.session, attempt, %error, "retrying the session");
             }
             other => return other,

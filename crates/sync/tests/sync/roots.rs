@@ -106,6 +106,21 @@ async fn captures_elsewhere_are_read_as_if_they_were_in_the_folder() {
     assert_eq!((session.event_count, session.working_dir.as_deref()), (21, Some("/srv/bakery")));
 }
 
+/// Only one of two captures is read; a sync says so.
+#[tokio::test]
+async fn a_capture_in_the_folder_beside_one_elsewhere_is_named() {
+    let (fixture, captures) = (Fixture::with_files("agent"), tempfile::tempdir().unwrap());
+    move_capture(fixture.home.path(), captures.path());
+    let options = fixture.options().with_captures(Some(captures.path().to_owned()));
+    assert_eq!(fixture.sync_with(options.clone()).await.skipped_count, 0);
+    Folder::create(fixture.home.path().join(IN_AGENT))
+        .unwrap()
+        .file("context-intelligence/events.jsonl", "{}\n")
+        .unwrap();
+    let report = fixture.sync_with(options).await;
+    assert_eq!(report.skipped[0].reason, "is not read: the capture outside of the folder is", "{report:?}");
+}
+
 #[tokio::test]
 async fn captures_may_be_where_they_always_were() {
     let fixture = Fixture::with_files("web-fork");

@@ -255,5 +255,7 @@ async fn links_that_lead_nowhere_are_reported() {
     files.sort_unstable();
     let named = ["events.jsonl", "metadata.json", "transcript.jsonl"];
     assert_eq!(files, named.map(|file| format!("{file} is a link that leads nowhere")));
+    let verified = fixture.verify().await;
+    assert_eq!((verified.difference_count, verified.known.skipped_folders), (3, 3), "{verified:?}");
     assert_eq!(fixture.texts().await, ["one"]);
 }
