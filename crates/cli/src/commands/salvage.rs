@@ -2,17 +2,17 @@
 
 use std::{
     fs::File,
-    io::{BufReader, BufWriter, Write as _},
-    path::Path,
+    io::{self, BufReader, BufWriter, Write as _},
+    path::{Path, PathBuf},
 };
 
 use amplifier_session_storage::{
-    Scope, SessionStorage, StorageSettings, StoreUrl,
+    Error, ErrorKind, Scope, SessionStorage, StorageSettings, StoreUrl,
     backend::SessionQuery,
     model::DamagedRow,
     salvage,
     search::SessionFilter,
-    storage::{ImportOptions, JsonLinesReader, JsonLinesWriter, SalvageReport},
+    storage::{ExportReport, ImportOptions, JsonLinesReader, JsonLinesWriter, SalvageReport},
 };
 use serde::Serialize;
 
@@ -98,31 +98,47 @@ async fn check_empty(storage: &SessionStorage, to: &StoreUrl) -> Result<(), Fail
     Err(Failure::wrong_use(format!("{to} already has sessions"), "choose another store"))
 }
 
-/// Copies what can be read by opening the damaged store.
+/// Copies what can be read by opening the damaged store. If its vectors can't be read, all of them are left out.
 async fn through_archive(app: &App, to: &SessionStorage) -> Result<SalvageReport, Failure> {
     let from = app.existing_storage(false).await?;
     let folder = tempfile::tempdir()?;
-    let file = folder.path().join("archive.jsonl");
-    let mut out = BufWriter::new(private(&file)?);
-    let exported = from
-        .export_sessions(&Scope::Everyone, SessionFilter::default(), &mut JsonLinesWriter::new(&mut out))
-        .await?;
-    out.flush()?;
+    let mut report = SalvageReport::default();
+    let (file, exported) = match export(&from, folder.path().join("all.jsonl"), true).await {
+        Err(error) if error.kind() == ErrorKind::Damaged => {
+            report.lost.push(format!("all vectors: {}", error.message()));
+            export(&from, folder.path().join("without-vectors.jsonl"), false).await?
+        }
+        exported => exported?,
+    };
     let mut archive = JsonLinesReader::seekable(BufReader::new(File::open(&file)?));
     let imported = to.import_sessions(&mut archive, &ImportOptions::default()).await?;
     if let Some(user) = from.pinned_user().await? {
         to.pin_user(&user).await?;
     }
-    let mut report = SalvageReport::default();
     (report.sessions, report.messages) = (imported.sessions, imported.messages);
     (report.events, report.superseded) = (imported.events, imported.superseded);
+    (report.vectors, report.turns, report.summaries) = (imported.vectors, imported.turns, imported.summaries);
     report.missing = exported.damaged;
     Ok(report)
 }
 
+/// Writes everything that can be read to an archive.
+async fn export(
+    from: &SessionStorage,
+    file: PathBuf,
+    with_vectors: bool,
+) -> Result<(PathBuf, ExportReport), Error> {
+    let failed = |error: io::Error| Error::new(ErrorKind::StorageIo, error.to_string()).with_source(error);
+    let mut out = BufWriter::new(private(&file).map_err(failed)?);
+    let mut archive = JsonLinesWriter::new(&mut out).with_vectors(with_vectors);
+    let exported = from.export_sessions(&Scope::Everyone, SessionFilter::default(), &mut archive).await?;
+    out.flush().map_err(failed)?;
+    Ok((file, exported))
+}
+
 /// A new file that only its owner can read, even if it is in the folder for temporary files.
-fn private(path: &Path) -> Result<File, Failure> {
-    Ok(File::options().write(true).create_new(true).open(path)?)
+fn private(path: &Path) -> io::Result<File> {
+    File::options().write(true).create_new(true).open(path)
 }
 
 fn outcome(from: &StoreUrl, to: &StoreUrl, report: &SalvageReport) -> Result<Outcome, Failure> {

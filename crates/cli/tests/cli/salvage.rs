@@ -93,7 +93,10 @@ fn a_destroyed_first_page_is_explained() {
 #[test]
 fn other_stores_are_copied_by_opening_them() {
     let home = Home::with_samples();
-    home.ok(&["sync", "--embedding", "none", "--store", "duckdb:~/a.duckdb"]);
+    let synced = home.json(&["sync", "--store", "duckdb:~/a.duckdb"]);
     let report = home.json(&["salvage", "--to", "sqlite:~/b.sqlite", "--store", "duckdb:~/a.duckdb"]);
     assert_eq!(report["sessions"], 12);
+    let made = synced["vectors"].as_object().unwrap().values().map(|count| count.as_u64().unwrap());
+    assert_eq!(report["vectors"], made.sum::<u64>());
+    assert_eq!(report["turns"], synced["turns"]);
 }

@@ -93,7 +93,7 @@ identifier! {
     ProjectSlug, "project_slug", printable
 }
 identifier! {
-    /// A session: 1 to 255 characters of `A-Z a-z 0-9 . _ : -`, except `.` and `..`.
+    /// A session: any text of 1 to 255 bytes without control characters, `/` and `\`, except `.` and `..`.
     ///
     /// Real ids are UUIDs, `{span}-{span}_{agent}` for sub-agents, and `{span}-{timestamp}_recipe`.
     SessionId, "session_id", session_id
