@@ -7,7 +7,8 @@ use std::{
         Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 use amplifier_session_core::{Error, ErrorKind, Result};
@@ -43,6 +44,9 @@ const ERASE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long a write waits for readers of a log that is too long. Such a reader is usually an update of the index.
 const LONG_LOG_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long to wait for a checkpoint of another connection before trying again.
+const CHECKPOINT_PAUSE: Duration = Duration::from_millis(5);
 
 /// The connections of this process to one database file.
 #[derive(Debug)]
@@ -351,14 +355,52 @@ impl Drop for Pool {
     }
 }
 
-/// Empties the log. Returns false if another connection still reads from it or writes.
+/// Empties the log. Returns false if another connection still reads from it, writes, or empties it itself.
 fn empty_log(connection: &Connection, patience: Duration) -> rusqlite::Result<bool> {
-    connection.busy_timeout(patience)?;
-    let busy = connection.query_one("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
-    connection.busy_timeout(BUSY_TIMEOUT)?;
-    match busy {
-        Ok(busy) => Ok(!busy),
-        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(false),
-        Err(error) => Err(error),
+    let begun = Instant::now();
+    loop {
+        connection.busy_timeout(patience.saturating_sub(begun.elapsed()))?;
+        let busy = connection.query_one("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        let is_busy = match busy {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => true,
+            busy => busy?,
+        };
+        if !is_busy || begun.elapsed() >= patience {
+            return Ok(!is_busy);
+        }
+        // While another connection runs a checkpoint, SQLite does not wait.
+        thread::sleep(CHECKPOINT_PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn emptying_the_log_waits_for_a_checkpoint_of_another_connection() {
+        const PATIENCE: Duration = Duration::from_secs(60);
+        let folder = tempfile::tempdir().unwrap();
+        let open = || Connection::open(folder.path().join("store.db")).unwrap();
+        let [reader, other, probe, waiting] = [open(), open(), open(), open()];
+        reader.pragma_update(None, "journal_mode", "WAL").unwrap();
+        reader.execute_batch("CREATE TABLE t (x); INSERT INTO t VALUES (1); BEGIN").unwrap();
+        assert_eq!(reader.query_one("SELECT x FROM t", [], |row| row.get(0)), Ok(1));
+        probe.busy_timeout(Duration::ZERO).unwrap();
+        let runs = |connection: &Connection| {
+            let sql = "PRAGMA wal_checkpoint(PASSIVE)";
+            connection.query_one(sql, [], |row| row.get::<_, bool>(0)).unwrap()
+        };
+        thread::scope(|scope| {
+            // It waits for the reader.
+            let checkpoint = scope.spawn(move || empty_log(&other, PATIENCE));
+            while !runs(&probe) {
+                thread::yield_now();
+            }
+            let emptied = scope.spawn(move || empty_log(&waiting, PATIENCE));
+            reader.execute_batch("COMMIT").unwrap();
+            assert_eq!((checkpoint.join().unwrap(), emptied.join().unwrap()), (Ok(true), Ok(true)));
+        });
     }
 }
