@@ -1,27 +1,28 @@
 //! Copies the readable rows of a damaged store to another store.
 //!
-//! From top to bottom: the report; `Salvage`, which takes one session after the other and writes it; and `Writing`, which
-//! builds the rows of one session and derives the fields that were lost.
+//! [`SessionStorage::salvage`] takes one session after the other from a [`SalvageSource`] and writes it;
+//! [`SalvagedSession`] builds its rows.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+mod session;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::{SessionStorage, ingest::looks_derived, superseded::unpack};
+use self::session::SalvagedSession;
+use super::{SessionStorage, superseded::unpack};
 use crate::{
     Error, ErrorKind, Result,
     backend::{
-        MessageVectors, NewTurn, RemainingMessage, RemainingSession, RemainingTurns, SalvageSource,
-        SessionChange, StorageBackendExt, StoredSession, Version,
+        NewTurn, RemainingSession, RemainingTurns, SalvageSource, SessionChange, StorageBackendExt,
+        StoredSession, Version,
         meta::{self, Generation},
     },
-    content::{TitleFinder, extract},
     events::assemble,
     metadata::Metadata,
     model::{
-        ContentType, DamagedRow, Digest, Event, HostId, Payload, ProjectSlug, RowKind, Session, SessionKey,
-        StoredEvent, SupersededPiece, SupersededRef, Timestamp, TurnEmbedding, TurnSummary, UserId,
-        VectorState,
+        DamagedRow, Digest, Event, HostId, ProjectSlug, RowKind, Session, SessionKey, StoredEvent,
+        SupersededPiece, SupersededRef, Timestamp, TurnSummary, UserId,
     },
 };
 
@@ -144,25 +145,6 @@ struct Salvage<'a> {
     hosts: HashMap<UserId, HostId>,
 }
 
-/// A session that is being written.
-struct Writing {
-    session: Session,
-    /// The next change to write.
-    change: SessionChange,
-    vectors: Vec<MessageVectors>,
-    bytes: usize,
-    title: TitleFinder,
-    turns: BTreeSet<u32>,
-    /// The times of the first and the last row.
-    span: Option<(Timestamp, Timestamp)>,
-    /// The number of superseded lines.
-    superseded: u64,
-    /// The new sequence of each message, and the digest of its line, by the sequence in the old store.
-    lines: BTreeMap<u32, (u32, Digest)>,
-    /// The ids of its events.
-    event_ids: HashSet<String>,
-}
-
 impl Salvage<'_> {
     async fn session(&mut self, source: &mut dyn SalvageSource, key: &SessionKey) -> Result<()> {
         let before = self.report.missing.len();
@@ -190,7 +172,7 @@ impl Salvage<'_> {
         };
         let message_count = expected(stored.session.message_count, &messages);
         let event_count = expected(stored.session.event_count, &events);
-        let mut writing = Writing::new(&stored);
+        let mut writing = SalvagedSession::new(&stored);
         self.lost(key, RowKind::Message, message_count, &messages);
         for sequence in messages {
             match source.message(&stored.session, sequence) {
@@ -233,7 +215,7 @@ impl Salvage<'_> {
 
     /// Writes the summaries and embeddings of turns whose messages were written. Reports lost summaries; embeddings can be
     /// made again.
-    async fn turns(&mut self, source: &mut dyn SalvageSource, writing: &Writing) -> Result<()> {
+    async fn turns(&mut self, source: &mut dyn SalvageSource, writing: &SalvagedSession) -> Result<()> {
         let key = writing.session.key();
         let RemainingTurns { summaries, lost_summaries, embeddings } = source.turns(&key)?;
         let (kept, lost): (Vec<_>, Vec<_>) = summaries.into_iter().partition(|summary| {
@@ -353,7 +335,7 @@ impl Salvage<'_> {
     }
 
     /// Writes the rows that were read if there are many.
-    async fn write_part(&mut self, writing: &mut Writing) -> Result<()> {
+    async fn write_part(&mut self, writing: &mut SalvagedSession) -> Result<()> {
         if writing.bytes < PART_BYTES {
             return Ok(());
         }
@@ -361,7 +343,7 @@ impl Salvage<'_> {
         self.write(writing).await
     }
 
-    async fn write(&mut self, writing: &mut Writing) -> Result<()> {
+    async fn write(&mut self, writing: &mut SalvagedSession) -> Result<()> {
         let mut change = SessionChange::new(writing.session.clone(), None);
         std::mem::swap(&mut change, &mut writing.change);
         change.session = writing.session.clone();
@@ -378,122 +360,6 @@ impl Salvage<'_> {
     }
 }
 
-impl Writing {
-    fn new(stored: &StoredSession) -> Self {
-        let mut session = stored.session.clone();
-        (session.message_count, session.event_count) = (0, 0);
-        let mut change = SessionChange::new(session.clone(), None);
-        change.metadata_files = Some(stored.metadata_files.clone());
-        change.skipped = Some(stored.skipped.clone());
-        Self {
-            session,
-            change,
-            vectors: Vec::new(),
-            bytes: 0,
-            title: TitleFinder::default(),
-            turns: BTreeSet::new(),
-            span: None,
-            superseded: 0,
-            lines: BTreeMap::new(),
-            event_ids: HashSet::new(),
-        }
-    }
-
-    /// An embedding of a turn for the new store, if its messages were written and it is usable.
-    fn turn(&self, key: &SessionKey, mut embedding: TurnEmbedding) -> Option<NewTurn> {
-        let (user, user_digest) = *self.lines.get(&embedding.user_sequence)?;
-        let assistant = match embedding.assistant_sequence {
-            Some(sequence) => Some(*self.lines.get(&sequence)?),
-            None => None,
-        };
-        (embedding.user_sequence, embedding.assistant_sequence) =
-            (user, assistant.map(|(sequence, _)| sequence));
-        let is_usable = embedding.validate().is_ok()
-            && (has_unit_length(&embedding.vector) || embedding.vector.iter().all(|x| *x == 0.0))
-            && TurnEmbedding::hash(&embedding.content_used) == embedding.content_hash;
-        let made_at = embedding.created_at;
-        let embedding = embedding.with_new_id(key, made_at);
-        let assistant_digest = assistant.map(|(_, digest)| digest);
-        is_usable.then(|| NewTurn { session: key.clone(), embedding, user_digest, assistant_digest })
-    }
-
-    fn message(&mut self, remaining: RemainingMessage, generation: Option<&Generation>) {
-        let RemainingMessage { mut message, vectors, vectors_created } = remaining;
-        self.lines.insert(message.sequence, (self.session.message_count, message.digest));
-        message.sequence = self.session.message_count;
-        let line = message.raw.parse_object().unwrap_or_default();
-        let texts = extract(&line, message.role).into_iter().map(|text| text.content_type);
-        let embedded: BTreeSet<ContentType> =
-            texts.filter(|content_type| ContentType::EMBEDDED.contains(content_type)).collect();
-        message.vectors = if embedded.is_empty() { VectorState::Nothing } else { VectorState::Pending };
-        let is_whole = |generation: &Generation| {
-            let is_valid = vectors
-                .iter()
-                .all(|record| record.validate(&generation.space).is_ok() && has_unit_length(&record.vector));
-            is_valid && are_complete(&vectors, &embedded)
-        };
-        if !embedded.is_empty() && generation.is_some_and(is_whole) {
-            let vectors = MessageVectors {
-                sequence: message.sequence,
-                digest: message.digest,
-                created_at: vectors_created.unwrap_or(message.synced_at),
-                records: vectors,
-                failure: None,
-            };
-            self.bytes += vectors.vector_bytes();
-            self.vectors.push(vectors);
-        }
-        self.title.observe(&line);
-        self.turns.extend(message.turn);
-        self.extend_span(message.ts);
-        self.bytes += message.raw.as_bytes().len();
-        self.session.message_count += 1;
-        self.change.messages.put.push(message);
-    }
-
-    fn event(&mut self, mut stored: StoredEvent) {
-        let event = &mut stored.event;
-        event.sequence = self.session.event_count;
-        // Another derived id is that of another event, because rows before this one are missing or the id is damaged.
-        if looks_derived(&event.event_id) || !self.event_ids.insert(event.event_id.clone()) {
-            event.event_id = Event::derived_id(&event.session_id, event.sequence);
-        }
-        self.extend_span(stored.event.ts);
-        self.bytes += match &stored.payload {
-            Payload::None => 0,
-            Payload::Plain(bytes) | Payload::Zstd(bytes) => bytes.len(),
-            Payload::Chunks(chunks) => chunks.iter().map(Vec::len).sum(),
-        };
-        self.session.event_count += 1;
-        self.change.events.put.push(stored);
-    }
-
-    fn superseded(&mut self, lines: usize, pieces: Vec<SupersededPiece>) {
-        self.superseded += lines as u64;
-        self.bytes += pieces.iter().map(|piece| piece.data.len()).sum::<usize>();
-        self.change.superseded.extend(pieces);
-    }
-
-    fn extend_span(&mut self, ts: Timestamp) {
-        let (first, last) = self.span.unwrap_or((ts, ts));
-        self.span = Some((first.min(ts), last.max(ts)));
-    }
-
-    /// Sets the fields that come from the rows.
-    fn describe(&mut self, is_derived: bool) {
-        self.session.turn_count = self.turns.len() as u32;
-        if !is_derived {
-            return;
-        }
-        self.session.first_prompt = self.title.found().map(str::to_owned);
-        let Some((first, last)) = self.span else { return };
-        if self.session.created == Timestamp::from_micros(0) {
-            self.session.created = first;
-        }
-        self.session.updated = self.session.updated.max(last);
-    }
-}
-
 /// The version of a session whose record is lost.
 fn derived_version() -> Version {
     Version(String::new())
@@ -501,24 +367,6 @@ fn derived_version() -> Version {
 
 fn unknown_host() -> Result<HostId> {
     HostId::new("unknown")
-}
-
-/// Vectors have no digest, but every written vector has this length.
-fn has_unit_length(vector: &[f32]) -> bool {
-    let square: f32 = vector.iter().map(|x| x * x).sum();
-    (square - 1.0).abs() < 0.01
-}
-
-/// Whether every text of a message has all of its vectors.
-fn are_complete(vectors: &[crate::model::VectorRecord], texts: &BTreeSet<ContentType>) -> bool {
-    let found: BTreeSet<ContentType> = vectors.iter().map(|record| record.content_type).collect();
-    let has_all = |content_type: &ContentType| {
-        let mut of_text = vectors.iter().filter(|record| record.content_type == *content_type);
-        let total = of_text.clone().next().map_or(0, |record| record.total_chunks);
-        of_text.all(|record| record.total_chunks == total)
-            && vectors.iter().filter(|record| record.content_type == *content_type).count() == total as usize
-    };
-    found == *texts && texts.iter().all(has_all)
 }
 
 /// The pieces of a group with the number of their lines, if they are unchanged since they were stored.
