@@ -38,6 +38,7 @@ mod scopes;
 mod search;
 mod sessions;
 mod statistics;
+mod summaries;
 mod superseded;
 mod syntax;
 mod trees;

@@ -74,7 +74,7 @@ async fn ids_that_lines_do_not_state_are_found_and_corrected(store: Store) {
     let payload = Payload::Plain(line.raw.unwrap().as_bytes().to_vec());
     let event = StoredEvent { event: Event { event_id: "e-6".to_owned(), ..line.event }, payload };
     store.write(&target("s"), |of| of.events.put = vec![event]).await;
-    // Who writes events with ids of their own says what they are.
+    // In a session that was not synced, the ids that the library was given are right.
     assert!(check(&store).await.is_clean());
     store.write(&target("s"), |of| of.sync_state = Some("{}".to_owned())).await;
     let found = check(&store).await;
@@ -109,7 +109,7 @@ async fn wrong_counts_are_found_and_counted_again(store: Store) {
 async fn wrong_turns_are_found_in_synced_sessions(store: Store) {
     store.sync(&target("s"), three()).await;
     put(&store, &[1], |message| message.turn = Some(2)).await;
-    // Who writes messages with turns of their own says what they are.
+    // In a session that was not synced, the turns that the library was given are right.
     assert!(check(&store).await.is_clean());
     store.write(&target("s"), |of| of.sync_state = Some("{}".to_owned())).await;
     let found = check(&store).await;
