@@ -94,7 +94,7 @@ impl<'a> Read<'a> {
         Self { runtime, client, is_restricted, begin, ends }
     }
 
-    /// Begins a transaction with `begin`, because there is none.
+    /// Sends `begin` before the first statement, for a connection without an open transaction.
     pub(crate) fn beginning(self, begin: &'a str) -> Self {
         self.begin.set(Some(begin));
         self

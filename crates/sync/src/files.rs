@@ -179,7 +179,9 @@ impl SessionFiles {
         let mut files =
             Self { metadata: metadata(places)?, events: present(places, &EVENTS)?, ..Self::default() };
         if places.has_capture_left_behind() {
-            files.passed_over.push((EVENTS[1], "is not read: the capture outside of the folder is"));
+            files
+                .passed_over
+                .push((EVENTS[1], "is not read, because there is another one outside of the session folder"));
         }
         files.choose_transcript(own, backup, stat(places, APPEND_PENDING)?);
         let names = METADATA.into_iter().chain(EVENTS).chain([TRANSCRIPT]);

@@ -1,4 +1,4 @@
-//! What is known of other folders of a session than the one that its stored rows come from.
+//! Copies of a session: folders other than the one from which its rows were read.
 
 use amplifier_session_core::model::HostId;
 use serde::{Deserialize, Serialize};
@@ -13,11 +13,12 @@ pub(crate) struct ReadFolder {
 }
 
 impl ReadFolder {
-    /// Its name for a machine.
+    /// How to name the folder to a user of the machine `here`.
     pub(crate) fn name_on(&self, here: &HostId) -> String {
-        match self.host == here.as_str() {
-            true => self.folder.clone(),
-            false => format!("{} on another machine ({})", self.folder, self.host),
+        if self.host == here.as_str() {
+            self.folder.clone()
+        } else {
+            format!("{} on another machine ({})", self.folder, self.host)
         }
     }
 }
@@ -46,7 +47,7 @@ pub(crate) struct KnownCopy {
 }
 
 impl CopyKind {
-    /// What it means for a machine.
+    /// The reason why a sync on the machine `here` changes nothing, for a report.
     pub(crate) fn reason(self, read: &ReadFolder, here: &HostId) -> String {
         let read = read.name_on(here);
         match self {

@@ -118,7 +118,10 @@ async fn a_capture_in_the_folder_beside_one_elsewhere_is_named() {
         .file("context-intelligence/events.jsonl", "{}\n")
         .unwrap();
     let report = fixture.sync_with(options).await;
-    assert_eq!(report.skipped[0].reason, "is not read: the capture outside of the folder is", "{report:?}");
+    assert_eq!(
+        report.skipped[0].reason, "is not read, because there is another one outside of the session folder",
+        "{report:?}"
+    );
 }
 
 #[tokio::test]

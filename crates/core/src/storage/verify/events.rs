@@ -79,7 +79,7 @@ impl Checking<'_> {
 
     /// Compares an id that is not derived with the one in the line of the event.
     fn stated_id(&mut self, event: &Event, line: &RawJson) {
-        // In a session that was not synced, ids are whatever its writer gave.
+        // In a session that was not synced, the ids that the library was given are right.
         let is_synced = self.stored.sync_state.is_some();
         if !is_synced || event.has_derived_id() || self.check.repair.event_ids.contains(&event.sequence) {
             return;
