@@ -3,7 +3,10 @@
 use std::{fs, io, path::Path};
 
 use amplifier_session_core::{Error, ErrorKind, Result};
-use amplifier_session_sql::{file, quote};
+use amplifier_session_sql::{
+    file, quote,
+    staging::{MAKING, StagingFolder, remove_left_in},
+};
 use duckdb::Connection;
 
 use crate::{error, prepare::Prepared};
@@ -19,8 +22,10 @@ pub(crate) fn write(connection: &Connection, query: &Prepared, allowed: &Path, t
             .with_source(source)
     };
     let named = query.select(|name, column| format!("{name} AS {}", quote::name(&column.name)));
-    let folder = tempfile::tempdir_in(allowed).map_err(failed)?;
-    let fresh = folder.path().join("result.parquet");
+    let result = Path::new("result.parquet");
+    remove_left_in(allowed, result);
+    let folder = StagingFolder::within(allowed, result, MAKING).map_err(failed)?;
+    let fresh = folder.path().join(result);
     let to = quote::text(&fresh.to_string_lossy());
     let copy = format!("COPY ({named}) TO {to} (FORMAT parquet, COMPRESSION zstd)");
     let rows = connection.execute(&copy, []).map_err(error::query)?;

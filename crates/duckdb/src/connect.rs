@@ -6,7 +6,10 @@ use std::{
 };
 
 use amplifier_session_core::{Error, ErrorKind, Result};
-use amplifier_session_sql::{file, quote, staging::staging_folder};
+use amplifier_session_sql::{
+    file, quote,
+    staging::{MAKING, StagingFolder},
+};
 use duckdb::{AccessMode, Config, Connection};
 
 use crate::{error::opening, payloads};
@@ -91,7 +94,7 @@ fn bounds(path: &Path) -> duckdb::Result<Config> {
 }
 
 /// Creates a database with `fill` and moves it to `path` when it is complete, unless another process was faster. If the
-/// process is killed before, a staging folder remains and there is no file at `path`.
+/// process is killed before, a staging folder remains, which the next opening removes, and there is no file at `path`.
 ///
 /// DuckDB creates files that everybody may read, as far as the umask allows. So it works in a folder that only the
 /// owner may enter until the file is private.
@@ -102,7 +105,7 @@ pub(crate) fn make(path: &Path, fill: impl FnOnce(&Connection) -> Result<()>) ->
             .with_source(source)
     };
     file::create_folder(file::folder_of(path)).map_err(failed)?;
-    let folder = staging_folder(path, ".making-").map_err(failed)?;
+    let folder = StagingFolder::beside(path, MAKING).map_err(failed)?;
     let fresh = folder.path().join("new.duckdb");
     let connection = config(&fresh, Access::ReadWrite)
         .and_then(|config| Connection::open_with_flags(&fresh, config.access_mode(AccessMode::Automatic)?))
@@ -123,6 +126,16 @@ pub(crate) fn make(path: &Path, fill: impl FnOnce(&Connection) -> Result<()>) ->
 /// The folder for data that does not fit into memory.
 pub(crate) fn spill_folder(path: &Path) -> PathBuf {
     file::beside(path, ".tmp")
+}
+
+/// Removes what killed processes left in [`spill_folder`]. No other process may have the database open: DuckDB itself
+/// removes these files only when it writes such files again.
+pub(crate) fn clear_spill_folder(path: &Path) {
+    for entry in fs::read_dir(spill_folder(path)).into_iter().flatten().flatten() {
+        if entry.file_name().as_encoded_bytes().starts_with(b"duckdb_temp_") {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// The write-ahead log of a database.

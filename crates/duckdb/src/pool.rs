@@ -11,7 +11,7 @@ use amplifier_session_sql::{
     backend::Connections,
     embedded::{Idle, lock},
     file, quote,
-    staging::{REWRITING, remove_staging_folders, staging_folder},
+    staging::{REWRITING, StagingFolder, remove_left},
 };
 use duckdb::Connection;
 
@@ -71,7 +71,8 @@ impl Pool {
         // A reader may have no permission to write there.
         if access == Access::ReadWrite {
             made.map_err(not_written)?;
-            remove_staging_folders(path, REWRITING);
+            remove_left(path);
+            connect::clear_spill_folder(path);
         }
         let _closing = Closing { path: path.to_owned(), _file: file };
         Ok(Self { path: path.to_owned(), access, handles: RwLock::new(handles), _closing })
@@ -156,7 +157,7 @@ impl Pool {
         }
         let mut handles = self.handles.write().unwrap_or_else(PoisonError::into_inner);
         handles.check(&self.path)?;
-        let folder = staging_folder(&self.path, REWRITING).map_err(not_written)?;
+        let folder = StagingFolder::beside(&self.path, REWRITING).map_err(not_written)?;
         let fresh = folder.path().join("new.duckdb");
         handles.readers.clear();
         copy(&lock(&handles.writer).connection, &fresh).map_err(storage("rewrite"))?;

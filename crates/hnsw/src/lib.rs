@@ -48,7 +48,7 @@ use amplifier_session_index::{RowRefs as _, Rows as _, StoreRevision, VectorRef}
 use amplifier_session_sql::{
     embedded::Nearest,
     file,
-    staging::{REWRITING, staging_folder},
+    staging::{REWRITING, StagingFolder},
 };
 
 use crate::{
@@ -218,7 +218,7 @@ impl Hnsw {
         current: &Generation,
         options: &HnswOptions,
     ) -> Result<Graph> {
-        let staging = staging_folder(&self.store, REWRITING).map_err(not_written)?;
+        let staging = StagingFolder::beside(&self.store, REWRITING).map_err(not_written)?;
         let fresh = staging.path().join("new.hnsw");
         let held = GraphState::empty(rows.index.store_revision()?, current);
         let mut graph = Graph::create(&fresh, self.in_memory(options)?, held)?;

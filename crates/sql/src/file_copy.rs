@@ -6,20 +6,16 @@ use std::{
 };
 
 use amplifier_session_core::{Error, ErrorKind, Result};
-use tempfile::TempDir;
 
 use crate::{
     file::{beside, make_private},
-    staging::{private_folder, remove_staging_folders, staging_folder},
+    staging::{COPYING, StagingFolder, remove_left_in},
 };
-
-/// The end of the folders' names, before a random part.
-const COPYING: &str = ".copying-";
 
 /// A copy of a file with its logs that only its owner can read. Dropping it removes it.
 #[derive(Debug)]
 pub struct FileCopy {
-    folder: TempDir,
+    folder: StagingFolder,
 }
 
 impl FileCopy {
@@ -31,8 +27,11 @@ impl FileCopy {
     /// `StorageIo` if there is no room, or the file can't be read.
     pub fn of(file: &Path, logs: &[&str]) -> Result<Self> {
         let copied = || {
-            let folder = staging_folder(file, COPYING)
-                .or_else(|_| private_folder(&std::env::temp_dir(), file, COPYING))?;
+            let folder = StagingFolder::beside(file, COPYING).or_else(|_| {
+                let temporary = std::env::temp_dir();
+                remove_left_in(&temporary, file);
+                StagingFolder::within(&temporary, file, COPYING)
+            })?;
             let copy = Self { folder };
             for suffix in std::iter::once(&"").chain(logs) {
                 let from = beside(file, suffix);
@@ -56,11 +55,6 @@ impl FileCopy {
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.folder.path().join("copy")
-    }
-
-    /// Removes the copies of `file` that killed processes left.
-    pub fn remove_left(file: &Path) {
-        remove_staging_folders(file, COPYING);
     }
 }
 
@@ -86,10 +80,5 @@ mod tests {
         }
         drop(copy);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
-        // As if the process had been killed.
-        let left = FileCopy::of(&file, &[]).unwrap().folder.keep();
-        assert!(left.exists());
-        FileCopy::remove_left(&file);
-        assert!(!left.exists() && file.exists());
     }
 }

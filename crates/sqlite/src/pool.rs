@@ -17,6 +17,7 @@ use amplifier_session_sql::{
     backend::Connections,
     embedded::{Idle, lock},
     file, is_disk_full,
+    staging::remove_left,
 };
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
@@ -81,6 +82,7 @@ impl Pool {
         schema::check(path)?;
         // SQLite gives its log files the same mode.
         file::create(path)?;
+        remove_left(path);
         let mut writer = connect(path, WRITER_CACHE_KIB)?;
         schema::prepare(&mut writer)?;
         let (writer, readers) = (Mutex::new(writer), Idle::default());

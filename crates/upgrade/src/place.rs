@@ -14,8 +14,8 @@ use std::{
 
 use amplifier_session_core::{Error, ErrorKind, Result};
 use amplifier_session_sql::{
-    FileCopy,
     file::{beside, folder_of},
+    staging,
 };
 
 const STAGED: &str = ".upgrading";
@@ -63,7 +63,7 @@ impl Place {
 
     /// Removes files that an interrupted upgrade left, except backups.
     pub(crate) fn clear(&self) -> Result<()> {
-        FileCopy::remove_left(&self.old);
+        staging::remove_left(&self.old);
         // DuckDB also creates hidden folders.
         for start in ["", "."] {
             self.parts(start)?.into_iter().try_for_each(|(path, _)| remove(&path))?;

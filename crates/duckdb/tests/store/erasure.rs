@@ -21,10 +21,17 @@ async fn nothing_of_a_deleted_session_is_left_in_any_file() {
     let before = traces(folder.path(), &pieces);
     assert!(before.len() >= WORDS.len() / 2, "{before:?}");
 
-    // As if an earlier deletion had been killed.
-    let leftover = folder.path().join(".sessions.duckdb.rewriting-abc");
-    std::fs::create_dir(&leftover).unwrap();
-    std::fs::write(leftover.join("new.duckdb"), "quondammessage").unwrap();
+    // As if processes had been killed: during a deletion, a creation, a copy and a sort.
+    for leftover in [
+        ".sessions.duckdb.rewriting-abc",
+        ".sessions.duckdb.making-abc",
+        ".sessions.duckdb.copying-abc",
+        "sessions.duckdb.tmp",
+    ] {
+        let leftover = folder.path().join(leftover);
+        std::fs::create_dir(&leftover).unwrap();
+        std::fs::write(leftover.join("duckdb_temp_storage_DEFAULT-0.tmp"), "quondammessage").unwrap();
+    }
     let storage = folder.storage().await;
     assert!(search(&storage, "quondammessage").await > 0);
     assert!(delete(&storage, &key).await);
