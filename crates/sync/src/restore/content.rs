@@ -92,12 +92,12 @@ impl Content {
         Ok(content)
     }
 
-    /// Moves the files to the folder `target`.
-    pub(super) fn place(&self, target: &Path, overwrite: bool) -> Result<Placed, Problem> {
+    /// Moves the files to the folder `target`, which is in `root`.
+    pub(super) fn place(&self, root: &Path, target: &Path, overwrite: bool) -> Result<Placed, Problem> {
         if self.files.is_empty() {
             return Err(Problem::Session("none of its files are stored".to_owned()));
         }
-        place(&self.folder, &self.files, target, overwrite)
+        place(root, &self.folder, &self.files, target, overwrite)
     }
 
     fn metadata(&mut self, reader: &Reader<'_>) -> Result<(), Problem> {

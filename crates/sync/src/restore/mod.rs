@@ -105,7 +105,7 @@ impl RestoreProgress for NoProgress {}
 /// file can't be equal to the synced one, [`RestoreReport::differing`] gives the reason. A new session folder appears
 /// with all of its files. In an existing one, equal files are left alone, and missing files are added. Existing files
 /// that differ are replaced only on request; otherwise, the session fails, and the others are restored. Only a few
-/// lines are in memory.
+/// lines are in memory. Links in the folder are not followed.
 ///
 /// # Errors
 ///
@@ -190,7 +190,7 @@ impl Restore<'_> {
             let target = self.target(&stored.session)?;
             let content = Content::write(self.storage, &stored, self.staging.next()?).await?;
             if self.stored(key).await?.is_some_and(|after| after.version == stored.version) {
-                let placed = content.place(&target, self.options.overwrite)?;
+                let placed = content.place(&self.options.to, &target, self.options.overwrite)?;
                 self.taken.insert(target);
                 content.add_to(report, placed == Placed::Unchanged);
                 return Ok(());

@@ -6,7 +6,10 @@ use std::{
     path::Path,
 };
 
-use super::{Problem, staging::create_folders};
+use super::{
+    Problem,
+    staging::{check_no_link, create_folders},
+};
 use crate::files::APPEND_PENDING;
 
 /// The result of placing the files of a session.
@@ -17,13 +20,15 @@ pub(super) enum Placed {
     Unchanged,
 }
 
-/// Moves the files `names` from the folder `staged` to the folder `target`.
+/// Moves the files `names` from the folder `staged` to the folder `target`, which is in `root`.
 pub(super) fn place(
+    root: &Path,
     staged: &Path,
     names: &[&'static str],
     target: &Path,
     overwrite: bool,
 ) -> Result<Placed, Problem> {
+    names.iter().try_for_each(|name| check_no_link(root, &target.join(name)))?;
     if let Some(parent) = target.parent() {
         create_folders(parent)?;
     }

@@ -30,6 +30,7 @@ impl Staging {
     pub(super) fn begin(root: &Path) -> io::Result<Self> {
         let found = projects_folders(root).into_iter().next();
         let projects = found.map_or_else(|| root.join("projects"), |folder| folder.path);
+        check_no_link(root, &projects)?;
         create_folders(&projects)?;
         remove_left(&projects);
         let mut builder = tempfile::Builder::new();
@@ -52,6 +53,18 @@ impl Staging {
         create_folders(&path)?;
         Ok(path)
     }
+}
+
+/// Fails if `path`, or a folder between `root` and it, is a link: it may lead anywhere.
+pub(super) fn check_no_link(root: &Path, path: &Path) -> io::Result<()> {
+    let mut current = root.to_owned();
+    for part in path.strip_prefix(root).unwrap_or(path).components() {
+        current.push(part);
+        if current.is_symlink() {
+            return Err(io::Error::other(format!("{} is a link, which is not followed", current.display())));
+        }
+    }
+    Ok(())
 }
 
 /// Creates a folder and the folders above it; only their owner may enter the new ones.

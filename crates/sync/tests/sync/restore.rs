@@ -52,6 +52,59 @@ async fn digests(storage: &SessionStorage, session: &str) -> String {
     format!("{messages:?} {events:?}")
 }
 
+/// A link could lead out of the target.
+#[cfg(unix)]
+#[tokio::test]
+async fn links_in_the_target_are_not_followed() {
+    use std::os::unix::fs::symlink;
+
+    let fixture = Fixture::new();
+    let session = fixture.session("p", "s");
+    session.transcript([lines::user("Hello")]).unwrap();
+    session.file("context-intelligence/metadata.json", r#"{"x":1}"#).unwrap();
+    fixture.sync().await;
+    let linked = [
+        "projects",
+        "projects/p",
+        "projects/p/sessions",
+        "projects/p/sessions/s",
+        "projects/p/sessions/s/context-intelligence",
+        "projects/p/sessions/s/transcript.jsonl",
+    ];
+    for link in linked {
+        let home = tempfile::tempdir().unwrap();
+        let (elsewhere, to) = (home.path().join("elsewhere"), home.path().join("to"));
+        let link = to.join(link);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        // A dangling link, and one to a folder or a file.
+        for exists in [false, true] {
+            if exists && link.ends_with("transcript.jsonl") {
+                fs::write(&elsewhere, "theirs").unwrap();
+            } else if exists {
+                fs::create_dir(&elsewhere).unwrap();
+            }
+            symlink(&elsewhere, &link).unwrap();
+            let options = RestoreOptions::new(&to, scope()).with_overwrite(true);
+            let reason = match fixture.restore_with(options).await {
+                Ok(report) => report.failed[0].reason.clone(),
+                Err(error) => error.to_string(),
+            };
+            assert!(reason.contains("is a link"), "{link:?}: {reason}");
+            assert!(link.is_symlink());
+            fs::remove_file(&link).unwrap();
+        }
+        if elsewhere.is_dir() {
+            assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0, "{link:?}");
+        } else {
+            assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "theirs");
+        }
+    }
+    // The target itself may be a link.
+    let home = tempfile::tempdir().unwrap();
+    symlink(home.path(), home.path().join("link")).unwrap();
+    assert_eq!(fixture.restore(&home.path().join("link")).await.sessions, 1);
+}
+
 #[tokio::test]
 async fn restored_files_are_those_that_were_synced() {
     let fixture = Fixture::new();
