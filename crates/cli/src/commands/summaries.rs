@@ -95,11 +95,13 @@ async fn read(reader: &Reader, user: &UserId, path: &Path) -> Result<Vec<TurnSum
     for (at, line) in lines.into_iter().enumerate() {
         let wrong = |why: String| Failure::failed(format!("{name}, line {}: {why}", at + 1), HINT);
         let line = line.map_err(|error| wrong(error.to_string()))?;
+        // Some programs begin a text file with a byte order mark.
+        let line = line.strip_prefix("\u{feff}".as_bytes()).filter(|_| at == 0).unwrap_or(&line);
         if line.trim_ascii().is_empty() {
             continue;
         }
         let Line { message_id, text } =
-            serde_json::from_slice(&line).map_err(|error| wrong(error.to_string()))?;
+            serde_json::from_slice(line).map_err(|error| wrong(error.to_string()))?;
         let given = GivenSummary { message: message_id, text };
         let summary = reader.storage.resolve_summary(user, &given).await;
         summaries.push(summary.map_err(|error| wrong(error.to_string()))?);

@@ -10,6 +10,21 @@ use crate::{Error, ErrorKind, Result, events::MAX_LINE_BYTES};
 /// memory.
 const LONGEST_LINE: u64 = 6 * MAX_LINE_BYTES as u64 + (64 << 20);
 
+/// Some programs begin a text file with this byte order mark.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// How files of other kinds begin, and what they are. UTF-16 may have no byte order mark.
+const OTHERS: [(&[u8], &str); 7] = [
+    (b"\xff\xfe", UTF_16),
+    (b"\xfe\xff", UTF_16),
+    (b"{\0", UTF_16),
+    (b"\0{", UTF_16),
+    (b"\x1f\x8b", "compressed; `gunzip` decompresses it"),
+    (b"\x28\xb5\x2f\xfd", "compressed; `unzstd` decompresses it"),
+    (b"PK\x03\x04", "compressed; `unzip` decompresses it"),
+];
+const UTF_16: &str = "in UTF-16; `iconv -f UTF-16 -t UTF-8` converts it";
+
 /// Writes JSON lines.
 #[derive(Debug)]
 pub struct JsonLinesWriter<W> {
@@ -138,6 +153,9 @@ impl<R: BufRead + Send> JsonLinesReader<R> {
                 return Ok(false);
             }
             self.number += 1;
+            if self.number == 1 {
+                self.begin()?;
+            }
             if self.line.len() as u64 > self.longest && !self.line.ends_with(b"\n") {
                 self.line = Vec::new();
                 self.skip_line().map_err(|error| cannot("read", error))?;
@@ -150,6 +168,17 @@ impl<R: BufRead + Send> JsonLinesReader<R> {
                 return Ok(true);
             }
         }
+    }
+
+    /// Checks the beginning of the file, and removes the byte order mark.
+    fn begin(&mut self) -> Result<()> {
+        if self.line.starts_with(BYTE_ORDER_MARK) {
+            self.line.drain(..BYTE_ORDER_MARK.len());
+        }
+        let other = OTHERS.iter().find(|(beginning, _)| self.line.starts_with(beginning));
+        other.map_or(Ok(()), |(_, what)| {
+            Err(invalid(format!("the archive is {what}")).with("line", self.number))
+        })
     }
 
     /// Advances to the next line.
@@ -248,6 +277,20 @@ mod tests {
             });
             assert!(reader.line.capacity() < 200, "{}", reader.line.capacity());
         }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_not_part_of_the_archive_and_other_encodings_are_named() {
+        let again = r#"{"record":"again"}"#;
+        assert_eq!(read(&format!("\u{feff}{again}\r\n{again}")), ["1 again", "2 again"]);
+        let first = |archive: &[u8]| JsonLinesReader::new(archive).next().unwrap_err().message().to_owned();
+        let utf_16: Vec<u8> = "{\"record\":1}\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let with_mark = [b"\xff\xfe", utf_16.as_slice()].concat();
+        let big_endian: Vec<u8> = "{\"record\":1}\n".encode_utf16().flat_map(u16::to_be_bytes).collect();
+        for archive in [&utf_16, &with_mark, &big_endian] {
+            assert!(first(archive).contains("iconv"), "{}", first(archive));
+        }
+        assert!(first(b"\x1f\x8b\x08\0").contains("gunzip"));
     }
 
     #[test]
