@@ -307,12 +307,27 @@ fn is_limit(error: &notify::Error) -> bool {
 }
 
 fn explain(error: &notify::Error) -> String {
-    match is_limit(error) {
-        true => {
+    match &error.kind {
+        notify::ErrorKind::MaxFilesWatch => {
             "there are more folders than the system can watch (sysctl fs.inotify.max_user_watches)".to_owned()
         }
-        false => error.to_string(),
+        notify::ErrorKind::Io(error) if is_too_many(error) => {
+            "too many programs of this user watch folders (sysctl fs.inotify.max_user_instances), or this one has too many open \
+             files (ulimit -n)"
+                .to_owned()
+        }
+        _ => error.to_string(),
     }
+}
+
+#[cfg(unix)]
+fn is_too_many(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error())
+}
+
+#[cfg(not(unix))]
+fn is_too_many(_: &std::io::Error) -> bool {
+    false
 }
 
 /// Detects that the machine slept: the wall clock has then advanced more than the running time of the process.
@@ -377,6 +392,19 @@ mod tests {
         follower.next_complete = Instant::now();
         follower.check().await;
         assert!(matches!(follower.mode, Mode::Following(_)) && backlog.polls(0).is_none());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_limit_of_the_system_is_named() {
+        let error = std::io::Error::from(rustix::io::Errno::MFILE);
+        let text = explain(&notify::Error::io(error));
+        assert!(text.contains("max_user_instances") && text.contains("ulimit -n"), "{text}");
+        let other = std::io::Error::from(rustix::io::Errno::ACCESS);
+        assert_eq!(
+            explain(&notify::Error::io(other)),
+            notify::Error::io(rustix::io::Errno::ACCESS.into()).to_string()
+        );
     }
 
     #[tokio::test]

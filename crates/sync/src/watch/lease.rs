@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use amplifier_session_core::{Error, ErrorKind, Result, SessionStorage, model::Timestamp};
 
-use super::state::WatcherState;
+use super::{options::Now, state::WatcherState};
 
 /// How often to retry a change while the stored state keeps changing.
 const ATTEMPTS: usize = 5;
@@ -29,21 +29,25 @@ impl Lease {
     /// # Errors
     ///
     /// `Conflict`, not retryable, if there is another watcher; errors of the store.
-    pub(super) async fn renew(&mut self, storage: &SessionStorage, now: Timestamp) -> Result<()> {
+    pub(super) async fn renew(&mut self, storage: &SessionStorage, now: Now) -> Result<()> {
         let lifetime = i64::try_from(self.lifetime.as_micros()).unwrap_or(i64::MAX);
-        self.state.seen = now;
-        self.state.expires = Some(Timestamp::from_micros(now.as_micros().saturating_add(lifetime)));
+        self.state.expires = Some(Timestamp::from_micros(now.wall.as_micros().saturating_add(lifetime)));
         self.store(storage, now).await
     }
 
+    /// Whether another watcher would take the claim for that of a watcher that is gone.
+    pub(super) fn is_stale(&self, now: Now) -> bool {
+        self.stored.is_some() && !self.state.is_running_at(now.wall, now.uptime)
+    }
+
     /// Stores that the watcher has stopped.
-    pub(super) async fn release(&mut self, storage: &SessionStorage, now: Timestamp) -> Result<()> {
-        self.state.seen = now;
+    pub(super) async fn release(&mut self, storage: &SessionStorage, now: Now) -> Result<()> {
         self.state.expires = None;
         self.store(storage, now).await
     }
 
-    async fn store(&mut self, storage: &SessionStorage, now: Timestamp) -> Result<()> {
+    async fn store(&mut self, storage: &SessionStorage, now: Now) -> Result<()> {
+        (self.state.seen, self.state.uptime) = (now.wall, now.uptime);
         let (key, value) = (self.state.key(), self.state.to_value());
         for _ in 0..ATTEMPTS {
             let found = storage.backend().swap_meta(&key, self.stored.as_deref(), &value).await?;
@@ -53,9 +57,10 @@ impl Lease {
             }
             // The key contains the host, so the other watcher is on this machine.
             let other = found.as_deref().and_then(WatcherState::parse);
-            if let Some(other) =
-                other.filter(|other| !other.is_same(&self.state) && other.is_running_here(now))
-            {
+            let is_other = |other: &WatcherState| {
+                !other.is_same(&self.state) && other.is_running_at(now.wall, now.uptime)
+            };
+            if let Some(other) = other.filter(is_other) {
                 return Err(taken(&other));
             }
             // The state of a watcher that is gone, or our own, stored although the store reported an error.

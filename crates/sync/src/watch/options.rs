@@ -5,6 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use amplifier_session_core::{Result, SessionStorage, model::Timestamp};
 use futures_util::future::BoxFuture;
 
+use super::state::uptime;
 use crate::options::SyncOptions;
 
 /// Opens a store.
@@ -44,6 +45,15 @@ impl fmt::Debug for WatchTarget {
 }
 
 type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+type Uptime = Arc<dyn Fn() -> Option<u64> + Send + Sync>;
+
+/// A point in time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Now {
+    pub(super) wall: Timestamp,
+    /// How long the machine has been running, in microseconds, if known.
+    pub(super) uptime: Option<u64>,
+}
 
 /// What a watcher follows, and how.
 #[derive(Clone)]
@@ -61,6 +71,7 @@ pub struct WatchOptions {
     /// A random number that identifies this watcher and makes its waits differ from those of others.
     pub seed: u64,
     pub(super) clock: Clock,
+    pub(super) uptime: Uptime,
 }
 
 impl WatchOptions {
@@ -81,6 +92,7 @@ impl WatchOptions {
             process: std::process::id(),
             seed: fastrand::u64(..),
             clock: Arc::new(Timestamp::now),
+            uptime: Arc::new(uptime),
         }
     }
 
@@ -105,8 +117,20 @@ impl WatchOptions {
         self
     }
 
+    /// Sets how to read how long the machine has been running, in microseconds. It shows whether another watcher is gone.
+    #[must_use]
+    pub fn with_uptime(mut self, uptime: impl Fn() -> Option<u64> + Send + Sync + 'static) -> Self {
+        self.uptime = Arc::new(uptime);
+        self
+    }
+
     pub(super) fn now(&self) -> Timestamp {
         (self.clock)()
+    }
+
+    /// The time by both clocks.
+    pub(super) fn times(&self) -> Now {
+        Now { wall: self.now(), uptime: (self.uptime)() }
     }
 }
 

@@ -34,6 +34,9 @@ pub struct WatcherState {
     pub seen: Timestamp,
     /// When it counts as gone, unless it is seen again. `None` if it has stopped.
     pub expires: Option<Timestamp>,
+    /// How long the machine had been running when it was last seen, in microseconds, if known.
+    #[serde(default)]
+    pub uptime: Option<u64>,
     /// When it last compared sessions with the store.
     pub last_sync: Option<Timestamp>,
     /// The number of changed sessions that the store did not have when it was last seen; `None` if unknown.
@@ -69,6 +72,7 @@ impl WatcherState {
             since: now,
             seen: now,
             expires: None,
+            uptime: None,
             last_sync: None,
             backlog: None,
             polls: None,
@@ -82,10 +86,24 @@ impl WatcherState {
         self.expires.is_some_and(|expires| now < expires)
     }
 
-    /// As [`WatcherState::is_running`], for a watcher on this machine, whose process must also exist.
+    /// As [`WatcherState::is_running`], for a watcher on this machine, whose process must also exist. Changes of the wall
+    /// clock have no effect if it is known how long the machine has been running.
     #[must_use]
     pub fn is_running_here(&self, now: Timestamp) -> bool {
-        self.is_running(now) && process_exists(self.process)
+        self.is_running_at(now, uptime())
+    }
+
+    pub(super) fn is_running_at(&self, now: Timestamp, uptime: Option<u64>) -> bool {
+        let is_fresh = match (self.expires, self.uptime, uptime) {
+            (Some(expires), Some(seen), Some(uptime)) => {
+                let lifetime = expires.as_micros().saturating_sub(self.seen.as_micros());
+                // If the machine was restarted, it has been running for less time than then.
+                let waited = uptime.checked_sub(seen);
+                waited.is_some_and(|waited| i64::try_from(waited).is_ok_and(|waited| waited < lifetime))
+            }
+            _ => self.is_running(now),
+        };
+        is_fresh && process_exists(self.process)
     }
 
     /// Whether it follows the root of `options` on the same machine and for the same user.
@@ -132,6 +150,14 @@ impl WatcherState {
         let surplus = self.failures.len().saturating_sub(FAILURES);
         self.failures.drain(..surplus);
     }
+}
+
+/// How long this machine has been running, in microseconds, if known. Unlike the wall clock, it does not jump.
+pub(super) fn uptime() -> Option<u64> {
+    // Only Linux has this file: seconds with two decimals, and how long the processors were idle.
+    let text = std::fs::read_to_string("/proc/uptime").ok()?;
+    let seconds: f64 = text.split_whitespace().next()?.parse().ok()?;
+    Some((seconds * 1e6) as u64)
 }
 
 #[cfg(unix)]

@@ -135,7 +135,7 @@ impl Worker {
                 },
             };
             store.check()?;
-            if Instant::now() >= self.next_heartbeat || is_new {
+            if is_new || self.is_heartbeat_due() {
                 self.renew(&store.storage).await?;
             }
             if is_new {
@@ -190,9 +190,15 @@ impl Worker {
         self.options.roots.iter().map(|root| root.user.clone()).collect()
     }
 
+    /// Whether to store the state, also because the claim expired while the machine slept.
+    fn is_heartbeat_due(&self) -> bool {
+        let now = self.options.times();
+        Instant::now() >= self.next_heartbeat || self.leases.iter().any(|lease| lease.is_stale(now))
+    }
+
     /// Stores the state of this watcher.
     async fn renew(&mut self, storage: &SessionStorage) -> Result<()> {
-        let now = self.options.now();
+        let now = self.options.times();
         let backlog = self.backlog.count();
         for (root, lease) in self.leases.iter_mut().enumerate() {
             lease.state.backlog = backlog;
@@ -221,7 +227,7 @@ impl Worker {
                     },
                     () = sleep_until(self.next_heartbeat) => {
                         let mut leases = std::mem::take(&mut self.leases);
-                        let now = self.options.now();
+                        let now = self.options.times();
                         for lease in &mut leases {
                             // If the store rejects this, a long sync of it fails by itself.
                             let _ = lease.renew(&store.storage, now).await;
@@ -307,7 +313,7 @@ impl Worker {
             None => self.open().await,
         };
         let Ok(Opened { storage, .. }) = opened else { return };
-        let (now, backlog) = (self.options.now(), self.backlog.count());
+        let (now, backlog) = (self.options.times(), self.backlog.count());
         for lease in &mut self.leases {
             lease.state.backlog = backlog;
             if let Err(error) = lease.release(&storage, now).await {

@@ -14,7 +14,9 @@ use amplifier_session_sync::{
     SyncOptions, SyncReport,
     watch::{Intervals, WatchEvent, WatchOptions, WatchTarget, WatcherState, watch, watchers},
 };
-use amplifier_session_testkit::{AmplifierHome, FakeEmbedding, Operation, SessionFolder as Folder, lines};
+use amplifier_session_testkit::{
+    AmplifierHome, FakeEmbedding, Operation, SessionFolder as Folder, TestClock, lines,
+};
 use futures_util::{FutureExt as _, future::ready};
 use tokio::{
     sync::{mpsc, oneshot},
@@ -121,7 +123,11 @@ fn options(fixture: &Fixture) -> WatchOptions {
         .with_retries(millis(5), millis(50))
         .with_check(millis(20))
         .with_heartbeat(millis(20));
-    WatchOptions::new([fixture.options()]).with_intervals(intervals).with_clock(fixture.clock.function())
+    let uptime = fixture.clock.function();
+    WatchOptions::new([fixture.options()])
+        .with_intervals(intervals)
+        .with_clock(fixture.clock.function())
+        .with_uptime(move || u64::try_from(uptime().as_micros()).ok())
 }
 
 /// A fixture with session `s`, and a watcher that has read it.
@@ -319,6 +325,37 @@ async fn the_claim_of_a_killed_watcher_expires() {
     let mut second = Watching::of(&fixture);
     second.until(Seen::is_complete).await;
     second.stop().await;
+}
+
+#[tokio::test]
+async fn a_change_of_the_wall_clock_does_not_expire_the_claim_of_a_watcher() {
+    let fixture = Fixture::new();
+    fixture.folder().transcript([lines::user("one")]).unwrap();
+    let uptime = TestClock::fixed("1970-01-01T02:00:00Z");
+    let start = || {
+        let uptime = uptime.clone();
+        let options = options(&fixture).with_uptime(move || u64::try_from(uptime.now().as_micros()).ok());
+        Watching::start(vec![target("memory", &fixture.storage)], options)
+    };
+    let mut first = start();
+    first.until(Seen::is_complete).await;
+    // It does not renew its claim.
+    first.task.abort();
+    assert!(first.task.await.unwrap_err().is_cancelled());
+    for change in [60 * MINUTE, -120 * MINUTE] {
+        fixture.clock.advance(change);
+        assert_eq!(start().error().await.kind(), ErrorKind::Conflict);
+    }
+    uptime.advance(MINUTE);
+    let mut second = start();
+    second.until(Seen::is_complete).await;
+    // The machine is restarted.
+    second.task.abort();
+    assert!(second.task.await.unwrap_err().is_cancelled());
+    uptime.advance(-MINUTE / 2);
+    let mut third = start();
+    third.until(Seen::is_complete).await;
+    third.stop().await;
 }
 
 #[tokio::test]
