@@ -12,13 +12,15 @@ use tempfile::TempPath;
 
 use crate::{
     failure::Failure,
+    out,
+    render::text::printable,
     unfinished::{Unfinished, remove_left},
 };
 
 /// A file that appears when it is complete, and that only its owner can read.
 #[derive(Debug)]
 pub(crate) struct WholeFile<'a> {
-    writer: BufWriter<File>,
+    writer: BufWriter<Target>,
     /// The new file, and the path of the file that it will replace: `path`, or the target of a link there. `None` for a
     /// pipe or a device, which is written directly.
     fresh: Option<Fresh>,
@@ -46,16 +48,44 @@ impl Fresh {
     }
 }
 
+/// Where a file is written.
+#[derive(Debug)]
+struct Target {
+    file: File,
+    /// On a terminal, the beginning of a line: control characters are not shown, because files may contain text that others
+    /// wrote.
+    line: Option<Vec<u8>>,
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Some(line) = &mut self.line else { return self.file.write(bytes) };
+        line.extend_from_slice(bytes);
+        if let Some(end) = line.iter().rposition(|byte| *byte == b'\n') {
+            let complete: Vec<u8> = line.drain(..=end).collect();
+            self.file.write_all(printable(&String::from_utf8_lossy(&complete)).as_bytes())?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let rest = self.line.as_mut().map(std::mem::take).unwrap_or_default();
+        self.file.write_all(printable(&String::from_utf8_lossy(&rest)).as_bytes())?;
+        self.file.flush()
+    }
+}
+
 /// Opens the file to write, and returns it with the `fresh` of [`WholeFile`].
-fn open(path: &Path) -> io::Result<(File, Option<Fresh>)> {
+fn open(path: &Path) -> io::Result<(Target, Option<Fresh>)> {
     if is_stdout(path) {
-        return Ok((stdout()?, None));
+        return Ok((Target { file: stdout()?, line: out::is_terminal().then(Vec::new) }, None));
     }
     if is_stream(path) {
-        return Ok((File::options().write(true).open(path)?, None));
+        let file = File::options().write(true).open(path)?;
+        return Ok((Target { file, line: None }, None));
     }
     let (file, fresh) = Fresh::create(whole(path))?;
-    Ok((file, Some(fresh)))
+    Ok((Target { file, line: None }, Some(fresh)))
 }
 
 /// Whether a path is that of a store, or of one of the files beside it.
@@ -98,10 +128,10 @@ pub(crate) fn check_picture(file: &Path) -> Result<(), Failure> {
     Err(Failure::wrong_use(message, hint))
 }
 
-/// Writes a picture to a file that only the user can read, or to stdout.
-pub(crate) fn write_picture(file: &Path, picture: &str) -> Result<(), Failure> {
+/// Writes a file that only the user can read, or to stdout.
+pub(crate) fn write_private(file: &Path, text: &str) -> Result<(), Failure> {
     let mut whole = WholeFile::begin(file)?;
-    whole.writer().write_all(picture.as_bytes())?;
+    whole.writer().write_all(text.as_bytes())?;
     whole.place()
 }
 
@@ -133,9 +163,10 @@ impl<'a> WholeFile<'a> {
 
     /// Moves the complete file to its path, replacing another one.
     pub(crate) fn place(self) -> Result<(), Failure> {
-        let file = self.writer.into_inner().map_err(|error| cannot_write(self.path, error.error()))?;
+        let mut target = self.writer.into_inner().map_err(|error| cannot_write(self.path, error.error()))?;
+        target.flush().map_err(|error| cannot_write(self.path, &error))?;
         let Some(Fresh { temporary, path, .. }) = self.fresh else { return Ok(()) };
-        file.sync_all().map_err(|error| cannot_write(self.path, &error))?;
+        target.file.sync_all().map_err(|error| cannot_write(self.path, &error))?;
         temporary.persist(path).map_err(|error| cannot_write(self.path, &error.error))
     }
 }

@@ -122,6 +122,7 @@ fn start_log(cli: &Cli) {
         return;
     }
     if let Some(level) = cli.global.log_level() {
-        fmt().with_env_filter(EnvFilter::new(level)).with_writer(std::io::stderr).init();
+        let colors = std::io::IsTerminal::is_terminal(&std::io::stderr()) && out::allows_colors();
+        fmt().with_ansi(colors).with_env_filter(EnvFilter::new(level)).with_writer(std::io::stderr).init();
     }
 }

@@ -24,6 +24,25 @@ fn forced_width() -> Option<usize> {
     std::env::var(FORCE).ok()?.parse().ok()
 }
 
+/// Whether the terminal understands escape sequences, such as those for colours. On Windows, `TERM` is usually not set.
+pub(crate) fn understands_escapes() -> bool {
+    match std::env::var("TERM") {
+        Ok(term) => !term.is_empty() && term != "dumb",
+        Err(_) => cfg!(windows),
+    }
+}
+
+/// Whether the environment allows colours on a terminal.
+pub(crate) fn allows_colors() -> bool {
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    !no_color && understands_escapes()
+}
+
+/// Whether stdout is a terminal.
+pub(crate) fn is_terminal() -> bool {
+    io::stdout().is_terminal() || std::env::var_os(FORCE).is_some_and(|value| !value.is_empty())
+}
+
 /// The width at which messages on stderr are wrapped, if it is a terminal.
 pub(crate) fn width_of_messages() -> Option<usize> {
     let columns = || terminal_size::terminal_size_of(io::stderr()).map(|(columns, _)| usize::from(columns.0));
@@ -54,13 +73,12 @@ impl Out {
     pub(crate) fn new(json: bool, color: When) -> Self {
         let stdout = io::stdout();
         let forced = std::env::var(FORCE).ok().filter(|value| !value.is_empty());
-        let terminal = stdout.is_terminal() || forced.is_some();
+        let terminal = is_terminal();
         let asks = io::stdin().is_terminal() || forced.is_some();
-        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let paint = match color {
             When::Always => true,
             When::Never => false,
-            When::Auto => terminal && !no_color,
+            When::Auto => terminal && allows_colors(),
         };
         let columns = forced_width()
             .or_else(|| terminal_size::terminal_size().map(|(columns, _)| usize::from(columns.0)));

@@ -5,6 +5,7 @@ use crate::{
     args::CompletionsArgs,
     completion,
     failure::{Failure, Outcome},
+    render::text::printable,
 };
 
 pub(super) fn run(app: &mut App, args: &CompletionsArgs) -> Result<Outcome, Failure> {
@@ -14,6 +15,7 @@ pub(super) fn run(app: &mut App, args: &CompletionsArgs) -> Result<Outcome, Fail
             "supported shells: bash, zsh, fish, powershell, elvish",
         )
     };
-    app.out.text(&completion::script(args.shell).ok_or_else(unknown)?)?;
+    let script = completion::script(args.shell).ok_or_else(unknown)?;
+    app.out.text(&if app.out.is_terminal() { printable(&script) } else { script })?;
     Ok(Outcome::Done)
 }

@@ -7,6 +7,7 @@ use crate::{
     app::{App, check_writable},
     args::InitArgs,
     failure::{Failure, Outcome, say},
+    render::text::printable,
 };
 
 /// The result as JSON.
@@ -39,7 +40,8 @@ pub(super) async fn run(app: &mut App, args: InitArgs) -> Result<Outcome, Failur
         app.out.json(&View { store: url.to_string(), row_security: args.with_rls, roles })?;
     } else {
         for statements in &roles {
-            app.out.text(&format!("{statements}\n"))?;
+            let is_terminal = app.out.is_terminal();
+            app.out.line(&if is_terminal { printable(statements) } else { statements.clone() })?;
         }
     }
     app.out.finish()?;

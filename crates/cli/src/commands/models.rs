@@ -167,7 +167,7 @@ async fn install(
     if app.out.is_json() {
         app.out.json(&ModelView::from(installed))?;
     } else {
-        app.out.line(&format!("{name} is installed, {}", size(installed.bytes)))?;
+        app.out.line(&one_line(&format!("{name} is installed, {}", size(installed.bytes))))?;
     }
     app.out.finish()?;
     say("hint", &format!("use it with --embedding local:{name}"));

@@ -11,7 +11,7 @@ use crate::{
     args::StatsArgs,
     dates::Period,
     failure::{Failure, Outcome, say},
-    file::{check_picture, is_stdout, write_picture},
+    file::{check_picture, is_stdout, write_private},
     render::{
         over_time::Unit,
         stats::{self, Facts, Shown, Vectors},
@@ -46,7 +46,7 @@ pub(super) async fn run(app: &mut App, args: StatsArgs) -> Result<Outcome, Failu
     let has_period = period != Period::default();
     let plot = args.plot.as_deref().filter(|_| any);
     if let Some(file) = plot {
-        write_picture(file, &stats::svg(&facts.statistics, Unit::of(&args.by)))?;
+        write_private(file, &stats::svg(&facts.statistics, Unit::of(&args.by)))?;
     }
     // The picture is the only output on stdout.
     if !plot.is_some_and(is_stdout) {

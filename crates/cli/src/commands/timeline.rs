@@ -13,7 +13,7 @@ use crate::{
     app::{App, Reader},
     args::TimelineArgs,
     failure::{Failure, Outcome, damaged_sessions_note, report_damage, say},
-    file::{check_picture, is_stdout, write_picture},
+    file::{check_picture, is_stdout, write_private},
     refresh,
     render::timeline::{self as render, TimelineView},
 };
@@ -54,7 +54,7 @@ fn show(app: &mut App, found: &SearchResults, args: &TimelineArgs) -> Result<(),
     let query = args.query.text();
     let plot = args.plot.as_deref().filter(|_| timeline.matches > 0);
     if let Some(file) = plot {
-        write_picture(file, &render::svg(&timeline, &args.query.title()))?;
+        write_private(file, &render::svg(&timeline, &args.query.title()))?;
     }
     // The picture is the only output on stdout.
     if !plot.is_some_and(is_stdout) {

@@ -19,9 +19,11 @@ use ratatui::{
 };
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+use crate::out::understands_escapes;
+
 /// Whether a person can see the output and type.
 pub(super) fn is_available() -> bool {
-    io::stdin().is_terminal() && io::stdout().is_terminal()
+    io::stdin().is_terminal() && io::stdout().is_terminal() && understands_escapes()
 }
 
 /// Whether this process has taken over the terminal. It is restored only once: a second restore would move the cursor

@@ -6,7 +6,7 @@ use amplifier_session_storage::model::Session;
 
 use super::{
     markdown::wrapped,
-    text::{fitted, one_line},
+    text::{fitted, one_line, printable},
 };
 use crate::out::Out;
 
@@ -45,8 +45,10 @@ pub(crate) fn card(out: &mut Out, session: &Session, known: Vec<Field>) -> io::R
     fields(out, &all)
 }
 
-/// A label and its value. With a width, the value is wrapped in its own column.
+/// A label and its value. With a width, that of a terminal, the value is wrapped in its own column, without control
+/// characters.
 pub(crate) fn labelled(label: &str, value: &str, width: Option<usize>) -> Vec<String> {
+    let value = if width.is_some() { &printable(value) } else { value };
     let lines = wrapped(value, width.map(|width| width.saturating_sub(LABEL + 1)));
     let line = |(at, line): (usize, &String)| {
         let label = if at == 0 { label } else { "" };

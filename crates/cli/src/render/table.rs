@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthStr as _;
 
-use super::text::{fitted, fitted_end};
+use super::text::{fitted, fitted_end, printable};
 use crate::paint::Paint;
 
 /// No column is made narrower than this; columns at the end are left out instead.
@@ -27,12 +27,12 @@ impl Cell {
 
     /// Styled text.
     pub(crate) fn styled(text: impl Into<String>, style: Style) -> Self {
-        Self(vec![(text.into(), style)])
+        Self::default().and(text, style)
     }
 
-    /// The cell with more styled text appended.
+    /// The cell with more styled text appended, without control characters.
     pub(crate) fn and(mut self, text: impl Into<String>, style: Style) -> Self {
-        self.0.push((text.into(), style));
+        self.0.push((printable(&text.into()), style));
         self
     }
 

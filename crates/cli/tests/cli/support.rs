@@ -124,7 +124,7 @@ impl Home {
         command.env("HOME", self.path()).env("TMPDIR", folder).env("USER", "dana");
         // The folder where the system's loader finds DuckDB.
         command.envs(std::env::var_os("LD_LIBRARY_PATH").map(|folders| ("LD_LIBRARY_PATH", folders)));
-        command.env("TZ", "UTC").env("COLUMNS", "100").env("LC_ALL", "C.UTF-8");
+        command.env("TZ", "UTC").env("COLUMNS", "100").env("LC_ALL", "C.UTF-8").env("TERM", "xterm");
         command
     }
 
