@@ -107,13 +107,15 @@ pub(crate) struct ServiceArgs {
 pub(crate) enum ServiceAction {
     Install(InstallServiceArgs),
     Uninstall(UninstallServiceArgs),
+    Status(ServiceStatusArgs),
 }
 
 /// Install and start the service
 #[derive(Debug, Args)]
 #[command(long_about = "\
 Writes a service of your account that runs `watch` with the same options, and starts it: a systemd unit, or a launchd agent \
-on macOS. The environment variables of this program that are set now are written into it, except for keys.")]
+on macOS. The environment variables of this program that are set now are written into it, except for keys, and relative \
+paths become absolute.")]
 pub(crate) struct InstallServiceArgs {
     #[command(flatten)]
     pub(crate) what: WatchedArgs,
@@ -121,6 +123,10 @@ pub(crate) struct InstallServiceArgs {
     #[arg(long)]
     pub(crate) print: bool,
 }
+
+/// Show whether the service runs, and where its messages are
+#[derive(Debug, Args)]
+pub(crate) struct ServiceStatusArgs {}
 
 /// Stop and remove the service
 #[derive(Debug, Args)]

@@ -1,5 +1,7 @@
 //! `service`: runs `watch` as a service of systemd or launchd.
 
+mod paths;
+
 use std::{
     env,
     ffi::OsString,
@@ -8,10 +10,15 @@ use std::{
     process::Command,
 };
 
+use amplifier_session_storage::config::Origin;
+use serde::Serialize;
+
 use crate::{
     app::App,
     args::{InstallServiceArgs, ServiceAction, ServiceArgs},
     failure::{Failure, Outcome, say},
+    file::write_private,
+    render::{card::labelled, text::printable},
 };
 
 /// The name of the unit of systemd.
@@ -32,35 +39,55 @@ const PREFIXES: [&str; 7] = [
 /// Parts of names of variables that are left out: secrets, and variables for terminals only.
 const LEFT_OUT: [&str; 4] = ["KEY", "SECRET", "TOKEN", "FORCE_TTY"];
 
+/// How to read the messages of the service. On macOS, the path is that in the home folder.
+const LOG: &str = if cfg!(target_os = "macos") {
+    "Library/Logs/amplifier-sessions-watch.log"
+} else {
+    "journalctl --user -u amplifier-sessions-watch"
+};
+
 /// The command line and environment of the service.
 #[derive(Debug)]
 struct Service {
     command: Vec<String>,
     variables: Vec<(String, String)>,
-    folder: String,
+    /// The file for its messages, with launchd.
+    log: String,
+}
+
+/// The state of the service.
+#[derive(Serialize)]
+struct View {
+    /// The file that defines it.
+    file: String,
+    /// As the system names it, for example `active` or `failed`.
+    state: String,
+    /// How to read its messages.
+    log: String,
 }
 
 pub(super) fn run(app: &mut App, args: ServiceArgs) -> Result<Outcome, Failure> {
     match args.action {
         ServiceAction::Install(args) => install(app, &args),
         ServiceAction::Uninstall(_) => uninstall(app),
+        ServiceAction::Status(_) => status(app),
     }
 }
 
 fn install(app: &mut App, args: &InstallServiceArgs) -> Result<Outcome, Failure> {
     // Options that the service would reject are rejected now.
     super::watch::check(app, &args.what)?;
-    let service = Service::of_this_process()?;
+    let service = Service::of_this_process(app)?;
     let text = if cfg!(target_os = "macos") { service.agent() } else { service.unit() };
     if args.print {
-        app.out.text(&text)?;
+        app.out.text(&if app.out.is_terminal() { printable(&text) } else { text })?;
         return Ok(Outcome::Done);
     }
     let file = file(app)?;
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder).map_err(|error| failed(&file, &error))?;
     }
-    fs::write(&file, text).map_err(|error| failed(&file, &error))?;
+    write_private(&file, &text)?;
     let file = file.display().to_string();
     let commands: &[&[&str]] = if cfg!(target_os = "macos") {
         &[&["launchctl", "load", "-w", &file]]
@@ -73,14 +100,20 @@ fn install(app: &mut App, args: &InstallServiceArgs) -> Result<Outcome, Failure>
     };
     run_all(commands)?;
     say("installed", &file);
-    say("hint", &format!("`{} status` shows whether it runs", app.program()));
+    say(
+        "hint",
+        &format!("`{} service status` shows whether it runs, and where its messages are", app.program()),
+    );
+    if cfg!(target_os = "linux") {
+        say("hint", "it ends when you log out; `loginctl enable-linger` keeps it running");
+    }
     Ok(Outcome::Done)
 }
 
 fn uninstall(app: &App) -> Result<Outcome, Failure> {
     let file = file(app)?;
     if !file.exists() {
-        return Err(Failure::failed("the service is not installed", "`service install` installs it"));
+        return Err(not_installed());
     }
     let path = file.display().to_string();
     let stop: &[&[&str]] = if cfg!(target_os = "macos") {
@@ -95,6 +128,63 @@ fn uninstall(app: &App) -> Result<Outcome, Failure> {
     }
     say("removed", &path);
     Ok(Outcome::Done)
+}
+
+fn not_installed() -> Failure {
+    Failure::failed("the service is not installed", "`service install` installs it")
+}
+
+/// Shows whether the service runs, and where its messages are. Fails if it does not run.
+fn status(app: &mut App) -> Result<Outcome, Failure> {
+    let file = file(app)?;
+    if !file.exists() {
+        return Err(not_installed());
+    }
+    let state = if cfg!(target_os = "macos") {
+        answer(&["launchctl", "list", AGENT])
+            .map(|listed| if listed.contains("\"PID\"") { "active" } else { "inactive" }.to_owned())
+    } else {
+        answer(&["systemctl", "--user", "is-active", UNIT])
+    };
+    let state = state
+        .map_err(|error| Failure::without_hint(format!("the state of the service is unknown: {error}")))?;
+    let view = View { file: file.display().to_string(), state, log: log(app) };
+    if app.out.is_json() {
+        app.out.json(&view)?;
+    } else {
+        let width = app.out.wrap_at();
+        let rows = [("service", &view.file), ("state", &view.state), ("log", &view.log)];
+        let lines: Vec<_> =
+            rows.into_iter().flat_map(|(label, value)| labelled(label, value, width)).collect();
+        app.out.lines(&lines)?;
+    }
+    app.out.finish()?;
+    match view.state.as_str() {
+        "active" | "activating" => Ok(Outcome::Done),
+        state => Err(Failure::failed(
+            format!("the service does not run: {state}"),
+            format!("its messages may say why: {}", view.log),
+        )),
+    }
+}
+
+/// Where the messages of the service are: a command, or a file.
+fn log(app: &App) -> String {
+    match app.home.as_ref().filter(|_| cfg!(target_os = "macos")) {
+        Some(home) => home.join(LOG).display().to_string(),
+        None => LOG.to_owned(),
+    }
+}
+
+/// What a command prints, whether it succeeds or not.
+fn answer(command: &[&str]) -> io::Result<String> {
+    let Some((program, arguments)) = command.split_first() else { return Ok(String::new()) };
+    let output = Command::new(program).args(arguments).output()?;
+    let shown = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    match shown.is_empty() {
+        true => Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+        false => Ok(shown),
+    }
 }
 
 /// Whether the service is installed.
@@ -142,7 +232,8 @@ fn run_all(commands: &[&[&str]]) -> Result<(), Failure> {
 
 impl Service {
     /// `watch` with the options of this command line, because `service install` accepts the same ones.
-    fn of_this_process() -> Result<Self, Failure> {
+    fn of_this_process(app: &App) -> Result<Self, Failure> {
+        let folder = env::current_dir()?;
         let mut command: Vec<String> =
             env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
         let install = command.iter().rposition(|argument| argument == "install").unwrap_or(0);
@@ -160,16 +251,30 @@ impl Service {
         if let Some(program) = command.first_mut() {
             *program = env::current_exe()?.display().to_string();
         }
+        let mut command = paths::arguments(command, &folder);
+        // A relative path in the configuration file depends on the current folder, too.
+        let in_file = matches!(app.config.origin("store"), Origin::File { .. });
+        if let Some(store) = app.config.text("store").filter(|_| in_file) {
+            let absolute = paths::value("--store", store, &folder);
+            if absolute != store {
+                command.extend(["--store".to_owned(), absolute]);
+            }
+        }
         let is_setting = |name: &str| {
             PREFIXES.iter().any(|prefix| name.starts_with(prefix))
                 && !LEFT_OUT.iter().any(|part| name.contains(part))
         };
         let text =
             |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
-        let mut variables: Vec<_> =
-            env::vars_os().filter_map(text).filter(|(name, _)| is_setting(name)).collect();
+        let set = env::vars_os().filter_map(text).filter(|(name, _)| is_setting(name));
+        let mut variables: Vec<_> = set
+            .map(|(name, value)| {
+                let value = paths::value(&name, &value, &folder);
+                (name, value)
+            })
+            .collect();
         variables.sort();
-        Ok(Self { command, variables, folder: env::current_dir()?.display().to_string() })
+        Ok(Self { command, variables, log: log(app) })
     }
 
     /// The unit of systemd.
@@ -191,7 +296,6 @@ impl Service {
              [Service]\n\
              Type=notify\n\
              NotifyAccess=main\n\
-             WorkingDirectory={}\n\
              {variables}\
              ExecStart={}\n\
              Restart=on-failure\n\
@@ -200,7 +304,6 @@ impl Service {
              \n\
              [Install]\n\
              WantedBy=default.target\n",
-            self.folder.replace('%', "%%"),
             command.join(" "),
         )
     }
@@ -226,12 +329,12 @@ impl Service {
              <key>Label</key><string>{AGENT}</string>\n    \
              <key>ProgramArguments</key>\n    <array>\n{strings}    </array>\n    \
              <key>EnvironmentVariables</key>\n    <dict>\n{variables}    </dict>\n    \
-             <key>WorkingDirectory</key><string>{}</string>\n    \
+             <key>StandardErrorPath</key><string>{}</string>\n    \
              <key>RunAtLoad</key><true/>\n    \
              <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>\n    \
              <key>ProcessType</key><string>Background</string>\n\
              </dict>\n</plist>\n",
-            escaped_for_xml(&self.folder),
+            escaped_for_xml(&self.log),
         )
     }
 }
@@ -260,7 +363,7 @@ mod tests {
         Service {
             command: command.map(str::to_owned).to_vec(),
             variables: vec![("AMPLIFIER_SESSIONS_USER".to_owned(), "ana 100%".to_owned())],
-            folder: "/home/ana".to_owned(),
+            log: "/Users/ana/watch.log".to_owned(),
         }
     }
 

@@ -32,6 +32,16 @@ fn escape_sequences_in_arguments_do_not_reach_the_terminal() {
         &["events", "--after", HIDDEN],
         &["export", "--out", &format!("/missing/{HIDDEN}")],
         &["stats", "--plot", &format!("{HIDDEN}.png")],
+        &["status", "--root", HIDDEN],
+        &["service", "install", "--print", "--root", HIDDEN],
+        &["--user", HIDDEN, "config"],
+        &["verify", "--root", HIDDEN],
+        &["import", HIDDEN],
+        &["models", "verify", HIDDEN],
+        &["backup", &format!("/missing/{HIDDEN}")],
+        &["upgrade", HIDDEN, "--check"],
+        &["summaries", "import", HIDDEN],
+        &["copy", "--to", &format!("sqlite:/proc/missing/{HIDDEN}")],
         &[HIDDEN],
     ] {
         let ran = Terminal::new(&SYNCED).run(&[arguments, &["--color", "never"]].concat());
@@ -53,6 +63,10 @@ fn json_on_a_terminal_is_escaped_and_has_the_same_values() {
         let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
         assert_eq!(value(&shown), value(&piped));
     }
+    let export = ["export", "--out", "-"];
+    let (piped, shown) = (home.ok(&export), Terminal::new(&home).run(&export).stdout);
+    assert!(piped.contains(HIDDEN.trim_start_matches("a\u{1b}[31m")) && is_clean(&shown), "{shown:?}");
+    assert_eq!(shown.lines().count(), piped.lines().count());
     assert!(is_clean(&Terminal::new(&home).run(&["show", "s1", "--color", "never"]).stdout));
 }
 

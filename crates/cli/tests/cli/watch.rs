@@ -202,6 +202,81 @@ fn systemd_is_told_when_it_is_ready_and_when_it_stops() {
     assert_eq!(process.wait().unwrap().code(), Some(0));
 }
 
+#[cfg(unix)]
+#[test]
+fn messages_have_the_time() {
+    let home = Home::with_samples();
+    let mut command = home.command(&["watch", "--embedding", "none"]);
+    let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(process.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let shape: String = line.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    let starts = ["watching: ", "synced: "].map(|label| format!("0000-00-00 00:00:00 {label}"));
+    assert!(starts.iter().any(|start| shape.starts_with(start)), "{line}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_service_does_not_depend_on_the_current_folder() {
+    let home = Home::new();
+    let folder = home.path().join("current");
+    fs::create_dir(&folder).unwrap();
+    home.configure("root = \"~/there\"\n");
+    let options = ["service", "install", "--print", "--root", "logs", "--also-store", "sqlite:b.sqlite"];
+    let mut command = home.command(&options);
+    command.current_dir(&folder).env("AMPLIFIER_SESSIONS_STORE", "sqlite:a.sqlite");
+    let unit = crate::support::Ran::from(command.output().unwrap()).stdout;
+    let path = |name: &str| folder.join(name).display().to_string();
+    assert!(!unit.contains("WorkingDirectory"), "{unit}");
+    assert!(unit.contains(&format!("AMPLIFIER_SESSIONS_STORE=sqlite:{}\"", path("a.sqlite"))), "{unit}");
+    let command =
+        format!("\"--root\" \"{}\" \"--also-store\" \"sqlite:{}\"\n", path("logs"), path("b.sqlite"));
+    assert!(unit.contains(&command), "{unit}");
+    // The configuration file may have a relative path, too.
+    home.configure("store = \"sqlite:c.sqlite\"\n");
+    let mut command = home.command(&["service", "install", "--print"]);
+    let unit = crate::support::Ran::from(command.current_dir(&folder).output().unwrap()).stdout;
+    assert!(unit.contains(&format!("\"watch\" \"--store\" \"sqlite:{}\"\n", path("c.sqlite"))), "{unit}");
+}
+
+/// With a `systemctl` that answers what it is told.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_installed_service_is_private_and_has_a_status() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use crate::support::Ran;
+
+    let home = Home::new();
+    let programs = home.path().join("bin");
+    fs::create_dir(&programs).unwrap();
+    let systemctl = |answer: &str| {
+        let file = programs.join("systemctl");
+        fs::write(&file, format!("#!/bin/sh\n[ \"$2\" = is-active ] && echo {answer}\nexit 0\n")).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let run =
+        |arguments: &[&str]| Ran::from(home.command(arguments).env("PATH", &programs).output().unwrap());
+    assert!(run(&["service", "status"]).stderr.contains("not installed"));
+    systemctl("active");
+    let unit = home.path().join(".config/systemd/user/amplifier-sessions-watch.service");
+    fs::create_dir_all(unit.parent().unwrap()).unwrap();
+    fs::write(&unit, "from an earlier version").unwrap();
+    fs::set_permissions(&unit, fs::Permissions::from_mode(0o644)).unwrap();
+    let installed = run(&["service", "install"]);
+    assert_eq!(installed.code, 0, "{}", installed.all());
+    assert!(installed.stderr.contains("loginctl enable-linger"), "{}", installed.all());
+    assert_eq!(fs::metadata(&unit).unwrap().permissions().mode() & 0o777, 0o600);
+    let status = run(&["service", "status"]);
+    assert_eq!(status.code, 0, "{}", status.all());
+    assert!(status.stdout.contains("active") && status.stdout.contains("journalctl"), "{}", status.all());
+    systemctl("failed");
+    let status = run(&["service", "status", "--json"]);
+    assert_eq!((status.code, &status.json()["state"]), (1, &"failed".into()), "{}", status.all());
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn the_service_runs_watch_with_the_same_options() {

@@ -199,7 +199,7 @@ pub(super) async fn watch(
         None if is_installed => Check::failed(
             NAME,
             "installed as a service, but not running",
-            "`systemctl --user status amplifier-sessions-watch` shows why; on macOS, `launchctl list`",
+            format!("`{} service status` shows where its messages are", app.program()),
         ),
         None => Check::ok(NAME, "not running, and not installed as a service"),
     });

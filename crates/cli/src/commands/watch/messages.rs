@@ -10,8 +10,10 @@ use amplifier_session_storage::{
     sync::{SyncReport, watch::WatchEvent},
 };
 
+use jiff::Zoned;
+
 use crate::{
-    failure::say,
+    failure,
     render::text::{counted, duration, one_line},
 };
 
@@ -101,6 +103,12 @@ impl Messages {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Prints a message with the time: messages follow each other for days.
+pub(super) fn say(label: &str, text: &str) {
+    let now = Zoned::now().strftime("%Y-%m-%d %H:%M:%S");
+    failure::say(&format!("{now} {label}"), text);
 }
 
 fn say_missing_vectors(target: &str, report: &EmbedReport) {

@@ -19,11 +19,14 @@ use amplifier_session_storage::{
     },
 };
 
-use self::{messages::Messages, metrics::Metrics};
+use self::{
+    messages::{Messages, say},
+    metrics::Metrics,
+};
 use crate::{
     app::App,
     args::{LogFormat, WatchArgs, WatchedArgs},
-    failure::{Failure, Outcome, say},
+    failure::{Failure, Outcome},
     roots::roots,
 };
 
