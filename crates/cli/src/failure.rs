@@ -47,6 +47,8 @@ pub(crate) enum Failure {
     WrongUse(Report),
     /// The reader of stdout closed the pipe.
     OutputClosed,
+    /// The process was told to end, and has reported what it did. Contains the exit code.
+    Ended(u8),
 }
 
 /// An error message with its hint.
@@ -86,6 +88,7 @@ impl Failure {
         match self {
             Self::Failed(report) | Self::WrongUse(report) => &report.message,
             Self::OutputClosed => "the output was closed",
+            Self::Ended(_) => "the process was told to end",
         }
     }
 
@@ -101,6 +104,7 @@ impl Failure {
             Self::Failed(report) => (report, 1),
             Self::WrongUse(report) => (report, 2),
             Self::OutputClosed => return ExitCode::SUCCESS,
+            Self::Ended(code) => return ExitCode::from(*code),
         };
         say("error", &report.message);
         if let Some(hint) = self.hint(program, store) {

@@ -1,7 +1,10 @@
 //! Progress bars.
 
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -12,20 +15,26 @@ use amplifier_session_storage::{
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
+use crate::{
+    out::understands_escapes,
+    render::text::{counted, grouped},
+};
+
 /// A progress bar on stderr. It is hidden if that is not a terminal, and cleared when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Bar(ProgressBar);
 
 impl Bar {
     pub(crate) fn new(total: u64, template: &str) -> Self {
-        let bar = Self(ProgressBar::new(total));
+        let bar = Self::on_terminal();
+        bar.0.set_length(total);
         bar.set_template(template);
         bar
     }
 
-    /// A bar for a sync, with a legend.
-    pub(crate) fn of_sync() -> Self {
-        Self(ProgressBar::new_spinner())
+    /// A bar that is redrawn with escape sequences.
+    fn on_terminal() -> Self {
+        Self(if understands_escapes() { ProgressBar::new_spinner() } else { ProgressBar::hidden() })
     }
 
     /// A bar for the vectors of at most this many messages.
@@ -59,19 +68,56 @@ impl Drop for Bar {
     }
 }
 
-impl Progress for Bar {
-    fn begin(&self, _sessions: u64, bytes: u64) {
-        self.set_template("{msg} {wide_bar} {bytes}/{total_bytes}, {eta} left");
-        self.0.set_length(bytes);
+/// The progress of a sync.
+#[derive(Debug)]
+pub(crate) struct Syncing {
+    bar: Bar,
+    /// The number of sessions to read; 0 before the sync knows it.
+    sessions: AtomicU64,
+    /// The number of sessions that are stored completely.
+    stored: AtomicU64,
+}
+
+impl Default for Syncing {
+    fn default() -> Self {
+        Self { bar: Bar::on_terminal(), sessions: AtomicU64::new(0), stored: AtomicU64::new(0) }
+    }
+}
+
+impl Syncing {
+    /// What is stored so far, for a sync that is interrupted.
+    pub(crate) fn stored(&self) -> String {
+        match (self.stored.load(Ordering::Relaxed), self.sessions.load(Ordering::Relaxed)) {
+            (_, 0) => "no session was read yet".to_owned(),
+            (stored, all) if stored == all => {
+                format!("{} stored, but not all vectors", are(all))
+            }
+            (stored, all) => format!("{} of {} stored", grouped(stored), are(all)),
+        }
+    }
+}
+
+fn are(sessions: u64) -> String {
+    format!("{} {}", counted(sessions, "session"), if sessions == 1 { "is" } else { "are" })
+}
+
+impl Progress for Syncing {
+    fn begin(&self, sessions: u64, bytes: u64) {
+        self.sessions.store(sessions, Ordering::Relaxed);
+        self.bar.set_template("{msg} {wide_bar} {bytes}/{total_bytes}, {eta} left");
+        self.bar.0.set_length(bytes);
     }
 
     fn advance(&self, bytes: u64) {
-        self.add(bytes);
+        self.bar.add(bytes);
     }
 
-    fn session(&self, folder: &SessionFolder, _outcome: SessionOutcome) {
+    fn session(&self, folder: &SessionFolder, outcome: SessionOutcome) {
+        if outcome != SessionOutcome::Failed {
+            self.stored.fetch_add(1, Ordering::Relaxed);
+        }
         let session: String = folder.session.as_str().chars().take(8).collect();
-        self.0.set_message(format!("reading {session}"));
+        self.bar.0.set_message(format!("reading {session}"));
     }
 
     fn stage(&self, stage: Stage) {
@@ -82,10 +128,10 @@ impl Progress for Bar {
             _ => "working",
         };
         if stage != Stage::Reading {
-            self.set_template("{msg} {spinner} {elapsed}");
-            self.0.enable_steady_tick(Duration::from_millis(100));
+            self.bar.set_template("{msg} {spinner} {elapsed}");
+            self.bar.0.enable_steady_tick(Duration::from_millis(100));
         }
-        self.0.set_message(what);
+        self.bar.0.set_message(what);
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::{fs, io};
 
+use crate::unfinished::TemporaryFolder;
 use include_dir::{Dir, include_dir};
-use tempfile::TempDir;
 
 static SAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/samples");
 
@@ -20,8 +20,8 @@ pub(crate) const OWNER: &str = "dana";
 pub(crate) const HOST: &str = "samples";
 
 /// Writes the samples to a temporary folder, which then contains `projects/`.
-pub(crate) fn unpack() -> io::Result<TempDir> {
-    let folder = tempfile::Builder::new().prefix("amplifier-sessions-").tempdir()?;
+pub(crate) fn unpack() -> io::Result<TemporaryFolder> {
+    let folder = TemporaryFolder::create()?;
     write(&SAMPLES, folder.path())?;
     Ok(folder)
 }

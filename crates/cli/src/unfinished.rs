@@ -8,6 +8,8 @@ use std::{
     sync::{Mutex, MutexGuard, Once, PoisonError},
 };
 
+use tempfile::TempDir;
+
 /// The incomplete files and folders of this process.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
@@ -53,6 +55,35 @@ impl Unfinished {
 impl Drop for Unfinished {
     fn drop(&mut self) {
         unfinished().retain(|path| *path != self.path);
+    }
+}
+
+/// A folder for temporary files that only its owner may enter. It is removed when it is dropped, or when the process is
+/// told to end.
+#[derive(Debug)]
+pub(crate) struct TemporaryFolder {
+    folder: TempDir,
+    _unfinished: Unfinished,
+}
+
+impl TemporaryFolder {
+    /// Creates it in the system's folder for temporary files, and removes those that killed processes left there.
+    pub(crate) fn create() -> io::Result<Self> {
+        const PREFIX: &str = ".amplifier-sessions.unfinished-";
+        remove_left(&std::env::temp_dir(), PREFIX);
+        let (unfinished, folder) = Unfinished::create(|| {
+            let mut builder = tempfile::Builder::new();
+            builder.prefix(PREFIX);
+            #[cfg(unix)]
+            builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+            let folder = builder.tempdir()?;
+            Ok((folder.path().to_owned(), folder))
+        })?;
+        Ok(Self { folder, _unfinished: unfinished })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
     }
 }
 
@@ -117,6 +148,11 @@ fn listen() {
         });
         let _ = is_ready.recv();
     });
+}
+
+/// Waits for a signal that ends the process, and returns the exit code for it.
+pub(crate) async fn told_to_end() -> u8 {
+    u8::try_from(signals::Signals::new().wait().await).unwrap_or(1)
 }
 
 #[cfg(unix)]

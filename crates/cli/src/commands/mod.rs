@@ -17,6 +17,7 @@ mod groups;
 mod init;
 mod models;
 pub(crate) mod names;
+mod place;
 mod prune;
 mod quickstart;
 mod recent;

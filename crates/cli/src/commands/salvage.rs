@@ -22,6 +22,7 @@ use crate::{
     failure::{Failure, Outcome, list_damage, say},
     program,
     render::text::{counted, grouped},
+    unfinished::TemporaryFolder,
 };
 
 /// At most this many unreadable parts are listed.
@@ -84,7 +85,10 @@ fn target(app: &App, from: &StoreUrl, typed: &str) -> Result<StoreUrl, Failure> 
     let to = StoreUrl::parse(&url, app.home.as_deref())?;
     if to.file().is_some_and(|file| file.symlink_metadata().is_ok()) {
         let message = format!("{to} already exists");
-        return Err(Failure::wrong_use(message, "choose a file that does not exist yet"));
+        return Err(Failure::wrong_use(
+            message,
+            "choose a file that does not exist yet, or remove what an interrupted `salvage` left there",
+        ));
     }
     Ok(to)
 }
@@ -101,7 +105,7 @@ async fn check_empty(storage: &SessionStorage, to: &StoreUrl) -> Result<(), Fail
 /// Copies what can be read by opening the damaged store. If its vectors can't be read, all of them are left out.
 async fn through_archive(app: &App, to: &SessionStorage) -> Result<SalvageReport, Failure> {
     let from = app.existing_storage(false).await?;
-    let folder = tempfile::tempdir()?;
+    let folder = TemporaryFolder::create()?;
     let mut report = SalvageReport::default();
     let (file, exported) = match export(&from, folder.path().join("all.jsonl"), true).await {
         Err(error) if error.kind() == ErrorKind::Damaged => {

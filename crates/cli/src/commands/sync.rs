@@ -3,18 +3,19 @@
 use std::{collections::BTreeSet, io};
 
 use amplifier_session_storage::{
-    StorageSettings,
+    SessionStorage, StorageSettings,
     sync::{Skipped, SyncOptions, SyncReport, sync},
 };
 use serde::Serialize;
 
+use super::place;
 use crate::{
     app::{App, Writer, with_turns},
     args::SyncArgs,
     dates::{self, Bound},
     failure::{Failure, Outcome, say},
     out::Out,
-    progress::{Bar, Plan, Planned},
+    progress::{Plan, Planned, Syncing},
     render::{
         kept::report_kept,
         summary,
@@ -22,6 +23,7 @@ use crate::{
         text::{counted, one_line, size},
     },
     roots,
+    unfinished::{TemporaryFolder, told_to_end},
 };
 
 /// At most this many skipped lines are listed.
@@ -62,17 +64,44 @@ pub(super) async fn run(app: &mut App, args: SyncArgs) -> Result<Outcome, Failur
     if args.dry_run {
         return dry_run(app, settings, options).await;
     }
+    let is_new = !app.store_exists()?;
     let writer = app.writer(settings).await?;
+    if is_new {
+        place::say_warning(app);
+    }
     let storage = with_turns(writer.storage.clone(), args.turns.choice());
-    let report = sync(&storage, &options(&writer), &Bar::of_sync()).await?;
+    let report = interruptible(app, &storage, &options(&writer)).await?;
     if app.out.is_json() {
         app.out.json(&report)?;
     } else {
-        summary::summary(&mut app.out, &report)?;
+        let store = app.store_url()?;
+        summary::summary(&mut app.out, &report, Some(&store))?;
     }
     app.out.finish()?;
     report_problems(&report);
     outcome(&report)
+}
+
+/// Syncs with a progress bar. If the process is told to end meanwhile, reports what is stored.
+pub(super) async fn interruptible(
+    app: &App,
+    storage: &SessionStorage,
+    options: &SyncOptions,
+) -> Result<SyncReport, Failure> {
+    let progress = Syncing::default();
+    let ended = tokio::select! {
+        report = sync(storage, options, &progress) => Ok(report?),
+        code = told_to_end() => Err(code),
+    };
+    let stored = progress.stored();
+    // The bar is cleared first.
+    drop(progress);
+    ended.map_err(|code| {
+        let store = app.store_url().map(|url| format!("; the store is {url}")).unwrap_or_default();
+        say("interrupted", &format!("{stored}{store}"));
+        say("hint", "run the same command again to continue: it reads only what is not stored yet");
+        Failure::Ended(code)
+    })
 }
 
 /// Reports what would be read. A store that does not exist is not created: a temporary empty one is used instead.
@@ -81,7 +110,7 @@ async fn dry_run(
     settings: StorageSettings,
     options: impl FnOnce(&Writer) -> SyncOptions,
 ) -> Result<Outcome, Failure> {
-    let empty = tempfile::tempdir()?;
+    let empty = TemporaryFolder::create()?;
     let url = if app.store_exists()? { app.store_url()? } else { App::temporary_store(empty.path())? };
     let writer = app.writer_on(&url, settings).await?;
     let plan = Plan::default();

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use amplifier_session_storage::sync::SyncReport;
+use amplifier_session_storage::{StoreUrl, sync::SyncReport};
 
 use super::{
     card::labelled,
@@ -11,10 +11,12 @@ use super::{
 };
 use crate::out::Out;
 
-/// Writes the counts of a sync, one per line.
-pub(crate) fn summary(out: &mut Out, report: &SyncReport) -> io::Result<()> {
+/// Writes the counts of a sync, one per line, and where the sessions are stored.
+pub(crate) fn summary(out: &mut Out, report: &SyncReport, store: Option<&StoreUrl>) -> io::Result<()> {
     let width = out.wrap_at();
-    let lines = rows(report).into_iter().flat_map(|(label, value)| labelled(label, &value, width));
+    let store = store.map(|store| ("store", store.to_string()));
+    let lines =
+        rows(report).into_iter().chain(store).flat_map(|(label, value)| labelled(label, &value, width));
     out.lines(&lines.collect::<Vec<_>>())
 }
 

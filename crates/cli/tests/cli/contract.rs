@@ -134,13 +134,16 @@ fn json_has_the_documented_fields() {
 fn quickstart_reads_the_newest_sessions_and_reports_the_rest() {
     let home = Home::new();
     for n in 0..205 {
-        let line = format!("{{\"role\":\"user\",\"content\":\"Why does invoice {n} fail?\"}}\n");
-        home.write_session("p", &format!("s{n}"), &line);
+        let line = |role: &str, text: &str| format!("{{\"role\":\"{role}\",\"content\":\"{text}\"}}\n");
+        let lines = line("user", &format!("Why does invoice {n} fail?"))
+            + &line("assistant", "The invoice has no total.");
+        home.write_session("p", &format!("s{n}"), &lines);
     }
     let shown = home.ok(&["quickstart"]);
     assert!(shown.starts_with("Reading the newest 200 of 205 sessions in "), "{shown}");
     assert!(shown.contains("sessions  200 (200 new)"), "{shown}");
-    assert!(shown.contains("search invoice\n"), "{shown}");
+    assert_eq!(shown.matches(" search --in assistant 'Why does invoice ").count(), 3, "{shown}");
+    assert!(!shown.contains(" · user · "), "{shown}");
     assert!(shown.contains("read the other 5 sessions"), "{shown}");
     home.ok(&["sync"]);
     assert_eq!(home.json(&["sessions", "--limit", "500"])["sessions"].as_array().unwrap().len(), 205);
@@ -201,6 +204,35 @@ fn colours_are_only_for_terminals_unless_forced() {
     assert!(!shown("auto").contains('\x1b'));
     assert!(!shown("never").contains('\x1b'));
     assert!(shown("always").contains('\x1b'));
+}
+
+#[test]
+fn a_terminal_that_understands_no_escape_sequences_gets_none() {
+    let shown = |term: Option<&str>, arguments: &[&str]| {
+        let mut command = SYNCED.command(arguments);
+        command.env("AMPLIFIER_SESSIONS_FORCE_TTY", "100").env_remove("TERM");
+        command.envs(term.map(|term| ("TERM", term)));
+        let ran = Ran::from(command.output().unwrap());
+        ran.stdout + &ran.stderr
+    };
+    for arguments in [
+        &["search", "charged twice", "--mode", "full-text"][..],
+        &["timeline", "charged"],
+        &["show", "38e6d1f5"],
+        &["stats", "--all"],
+        &["recent"],
+        &["sessions", "-v"],
+        &["doctor"],
+        &["sync", "--dry-run"],
+        &["help", "search"],
+    ] {
+        for term in [None, Some(""), Some("dumb")] {
+            let shown = shown(term, arguments);
+            assert!(!shown.contains('\x1b'), "{arguments:?}, {term:?}: {shown:?}");
+        }
+    }
+    assert!(shown(Some("xterm"), &["sessions"]).contains('\x1b'));
+    assert!(shown(Some("dumb"), &["sessions", "--color", "always"]).contains('\x1b'));
 }
 
 #[test]

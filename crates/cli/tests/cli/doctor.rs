@@ -43,6 +43,35 @@ fn a_sound_installation_passes() {
 }
 
 #[test]
+fn a_store_in_the_folder_of_the_sessions_is_said_to_be_there() {
+    let home = Home::with_samples();
+    let synced = home.run(&["sync"]);
+    assert!(synced.stderr.contains("deleting that folder") && synced.stderr.contains("hint: `store = "));
+    assert!(synced.stdout.contains("\nstore     sqlite:"), "{}", synced.all());
+    assert!(!home.run(&["sync"]).stderr.contains("deleting that folder"));
+    let hint = check(&home.json(&["doctor"]), "store")["hint"].as_str().unwrap().to_owned();
+    assert!(hint.contains("deleting that folder") && hint.contains("config.toml"), "{hint}");
+    let elsewhere = ["--store", "sqlite:~/elsewhere/sessions.sqlite"];
+    assert_eq!(home.run(&[&["sync"], &elsewhere[..]].concat()).stderr, "");
+    assert!(check(&home.json(&[&["doctor"], &elsewhere[..]].concat()), "store")["hint"].is_null());
+}
+
+#[cfg(unix)]
+#[test]
+fn few_open_files_are_a_warning() {
+    let home = Home::without_vectors();
+    let program = home.command(&[]);
+    let mut command = std::process::Command::new("/bin/sh");
+    let script = "ulimit -n 100; exec \"$0\" doctor --json --embedding none";
+    command.args(["-c", script]).arg(program.get_program()).env_clear();
+    command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let answer = crate::support::Ran::from(command.output().unwrap()).json();
+    let found = check(&answer, "open files");
+    assert_eq!(found["status"], "warning", "{answer}");
+    assert!(found["hint"].as_str().unwrap().contains("ulimit -n"), "{answer}");
+}
+
+#[test]
 fn what_is_wrong_is_named_with_a_hint() {
     let home = Home::with_samples();
     home.shows("doctor_no_store", &["doctor"]);

@@ -190,6 +190,24 @@ fn a_killed_rebuild_continues_and_old_vectors_serve_until_it_ends() {
     assert_eq!(status["current"]["vectors"], MESSAGES);
 }
 
+#[cfg(unix)]
+#[test]
+fn an_interrupted_sync_says_what_is_stored_and_the_next_one_continues() {
+    let (service, home) = (Service::start(), one_session(3));
+    service.mock.hold();
+    let mut command = uncached(service.command(&home, &["sync"]));
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    service.runtime.block_on(service.mock.until_calls(1));
+    let kill = format!("kill -INT {}", child.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    crate::output::check("sync_interrupted", &home, &ran.all());
+    service.mock.release();
+    let synced = json(uncached(service.command(&home, &["sync", "--json"])));
+    assert_eq!((&synced["sessions"]["unchanged"], &synced["messages"]["written"]), (&1.into(), &0.into()));
+    assert_eq!(service.pending(&home), 0);
+}
+
 #[test]
 fn secrets_are_not_sent_to_other_machines() {
     let (service, home) = (Service::start(), Home::new());

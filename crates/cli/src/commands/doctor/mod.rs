@@ -1,5 +1,6 @@
 //! `doctor`: checks an installation.
 
+mod limits;
 mod machine;
 mod store;
 
@@ -78,6 +79,7 @@ pub(super) async fn run(app: &mut App) -> Result<Outcome, Failure> {
     if checks.iter().all(|check| check.status != Status::Failed) {
         store::check(app, &mut checks).await;
         machine::check_roots(app, &mut checks);
+        checks.extend([limits::open_files(), limits::notifications()].into_iter().flatten());
         store::copies(app, &mut checks).await;
     }
     let failed = checks.iter().filter(|check| check.status == Status::Failed).count();

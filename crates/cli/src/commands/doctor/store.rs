@@ -11,8 +11,8 @@ use amplifier_session_storage::{
     sync::{SyncOptions, pending},
 };
 
-use super::{Check, machine};
-use crate::{app::App, failure::Failure, roots::roots};
+use super::{Check, limits, machine};
+use crate::{app::App, commands::place, failure::Failure, roots::roots};
 
 /// Checks the store, and everything that requires an open store.
 pub(super) async fn check(app: &App, checks: &mut Vec<Check>) {
@@ -32,7 +32,10 @@ pub(super) async fn check(app: &App, checks: &mut Vec<Check>) {
     };
     let info = storage.backend().info();
     checks.push(match &info.read_only {
-        None => Check::ok("store", url.to_string()),
+        None => {
+            let hint = place::warning(app).map(|(warning, setting)| format!("{warning}; {setting}"));
+            Check { hint, ..Check::ok("store", url.to_string()) }
+        }
         Some(reason) => {
             let hint = "make the file and its folder writable, or pass another --store";
             Check::warning("store", format!("{url} is read-only: {reason}"), hint)
@@ -42,6 +45,7 @@ pub(super) async fn check(app: &App, checks: &mut Vec<Check>) {
     model(app, Some(&storage), checks).await;
     credentials(app, checks);
     machine::check_files(app, &info.places, checks);
+    checks.extend(limits::log(&info.places));
     checks.push(machine::clock(app, &info.places));
     let newest = SessionQuery::new(Scope::Everyone).with_limit(1);
     if let Ok(sessions) = storage.search_sessions(&newest).await {

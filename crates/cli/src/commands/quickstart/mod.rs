@@ -10,20 +10,24 @@ use std::path::PathBuf;
 use amplifier_session_storage::{
     Scope, SessionStorage, StorageSettings,
     backend::SessionQuery,
-    model::{HostId, UserId},
-    search::{SearchOptions, SearchResults},
+    content::first_prompt,
+    model::{ContentType, ContentTypes, HostId, Role, UserId},
+    search::{MatchKind, SearchOptions, SearchResults},
     sync::{SyncOptions, SyncReport, discover, sync},
 };
 use serde::Serialize;
-use tempfile::TempDir;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{names::names, sync::report_problems};
+use super::{
+    names::names,
+    place,
+    sync::{interruptible, report_problems},
+};
 use crate::{
     app::{App, Writer},
-    args::QuickstartArgs,
+    args::{QuickstartArgs, quoted},
     failure::{Failure, Outcome, say},
-    progress::Bar,
+    progress::Syncing,
     render::{
         markdown::wrapped,
         search::{ResultOptions, blocks},
@@ -32,12 +36,20 @@ use crate::{
     },
     roots::roots,
     samples,
+    unfinished::TemporaryFolder,
 };
 
 /// At most this many sessions are read: enough to try it out, and few enough to be fast.
 const NEWEST: usize = 200;
 /// Number of results for each question.
 const RESULTS: usize = 3;
+/// Number of questions that are chosen.
+const QUESTIONS: usize = 3;
+/// Questions are chosen from this many sessions, and at most this many of their messages.
+const ASKED: usize = 50;
+const MESSAGES: usize = 500;
+/// At most this many questions are tried.
+const TRIED: usize = 12;
 
 /// The result as JSON.
 #[derive(Serialize)]
@@ -53,6 +65,8 @@ struct View {
 #[derive(Serialize)]
 struct Answer {
     query: String,
+    /// Whether only messages of the assistant were searched: the best match of a prompt is the prompt itself.
+    only_assistant: bool,
     #[serde(flatten)]
     found: SearchResults,
 }
@@ -63,8 +77,10 @@ struct Source {
     roots: Vec<PathBuf>,
     available: usize,
     writer: Writer,
+    /// Whether the store did not exist.
+    is_new: bool,
     /// The temporary folders of the samples and their store.
-    _folders: Option<(TempDir, TempDir)>,
+    _folders: Option<(TemporaryFolder, TemporaryFolder)>,
 }
 
 pub(super) async fn run(app: &mut App, args: QuickstartArgs) -> Result<Outcome, Failure> {
@@ -75,6 +91,9 @@ pub(super) async fn run(app: &mut App, args: QuickstartArgs) -> Result<Outcome, 
     if !app.out.is_json() {
         introduce(app, &source)?;
     }
+    if source.is_new {
+        place::say_warning(app);
+    }
     let Writer { storage, user, host } = &source.writer;
     let exclude: &[String] = if source.is_samples() { &[] } else { app.config.list("exclude") };
     let captures = if source.is_samples() { None } else { app.config.captures() };
@@ -83,20 +102,23 @@ pub(super) async fn run(app: &mut App, args: QuickstartArgs) -> Result<Outcome, 
         .with_captures(captures)
         .with_newest(Some(NEWEST))
         .with_exclude(exclude);
-    let report = sync(storage, &options, &Bar::of_sync()).await?;
-    report_problems(&report);
-    let questions = match args.question.as_slice() {
-        [] if source.is_samples() => samples::QUESTIONS.map(str::to_owned).to_vec(),
-        [] => questions::pick(&first_prompts(storage, user).await?),
-        words => vec![words.join(" ")],
+    let report = match source.is_samples() {
+        true => sync(storage, &options, &Syncing::default()).await?,
+        false => interruptible(app, storage, &options).await?,
     };
-    let answers = answers(storage, user, questions).await?;
+    report_problems(&report);
+    let answers = match args.question.as_slice() {
+        [] if source.is_samples() => chosen(storage, user, &samples::QUESTIONS.map(str::to_owned)).await?,
+        [] => chosen(storage, user, &questions::pick(&prompts(storage, user).await?)).await?,
+        words => vec![answer(storage, user, &words.join(" "), false).await?],
+    };
     let anything = answers.iter().any(|answer| !answer.found.results.is_empty());
     if app.out.is_json() {
         let available = source.available as u64;
         app.out.json(&View { source: source.name, available, sync: report, searches: answers })?;
     } else {
-        summary::summary(&mut app.out, &report)?;
+        let store = if source.is_samples() { None } else { Some(app.store_url()?) };
+        summary::summary(&mut app.out, &report, store.as_ref())?;
         show(app, storage, &Scope::from(user.clone()), &answers).await?;
         say_what_is_next(app, &source)?;
     }
@@ -129,12 +151,13 @@ fn own_sessions(app: &App) -> Option<(Vec<PathBuf>, usize)> {
 }
 
 async fn own(app: &App, roots: Vec<PathBuf>, available: usize) -> Result<Source, Failure> {
+    let is_new = !app.store_exists()?;
     let writer = app.writer(app.settings()?).await?;
-    Ok(Source { name: "own", roots, available, writer, _folders: None })
+    Ok(Source { name: "own", roots, available, writer, is_new, _folders: None })
 }
 
 async fn sample(app: &App) -> Result<Source, Failure> {
-    let (files, store) = (samples::unpack()?, tempfile::tempdir()?);
+    let (files, store) = (samples::unpack()?, TemporaryFolder::create()?);
     let url = App::temporary_store(store.path())?;
     let (user, host) = (UserId::new(samples::OWNER)?, HostId::new(samples::HOST)?);
     let storage = app.storage(&url, StorageSettings::default()).await?;
@@ -145,6 +168,7 @@ async fn sample(app: &App) -> Result<Source, Failure> {
         roots: vec![files.path().to_owned()],
         available,
         writer,
+        is_new: false,
         _folders: Some((files, store)),
     })
 }
@@ -168,26 +192,52 @@ fn introduce(app: &mut App, source: &Source) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How the user's newest sessions began.
-async fn first_prompts(storage: &SessionStorage, user: &UserId) -> Result<Vec<String>, Failure> {
-    let query = SessionQuery::new(user.clone()).with_limit(NEWEST);
-    let sessions = storage.search_sessions(&query).await?;
-    Ok(sessions.into_iter().filter_map(|session| session.first_prompt).collect())
+/// What the user asked in the newest sessions that no agent began, by session.
+async fn prompts(storage: &SessionStorage, user: &UserId) -> Result<Vec<Vec<String>>, Failure> {
+    let scope = Scope::from(user.clone());
+    let mut sessions = storage.search_sessions(&SessionQuery::new(scope.clone()).with_limit(NEWEST)).await?;
+    sessions.retain(|session| session.parent_id.is_none());
+    let mut prompts = Vec::new();
+    for session in sessions.iter().take(ASKED) {
+        let lines = storage.readable_transcript_lines(&scope, &session.session_id, None, MESSAGES).await?;
+        let asked = lines.rows.iter().filter(|message| message.role == Role::User);
+        prompts.push(asked.filter_map(|message| first_prompt(&message.raw.parse_object().ok()?)).collect());
+    }
+    Ok(prompts)
 }
 
-async fn answers(
+/// The first questions to which the assistant said something.
+async fn chosen(
     storage: &SessionStorage,
     user: &UserId,
-    questions: Vec<String>,
+    questions: &[String],
 ) -> Result<Vec<Answer>, Failure> {
-    let scope = Scope::from(user.clone());
     let mut answers = Vec::new();
-    for query in questions {
-        let found =
-            storage.search_transcripts(&scope, &SearchOptions::new(&query).with_limit(RESULTS)).await?;
-        answers.push(Answer { query, found });
+    for question in questions.iter().take(TRIED) {
+        let answer = answer(storage, user, question, true).await?;
+        let best = answer.found.results.first();
+        if best.is_some_and(|best| best.match_kind != MatchKind::Similar) {
+            answers.push(answer);
+        }
+        if answers.len() == QUESTIONS {
+            break;
+        }
     }
     Ok(answers)
+}
+
+async fn answer(
+    storage: &SessionStorage,
+    user: &UserId,
+    query: &str,
+    only_assistant: bool,
+) -> Result<Answer, Failure> {
+    let mut options = SearchOptions::new(query).with_limit(RESULTS);
+    if only_assistant {
+        options = options.with_content_types(ContentTypes::from_iter([ContentType::AssistantResponse]));
+    }
+    let found = storage.search_transcripts(&Scope::from(user.clone()), &options).await?;
+    Ok(Answer { query: query.to_owned(), only_assistant, found })
 }
 
 async fn show(
@@ -196,8 +246,9 @@ async fn show(
     scope: &Scope,
     answers: &[Answer],
 ) -> Result<(), Failure> {
-    for Answer { query, found } in answers {
-        let command = format!("{} search {query}", app.program());
+    for Answer { query, only_assistant, found } in answers {
+        let only = if *only_assistant { " --in assistant" } else { "" };
+        let command = format!("{} search{only} {}", app.program(), quoted(query));
         app.out.line(&format!("\n$ {}\n", app.out.paint.command(&one_line(&command))))?;
         for notice in &found.notices {
             say("note", notice);
