@@ -29,12 +29,12 @@ use super::{
 };
 use crate::{
     model::{ContentType, Role},
-    text::is_cjk_or_emoji,
+    text::{is_cjk_or_emoji, is_south_east_asian},
 };
 
 /// The version of the rules of [`extract`] and of the [text analysis](crate::text). It is incremented whenever the text
 /// of a stored message or its terms may change: derived data is then derived again.
-pub const EXTRACTION: u32 = 4;
+pub const EXTRACTION: u32 = 5;
 
 /// How many characters of a tool's output are embedded by default.
 pub const TOOL_OUTPUT_LIMIT: usize = 10_000;
@@ -112,6 +112,9 @@ pub(crate) fn renewed(line: &Map<String, Value>, role: Role, from: u32) -> Renew
     }
     if from < 4 {
         renewed = renewed.and(earlier::since_3(line, role));
+    }
+    if from < 5 {
+        renewed.texts |= extract(line, role).iter().any(|text| text.text.chars().any(is_south_east_asian));
     }
     renewed
 }

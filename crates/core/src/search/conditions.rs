@@ -6,7 +6,7 @@ use super::Query;
 use crate::{
     content::{called_tools, extract},
     model::{ContentTypes, Role},
-    text::{Analyzer, Phrase, WordList, bm25::count_terms, collapsed, is_cjk_alone, query_terms},
+    text::{Analyzer, Phrase, WordList, bm25::count_terms, collapsed, is_unspaced_alone, query_terms},
 };
 
 /// Conditions on the texts of a message. A message must meet all of them. The default is none.
@@ -85,7 +85,7 @@ impl<'a> Checks<'a> {
     pub(crate) fn new(conditions: &'a TextConditions, content_types: ContentTypes) -> Self {
         let phrases = |texts: &[String]| texts.iter().map(|text| Phrase::new(text)).collect();
         let is_word = |text: &&String| {
-            query_terms(text).len() == 1 && Phrase::new(text).len() == 1 && !is_cjk_alone(text)
+            query_terms(text).len() == 1 && Phrase::new(text).len() == 1 && !is_unspaced_alone(text)
         };
         let (words, longer): (Vec<&String>, Vec<&String>) = conditions.excluded.iter().partition(is_word);
         let excluded_terms: Vec<String> = words.into_iter().flat_map(|word| query_terms(word)).collect();

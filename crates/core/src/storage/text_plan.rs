@@ -6,7 +6,7 @@ use crate::{
     backend::TermPattern,
     search::{SearchMode, SearchOptions, SearchResult},
     text::{
-        Analyzer, QueryWords, folded_words, is_cjk_alone, query_terms, shorter_stems, stems_of_end,
+        Analyzer, QueryWords, folded_words, is_unspaced_alone, query_terms, shorter_stems, stems_of_end,
         stems_of_part, stems_of_typos,
     },
 };
@@ -66,7 +66,7 @@ impl TextPlan {
     /// All words of `text`, each of which must occur.
     pub(super) fn of_all_words(text: &str) -> Self {
         let mut plan = Self::default();
-        // Single CJK characters would have to be expanded. The conditions of the search decide instead.
+        // Single characters of such scripts would have to be expanded. The conditions of the search decide instead.
         whole_words(text, &mut plan, &mut Expansions::default());
         plan.is_scan = plan.terms.is_empty();
         plan
@@ -99,7 +99,7 @@ enum Purpose {
     Prefix(String),
     /// A word of the query that may be the beginning of an identifier. The first pattern is the whole word.
     Identifier,
-    /// A single character of Chinese, Japanese or Korean.
+    /// A single character of a script in which a word is found by its parts.
     Character,
     /// A part of an exact text.
     Part,
@@ -133,7 +133,7 @@ impl SessionStorage {
             for prefix in &conditions.prefixes {
                 let beginning = folded_words(prefix).pop().unwrap_or_default();
                 // Its pairs of characters are terms already, and any text may follow them.
-                if is_cjk_alone(&beginning) {
+                if is_unspaced_alone(&beginning) {
                     continue;
                 }
                 expansions.push(Purpose::Prefix(prefix.clone()), beginnings(&beginning));
@@ -267,7 +267,7 @@ fn identifiers(query: &str, expansions: &mut Expansions) {
     let mut tokens = analyzer.query_tokens(query);
     while tokens.advance() {
         let word = query.get(tokens.range()).unwrap_or_default();
-        if is_cjk_alone(word) {
+        if is_unspaced_alone(word) {
             let character = folded_words(word).pop().unwrap_or_default();
             expansions.push(Purpose::Character, [TermPattern::Prefix(character)]);
         } else if looks_like_identifier(word) {
@@ -305,7 +305,7 @@ fn whole_words(text: &str, plan: &mut TextPlan, expansions: &mut Expansions) {
     let mut tokens = analyzer.query_tokens(&lower);
     while tokens.advance() {
         let word = lower.get(tokens.range()).unwrap_or_default();
-        match is_cjk_alone(word) {
+        match is_unspaced_alone(word) {
             true => expansions.push(Purpose::Part, [TermPattern::Prefix(tokens.term().to_owned())]),
             false => plan.require(&[tokens.term().to_owned()]),
         }
@@ -324,7 +324,7 @@ fn exact_parts(exact: &str, plan: &mut TextPlan, expansions: &mut Expansions) {
         let word = lower.get(range).unwrap_or_default();
         let part = folded_words(word).pop().unwrap_or_default();
         let begins_wide = !word.is_ascii() && folded_words(word).len() > 1;
-        if is_cjk_alone(word) {
+        if is_unspaced_alone(word) {
             expansions.push(Purpose::Part, [TermPattern::Prefix(part)]);
             continue;
         }

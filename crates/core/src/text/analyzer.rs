@@ -14,8 +14,9 @@ pub const MAX_TOKEN_BYTES: usize = 1024;
 ///
 /// - A token is a run of letters and digits; all other characters, including the underscore, are separators. Hashes and
 ///   long identifiers are one token, up to [`MAX_TOKEN_BYTES`]. Each emoji is a token, without its skin tone.
-/// - Chinese, Japanese and Korean are split into overlapping pairs of characters, so that any part of a word is found.
-///   The last character of a run is a token too: each character then begins a token. A query has only the pairs.
+/// - Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese are split into overlapping pairs of characters, so that any
+///   part of a word is found. A character includes its marks. The last character of a run is a token too: each character
+///   then begins a token. A query has only the pairs.
 /// - Its term is the token in lower case, without accents, and stemmed as English if only ASCII letters are left.
 ///
 /// An analyzer has buffers and a cache of stems, so use one for many texts. Creating one is cheap.
@@ -81,7 +82,7 @@ impl Analyzer {
         Tokens { analyzer: self, text, range: 0..0, next: 0, is_query: false, is_last_of_run: false }
     }
 
-    /// The tokens of a query: like those of a text, without the last character of a run of Chinese, Japanese or Korean.
+    /// The tokens of a query: like those of a text, without the last character of a run of pairs.
     pub fn query_tokens<'a>(&'a mut self, query: &'a str) -> Tokens<'a> {
         Tokens { is_query: true, ..self.tokens(query) }
     }
@@ -145,8 +146,7 @@ impl Tokens<'_> {
         self.range.clone()
     }
 
-    /// Whether the current token is the last character of a run of Chinese, Japanese or Korean, and so part of the
-    /// token before.
+    /// Whether the current token is the last character of a run of pairs, and so part of the token before.
     #[must_use]
     pub fn is_last_of_run(&self) -> bool {
         self.is_last_of_run
@@ -199,8 +199,8 @@ impl Tokens<'_> {
         let end = match class {
             Class::Separator | Class::Mark => return Err(next),
             Class::Word | Class::Emoji => next,
-            Class::Cjk => match first_unit(rest.get(length..).unwrap_or_default()) {
-                (Class::Cjk, second) => next + second,
+            Class::Unspaced => match first_unit(rest.get(length..).unwrap_or_default()) {
+                (Class::Unspaced, second) => next + second,
                 _ if is_last_of_run && self.is_query => return Err(next),
                 _ => next,
             },
@@ -237,7 +237,7 @@ fn first_unit(text: &str) -> (Class, usize) {
         let goes_on = match Class::of(c) {
             Class::Mark => true,
             Class::Word => class == Class::Word,
-            Class::Separator | Class::Cjk | Class::Emoji => false,
+            Class::Separator | Class::Unspaced | Class::Emoji => false,
         };
         if !goes_on || next > MAX_TOKEN_BYTES {
             break;
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn texts_are_split_into_terms() {
-        let cases: [(&str, &[&str]); 18] = [
+        let cases: [(&str, &[&str]); 22] = [
             ("read_file(path: &str) -> io::Result", &["read", "file", "path", "str", "io", "result"]),
             ("StorageBackend x86_64 v1.2", &["storagebackend", "x86", "64", "v1", "2"]),
             ("a%b_c\"d*e'f", &["a", "b", "c", "d", "e", "f"]),
@@ -281,7 +281,12 @@ mod tests {
             ("\u{1112}\u{1161}\u{11AB}\u{1100}\u{116E}\u{11A8}", &["한국", "국"]),
             ("Привет, мир!", &["привет", "мир"]),
             ("हिन्दी में", &["हिन्दी", "में"]),
-            ("ไทย", &["ไทย"]),
+            // So are Thai, Lao, Khmer and Burmese; a character has its marks.
+            ("ภาษาไทย x", &["ภา", "าษ", "ษา", "าไ", "ไท", "ทย", "ย", "x"]),
+            ("เพื่อน๒๕", &["เพื่", "พื่อ", "อน", "น", "๒๕"]),
+            ("ພາສາລາວ", &["ພາ", "າສ", "ສາ", "າລ", "ລາ", "າວ", "ວ"]),
+            ("ភាសាខ្មែរ", &["ភាសា", "សាខ្", "ខ្មែ", "មែរ", "រ"]),
+            ("မြန်မာ", &["မြန်", "န်မာ", "မာ"]),
             // Marks without a letter are ignored.
             ("\u{301}\u{302} \u{FE0F}", &[]),
             ("\u{301}a \u{200D}b", &["a", "b"]),
@@ -318,6 +323,7 @@ mod tests {
         };
         assert_eq!(terms("東京タワー"), "東京 京タ タワ ワー");
         assert_eq!(terms("東 京都, 검색 결과 x"), "東 京都 검색 결과 x");
+        assert_eq!(terms("เพื่อน พื่"), "เพื่ พื่อ อน พื่");
         let mut analyzer = Analyzer::new();
         let mut tokens = analyzer.tokens("東京 都");
         let mut last = Vec::new();
@@ -351,7 +357,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn tokens_ascend_and_hold_all_letters(text in "(\\PC|[a-zé漢字\u{301}\n_ ]){0,80}") {
+        fn tokens_ascend_and_hold_all_letters(text in "(\\PC|[a-zé漢字ไทยื่\u{301}\n_ ]){0,80}") {
             let mut analyzer = Analyzer::new();
             let mut tokens = analyzer.tokens(&text);
             let mut end = 0;

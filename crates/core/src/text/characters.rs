@@ -47,8 +47,8 @@ pub(super) enum Class {
     Word,
     /// Belongs to the previous character: a combining mark, a variation selector, an invisible joiner, a skin tone.
     Mark,
-    /// Chinese, Japanese or Korean, where a word is found by its parts.
-    Cjk,
+    /// Of a script in which a word is found by its parts: Chinese, Japanese, Korean, Thai, Lao, Khmer, Burmese.
+    Unspaced,
     /// A word of its own.
     Emoji,
 }
@@ -60,8 +60,8 @@ impl Class {
         }
         if is_mark(c) {
             Self::Mark
-        } else if is_cjk(c) {
-            Self::Cjk
+        } else if is_cjk(c) || is_south_east_asian(c) {
+            Self::Unspaced
         } else if is_emoji(c) {
             Self::Emoji
         } else if c.is_alphanumeric() {
@@ -72,7 +72,7 @@ impl Class {
     }
 }
 
-fn is_mark(c: char) -> bool {
+pub(super) fn is_mark(c: char) -> bool {
     // Soft hyphen and joiners; half-width Japanese voice marks, and the vowels and last consonants of Korean syllables,
     // which are letters in Unicode; skin tones.
     matches!(u32::from(c),
@@ -83,9 +83,10 @@ fn is_mark(c: char) -> bool {
         || is_combining_mark(c)
 }
 
-/// Whether a character is split into terms in another way than the letters of other scripts.
+/// Whether a character is a term, or Chinese, Japanese or Korean, which are split into terms in another way than the letters
+/// of other scripts.
 pub(crate) fn is_cjk_or_emoji(c: char) -> bool {
-    !c.is_ascii() && matches!(Class::of(c), Class::Cjk | Class::Emoji)
+    !c.is_ascii() && (is_cjk(c) || is_emoji(c))
 }
 
 /// The blocks that hold the emoji. Source: the property `Extended_Pictographic` of Unicode's `emoji-data.txt`. Letters
@@ -114,6 +115,19 @@ fn is_cjk(c: char) -> bool {
         | 0x1B000..=0x1B16F       // more kana
         | 0x20000..=0x3FFFF) // extensions B and later
         && c.is_alphanumeric()
+}
+
+/// Letters of Thai, Lao, Khmer and Burmese, which have no spaces between words. Their digits form numbers.
+pub(crate) fn is_south_east_asian(c: char) -> bool {
+    matches!(u32::from(c),
+        0x0E00..=0x0E7F           // Thai
+        | 0x0E80..=0x0EFF         // Lao
+        | 0x1000..=0x109F         // Burmese
+        | 0xA9E0..=0xA9FF         // more of it
+        | 0xAA60..=0xAA7F         // and for Khamti Shan
+        | 0x1780..=0x17FF) // Khmer
+        && c.is_alphabetic()
+        && !is_mark(c)
 }
 
 /// Writes `word` to `folded` in lower case and without accents.

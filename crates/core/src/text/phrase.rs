@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::characters::{Byte, Class, fold};
 
-/// The words of a text in order: in lower case and without accents, but not stemmed. Each character of Chinese, Japanese
-/// and Korean and each emoji is a word. Its buffers can be used for many texts.
+/// The words of a text in order: in lower case and without accents, but not stemmed. Each character of a script
+/// without spaces (Chinese, Thai) and each emoji is a word. Its buffers can be used for many texts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WordList {
     /// All words, one after the other.
@@ -107,10 +107,10 @@ pub(crate) fn folded_words(text: &str) -> Vec<String> {
     Phrase::new(text).words
 }
 
-/// Whether `word` is a single character of Chinese, Japanese or Korean.
-pub(crate) fn is_cjk_alone(word: &str) -> bool {
+/// Whether `word` is a single character of a script in which a word is found by its parts.
+pub(crate) fn is_unspaced_alone(word: &str) -> bool {
     let mut letters = word.chars().filter(|c| Class::of(*c) != Class::Mark);
-    letters.next().is_some_and(|c| Class::of(c) == Class::Cjk) && letters.next().is_none()
+    letters.next().is_some_and(|c| Class::of(c) == Class::Unspaced) && letters.next().is_none()
 }
 
 /// `text` with every run of white space as one space.
@@ -140,6 +140,7 @@ mod tests {
         let phrase = Phrase::new("Running TESTS, getUserId! naïve_Cafe\u{301} 東京 x86");
         let expected = ["running", "tests", "getuserid", "naive", "cafe", "東", "京", "x86"];
         assert_eq!(phrase.words, expected);
+        assert_eq!(Phrase::new("เพื่อน").words, ["เ", "พื่", "อ", "น"]);
     }
 
     #[test]

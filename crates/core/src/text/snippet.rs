@@ -4,7 +4,7 @@ use std::{collections::HashMap, ops::Range};
 
 use serde::Serialize;
 
-use super::Analyzer;
+use super::{Analyzer, characters::is_mark};
 
 /// Marks text that was left out.
 const ELLIPSIS: char = '…';
@@ -202,7 +202,8 @@ impl Held {
     }
 }
 
-/// Makes `window` begin and end between words, if that drops only a few characters and none of `core`.
+/// Makes `window` begin and end between words, if that drops only a few characters and none of `core`. Otherwise, it does
+/// not separate a character from its marks.
 fn between_words(line: &str, window: Range<usize>, core: &Range<usize>) -> Range<usize> {
     let characters: Vec<char> =
         line.chars().skip(window.start.saturating_sub(1)).take(window.len() + 2).collect();
@@ -221,6 +222,12 @@ fn between_words(line: &str, window: Range<usize>, core: &Range<usize>) -> Range
         end if end < length => (least_end..end + 1).rev().find(space).unwrap_or(end),
         end => end,
     };
+    let is_cut = |at: &usize| {
+        let next = at.checked_sub(offset).and_then(|at| characters.get(at));
+        next.is_some_and(|next| *at > 0 && is_mark(*next))
+    };
+    let start = (start..core.start.max(start)).find(|at| !is_cut(at)).unwrap_or(start);
+    let end = (core.end.max(start)..end + 1).rev().find(|at| !is_cut(at)).unwrap_or(end);
     start..end
 }
 
@@ -305,6 +312,17 @@ mod tests {
         let text = "漢".repeat(100) + "字" + &"漢".repeat(100);
         let found = snippet(&text, None, &query_terms("漢字"), 12);
         assert_eq!(marked(&found), "…漢漢漢漢[漢字]漢漢漢漢…");
+    }
+
+    #[test]
+    fn characters_keep_their_marks() {
+        let text = "กี่".repeat(60) + "คำค้น" + &"ที่".repeat(60);
+        for room in 20..30 {
+            let shown = show(&text, "ค้น", room);
+            assert!(shown.contains("[ค้น]"), "{shown}");
+            let inner = shown.trim_matches(ELLIPSIS);
+            assert!(!inner.starts_with(is_mark) && inner.ends_with("ที่"), "{shown}");
+        }
     }
 
     #[test]

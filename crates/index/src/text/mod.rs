@@ -74,7 +74,7 @@ impl Part for TextPart {
     const ROWS: &'static str = "messages";
     const FOLDER: &'static str = "text";
     /// Also changes with the text analysis, the extraction of texts from a line, and tantivy's format.
-    const FORMAT: u32 = 4;
+    const FORMAT: u32 = 5;
     type Manifest = TextManifest;
 
     fn open(folder: &Path, mut manifest: TextManifest, _before: Option<&Self>) -> Result<Self, PartError> {

@@ -330,6 +330,9 @@ fn texts_with_other_terms_are_indexed_again_without_new_vectors() {
     for other in ["東京", "검색 결과", "done 🎉"] {
         assert_eq!((of(other, 2), of(other, 3)), ((true, false), (false, false)), "{other}");
     }
+    for other in ["ภาษาไทย", "ພາສາ", "ខ្មែរ", "မြန်မာ"] {
+        assert_eq!((of(other, 4), of(other, 5)), ((true, false), (false, false)), "{other}");
+    }
     assert_eq!(of("café Привет", 2), (false, false));
 }
 

@@ -217,10 +217,12 @@ async fn a_word_with_a_typo_finds_what_is_meant(store: Store) {
     }
 }
 
-/// Chinese, Japanese and Korean, by one character or several, and emoji.
+/// Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese, by one character or several, and emoji.
 async fn words_without_spaces_are_found_by_their_parts(store: Store) {
-    say(&store, &["全文検索エンジン", "東京タワー", "검색결과", "リリース完了🎉", "京都"]).await;
-    let cases: [(&str, &[u32]); 11] = [
+    let east = ["全文検索エンジン", "東京タワー", "검색결과", "リリース完了🎉", "京都"];
+    let south_east = ["ระบบค้นหาข้อความ", "ລະບົບຄົ້ນຫາຂໍ້ຄວາມ", "ប្រព័ន្ធស្វែងរកអត្ថបទ", "စာသားရှာဖွေမှုစနစ်"];
+    say(&store, &[&east[..], &south_east].concat()).await;
+    let cases: [(&str, &[u32]); 18] = [
         ("検索", &[0]),
         ("検", &[0]),
         ("ン", &[0]),
@@ -232,6 +234,13 @@ async fn words_without_spaces_are_found_by_their_parts(store: Store) {
         ("🎉", &[3]),
         ("完了 -検", &[3]),
         ("完了 -🎉", &[]),
+        ("ค้นหา", &[5]),
+        (r#""ข้อความ""#, &[5]),
+        (r#""ความข้อ""#, &[]),
+        ("ค้", &[5]),
+        ("ຄົ້ນຫາ", &[6]),
+        ("ស្វែងរក", &[7]),
+        ("ရှာဖွေ", &[8]),
     ];
     check(&store, &cases).await;
     // Overlapping parts are marked once.
