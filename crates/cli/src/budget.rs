@@ -5,7 +5,7 @@ use amplifier_session_storage::content::tokens::{count, count_up_to};
 use crate::{
     app::App,
     failure::{Failure, say},
-    render::text::{counted, grouped},
+    render::text::counted,
 };
 
 /// Lengths, longest first, to which the first message that does not fit is cut.
@@ -78,8 +78,8 @@ fn largest(
     }
     let mut best = rendered(0, None)?;
     if !fits(&best.1) {
-        let least = count(&best.1);
-        let message = format!("--budget {budget} is too small: this answer needs at least {least} tokens");
+        let least = counted(count(&best.1) as u64, "token");
+        let message = format!("--budget {budget} is too small: this answer needs at least {least}");
         return Err(Failure::wrong_use(message, format!("pass --budget {least} or more")));
     }
     // The length grows with the number of items, so the largest number that fits is found by bisection.
@@ -110,7 +110,7 @@ pub(crate) fn say_left_out(budget: Option<usize>, items: Items, portion: Portion
     if portion.items < items.count || portion.last_chars.is_some() {
         let all = counted(items.count as u64, items.one);
         let cut = if portion.last_chars.is_some() { ", the last one cut" } else { "" };
-        let text = format!("{} of {all} fit into {} tokens{cut}", portion.items, grouped(budget as u64));
+        let text = format!("{} of {all} fit into {}{cut}", portion.items, counted(budget as u64, "token"));
         say("note", &text);
     }
 }

@@ -11,7 +11,10 @@ use amplifier_session_storage::{Error, ErrorKind, model::DamagedRow, upgrade::Py
 
 use crate::{
     out, program,
-    render::{note, text::printable},
+    render::{
+        note,
+        text::{counted, printable},
+    },
 };
 
 /// How a command ends if it does not fail.
@@ -175,7 +178,7 @@ pub(crate) fn report_damage(damaged: &[DamagedRow]) -> Result<(), Failure> {
     let message = match damaged.len() {
         0 => return Ok(()),
         1 => "1 row of the store can't be read and was skipped".to_owned(),
-        more => format!("{more} rows of the store can't be read and were skipped"),
+        more => format!("{} of the store can't be read and were skipped", counted(more as u64, "row")),
     };
     Err(Failure::Failed(Report { message, hint: Hint::Salvage }))
 }

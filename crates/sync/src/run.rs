@@ -1,6 +1,6 @@
 //! Runs a sync.
 
-use amplifier_session_core::{Error, ErrorKind, Result, SessionStorage, model::SessionKey};
+use amplifier_session_core::{Error, ErrorKind, Result, SessionStorage, model::SessionKey, text::counted};
 use futures_util::{StreamExt, future::ready, stream};
 
 use crate::{
@@ -157,8 +157,14 @@ pub(crate) async fn ingest(
         .boxed();
     while let Some((planned, ended)) = written.next().await {
         let outcome = settle(planned, ended, report).map_err(|error| {
-            error
-                .with("synced", format_args!("{} of {} sessions", report.sessions.found, plan.sessions.len()))
+            error.with(
+                "synced",
+                format_args!(
+                    "{} of {}",
+                    report.sessions.found,
+                    counted(plan.sessions.len() as u64, "session")
+                ),
+            )
         })?;
         report.count(outcome);
         progress.session(&planned.folder, outcome);

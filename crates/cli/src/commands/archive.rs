@@ -208,12 +208,11 @@ fn outcome(app: &App, report: &ImportReport) -> Result<Outcome, Failure> {
     let refused = match report.refused.len() {
         0 => None,
         1 => Some("1 session was not imported".to_owned()),
-        more => Some(format!("{} sessions were not imported", grouped(more as u64))),
+        more => Some(format!("{} were not imported", counted(more as u64, "session"))),
     };
     let broken = match report.broken.len() {
         0 => None,
-        1 => Some("the archive is broken in 1 place".to_owned()),
-        more => Some(format!("the archive is broken in {} places", grouped(more as u64))),
+        more => Some(format!("the archive is broken in {}", counted(more as u64, "place"))),
     };
     match (broken, refused) {
         (Some(broken), None) => {

@@ -210,7 +210,7 @@ fn verify(app: &mut App, models: &InstalledModels, args: &VerifyModelArgs) -> Re
         let folder = models.folder().join(first);
         let message = match broken.len() {
             1 => "1 model differs from what was installed".to_owned(),
-            more => format!("{more} models differ from what was installed"),
+            more => format!("{} differ from what was installed", counted(more as u64, "model")),
         };
         return Err(Failure::failed(message, format!("remove {} and install it again", folder.display())));
     }

@@ -168,6 +168,8 @@ fn missing(rows: &[DamagedRow], to: &StoreUrl) -> String {
     match rows.len() {
         0 => format!("not everything in the store could be copied to {to}"),
         1 => format!("1 row of the store can't be read and is missing from {to}"),
-        more => format!("{} rows of the store can't be read and are missing from {to}", grouped(more as u64)),
+        more => {
+            format!("{} of the store can't be read and are missing from {to}", counted(more as u64, "row"))
+        }
     }
 }

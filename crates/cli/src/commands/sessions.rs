@@ -78,7 +78,8 @@ pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Fa
         app.warn_of_unknown_project(&reader, project.as_ref()).await?;
         app.hint_at_others(&reader).await?;
     } else if has_more && !app.out.is_json() {
-        say("note", &format!("showing the newest {found} sessions; use --limit to show more"));
+        let newest = if found == 1 { "session".to_owned() } else { format!("{found} sessions") };
+        say("note", &format!("showing the newest {newest}; use --limit to show more"));
     }
     Ok(Outcome::found(found > 0))
 }

@@ -13,7 +13,7 @@ use crate::{
     paint::Paint,
     render::{
         sql::{self, Json},
-        text::{counted, escaped, grouped, printable},
+        text::{counted, escaped, printable},
     },
 };
 
@@ -89,8 +89,8 @@ pub(super) async fn run(app: &mut App, mut args: SqlArgs) -> Result<Outcome, Fai
     }
     app.out.finish()?;
     if answer.has_more && written != SqlFormat::Json {
-        let shown = grouped(answer.count);
-        say("note", &format!("showing {shown} rows; --limit N shows more, and --format csv shows all"));
+        let shown = counted(answer.count, "row");
+        say("note", &format!("showing {shown}; --limit N shows more, and --format csv shows all"));
     } else if answer.count == 0 {
         say("note", "no rows");
     }

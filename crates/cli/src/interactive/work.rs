@@ -17,7 +17,10 @@ use crate::{
     failure::Failure,
     groups,
     messages::Estimated,
-    render::result::{Names, label},
+    render::{
+        result::{Names, label},
+        text::counted,
+    },
 };
 
 /// Messages before and after the one in the preview.
@@ -86,8 +89,8 @@ impl Worker {
         let groups = ranks.iter().take(options.limit).filter_map(group).collect();
         let mut notices = found.notices;
         if !found.damaged.is_empty() {
-            notices
-                .push(format!("{} messages can't be read; `search QUERY` lists them", found.damaged.len()));
+            let messages = counted(found.damaged.len() as u64, "message");
+            notices.push(format!("{messages} can't be read; `search QUERY` lists the rows"));
         }
         Ok(Found { groups, notices })
     }

@@ -42,11 +42,11 @@ pub(crate) fn table(status: &VectorStatus, width: usize, paint: Paint) -> Vec<St
         lines.extend(laid_out(&COLUMNS, &rows, width, paint));
         lines.push(String::new());
     }
-    let (embeddable, nothing) = (grouped(status.embeddable), grouped(status.nothing));
-    lines.push(format!("{embeddable} messages with something to embed, {nothing} with nothing"));
+    let (embeddable, nothing) = (counted(status.embeddable, "message"), grouped(status.nothing));
+    lines.push(format!("{embeddable} with something to embed, {nothing} with nothing"));
     if status.leftover_vectors > 0 {
-        let left = grouped(status.leftover_vectors);
-        lines.push(format!("{left} vectors of earlier models, which the next rebuild removes"));
+        let left = counted(status.leftover_vectors, "vector");
+        lines.push(format!("{left} of earlier models, which the next rebuild removes"));
     }
     lines
 }

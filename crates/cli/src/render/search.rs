@@ -15,7 +15,7 @@ use super::{
     message::MessageOptions,
     result::{Names, ResultView, label, remarks, whole_message},
     snippet::wrapped,
-    text::{fitted, fitted_end, one_line},
+    text::{counted, fitted, fitted_end, one_line},
 };
 use crate::{dates, out::Out};
 
@@ -217,7 +217,7 @@ pub(crate) fn searched_for(explanation: &SearchExplanation) -> String {
         })
         .collect();
     let terms = if terms.is_empty() { "no words".to_owned() } else { terms.join(", ") };
-    format!(
-        "searched for {terms}; ranked {text_candidates} texts by words and {vector_candidates} chunks by meaning"
-    )
+    let (texts, chunks) =
+        (counted(*text_candidates as u64, "text"), counted(*vector_candidates as u64, "chunk"));
+    format!("searched for {terms}; ranked {texts} by words and {chunks} by meaning")
 }

@@ -32,17 +32,20 @@ fn rows(report: &SyncReport) -> Vec<(&'static str, String)> {
     let messages = &report.messages;
     let texts =
         list(messages.by_content_type.iter().map(|(content_type, count)| (*count, label(*content_type))));
+    let text_count = messages.by_content_type.values().sum();
     let vectors = report.vectors.values().sum();
     let by_type = list(report.vectors.iter().map(|(content_type, count)| (*count, label(*content_type))));
     let mut rows = vec![
         ("sessions", detailed(sessions.found, &by_outcome)),
         (
             "messages",
-            detailed(messages.written, &texts)
+            grouped(messages.written)
                 + &removed(messages.removed)
                 + &superseded(messages.superseded)
                 + &retimed(messages.retimed),
         ),
+        // A message may have several texts, or none.
+        ("texts", detailed(text_count, &texts)),
         (
             "events",
             grouped(report.events.written)

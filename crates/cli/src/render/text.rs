@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+pub(crate) use amplifier_session_storage::text::{counted, grouped, size};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// `text` without control characters and invisible characters, except line breaks and tabs: the output of tools may
@@ -97,35 +98,6 @@ pub(crate) fn duration(ms: f64) -> String {
     }
 }
 
-/// A count with its noun, in the plural if necessary.
-pub(crate) fn counted(count: impl Into<u64>, one: &str) -> String {
-    let count = count.into();
-    format!("{} {one}{}", grouped(count), if count == 1 { "" } else { "s" })
-}
-
-/// A number with thousands separators.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
-/// A size in bytes, in readable units.
-pub(crate) fn size(bytes: u64) -> String {
-    match bytes {
-        0..=1023 => format!("{bytes} B"),
-        1024..=1_048_575 => format!("{:.1} KB", bytes as f64 / 1024.0),
-        1_048_576..=1_073_741_823 => format!("{:.1} MB", bytes as f64 / 1_048_576.0),
-        _ => format!("{:.1} GB", bytes as f64 / 1_073_741_824.0),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,17 +138,10 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_sizes_are_readable() {
+    fn durations_are_readable() {
         assert_eq!(
             [duration(12.4), duration(6_209.0), duration(132_370.0)],
             ["12 ms", "6.2 s", "2 min 12 s"]
-        );
-        assert_eq!(counted(1_u64, "session"), "1 session");
-        assert_eq!(counted(1_234_567_u64, "event"), "1,234,567 events");
-        assert_eq!(counted(0_u64, "turn"), "0 turns");
-        assert_eq!(
-            [size(12), size(2048), size(3 << 20), size(5 << 30)],
-            ["12 B", "2.0 KB", "3.0 MB", "5.0 GB"]
         );
     }
 }

@@ -6,7 +6,7 @@ mod payload;
 mod summary;
 
 pub use fields::{EventFields, parse_event_line};
-pub use payload::{CHUNK_BYTES, CHUNKED_ABOVE, COMPRESSED_ABOVE, MAX_LINE_BYTES, assemble, store};
+pub use payload::{CHUNK_BYTES, CHUNKED_ABOVE, COMPRESSED_ABOVE, MAX_LINE_BYTES, assemble, store, too_large};
 
 /// The version of the rules of [`parse_event_line`]. It is incremented whenever the summary of a stored event may
 /// change: stored summaries are then derived again.

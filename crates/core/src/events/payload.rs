@@ -4,6 +4,7 @@ use crate::{
     Result,
     compression::{compress, decompress_pieces},
     model::{Payload, RawJson},
+    text::size,
 };
 
 /// Events whose `data` is larger than this are stored in chunks (400 KiB, as in the schema).
@@ -14,6 +15,12 @@ pub const CHUNK_BYTES: usize = 256 * 1024;
 pub const COMPRESSED_ABOVE: usize = 4 * 1024;
 /// Lines larger than this are rejected as `EventTooLarge`.
 pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
+
+/// That something, such as a line, has more than [`MAX_LINE_BYTES`].
+#[must_use]
+pub fn too_large(what: &str) -> String {
+    format!("the {what} is larger than {}", size(MAX_LINE_BYTES as u64))
+}
 
 /// The stored form of a line whose `data` has `data_size_bytes`.
 ///

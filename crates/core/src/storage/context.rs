@@ -6,6 +6,7 @@ use super::{Readable, SessionStorage};
 use crate::{
     Error, Result, Scope,
     model::{DamagedRow, Message, MessageState, Session, SessionId},
+    text::counted,
 };
 
 /// A message or a turn with its neighbours.
@@ -42,7 +43,8 @@ impl SessionStorage {
         let session = self.existing_session(scope, session_id).await?;
         let states = self.backend.message_states(&session.key()).await?;
         if !states.iter().any(|state| state.turn == Some(turn)) {
-            let message = format!("the session has no turn {turn}; it has {} turns", session.turn_count);
+            let message =
+                format!("the session has no turn {turn}; it has {}", counted(session.turn_count, "turn"));
             return Err(Error::validation("turn", message).with("session", session_id));
         }
         let wanted = turn.saturating_sub(before)..=turn.saturating_add(after);

@@ -4,8 +4,10 @@
 //! - [`Analyzer`] splits text into [`Tokens`]; the same word gives the same term everywhere.
 //! - [`QueryWords`] are the words of a query; [`query_terms`] are its terms without stop words.
 //! - [`Snippets`] cuts out the best matching part of a text.
+//! - [`counted`], [`grouped`] and [`size`] write numbers for people.
 //! - [`bm25`] scores texts that are not in the index, as the index would.
 
+mod amounts;
 mod analyzer;
 pub mod bm25;
 mod characters;
@@ -16,6 +18,7 @@ mod snippet;
 mod stems;
 mod words;
 
+pub use amounts::{counted, grouped, size};
 pub use analyzer::{Analyzer, MAX_TOKEN_BYTES, Tokens};
 pub(crate) use characters::{is_cjk_or_emoji, is_south_east_asian};
 pub(crate) use completions::{shorter_stems, stems_of_end, stems_of_part, stems_of_typos};

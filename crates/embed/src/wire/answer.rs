@@ -1,6 +1,6 @@
 //! The vectors in a response.
 
-use amplifier_session_core::{Error, ErrorKind, Result, embedding::NO_VECTOR};
+use amplifier_session_core::{Error, ErrorKind, Result, embedding::NO_VECTOR, text::counted};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Deserialize;
 
@@ -63,7 +63,8 @@ pub(super) fn vectors(body: &[u8], texts: usize, dimensions: usize) -> Result<Ve
         .or_else(|_| serde_json::from_slice(&without_odd_numbers(body)))
         .map_err(|_| wrong("the service's response contains no vectors".to_owned()).retryable())?;
     if answer.data.len() != texts {
-        return Err(wrong(format!("the service returned {} vectors for {texts} texts", answer.data.len())));
+        let (vectors, texts) = (counted(answer.data.len() as u64, "vector"), counted(texts as u64, "text"));
+        return Err(wrong(format!("the service returned {vectors} for {texts}")));
     }
     let mut placed: Vec<Option<Vec<f32>>> = vec![None; texts];
     for Item { index, embedding: Vector(vector) } in answer.data {

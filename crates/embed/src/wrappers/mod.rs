@@ -40,7 +40,9 @@ mod redacting;
 mod retrying;
 mod stack;
 
-use amplifier_session_core::{Error, ErrorKind, Result, embedding::is_no_vector, model::EmbeddingSpace};
+use amplifier_session_core::{
+    Error, ErrorKind, Result, embedding::is_no_vector, model::EmbeddingSpace, text::counted,
+};
 
 pub use batching::Batching;
 pub use breaking::{BreakerOptions, BreakerState, CircuitBreaking};
@@ -91,7 +93,8 @@ fn check_count(texts: &[String], vectors: &[Vec<f32>]) -> Result<()> {
     if vectors.len() == texts.len() {
         return Ok(());
     }
-    let what = format!("the provider returned {} vectors for {} texts", vectors.len(), texts.len());
+    let (vectors, texts) = (counted(vectors.len() as u64, "vector"), counted(texts.len() as u64, "text"));
+    let what = format!("the provider returned {vectors} for {texts}");
     Err(Error::new(ErrorKind::Embedding, what))
 }
 

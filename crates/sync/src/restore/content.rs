@@ -15,6 +15,7 @@ use amplifier_session_core::{
     },
     search::SessionFilter,
     storage::{EventLines, SupersededLine},
+    text::counted,
 };
 
 use super::{
@@ -227,8 +228,8 @@ impl Content {
     ) -> Result<(), Problem> {
         let skipped = reader.skipped(read_as);
         if skipped > 0 {
-            let lines = if skipped == 1 { "1 line was".to_owned() } else { format!("{skipped} lines were") };
-            let reason = format!("{lines} skipped when it was synced, and not stored");
+            let (lines, were) = (counted(skipped as u64, "line"), if skipped == 1 { "was" } else { "were" });
+            let reason = format!("{lines} {were} skipped when it was synced, and not stored");
             self.differ(name, DiffersBecause::SkippedLines, reason);
         }
         let size = reader.size(read_as);
@@ -250,7 +251,7 @@ impl Content {
         self.bytes += size;
         let synced = reader.state(read_as);
         if let Some(damage) = synced.and_then(|synced| synced.damage.as_ref()) {
-            let rows = if damage.missing == 1 { "1 line" } else { &format!("{} lines", damage.missing) };
+            let rows = counted(damage.missing, "line");
             let reason = format!("has {rows} more than the synced file, which {}", damage.reason);
             self.differ(name, DiffersBecause::KeptRows, reason);
         } else if let Some(before) = synced.map(|synced| synced.stamp.size).filter(|before| *before != size)

@@ -6,7 +6,7 @@ use amplifier_session_core::{
     Result,
     backend::SkippedLine,
     blocking,
-    events::MAX_LINE_BYTES,
+    events::{MAX_LINE_BYTES, too_large},
     model::{RawJson, Timestamp},
     storage::{EventDetail, LineOutcome, SessionIngest},
 };
@@ -310,7 +310,7 @@ impl SessionReader<'_> {
             LineText::Ended(text) => (RawJson::new(text), true),
             LineText::Unended(text) => (RawJson::new(text), false),
             LineText::TooLarge => {
-                let reason = "the line is larger than 64 MB".to_owned();
+                let reason = too_large("line");
                 reading.unreadable(ingest, line.number, &reason, false);
                 self.skip(SkippedLine::new(file, line.number, reason));
                 return Ok(());

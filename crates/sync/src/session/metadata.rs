@@ -9,7 +9,7 @@ use amplifier_session_core::{
     Result,
     backend::SkippedLine,
     blocking,
-    events::MAX_LINE_BYTES,
+    events::{MAX_LINE_BYTES, too_large},
     metadata::{TRANSFER_FENCE, unreadable_times},
     model::{MetadataFile, RawJson},
     storage::SessionIngest,
@@ -109,7 +109,7 @@ fn unknown_capture(object: &Map<String, Value>) -> Option<String> {
 
 /// The object in a file, or why it has none.
 fn object(content: Option<RawJson>) -> Result<(Map<String, Value>, RawJson), String> {
-    let raw = content.ok_or("the file is larger than 64 MB")?;
+    let raw = content.ok_or_else(|| too_large("file"))?;
     match raw.parse_object() {
         Ok(object) => Ok((object, raw)),
         Err(error) => Err(error.to_string()),

@@ -12,6 +12,7 @@ use amplifier_session_core::{
     blocking, events,
     model::{Difference, DifferenceKind, Digest, RawJson, Role, RowKind, SessionKey},
     storage::{EventDetail, LineDigester, SessionCheck},
+    text::counted,
 };
 
 use super::diff::{Hunk, differences};
@@ -184,7 +185,8 @@ impl<'a> Comparison<'a> {
         }
         let keeps_lines = known.and_then(|known| known.log.as_ref()).is_some_and(|log| log.payloads);
         if keeps_lines && self.check.events_without_line > 0 {
-            let reason = format!("the lines of {} events are not stored", self.check.events_without_line);
+            let reason =
+                format!("the lines of {} are not stored", counted(self.check.events_without_line, "event"));
             self.find_in(DifferenceKind::NotStored, file.name, reason);
             self.found.lacks_lines = true;
         }

@@ -187,7 +187,7 @@ async fn an_interrupted_sync_of_a_large_log_continues() {
     let progress = FullAfterOneWrite(fixture.backend.clone());
     let error = sync(&fixture.storage, &fixture.options(), &progress).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StorageIo);
-    assert_eq!(error.context("synced"), Some("0 of 1 sessions"));
+    assert_eq!(error.context("synced"), Some("0 of 1 session"));
     fixture.backend.recover();
     let stored = fixture.stored("s").await.unwrap().session.event_count;
     assert!(stored > 20 && stored < 130, "{stored} events");
@@ -242,7 +242,7 @@ async fn lines_above_64_mb_are_skipped_and_reported() {
     folder.append("events.jsonl", "\n").unwrap().append_events(events(["b"])).unwrap();
     let report = fixture.sync().await;
     assert_eq!(skipped(&report), [(Some("events.jsonl"), Some(2))]);
-    assert!(report.skipped[0].reason.contains("64 MB"));
+    assert!(report.skipped[0].reason.contains("67.1 MB"));
     assert_eq!(fixture.event_types().await, ["a", "b"]);
     folder.append_events(events(["c"])).unwrap();
     assert_eq!(fixture.sync().await.events.written, 1);

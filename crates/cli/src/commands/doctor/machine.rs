@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// With less free space than this, a store can't be used.
-const LEAST_FREE: u64 = 64 << 20;
+const LEAST_FREE: u64 = 64_000_000;
 /// Clocks of machines that share a store may differ by this much.
 const TOLERANCE: Duration = Duration::from_secs(600);
 

@@ -12,7 +12,7 @@ use amplifier_session_storage::{
 };
 
 use super::{Check, limits, machine};
-use crate::{app::App, commands::place, failure::Failure, roots::roots};
+use crate::{app::App, commands::place, failure::Failure, render::text::counted, roots::roots};
 
 /// Checks the store, and everything that requires an open store.
 pub(super) async fn check(app: &App, checks: &mut Vec<Check>) {
@@ -70,7 +70,7 @@ pub(super) async fn copies(app: &App, checks: &mut Vec<Check>) {
     let Some(first) = found.copies.first() else { return };
     let others = match found.copies.len() {
         1 => String::new(),
-        more => format!(" and {} more folders", more - 1),
+        more => format!(" and {}", counted(more as u64 - 1, "more folder")),
     };
     let text = format!("{}{others} changed nothing: another folder has the session", first.display());
     let hint = format!("`{} verify` lists them; remove or rename what is not needed", app.program());

@@ -12,7 +12,7 @@ use super::{charts::tokens, text::cost};
 use crate::render::{
     over_time::{Unit, bars},
     picture::{Names, WIDTH, escaped, legend, nothing, over_time, page, short, text},
-    text::{fitted, grouped, one_line},
+    text::{counted, fitted, grouped, one_line},
 };
 
 /// The space on the left for labels, and on the right for numbers.
@@ -49,9 +49,9 @@ pub(crate) fn svg(statistics: &Statistics, unit: Unit) -> String {
         (Some(only), _) => format!(", {} (UTC)", only.day),
         _ => String::new(),
     };
-    let (sessions, messages, events) =
-        (grouped(totals.sessions), grouped(totals.messages), grouped(totals.events));
-    let line = format!("{sessions} sessions, {messages} messages, {events} events{period}");
+    let sessions = counted(totals.sessions, "session");
+    let (messages, events) = (counted(totals.messages, "message"), counted(totals.events, "event"));
+    let line = format!("{sessions}, {messages}, {events}{period}");
     text(&mut body, (24.0, 57.0), "aside", "start", &line);
 
     let time_spans = time_spans(statistics, unit);

@@ -60,7 +60,7 @@ fn is_active(day: &DayStatistics) -> bool {
 
 fn used(usage: Usage) -> String {
     let (calls, input, output) =
-        (counted(usage.calls, "call"), grouped(usage.input_tokens), grouped(usage.output_tokens));
+        (counted(usage.calls, "call"), counted(usage.input_tokens, "token"), grouped(usage.output_tokens));
     let (read, written) = (usage.cache_read_tokens, usage.cache_write_tokens);
     let cache = match read.saturating_add(written) {
         0 => String::new(),
@@ -69,7 +69,7 @@ fn used(usage: Usage) -> String {
     let cost = Some(cost(usage.cost)).filter(|cost| !cost.is_empty());
     let cost = cost.map_or_else(String::new, |cost| format!(", {cost}"));
     let covered = covered(usage).map_or_else(String::new, |covered| format!("; {covered}"));
-    format!("{calls}, {input} tokens in, {output} out{cache}{cost}{covered}")
+    format!("{calls}, {input} in, {output} out{cache}{cost}{covered}")
 }
 
 /// How many calls the cost covers, if not all of them.
@@ -131,8 +131,7 @@ fn vectors(vectors: &Vectors) -> String {
     let pending = match (vectors.pending_messages, vectors.pending_more) {
         (None, _) => return made,
         (Some(0), _) => "none pending".to_owned(),
-        (Some(1), false) => "1 message pending".to_owned(),
-        (Some(count), false) => format!("{} messages pending", grouped(count as u64)),
+        (Some(count), false) => format!("{} pending", counted(count as u64, "message")),
         (Some(count), true) => format!("more than {} messages pending", grouped(count as u64)),
     };
     format!("{made}; {pending}")

@@ -6,6 +6,7 @@ use super::{ArchiveReader, Checksum, FORMAT, Record, SessionRecord, invalid, ses
 use crate::{
     Error, ErrorKind, Result, SessionStorage,
     model::{SessionId, SessionKey, UserId},
+    text::counted,
 };
 
 /// Options of an import.
@@ -140,7 +141,7 @@ impl SessionStorage {
         match import.run().await {
             Ok(()) => Ok(import.report),
             Err(error) if import.report.sessions == 0 => Err(error),
-            Err(error) => Err(error.with("imported", format_args!("{} sessions", import.report.sessions))),
+            Err(error) => Err(error.with("imported", counted(import.report.sessions, "session"))),
         }
     }
 }
@@ -301,7 +302,8 @@ impl Import<'_> {
             return Ok(());
         }
         if sessions != seen {
-            return Err(invalid(format!("the archive should have {sessions} sessions, but has {seen}")));
+            let sessions = counted(sessions, "session");
+            return Err(invalid(format!("the archive should have {sessions}, but has {seen}")));
         }
         if checksum.is_some_and(|digits| digits != self.checksum.digits()) {
             return Err(invalid(
@@ -324,8 +326,8 @@ impl Import<'_> {
                 invalid("the archive ends in the middle of a session; that session is not imported")
             }
             _ => invalid(format!(
-                "the archive is cut short after {} sessions: its last line is missing",
-                self.seen()
+                "the archive is cut short after {}: its last line is missing",
+                counted(self.seen(), "session")
             )),
         };
         self.broken(&error);

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, Read as _, Seek, SeekFrom, Write};
 
 use super::{ArchiveReader, ArchiveWriter, Checksum, Record, invalid};
-use crate::{Error, ErrorKind, Result, events::MAX_LINE_BYTES};
+use crate::{Error, ErrorKind, Result, events::MAX_LINE_BYTES, text::size};
 
 /// The maximum length of a line: lines of transcripts and event logs have at most 64 MB, and escaping makes them up to
 /// six times as long; the rest is for the other fields and vectors. A longer line is not a record, and must not fill the
@@ -159,8 +159,8 @@ impl<R: BufRead + Send> JsonLinesReader<R> {
             if self.line.len() as u64 > self.longest && !self.line.ends_with(b"\n") {
                 self.line = Vec::new();
                 self.skip_line().map_err(|error| cannot("read", error))?;
-                let most = self.longest >> 20;
-                let message = format!("a line is longer than {most} MB, so it is not an archive record");
+                let most = size(self.longest);
+                let message = format!("a line is longer than {most}, so it is not an archive record");
                 return Err(invalid(message).with("line", self.number));
             }
             // Editors may leave empty lines at the end.
@@ -297,7 +297,7 @@ mod tests {
     fn a_line_that_is_too_long_is_one_error_and_the_next_line_is_read() {
         let again = r#"{"record":"again"}"#;
         let too_long =
-            |number: u64| format!("{number} a line is longer than 0 MB, so it is not an archive record");
+            |number: u64| format!("{number} a line is longer than 60 B, so it is not an archive record");
         let long = "x".repeat(5_000);
         assert_eq!(
             read(&format!("{again}\n{long}\n{again}\n{long}")),

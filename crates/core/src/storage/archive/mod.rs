@@ -39,6 +39,7 @@ use crate::{
     backend::SkippedLine,
     events::MAX_LINE_BYTES,
     model::{Digest, EmbeddingSpace, Level, RawJson, Role, Session, TimeSource, Timestamp, time_fields},
+    text::size,
 };
 
 pub use checksum::Checksum;
@@ -274,7 +275,10 @@ impl Raw {
             (None, None) => return Ok(None),
         };
         if raw.as_bytes().len() > MAX_LINE_BYTES {
-            return Err(invalid(format!("the record has a line of more than {} MB", MAX_LINE_BYTES >> 20)));
+            return Err(invalid(format!(
+                "the record has a line of more than {}",
+                size(MAX_LINE_BYTES as u64)
+            )));
         }
         Ok(Some(raw))
     }
@@ -340,6 +344,6 @@ mod tests {
         let line = |length: usize| Raw { raw: Some("x".repeat(length)), raw_hex: None }.whole();
         assert!(line(MAX_LINE_BYTES).is_ok());
         let error = line(MAX_LINE_BYTES + 1).unwrap_err();
-        assert_eq!(error.message(), "the record has a line of more than 64 MB");
+        assert_eq!(error.message(), "the record has a line of more than 67.1 MB");
     }
 }

@@ -11,6 +11,7 @@ use crate::{
     content::{Chunk, ChunkSettings, ExtractedText, Masked, Redactor, chunk, embeddable},
     embedding::{EmbeddingLimits, EmbeddingProvider, EmbeddingPurpose, is_no_vector},
     model::{ContentType, Message, SessionKey, Timestamp, VectorRecord},
+    text::counted,
 };
 
 /// If a provider rejects this many texts of a batch one by one and accepts no text, the texts are not the problem.
@@ -278,8 +279,9 @@ async fn embed_batch(provider: &dyn EmbeddingProvider, texts: &[String]) -> Batc
                 with_address(provider, Error::new(ErrorKind::Embedding, UNUSABLE))
             }
             Ok(vectors) => {
-                let message =
-                    format!("the provider returned {} vectors for {} texts", vectors.len(), part.len());
+                let (vectors, texts) = (vectors.len() as u64, part.len() as u64);
+                let (vectors, texts) = (counted(vectors, "vector"), counted(texts, "text"));
+                let message = format!("the provider returned {vectors} for {texts}");
                 with_address(provider, Error::new(ErrorKind::Embedding, message))
             }
             Err(error) if error.kind() == ErrorKind::Validation => {

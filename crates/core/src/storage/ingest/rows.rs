@@ -296,7 +296,7 @@ impl EventRows {
         detail: EventDetail,
     ) -> Result<Option<String>> {
         if raw.as_bytes().len() > events::MAX_LINE_BYTES {
-            return Err(Error::new(ErrorKind::EventTooLarge, "the line is larger than 64 MB"));
+            return Err(Error::new(ErrorKind::EventTooLarge, events::too_large("line")));
         }
         let digest = Digest::of(raw.as_bytes());
         if self.pending.finds(digest) {

@@ -21,6 +21,7 @@ use crate::{
         Message, ProjectSlug, Session, SessionId, SessionKey, TimeSource, Timestamp, TurnEmbedding,
         TurnSummary, UserId,
     },
+    text::counted,
 };
 
 /// One side of a turn.
@@ -158,8 +159,8 @@ impl SessionStorage {
             Turn::new(texts, summary)
         });
         found.ok_or_else(|| {
-            let message =
-                format!("the session has no turn {turn} with user text; it has {} turns", session.turn_count);
+            let turns = counted(session.turn_count, "turn");
+            let message = format!("the session has no turn {turn} with user text; it has {turns}");
             Error::validation("turn", message).with("session", &key.session_id)
         })
     }

@@ -10,6 +10,7 @@ use crate::{
         ContentType, DifferenceKind, EmbeddingSpace, Message, MessageRef, RowKind, VectorRecord, VectorState,
     },
     storage::embed::texts_of,
+    text::counted,
 };
 
 /// The tolerance for the length of a vector, which should be 1.
@@ -65,7 +66,10 @@ impl Checking<'_> {
     ) -> Option<VectorProblem> {
         let wrong = |reason: String| Some(VectorProblem { reason, is_lack: false });
         if message.vectors == VectorState::Nothing && !records.is_empty() {
-            return wrong(format!("it has nothing to embed, but {} vectors", records.len()));
+            return wrong(format!(
+                "it has nothing to embed, but {}",
+                counted(records.len() as u64, "vector")
+            ));
         }
         let mut by_type: BTreeMap<ContentType, Vec<&VectorRecord>> = BTreeMap::new();
         for record in records {
@@ -80,7 +84,8 @@ impl Checking<'_> {
         for (content_type, records) in &by_type {
             let total = records.iter().map(|record| record.total_chunks).max().unwrap_or(0);
             if (0..total).ne(records.iter().map(|record| record.chunk_index)) {
-                let reason = format!("it has {} of {total} vectors of its {content_type}", records.len());
+                let total = counted(total, "vector");
+                let reason = format!("it has {} of {total} of its {content_type}", records.len());
                 return Some(VectorProblem { reason, is_lack: true });
             }
         }
