@@ -7,7 +7,8 @@ use amplifier_session_storage::{
     config::Configuration,
     embedding::{EmbeddingProvider, check_provider},
     identity::{Identity, Sources},
-    model::{HostId, ProjectSlug, Session, SessionId, UserId},
+    model::{HostId, Session, SessionId, UserId},
+    search::SessionFilter,
     storage::Addressed,
 };
 use jiff::Zoned;
@@ -307,16 +308,16 @@ impl App {
         program::name() + &self.global.typed_again_with_embedding()
     }
 
-    /// Warns if `project` has no sessions: it may be mistyped.
+    /// Warns if the project of `filter` has no sessions: it may be mistyped.
     pub(crate) async fn warn_of_unknown_project(
         &self,
         reader: &Reader,
-        project: Option<&ProjectSlug>,
+        filter: &SessionFilter,
     ) -> Result<(), Failure> {
-        use amplifier_session_storage::{backend::SessionQuery, search::SessionFilter};
-        let Some(project) = project else { return Ok(()) };
-        let filter = SessionFilter::default().with_project(project.clone());
-        let query = SessionQuery::new(reader.scope.clone()).with_filter(filter).with_limit(1);
+        use amplifier_session_storage::backend::SessionQuery;
+        let Some(project) = &filter.project else { return Ok(()) };
+        let of_project = SessionFilter::default().with_project(project.clone());
+        let query = SessionQuery::new(reader.scope.clone()).with_filter(of_project).with_limit(1);
         if reader.storage.search_sessions(&query).await?.is_empty() {
             say("warning", &format!("the store has no project {:?}", project.as_str()));
             say("hint", &format!("`{} sessions` shows the project of each session", self.program()));

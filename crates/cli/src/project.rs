@@ -1,36 +1,42 @@
-//! Finds the project for a typed slug or folder.
+//! Finds the sessions of a project for a typed slug or folder.
 
 use std::path::{Component, Path, PathBuf};
 
-use amplifier_session_storage::model::ProjectSlug;
+use amplifier_session_storage::{
+    backend::SessionQuery, model::ProjectSlug, search::SessionFilter, storage::FolderProject,
+};
 
 use crate::{
     app::{App, Reader},
     failure::{Failure, say},
+    render::text::{counted, one_line},
 };
 
+/// How many sessions are read at once.
+const PAGE: usize = 1_000;
+
 impl App {
-    /// The project whose slug, part of a slug, or folder is `typed`. If no project matches, `typed` is taken as a slug,
-    /// which finds nothing.
+    /// The sessions of the project whose slug, part of a slug, or folder is `typed`. If no project matches, `typed` is
+    /// taken as a slug, which finds nothing. All sessions if nothing is typed.
     pub(crate) async fn project(
         &self,
         reader: &Reader,
         typed: Option<&str>,
-    ) -> Result<Option<ProjectSlug>, Failure> {
-        let Some(typed) = typed else { return Ok(None) };
+    ) -> Result<SessionFilter, Failure> {
+        let Some(typed) = typed else { return Ok(SessionFilter::default()) };
         let slug = ProjectSlug::new(typed)?;
         if !is_path(typed) {
             let found = reader.storage.find_project(&reader.scope, typed).await?;
             if found.is_some() || !Path::new(typed).is_dir() {
-                return Ok(Some(found.unwrap_or(slug)));
+                return Ok(SessionFilter::default().with_project(found.unwrap_or(slug)));
             }
         }
-        of_folder(self, reader, typed).await.map(Some)
+        of_folder(self, reader, typed).await
     }
 }
 
-/// The project of a folder, or of the nearest folder above it that has one.
-async fn of_folder(app: &App, reader: &Reader, typed: &str) -> Result<ProjectSlug, Failure> {
+/// The sessions of a folder, or of the nearest folder above it that has some.
+async fn of_folder(app: &App, reader: &Reader, typed: &str) -> Result<SessionFilter, Failure> {
     let folder = absolute(typed, app.home.as_deref())?;
     // The session may have been started in the folder or through a link to it.
     let resolved = folder.canonicalize().unwrap_or_else(|_| folder.clone());
@@ -42,15 +48,41 @@ async fn of_folder(app: &App, reader: &Reader, typed: &str) -> Result<ProjectSlu
                 break;
             }
             let found = reader.storage.project_of_folder(&reader.scope, &ancestor.to_string_lossy()).await?;
-            if let Some(slug) = found {
+            if let Some(found) = found {
                 if above > 0 {
-                    say("note", &format!("{} is in the project {slug}", folder.display()));
+                    say("note", &format!("{} is in the project {}", folder.display(), found.slug));
                 }
-                return Ok(slug);
+                say_what_is_left_out(&found, ancestor);
+                return Ok(found.sessions);
             }
         }
     }
-    Ok(ProjectSlug::of_folder(&resolved.to_string_lossy())?)
+    of_no_session(reader, &resolved).await
+}
+
+/// The sessions of a folder without any: none, also if sessions of another folder have its slug.
+async fn of_no_session(reader: &Reader, folder: &Path) -> Result<SessionFilter, Failure> {
+    let slug = ProjectSlug::of_folder(&folder.to_string_lossy())?;
+    let filter = SessionFilter::default().with_project(slug.clone());
+    let query = SessionQuery::new(reader.scope.clone()).with_filter(filter.clone()).with_limit(PAGE);
+    let others = reader.storage.all_sessions(query).await?;
+    if !others.is_empty() {
+        say("warning", &format!("no session ran in {}; those of {slug} ran elsewhere", folder.display()));
+    }
+    Ok(others.iter().fold(filter, |filter, other| filter.excluding(other.key())))
+}
+
+/// Says that other folders have the same project.
+fn say_what_is_left_out(found: &FolderProject, folder: &Path) {
+    const SHOWN: usize = 3;
+    let Some(first) = found.others.first() else { return };
+    let others = match found.others.len() {
+        count if count > SHOWN => counted(count as u64, "other folder"),
+        1 => one_line(first),
+        _ => found.others.iter().map(|other| one_line(other)).collect::<Vec<_>>().join(" and "),
+    };
+    let text = format!("sessions of the project {} that did not run in {}", found.slug, folder.display());
+    say("note", &format!("{text} are left out: {others}"));
 }
 
 fn is_path(typed: &str) -> bool {

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use crate::{
     Result,
     model::{MetadataFile, Session, SessionField, SessionId, Timestamp},
+    text::composed,
 };
 
 /// The file of a session that was moved to another machine. Its fields are no metadata of the session.
@@ -126,7 +127,7 @@ impl Metadata {
     /// not changed if the files have none.
     pub fn apply(&self, session: &mut Session) {
         if !session.edited.contains(&SessionField::Name) {
-            session.name = self.text(&["name", "title"]);
+            session.name = self.name(&["name", "title"]);
         }
         if !session.edited.contains(&SessionField::Description) {
             session.description = self.text(&["description"]);
@@ -134,7 +135,7 @@ impl Metadata {
         if !session.edited.contains(&SessionField::Tags) {
             session.tags = self.texts("tags");
         }
-        session.bundle = self.text(&["bundle", "bundle_name"]);
+        session.bundle = self.name(&["bundle", "bundle_name"]);
         session.model = self.model().or(session.model.take());
         self.apply_parent(session);
         session.working_dir = self.text(&["working_dir", "cwd"]);
@@ -147,13 +148,18 @@ impl Metadata {
         session.forked_from_turn = self.forked_from_turn();
     }
 
+    /// As [`Self::text`], for a name that people compare with others.
+    fn name(&self, names: &[&str]) -> Option<String> {
+        self.text(names).map(|name| composed(&name).into_owned())
+    }
+
     fn text(&self, names: &[&str]) -> Option<String> {
         names.iter().find_map(|name| self.fields.get(*name)?.as_str()).map(str::to_owned)
     }
 
     fn texts(&self, name: &str) -> Vec<String> {
         let list = self.fields.get(name).and_then(Value::as_array);
-        list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+        list.into_iter().flatten().filter_map(Value::as_str).map(|text| composed(text).into_owned()).collect()
     }
 
     fn time(&self, names: &[&str]) -> Option<Timestamp> {
@@ -246,6 +252,16 @@ mod tests {
         ] {
             assert_eq!(name_of(own, other).as_deref(), Some(expected), "{own} {other}");
         }
+    }
+
+    #[test]
+    fn names_have_one_form() {
+        let text = r#"{"name":"cafe\u0301","tags":["e\u0301"],"bundle":"u\u0308","working_dir":"/e\u0301"}"#;
+        let mut session = session();
+        Metadata::read(&[file("metadata.json", text)]).unwrap().apply(&mut session);
+        assert_eq!((session.name.as_deref(), session.bundle.as_deref()), (Some("café"), Some("ü")));
+        assert_eq!(session.tags, ["é"]);
+        assert_eq!(session.working_dir.as_deref(), Some("/e\u{301}"), "it is a path, byte for byte");
     }
 
     #[test]

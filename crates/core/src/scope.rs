@@ -1,6 +1,9 @@
 //! Scopes of reads.
 
-use crate::model::{Session, UserId, Visibility};
+use crate::{
+    model::{Session, UserId, Visibility},
+    text::composed,
+};
 
 /// The sessions that a read may return. There is no default, so nothing returns everyone's sessions by accident.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,14 +39,15 @@ impl Viewer {
     /// Sets the teams. Blank names are ignored, so that they match nothing by accident.
     #[must_use]
     pub fn with_teams(mut self, team_ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.team_ids = team_ids.into_iter().map(Into::into).filter(|team: &String| is_named(team)).collect();
+        let teams = team_ids.into_iter().map(|team| composed(&team.into()).into_owned());
+        self.team_ids = teams.filter(|team| is_named(team)).collect();
         self
     }
 
     /// Sets the organisation. A blank name is ignored.
     #[must_use]
     pub fn with_org(mut self, org_id: Option<String>) -> Self {
-        self.org_id = org_id.filter(|org| is_named(org));
+        self.org_id = org_id.filter(|org| is_named(org)).map(|org| composed(&org).into_owned());
         self
     }
 

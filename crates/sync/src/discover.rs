@@ -45,6 +45,11 @@ impl SessionFolder {
         Places { folder: self.path.clone(), capture: self.capture.clone() }
     }
 
+    /// The name of the project's folder on disk, where accents may be decomposed.
+    pub(crate) fn project_folder(&self) -> String {
+        project_folder(&self.path).unwrap_or(self.project.as_str()).to_owned()
+    }
+
     /// The path of a file, given its path within the session folder.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.places().file(name)
@@ -112,10 +117,10 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    /// The folder that contains the capture of a session, if captures are not in the folders of their sessions.
-    fn capture(&self, projects: &ProjectsFolder, project: &ProjectSlug, session: &str) -> Option<PathBuf> {
+    /// The folder that contains the capture of the session in `folder`, if captures are not in the folders of their sessions.
+    fn capture(&self, projects: &ProjectsFolder, folder: &Path) -> Option<PathBuf> {
         let captures = self.captures.as_ref().filter(|captures| **captures != projects.path)?;
-        Some(captures.join(project.as_str()).join("sessions").join(session))
+        Some(captures.join(folder.strip_prefix(&projects.path).ok()?))
     }
 }
 
@@ -234,7 +239,7 @@ impl Discovery {
         if path.is_symlink() && leads_outside(&projects.root, &path) {
             return self.reject_link(project.to_string(), Some(name), RejectedBecause::LeadsOutside);
         }
-        let places = Places { capture: search.capture(projects, project, &name), folder: path };
+        let places = Places { capture: search.capture(projects, &path), folder: path };
         let path = &places.folder;
         match SessionFiles::find(&places) {
             // Another folder may have the same name as text.
@@ -323,6 +328,11 @@ impl Discovery {
             reason: format!("the folder can't be read: {error}"),
         });
     }
+}
+
+/// The name of the project's folder that contains the folder of a session.
+pub(crate) fn project_folder(session: &Path) -> Option<&str> {
+    session.ancestors().nth(2)?.file_name()?.to_str()
 }
 
 /// Names and paths of the folders in `path`, including links to folders unless they lead into `projects`, and links that

@@ -8,6 +8,7 @@ use amplifier_session_core::{
     Error, Result, SessionStorage, blocking,
     model::{HostId, SessionId, UserId},
     storage::IngestRepair,
+    text::composed,
 };
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
@@ -229,7 +230,7 @@ fn globs(patterns: &[String]) -> Result<GlobSet> {
     };
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
-        set.add(Glob::new(pattern).map_err(invalid)?);
+        set.add(Glob::new(&composed(pattern)).map_err(invalid)?);
     }
     set.build().map_err(invalid)
 }

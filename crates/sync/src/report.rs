@@ -305,6 +305,6 @@ impl Kept {
 
 impl Failure {
     pub(crate) fn of(folder: &SessionFolder, error: String) -> Self {
-        Self { project: folder.project.to_string(), session: Some(folder.session.to_string()), error }
+        Self { project: folder.project_folder(), session: Some(folder.session.to_string()), error }
     }
 }

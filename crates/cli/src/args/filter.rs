@@ -1,9 +1,6 @@
 //! Filters and limits that several commands share.
 
-use amplifier_session_storage::{
-    model::{ProjectSlug, SessionSource},
-    search::SessionFilter,
-};
+use amplifier_session_storage::{model::SessionSource, search::SessionFilter};
 use clap::{
     Args,
     builder::{PossibleValuesParser, TypedValueParser},
@@ -34,8 +31,8 @@ pub(crate) struct FilterArgs {
 }
 
 impl FilterArgs {
-    /// The project, if one is given, among those in the scope of `reader`.
-    pub(crate) async fn project(&self, app: &App, reader: &Reader) -> Result<Option<ProjectSlug>, Failure> {
+    /// The sessions of the project in the scope of `reader`, if one is given.
+    pub(crate) async fn project(&self, app: &App, reader: &Reader) -> Result<SessionFilter, Failure> {
         app.project(reader, self.project.as_deref()).await
     }
 

@@ -43,7 +43,7 @@ pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, F
     }
     let reader = app.patient_reader().await?;
     let project = app.project(&reader, args.project.as_deref()).await?;
-    let mut filter = SessionFilter::default().with_project(project.clone());
+    let mut filter = project.clone();
     let scope = match &args.session {
         None => reader.scope.clone(),
         Some(session) => {
@@ -79,7 +79,7 @@ pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, F
     app.out.finish()?;
     if report.sessions == 0 && report.damaged.is_empty() {
         say("note", "no session matches; no file was written");
-        app.warn_of_unknown_project(&reader, project.as_ref()).await?;
+        app.warn_of_unknown_project(&reader, &project).await?;
     }
     report_damage(&report.damaged)?;
     Ok(Outcome::found(report.sessions > 0))

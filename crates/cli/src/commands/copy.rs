@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use amplifier_session_storage::{
     SessionStorage, StoreUrl,
-    model::ProjectSlug,
     search::SessionFilter,
     storage::{CopyOptions, CopyProgress, CopyReport, NotCopied, NotCopiedBecause},
 };
@@ -45,7 +44,7 @@ pub(super) async fn run(app: &mut App, args: CopyArgs) -> Result<Outcome, Failur
     let project = app.project(&reader, args.project.as_deref()).await?;
     let since = args.since.as_deref().map(|since| dates::parse(since, Bound::Since, &app.now)).transpose()?;
     let options = CopyOptions::new(reader.scope.clone())
-        .with_filter(SessionFilter::default().with_project(project.clone()))
+        .with_filter(project.clone())
         .with_since(since)
         .with_replace(args.replace)
         .with_include_deleted(args.include_deleted);
@@ -59,7 +58,7 @@ pub(super) async fn run(app: &mut App, args: CopyArgs) -> Result<Outcome, Failur
     let report = copied?;
     indexed?;
     print(app, &from, &to, &report)?;
-    explain(app, &reader, &report, project.as_ref(), &to).await
+    explain(app, &reader, &report, &project, &to).await
 }
 
 /// Refuses to copy a store to itself.
@@ -127,7 +126,7 @@ async fn explain(
     app: &App,
     reader: &Reader,
     report: &CopyReport,
-    project: Option<&ProjectSlug>,
+    project: &SessionFilter,
     to: &StoreUrl,
 ) -> Result<Outcome, Failure> {
     if let (Some(ours), Some(theirs)) = (&report.space, &report.other_space) {

@@ -8,7 +8,6 @@ use std::{
 use amplifier_session_storage::{
     backend::{Deletion, Remains, SessionQuery},
     model::{Session, SessionKey, Timestamp},
-    search::SessionFilter,
     sync::source_folder,
 };
 use serde::Serialize;
@@ -137,13 +136,13 @@ async fn matching(
 ) -> Result<Vec<Session>, Failure> {
     let project = app.project(reader, args.project.as_deref()).await?;
     let query = SessionQuery::new(reader.scope.clone())
-        .with_filter(SessionFilter::default().with_project(project.clone()))
+        .with_filter(project.clone())
         .with_until(before)
         .with_limit(PAGE);
     let sessions = reader.storage.all_sessions(query).await?;
     if sessions.is_empty() {
         say("note", "no session matches");
-        app.warn_of_unknown_project(reader, project.as_ref()).await?;
+        app.warn_of_unknown_project(reader, &project).await?;
         app.hint_at_others(reader).await?;
     }
     Ok(sessions)

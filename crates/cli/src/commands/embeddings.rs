@@ -206,12 +206,12 @@ async fn part(app: &App, args: &PartArgs) -> Result<(Reader, VectorsOf), Failure
         return Err(Failure::wrong_use("vectors are created for one user only", "omit --scope"));
     };
     let project = app.project(&reader, args.project.as_deref()).await?;
-    app.warn_of_unknown_project(&reader, project.as_ref()).await?;
+    app.warn_of_unknown_project(&reader, &project).await?;
     let session = match &args.session {
         Some(session) => Some(reader.find_session(session).await?.session_id),
         None => None,
     };
-    let of = VectorsOf::user(UserId::clone(user)).with_project(project).with_session(session);
+    let of = VectorsOf::user(UserId::clone(user)).with_filter(project).with_session(session);
     Ok((reader, of))
 }
 

@@ -2,7 +2,7 @@
 
 use amplifier_session_storage::{
     Scope,
-    model::{DamagedRow, Event, MessageRef, ProjectSlug, SessionId, SessionKey, Timestamp, UserId},
+    model::{DamagedRow, Event, MessageRef, SessionId, SessionKey, Timestamp, UserId},
     search::{EventCursor, EventFilter, EventSearchOptions, SessionFilter},
     storage::Readable,
 };
@@ -49,7 +49,7 @@ pub(super) async fn run(app: &mut App, args: EventsArgs) -> Result<Outcome, Fail
     let (filter, sessions) = (filter(app, &args)?, args.narrow.filter()?);
     let reader = app.reader().await?;
     let project = args.filter.project(app, &reader).await?;
-    let sessions = of_session(&reader, sessions.with_project(project.clone()), &args).await?;
+    let sessions = of_session(&reader, sessions.within(&project), &args).await?;
     let filter = filter.with_sessions(sessions);
     let options = EventSearchOptions::new(filter).with_limit(args.limit).with_after(after);
     let Readable { rows: mut found, mut damaged, .. } =
@@ -81,7 +81,7 @@ pub(super) async fn run(app: &mut App, args: EventsArgs) -> Result<Outcome, Fail
     app.out.finish()?;
     if found.is_empty() && damaged.is_empty() {
         say("note", "no event matches");
-        explain_nothing(app, &reader, &args, project.as_ref()).await?;
+        explain_nothing(app, &reader, &args, &project).await?;
     } else if let Some(next) = next.filter(|_| !app.out.is_json()) {
         say("note", &format!("there are more events; continue with --after {}", write_cursor(&next)));
     }
@@ -180,7 +180,7 @@ async fn explain_nothing(
     app: &App,
     reader: &Reader,
     args: &EventsArgs,
-    project: Option<&ProjectSlug>,
+    project: &SessionFilter,
 ) -> Result<(), Failure> {
     if let Some(event_type) = args.event_type.as_deref().filter(|event_type| !event_type.contains([':', '.']))
     {

@@ -7,7 +7,6 @@ use std::{
 
 use amplifier_session_storage::{
     model::SessionKey,
-    search::SessionFilter,
     sync::{DifferingFile, NotRestored, RestoreOptions, RestoreProgress, RestoreReport, restore},
 };
 
@@ -26,9 +25,8 @@ const LISTED: usize = 10;
 pub(super) async fn run(app: &mut App, args: RestoreArgs) -> Result<Outcome, Failure> {
     let reader = app.patient_reader().await?;
     let project = app.project(&reader, args.project.as_deref()).await?;
-    let filter = SessionFilter::default().with_project(project.clone());
     let options = RestoreOptions::new(&args.to, reader.scope.clone())
-        .with_filter(filter)
+        .with_filter(project.clone())
         .with_sessions(named(&reader, &args.sessions).await?)
         .with_overwrite(args.overwrite);
     let bar = Bar::new(0, "restoring {wide_bar} {pos}/{len} sessions");
@@ -44,7 +42,7 @@ pub(super) async fn run(app: &mut App, args: RestoreArgs) -> Result<Outcome, Fai
     app.out.finish()?;
     if !found {
         say("note", "no session matches; nothing was written");
-        app.warn_of_unknown_project(&reader, project.as_ref()).await?;
+        app.warn_of_unknown_project(&reader, &project).await?;
     }
     say_what_differs(&report.differing);
     let outcome = outcome(&report.failed);

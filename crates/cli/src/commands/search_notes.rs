@@ -47,7 +47,7 @@ pub(super) async fn say_nothing_found(
         say("hint", &format!("{one} leaves out messages that contain it; with --plain it is searched for"));
     }
     args.narrow.explain_nothing();
-    app.warn_of_unknown_project(reader, options.filter.sessions.project.as_ref()).await
+    app.warn_of_unknown_project(reader, &options.filter.sessions).await
 }
 
 /// The usage error of `command` without a query, where there is no interactive search.

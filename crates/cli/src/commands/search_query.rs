@@ -3,6 +3,7 @@
 use amplifier_session_storage::{
     model::{Role, SessionId, SessionKey},
     search::{Field, FieldName, Query, SearchFilter, SearchOptions, TextConditions},
+    text::composed,
 };
 
 use crate::{
@@ -81,7 +82,7 @@ impl Typed {
         filter.role = filter.role.or(self.role);
         filter.since = filter.since.max(self.since);
         filter.until = filter.until.into_iter().chain(self.until).min();
-        let tags = self.values(FieldName::Tag).map(|tag| tag.trim().to_owned());
+        let tags = self.values(FieldName::Tag).map(|tag| composed(tag.trim()).into_owned());
         filter.sessions.tags.extend(tags);
         options
     }
@@ -100,13 +101,13 @@ impl Typed {
             match (field.name, field.is_excluded) {
                 (FieldName::Project, _) => {
                     let project = app.project(reader, Some(&field.value)).await.map_err(failed)?;
-                    match filter.sessions.project {
-                        Some(other) if Some(&other) != project.as_ref() => {
-                            let is_option = args.filter.project.is_some();
-                            return Err(contradiction(app, field, is_option, other.as_str()));
-                        }
-                        _ => filter.sessions.project = project,
+                    if let Some(other) = &filter.sessions.project
+                        && Some(other) != project.project.as_ref()
+                    {
+                        let is_option = args.filter.project.is_some();
+                        return Err(contradiction(app, field, is_option, other.as_str()));
                     }
+                    filter.sessions = filter.sessions.within(&project);
                 }
                 (FieldName::Session, is_excluded) => {
                     let found = reader.find_session(&field.value).await;
@@ -162,7 +163,7 @@ async fn narrowed(
     args: &QueryArgs,
 ) -> Result<SearchFilter, Failure> {
     let mut filter = options.filter.clone();
-    filter.sessions.project = args.filter.project(app, reader).await?;
+    filter.sessions = filter.sessions.within(&args.filter.project(app, reader).await?);
     Ok(match &args.session {
         Some(session) => {
             let session = reader.find_session(session).await?;

@@ -6,7 +6,6 @@ use amplifier_session_storage::{
     Error,
     backend::SessionQuery,
     model::{Session, SessionId},
-    search::SessionFilter,
     storage::{SecretsAtRest, SessionSecrets},
 };
 use serde::Serialize;
@@ -82,18 +81,17 @@ async fn selected(app: &App, reader: &Reader, args: &SecretsArgs) -> Result<Vec<
         let (mut sessions, mut seen) = (Vec::new(), HashSet::new());
         for typed in &args.sessions {
             let session = reader.find_session(typed).await?;
-            let is_of_project = project.as_ref().is_none_or(|project| *project == session.project_slug);
+            let is_of_project = project.admits(&session);
             if is_of_project && seen.insert(session.key()) {
                 sessions.push(session);
             }
         }
         return Ok(sessions);
     }
-    let filter = SessionFilter::default().with_project(project.clone());
-    let query = SessionQuery::new(reader.scope.clone()).with_filter(filter).with_limit(PAGE);
+    let query = SessionQuery::new(reader.scope.clone()).with_filter(project.clone()).with_limit(PAGE);
     let sessions = reader.storage.all_sessions(query).await?;
     if sessions.is_empty() {
-        app.warn_of_unknown_project(reader, project.as_ref()).await?;
+        app.warn_of_unknown_project(reader, &project).await?;
         app.hint_at_others(reader).await?;
     }
     Ok(sessions)

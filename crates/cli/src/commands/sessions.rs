@@ -64,7 +64,7 @@ pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Fa
     refresh::before_reading(app, &reader, args.no_refresh).await;
     let project = args.filter.project(app, &reader).await?;
     let query = SessionQuery::new(reader.scope.clone())
-        .with_filter(filter.with_project(project.clone()))
+        .with_filter(filter.within(&project))
         .with_text(args.text())
         .with_since(period.since)
         .with_until(period.until);
@@ -75,7 +75,7 @@ pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Fa
     if found == 0 {
         say("note", "no session matches");
         args.narrow.explain_nothing();
-        app.warn_of_unknown_project(&reader, project.as_ref()).await?;
+        app.warn_of_unknown_project(&reader, &project).await?;
         app.hint_at_others(&reader).await?;
     } else if has_more && !app.out.is_json() {
         let newest = if found == 1 { "session".to_owned() } else { format!("{found} sessions") };

@@ -30,7 +30,7 @@ pub(super) async fn run(app: &mut App, args: StatsArgs) -> Result<Outcome, Failu
     let sessions = args.narrow.filter()?;
     let reader = app.reader().await?;
     let project = args.filter.project(app, &reader).await?;
-    let mut sessions = sessions.with_project(project.clone());
+    let mut sessions = sessions.within(&project);
     if let Some(session) = &args.session {
         sessions = sessions.with_session(reader.find_session(session).await?.session_id);
     }
@@ -59,7 +59,7 @@ pub(super) async fn run(app: &mut App, args: StatsArgs) -> Result<Outcome, Failu
     if !any {
         say("note", "no session matches");
         args.narrow.explain_nothing();
-        app.warn_of_unknown_project(&reader, project.as_ref()).await?;
+        app.warn_of_unknown_project(&reader, &project).await?;
     }
     Ok(Outcome::found(any))
 }

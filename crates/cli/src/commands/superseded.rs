@@ -82,7 +82,7 @@ struct ResultsView<'a> {
 pub(super) async fn sessions(app: &mut App, args: SessionsArgs) -> Result<Outcome, Failure> {
     let reader = app.reader().await?;
     let project = args.filter.project(app, &reader).await?;
-    let filter = args.narrow.filter()?.with_project(project);
+    let filter = args.narrow.filter()?.within(&project);
     let period = args.filter.period(&app.now)?;
     let query = SupersededQuery::new(reader.scope.clone()).with_filter(filter);
     let mut found = reader.storage.superseded_sessions(&query).await?;
@@ -179,7 +179,7 @@ pub(super) async fn events(app: &mut App, args: EventsArgs) -> Result<Outcome, F
     let reader = app.reader().await?;
     let project = args.filter.project(app, &reader).await?;
     let period = args.filter.period(&app.now)?;
-    let mut filter = args.narrow.filter()?.with_project(project);
+    let mut filter = args.narrow.filter()?.within(&project);
     if let Some(session) = &args.session {
         filter = filter.with_session(reader.find_session(session).await?.session_id);
     }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use amplifier_session_storage::{backend::SessionQuery, model::Session, storage::SessionEdit};
+use amplifier_session_storage::{
+    backend::SessionQuery, model::Session, storage::SessionEdit, text::composed,
+};
 use serde::Serialize;
 
 use crate::{
@@ -33,7 +35,10 @@ struct TagCount {
     sessions: u64,
 }
 
-pub(super) async fn run(app: &mut App, args: TagArgs) -> Result<Outcome, Failure> {
+pub(super) async fn run(app: &mut App, mut args: TagArgs) -> Result<Outcome, Failure> {
+    for tag in args.tags.iter_mut().chain(&mut args.remove) {
+        *tag = composed(tag).into_owned();
+    }
     if let Some(both) = args.tags.iter().find(|tag| args.remove.contains(tag)) {
         let message = format!("the tag {both:?} is both added and removed");
         return Err(Failure::wrong_use(

@@ -25,8 +25,10 @@ pub(super) async fn run(app: &mut App, args: VerifyArgs) -> Result<Outcome, Fail
     let (identity, host) = app.who()?;
     let roots = roots_of(app, &args)?;
     let sessions = named(&reader, &roots, &args.sessions).await?;
+    let project = app.project(&reader, args.project.as_deref()).await?;
     let options = VerifyOptions::new(identity.user_id, host)
-        .with_project(app.project(&reader, args.project.as_deref()).await?)
+        .with_project(project.project)
+        .excluding(project.without)
         .with_exclude(app.config.list("exclude"))
         .with_sessions(sessions)
         .with_roots(roots)

@@ -16,6 +16,7 @@ mod damage;
 mod dates;
 mod doctor;
 mod faults;
+mod folders;
 mod forks;
 mod groups;
 mod kill;

@@ -1,16 +1,16 @@
 //! Identifiers. They are validated when they are built, so no other code validates them.
 
-use std::{fmt, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result};
+use crate::{Error, Result, text::composed};
 
 /// The maximum length of an identifier in bytes.
 const MAX_LENGTH: usize = 255;
 
 macro_rules! identifier {
-    ($(#[$doc:meta])* $name:ident, $field:literal, $check:path) => {
+    ($(#[$doc:meta])* $name:ident, $field:literal, $form:path, $check:path) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
@@ -23,11 +23,11 @@ macro_rules! identifier {
             ///
             /// `Validation` if the text is not valid for this type.
             pub fn new(text: impl AsRef<str>) -> Result<Self> {
-                let text = text.as_ref();
-                match $check(text) {
+                let text = $form(text.as_ref());
+                match $check(&text) {
                     Ok(()) => Ok(Self(text.into())),
                     Err(rule) => {
-                        Err(Error::validation($field, rule).with("value", format_args!("{:?}", shortened(text))))
+                        Err(Error::validation($field, rule).with("value", format_args!("{:?}", shortened(&text))))
                     }
                 }
             }
@@ -81,22 +81,23 @@ macro_rules! identifier {
 
 identifier! {
     /// The owner of a session, and the primary isolation key. Any non-empty text of at most 255 bytes without control
-    /// characters.
-    UserId, "user_id", printable
+    /// characters. It is composed ([`composed`]), so that the same name is the same id.
+    UserId, "user_id", composed, printable
 }
 identifier! {
     /// The machine on which a session was recorded. The same rule as for [`UserId`].
-    HostId, "host_id", printable
+    HostId, "host_id", composed, printable
 }
 identifier! {
     /// The name of the folder under `projects/` to which a session belongs. The same rule as for [`UserId`].
-    ProjectSlug, "project_slug", printable
+    ProjectSlug, "project_slug", composed, printable
 }
 identifier! {
     /// A session: any text of 1 to 255 bytes without control characters, `/` and `\`, except `.` and `..`.
     ///
     /// Real ids are UUIDs, `{span}-{span}_{agent}` for sub-agents, and `{span}-{timestamp}_recipe`.
-    SessionId, "session_id", session_id
+    /// Unlike the others, it is not composed: it is the name of a folder, byte for byte.
+    SessionId, "session_id", Cow::Borrowed, session_id
 }
 
 impl SessionId {
@@ -256,6 +257,16 @@ mod tests {
         assert_eq!(slug("C:\\work\\bakery"), "-C-work-bakery");
         assert_eq!(slug("/"), "-");
         assert!(ProjectSlug::of_folder(&"/long".repeat(60)).is_err());
+    }
+
+    #[test]
+    fn names_are_the_same_however_their_accents_are_written() {
+        assert_eq!(
+            ProjectSlug::of_folder("/Users/zoe\u{308}/cafe\u{301}").unwrap().as_str(),
+            "-Users-zoë-café"
+        );
+        assert_eq!(UserId::new("zoe\u{308}").unwrap(), UserId::new("zoë").unwrap());
+        assert_ne!(SessionId::new("zoe\u{308}").unwrap(), SessionId::new("zoë").unwrap());
     }
 
     #[test]

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::{ProjectSlug, Role, Session, SessionId, SessionKey, SessionSource, Timestamp};
+use crate::{
+    model::{ProjectSlug, Role, Session, SessionId, SessionKey, SessionSource, Timestamp},
+    text::composed,
+};
 
 /// A filter for sessions, which must match all fields. The default is all sessions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,14 +37,27 @@ impl SessionFilter {
         with_project(project: ProjectSlug);
         /// Only this session.
         with_session(session: SessionId);
-        /// Only this bundle.
-        with_bundle(bundle: String);
         /// Only sessions that this program wrote.
         with_source(source: SessionSource);
         /// Only sessions with at least this many turns.
         with_min_turns(min_turns: u32);
         /// Only sessions with at most this many turns.
         with_max_turns(max_turns: u32);
+    }
+
+    /// Also only sessions of the project of the filter `project`, and not those that it leaves out.
+    #[must_use]
+    pub fn within(mut self, project: &Self) -> Self {
+        self.project = project.project.clone().or(self.project);
+        self.without.extend(project.without.iter().cloned());
+        self
+    }
+
+    /// Only this bundle.
+    #[must_use]
+    pub fn with_bundle(mut self, bundle: impl Into<Option<String>>) -> Self {
+        self.bundle = bundle.into().map(|bundle| composed(&bundle).into_owned());
+        self
     }
 
     /// Only these sessions.
@@ -61,7 +77,7 @@ impl SessionFilter {
     /// Only sessions with all of `tags`.
     #[must_use]
     pub fn with_tags(mut self, tags: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.tags = tags.into_iter().map(Into::into).collect();
+        self.tags = tags.into_iter().map(|tag| composed(&tag.into()).into_owned()).collect();
         self
     }
 

@@ -6,6 +6,7 @@ use crate::{
     backend::{SessionChange, StorageBackendExt, StoredSession},
     metadata::Metadata,
     model::{Session, SessionField, SessionKey, Visibility},
+    text::composed,
 };
 
 /// Changes to the fields that a user can set. Later syncs do not change fields that were set.
@@ -35,7 +36,7 @@ impl SessionEdit {
     /// Sets the name; `None` or white space clears it.
     #[must_use]
     pub fn set_name<'a>(self, name: impl Into<Option<&'a str>>) -> Self {
-        self.with(Step::Name(given(name.into())))
+        self.with(Step::Name(given(name.into()).map(|name| composed(&name).into_owned())))
     }
 
     /// Sets the description; `None` or white space clears it.
@@ -133,8 +134,8 @@ fn given(text: Option<&str>) -> Option<String> {
     text.map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-fn collected(tags: impl IntoIterator<Item = impl Into<String>>) -> Vec<String> {
-    tags.into_iter().map(Into::into).collect()
+fn collected(names: impl IntoIterator<Item = impl Into<String>>) -> Vec<String> {
+    names.into_iter().map(|name| composed(&name.into()).into_owned()).collect()
 }
 
 fn add_tags(tags: &mut Vec<String>, added: &[String]) -> Result<()> {
@@ -185,7 +186,11 @@ impl Sharing {
     /// Shares with the members of an organisation.
     #[must_use]
     pub fn org(org_id: impl Into<String>) -> Self {
-        Self { visibility: Visibility::Org, team_ids: Vec::new(), org_id: Some(org_id.into()) }
+        Self {
+            visibility: Visibility::Org,
+            team_ids: Vec::new(),
+            org_id: Some(composed(&org_id.into()).into_owned()),
+        }
     }
 
     /// Shares with everyone who can read the store.

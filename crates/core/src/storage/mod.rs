@@ -71,6 +71,7 @@ pub use ingest::{
     SyncStateWithSettled,
 };
 pub use periods::PeriodStatistics;
+pub use projects::FolderProject;
 pub use rebuild::{Estimate, EstimateOf, GenerationStatus, VectorStatus, VectorsOf};
 pub use rewind::{RewindOptions, RewindReport, SyncStateAfterRewind};
 pub use salvage::SalvageReport;

@@ -1,14 +1,18 @@
 //! Finds a project by the name or folder that a person types.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::{SessionStorage, find::PAGE};
 use crate::{
     Error, Result, Scope,
     backend::SessionQuery,
-    model::{ProjectSlug, Session},
+    model::{ProjectSlug, Session, SessionKey},
     search::SessionFilter,
+    text::composed,
 };
+
+/// How many generations of sub-agents are followed to find the folder of a session.
+const DEEPEST: usize = 64;
 
 impl SessionStorage {
     /// The project with the slug `name`, or with `name` as a unique part of its slug, ignoring case. `None` if `scope`
@@ -24,7 +28,7 @@ impl SessionStorage {
         if !self.search_sessions(&exact).await?.is_empty() {
             return Ok(Some(slug));
         }
-        let part = name.to_lowercase();
+        let part = slug.as_str().to_lowercase();
         let mut found = self.project_slugs(scope).await?;
         found.retain(|slug| slug.as_str().to_lowercase().contains(&part));
         match found.len() {
@@ -42,40 +46,111 @@ impl SessionStorage {
         Ok(slugs)
     }
 
-    /// The project of `folder`, an absolute path: the one with the folder's slug, unless its sessions ran elsewhere and
-    /// another project has sessions that ran in the folder. `None` if there is neither.
+    /// The sessions that ran in `folder`, an absolute path: those of the project with the folder's slug, or else those of
+    /// another project whose sessions ran there. `None` if there are neither.
     ///
     /// # Errors
     ///
     /// Errors of the backend.
-    pub async fn project_of_folder(&self, scope: &Scope, folder: &str) -> Result<Option<ProjectSlug>> {
-        let ran_there = |session: &Session| {
-            session.working_dir.as_deref().is_some_and(|dir| trimmed(dir) == trimmed(folder))
-        };
-        let mut of_slug = None;
-        if let Ok(slug) = ProjectSlug::of_folder(folder) {
-            let filter = SessionFilter::default().with_project(slug.clone());
-            let query = SessionQuery::new(scope.clone()).with_filter(filter).with_limit(PAGE);
-            let sessions = self.search_sessions(&query).await?;
-            if sessions.iter().any(|session| session.working_dir.is_none() || ran_there(session)) {
-                return Ok(Some(slug));
+    pub async fn project_of_folder(&self, scope: &Scope, folder: &str) -> Result<Option<FolderProject>> {
+        let folder = same_path(folder);
+        let mut moved = None;
+        if let Ok(slug) = ProjectSlug::of_folder(&folder) {
+            let found = self.sessions_of_folder(scope, &slug, &folder).await?;
+            if found.is_certain {
+                return Ok(Some(found.project));
             }
-            of_slug = Some(slug).filter(|_| !sessions.is_empty());
+            moved = Some(found.project).filter(|_| found.has_sessions);
         }
-        let mut found = None;
+        let mut slug = None;
         let look = |page: Vec<Session>| {
-            if found.is_none() {
-                found = page.into_iter().find(ran_there).map(|session| session.project_slug);
-            }
+            let ran_there =
+                |session: &Session| session.working_dir.as_deref().map(same_path).as_ref() == Some(&folder);
+            slug =
+                slug.take().or_else(|| page.into_iter().find(ran_there).map(|session| session.project_slug));
         };
         self.each_page(SessionQuery::new(scope.clone()).with_limit(PAGE), look).await?;
-        Ok(found.or(of_slug))
+        Ok(match slug {
+            Some(slug) => Some(self.sessions_of_folder(scope, &slug, &folder).await?.project),
+            None => moved,
+        })
+    }
+
+    /// The sessions of a project that ran in `folder`.
+    async fn sessions_of_folder(&self, scope: &Scope, slug: &ProjectSlug, folder: &str) -> Result<Found> {
+        let filter = SessionFilter::default().with_project(slug.clone());
+        let query = SessionQuery::new(scope.clone()).with_filter(filter).with_limit(PAGE);
+        Ok(Found::among(&self.all_sessions(query).await?, slug, folder))
     }
 }
 
-/// A path without a trailing separator.
-fn trimmed(path: &str) -> &str {
-    path.trim_end_matches(['/', '\\'])
+/// The sessions of a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FolderProject {
+    /// The project.
+    pub slug: ProjectSlug,
+    /// Its sessions that ran in the folder.
+    pub sessions: SessionFilter,
+    /// The other folders in which sessions of the project ran, if `sessions` leaves out some.
+    pub others: BTreeSet<String>,
+}
+
+/// The sessions of a project, judged by the folder that they ran in.
+struct Found {
+    project: FolderProject,
+    /// Whether the project has sessions of the folder.
+    has_sessions: bool,
+    /// Whether nothing says that they ran elsewhere.
+    is_certain: bool,
+}
+
+impl Found {
+    /// Several folders may have the same slug: `/my-app` and `/my/app`. Only the folder in which a session ran says which
+    /// of them is meant. A session that does not name it, or that ran in a folder with another slug (because it was moved),
+    /// belongs to the folder with the slug of its project, unless several have it.
+    fn among(sessions: &[Session], slug: &ProjectSlug, folder: &str) -> Self {
+        let has_slug = |dir: &str| ProjectSlug::of_folder(dir).is_ok_and(|of| of == *slug);
+        let is_named_after = has_slug(folder);
+        let by_key: HashMap<SessionKey, &Session> =
+            sessions.iter().map(|session| (session.key(), session)).collect();
+        let folders: Vec<Option<String>> =
+            sessions.iter().map(|session| folder_of(session, &by_key)).collect();
+        let is_other = |dir: &&String| **dir != *folder && (has_slug(dir) || !is_named_after);
+        let others: BTreeSet<String> = folders.iter().flatten().filter(is_other).cloned().collect();
+        let mut filter = SessionFilter::default().with_project(slug.clone());
+        let (mut has_sessions, mut is_certain) = (false, false);
+        for (session, dir) in sessions.iter().zip(&folders) {
+            let ran_there = dir.as_deref() == Some(folder);
+            let may_have = is_named_after && others.is_empty();
+            if ran_there || may_have {
+                has_sessions = true;
+                is_certain |= ran_there || dir.is_none();
+            } else {
+                filter = filter.excluding(session.key());
+            }
+        }
+        let project = FolderProject { slug: slug.clone(), sessions: filter, others };
+        Self { project, has_sessions, is_certain }
+    }
+}
+
+/// The folder that a session ran in, or else the one of its parent.
+fn folder_of(session: &Session, all: &HashMap<SessionKey, &Session>) -> Option<String> {
+    let mut session = session;
+    for _ in 0..DEEPEST {
+        if let Some(folder) = &session.working_dir {
+            return Some(same_path(folder));
+        }
+        let parent = session.parent_id.clone()?;
+        session = all.get(&SessionKey::new(session.user_id.clone(), parent))?;
+    }
+    None
+}
+
+/// A path in the form in which paths are compared: composed, and without a trailing separator.
+fn same_path(path: &str) -> String {
+    composed(path.trim_end_matches(['/', '\\'])).into_owned()
 }
 
 fn several(name: &str, found: &BTreeSet<ProjectSlug>) -> String {

@@ -15,7 +15,7 @@ use crate::{
         meta::{self, Generation, Generations},
     },
     embedding::EmbeddingProvider,
-    model::{EmbeddingSpace, Message, ProjectSlug, Session, SessionId, SessionKey, UserId, VectorState},
+    model::{EmbeddingSpace, Message, Session, SessionId, SessionKey, UserId, VectorState},
     search::SessionFilter,
 };
 
@@ -30,8 +30,8 @@ const ESTIMATED_AT_ONCE: usize = 1_000;
 pub struct VectorsOf {
     /// The owner.
     pub user: UserId,
-    /// Only sessions of this project.
-    pub project: Option<ProjectSlug>,
+    /// Only sessions that match this filter.
+    pub filter: SessionFilter,
     /// Only this session.
     pub session: Option<SessionId>,
 }
@@ -40,18 +40,22 @@ impl VectorsOf {
     /// All messages of a user.
     #[must_use]
     pub fn user(user: UserId) -> Self {
-        Self { user, project: None, session: None }
+        Self { user, filter: SessionFilter::default(), session: None }
     }
 
     setters! {
-        /// Only sessions of this project.
-        with_project(project: Option<ProjectSlug>);
+        /// Only sessions that match `filter`.
+        with_filter(filter: SessionFilter);
         /// Only this session.
         with_session(session: Option<SessionId>);
     }
 
     fn is_everything(&self) -> bool {
-        self.project.is_none() && self.session.is_none()
+        self.has_no_filter() && self.session.is_none()
+    }
+
+    fn has_no_filter(&self) -> bool {
+        self.filter == SessionFilter::default()
     }
 }
 
@@ -242,7 +246,7 @@ impl SessionStorage {
         report: &mut EmbedReport,
         on_embedded: OnEmbedded<'_>,
     ) -> Result<()> {
-        if of.project.is_none() {
+        if of.has_no_filter() {
             return self.embed_current(&of.user, of.session.as_ref(), report, on_embedded).await;
         }
         for key in self.session_keys(of).await? {
@@ -256,7 +260,7 @@ impl SessionStorage {
     async fn has_pending(&self, of: &VectorsOf, generation: u32) -> Result<bool> {
         let pending =
             |session| PendingQuery { user: of.user.clone(), session, generation, after: None, limit: 1 };
-        if of.project.is_none() {
+        if of.has_no_filter() {
             let pending = self.backend.messages_pending_vectors(&pending(of.session.clone())).await?;
             return Ok(!pending.is_empty());
         }
@@ -326,8 +330,7 @@ impl SessionStorage {
     }
 
     pub(super) async fn session_keys(&self, of: &VectorsOf) -> Result<Vec<SessionKey>> {
-        let filter =
-            SessionFilter::default().with_project(of.project.clone()).with_session(of.session.clone());
+        let filter = of.filter.clone().with_session(of.session.clone());
         let query = SessionQuery::new(Scope::from(of.user.clone())).with_filter(filter);
         Ok(self.all_sessions(query).await?.iter().map(Session::key).collect())
     }

@@ -25,4 +25,4 @@ pub(crate) use completions::{shorter_stems, stems_of_end, stems_of_part, stems_o
 pub(crate) use phrase::{Phrase, WordList, collapsed, folded_words, is_unspaced_alone};
 pub use query::{Identifier, MAX_QUERY_TERMS, QueryWords, query_terms};
 pub use snippet::{Snippet, Snippets};
-pub use words::{ascii_parts, holds_words};
+pub use words::{ascii_parts, composed, holds_words};

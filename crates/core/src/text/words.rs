@@ -1,6 +1,21 @@
 //! Plain search for words, for short texts such as names.
 
-use unicode_normalization::UnicodeNormalization as _;
+use std::borrow::Cow;
+
+use unicode_normalization::{UnicodeNormalization as _, is_nfc};
+
+/// `text` in Unicode's normalisation form C. macOS writes the names of folders decomposed (`e` and an accent), and people
+/// type `é`: names that are compared must have one form.
+///
+/// ```
+/// use amplifier_session_core::text::composed;
+///
+/// assert_eq!(composed("cafe\u{301}"), "café");
+/// ```
+#[must_use]
+pub fn composed(text: &str) -> Cow<'_, str> {
+    if is_nfc(text) { Cow::Borrowed(text) } else { Cow::Owned(text.nfc().collect()) }
+}
 
 /// Whether every word of `wanted` is in one of `texts`, as a whole word or within a longer one. Case and accents are
 /// ignored. True if `wanted` has no words.

@@ -16,10 +16,14 @@ use amplifier_session_core::{
     backend::{SessionQuery, StoredSession},
     model::{Session, SessionKey},
     search::SessionFilter,
+    text::{composed, counted},
 };
 
 use self::{content::Content, place::Placed, staging::Staging};
-use crate::{progress::NoProgress, roots::projects_of, run::affects_all};
+use crate::{
+    discover::project_folder, progress::NoProgress, roots::projects_of, run::affects_all,
+    state::source_folder,
+};
 
 pub use report::{DifferingFile, DiffersBecause, NotRestored, RestoreReport};
 
@@ -129,7 +133,7 @@ pub async fn restore(
             Ok(()) => {}
             Err(Problem::Session(reason)) => report.fail(key, reason),
             Err(Problem::Store(error)) if affects_all(&error) => {
-                let done = format_args!("{} of {} sessions", report.sessions, keys.len());
+                let done = format_args!("{} of {}", report.sessions, counted(keys.len() as u64, "session"));
                 return Err(error.with_operation("restore").with("restored", done));
             }
             Err(Problem::Store(error)) => report.fail(key, error.to_string()),
@@ -187,7 +191,7 @@ impl Restore<'_> {
         for _ in 0..ATTEMPTS {
             // It was deleted after it was listed.
             let Some(stored) = self.stored(key).await? else { return Ok(()) };
-            let target = self.target(&stored.session)?;
+            let target = self.target(&stored)?;
             let content = Content::write(self.storage, &stored, self.staging.next()?).await?;
             if self.stored(key).await?.is_some_and(|after| after.version == stored.version) {
                 let placed = content.place(&self.options.to, &target, self.options.overwrite)?;
@@ -204,8 +208,15 @@ impl Restore<'_> {
     }
 
     /// The folder of a session. Its names come from the store, and must not lead elsewhere.
-    fn target(&self, session: &Session) -> Result<PathBuf, Problem> {
-        let (project, id) = (session.project_slug.as_str(), session.session_id.as_str());
+    fn target(&self, stored: &StoredSession) -> Result<PathBuf, Problem> {
+        let session = &stored.session;
+        let folder = stored.sync_state.as_deref().and_then(source_folder);
+        // The folder that was read may have accents in another form.
+        let read = folder.as_deref().and_then(project_folder);
+        let project = read
+            .filter(|name| composed(name) == session.project_slug.as_str())
+            .unwrap_or(session.project_slug.as_str());
+        let id = session.session_id.as_str();
         for name in [project, id] {
             if !is_file_name(name) {
                 return Err(Problem::Session(format!("{name:?} can't be the name of a folder")));

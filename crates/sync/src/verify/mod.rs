@@ -168,10 +168,7 @@ impl<'a> Verification<'a> {
             let reason = format!("{}{place}: {}", failure.project, failure.error);
             unreadable.add(Difference::new(DifferenceKind::Unreadable, reason));
         }
-        let is_chosen = |folder: &SessionFolder| {
-            options.sessions.as_ref().is_none_or(|sessions| sessions.contains(&folder.session))
-        };
-        let chosen = folders.into_iter().filter(is_chosen);
+        let chosen = folders.into_iter().filter(|folder| options.includes(&folder.session));
         verification.folders = chosen.map(|folder| (folder.session.clone(), folder)).collect();
         Ok(verification)
     }
@@ -184,11 +181,8 @@ impl<'a> Verification<'a> {
     async fn sessions(&self) -> Result<BTreeSet<SessionId>> {
         let scope = Scope::User(self.options.user.clone());
         let stored = self.storage.backend().session_names(&scope).await?;
-        let is_chosen = |session: &SessionId| {
-            self.options.sessions.as_ref().is_none_or(|sessions| sessions.contains(session))
-        };
-        let mut sessions: BTreeSet<SessionId> =
-            stored.into_iter().map(|name| name.session_id).filter(is_chosen).collect();
+        let names = stored.into_iter().map(|name| name.session_id);
+        let mut sessions: BTreeSet<SessionId> = names.filter(|id| self.options.includes(id)).collect();
         sessions.extend(self.folders.keys().cloned());
         Ok(sessions)
     }

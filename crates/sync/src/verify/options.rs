@@ -1,8 +1,8 @@
 //! Options of a verification.
 
-use std::path::PathBuf;
+use std::{collections::BTreeSet, path::PathBuf};
 
-use amplifier_session_core::model::{HostId, ProjectSlug, SessionId, UserId};
+use amplifier_session_core::model::{HostId, ProjectSlug, SessionId, SessionKey, UserId};
 
 use crate::options::SyncOptions;
 
@@ -33,6 +33,8 @@ pub struct VerifyOptions {
     pub sessions: Option<Vec<SessionId>>,
     /// Only sessions of this project. Default: all.
     pub project: Option<ProjectSlug>,
+    /// Not these sessions. Default: none.
+    pub without: BTreeSet<SessionKey>,
     /// Globs: leaves out folders whose `<project>/<session>` matches a glob, in addition to the globs of the last sync.
     pub exclude: Vec<String>,
     /// Whether to repair differences. Default: no.
@@ -50,6 +52,7 @@ impl VerifyOptions {
             captures: None,
             sessions: None,
             project: None,
+            without: BTreeSet::new(),
             exclude: Vec::new(),
             repair: false,
         }
@@ -75,6 +78,13 @@ impl VerifyOptions {
         self
     }
 
+    /// Whether a session is among those to verify, whatever its project.
+    pub(super) fn includes(&self, session: &SessionId) -> bool {
+        let is_left_out = || self.without.contains(&SessionKey::new(self.user.clone(), session.clone()));
+        self.sessions.as_ref().is_none_or(|sessions| sessions.contains(session))
+            && (self.without.is_empty() || !is_left_out())
+    }
+
     /// The options of a sync of the same folders.
     pub(super) fn of_sync(&self) -> SyncOptions {
         SyncOptions::new("", self.user.clone(), self.host.clone())
@@ -93,6 +103,13 @@ impl VerifyOptions {
     #[must_use]
     pub fn with_project(mut self, project: Option<ProjectSlug>) -> Self {
         self.project = project;
+        self
+    }
+
+    /// Leaves out these sessions.
+    #[must_use]
+    pub fn excluding(mut self, sessions: BTreeSet<SessionKey>) -> Self {
+        self.without = sessions;
         self
     }
 

@@ -304,3 +304,21 @@ async fn sessions_of_several_users_do_not_share_a_folder() {
     assert_eq!((report.sessions, report.failed.len()), (1, 1));
     assert!(report.failed[0].reason.contains("another user's session"), "{report:?}");
 }
+
+/// macOS writes accents of folder names as characters of their own. The project has one name, and its folder keeps its own.
+#[tokio::test]
+async fn a_folder_with_decomposed_accents_keeps_its_name() {
+    let fixture = Fixture::new();
+    fixture.session("-Users-zoe\u{308}-cafe\u{301}", "s").transcript([lines::user("Hello")]).unwrap();
+    fixture.sync().await;
+    let key = SessionKey::new(user(), SessionId::new("s").unwrap());
+    let stored = fixture.storage.backend().get_session(&key).await.unwrap().unwrap();
+    assert_eq!(stored.session.project_slug.as_str(), "-Users-zoë-café");
+    assert_eq!(fixture.sync().await.sessions.unchanged, 1);
+    let to = tempfile::tempdir().unwrap();
+    fixture.restore(to.path()).await;
+    assert_eq!(contents(&fixture.home.path().join("projects")), contents(&to.path().join("projects")));
+    let excluded = fixture.options().with_exclude(["-Users-zoë-café/*"]).with_dry_run(true);
+    let report = sync(&fixture.storage, &excluded, &NoProgress).await.unwrap();
+    assert_eq!(report.sessions.found, 0);
+}

@@ -6,7 +6,7 @@ use super::{SupersededSession, all_pieces};
 use crate::{
     Result, Scope,
     backend::{Remains, SupersededQuery},
-    model::{ProjectSlug, SessionId, SupersededPiece, Timestamp, UserId},
+    model::{SessionId, SupersededPiece, Timestamp, UserId},
     search::SessionFilter,
     storage::SessionStorage,
 };
@@ -17,8 +17,8 @@ use crate::{
 pub struct PruneOptions {
     /// Only lines of these sessions.
     pub sessions: Option<Vec<SessionId>>,
-    /// Only lines of this project.
-    pub project: Option<ProjectSlug>,
+    /// Only lines of sessions that match this filter.
+    pub filter: SessionFilter,
     /// Only lines that were superseded before this time.
     pub until: Option<Timestamp>,
     /// Whether to only report what would be removed. Default: no.
@@ -29,13 +29,13 @@ impl PruneOptions {
     optional_setters! {
         /// Only lines of these sessions.
         with_sessions(sessions: Vec<SessionId>);
-        /// Only lines of this project.
-        with_project(project: ProjectSlug);
         /// Only lines that were superseded before `until`.
         with_until(until: Timestamp);
     }
 
     setters! {
+        /// Only lines of sessions that match `filter`.
+        with_filter(filter: SessionFilter);
         /// Sets whether to only report.
         with_dry_run(dry_run: bool);
     }
@@ -65,11 +65,11 @@ impl SessionStorage {
     ///
     /// Errors of the backend. Lines of some sessions may already be removed; repeating the call completes it.
     pub async fn prune_superseded(&self, user: &UserId, options: &PruneOptions) -> Result<PruneReport> {
-        let mut filters = vec![SessionFilter::default().with_project(options.project.clone())];
-        if let Some(sessions) = &options.sessions {
-            let project = filters.remove(0);
-            filters = sessions.iter().map(|id| project.clone().with_session(id.clone())).collect();
-        }
+        let filter = &options.filter;
+        let filters = match &options.sessions {
+            Some(sessions) => sessions.iter().map(|id| filter.clone().with_session(id.clone())).collect(),
+            None => vec![filter.clone()],
+        };
         let (mut report, mut pieces) = (PruneReport::default(), Vec::new());
         for filter in filters {
             let query =

@@ -11,6 +11,8 @@ on_both_stores![
     short_ids_are_unique_in_the_store,
     a_project_is_found_by_a_unique_part,
     a_project_is_found_by_its_folder,
+    folders_with_the_same_slug_are_different,
+    accents_may_be_written_in_two_ways,
 ];
 
 /// Creates sessions from owner, project, id and folder, each updated a second after the previous one.
@@ -261,7 +263,8 @@ async fn a_project_is_found_by_its_folder(store: Store) {
     ];
     put(&store, &sessions).await;
     let found = async |folder: &str| {
-        store.storage.project_of_folder(&ana(), folder).await.unwrap().as_ref().map(ProjectSlug::to_string)
+        let found = store.storage.project_of_folder(&ana(), folder).await.unwrap();
+        found.map(|found| found.slug.to_string())
     };
     assert_eq!(found("/home/ana/shop/").await.as_deref(), Some("-home-ana-shop"));
     assert_eq!(found("/home/ana/blog").await.as_deref(), Some("renamed"));
@@ -271,4 +274,80 @@ async fn a_project_is_found_by_its_folder(store: Store) {
     assert_eq!(found("/home/ana/unsaid").await.as_deref(), Some("-home-ana-unsaid"));
     assert_eq!(found("/home/ben").await, None);
     assert_eq!(found("/home").await, None);
+}
+
+/// Folders whose paths have the same slug are told apart by where the sessions ran. Sub-agents ran where their parents
+/// did. A session that does not say where it ran belongs to neither.
+async fn folders_with_the_same_slug_are_different(store: Store) {
+    let sessions = [
+        ("ana", "-home-ana-my-app", "dashed", "/home/ana/my-app"),
+        ("ana", "-home-ana-my-app", "deep", "/home/ana/my/app/"),
+        ("ana", "-home-ana-my-app", "unsaid", ""),
+        ("ana", "-home-ana-my-app", "moved", "/elsewhere"),
+        ("ana", "work", "shop", "/home/ana/shop"),
+        ("ana", "work", "blog", "/home/ana/blog"),
+        ("ana", "work", "unsaid too", ""),
+        ("ana", "-home-ana-a-b", "only other", "/home/ana/a-b"),
+    ];
+    put(&store, &sessions).await;
+    for (id, parent) in [("agent", "deep"), ("agent of agent", "agent"), ("orphan", "lost")] {
+        let parent = Some(SessionId::new(parent).unwrap());
+        store.create(&target_of("ana", "-home-ana-my-app", id), |session| session.parent_id = parent).await;
+    }
+    let found = async |folder: &str| {
+        let Some(found) = store.storage.project_of_folder(&ana(), folder).await.unwrap() else {
+            return (Vec::new(), Vec::new());
+        };
+        let query = SessionQuery::new(ana()).with_filter(found.sessions);
+        let sessions = store.storage.all_sessions(query).await.unwrap();
+        let mut ids: Vec<String> = sessions.iter().map(|session| session.session_id.to_string()).collect();
+        ids.sort();
+        (ids, found.others.into_iter().collect::<Vec<String>>())
+    };
+    let of = |ids: &[&str], others: &[&str]| {
+        let owned = |list: &[&str]| list.iter().map(|&one| one.to_owned()).collect::<Vec<_>>();
+        (owned(ids), owned(others))
+    };
+    assert_eq!(found("/home/ana/my-app").await, of(&["dashed"], &["/home/ana/my/app"]));
+    assert_eq!(
+        found("/home/ana/my/app").await,
+        of(&["agent", "agent of agent", "deep"], &["/home/ana/my-app"])
+    );
+    assert_eq!(found("/home/ana/shop").await, of(&["shop"], &["/home/ana/blog"]));
+    assert_eq!(found("/home/ana/a/b").await, of(&[], &[]));
+    assert_eq!(found("/home/ana/a-b").await, of(&["only other"], &[]));
+}
+
+/// A name is the same whether an accent is part of its letter or follows it.
+async fn accents_may_be_written_in_two_ways(store: Store) {
+    let (composed, decomposed) = ("café", "cafe\u{301}");
+    let folder = format!("/home/ana/{decomposed}");
+    let slug = format!("-home-ana-{decomposed}");
+    put(&store, &[("ana", slug.as_str(), "a", folder.as_str())]).await;
+    let target = target_of("ana", &slug, "b");
+    let metadata = format!(r#"{{"name":"{decomposed}","tags":["{decomposed}"],"bundle":"{decomposed}"}}"#);
+    store.storage.sync_session_metadata(&target, RawJson::new(metadata)).await.unwrap();
+    for name in [composed, decomposed] {
+        let found = store.storage.find_project(&ana(), name).await.unwrap();
+        assert_eq!(found.as_ref(), Some(&target.project_slug), "{name:?}");
+        let found = store.storage.project_of_folder(&ana(), &format!("/home/ana/{name}")).await.unwrap();
+        assert_eq!(found.map(|found| found.slug).as_ref(), Some(&target.project_slug), "{name:?}");
+        let none = SessionFilter::default;
+        let of_project = ProjectSlug::new(format!("-home-ana-{name}")).unwrap();
+        for (filter, count) in [
+            (none().with_project(of_project), 2),
+            (none().with_tags([name]), 1),
+            (none().with_bundle(name.to_owned()), 1),
+        ] {
+            let query = SessionQuery::new(ana()).with_filter(filter.clone());
+            assert_eq!(store.storage.all_sessions(query).await.unwrap().len(), count, "{filter:?}");
+        }
+        let named = SessionQuery::new(ana()).with_text(Some(name.to_owned()));
+        assert_eq!(store.storage.all_sessions(named).await.unwrap().len(), 1, "{name:?}");
+    }
+    let edit = SessionEdit::default().add_tags([composed]).set_name(decomposed);
+    let edited = store.storage.update_session(&target.key, &edit).await.unwrap();
+    assert_eq!((edited.tags, edited.name.as_deref()), (vec![composed.to_owned()], Some(composed)));
+    let edited = SessionEdit::default().remove_tags([decomposed]);
+    assert_eq!(store.storage.update_session(&target.key, &edited).await.unwrap().tags, [""; 0]);
 }

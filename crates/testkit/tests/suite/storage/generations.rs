@@ -59,7 +59,8 @@ async fn one_session_or_project_can_be_rebuilt(store: Store) {
     fill(&store).await;
     store.sync(&target_of("ana", "garden", "g"), vec![lines::user("a rose")]).await;
     let session = of_ana().with_session(Some(target("t").key.session_id));
-    let project = of_ana().with_project(Some(target_of("ana", "garden", "g").project_slug));
+    let project = of_ana()
+        .with_filter(SessionFilter::default().with_project(target_of("ana", "garden", "g").project_slug));
     for (of, messages) in [(&session, 2), (&project, 1)] {
         let report = store.storage.rebuild(of, &mut |_| {}).await.unwrap();
         assert_eq!((report.messages, report.failure.is_none()), (messages, true));

@@ -117,10 +117,11 @@ async fn superseded_lines_are_pruned_by_session_project_and_age(store: Store) {
     let report = store.storage.prune_superseded(&user, &everything).await.unwrap();
     assert_eq!((report.sessions.len(), report.messages, report.events), (3, 6, 0));
     assert_eq!(left().await.len(), 8);
+    let of_other = SessionFilter::default().with_project(other.project_slug.clone());
     let prune =
         async |options: PruneOptions| store.storage.prune_superseded(&user, &options).await.unwrap().messages;
     assert_eq!(prune(PruneOptions::default().with_until(middle)).await, 2);
-    assert_eq!(prune(PruneOptions::default().with_project(other.project_slug.clone())).await, 2);
+    assert_eq!(prune(PruneOptions::default().with_filter(of_other)).await, 2);
     assert_eq!(left().await, ["ana/b", "ana/b", "ben/a", "ben/a"]);
     let sessions = vec![a.key.session_id.clone(), b.key.session_id.clone()];
     assert_eq!(prune(PruneOptions::default().with_sessions(sessions)).await, 2);
