@@ -67,14 +67,14 @@ impl ArchiveFormat {
 Imports the sessions of a file, or of a folder of Parquet files, that `export` wrote. Each session is stored completely or \
 not at all: its rows must be complete and have the checksum that was exported. If a line is broken, its session is skipped, \
 and the others are imported. Sessions that already exist are refused unless --replace is given, and sessions of other users \
-unless --scope all is given.
+unless --scope all is given. A session that was deleted from this store is imported too, with a note (were_deleted in JSON).
 
 Vectors are imported if the archive has them (`export --vectors`) and the store has vectors of the same model, or none. \
 Otherwise, `backfill` creates them.")]
 #[command(after_long_help = "\
 Broken lines are listed with their numbers. Exits with 1 if something was not imported. --json prints one object: sessions, \
-replaced, messages, events, superseded, vectors, vectors_left_out (because the store has those of another model), refused, \
-broken.
+replaced, messages, events, superseded, vectors, vectors_left_out (because the store has those of another model), \
+were_deleted, refused, broken.
 
 Examples:
   amplifier-sessions import sessions.jsonl

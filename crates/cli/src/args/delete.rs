@@ -14,8 +14,11 @@ only shows it. If one of the named sessions is not found, nothing is deleted.
 activity. Sessions of other users are never deleted, whatever the --scope; --user ID selects the user.
 
 The files of the sessions are not touched. The store remembers the deletion: later syncs skip the sessions, unless \
-`sync --include-deleted` is used. `import` restores them from an archive. Sub-agents and forks of a named session are \
-not deleted.
+`sync --include-deleted` is used. `import` restores them from an archive, and says so. Sub-agents, forks and copies are not \
+deleted unless they match too; as they contain the same text, they are named before anything is deleted.
+
+Two folders may have the same slug, such as my-app and my/app. --project FOLDER deletes only the sessions that ran in the \
+folder; --project SLUG deletes those of both.
 
 The words of the sessions are erased from all files of the store, which means rewriting it once. If that fails, for example \
 because the disk is full, the sessions are deleted nevertheless; the command reports the file and exits with 1, and the next \

@@ -8,6 +8,7 @@ use std::{
 
 use amplifier_session_storage::{
     Error, Scope,
+    model::SessionKey,
     search::SessionFilter,
     storage::{
         ArchiveReader, BrokenPart, ExportReport, ImportOptions, ImportReport, JsonLinesReader,
@@ -195,6 +196,7 @@ pub(super) async fn import(app: &mut App, args: ImportArgs) -> Result<Outcome, F
 
 fn outcome(app: &App, report: &ImportReport) -> Result<Outcome, Failure> {
     say_what_is_broken(&report.broken);
+    say_what_is_back(&report.were_deleted);
     if report.vectors_left_out > 0 {
         let vectors = counted(report.vectors_left_out, "vector");
         say("note", &format!("not imported: {vectors} of a model other than the store's"));
@@ -230,6 +232,19 @@ fn outcome(app: &App, report: &ImportReport) -> Result<Outcome, Failure> {
             Ok(Outcome::Done)
         }
     }
+}
+
+/// Says which sessions had been deleted from the store.
+fn say_what_is_back(were_deleted: &[SessionKey]) {
+    if were_deleted.is_empty() {
+        return;
+    }
+    let mut ids: Vec<&str> = were_deleted.iter().take(LISTED).map(|key| key.session_id.as_str()).collect();
+    let more = format!("and {} more", were_deleted.len().saturating_sub(LISTED));
+    ids.extend((were_deleted.len() > LISTED).then_some(more.as_str()));
+    let are = if were_deleted.len() == 1 { "is" } else { "are" };
+    let sessions = counted(were_deleted.len() as u64, "imported session");
+    say("note", &format!("{sessions} had been deleted from this store and {are} back: {}", ids.join(", ")));
 }
 
 const REFUSED_HINT: &str =

@@ -7,7 +7,8 @@ use std::{
 
 use amplifier_session_storage::{
     backend::{Deletion, Remains, SessionQuery},
-    model::{Session, SessionKey, Timestamp},
+    model::{ProjectSlug, Session, SessionKey, Timestamp},
+    storage::Relation,
     sync::source_folder,
 };
 use serde::Serialize;
@@ -21,7 +22,7 @@ use crate::{
     messages::SessionView,
     render::{
         deleted,
-        ids::ShortIds,
+        ids::{ShortIds, short},
         text::{counted, one_line},
     },
     roots::roots,
@@ -40,6 +41,8 @@ struct View<'a> {
     failed: &'a [NotDeleted],
     /// The files that still contain words of deleted sessions.
     remains: &'a [NotErased],
+    /// Other sessions that contain text of the deleted ones.
+    keep_text: Vec<KeptView<'a>>,
     /// In a dry run, the sessions that would be deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     would_delete: Option<Vec<SessionView<'a>>>,
@@ -58,6 +61,20 @@ impl<'a> From<&'a Deleted> for DeletedView<'a> {
     fn from(Deleted { session, folder }: &'a Deleted) -> Self {
         let folder = folder.as_ref().map(|folder| folder.to_string_lossy().into_owned());
         Self { session: SessionView::from(session), folder }
+    }
+}
+
+/// A session that is not deleted, and its relation to a deleted one, as JSON.
+#[derive(Serialize)]
+struct KeptView<'a> {
+    #[serde(flatten)]
+    session: SessionView<'a>,
+    relation: Relation,
+}
+
+impl<'a> From<&'a (Session, Relation)> for KeptView<'a> {
+    fn from((session, relation): &'a (Session, Relation)) -> Self {
+        Self { session: SessionView::from(session), relation: *relation }
     }
 }
 
@@ -95,10 +112,15 @@ pub(super) async fn run(app: &mut App, args: DeleteArgs) -> Result<Outcome, Fail
         true => matching(app, &reader, &args, before).await?,
         false => found(&reader, &args.sessions).await?,
     };
-    let ids = sessions.iter().map(|session| &session.session_id);
+    let keys = sessions.iter().map(Session::key).collect();
+    let kept = reader.storage.sessions_with_text_of(&reader.scope, &keys).await?;
+    let ids =
+        sessions.iter().chain(kept.iter().map(|(session, _)| session)).map(|session| &session.session_id);
     let short_ids = reader.storage.short_ids(&reader.scope, ids).await?;
+    say_which_folders(&args, &sessions);
+    say_what_is_kept(&kept, &short_ids);
     if args.dry_run {
-        return would_delete(app, &sessions, &short_ids);
+        return would_delete(app, &sessions, &kept, &short_ids);
     }
     if !sessions.is_empty() && !args.yes && !is_confirmed(app, &sessions, &short_ids)? {
         say("note", "nothing was deleted");
@@ -107,7 +129,8 @@ pub(super) async fn run(app: &mut App, args: DeleteArgs) -> Result<Outcome, Fail
     let (gone, failed, remains) = delete(&reader, sessions).await;
     if app.out.is_json() {
         let deleted = gone.iter().map(DeletedView::from).collect();
-        app.out.json(&View { deleted, failed: &failed, remains: &remains, would_delete: None })?;
+        let keep_text = kept.iter().map(KeptView::from).collect();
+        app.out.json(&View { deleted, failed: &failed, remains: &remains, keep_text, would_delete: None })?;
     } else {
         deleted::list(&mut app.out, "deleted", gone.iter().map(|gone| &gone.session), &short_ids)?;
     }
@@ -148,11 +171,53 @@ async fn matching(
     Ok(sessions)
 }
 
+/// Says that the sessions of a slug ran in several folders, which may not all be meant.
+fn say_which_folders(args: &DeleteArgs, sessions: &[Session]) {
+    let Some(typed) = &args.project else { return };
+    let is_of_slug = |session: &&Session| {
+        let slug = session.working_dir.as_deref().and_then(|folder| ProjectSlug::of_folder(folder).ok());
+        slug.as_ref() == Some(&session.project_slug)
+    };
+    let folders: BTreeSet<String> = sessions
+        .iter()
+        .filter(is_of_slug)
+        .filter_map(|session| Some(one_line(session.working_dir.as_deref()?.trim_end_matches('/'))))
+        .collect();
+    if folders.len() > 1 {
+        let folders = folders.into_iter().collect::<Vec<_>>().join(" and ");
+        say("note", &format!("the sessions of {} ran in {folders}", one_line(typed)));
+        say("hint", "--project FOLDER names only those that ran in one of them");
+    }
+}
+
+/// Says which other sessions contain text of the sessions.
+fn say_what_is_kept(kept: &[(Session, Relation)], short_ids: &ShortIds) {
+    if kept.is_empty() {
+        return;
+    }
+    let name = |(session, relation): &(Session, Relation)| {
+        format!("{} {}", relation.as_str(), short(short_ids, &session.session_id))
+    };
+    let mut names: Vec<String> = kept.iter().take(SHOWN).map(name).collect();
+    if kept.len() > SHOWN {
+        names.push(format!("{} more (--json lists all)", kept.len() - SHOWN));
+    }
+    let (contain, stay) = if kept.len() == 1 { ("contains", "stays") } else { ("contain", "stay") };
+    let (sessions, names) = (counted(kept.len() as u64, "other session"), names.join(", "));
+    say("note", &format!("{sessions} {contain} text of these and {stay} in the store: {names}"));
+}
+
 /// Prints what would be deleted.
-fn would_delete(app: &mut App, sessions: &[Session], short_ids: &ShortIds) -> Result<Outcome, Failure> {
+fn would_delete(
+    app: &mut App,
+    sessions: &[Session],
+    kept: &[(Session, Relation)],
+    short_ids: &ShortIds,
+) -> Result<Outcome, Failure> {
     if app.out.is_json() {
         let sessions = sessions.iter().map(SessionView::from).collect();
-        app.out.json(&View { would_delete: Some(sessions), ..View::default() })?;
+        let keep_text = kept.iter().map(KeptView::from).collect();
+        app.out.json(&View { would_delete: Some(sessions), keep_text, ..View::default() })?;
     } else if app.out.is_terminal() {
         let width = app.out.width;
         app.out.lines(&deleted::preview(sessions, short_ids, width))?;

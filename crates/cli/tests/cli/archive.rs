@@ -55,6 +55,23 @@ fn sessions_can_be_moved_between_stores() {
     }
 }
 
+#[test]
+fn an_import_says_what_had_been_deleted() {
+    let home = Home::without_vectors();
+    let archive = home.path().join("a.jsonl").display().to_string();
+    home.ok(&["export", "--out", &archive]);
+    home.ok(&["delete", "38e6d1f5", "--yes"]);
+    let imported = home.run(&["import", &archive, "--embedding", "none"]);
+    let note = "note: 1 imported session had been deleted from this store and is back: 38e6d1f5-";
+    assert!(imported.stderr.contains(note), "{}", imported.stderr);
+    let again = home.json(&["import", &archive, "--embedding", "none", "--replace"]);
+    assert_eq!(again["were_deleted"], serde_json::json!([]));
+    home.ok(&["delete", "--all", "--yes"]);
+    let all = home.json(&["import", &archive, "--embedding", "none"]);
+    assert_eq!(all["were_deleted"].as_array().map(Vec::len), Some(12));
+    assert_eq!(all["were_deleted"][0]["user_id"], "dana");
+}
+
 #[cfg(feature = "parquet")]
 #[test]
 fn parquet_folders_can_be_imported() {

@@ -71,6 +71,44 @@ fn forks_and_copies_count_once() {
     assert_eq!(totals(&home.json(&["stats"])), ("0.5".to_owned(), 2));
 }
 
+/// Deleting a session leaves its text in the sessions that were copied from it.
+#[test]
+fn what_keeps_the_text_of_a_deleted_session_is_named() {
+    let home = Home::new();
+    write(&home, "original", TRANSCRIPT, &log("original"), "{}");
+    write(&home, "copy", TRANSCRIPT, &log("original"), "{}");
+    let fork = r#"{"fork":{"source_session_id":"original","through_user_turn":1}}"#;
+    write(&home, "fork", TRANSCRIPT, &log("fork"), fork);
+    let other = TRANSCRIPT.replace("sourdough", "brioche");
+    write(&home, "agent", &other, "", r#"{"parent_id":"original"}"#);
+    write(&home, "agent-of-agent", &other.replace("bake", "proof"), "", r#"{"parent_id":"agent"}"#);
+    write(&home, "unrelated", &other.replace("bake", "eat"), "", "{}");
+    sync(&home);
+    let kept = |arguments: &[&str]| -> Vec<(String, String)> {
+        let answer = home.json(&[&["delete"], arguments].concat());
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let listed = answer["keep_text"].as_array().unwrap().iter();
+        let mut kept: Vec<_> = listed.map(|one| (text(&one["session_id"]), text(&one["relation"]))).collect();
+        kept.sort();
+        kept
+    };
+    let expected = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+        pairs.iter().map(|(id, relation)| ((*id).to_owned(), (*relation).to_owned())).collect()
+    };
+    let of_original =
+        [("agent", "sub_agent"), ("agent-of-agent", "sub_agent"), ("copy", "copy"), ("fork", "fork")];
+    assert_eq!(kept(&["original", "--dry-run"]), expected(&of_original));
+    assert_eq!(kept(&["fork", "--dry-run"]), expected(&[("copy", "copy"), ("original", "original")]));
+    assert_eq!(kept(&["unrelated", "--dry-run"]), []);
+    assert_eq!(kept(&["--all", "--dry-run"]), []);
+    let ran = home.run(&["delete", "agent", "--dry-run"]);
+    let note = "note: 1 other session contains text of these and stays in the store: sub-agent agent-of\n";
+    assert!(ran.stderr.contains(note), "{}", ran.stderr);
+    let refused = home.run(&["delete", "original"]);
+    assert!(refused.code == 2 && refused.stderr.contains("4 other sessions contain"), "{}", refused.stderr);
+    assert_eq!(kept(&["original", "copy", "fork", "--yes"]), expected(&of_original[..2]));
+}
+
 #[test]
 fn a_compacted_log_keeps_its_counts_and_times() {
     let home = Home::new();

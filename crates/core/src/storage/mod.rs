@@ -8,6 +8,7 @@ mod context;
 mod copy;
 mod damage;
 mod dates;
+mod deleted;
 mod edit;
 mod embed;
 mod embeddings;
@@ -78,7 +79,7 @@ pub use salvage::SalvageReport;
 pub use secrets::{SecretIn, SessionSecrets, StoredSecret};
 pub use sessions::SessionStatistics;
 pub use statistics::{
-    DayStatistics, EventTypeStatistics, LeftOut, ModelStatistics, SessionGroup, Statistics,
+    DayStatistics, EventTypeStatistics, LeftOut, ModelStatistics, Relation, SessionGroup, Statistics,
     StatisticsOptions, ToolStatistics,
 };
 pub use superseded::{

@@ -98,7 +98,7 @@ impl Origin {
     }
 }
 
-fn parent_of(session: &Session) -> Option<SessionKey> {
+pub(super) fn parent_of(session: &Session) -> Option<SessionKey> {
     Some(SessionKey::new(session.user_id.clone(), session.parent_id.clone()?))
 }
 

@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
-use super::{ArchiveReader, Checksum, FORMAT, Record, SessionRecord, invalid, session::Reading};
+use super::{
+    super::deleted::DeletedSessions, ArchiveReader, Checksum, FORMAT, Record, SessionRecord, invalid,
+    session::Reading,
+};
 use crate::{
     Error, ErrorKind, Result, SessionStorage,
     model::{SessionId, SessionKey, UserId},
@@ -50,6 +53,8 @@ pub struct ImportReport {
     pub turns: u64,
     /// The number of summaries of their turns.
     pub summaries: u64,
+    /// The imported sessions that had been deleted from the store.
+    pub were_deleted: Vec<SessionKey>,
     /// Sessions that were rejected.
     pub refused: Vec<RefusedSession>,
     /// The first 1,000 broken parts of the archive, in order. Their sessions were not imported.
@@ -105,6 +110,7 @@ struct Import<'a> {
     options: &'a ImportOptions,
     report: ImportReport,
     state: State,
+    deleted: DeletedSessions,
     /// Checksum of the checksums of the sessions so far.
     checksum: Checksum,
 }
@@ -118,6 +124,8 @@ impl SessionStorage {
     /// A session of more than 16 MB is checked first and then written in parts, if `archive` can return to its
     /// beginning; otherwise, it must fit into memory. If the process is killed meanwhile, the next import of the
     /// session replaces the rows written so far.
+    ///
+    /// A session that was deleted from the store is imported too, and reported: the archive was named on purpose.
     ///
     /// # Errors
     ///
@@ -136,6 +144,7 @@ impl SessionStorage {
             options,
             report: ImportReport::default(),
             state: State::Between,
+            deleted: DeletedSessions::default(),
             checksum: Checksum::default(),
         };
         match import.run().await {
@@ -260,11 +269,14 @@ impl Import<'_> {
     async fn session(&mut self, record: SessionRecord) -> Result<()> {
         // Its rows follow, even if the record is wrong.
         self.state = State::Skipping;
-        let stored = self.storage.backend.get_session(&record.session.key()).await?;
+        let key = record.session.key();
+        let stored = self.storage.backend.get_session(&key).await?;
+        let was_deleted = stored.is_none() && self.deleted.contains(&*self.storage.backend, &key).await?;
         let can_return = self.archive.mark();
         let masker = self.storage.line_masker().await?;
-        self.state =
-            State::Reading(Box::new(Reading::new(record, stored, self.options, can_return, masker)?));
+        let mut reading = Reading::new(record, stored, self.options, can_return, masker)?;
+        reading.was_deleted = was_deleted;
+        self.state = State::Reading(Box::new(reading));
         Ok(())
     }
 
@@ -280,6 +292,7 @@ impl Import<'_> {
         } else {
             self.storage.write_whole(reading).await?;
             self.report.replaced += u64::from(reading.replaces);
+            self.report.were_deleted.extend(reading.was_deleted.then(|| reading.session.key()));
             self.report.sessions += 1;
             self.report.messages += u64::from(stated.0);
             self.report.events += u64::from(stated.1);

@@ -31,6 +31,8 @@ pub(super) struct Reading {
     pub(super) refused: Option<String>,
     /// Whether it replaces a stored session.
     pub(super) replaces: bool,
+    /// Whether it was deleted from the store.
+    pub(super) was_deleted: bool,
     /// The number of messages and events so far.
     pub(super) rows: (u32, u32),
     /// The number of superseded lines so far.
@@ -113,6 +115,7 @@ impl Reading {
             sync_state: sync_state.or_else(|| had_state.then(String::new)),
             refused,
             replaces,
+            was_deleted: false,
             rows: (0, 0),
             superseded_lines: 0,
             space: embedding_space,

@@ -21,7 +21,7 @@ mod turns;
 mod vectors;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -36,11 +36,12 @@ use self::{
     session::{Copying, is_unfinished},
     vectors::{Generations, Vectors},
 };
-use super::SessionStorage;
+use super::{SessionStorage, deleted::DeletedSessions};
 use crate::{
     Error, ErrorKind, Result,
     backend::{SequenceRange, SessionCursor, SessionQuery, StorageBackend, StoredSession, meta},
-    model::{DamagedRow, Session, SessionId, SessionKey, UserId},
+    model::{DamagedRow, Session, SessionKey},
+    text::counted,
 };
 
 /// Number of sessions listed at a time.
@@ -91,14 +92,14 @@ impl SessionStorage {
             generations,
             source_id,
             report,
-            deleted: HashMap::new(),
+            deleted: DeletedSessions::default(),
             done: AtomicU64::new(0),
             total: 0,
         };
         match copy.run().await {
             Ok(()) => Ok(copy.report),
             Err(error) if copy.report.sessions == 0 => Err(error),
-            Err(error) => Err(error.with("copied", format_args!("{} sessions", copy.report.sessions))),
+            Err(error) => Err(error.with("copied", counted(copy.report.sessions, "session"))),
         }
     }
 }
@@ -114,7 +115,7 @@ struct Copy<'a> {
     source_id: String,
     report: CopyReport,
     /// The sessions that were deleted from the target.
-    deleted: HashMap<UserId, HashSet<SessionId>>,
+    deleted: DeletedSessions,
     /// The messages and events that are done.
     done: AtomicU64,
     total: u64,
@@ -213,7 +214,10 @@ impl Copy<'_> {
                 }
             }
         }
-        if held.is_none() && !self.options.include_deleted && self.was_deleted(key).await? {
+        if held.is_none()
+            && !self.options.include_deleted
+            && self.deleted.contains(&*self.to.backend, key).await?
+        {
             self.left(key, NotCopiedBecause::Deleted, "it was deleted from the target");
             return Ok(());
         }
@@ -301,15 +305,6 @@ impl Copy<'_> {
 
     fn left(&mut self, key: &SessionKey, because: NotCopiedBecause, reason: impl Into<String>) {
         self.report.not_copied.push(NotCopied::new(key, because, reason));
-    }
-
-    /// Whether the session was deleted from the target.
-    async fn was_deleted(&mut self, key: &SessionKey) -> Result<bool> {
-        if !self.deleted.contains_key(&key.user_id) {
-            let deleted = self.to.backend.deleted_sessions(&key.user_id).await?;
-            self.deleted.insert(key.user_id.clone(), deleted.into_iter().collect());
-        }
-        Ok(self.deleted.get(&key.user_id).is_some_and(|deleted| deleted.contains(&key.session_id)))
     }
 
     /// Why the session can't be written, if another session of the user has an event with the same id.

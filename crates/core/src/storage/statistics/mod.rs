@@ -3,11 +3,13 @@
 mod called;
 mod compacted;
 mod copied;
+mod related;
 mod shared;
 mod tables;
 
 use serde::Serialize;
 
+pub use self::related::Relation;
 use self::{
     copied::{Brief, Copied},
     tables::Tables,

@@ -55,6 +55,7 @@ async fn sessions_come_back_as_they_were(store: Store) {
     }
     let report = imported(&store, &archive, &ImportOptions::default()).await.unwrap();
     assert_eq!((report.sessions, report.refused.len()), (2, 0));
+    assert_eq!(report.were_deleted, [target.key.clone(), without_lines.key.clone()]);
     assert_eq!(exported(&store, &scope).await, archive);
     let stored = store.stored(&target).await;
     assert_eq!((stored.session.name.as_deref(), stored.skipped.len()), (Some("By hand"), 1));
