@@ -240,21 +240,51 @@ fn unknown_command(error: &clap::Error) -> Option<Failure> {
         return None;
     }
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else { return None };
-    // After a command, as in `models ls`, these names mean something else.
     let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
-    let is_first = usage.trim_end().ends_with("<COMMAND>") && usage.split_whitespace().count() <= 4;
+    // The commands before the unknown one: `Usage: amplifier-sessions models [OPTIONS] <COMMAND>`.
+    let before: Vec<&str> =
+        usage.split_whitespace().skip(2).take_while(|word| !word.starts_with(['[', '<'])).collect();
+    let program = [&[program::name().as_str()], before.as_slice()].concat().join(" ");
+    // Of the most similar names, clap puts the best last.
     let similar = match error.get(ContextKind::SuggestedSubcommand) {
-        Some(ContextValue::String(one)) => Some(one.as_str()),
-        Some(ContextValue::Strings(several)) => several.last().map(String::as_str),
-        _ => None,
+        Some(ContextValue::String(one)) => std::slice::from_ref(one),
+        Some(ContextValue::Strings(several)) => several.as_slice(),
+        _ => &[],
     };
-    let program = program::name();
-    let meant = meaning(typed).filter(|_| is_first);
-    let hint = match meant.or(similar.filter(|_| is_first)) {
+    let similar = similar.iter().rev().map(String::as_str).find(|name| is_mistyped(typed, name));
+    // After a command, as in `models ls`, these names mean something else.
+    let meant = meaning(typed).filter(|_| before.is_empty());
+    let hint = match meant.or(similar) {
         Some(command) => format!("{program} {command}"),
-        None => format!("`{program} help` lists the commands"),
+        None => format!("`{program} --help` lists the commands"),
     };
     Some(Failure::wrong_use(format!("unknown command '{typed}'"), hint))
+}
+
+/// Whether `typed` may stand for `name`: an abbreviation, or nearly the same letters.
+fn is_mistyped(typed: &str, name: &str) -> bool {
+    let typed = typed.to_ascii_lowercase();
+    let is_short = typed.len() >= 3 && name.starts_with(&typed);
+    is_short || edits(&typed, name) <= (typed.chars().count() + 1) / 3
+}
+
+/// How many letters must be inserted or removed to get `name`.
+fn edits(typed: &str, name: &str) -> usize {
+    let mut counts: Vec<usize> = (0..=name.chars().count()).collect();
+    for (at, letter) in typed.chars().enumerate() {
+        let mut before = at;
+        let mut last = at + 1;
+        for (count, other) in counts.iter_mut().skip(1).zip(name.chars()) {
+            let replaced = before + if letter == other { 0 } else { 2 };
+            before = *count;
+            last = replaced.min(*count + 1).min(last + 1);
+            *count = last;
+        }
+        if let Some(first) = counts.first_mut() {
+            *first = at + 1;
+        }
+    }
+    counts.last().copied().unwrap_or_default()
 }
 
 /// The command for a name that other programs use.
@@ -264,7 +294,7 @@ fn meaning(typed: &str) -> Option<&'static str> {
         "ls" | "list" | "session" | "ps" => "sessions",
         "history" => "recent",
         "log" | "logs" | "event" => "events",
-        "rm" | "remove" | "del" => "delete",
+        "rm" | "remove" | "del" | "drop" | "forget" => "delete",
         "cat" | "view" | "open" | "read" | "print" | "get" => "show",
         "stat" | "count" | "usage" | "cost" => "stats",
         "rename" => "edit",
@@ -273,9 +303,19 @@ fn meaning(typed: &str) -> Option<&'static str> {
         "label" | "tags" => "tag",
         "recover" | "rescue" => "salvage",
         "follow" | "daemon" | "monitor" => "watch",
-        "index" | "update" | "pull" | "ingest" => "sync",
-        "init" | "start" | "demo" => "quickstart",
+        "index" | "update" | "pull" | "ingest" | "refresh" => "sync",
+        "start" | "demo" | "tutorial" => "quickstart",
+        "create" | "new" => "init",
         "settings" | "configure" => "config",
+        "clean" | "gc" | "purge" | "vacuum" => "prune",
+        "dump" => "export",
+        "load" => "import",
+        "cp" | "clone" => "copy",
+        "embed" | "vectors" => "backfill",
+        "migrate" => "upgrade",
+        "whoami" => "user",
+        "install" | "autostart" => "service",
+        "version" => "--version",
         "completion" => "completions",
         _ => return None,
     })

@@ -31,7 +31,7 @@ use std::{process::ExitCode, time::Duration};
 use amplifier_session_storage::config::Configuration;
 use app::App;
 use args::{Cli, Command};
-use clap::{CommandFactory as _, FromArgMatches as _};
+use clap::FromArgMatches as _;
 use failure::{Failure, Outcome};
 use render::text::counted;
 
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     if completion::answered() {
         return ExitCode::SUCCESS;
     }
-    let parsed = Cli::command().try_get_matches().and_then(|matches| {
+    let parsed = args::command().try_get_matches().and_then(|matches| {
         let cli = Cli::from_arg_matches(&matches)?;
         Ok((cli, matches))
     });

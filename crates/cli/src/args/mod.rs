@@ -14,6 +14,7 @@ mod events;
 mod filter;
 mod global;
 mod group;
+mod help;
 mod init;
 mod models;
 mod prune;
@@ -57,6 +58,7 @@ pub(crate) use events::EventsArgs;
 pub(crate) use filter::{FilterArgs, LimitArgs, NarrowArgs};
 pub(crate) use global::{GlobalArgs, ScopeArg, When, quoted};
 pub(crate) use group::GroupArg;
+pub(crate) use help::command;
 pub(crate) use init::InitArgs;
 pub(crate) use models::{InstallModelArgs, ModelsAction, ModelsArgs, VerifyModelArgs};
 pub(crate) use prune::PruneArgs;
@@ -193,12 +195,8 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-
     #[test]
     fn the_definition_is_sound() {
-        Cli::command().debug_assert();
+        super::command().debug_assert();
     }
 }

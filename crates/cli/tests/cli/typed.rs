@@ -89,6 +89,10 @@ fn command_names_of_other_programs_get_a_hint() {
         ("rm", "delete"),
         ("cat", "show"),
         ("serch", "search"),
+        ("sesion", "sessions"),
+        ("compl", "completions"),
+        ("purge", "prune"),
+        ("version", "--version"),
     ] {
         let ran = SYNCED.run(&[typed, "x"]);
         assert_eq!(ran.code, 2);
@@ -99,8 +103,17 @@ fn command_names_of_other_programs_get_a_hint() {
         );
         assert!(ran.stderr.trim_end().ends_with(&format!("amplifier-sessions {meant}")), "{}", ran.stderr);
     }
-    let ran = SYNCED.run(&["models", "ls"]);
-    assert!(ran.code == 2 && !ran.stderr.contains("sessions sessions"), "{}", ran.stderr);
+    for (typed, hint) in [
+        (&["models", "ls"][..], "models --help` lists the commands"),
+        (&["models", "verfy"], "models verify"),
+        // Similar to the name of a command, but not meant.
+        (&["compact"], "--help` lists the commands"),
+        (&["restart"], "--help` lists the commands"),
+    ] {
+        let ran = SYNCED.run(typed);
+        assert_eq!(ran.code, 2, "{typed:?}");
+        assert!(ran.stderr.trim_end().ends_with(hint), "{typed:?}: {}", ran.stderr);
+    }
 }
 
 #[test]

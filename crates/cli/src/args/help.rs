@@ -1,0 +1,152 @@
+//! Help texts that fit this build.
+
+use clap::{Arg, ArgAction, Command, CommandFactory as _};
+
+use super::Cli;
+
+/// What an example contains, and whether this build can run it.
+const NEEDED: [(&str, bool); 8] = [
+    ("duckdb:", cfg!(feature = "duckdb-system")),
+    ("cosmos:", cfg!(feature = "cosmos")),
+    ("postgres:", cfg!(feature = "postgres")),
+    ("parquet", cfg!(feature = "parquet")),
+    ("models install", cfg!(feature = "local-transformer")),
+    ("local:", cfg!(feature = "local-transformer")),
+    ("openai", cfg!(feature = "openai")),
+    ("azure-openai", cfg!(feature = "azure-openai")),
+];
+
+/// The definition of the command line. Help has only examples that this build can run, and `--read-only`, which only some
+/// stores support, is not in the help of every command.
+pub(crate) fn command() -> Command {
+    fitted(Cli::command())
+}
+
+fn fitted(command: Command) -> Command {
+    let runnable = |text: &clap::builder::StyledStr| runnable(&text.to_string(), &NEEDED);
+    let (short, long) = (command.get_after_help().map(runnable), command.get_after_long_help().map(runnable));
+    let command = match short {
+        Some(text) => command.after_help(text),
+        None => command,
+    };
+    let command = match long {
+        Some(text) => command.after_long_help(text),
+        None => command,
+    };
+    // It takes the place of the global option.
+    let read_only = || Arg::new("read_only").long("read-only").action(ArgAction::SetTrue).hide(true);
+    command.mut_subcommands(|command| fitted(command).arg(read_only()))
+}
+
+/// `text` without the examples that this build can't run.
+fn runnable(text: &str, needed: &[(&str, bool)]) -> String {
+    let is_runnable = |line: &&str| {
+        !is_example(line) || needed.iter().all(|(part, is_there)| *is_there || !line.contains(part))
+    };
+    let lines: Vec<&str> = text.lines().filter(is_runnable).collect();
+    let text = lines.join("\n");
+    text.trim_end().trim_end_matches("Examples:").trim_end().to_owned()
+}
+
+fn is_example(line: &str) -> bool {
+    line.starts_with("  ") && line.contains("amplifier-sessions ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use amplifier_session_storage::StoreUrl;
+    use clap::error::ErrorKind;
+
+    use super::*;
+
+    /// The arguments of an example, up to a pipe, a redirection, or its description.
+    fn arguments(example: &str) -> Vec<String> {
+        let (mut words, mut word, mut quote, mut spaces) = (Vec::new(), String::new(), None, 0);
+        let program = example.find("amplifier-sessions ").unwrap_or_default();
+        for c in example[program..].trim_end_matches(')').chars() {
+            match (c, quote) {
+                ('\'' | '"', None) => quote = Some(c),
+                (c, Some(open)) if c == open => quote = None,
+                (' ', None) => {
+                    spaces += 1;
+                    if spaces > 1 {
+                        break;
+                    }
+                    words.push(std::mem::take(&mut word));
+                    continue;
+                }
+                ('|' | '>' | '&' | ';', None) => break,
+                (c, _) => word.push(c),
+            }
+            spaces = 0;
+        }
+        words.push(word);
+        words.retain(|word| !word.is_empty());
+        words
+    }
+
+    fn texts(command: &Command, found: &mut Vec<String>) {
+        let help = [command.get_after_help(), command.get_after_long_help(), command.get_long_about()];
+        found.extend(help.into_iter().flatten().map(ToString::to_string));
+        command
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set())
+            .for_each(|command| texts(command, found));
+    }
+
+    #[test]
+    fn every_example_can_be_run() {
+        let (mut found, home) = (Vec::new(), Some(Path::new("/home/ana")));
+        texts(&command(), &mut found);
+        let examples: Vec<&str> =
+            found.iter().flat_map(|text| text.lines()).filter(|line| is_example(line)).collect();
+        assert!(examples.len() > 80, "{}", examples.len());
+        for example in examples {
+            let words = arguments(example);
+            match command().try_get_matches_from(&words) {
+                Ok(_) => {}
+                Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {}
+                Err(error) => panic!("{example}\n{words:?}\n{error}"),
+            }
+            for pair in words.windows(2).filter(|pair| matches!(&*pair[0], "--store" | "--also-store")) {
+                StoreUrl::parse(&pair[1], home).unwrap_or_else(|error| panic!("{example}: {error}"));
+            }
+            for url in words.iter().filter(|word| word.starts_with("duckdb:") || word.starts_with("cosmos:"))
+            {
+                StoreUrl::parse(url, home).unwrap_or_else(|error| panic!("{example}: {error}"));
+            }
+        }
+    }
+
+    #[test]
+    fn examples_for_other_builds_are_left_out() {
+        let text =
+            "Prints `duckdb:`.\n\nExamples:\n  amplifier-sessions x\n  amplifier-sessions --store duckdb:a x";
+        let without = "Prints `duckdb:`.\n\nExamples:\n  amplifier-sessions x";
+        assert_eq!(runnable(text, &[("duckdb:", true)]), text);
+        assert_eq!(runnable(text, &[("duckdb:", false)]), without);
+        assert_eq!(runnable(text, &[("amplifier", false)]), "Prints `duckdb:`.");
+    }
+
+    #[test]
+    fn read_only_is_an_option_of_every_command_and_only_in_the_help_of_the_program() {
+        let help = |arguments: &[&str]| command().try_get_matches_from(arguments).unwrap_err().to_string();
+        assert!(help(&["x", "--help"]).contains("--read-only"));
+        for arguments in [&["x", "search", "--help"][..], &["x", "models", "list", "--help"]] {
+            assert!(!help(arguments).contains("--read-only"), "{arguments:?}");
+        }
+        for arguments in [
+            &["x", "--read-only", "search", "y"][..],
+            &["x", "search", "y", "--read-only"],
+            &["x", "config", "show", "--read-only"],
+            &["x", "config", "--read-only", "show"],
+        ] {
+            let matches = command().try_get_matches_from(arguments).unwrap();
+            assert!(matches.get_flag("read_only"), "{arguments:?}");
+        }
+        let matches = command().try_get_matches_from(["x", "search", "y"]).unwrap();
+        assert!(!matches.get_flag("read_only"));
+    }
+}
