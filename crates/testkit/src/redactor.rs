@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     Result,
-    content::{Masked, Redactor, SecretSpan},
+    content::{Certainty, Masked, Redactor, SecretSpan},
 };
 
 /// Masks given words, wherever they occur. Each has the rule `word`.
@@ -28,7 +28,9 @@ impl Redactor for WordRedactor {
     fn find(&self, text: &str) -> Result<Vec<SecretSpan>> {
         let of_word = |word: &String| {
             let spans = text.match_indices(word.as_str()).map(|(start, found)| start..start + found.len());
-            spans.map(|span| SecretSpan { rule: "word".to_owned(), span }).collect::<Vec<_>>()
+            spans
+                .map(|span| SecretSpan { rule: "word".to_owned(), certainty: Certainty::Certain, span })
+                .collect::<Vec<_>>()
         };
         let mut found: Vec<SecretSpan> = self.0.iter().flat_map(of_word).collect();
         found.sort_by_key(|secret| secret.span.start);

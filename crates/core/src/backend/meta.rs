@@ -45,6 +45,10 @@ pub const SECRETS: &str = "secrets";
 /// Key of the version of the [`MASKING`](crate::content::MASKING) rules by which all stored lines were masked. If `0`
 /// or absent, they were not masked.
 pub const MASKED: &str = "masked";
+/// Key of the findings of secrets that a person has judged to be harmless: digests, separated by spaces.
+pub const IGNORED_SECRETS: &str = "ignored_secrets";
+/// Key of the lines whose secrets a person has removed: digests of the lines before that, separated by spaces.
+pub const PURGED_LINES: &str = "purged_lines";
 /// Keys of the files that may still contain words of deleted rows, in stores in files. A value that is not empty makes
 /// the next [`Sessions::delete_sessions`](super::Sessions::delete_sessions) erase them.
 pub const TO_ERASE: [&str; 2] = ["to_erase_from_index", "to_erase_from_database"];

@@ -9,6 +9,8 @@ use serde::Serialize;
 
 use super::{
     SessionStorage,
+    judged::Judged,
+    line_masker::{LineDigester, LineMasker},
     superseded::{LineHead, OldLine, Packer, unpack},
 };
 use crate::{
@@ -18,11 +20,11 @@ use crate::{
         meta::{self, MASKED, SECRETS},
     },
     blocking,
-    content::{MASKING, Redactor, TitleFinder, extract, mask_line},
+    content::{MASKING, Redactor, TitleFinder, extract},
     events::{assemble, parse_event_line, store},
     model::{
-        ContentType, Digest, Event, Message, MetadataFile, Payload, RawJson, SessionKey, StoredEvent,
-        SupersededPiece, SupersededReason, TurnSummary, VectorState,
+        ContentType, Digest, Event, Message, Payload, SessionKey, StoredEvent, SupersededPiece, TurnSummary,
+        VectorState,
     },
     search::SessionFilter,
 };
@@ -32,8 +34,6 @@ const MESSAGES: usize = 500;
 /// Number of events read at a time, and of their lines: a line may have megabytes.
 const EVENTS: usize = 500;
 const LINES: usize = 16;
-/// Longer lines are searched on a separate thread, so that they don't block other tasks.
-const LONG: usize = 4 * 1024;
 
 /// How secrets in stored lines are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
@@ -61,118 +61,22 @@ impl FromStr for SecretsAtRest {
     }
 }
 
-/// The store's setting for secrets, if it was read already. Clones share it.
+/// The store's setting and decisions about secrets, if they were read already. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct CachedAtRest(Arc<Mutex<Option<SecretsAtRest>>>);
+pub(super) struct CachedAtRest(Arc<Mutex<Option<(SecretsAtRest, Arc<Judged>)>>>);
 
 impl CachedAtRest {
-    fn get(&self) -> Option<SecretsAtRest> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn get(&self) -> Option<(SecretsAtRest, Arc<Judged>)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set(&self, stored: SecretsAtRest) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(stored);
-    }
-}
-
-/// Computes the digests of stored lines. Their secrets may be masked.
-#[derive(Debug, Clone, Default)]
-pub struct LineDigester(pub(super) LineMasker);
-
-impl LineDigester {
-    /// The digest of the stored form of `line`.
-    #[must_use]
-    pub fn digest(&self, line: &[u8]) -> Digest {
-        self.0.digest(line)
+    fn set(&self, stored: SecretsAtRest, judged: Arc<Judged>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((stored, judged));
     }
 
-    /// A line or a metadata file as it is stored: with its secrets masked, or unchanged if masking fails.
-    #[must_use]
-    pub fn stored(&self, raw: RawJson) -> RawJson {
-        self.0.mask_now(raw.clone()).map_or(raw, |(masked, _)| masked)
-    }
-}
-
-/// Masks lines before they are stored, if secrets are masked in the store.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct LineMasker(Option<Arc<dyn Redactor>>);
-
-impl LineMasker {
-    /// Whether secrets are masked.
-    pub(super) fn is_on(&self) -> bool {
-        self.0.is_some()
-    }
-
-    /// The line to store, and the number of secrets that were masked in it.
-    ///
-    /// # Errors
-    ///
-    /// Errors of the redactor. The line must not be stored then.
-    pub(super) async fn mask(&self, line: RawJson) -> Result<(RawJson, usize)> {
-        if self.0.is_none() || line.as_bytes().len() < LONG {
-            return self.mask_now(line);
-        }
-        let masker = self.clone();
-        blocking(move || masker.mask_now(line)).await?
-    }
-
-    /// As [`Self::mask`], on this thread.
-    pub(super) fn mask_now(&self, line: RawJson) -> Result<(RawJson, usize)> {
-        let Some(redactor) = &self.0 else { return Ok((line, 0)) };
-        Ok(mask_line(redactor.as_ref(), &line)?.unwrap_or((line, 0)))
-    }
-
-    /// The stored form of a line that can't be read: in text that is not JSON, secrets may also stand outside strings.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::mask`].
-    pub(super) fn mask_unreadable(&self, line: RawJson) -> Result<(RawJson, usize)> {
-        let Some(redactor) = &self.0 else { return Ok((line, 0)) };
-        let (line, in_strings) = self.mask_now(line)?;
-        let text = line.to_text();
-        let masked = redactor.mask(&text)?;
-        match masked.secrets {
-            0 => Ok((line, in_strings)),
-            count => Ok((RawJson::new(masked.text.into_owned().into_bytes()), in_strings + count)),
-        }
-    }
-
-    /// As [`Self::mask_now`], for a superseded line.
-    pub(super) fn mask_superseded(
-        &self,
-        line: RawJson,
-        reason: SupersededReason,
-    ) -> Result<(RawJson, usize)> {
-        match reason {
-            SupersededReason::Unreadable => self.mask_unreadable(line),
-            _ => self.mask_now(line),
-        }
-    }
-
-    /// Masks secrets in a text that is not JSON.
-    pub(super) fn mask_text(&self, text: Option<String>) -> Result<Option<String>> {
-        match (&self.0, text) {
-            (Some(redactor), Some(text)) => Ok(Some(redactor.mask(&text)?.text.into_owned())),
-            (_, text) => Ok(text),
-        }
-    }
-
-    /// Masks secrets in metadata files.
-    pub(super) fn mask_files(&self, files: Vec<MetadataFile>) -> Result<Vec<MetadataFile>> {
-        let masked =
-            |file: MetadataFile| Ok(MetadataFile { raw: self.mask_now(file.raw)?.0, name: file.name });
-        files.into_iter().map(masked).collect()
-    }
-
-    /// The digest of the stored form of a line.
-    pub(super) fn digest(&self, line: &[u8]) -> Digest {
-        if self.0.is_none() {
-            return Digest::of(line);
-        }
-        // A line that can't be masked is not stored, so no stored digest may match its own.
-        self.mask_now(RawJson::new(line))
-            .map_or_else(|_| Digest::of(line), |(masked, _)| Digest::of(masked.as_bytes()))
+    /// Makes the next use read them again.
+    pub(super) fn forget(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -185,18 +89,19 @@ impl SessionStorage {
     pub async fn secrets_at_rest(&self) -> Result<SecretsAtRest> {
         match self.settings.secrets {
             Some(chosen) => Ok(chosen),
-            None => self.stored_secrets_at_rest().await,
+            None => Ok(self.stored_secrets_at_rest().await?.0),
         }
     }
 
-    async fn stored_secrets_at_rest(&self) -> Result<SecretsAtRest> {
+    async fn stored_secrets_at_rest(&self) -> Result<(SecretsAtRest, Arc<Judged>)> {
         if let Some(known) = self.at_rest.get() {
             return Ok(known);
         }
         let held = self.backend.meta().await?;
         let stored = held.get(SECRETS).and_then(|value| value.parse().ok()).unwrap_or_default();
-        self.at_rest.set(stored);
-        Ok(stored)
+        let judged = Judged::of(&held);
+        self.at_rest.set(stored, judged.clone());
+        Ok((stored, judged))
     }
 
     /// Returns the computation of digests for lines as this store would store them. Changes nothing.
@@ -205,8 +110,9 @@ impl SessionStorage {
     ///
     /// Errors of the backend.
     pub async fn line_digester(&self) -> Result<LineDigester> {
-        let is_masked = self.stored_secrets_at_rest().await? == SecretsAtRest::Mask;
-        Ok(LineDigester(LineMasker(self.redactor.clone().filter(|_| is_masked))))
+        let (stored, judged) = self.stored_secrets_at_rest().await?;
+        let masks_all = stored == SecretsAtRest::Mask;
+        Ok(LineDigester(LineMasker::new(self.redactor.as_ref(), masks_all, judged)))
     }
 
     /// Updates the store to the settings about secrets, and to the choice that another process made for the store. If
@@ -230,7 +136,7 @@ impl SessionStorage {
             let expected = held.get(SECRETS).map(String::as_str);
             self.backend.swap_meta(SECRETS, expected, wanted.as_str()).await?;
         }
-        self.at_rest.set(wanted);
+        self.at_rest.set(wanted, Judged::of(&held));
         let masked = held.get(MASKED).map_or("0", String::as_str);
         let goal = if wanted == SecretsAtRest::Mask { MASKING } else { 0 }.to_string();
         if masked == goal {
@@ -253,13 +159,25 @@ impl SessionStorage {
         Ok(count)
     }
 
+    /// Whether [`Self::settle_secrets`] would mask the stored lines for the first time: the settings say so, and the store
+    /// has not been masked.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend.
+    pub async fn is_first_masking(&self) -> Result<bool> {
+        let is_wanted = self.settings.secrets == Some(SecretsAtRest::Mask);
+        Ok(is_wanted && self.stored_secrets_at_rest().await?.0 != SecretsAtRest::Mask)
+    }
+
     /// The masker for lines before they are stored.
     pub(super) async fn line_masker(&self) -> Result<LineMasker> {
         if self.at_rest.get().is_none() {
             self.settle_secrets().await?;
         }
-        let is_masked = self.secrets_at_rest().await? == SecretsAtRest::Mask;
-        Ok(LineMasker(self.redactor.clone().filter(|_| is_masked)))
+        let masks_all = self.secrets_at_rest().await? == SecretsAtRest::Mask;
+        let (_, judged) = self.stored_secrets_at_rest().await?;
+        Ok(LineMasker::new(self.redactor.as_ref(), masks_all, judged))
     }
 
     /// Makes the next sync read the files of a session again.
@@ -275,16 +193,21 @@ impl SessionStorage {
 
     /// Masks the stored lines of a session. Returns the number of secrets.
     async fn mask_session(&self, key: &SessionKey) -> Result<u64> {
+        // Not `line_masker`, which would settle the settings first.
+        let judged = Judged::of(&self.backend.meta().await?);
+        self.mask_session_with(key, LineMasker::new(self.redactor.as_ref(), true, judged)).await
+    }
+
+    /// Masks the stored lines of a session that are purged. Returns the number of secrets.
+    pub(super) async fn mask_purged(&self, key: &SessionKey) -> Result<u64> {
+        let judged = Judged::of(&self.backend.meta().await?);
+        self.mask_session_with(key, LineMasker::new(self.redactor.as_ref(), false, judged)).await
+    }
+
+    async fn mask_session_with(&self, key: &SessionKey, masker: LineMasker) -> Result<u64> {
         let Some(stored) = self.backend.get_session(key).await? else { return Ok(0) };
-        let mut masking = MaskingSession {
-            storage: self,
-            // Not `line_masker`, which would settle the settings first.
-            masker: LineMasker(self.redactor.clone()),
-            key,
-            title: TitleFinder::default(),
-            count: 0,
-            stored,
-        };
+        let mut masking =
+            MaskingSession { storage: self, masker, key, title: TitleFinder::default(), count: 0, stored };
         masking.messages().await?;
         masking.events().await?;
         masking.superseded().await?;
@@ -293,7 +216,7 @@ impl SessionStorage {
     }
 
     /// Erases replaced lines from files, as after a deletion.
-    async fn erase_replaced(&self) -> Result<()> {
+    pub(super) async fn erase_replaced(&self) -> Result<()> {
         if self.backend.info().places.iter().all(|place| place.files.is_empty()) {
             return Ok(());
         }
@@ -334,9 +257,9 @@ impl MaskingSession<'_> {
             let (mut change, mut masked) = (self.change(), Vec::new());
             for message in page {
                 let mut summary = summaries.remove(&message.sequence);
-                let has_secret = match &mut summary {
-                    Some(summary) => self.mask_summary(summary)?,
-                    None => false,
+                let has_secret = match (&mut summary, self.masker.redactor_of(&message.raw)) {
+                    (Some(summary), Some(redactor)) => mask_summary(redactor, summary)?,
+                    _ => false,
                 };
                 let (raw, secrets) = self.masker.mask(message.raw.clone()).await?;
                 let object = raw.parse_object().unwrap_or_default();
@@ -356,14 +279,6 @@ impl MaskingSession<'_> {
                 self.storage.backend.write_summaries(self.key, masked).await?;
             }
         }
-    }
-
-    /// Masks a summary. Returns whether it has secrets.
-    fn mask_summary(&self, summary: &mut TurnSummary) -> Result<bool> {
-        let masked = self.masker.mask_text(Some(summary.text.clone()))?.unwrap_or_default();
-        let has_secret = masked != summary.text;
-        summary.text = masked;
-        Ok(has_secret)
     }
 
     async fn events(&mut self) -> Result<()> {
@@ -480,4 +395,12 @@ impl MaskingSession<'_> {
         }
         Ok(())
     }
+}
+
+/// Masks a summary. Returns whether it has secrets.
+fn mask_summary(redactor: &dyn Redactor, summary: &mut TurnSummary) -> Result<bool> {
+    let masked = redactor.mask(&summary.text)?.text.into_owned();
+    let has_secret = masked != summary.text;
+    summary.text = masked;
+    Ok(has_secret)
 }

@@ -15,6 +15,8 @@ mod embeddings;
 mod events;
 mod find;
 mod ingest;
+mod judged;
+mod line_masker;
 mod periods;
 mod projects;
 mod rebuild;
@@ -58,7 +60,7 @@ pub use archive::{
     EventRecord, ExportReport, FileRecord, ImportOptions, ImportReport, JsonLinesReader, JsonLinesWriter,
     MessageRecord, Raw, Record, RefusedSession, SessionRecord, SupersededRecord,
 };
-pub use at_rest::{LineDigester, SecretsAtRest};
+pub use at_rest::SecretsAtRest;
 pub use context::MessageContext;
 pub use copy::{CopyOptions, CopyProgress, CopyReport, NotCopied, NotCopiedBecause, OnCopied};
 pub use damage::Readable;
@@ -71,6 +73,7 @@ pub use ingest::{
     Extent, IngestRepair, IngestReport, IngestTarget, LineOutcome, Remaining, SessionIngest, SettledRows,
     SyncStateWithSettled,
 };
+pub use line_masker::LineDigester;
 pub use periods::PeriodStatistics;
 pub use projects::FolderProject;
 pub use rebuild::{Estimate, EstimateOf, GenerationStatus, VectorStatus, VectorsOf};

@@ -7,11 +7,12 @@
 use std::{ops::Range, sync::OnceLock};
 
 use aho_corasick::AhoCorasick;
+use amplifier_session_core::content::Certainty;
 
 use super::{
     cursor::Cursor,
     extents::{bare, block, inside, joined, quoted, to_quote},
-    judging::{Place, is_bare_secret, is_quoted_secret},
+    judging::{Place, of_bare, of_quoted},
     names::{KEYWORDS, Name, NameKind},
     operators::{Joint, joint},
     values::is_strong,
@@ -30,6 +31,9 @@ const MOST_WITHIN: usize = 32;
 /// Words before the secret in the value of a header.
 const SCHEMES: [&str; 8] = ["bearer", "basic", "token", "digest", "apikey", "api-key", "bot", "key"];
 
+/// A value, and how certain it is that it is a secret.
+type Graded = (Range<usize>, Certainty);
+
 static FINDER: OnceLock<Option<AhoCorasick>> = OnceLock::new();
 
 fn finder() -> Option<&'static AhoCorasick> {
@@ -37,8 +41,8 @@ fn finder() -> Option<&'static AhoCorasick> {
     FINDER.get_or_init(|| AhoCorasick::builder().ascii_case_insensitive(true).build(words).ok()).as_ref()
 }
 
-/// Finds the spans of the values in `text` that are secrets.
-pub(super) fn find(text: &str) -> Vec<Range<usize>> {
+/// Finds the values in `text` that may be secrets.
+pub(super) fn find(text: &str) -> Vec<Graded> {
     let mut found = Vec::new();
     let Some(finder) = finder() else { return found };
     let mut done = 0;
@@ -58,7 +62,7 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
             let (values, end) = values_of(text, &name);
             // After the end of the outer value, counting starts again.
             looked_to = if within == 0 { end } else { looked_to };
-            done = values.last().map_or(done, |last| last.end.max(done));
+            done = values.last().map_or(done, |(last, _)| last.end.max(done));
             found.extend(values);
         }
     }
@@ -98,18 +102,21 @@ fn is_name_char(c: char) -> bool {
 }
 
 /// The secrets that belong to the name, and the end of the text that was checked for them.
-fn values_of(text: &str, name: &Name) -> (Vec<Range<usize>>, usize) {
+fn values_of(text: &str, name: &Name) -> (Vec<Graded>, usize) {
     let Some(joint) = joint(text, name) else { return (Vec::new(), name.span.end) };
     let end = joint.at + bare(Cursor::new(text, joint.at), None).span.len();
     (secrets_after(text, name, joint), end)
 }
 
-fn secrets_after(text: &str, name: &Name, joint: Joint) -> Vec<Range<usize>> {
+fn secrets_after(text: &str, name: &Name, joint: Joint) -> Vec<Graded> {
     let Joint { place, at, is_next_line, takes_bare, end } = joint;
     let mut cursor = Cursor::new(text, at);
+    let graded = |place, span: Range<usize>| {
+        let certainty = of_quoted(name.kind, place, text.get(span.clone()).unwrap_or_default())?;
+        Some((span, certainty))
+    };
     if let Some(end) = end {
-        let is_secret = is_quoted_secret(name.kind, place, cursor.slice(&(at..end)));
-        return is_secret.then_some(at..end).into_iter().collect();
+        return graded(place, at..end).into_iter().collect();
     }
     let strings = quoted_values(&mut cursor, name, place);
     if let Some(spans) = strings {
@@ -119,15 +126,14 @@ fn secrets_after(text: &str, name: &Name, joint: Joint) -> Vec<Range<usize>> {
         Some('|' | '>') if place == Place::Loose => {
             let lines = block(cursor, name.indent(text));
             if !lines.is_empty() {
-                let is_secret = |line: &Range<usize>| is_quoted_secret(name.kind, place, cursor.slice(line));
-                return if lines.iter().any(is_secret) { lines } else { Vec::new() };
+                let certainty = lines.iter().filter_map(|line| graded(place, line.clone())?.1.into()).max();
+                let all = |certainty| lines.into_iter().map(|line| (line, certainty)).collect();
+                return certainty.map_or_else(Vec::new, all);
             }
         }
         Some('[' | '{' | '(') if place != Place::Beside => {
             let values = inside(cursor).into_iter();
-            let is_secret =
-                |span: &Range<usize>| is_quoted_secret(name.kind, Place::Beside, cursor.slice(span));
-            let values: Vec<_> = values.filter(is_secret).collect();
+            let values: Vec<_> = values.filter_map(|span| graded(Place::Beside, span)).collect();
             if !values.is_empty() {
                 return values;
             }
@@ -145,19 +151,19 @@ fn secrets_after(text: &str, name: &Name, joint: Joint) -> Vec<Range<usize>> {
 }
 
 /// The quoted values at the cursor, including concatenated strings; `None` if there are no quotes.
-fn quoted_values(cursor: &mut Cursor<'_>, name: &Name, place: Place) -> Option<Vec<Range<usize>>> {
+fn quoted_values(cursor: &mut Cursor<'_>, name: &Name, place: Place) -> Option<Vec<Graded>> {
     let mut after = *cursor;
     let place = if skip_call(&mut after) { Place::Beside } else { place };
     skip_prefix(&mut after);
     let span = quoted(&mut after)?;
     let span = without_scheme(after.text, span);
-    if !is_quoted_secret(name.kind, place, after.slice(&span)) {
-        // Another string after this one may still be a secret: `get("NAME", "value")`.
-        return Some(Vec::new());
-    }
+    // Another string after one that is no secret may still be one: `get("NAME", "value")`.
+    let Some(first) = of_quoted(name.kind, place, after.slice(&span)) else { return Some(Vec::new()) };
     let mut values = vec![span];
     values.extend(joined(after));
-    Some(values)
+    let certainty = values.iter().filter_map(|span| of_quoted(name.kind, place, after.slice(span))).max();
+    let certainty = certainty.unwrap_or(first);
+    Some(values.into_iter().map(|span| (span, certainty)).collect())
 }
 
 /// Advances over a call around a string: `SecretString::from(`, `Some(`, `new Secret(`.
@@ -199,7 +205,7 @@ fn without_scheme(text: &str, span: Range<usize>) -> Range<usize> {
 }
 
 /// The value in `"name=value"` and in the header `'Name: value'`, which may contain spaces.
-fn value_with_name(cursor: Cursor<'_>, name: &Name, place: Place) -> Option<Range<usize>> {
+fn value_with_name(cursor: Cursor<'_>, name: &Name, place: Place) -> Option<Graded> {
     let quote = name.quote?;
     if cursor.text.get(name.span.end..)?.starts_with(quote) {
         return None;
@@ -216,10 +222,10 @@ fn value_with_name(cursor: Cursor<'_>, name: &Name, place: Place) -> Option<Rang
         Place::Loose if is_line && is_strong(value) => Place::Beside,
         _ => return None,
     };
-    is_quoted_secret(name.kind, place, value).then_some(span)
+    of_quoted(name.kind, place, value).map(|certainty| (span, certainty))
 }
 
-fn bare_values(cursor: Cursor<'_>, name: &Name, place: Place) -> Vec<Range<usize>> {
+fn bare_values(cursor: Cursor<'_>, name: &Name, place: Place) -> Vec<Graded> {
     let text = cursor.text;
     let mut line = cursor;
     line.skip(LONGEST_LINE, |c| c != '\n');
@@ -234,15 +240,13 @@ fn bare_values(cursor: Cursor<'_>, name: &Name, place: Place) -> Vec<Range<usize
     }
     let place = if start > cursor.at { Place::Flag } else { place };
     let shown = text.get(value.span.clone()).unwrap_or_default();
-    if !is_bare_secret(name.kind, place, shown, value.is_field) {
-        return Vec::new();
-    }
+    let certainty = of_bare(name.kind, place, shown, value.is_field);
     let end = value.span.end - usize::from(shown.ends_with([',', ';']));
-    std::iter::once(value.span.start..end).collect()
+    certainty.map(|certainty| (value.span.start..end, certainty)).into_iter().collect()
 }
 
 /// The cookies of a header that look like secrets, including their names.
-fn cookies(mut cursor: Cursor<'_>, line_end: usize) -> Vec<Range<usize>> {
+fn cookies(mut cursor: Cursor<'_>, line_end: usize) -> Vec<Graded> {
     let mut values = Vec::new();
     while cursor.at < line_end {
         cursor.skip(8, |c| matches!(c, ' ' | ';'));
@@ -251,8 +255,11 @@ fn cookies(mut cursor: Cursor<'_>, line_end: usize) -> Vec<Range<usize>> {
             break;
         }
         cursor.at = value.span.end;
-        if is_bare_secret(NameKind::Weak, Place::Flag, cursor.slice(&value.span), false) {
-            values.push(value.span);
+        let cookie = cursor.slice(&value.span);
+        if of_bare(NameKind::Weak, Place::Flag, cookie, false).is_some() {
+            let content = cookie.split_once('=').map_or(cookie, |(_, content)| content);
+            let certainty = of_bare(NameKind::Secret, Place::Flag, content, false);
+            values.push((value.span, certainty.unwrap_or(Certainty::Possible)));
         }
     }
     values

@@ -1,6 +1,9 @@
 //! Decides whether a value is a secret, by the value and its place.
 
+use amplifier_session_core::content::Certainty;
+
 use super::{
+    grading,
     names::NameKind,
     values::{
         is_digits, is_expression, is_identifier, is_jumbled, is_path, is_pattern, is_placeholder, is_plain,
@@ -25,8 +28,21 @@ pub(super) enum Place {
     Beside,
 }
 
-/// Whether the quoted `value` is a secret.
-pub(super) fn is_quoted_secret(kind: NameKind, place: Place, value: &str) -> bool {
+/// How certain it is that the quoted `value` is a secret; `None` if it is not one.
+pub(super) fn of_quoted(kind: NameKind, place: Place, value: &str) -> Option<Certainty> {
+    is_quoted_secret(kind, place, value).then(|| grading::of_named(kind, place, true, value)).flatten()
+}
+
+/// How certain it is that the unquoted `value` is a secret; `None` if it is not one. With `is_field`, another field
+/// follows it.
+pub(super) fn of_bare(kind: NameKind, place: Place, value: &str, is_field: bool) -> Option<Certainty> {
+    is_bare_secret(kind, place, value, is_field)
+        .then(|| grading::of_named(kind, place, false, value))
+        .flatten()
+}
+
+/// Whether the quoted `value` may be a secret.
+fn is_quoted_secret(kind: NameKind, place: Place, value: &str) -> bool {
     if is_harmless(value) {
         return false;
     }
@@ -56,8 +72,8 @@ pub(super) fn is_quoted_secret(kind: NameKind, place: Place, value: &str) -> boo
     }
 }
 
-/// Whether the unquoted `value` is a secret. With `is_field`, another field follows it.
-pub(super) fn is_bare_secret(kind: NameKind, place: Place, value: &str, is_field: bool) -> bool {
+/// Whether the unquoted `value` may be a secret.
+fn is_bare_secret(kind: NameKind, place: Place, value: &str, is_field: bool) -> bool {
     let is_long_code =
         value.len() > 200 && value.matches([':', '(', ')', '{', '}', '[', ']', '<', '"', ',']).count() > 8;
     if is_long_code {
@@ -119,7 +135,7 @@ fn is_code(value: &str) -> bool {
 }
 
 /// Whether `value` is a word with digits, a common form of passwords: `hunter2`.
-fn is_password(value: &str) -> bool {
+pub(super) fn is_password(value: &str) -> bool {
     let letters = value.chars().any(char::is_alphabetic);
     let digits = value.chars().any(char::is_numeric);
     letters
@@ -129,7 +145,7 @@ fn is_password(value: &str) -> bool {
 }
 
 /// Whether `value` is a passphrase and not a sentence: four words, or one of them with digits.
-fn is_phrase(value: &str) -> bool {
+pub(super) fn is_phrase(value: &str) -> bool {
     let mut words = value.split_whitespace();
     let has_odd =
         words.clone().any(|word| word.chars().any(char::is_numeric) && word.chars().any(char::is_alphabetic));
@@ -142,7 +158,7 @@ fn is_run_of_words(value: &str) -> bool {
 }
 
 /// Whether `value` consists of letters and some digits.
-fn is_key(value: &str) -> bool {
+pub(super) fn is_key(value: &str) -> bool {
     let digits = value.chars().filter(|c| c.is_numeric()).count();
     let letters = value.chars().any(char::is_alphabetic);
     digits >= 2 && letters && value.chars().count() >= 8 && value.chars().all(char::is_alphanumeric)

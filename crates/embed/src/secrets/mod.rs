@@ -8,13 +8,15 @@
 //! password in a URL (`urls`). All rules apply to the text as written and as a person reads it: JSON strings within
 //! JSON strings are unescaped, level by level (`views`).
 //!
-//! Mistakes cost less here than in a scanner of repositories: a leaked secret can't be taken back, but a text with a few
-//! characters too many masked is still found. So rules are wider than in gitleaks in two ways, see `rules.rs`: rules for
-//! certain files apply to all texts, and more characters may follow a secret.
+//! Rules are wider than in gitleaks in two ways, see `rules.rs`: rules for certain files apply to all texts, and more
+//! characters may follow a secret. On the other hand, a finding has a certainty (`grading`), and only those that are at
+//! least likely are masked: a leaked secret can't be taken back, but neither can ordinary text that was masked when it
+//! was stored.
 
 mod assignments;
 mod cursor;
 mod extents;
+mod grading;
 mod judging;
 mod names;
 mod operators;
@@ -30,7 +32,7 @@ use std::{borrow::Cow, ops::Range, sync::OnceLock};
 use aho_corasick::AhoCorasick;
 use amplifier_session_core::{
     Error, ErrorKind, Result,
-    content::{Masked, Redactor, SecretSpan},
+    content::{Certainty, Masked, Redactor, SecretSpan, merge_secrets},
 };
 
 use rule::{Allowlist, Rule};
@@ -70,18 +72,8 @@ impl Redactor for BuiltInRedactor {
     }
 
     fn find(&self, text: &str) -> Result<Vec<SecretSpan>> {
-        let found = SecretRules::built_in()?.find(text).into_iter();
-        Ok(found.map(|secret| SecretSpan { rule: secret.rule.to_owned(), span: secret.span }).collect())
+        Ok(SecretRules::built_in()?.find(text))
     }
-}
-
-/// The place of a secret. It does not contain the secret itself, so it can be logged.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FoundSecret<'a> {
-    /// The rule that found it, for example `github-pat`.
-    pub rule: &'a str,
-    /// The range in bytes. Both ends are on character boundaries.
-    pub span: Range<usize>,
 }
 
 impl SecretRules {
@@ -98,45 +90,56 @@ impl SecretRules {
         BUILT_IN.get_or_init(|| Self::parse(&[GITLEAKS, OWN])).as_ref().map_err(failed)
     }
 
-    /// Finds the secrets in `text`: in order, without overlaps, and in linear time.
+    /// Finds the secrets in `text`, even those that are only possible: in order, without overlaps, and in linear time.
     #[must_use]
-    pub fn find(&self, text: &str) -> Vec<FoundSecret<'_>> {
+    pub fn find(&self, text: &str) -> Vec<SecretSpan> {
         let views = Views::of(text);
         let mut found = Vec::new();
         for (level, seen) in views.levels().enumerate() {
-            for FoundSecret { rule, span } in self.find_as_written(seen) {
-                found.push(FoundSecret { rule, span: widen(text, views.original(level, widen(seen, span))) });
+            for secret in self.find_as_written(seen) {
+                let span = widen(text, views.original(level, widen(seen, secret.span)));
+                found.push(SecretSpan { span, ..secret });
             }
         }
-        merge(found)
+        merge_secrets(found)
     }
 
     /// Finds the secrets in `text` without unescaping it.
-    fn find_as_written(&self, text: &str) -> Vec<FoundSecret<'_>> {
+    fn find_as_written(&self, text: &str) -> Vec<SecretSpan> {
         let mut found = Vec::new();
-        for rule in self.candidates(text) {
-            let mut spans = rule.find(text.as_bytes(), self.allowlist.as_ref());
-            if rule.id == GENERIC {
-                spans.retain(|span| is_generic_secret(text, span));
+        let mut add = |rule: &str, span: Range<usize>, certainty: Option<Certainty>| {
+            let hidden = text.get(widen(text, span.clone()));
+            if let Some(certainty) = certainty.filter(|_| hidden.is_some_and(|hidden| !is_masked(hidden))) {
+                found.push(SecretSpan { rule: rule.to_owned(), certainty, span });
             }
-            found.extend(spans.into_iter().map(|span| FoundSecret { rule: &rule.id, span }));
+        };
+        for rule in self.candidates(text) {
+            for span in rule.find(text.as_bytes(), self.allowlist.as_ref()) {
+                let certainty = match text.get(widen(text, span.clone())) {
+                    Some(_) if rule.id == GENERIC && !is_generic_secret(text, &span) => None,
+                    Some(value) => grading::of_rule(rule, value),
+                    None => None,
+                };
+                add(&rule.id, span, certainty);
+            }
         }
-        let named = |rule| move |span| FoundSecret { rule, span };
-        found.extend(assignments::find(text).into_iter().map(named("named-secret")));
-        found.extend(urls::find(text).into_iter().map(named("url-password")));
-        found.retain(|secret| {
-            text.get(widen(text, secret.span.clone())).is_some_and(|hidden| !is_masked(hidden))
-        });
+        for (span, certainty) in assignments::find(text) {
+            add("named-secret", span, Some(certainty));
+        }
+        for (span, certainty) in urls::find(text) {
+            add("url-password", span, Some(certainty));
+        }
         found
     }
 
-    /// Replaces each character of a secret by `*`, except for line breaks, so that all others keep their places. Masking a
-    /// masked text does not change it.
+    /// Replaces each character of a secret that is at least likely by `*`, except for line breaks, so that all others keep
+    /// their places. Masking a masked text does not change it.
     #[must_use]
     pub fn mask<'a>(&self, text: &'a str) -> Masked<'a> {
         let mut masked = Masked::nothing(text);
         for _ in 0..PASSES {
-            let found = self.find(&masked.text);
+            let mut found = self.find(&masked.text);
+            found.retain(|secret| secret.certainty.is_masked());
             if found.is_empty() {
                 break;
             }
@@ -186,22 +189,7 @@ fn widen(text: &str, span: Range<usize>) -> Range<usize> {
     start..end
 }
 
-/// Sorts secrets by their places and merges overlapping ones.
-fn merge(mut found: Vec<FoundSecret<'_>>) -> Vec<FoundSecret<'_>> {
-    found.sort_by_key(|secret| (secret.span.start, secret.span.end));
-    let mut merged: Vec<FoundSecret<'_>> = Vec::with_capacity(found.len());
-    for secret in found {
-        match merged.last_mut() {
-            Some(last) if secret.span.start < last.span.end => {
-                last.span.end = last.span.end.max(secret.span.end);
-            }
-            _ => merged.push(secret),
-        }
-    }
-    merged
-}
-
-fn overwrite(text: &str, secrets: &[FoundSecret<'_>]) -> String {
+fn overwrite(text: &str, secrets: &[SecretSpan]) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut done = 0;
     for secret in secrets {

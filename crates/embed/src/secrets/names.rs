@@ -90,10 +90,20 @@ pub(super) fn kind_of(name: &str, before: Option<&str>) -> Option<NameKind> {
     match (kind, before) {
         (None | Some(NameKind::Weak), Some(before)) if words.len() == 1 => {
             let both = [before.to_lowercase(), words.concat()];
-            kind_of_words(&both).or(kind)
+            // `the key` and `from key` name nothing, unlike `API key`.
+            kind_of_words(&both).filter(|kind| *kind != NameKind::Weak).or(kind)
         }
         _ => kind,
     }
+}
+
+/// Whether `pass` after `word` is a verb: `all tests pass`, `would pass`.
+fn precedes_verb(word: &str) -> bool {
+    const WORDS: [&str; 22] = [
+        "to", "and", "or", "then", "not", "would", "should", "must", "will", "can", "could", "may", "might",
+        "now", "also", "we", "you", "they", "i", "don't", "t", "all",
+    ];
+    word.len() > 2 && word.ends_with('s') && !matches!(word, "this" | "his") || WORDS.contains(&word)
 }
 
 fn distinguishes(word: &str) -> bool {
@@ -194,6 +204,12 @@ impl Name {
             let start = rest.char_indices().rev().take_while(|(_, c)| c.is_alphanumeric()).take(20).last();
             rest.get(start?.0..)
         });
+        if name == "pass"
+            && previous.is_some_and(precedes_verb)
+            && text.get(span.end..)?.starts_with([' ', ':'])
+        {
+            return None;
+        }
         let kind = match kind_of(name, previous) {
             None if name.eq_ignore_ascii_case("bearer") => NameKind::Weak,
             kind => kind?,

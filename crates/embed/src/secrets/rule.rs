@@ -18,6 +18,10 @@ pub(super) struct Rule {
     pub(super) secret_group: Option<usize>,
     /// A secret must have more Shannon entropy than this, in bits per byte.
     pub(super) entropy: Option<f64>,
+    /// Whether the secret has a form that other texts do not have. Otherwise, only what is around it makes it a secret.
+    pub(super) has_form: bool,
+    /// Whether it is a password, which may be any text. This matters only if it has no form.
+    pub(super) is_password: bool,
     pub(super) allowlists: Vec<Allowlist>,
 }
 

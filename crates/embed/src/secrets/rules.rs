@@ -29,6 +29,12 @@ const WIDER_END_OF_GENERIC: &str = r#"(?:[\x60'"\s;\\&]|$)"#;
 /// A rule for passwords in Terraform files, which matches any quoted word.
 const REPLACED: &str = "hashicorp-tf-password";
 
+/// Parts of the expressions of rules that find any value near a name.
+const NEAR_A_NAME: &str = r"[\w.-]{0,50}?";
+/// Rules for values that only what is around them makes secrets.
+const WITHOUT_FORM: [&str; 4] =
+    ["curl-auth-header", "curl-auth-user", "kubernetes-secret-yaml", "nuget-config-password"];
+
 #[derive(Deserialize)]
 struct RuleFile {
     allowlist: Option<AllowlistEntry>,
@@ -42,6 +48,8 @@ struct RuleEntry {
     regex: Option<String>,
     secret_group: Option<usize>,
     entropy: Option<f64>,
+    /// What the secret is, in our own rules: `form`, `password` or `context`.
+    finds: Option<String>,
     #[serde(default)]
     keywords: Vec<String>,
     #[serde(default)]
@@ -94,7 +102,18 @@ impl RuleEntry {
     fn build(self) -> Option<Rule> {
         let end = if self.id == GENERIC { WIDER_END_OF_GENERIC } else { WIDER_END };
         let source = self.regex?.replace(END, end);
+        let has_form = match &self.finds {
+            Some(finds) => finds == "form",
+            None => !source.contains(NEAR_A_NAME) && !WITHOUT_FORM.contains(&self.id.as_str()),
+        };
+        let is_password = self.finds.is_some_and(|finds| finds == "password")
+            || matches!(
+                self.id.as_str(),
+                "curl-auth-user" | "kubernetes-secret-yaml" | "nuget-config-password"
+            );
         Some(Rule {
+            has_form,
+            is_password,
             id: self.id,
             pattern: Pattern::new(&source),
             secret_group: self.secret_group,

@@ -1,3 +1,4 @@
+mod certainty;
 mod harmless;
 mod kinds;
 mod lines;

@@ -5,8 +5,11 @@
 
 use std::ops::Range;
 
+use amplifier_session_core::content::Certainty;
+
 use super::{
     cursor::Cursor,
+    grading,
     values::{is_digits, is_placeholder, is_strong, without_templates},
 };
 
@@ -16,22 +19,22 @@ const LONGEST: usize = 600;
 /// The minimum length of a token in place of the user, as in `https://TOKEN@host`, in characters.
 const SHORTEST_TOKEN: usize = 16;
 
-/// Finds the spans of the passwords in the URLs of `text`.
-pub(super) fn find(text: &str) -> Vec<Range<usize>> {
+/// Finds the passwords in the URLs of `text`.
+pub(super) fn find(text: &str) -> Vec<(Range<usize>, Certainty)> {
     let mut found = Vec::new();
     let mut done = 0;
     for (at, _) in text.match_indices(SEPARATOR) {
         if at >= done
-            && let Some(span) = password(text, at)
+            && let Some((span, certainty)) = password(text, at)
         {
             done = span.end;
-            found.push(span);
+            found.push((span, certainty));
         }
     }
     found
 }
 
-fn password(text: &str, at: usize) -> Option<Range<usize>> {
+fn password(text: &str, at: usize) -> Option<(Range<usize>, Certainty)> {
     let scheme = text.get(..at)?;
     let is_scheme = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
     let name = scheme.char_indices().rev().take_while(|(_, c)| is_scheme(*c)).take(30).last()?.0;
@@ -61,7 +64,8 @@ fn password(text: &str, at: usize) -> Option<Range<usize>> {
     let first_of_path = user_info.find(['/', '?', '#']).unwrap_or(user_info.len());
     let Some(colon) = user_info.find(':').filter(|colon| *colon <= first_of_path) else {
         let is_token = user_info.chars().count() >= SHORTEST_TOKEN && is_strong(user_info);
-        return (is_token && first_of_path == user_info.len()).then(|| start..start + last);
+        return (is_token && first_of_path == user_info.len())
+            .then(|| (start..start + last, Certainty::Likely));
     };
     let hidden = user_info.get(colon + 1..)?;
     let port = hidden.split(['/', '?']).next()?;
@@ -70,7 +74,8 @@ fn password(text: &str, at: usize) -> Option<Range<usize>> {
     if is_port || hidden.is_empty() || is_placeholder(hidden) || is_placeholder(&without_templates(hidden)) {
         return None;
     }
-    Some(start + colon + 1..start + last)
+    let certainty = grading::of_url(user_info.get(..colon)?, hidden, host)?;
+    Some((start + colon + 1..start + last, certainty))
 }
 
 #[cfg(test)]
@@ -78,7 +83,7 @@ mod tests {
     use super::find;
 
     fn passwords(text: &str) -> Vec<&str> {
-        find(text).into_iter().map(|span| &text[span]).collect()
+        find(text).into_iter().map(|(span, _)| &text[span]).collect()
     }
 
     #[test]

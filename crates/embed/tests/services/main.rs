@@ -14,6 +14,7 @@ mod breaker;
 mod faults;
 mod live;
 mod openai;
+mod outside;
 mod secrets;
 
 /// The only key that the server accepts.

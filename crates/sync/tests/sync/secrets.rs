@@ -175,3 +175,70 @@ async fn lines_that_can_not_be_read_are_masked() {
         all.next().await.unwrap().unwrap().iter().map(|line| line.raw.to_text().into_owned()).collect();
     assert_eq!(texts, [MASKED.to_owned(), format!("\u{ff} {MASKED}")]);
 }
+
+#[tokio::test]
+async fn a_purged_line_stays_masked() {
+    for at_rest in [SecretsAtRest::Mark, SecretsAtRest::Off] {
+        let mut fixture = fixture(Some(at_rest)).with_embedding(Arc::new(FakeEmbedding::new()));
+        fixture.sync().await;
+        let key = fixture.stored("s").await.unwrap().session.key();
+        let found = fixture.storage.session_secrets(&scope(), &key.session_id).await.unwrap().secrets;
+        let message = found.iter().find(|secret| secret.kind == SecretIn::Message).unwrap();
+        fixture.storage = fixture.storage.with_embedding(None);
+        let lines = [message.line_digest];
+        assert_eq!(fixture.storage.purge_secrets(&key, &lines).await.unwrap(), 1);
+        let is_purged = async || {
+            assert_eq!(fixture.texts().await[0], format!("it is {MASKED}"));
+            let session = fixture.stored("s").await.unwrap().session;
+            assert_eq!(session.first_prompt, Some(format!("it is {MASKED}")));
+            let left = fixture.storage.session_secrets(&scope(), &key.session_id).await.unwrap();
+            left.secrets.iter().map(|secret| secret.kind).collect::<Vec<_>>()
+        };
+        assert_eq!(is_purged().await, [SecretIn::Metadata, SecretIn::Event]);
+        assert_eq!(fixture.messages("s").await[0].vectors, VectorState::Pending);
+        // The file still has it, and is read again from its beginning.
+        assert_eq!(written(&fixture.sync().await), (0, 0));
+        fixture.folder().transcript([lines::user(&format!("it is {WORD}"))]).unwrap();
+        fixture.sync().await;
+        assert_eq!(is_purged().await, [SecretIn::Metadata, SecretIn::Event]);
+        // Repeating it changes nothing.
+        assert_eq!(fixture.storage.purge_secrets(&key, &lines).await.unwrap(), 0);
+    }
+}
+
+#[tokio::test]
+async fn superseded_copies_are_listed_and_purged() {
+    let fixture = fixture(None);
+    fixture.sync().await;
+    fixture.folder().transcript([lines::user("it is nothing"), lines::assistant("thanks")]).unwrap();
+    fixture.sync().await;
+    let key = fixture.stored("s").await.unwrap().session.key();
+    let found = fixture.storage.session_secrets(&scope(), &key.session_id).await.unwrap().secrets;
+    let old = found.iter().find(|secret| secret.superseded_at.is_some()).unwrap();
+    assert_eq!((old.kind, old.sequence), (SecretIn::Message, Some(0)));
+    fixture.storage.purge_secrets(&key, &[old.line_digest]).await.unwrap();
+    let left = fixture.storage.session_secrets(&scope(), &key.session_id).await.unwrap();
+    assert!(left.secrets.iter().all(|secret| secret.superseded_at.is_none()), "{left:?}");
+}
+
+#[tokio::test]
+async fn ignored_findings_are_neither_listed_nor_masked() {
+    let mut fixture = fixture(None);
+    fixture.sync().await;
+    let id = SessionId::new("s").unwrap();
+    let found = fixture.storage.session_secrets(&scope(), &id).await.unwrap();
+    let digest = found.secrets[0].digest;
+    let storage = fixture.storage.clone();
+    assert_eq!(storage.ignore_secrets(&[digest], true).await.unwrap(), 1);
+    assert_eq!(storage.ignore_secrets(&[digest], true).await.unwrap(), 0);
+    let left = storage.session_secrets(&scope(), &id).await.unwrap();
+    // The value in the event is written with an escape, so it is another one.
+    assert_eq!((left.count, left.ignored), (1, 2));
+    fixture.storage = redacting(&fixture.storage, Some(SecretsAtRest::Mask));
+    assert!(fixture.storage.is_first_masking().await.unwrap());
+    fixture.sync().await;
+    assert!(!fixture.storage.is_first_masking().await.unwrap());
+    assert_eq!(fixture.texts().await[0], format!("it is {WORD}"));
+    assert_eq!(fixture.storage.ignore_secrets(&[digest], false).await.unwrap(), 1);
+    assert_eq!(fixture.storage.all_session_secrets(&scope(), &id).await.unwrap().count, 2);
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use amplifier_session_core::{
     Error, ErrorKind, Result, SessionStorage,
-    content::{Masked, Redaction, Redactor, SecretSpan},
+    content::{Certainty, Masked, Redaction, Redactor, SecretSpan},
     embedding::EmbeddingProvider,
     search::{SearchMode, SearchOptions},
     storage::{EmbedReport, SyncLines},
@@ -32,7 +32,9 @@ impl Redactor for MaskSecret {
     fn find(&self, text: &str) -> Result<Vec<SecretSpan>> {
         let span = |(start, found): (usize, &str)| start..start + found.len();
         let found = text.match_indices(SECRET).map(span);
-        Ok(found.map(|span| SecretSpan { rule: "swordfish".to_owned(), span }).collect())
+        Ok(found
+            .map(|span| SecretSpan { rule: "swordfish".to_owned(), certainty: Certainty::Certain, span })
+            .collect())
     }
 }
 

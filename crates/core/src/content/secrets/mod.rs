@@ -8,11 +8,14 @@
 
 mod literals;
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, collections::HashSet, ops::Range};
 
 use self::literals::{Decoded, Literal, character, literals};
-use super::{Redactor, SecretSpan};
-use crate::{Result, model::RawJson};
+use super::{Certainty, Redactor, SecretSpan, redact::merge_secrets};
+use crate::{
+    Result,
+    model::{Digest, RawJson},
+};
 
 /// The version of the rules for masking lines. If it increases, masked stores are masked again.
 pub const MASKING: u32 = 1;
@@ -27,42 +30,104 @@ const LONG: usize = 4_096;
 /// After secrets are masked, the rest may match another rule. Real lines need one or two passes.
 const PASSES: usize = 16;
 
-/// Finds the secrets in a line, in order and without overlaps. Ranges count the bytes of the line.
+/// The minimum length of a string, in bytes, that is remembered if it has no secrets.
+const REMEMBERED: usize = 128;
+/// The maximum number of such strings.
+const MOST_REMEMBERED: usize = 100_000;
+
+/// Digests of strings without secrets. The same text recurs in many lines of a session, because each request to a model
+/// contains the conversation so far.
+#[derive(Debug, Default)]
+pub struct CleanTexts(HashSet<Digest>);
+
+/// Findings that a person has judged to be harmless: digests of their rules and values.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IgnoredSecrets(HashSet<Digest>);
+
+impl IgnoredSecrets {
+    /// The digest of a finding, which does not reveal the value.
+    #[must_use]
+    pub fn digest(rule: &str, value: &[u8]) -> Digest {
+        Digest::of(&[rule.as_bytes(), b"\0", value].concat())
+    }
+
+    /// Whether the finding is among them.
+    #[must_use]
+    pub fn contains(&self, rule: &str, value: &[u8]) -> bool {
+        !self.0.is_empty() && self.0.contains(&Self::digest(rule, value))
+    }
+
+    /// Whether the finding with this digest is among them.
+    #[must_use]
+    pub fn contains_digest(&self, digest: &Digest) -> bool {
+        self.0.contains(digest)
+    }
+}
+
+impl FromIterator<Digest> for IgnoredSecrets {
+    fn from_iter<T: IntoIterator<Item = Digest>>(digests: T) -> Self {
+        Self(digests.into_iter().collect())
+    }
+}
+
+/// Finds the secrets in a line, even those that are only possible, in order and without overlaps. Ranges count the bytes
+/// of the line. `clean` has strings of earlier lines that are not searched again.
 ///
 /// # Errors
 ///
 /// Errors of the redactor.
-pub fn secrets_in_line(redactor: &dyn Redactor, line: &RawJson) -> Result<Vec<SecretSpan>> {
+pub fn secrets_in_line(
+    redactor: &dyn Redactor,
+    line: &RawJson,
+    clean: &mut CleanTexts,
+) -> Result<Vec<SecretSpan>> {
     let text = text_of(line.as_bytes());
     let literals = literals(&text);
-    let mut found = find(redactor, &text, &literals)?;
+    let mut found = find(redactor, &text, &literals, clean)?;
     let mut masking = Masking::new(&text, &literals, false);
     // If masking would not change it, it is already masked, or can't be a secret.
     found.retain(|secret| masking.replacements(&secret.span).iter().any(|change| !change.is_nothing(&text)));
     Ok(found)
 }
 
-/// Masks the secrets in a line and counts them. Returns `None` if the line has no secrets. The line and each of its
-/// strings keep their number of characters. Masking a masked line changes nothing.
+/// Masks the secrets in a line that are at least `least` certain and not `ignored`, and counts them. Returns `None` if
+/// the line has none. The line and each of its strings keep their number of characters. Masking a masked line changes
+/// nothing.
 ///
 /// # Errors
 ///
 /// Errors of the redactor.
-pub fn mask_line(redactor: &dyn Redactor, line: &RawJson) -> Result<Option<(RawJson, usize)>> {
-    let masked = mask(redactor, line, false)?;
+pub fn mask_line(
+    redactor: &dyn Redactor,
+    line: &RawJson,
+    least: Certainty,
+    ignored: &IgnoredSecrets,
+) -> Result<Option<(RawJson, usize)>> {
+    let is_masked = |secret: &SecretSpan, bytes: &[u8]| {
+        let value = bytes.get(secret.span.clone()).unwrap_or_default();
+        secret.certainty >= least && !ignored.contains(&secret.rule, value)
+    };
+    let masked = mask(redactor, line, &is_masked, false)?;
     let Some((after, _)) = &masked else { return Ok(None) };
     // A secret that extends over several strings may have covered the fields that determine the kind of the line.
-    if kind_of(line) != kind_of(after) { mask(redactor, line, true) } else { Ok(masked) }
+    if kind_of(line) != kind_of(after) { mask(redactor, line, &is_masked, true) } else { Ok(masked) }
 }
 
-fn mask(redactor: &dyn Redactor, line: &RawJson, clipped: bool) -> Result<Option<(RawJson, usize)>> {
+fn mask(
+    redactor: &dyn Redactor,
+    line: &RawJson,
+    is_masked: &dyn Fn(&SecretSpan, &[u8]) -> bool,
+    clipped: bool,
+) -> Result<Option<(RawJson, usize)>> {
     let mut current: Option<RawJson> = None;
     let mut count = 0;
+    let mut clean = CleanTexts::default();
     for _ in 0..PASSES {
         let bytes = current.as_ref().unwrap_or(line).as_bytes();
         let text = text_of(bytes);
         let literals = literals(&text);
-        let found = find(redactor, &text, &literals)?;
+        let mut found = find(redactor, &text, &literals, &mut clean)?;
+        found.retain(|secret| is_masked(secret, bytes));
         let mut masking = Masking::new(&text, &literals, clipped);
         let mut changes = Vec::new();
         for secret in &found {
@@ -117,29 +182,29 @@ fn outline<'a>(text: &'a str, literals: &[Literal]) -> Cow<'a, str> {
 }
 
 /// Finds secrets in the whole line, and in each of its strings.
-fn find(redactor: &dyn Redactor, text: &str, literals: &[Literal]) -> Result<Vec<SecretSpan>> {
+fn find(
+    redactor: &dyn Redactor,
+    text: &str,
+    literals: &[Literal],
+    clean: &mut CleanTexts,
+) -> Result<Vec<SecretSpan>> {
     let mut found = redactor.find(&outline(text, literals))?;
     for literal in literals.iter().filter(|literal| literal.span.len() >= SHORTEST) {
-        let decoded = Decoded::of(text, literal);
-        let secrets = redactor.find(&decoded.text)?.into_iter();
-        found.extend(
-            secrets.map(|SecretSpan { rule, span }| SecretSpan { rule, span: decoded.original(span) }),
-        );
-    }
-    Ok(merged(found))
-}
-
-/// Sorts by position, and merges overlaps.
-fn merged(mut found: Vec<SecretSpan>) -> Vec<SecretSpan> {
-    found.sort_by_key(|secret| (secret.span.start, std::cmp::Reverse(secret.span.end)));
-    found.dedup_by(|next, last| {
-        let overlaps = next.span.start < last.span.end;
-        if overlaps {
-            last.span.end = last.span.end.max(next.span.end);
+        let written = text.get(literal.span.clone()).unwrap_or_default();
+        let digest = (written.len() >= REMEMBERED).then(|| Digest::of(written.as_bytes()));
+        if digest.is_some_and(|digest| clean.0.contains(&digest)) {
+            continue;
         }
-        overlaps
-    });
-    found
+        let decoded = Decoded::of(text, literal);
+        let secrets = redactor.find(&decoded.text)?;
+        if let Some(digest) = digest.filter(|_| secrets.is_empty() && clean.0.len() < MOST_REMEMBERED) {
+            clean.0.insert(digest);
+        }
+        let in_line =
+            |secret: SecretSpan| SecretSpan { span: decoded.original(secret.span.clone()), ..secret };
+        found.extend(secrets.into_iter().map(in_line));
+    }
+    Ok(merge_secrets(found))
 }
 
 /// A character of a line, and its replacement.

@@ -33,13 +33,25 @@ impl Redactor for Keys {
         found.sort_unstable();
         Ok(found
             .into_iter()
-            .map(|(start, end)| SecretSpan { rule: "key".to_owned(), span: start..end })
+            .map(|(start, end)| SecretSpan {
+                rule: "key".to_owned(),
+                certainty: Certainty::Likely,
+                span: start..end,
+            })
             .collect())
     }
 }
 
+fn masked_line(line: &RawJson) -> Result<Option<(RawJson, usize)>> {
+    mask_line(&Keys, line, Certainty::Likely, &IgnoredSecrets::default())
+}
+
+fn found_in(line: &RawJson) -> Result<Vec<SecretSpan>> {
+    secrets_in_line(&Keys, line, &mut CleanTexts::default())
+}
+
 fn masked(line: &str) -> String {
-    match mask_line(&Keys, &RawJson::from(line)).unwrap() {
+    match masked_line(&RawJson::from(line)).unwrap() {
         Some((masked, _)) => String::from_utf8(masked.into_bytes()).unwrap(),
         None => line.to_owned(),
     }
@@ -87,22 +99,44 @@ fn long_strings_are_searched_by_themselves() {
 #[test]
 fn bytes_that_are_not_utf8_stay() {
     let line = RawJson::new(b"{\"a\":\"\xff k123 \xe9\"}".to_vec());
-    let (masked, count) = mask_line(&Keys, &line).unwrap().unwrap();
+    let (masked, count) = masked_line(&line).unwrap().unwrap();
     assert_eq!((masked.as_bytes(), count), (&b"{\"a\":\"\xff **** \xe9\"}"[..], 1));
     let line = RawJson::new(b"{\"a\":\"PRIVATE \xff END\"}".to_vec());
-    assert_eq!(mask_line(&Keys, &line).unwrap().unwrap().0.as_bytes(), b"{\"a\":\"********\xff****\"}");
+    assert_eq!(masked_line(&line).unwrap().unwrap().0.as_bytes(), b"{\"a\":\"********\xff****\"}");
 }
 
 #[test]
 fn places_are_those_in_the_line() {
     let line = RawJson::from(r#"{"a":"\u006b123","b":["k456",{"c":"k789"}]}"#);
-    let found = secrets_in_line(&Keys, &line).unwrap();
+    let found = found_in(&line).unwrap();
     let written: Vec<_> = found
         .iter()
         .map(|secret| std::str::from_utf8(&line.as_bytes()[secret.span.clone()]).unwrap())
         .collect();
     assert_eq!(written, ["\\u006b123", "k456", "k789"]);
-    let (masked, count) = mask_line(&Keys, &line).unwrap().unwrap();
+    let (masked, count) = masked_line(&line).unwrap().unwrap();
     assert_eq!(count, 3);
-    assert!(secrets_in_line(&Keys, &masked).unwrap().is_empty());
+    assert!(found_in(&masked).unwrap().is_empty());
+}
+
+#[test]
+fn ignored_and_less_certain_findings_stay() {
+    let line = RawJson::from(r#"{"a":"k1234 k5678"}"#);
+    let ignored = IgnoredSecrets::from_iter([IgnoredSecrets::digest("key", b"k5678")]);
+    let (masked, count) = mask_line(&Keys, &line, Certainty::Likely, &ignored).unwrap().unwrap();
+    assert_eq!((masked.to_text().as_ref(), count), (r#"{"a":"***** k5678"}"#, 1));
+    assert!(mask_line(&Keys, &line, Certainty::Certain, &ignored).unwrap().is_none());
+}
+
+#[test]
+fn a_text_that_recurs_is_searched_once() {
+    let text = "a".repeat(REMEMBERED);
+    let line = RawJson::from(format!(r#"{{"a":"{text}"}}"#).as_str());
+    let mut clean = CleanTexts::default();
+    assert!(secrets_in_line(&Keys, &line, &mut clean).unwrap().is_empty());
+    assert_eq!(clean.0, HashSet::from([Digest::of(text.as_bytes())]));
+    let secret = RawJson::from(format!(r#"{{"a":"{text} k1234"}}"#).as_str());
+    for _ in 0..2 {
+        assert_eq!(secrets_in_line(&Keys, &secret, &mut clean).unwrap().len(), 1);
+    }
 }

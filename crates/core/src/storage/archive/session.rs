@@ -1,7 +1,7 @@
 //! A session that is being imported.
 
 use super::{
-    super::at_rest::LineMasker, ArchivedTurn, EventRecord, ImportOptions, MessageRecord, SessionRecord,
+    super::line_masker::LineMasker, ArchivedTurn, EventRecord, ImportOptions, MessageRecord, SessionRecord,
     SupersededRecord, digest, invalid, superseded::Packing, turns::ReadTurns, vectors,
 };
 use crate::{

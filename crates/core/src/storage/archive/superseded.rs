@@ -9,7 +9,7 @@ use crate::{
     model::{LineKind, RawJson, SessionKey, SupersededPiece, SupersededReason, TimeSource, Timestamp},
     search::SessionFilter,
     storage::{
-        at_rest::LineMasker,
+        line_masker::LineMasker,
         superseded::{LineHead, OldLine, Packer, unpack},
     },
 };

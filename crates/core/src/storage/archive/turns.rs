@@ -9,7 +9,7 @@ use super::{MessageRecord, invalid};
 use crate::{
     Result, SessionStorage,
     model::{EmbeddingSpace, Message, SessionKey, Timestamp, TurnEmbedding, TurnSummary},
-    storage::{at_rest::LineMasker, turns::PROVIDERS},
+    storage::{line_masker::LineMasker, turns::PROVIDERS},
 };
 
 /// The summary of a turn.

@@ -33,7 +33,7 @@ impl SessionStorage {
     async fn take_over_secrets(&self, to: &Self, held: &BTreeMap<String, String>) -> Result<()> {
         let any = SessionQuery::new(Scope::Everyone).with_limit(1);
         if to.backend.list_sessions(&any).await?.is_empty() {
-            for key in [meta::SECRETS, meta::MASKED] {
+            for key in [meta::SECRETS, meta::MASKED, meta::IGNORED_SECRETS, meta::PURGED_LINES] {
                 if let Some(value) = held.get(key) {
                     to.backend.put_meta_if_absent(key, value).await?;
                 }

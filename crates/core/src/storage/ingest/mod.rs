@@ -24,7 +24,7 @@ use self::{
     superseded::SupersededRows,
     times::Times,
 };
-use super::{EventDetail, SessionStorage, at_rest::LineMasker, turns::stated_in};
+use super::{EventDetail, SessionStorage, line_masker::LineMasker, turns::stated_in};
 use crate::{
     Error, Result,
     backend::{RowChange, SequenceRange, SessionChange, SkippedLine, StorageBackendExt, StoredSession},

@@ -20,7 +20,7 @@ use crate::{
     scope::Scope,
     search::SessionFilter,
     storage::{
-        at_rest::LineDigester,
+        line_masker::LineDigester,
         superseded::{OldLine, Packer, unpack_all},
     },
 };

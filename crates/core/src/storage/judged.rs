@@ -1,0 +1,113 @@
+//! What people have decided about single secrets: which are harmless, and which are removed from the store.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
+
+use super::SessionStorage;
+use crate::{
+    Error, ErrorKind, Result,
+    backend::meta::{IGNORED_SECRETS, PURGED_LINES},
+    content::{IgnoredSecrets, Redactor},
+    model::{Digest, SessionKey},
+};
+
+/// How often a change of a list is tried again if another process changed it.
+const TRIES: usize = 20;
+
+/// The decisions that a store holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Judged {
+    /// Findings that are no secrets.
+    pub(super) ignored: IgnoredSecrets,
+    /// Lines whose secrets are masked although others are not.
+    pub(super) purged: HashSet<Digest>,
+}
+
+impl Judged {
+    pub(super) fn of(held: &BTreeMap<String, String>) -> Arc<Self> {
+        let list = |key| held.get(key).map_or("", String::as_str);
+        Arc::new(Self {
+            ignored: digests(list(IGNORED_SECRETS)).collect(),
+            purged: digests(list(PURGED_LINES)).collect(),
+        })
+    }
+}
+
+fn digests(list: &str) -> impl Iterator<Item = Digest> {
+    list.split_whitespace().filter_map(|digest| digest.to_owned().try_into().ok())
+}
+
+impl SessionStorage {
+    /// Findings that a person has judged to be harmless.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend.
+    pub async fn ignored_secrets(&self) -> Result<IgnoredSecrets> {
+        Ok(Judged::of(&self.backend.meta().await?).ignored.clone())
+    }
+
+    /// From now on, does not list or mask these findings, which have these [digests](IgnoredSecrets::digest), or does so
+    /// again. Returns how many of them this changes.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend.
+    pub async fn ignore_secrets(&self, findings: &[Digest], ignore: bool) -> Result<u64> {
+        let changed = self.change_list(IGNORED_SECRETS, findings, ignore).await?;
+        self.at_rest.forget();
+        Ok(changed)
+    }
+
+    /// Masks all secrets in the lines with these digests: in their rows, in superseded lines, in the index and in vectors.
+    /// Erases them from files. From now on, the lines are masked whenever a sync reads them. Returns the number of
+    /// masked secrets. The lines must belong to the session.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported` without a redactor; errors of the backend. If it is interrupted, repeating it completes it.
+    pub async fn purge_secrets(&self, key: &SessionKey, lines: &[Digest]) -> Result<u64> {
+        self.redactor()?;
+        self.change_list(PURGED_LINES, lines, true).await?;
+        self.at_rest.forget();
+        let count = self.retry_conflicts(|| self.mask_purged(key)).await?;
+        self.erase_replaced().await?;
+        Ok(count)
+    }
+
+    pub(super) fn redactor(&self) -> Result<Arc<dyn Redactor>> {
+        self.redactor
+            .clone()
+            .ok_or_else(|| Error::new(ErrorKind::Unsupported, "this build of the library can't find secrets"))
+    }
+
+    /// Adds digests to a list, or removes them. Returns how many were not in it, or were.
+    async fn change_list(&self, key: &str, given: &[Digest], add: bool) -> Result<u64> {
+        let mut expected = self.backend.meta().await?.remove(key);
+        for _ in 0..TRIES {
+            let mut list: Vec<Digest> = digests(expected.as_deref().unwrap_or_default()).collect();
+            let before = list.len();
+            match add {
+                true => given.iter().for_each(|digest| {
+                    if !list.contains(digest) {
+                        list.push(*digest);
+                    }
+                }),
+                false => list.retain(|digest| !given.contains(digest)),
+            }
+            let changed = list.len().abs_diff(before) as u64;
+            if changed == 0 {
+                return Ok(0);
+            }
+            let value = list.into_iter().map(String::from).collect::<Vec<_>>().join(" ");
+            let held = self.backend.swap_meta(key, expected.as_deref(), &value).await?;
+            if held.as_deref() == Some(value.as_str()) {
+                return Ok(changed);
+            }
+            expected = held;
+        }
+        Err(Error::new(ErrorKind::Conflict, "other processes keep changing the store's list of secrets"))
+    }
+}
