@@ -23,6 +23,9 @@ lost or that have changed are superseded: they are hidden, and stay in the store
 Lines that can't be read are reported and skipped, without changing the exit code; `show` also reports them. With --dry-run, \
 each session that would be read is one line of tab-separated fields: new or changed, project, session, size.
 
+The first sync with --redact mask also masks what is stored already, and this can't be undone. It shows what it would mask \
+and asks; without a terminal, it needs --yes.
+
 Exits with 1 if a session could not be read or stored; all others are.
 
 Examples:
@@ -62,6 +65,9 @@ pub(crate) struct SyncArgs {
     /// Read all files from their beginning and compare every line, even if a file looks unchanged
     #[arg(long)]
     pub(crate) verify: bool,
+    /// With --redact mask: mask what is stored already without asking
+    #[arg(short, long)]
+    pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) turns: TurnsArgs,
 }

@@ -16,6 +16,7 @@ use amplifier_session_storage::{
     },
 };
 
+use super::masking;
 use crate::{
     app::{App, Reader},
     args::{ArchiveFormat, ExportArgs, ImportArgs, ScopeArg},
@@ -163,6 +164,10 @@ fn from_lines(file: &Path) -> Result<Box<dyn ArchiveReader>, Failure> {
 pub(super) async fn import(app: &mut App, args: ImportArgs) -> Result<Outcome, Failure> {
     let mut archive = if args.file.is_dir() { from_parquet(&args.file)? } else { from_lines(&args.file)? };
     let writer = app.writer(app.settings_of_secrets()?).await?;
+    if !masking::is_confirmed(app, &writer.storage, false).await? {
+        say("note", "nothing was imported");
+        return Ok(Outcome::Done);
+    }
     let owner = (app.global.scope != ScopeArg::All).then(|| writer.user.clone());
     let options = ImportOptions::default().with_replace(args.replace).with_owner(owner);
     writer.storage.pin_user(&writer.user).await?;

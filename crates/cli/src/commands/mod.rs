@@ -15,6 +15,7 @@ mod events;
 mod gaps;
 mod groups;
 mod init;
+mod masking;
 mod models;
 pub(crate) mod names;
 mod place;

@@ -1,21 +1,26 @@
-//! `secrets`: lists the secrets in stored sessions.
+//! `secrets`: lists the secrets in stored sessions, removes them from lines, and ignores what is harmless.
 
-use std::collections::HashSet;
+use std::{cmp::Reverse, collections::HashSet};
 
 use amplifier_session_storage::{
     Error,
     backend::SessionQuery,
-    model::{Session, SessionId},
-    storage::{SecretsAtRest, SessionSecrets},
+    model::{Digest, Session, SessionId},
+    search::SessionFilter,
+    storage::{Addressed, AddressedLine, SecretIn, SecretsAtRest, SessionSecrets, StoredSecret},
 };
 use serde::Serialize;
 
+use super::confirm::confirmed;
 use crate::{
     app::{App, Reader},
     args::SecretsArgs,
     failure::{Failure, Outcome, report_damage, say},
     progress::Bar,
-    render::{secrets, text::counted},
+    render::{
+        secrets::{self, Addresses, Found},
+        text::{counted, one_line},
+    },
 };
 
 /// Number of sessions listed at a time.
@@ -30,11 +35,58 @@ struct View<'a> {
     searched: u64,
     /// The number of secrets.
     count: u64,
+    /// The number of findings that are ignored.
+    ignored: u64,
     /// The sessions with secrets.
-    sessions: &'a [SessionSecrets],
+    sessions: Vec<SessionView<'a>>,
+}
+
+/// A session with secrets as JSON.
+#[derive(Serialize)]
+struct SessionView<'a> {
+    user_id: &'a str,
+    session_id: &'a str,
+    project_slug: &'a str,
+    count: u64,
+    secrets: Vec<SecretView<'a>>,
+}
+
+/// A secret as JSON.
+#[derive(Serialize)]
+struct SecretView<'a> {
+    /// The address for `show`.
+    address: String,
+    #[serde(flatten)]
+    secret: &'a StoredSecret,
+}
+
+/// The result of `--purge`, `--ignore` and `--unignore` as JSON.
+#[derive(Serialize)]
+struct ChangeView<'a> {
+    address: &'a str,
+    /// How many secrets were masked, or how many findings are now ignored or no longer ignored.
+    #[serde(flatten)]
+    change: Change,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Change {
+    Purged(u64),
+    Ignored(u64),
+    Unignored(u64),
 }
 
 pub(super) async fn run(app: &mut App, args: SecretsArgs) -> Result<Outcome, Failure> {
+    match (&args.purge, &args.ignore, &args.unignore) {
+        (Some(address), ..) => purge(app, address, args.yes).await,
+        (_, Some(address), _) => ignore(app, address, true).await,
+        (.., Some(address)) => ignore(app, address, false).await,
+        _ => list(app, args).await,
+    }
+}
+
+async fn list(app: &mut App, args: SecretsArgs) -> Result<Outcome, Failure> {
     let reader = app.patient_reader().await?;
     let redact = match app.config.secrets_at_rest()? {
         Some(chosen) => chosen,
@@ -47,16 +99,17 @@ pub(super) async fn run(app: &mut App, args: SecretsArgs) -> Result<Outcome, Fai
     let searched = sessions.len() as u64;
     let mut found = search(&reader, &sessions).await?;
     let damaged: Vec<_> = found.iter_mut().flat_map(|session| std::mem::take(&mut session.damaged)).collect();
+    let ignored = found.iter().map(|session| session.ignored).sum();
     found.retain(|session| session.count > 0);
+    found.sort_by_key(|session| Reverse(session.secrets.first().map(|secret| secret.certainty)));
     let count = found.iter().map(|session| session.count).sum();
+    let ids = found.iter().map(|session| &session.session_id);
+    let addresses = Addresses(reader.storage.short_ids(&reader.scope, ids).await?);
     if app.out.is_json() {
-        app.out.json(&View { redact, searched, count, sessions: &found })?;
+        let sessions = found.iter().map(|session| view(session, &addresses)).collect();
+        app.out.json(&View { redact, searched, count, ignored, sessions })?;
     } else {
-        let ids = found.iter().map(|session| &session.session_id);
-        let short_ids = reader.storage.short_ids(&reader.scope, ids).await?;
-        for secrets in &found {
-            secrets::session(&mut app.out, secrets, &short_ids)?;
-        }
+        secrets::list(&mut app.out, &found, &addresses)?;
     }
     app.out.finish()?;
     if redact == SecretsAtRest::Off {
@@ -66,12 +119,105 @@ pub(super) async fn run(app: &mut App, args: SecretsArgs) -> Result<Outcome, Fai
         );
     } else if count > 0 {
         let (secrets, sessions) = (counted(count, "secret"), counted(found.len() as u64, "session"));
-        say("note", &format!("{secrets} in {sessions}, of {searched} searched"));
+        let by = secrets::certainties(found.iter().flat_map(|session| &session.secrets));
+        say("note", &format!("{secrets} in {sessions}, of {searched} searched: {by}"));
     } else {
         say("note", &format!("no secrets in {}", counted(searched, "session")));
     }
+    if ignored > 0 {
+        say("note", &format!("{} ignored", counted(ignored, "finding")));
+    }
     report_damage(&damaged)?;
     Ok(Outcome::found(count > 0))
+}
+
+fn view<'a>(session: &'a SessionSecrets, addresses: &Addresses) -> SessionView<'a> {
+    let of_secret = |secret| SecretView { address: addresses.of(Found { session, secret }), secret };
+    SessionView {
+        user_id: session.user_id.as_str(),
+        session_id: session.session_id.as_str(),
+        project_slug: session.project_slug.as_str(),
+        count: session.count,
+        secrets: session.secrets.iter().map(of_secret).collect(),
+    }
+}
+
+/// Masks the secrets at an address.
+async fn purge(app: &mut App, address: &str, yes: bool) -> Result<Outcome, Failure> {
+    let reader = app.editor(false).await?;
+    let Addressed { session, line, .. } = reader.find_address(address).await?;
+    let secrets = reader.storage.session_secrets(&reader.scope, &session.session_id).await?.secrets;
+    let secrets: Vec<_> = secrets.into_iter().filter(|secret| is_at(secret, line)).collect();
+    if secrets.is_empty() {
+        say("note", &format!("no secrets at {address}"));
+        return Ok(Outcome::found(false));
+    }
+    let what = counted(secrets.len() as u64, "secret");
+    if !yes {
+        if !app.out.can_ask() {
+            let message =
+                format!("{what} would be masked, but input is not a terminal to ask for confirmation");
+            return Err(Failure::wrong_use(message, "pass --yes to mask without asking"));
+        }
+        let line = |secret: &StoredSecret| format!("  {}  {}", secret.rule, one_line(&secret.context));
+        let preview: Vec<String> = secrets.iter().map(line).collect();
+        if !confirmed(&preview, &format!("Mask {what} in the store? This can't be undone."))? {
+            say("note", "nothing was changed");
+            return Ok(Outcome::Done);
+        }
+    }
+    let mut lines: Vec<Digest> = Vec::new();
+    for secret in &secrets {
+        if !lines.contains(&secret.line_digest) {
+            lines.push(secret.line_digest);
+        }
+    }
+    reader.storage.purge_secrets(&session.key(), &lines).await?;
+    let purged = secrets.len() as u64;
+    changed(app, address, Change::Purged(purged), &format!("purged  {address}  {what}"))?;
+    say(
+        "note",
+        "the session's files are not changed; if they still exist, a sync keeps these secrets masked",
+    );
+    say("hint", "replace a real secret where it is used, and search the store for copies in other sessions");
+    Ok(Outcome::Done)
+}
+
+/// Adds the findings at an address to those that are ignored, or removes them.
+async fn ignore(app: &mut App, address: &str, ignore: bool) -> Result<Outcome, Failure> {
+    let reader = app.editor(false).await?;
+    let Addressed { session, line, .. } = reader.find_address(address).await?;
+    let found = reader.storage.all_session_secrets(&reader.scope, &session.session_id).await?;
+    let findings: Vec<Digest> =
+        found.secrets.iter().filter(|secret| is_at(secret, line)).map(|secret| secret.digest).collect();
+    let count = reader.storage.ignore_secrets(&findings, ignore).await?;
+    let (verb, change) = match ignore {
+        true => ("ignored", Change::Ignored(count)),
+        false => ("no longer ignored", Change::Unignored(count)),
+    };
+    changed(app, address, change, &format!("{verb}  {address}  {}", counted(count, "finding")))?;
+    Ok(Outcome::found(!findings.is_empty()))
+}
+
+fn changed(app: &mut App, address: &str, change: Change, text: &str) -> Result<(), Failure> {
+    match app.out.is_json() {
+        true => app.out.json(&ChangeView { address, change })?,
+        false => app.out.line(text)?,
+    }
+    Ok(app.out.finish()?)
+}
+
+/// Whether the secret is in the addressed line; without a line, any is.
+fn is_at(secret: &StoredSecret, line: Option<AddressedLine>) -> bool {
+    match line {
+        Some(AddressedLine::Message(sequence)) => {
+            secret.kind == SecretIn::Message && secret.sequence == Some(sequence)
+        }
+        Some(AddressedLine::Event(sequence)) => {
+            secret.kind == SecretIn::Event && secret.sequence == Some(sequence)
+        }
+        _ => true,
+    }
 }
 
 /// The named sessions, or all that match the filter.

@@ -8,7 +8,7 @@ use amplifier_session_storage::{
 };
 use serde::Serialize;
 
-use super::place;
+use super::{masking, place};
 use crate::{
     app::{App, Writer, with_turns},
     args::SyncArgs,
@@ -68,6 +68,10 @@ pub(super) async fn run(app: &mut App, args: SyncArgs) -> Result<Outcome, Failur
     let writer = app.writer(settings).await?;
     if is_new {
         place::say_warning(app);
+    }
+    if !masking::is_confirmed(app, &writer.storage, args.yes).await? {
+        say("note", "nothing was read or changed");
+        return Ok(Outcome::Done);
     }
     let storage = with_turns(writer.storage.clone(), args.turns.choice());
     let report = interruptible(app, &storage, &options(&writer)).await?;

@@ -12,12 +12,15 @@ fn token() -> String {
     ["gh", "p_", "9aB3xK7mQ2wE5rT8yU", "1iO4pL6zC0vN3sD7fG"].concat()
 }
 
+/// A transcript of one message.
+fn message(text: &str) -> String {
+    let metadata = serde_json::json!({"timestamp": "2026-01-05T08:00:00Z"});
+    serde_json::json!({"role": "user", "content": text, "metadata": metadata}).to_string() + "\n"
+}
+
 /// A home with two sessions, of which one has secrets: in a message, and in an event within escaped JSON.
 fn home() -> Home {
     let home = Home::new();
-    let message = |text: &str| {
-        serde_json::json!({"role": "user", "content": text, "metadata": {"timestamp": "2026-01-05T08:00:00Z"}}).to_string() + "\n"
-    };
     let folder = home.write_session("shop", ONE, &message(&format!("Why is {} refused?", token())));
     let inner = serde_json::json!({"env": {"DB_PASSWORD": "aB3!dE6#gH9$"}}).to_string();
     let event = serde_json::json!({"ts": "2026-01-05T08:00:01Z", "event": "tool:post", "data": {"result": {"output": inner}}});
@@ -72,8 +75,64 @@ fn masked_secrets_are_not_in_any_file_of_the_store() {
     let marked = home.json(&["sync", "--redact", "mark", "--embedding", "none"]);
     assert_eq!((&marked["messages"]["written"], &marked["events"]["written"]), (&1.into(), &1.into()));
     assert_eq!(home.json(&["secrets"])["count"], 2);
-    home.ok(&["sync", "--redact", "mask", "--embedding", "none"]);
+    let refused = home.run(&["sync", "--redact", "mask", "--embedding", "none"]);
+    assert_eq!(refused.code, 2);
+    assert_eq!(home.json(&["secrets"])["count"], 2);
+    home.ok(&["sync", "--redact", "mask", "--yes", "--embedding", "none"]);
     masked(&home);
+}
+
+#[test]
+fn the_first_masking_of_a_store_asks() {
+    let home = home();
+    home.ok(&["sync", "--embedding", "none"]);
+    home.shows("error_first_masking", &["sync", "--redact", "mask", "--embedding", "none"]);
+    let masking = ["sync", "--redact", "mask", "--embedding", "none", "--color", "never"];
+    Terminal::new(&home).with_typed("n\n").shows("first_masking_declined", &masking);
+    assert_eq!(home.json(&["secrets"])["count"], 2);
+    // Without secrets in stored lines, there is nothing to ask.
+    let other = Home::new();
+    other.write_session("blog", TWO, &message("How do I rotate a key?"));
+    other.ok(&["sync", "--embedding", "none"]);
+    other.ok(&["sync", "--redact", "mask", "--embedding", "none"]);
+    // Nor if the store has no lines yet, or masks already.
+    other.write_session("shop", ONE, &message(&format!("Why is {} refused?", token())));
+    other.ok(&["sync", "--redact", "mask", "--embedding", "none"]);
+    assert_eq!(other.run(&["secrets"]).code, 3);
+}
+
+#[test]
+fn the_secrets_of_one_message_are_purged() {
+    let home = home();
+    home.ok(&["sync", "--embedding", "none"]);
+    let address =
+        home.json(&["secrets"])["sessions"][0]["secrets"][0]["address"].as_str().unwrap().to_owned();
+    assert!(home.ok(&["show", &address]).contains(&token()));
+    home.shows("error_purge", &["secrets", "--purge", &address]);
+    home.shows("purge", &["secrets", "--purge", &address, "--yes"]);
+    let is_gone = || {
+        assert!(!home.ok(&["show", &address]).contains(&token()));
+        assert_eq!(home.run(&["search", &token(), "--mode", "full-text"]).code, 3);
+        let found = files_with(&home.amplifier(), token().as_bytes());
+        assert!(found.iter().all(|file| file.starts_with("projects/")), "{found:?}");
+        assert_eq!(home.json(&["secrets"])["count"], 1);
+    };
+    is_gone();
+    // The file still has the secret.
+    home.ok(&["sync", "--verify", "--embedding", "none"]);
+    home.ok(&["verify"]);
+    is_gone();
+    home.shows("purge_nothing", &["secrets", "--purge", &address, "--yes"]);
+}
+
+#[test]
+fn harmless_findings_are_ignored() {
+    let home = home();
+    home.ok(&["sync", "--embedding", "none"]);
+    home.shows("ignore", &["secrets", "--ignore", "38e6d1f5#0"]);
+    home.shows("secrets_ignored", &["secrets"]);
+    home.shows_json("ignore_json", &["secrets", "--unignore", "38e6d1f5#0"]);
+    assert_eq!(home.json(&["secrets"])["count"], 2);
 }
 
 #[test]

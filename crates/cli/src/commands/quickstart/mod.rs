@@ -19,6 +19,7 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{
+    masking,
     names::names,
     place,
     sync::{interruptible, report_problems},
@@ -153,6 +154,10 @@ fn own_sessions(app: &App) -> Option<(Vec<PathBuf>, usize)> {
 async fn own(app: &App, roots: Vec<PathBuf>, available: usize) -> Result<Source, Failure> {
     let is_new = !app.store_exists()?;
     let writer = app.writer(app.settings()?).await?;
+    if !masking::is_confirmed(app, &writer.storage, false).await? {
+        let hint = format!("`{} sync --redact mark` leaves the secrets as they are", app.program());
+        return Err(Failure::failed("nothing was read or changed", hint));
+    }
     Ok(Source { name: "own", roots, available, writer, is_new, _folders: None })
 }
 

@@ -10,7 +10,8 @@ use std::{
 };
 
 use amplifier_session_storage::{
-    Error, OpenOptions, SessionStorage, StoreUrl,
+    Error, OpenOptions, Scope, SessionStorage, StoreUrl,
+    backend::SessionQuery,
     model::UserId,
     open_at,
     sync::{
@@ -26,7 +27,8 @@ use self::{
 use crate::{
     app::App,
     args::{LogFormat, WatchArgs, WatchedArgs},
-    failure::{Failure, Outcome},
+    failure::{Failure, Outcome, say},
+    program,
     roots::roots,
 };
 
@@ -104,11 +106,26 @@ fn target(url: StoreUrl, options: OpenOptions, user: Option<UserId>, json: bool)
                 if let Some(user) = user {
                     warn_of_other_user(&storage, &user, json).await?;
                 }
+                check_masking(&storage).await?;
                 Ok(storage)
             }) as _
         }
     };
     WatchTarget::new(url.to_string(), open).with_exclusive(is_exclusive)
+}
+
+/// Checks that secrets in stored lines would not be masked for the first time, which only a person can decide.
+async fn check_masking(storage: &SessionStorage) -> Result<(), Error> {
+    let has_sessions = || async {
+        let query = SessionQuery::new(Scope::Everyone).with_limit(1);
+        storage.search_sessions(&query).await.map(|found| !found.is_empty())
+    };
+    if storage.is_first_masking().await? && has_sessions().await? {
+        let command = format!("{} sync --redact mask", program::name());
+        let message = format!("the secrets in stored lines are not masked yet: run `{command}` first");
+        return Err(Error::validation("redact", message));
+    }
+    Ok(())
 }
 
 /// Warns once if the user is not the store's, because the account has probably changed.
