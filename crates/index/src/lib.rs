@@ -26,6 +26,7 @@ mod files;
 mod filter;
 mod folding;
 mod index;
+mod lag;
 mod part;
 mod readers;
 mod reserve;

@@ -205,6 +205,11 @@ impl<P: Part> PartFolder<P> {
         Ok(view)
     }
 
+    /// Returns the current part, if it belongs to `rows`.
+    pub(crate) fn view(&self, rows: &mut dyn Rows) -> Result<PartView<P>> {
+        PartView::new(self.load(), rows)
+    }
+
     /// Returns the current part for a fold, if it belongs to `rows`. Otherwise, removes it and creates its folder.
     pub(crate) fn view_for_fold(&self, rows: &mut dyn Rows) -> Result<PartView<P>> {
         create_folder(&self.folder).map_err(|error| io_error(error, &self.folder))?;

@@ -4,7 +4,7 @@ use std::{
     fs::{self, File, TryLockError},
     path::{Path, PathBuf},
     sync::OnceLock,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use crate::files::private_file;
@@ -38,12 +38,15 @@ impl Readers {
 
     /// Waits while other handles are searching, but not for long.
     pub(crate) fn give_way(&self) {
-        let checks = LONGEST.as_millis() / PAUSE.as_millis();
-        for _ in 0..checks {
-            if !self.is_somebody_else() {
-                return;
-            }
-            std::thread::sleep(PAUSE);
+        let begun = Instant::now();
+        self.wait(|| begun.elapsed(), || std::thread::sleep(PAUSE));
+    }
+
+    /// Pauses while other handles are searching, until `waited` reaches [`LONGEST`]. Pauses must not be counted instead:
+    /// on a busy machine, each one may take thirty times as long as it should.
+    fn wait(&self, waited: impl Fn() -> Duration, mut pause: impl FnMut()) {
+        while waited() < LONGEST && self.is_somebody_else() {
+            pause();
         }
     }
 
@@ -79,6 +82,16 @@ mod tests {
         work.give_way();
         drop(second);
         assert!(!work.is_somebody_else());
+    }
+
+    #[test]
+    fn late_pauses_do_not_make_the_wait_longer() {
+        let dir = tempfile::tempdir().unwrap();
+        let (search, work) = (Readers::new(dir.path()), Readers::new(dir.path()));
+        search.come_first();
+        let waited = std::cell::Cell::new(Duration::ZERO);
+        work.wait(|| waited.get(), || waited.set(waited.get() + 30 * PAUSE));
+        assert_eq!(waited.get(), 60 * PAUSE);
     }
 
     #[test]

@@ -224,6 +224,16 @@ impl<S: Snapshots> IndexUpdater<S> {
         blocking(move || inner.fold(when_busy)).await?
     }
 
+    /// Like [`SearchIndex::lacks_little`].
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store.
+    pub async fn lacks_little(&self) -> Result<bool> {
+        let inner = Arc::clone(&self.0);
+        blocking(move || inner.read(|rows| inner.index.lacks_little(rows))).await?
+    }
+
     /// Compares the index with the rows.
     ///
     /// # Errors

@@ -99,6 +99,8 @@ impl Database for Sqlite {
 }
 
 impl EmbeddedDatabase for Sqlite {
+    const IS_SHARED: bool = true;
+
     fn index(&self) -> &IndexUpdater<RowSnapshots<Pool>> {
         &self.index
     }

@@ -129,7 +129,7 @@ async fn write_sessions(
         report.add_vectors(embedder.finish().await?);
     }
     progress.stage(Stage::Indexing);
-    report.index_problem = storage.update_index().await.err().map(|error| error.to_string());
+    report.index_problem = storage.update_index_if_due().await.err().map(|error| error.to_string());
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -11,8 +12,8 @@ use amplifier_session_core::{
         Candidates, Deletion, EventCount, EventTime, Events, IndexCheck, Integrity, MessageCount,
         MessageVectors, Messages, MessagesToEmbed, Meta, NewTurn, PendingQuery, Scheduling, Search,
         SequenceRange, SessionChange, SessionName, SessionQuery, SessionRows, Sessions, StorageBackend,
-        StoreInfo, StoredSession, StrayRows, SummaryQuery, Superseded, SupersededQuery, SyncGuard,
-        TermPattern, TextCandidate, TextQuery, TurnCandidate, TurnQuery, TurnVectorQuery, Turns,
+        StoreInfo, StorePlace, StoredSession, StrayRows, SummaryQuery, Superseded, SupersededQuery,
+        SyncGuard, TermPattern, TextCandidate, TextQuery, TurnCandidate, TurnQuery, TurnVectorQuery, Turns,
         VectorCandidate, VectorCounts, VectorQuery, Vectors, Version,
     },
     model::{
@@ -98,6 +99,8 @@ const WRITES: [Operation; 12] = [
 pub struct FlakyBackend {
     inner: Arc<dyn StorageBackend>,
     claims_atomic_writes: bool,
+    /// The folder of an index that the wrapped backend does not have.
+    index: Option<PathBuf>,
     state: Mutex<State>,
 }
 
@@ -115,13 +118,19 @@ impl FlakyBackend {
     /// Wraps `inner`, without failures.
     #[must_use]
     pub fn new(inner: Arc<dyn StorageBackend>) -> Self {
-        Self { inner, claims_atomic_writes: false, state: Mutex::default() }
+        Self { inner, claims_atomic_writes: false, index: None, state: Mutex::default() }
     }
 
     /// Reports that writes are atomic, even if the wrapped backend does not. This is true as long as no write fails.
     #[must_use]
     pub fn claiming_atomic_writes(self) -> Self {
         Self { claims_atomic_writes: true, ..self }
+    }
+
+    /// Reports that there is an index in `folder`, which must exist.
+    #[must_use]
+    pub fn claiming_index(self, folder: impl Into<PathBuf>) -> Self {
+        Self { index: Some(folder.into()), ..self }
     }
 
     /// Fails every call of `operation` with an error of `kind`, until [`FlakyBackend::recover`].
@@ -195,7 +204,9 @@ impl Meta for FlakyBackend {
     fn info(&self) -> StoreInfo {
         let info = self.inner.info();
         let atomic = info.atomic_writes || self.claims_atomic_writes;
-        info.with_atomic_writes(atomic)
+        let index = self.index.iter().map(|folder| StorePlace::local("index", folder.clone(), []));
+        let places = info.places.iter().cloned().chain(index).collect();
+        info.with_atomic_writes(atomic).with_places(places)
     }
 
     async fn meta(&self) -> Result<BTreeMap<String, String>> {
@@ -427,6 +438,10 @@ impl Search for FlakyBackend {
 
     async fn update_index(&self) -> Result<()> {
         self.call(Operation::UpdateIndex)?.update_index().await
+    }
+
+    async fn update_index_if_due(&self) -> Result<()> {
+        self.call(Operation::UpdateIndex)?.update_index_if_due().await
     }
 
     async fn renew_texts(&self, key: &SessionKey, sequences: &[u32]) -> Result<()> {

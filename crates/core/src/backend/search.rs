@@ -32,6 +32,12 @@ pub trait Search: Send + Sync {
     /// Brings derived indexes up to date with the rows. Searches are correct without it, only slower.
     async fn update_index(&self) -> Result<()>;
 
+    /// As [`update_index`](Self::update_index), but may leave a few new rows to a later call, unless rows were changed or
+    /// removed. For changes that are so small that updating the indexes takes longer than everything else.
+    async fn update_index_if_due(&self) -> Result<()> {
+        self.update_index().await
+    }
+
     /// Derives the stored texts of these messages again, because the rules of
     /// [`content::extract`](crate::content::extract) have changed. Does nothing in a backend that stores no texts, or
     /// whose index records the version of the rules.

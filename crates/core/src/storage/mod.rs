@@ -280,6 +280,15 @@ impl SessionStorage {
         self.backend.update_index().await
     }
 
+    /// As [`SessionStorage::update_index`], but may leave a few new rows to a later call.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend.
+    pub async fn update_index_if_due(&self) -> Result<()> {
+        self.backend.update_index_if_due().await
+    }
+
     /// The time by this storage's clock.
     #[must_use]
     pub fn now(&self) -> Timestamp {

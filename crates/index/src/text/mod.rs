@@ -97,6 +97,18 @@ impl Part for TextPart {
     }
 }
 
+impl TextPart {
+    /// The largest key of a message that was ever added.
+    pub(crate) fn largest_key(&self) -> u64 {
+        self.note.largest_key
+    }
+
+    /// Whether the files contain words of removed or changed messages, because a fold was interrupted.
+    pub(crate) fn has_deleted_documents(&self) -> bool {
+        self.manifest.has_deleted_documents()
+    }
+}
+
 impl CommitNote {
     fn of(manifest: &TextManifest) -> Option<Self> {
         serde_json::from_str(&manifest.payload()?).ok()

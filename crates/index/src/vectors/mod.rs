@@ -83,6 +83,11 @@ impl Part for VectorPart {
 }
 
 impl VectorPart {
+    /// The largest key of a vector.
+    pub(crate) fn largest_key(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.entry.keys.1).max().unwrap_or_default()
+    }
+
     fn manifest(&self) -> VectorManifest {
         let segments = self.segments.iter().map(|segment| segment.entry.clone()).collect();
         VectorManifest { store_revision: self.store_revision, next: self.next, segments }

@@ -6,6 +6,7 @@ mod concurrency;
 mod damage;
 mod filters;
 mod kill;
+mod lag;
 mod model;
 mod random;
 mod removal;

@@ -40,6 +40,11 @@ pub trait DerivedIndex: Database {
     fn update_index(self: &Arc<Self>) -> impl Future<Output = Result<()>> + Send;
 
     /// See [`Search`](amplifier_session_core::backend::Search).
+    fn update_index_if_due(self: &Arc<Self>) -> impl Future<Output = Result<()>> + Send {
+        self.update_index()
+    }
+
+    /// See [`Search`](amplifier_session_core::backend::Search).
     fn renew_texts(
         self: &Arc<Self>,
         key: &SessionKey,

@@ -28,6 +28,10 @@ impl<D: DerivedIndex> Search for SqlBackend<D> {
         self.0.update_index().await
     }
 
+    async fn update_index_if_due(&self) -> Result<()> {
+        self.0.update_index_if_due().await
+    }
+
     async fn renew_texts(&self, key: &SessionKey, sequences: &[u32]) -> Result<()> {
         self.0.renew_texts(key, sequences).await
     }

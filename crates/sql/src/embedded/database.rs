@@ -11,6 +11,10 @@ use crate::backend::Database;
 
 /// An embedded database with a search index beside it.
 pub trait EmbeddedDatabase: Database {
+    /// Whether several processes use the database at the same time. Then a small write does not update the index: this
+    /// would take many times as long as the write while other processes search.
+    const IS_SHARED: bool = false;
+
     /// The search index.
     fn index(&self) -> &IndexUpdater<RowSnapshots<Self::Connections>>;
 

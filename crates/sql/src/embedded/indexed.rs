@@ -109,6 +109,13 @@ impl<D: EmbeddedDatabase> DerivedIndex for Indexed<D> {
         tidied.and(updated)
     }
 
+    async fn update_index_if_due(self: &Arc<Self>) -> Result<()> {
+        if D::IS_SHARED && self.index().lacks_little().await? {
+            return Ok(());
+        }
+        self.update_index().await
+    }
+
     async fn renew_texts(self: &Arc<Self>, _: &SessionKey, _: &[u32]) -> Result<()> {
         // The index records which rules it follows.
         Ok(())
