@@ -2,7 +2,9 @@
 
 use std::{
     ffi::OsStr,
-    fs, io,
+    fs,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    io,
     path::{Path, PathBuf},
 };
 
@@ -37,6 +39,9 @@ pub struct SessionFolder {
     pub(crate) root: PathBuf,
     /// The folder that contains the session's capture, if captures are not in the folders of their sessions.
     capture: Option<PathBuf>,
+    /// A number that changes with everything that decides what a sync reads: where the session is, which files it has,
+    /// and their stamps.
+    pub(crate) fingerprint: u64,
 }
 
 impl SessionFolder {
@@ -64,6 +69,8 @@ pub struct Discovery {
     pub sessions: Vec<SessionFolder>,
     /// Folders that can't be read.
     pub rejected: Vec<Rejected>,
+    /// The fingerprints of folders that were left out because they are known.
+    pub(crate) known: Vec<u64>,
 }
 
 /// A folder that can't be read.
@@ -105,15 +112,17 @@ pub enum RejectedBecause {
 ///
 /// `Validation` if `root` has none of these folders, `StorageIo` if they can't be read.
 pub fn discover(root: &Path) -> Result<Discovery> {
-    discover_in(&Search { roots: vec![root.to_owned()], captures: None })
+    discover_in(&Search { roots: vec![root.to_owned()], ..Search::default() })
 }
 
 /// Where to look for sessions.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Search {
     pub(crate) roots: Vec<PathBuf>,
     /// The folder with captures that are not in the folders of their sessions.
     pub(crate) captures: Option<PathBuf>,
+    /// The fingerprints of folders to leave out, in ascending order.
+    pub(crate) known: Vec<u64>,
 }
 
 impl Search {
@@ -156,7 +165,8 @@ pub(crate) fn discover_some(search: &Search, changed: &crate::changed::Changed) 
             let Some((project, path)) = found.project(&projects.path, project_name) else { continue };
             let path = path.join("sessions").join(name);
             if is_folder(&projects.path, &path) {
-                found.add_folder(search, &projects, &project, name.clone(), path);
+                let folder = Subfolder { name: name.clone(), is_link: path.is_symlink(), path };
+                found.add_folder(search, &projects, &project, folder);
             }
         }
     }
@@ -184,8 +194,8 @@ fn unreadable(projects: &Path, error: io::Error) -> Error {
 impl Discovery {
     fn add_projects(&mut self, search: &Search, projects: &ProjectsFolder) -> Result<()> {
         let folders = subfolders(&projects.path, &projects.path);
-        for (name, path) in folders.map_err(|error| unreadable(&projects.path, error))? {
-            if leads_nowhere(&path) {
+        for Subfolder { name, path, is_link } in folders.map_err(|error| unreadable(&projects.path, error))? {
+            if is_link && leads_nowhere(&path) {
                 self.reject_link(name, None, RejectedBecause::LeadsNowhere);
                 continue;
             }
@@ -220,8 +230,8 @@ impl Discovery {
             }
             Err(error) => return self.reject_unreadable(project, None, &error),
         };
-        for (name, path) in folders {
-            self.add_folder(search, projects, project, name, path);
+        for folder in folders {
+            self.add_folder(search, projects, project, folder);
         }
     }
 
@@ -230,13 +240,12 @@ impl Discovery {
         search: &Search,
         projects: &ProjectsFolder,
         project: &ProjectSlug,
-        name: String,
-        path: PathBuf,
+        Subfolder { name, path, is_link }: Subfolder,
     ) {
-        if leads_nowhere(&path) {
+        if is_link && leads_nowhere(&path) {
             return self.reject_link(project.to_string(), Some(name), RejectedBecause::LeadsNowhere);
         }
-        if path.is_symlink() && leads_outside(&projects.root, &path) {
+        if is_link && leads_outside(&projects.root, &path) {
             return self.reject_link(project.to_string(), Some(name), RejectedBecause::LeadsOutside);
         }
         let places = Places { capture: search.capture(projects, &path), folder: path };
@@ -246,7 +255,7 @@ impl Discovery {
             Ok(Some(_)) if path.file_name().is_some_and(|name| name.to_str().is_none()) => {
                 self.reject_encoding(project.to_string(), Some(name));
             }
-            Ok(Some(files)) => self.add_session(projects, project, &name, places, files),
+            Ok(Some(files)) => self.add_session(search, projects, project, &name, places, files),
             Ok(None) => {}
             Err(error) => self.reject_unreadable(project, Some(name), &error),
         }
@@ -269,28 +278,35 @@ impl Discovery {
 
     fn add_session(
         &mut self,
+        search: &Search,
         projects: &ProjectsFolder,
         project: &ProjectSlug,
         name: &str,
-        places: Places,
+        Places { folder: path, capture }: Places,
         files: SessionFiles,
     ) {
+        let mut hasher = DefaultHasher::new();
+        (&path, &capture, project, projects.source, &files).hash(&mut hasher);
+        let fingerprint = hasher.finish();
+        if search.known.binary_search(&fingerprint).is_ok() {
+            self.known.push(fingerprint);
+            return;
+        }
         let session = match SessionId::new(name) {
             Ok(session) => session,
             Err(error) => return self.reject_name(project.as_str(), Some(name), &error),
         };
-        let bytes = files.all().map(|file| file.stamp.size).sum();
-        let modified = files.modified().unwrap_or(Timestamp::from_micros(0));
         self.sessions.push(SessionFolder {
             project: project.clone(),
             session,
             source: projects.source,
-            path: places.folder,
-            bytes,
-            modified,
+            path,
+            bytes: files.all().map(|file| file.stamp.size).sum(),
+            modified: files.modified().unwrap_or(Timestamp::from_micros(0)),
             files,
             root: projects.root.clone(),
-            capture: places.capture,
+            capture,
+            fingerprint,
         });
     }
 
@@ -335,16 +351,23 @@ pub(crate) fn project_folder(session: &Path) -> Option<&str> {
     session.ancestors().nth(2)?.file_name()?.to_str()
 }
 
-/// Names and paths of the folders in `path`, including links to folders unless they lead into `projects`, and links that
-/// lead nowhere.
-fn subfolders(projects: &Path, path: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+/// A folder in a folder.
+struct Subfolder {
+    name: String,
+    path: PathBuf,
+    is_link: bool,
+}
+
+/// The folders in `path`, including links to folders unless they lead into `projects`, and links that lead nowhere.
+fn subfolders(projects: &Path, path: &Path) -> io::Result<Vec<Subfolder>> {
     let mut folders = Vec::new();
     for entry in fs::read_dir(path)? {
         let entry = entry?;
         let kind = entry.file_type()?;
         let is_listed = |path: &Path| leads_to_other_folder(projects, path) || leads_nowhere(path);
         if kind.is_dir() || (kind.is_symlink() && is_listed(&entry.path())) {
-            folders.push((text(&entry.file_name()), entry.path()));
+            let name = text(&entry.file_name());
+            folders.push(Subfolder { name, path: entry.path(), is_link: kind.is_symlink() });
         }
     }
     Ok(folders)

@@ -1,6 +1,7 @@
 //! The files of a session folder: which exist, their metadata, and which ones to read.
 
 use std::{
+    ffi::OsString,
     fs::{self, File, Metadata},
     io,
     path::{Path, PathBuf},
@@ -39,7 +40,7 @@ const SETTLE_NANOS: i64 = 2_000_000_000;
 const ABANDONED_MICROS: i64 = 60 * 60 * 1_000_000;
 
 /// The metadata of a file. If two stamps are equal, so is the content, once the stamp has settled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Stamp {
     pub(crate) size: u64,
     /// The modification time, in nanoseconds since the epoch.
@@ -130,7 +131,7 @@ impl Places {
 }
 
 /// A file and its stamp.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Source {
     /// Path within the session folder.
     pub(crate) name: &'static str,
@@ -154,7 +155,7 @@ impl EventLogs {
 }
 
 /// The files of a session folder that a sync reads.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct SessionFiles {
     /// The metadata files, the session's own first.
     pub(crate) metadata: Vec<Source>,
@@ -174,19 +175,21 @@ pub(crate) struct SessionFiles {
 impl SessionFiles {
     /// Finds the files of a session; `None` if there is no session.
     pub(crate) fn find(places: &Places) -> io::Result<Option<Self>> {
-        let own = stat(places, TRANSCRIPT)?;
-        let backup = stat(places, TRANSCRIPT_BACKUP)?;
+        let listed = Listed::of(places);
+        let own = listed.stat(TRANSCRIPT)?;
+        let backup = listed.stat(TRANSCRIPT_BACKUP)?;
         let mut files =
-            Self { metadata: metadata(places)?, events: present(places, &EVENTS)?, ..Self::default() };
+            Self { metadata: metadata(&listed)?, events: present(&listed, &EVENTS)?, ..Self::default() };
         if places.has_capture_left_behind() {
             files
                 .passed_over
                 .push((EVENTS[1], "is not read, because there is another one outside of the session folder"));
         }
+        // Even if it was not listed: its writer may have begun since.
         files.choose_transcript(own, backup, stat(places, APPEND_PENDING)?);
         let names = METADATA.into_iter().chain(EVENTS).chain([TRANSCRIPT]);
         let missing = names.filter(|name| !files.all().any(|file| file.name == *name));
-        files.dangling = missing.filter(|name| leads_nowhere(&places.file(name))).collect();
+        files.dangling = missing.filter(|name| listed.leads_nowhere(name)).collect();
         let is_session = own.is_some() || files.all().next().is_some() || !files.dangling.is_empty();
         Ok(is_session.then_some(files))
     }
@@ -263,12 +266,48 @@ const INSTEAD_OF_EMPTY: &str = "is empty: its backup is read";
 pub(crate) const INSTEAD_OF_DAMAGED: &str =
     "is damaged: its backup is read, which has as many messages or more";
 
+/// The entries of a session's folder. One list of them takes less time than looking for each of a dozen files, most of
+/// which do not exist.
+struct Listed<'a> {
+    places: &'a Places,
+    /// `None` if the folder can't be listed; its files may still be readable.
+    names: Option<Vec<OsString>>,
+}
+
+impl<'a> Listed<'a> {
+    fn of(places: &'a Places) -> Self {
+        let names = match fs::read_dir(&places.folder) {
+            Ok(entries) => {
+                entries.map(|entry| entry.map(|entry| entry.file_name())).collect::<Result<_, _>>().ok()
+            }
+            Err(_) => None,
+        };
+        Self { places, names }
+    }
+
+    /// Whether a file, given its path within the session folder, may exist.
+    fn may_have(&self, name: &str) -> bool {
+        let first = name.split('/').next().unwrap_or(name);
+        (first == CAPTURE && self.places.capture.is_some())
+            || self.names.as_ref().is_none_or(|names| names.iter().any(|listed| listed == first))
+    }
+
+    /// The file, if it exists. A link that leads nowhere counts as missing.
+    fn stat(&self, name: &'static str) -> io::Result<Option<Source>> {
+        if self.may_have(name) { stat(self.places, name) } else { Ok(None) }
+    }
+
+    fn leads_nowhere(&self, name: &str) -> bool {
+        self.may_have(name) && leads_nowhere(&self.places.file(name))
+    }
+}
+
 /// The metadata files; for one that is missing, its backup.
-fn metadata(places: &Places) -> io::Result<Vec<Source>> {
+fn metadata(listed: &Listed<'_>) -> io::Result<Vec<Source>> {
     let mut found = Vec::new();
     for (name, backup) in METADATA.into_iter().zip(METADATA_BACKUPS) {
-        found.extend(match (stat(places, name)?, backup) {
-            (None, Some(backup)) => stat(places, backup)?,
+        found.extend(match (listed.stat(name)?, backup) {
+            (None, Some(backup)) => listed.stat(backup)?,
             (own, _) => own,
         });
     }
@@ -287,11 +326,10 @@ pub(crate) fn backup_of(path: &Path) -> PathBuf {
     name.into()
 }
 
-fn present(places: &Places, names: &[&'static str]) -> io::Result<Vec<Source>> {
-    names.iter().filter_map(|name| stat(places, name).transpose()).collect()
+fn present(listed: &Listed<'_>, names: &[&'static str]) -> io::Result<Vec<Source>> {
+    names.iter().filter_map(|name| listed.stat(name).transpose()).collect()
 }
 
-/// The file, if it exists. A link that leads nowhere counts as missing.
 fn stat(places: &Places, name: &'static str) -> io::Result<Option<Source>> {
     let path = places.file(name);
     match fs::metadata(&path) {

@@ -98,6 +98,11 @@ impl LastSyncs {
         self.known().map(LastSync::events).next()
     }
 
+    /// Which of the roots were synced.
+    pub(crate) fn known_roots(&self) -> Vec<(&Path, bool)> {
+        self.0.iter().map(|(root, last)| (root.as_path(), last.is_some())).collect()
+    }
+
     /// Whether that of `root` may have missed a file with this modification time. File systems have a resolution of up to
     /// two seconds.
     pub(crate) fn is_older_than(&self, root: &Path, modified: Timestamp) -> bool {

@@ -49,6 +49,7 @@ mod run;
 mod second_log;
 mod session;
 mod state;
+mod unchanged;
 mod verify;
 #[cfg(feature = "watch")]
 pub mod watch;

@@ -93,7 +93,7 @@ impl SyncOptions {
 
     /// Where to look for sessions.
     pub(crate) fn search(&self) -> Search {
-        Search { roots: self.roots.clone(), captures: self.captures.clone() }
+        Search { roots: self.roots.clone(), captures: self.captures.clone(), known: Vec::new() }
     }
 
     /// Only sessions that changed at `since` or later.

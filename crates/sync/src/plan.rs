@@ -2,11 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-#[cfg(feature = "watch")]
-use amplifier_session_core::model::SessionKey;
 use amplifier_session_core::{
     Error, Result, SessionStorage, blocking,
-    model::{HostId, SessionId, UserId},
+    model::{HostId, SessionId, SessionKey, UserId},
     storage::IngestRepair,
     text::composed,
 };
@@ -15,7 +13,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 #[cfg(feature = "watch")]
 use crate::{changed::Changed, discover::discover_some};
 use crate::{
-    discover::{Discovery, Rejected, RejectedBecause, SessionFolder, discover_in},
+    discover::{Discovery, Rejected, RejectedBecause, Search, SessionFolder, discover_in},
     options::SyncOptions,
     report::{Failure, Kept, Skipped, SyncReport},
     state::SyncState,
@@ -23,6 +21,9 @@ use crate::{
 
 /// Number of states to read at a time.
 const PAGE: usize = 1_000;
+
+/// Fewer states than this are read one by one.
+const FEW: usize = 200;
 
 /// The sessions of a sync, newest first.
 #[derive(Debug)]
@@ -66,6 +67,26 @@ impl Plan {
         let states = states(storage, &options.user).await?;
         let folders = folders(storage, options, found, &states, report).await?;
         Ok(Self::of(storage, options, folders, states, report))
+    }
+
+    /// As [`Plan::new`], but leaves out folders with these fingerprints, and does not read their states. Also returns the
+    /// fingerprints of all folders.
+    pub(crate) async fn without(
+        storage: &SessionStorage,
+        options: &SyncOptions,
+        known: Vec<u64>,
+        report: &mut SyncReport,
+    ) -> Result<(Self, Vec<u64>)> {
+        let search = Search { known, ..options.search() };
+        let mut found = blocking(move || discover_in(&search)).await??;
+        let mut fingerprints = std::mem::take(&mut found.known);
+        fingerprints.extend(found.sessions.iter().map(|folder| folder.fingerprint));
+        let states = match found.sessions.len() {
+            ..FEW => states_of(storage, options, &found.sessions).await?,
+            _ => states(storage, &options.user).await?,
+        };
+        let folders = folders(storage, options, found, &states, report).await?;
+        Ok((Self::of(storage, options, folders, states, report), fingerprints))
     }
 
     /// As [`Plan::new`], for some sessions. Lists only these folders and reads only their states.
@@ -166,7 +187,7 @@ pub(crate) async fn folders(
     report: &mut SyncReport,
 ) -> Result<Vec<SessionFolder>> {
     let excluded = globs(&options.exclude)?;
-    let Discovery { mut sessions, rejected } = found;
+    let Discovery { mut sessions, rejected, .. } = found;
     rejected.into_iter().for_each(|folder| report.reject(folder));
     sessions.retain(|folder| !excluded.is_match(format!("{}/{}", folder.project, folder.session)));
     let mut sessions = one_of_each(sessions, states, &options.host, report);
@@ -249,7 +270,6 @@ pub(crate) async fn states(storage: &SessionStorage, user: &UserId) -> Result<Ha
 }
 
 /// The states of the sessions of these folders.
-#[cfg(feature = "watch")]
 async fn states_of(
     storage: &SessionStorage,
     options: &SyncOptions,

@@ -1,6 +1,6 @@
 //! A refresh: before a read, reads what changed since the last sync, if that is fast.
 
-use std::sync::Mutex;
+use std::{collections::HashSet, sync::Mutex};
 
 use amplifier_session_core::{
     Result, SessionStorage,
@@ -17,6 +17,7 @@ use crate::{
     report::{Kept, SyncReport},
     run::ingest,
     session::Context,
+    unchanged::Unchanged,
 };
 
 /// Bytes of new transcript lines per second, with vectors of the local model and without: the figures of
@@ -106,9 +107,14 @@ pub async fn refresh(
     let mut options = options.clone();
     options.exclude.extend(last.exclude());
     let mut report = SyncReport::default();
-    let mut plan = Plan::new(storage, &options, &mut report).await?;
+    let unchanged = Unchanged::read(storage, &options, &last, events).await?;
+    let known = unchanged.fingerprints.clone();
+    let (mut plan, mut found) = Plan::without(storage, &options, known, &mut report).await?;
     let is_news = |folder: &SessionFolder| last.is_older_than(&folder.root, folder.modified);
     plan.sessions.retain(|planned| planned.bytes.is_some() && (planned.is_known || is_news(&planned.folder)));
+    let to_read: HashSet<u64> = plan.sessions.iter().map(|planned| planned.folder.fingerprint).collect();
+    found.retain(|fingerprint| !to_read.contains(fingerprint));
+    unchanged.keep(storage, found).await;
     let is_too_much = |plan: &Plan| {
         let seconds = plan.sessions.iter().map(|planned| seconds(planned.cost, limits.embeds));
         seconds.sum::<f64>() > limits.seconds

@@ -11,6 +11,7 @@ use crate::{
     progress::{Progress, SessionOutcome, Stage},
     report::{Failure, SyncReport},
     session::{self, Context, Ended},
+    unchanged,
     writer::Writer,
 };
 
@@ -48,6 +49,10 @@ pub(crate) async fn sync_while(
     // Another sync may run at the same time: rows are compared when they are written.
     let _turn = storage.backend().begin_sync();
     let mut report = SyncReport { dry_run: options.dry_run, ..SyncReport::default() };
+    if options.verify || options.accepts_removals() {
+        // If this sync is interrupted, sessions must be read again although their files have not changed.
+        unchanged::forget(storage);
+    }
     if !options.dry_run {
         report.secrets_masked_in_store = storage.settle_secrets().await?;
     }

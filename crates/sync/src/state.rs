@@ -23,7 +23,7 @@ use crate::{
 
 /// The current format. A state with an unknown format is ignored: the files are read again, and unchanged rows are not
 /// written.
-const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 3;
 
 /// The previous formats. Times, titles and counts of these sessions must be derived again.
 const EARLIER: RangeInclusive<u32> = 1..=2;

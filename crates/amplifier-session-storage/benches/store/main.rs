@@ -5,10 +5,11 @@
 //! cargo bench -p amplifier-session-storage -- sync                taking in alone
 //! cargo bench -p amplifier-session-storage -- search --root DIR   on sessions below DIR, with DIR/queries.json
 //! cargo bench -p amplifier-session-storage -- search --store URL --root DIR [--user ID]...   on a store that is there
+//! cargo bench -p amplifier-session-storage -- refresh --sessions 20000   a refresh that finds nothing
 //! cargo bench -p amplifier-session-storage -- yardstick --root DIR   only how long parsing and inserting takes
 //! ```
 //!
-//! `--sessions N` sets how many made-up sessions of 50 messages there are (200: 10,000 messages).
+//! `--sessions N` sets how many made-up sessions of 50 messages there are (200: 10,000 messages), of 2 for `refresh`.
 
 #![allow(
     clippy::print_stdout,
@@ -16,6 +17,7 @@
     reason = "a measurement: it prints, and stops at an error"
 )]
 
+mod refresh;
 mod search;
 mod sync;
 #[path = "../../../index/benches/search/tantivy_alone.rs"]
@@ -41,6 +43,7 @@ struct Arguments {
     sync: bool,
     search: bool,
     yardstick: bool,
+    refresh: bool,
     root: Option<PathBuf>,
     sessions: usize,
     store: Option<String>,
@@ -57,12 +60,13 @@ impl Arguments {
             pairs.filter(|(option, _)| *option == name).map(|(_, value)| value.clone()).collect()
         };
         let named = |name: &str| typed.iter().any(|one| one == name);
-        let yardstick = named("yardstick");
-        let both = !named("sync") && !named("search") && !yardstick;
+        let (yardstick, refresh) = (named("yardstick"), named("refresh"));
+        let both = !named("sync") && !named("search") && !yardstick && !refresh;
         Self {
             sync: both || named("sync"),
             search: both || named("search"),
             yardstick,
+            refresh,
             root: value("--root").map(PathBuf::from),
             sessions: value("--sessions").map_or(200, |number| number.parse().unwrap()),
             store: value("--store").cloned(),
@@ -77,9 +81,8 @@ async fn main() {
     let made = tempfile::tempdir().unwrap();
     let root = arguments.root.clone().unwrap_or_else(|| {
         let mut corpus = Corpus::new(1);
-        corpus
-            .write(made.path(), CorpusSize { sessions: arguments.sessions, messages: 50, events: 100 })
-            .unwrap();
+        let (messages, events) = if arguments.refresh { (2, 2) } else { (50, 100) };
+        corpus.write(made.path(), CorpusSize { sessions: arguments.sessions, messages, events }).unwrap();
         corpus.write_queries(made.path()).unwrap();
         made.path().to_owned()
     });
@@ -89,6 +92,9 @@ async fn main() {
     }
     if arguments.sync {
         sync::measure(&root).await;
+    }
+    if arguments.refresh {
+        refresh::measure(&root).await;
     }
     match arguments.store {
         Some(url) => search::measure_store(&url, &root, &arguments.users).await,

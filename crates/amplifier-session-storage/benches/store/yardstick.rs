@@ -124,3 +124,19 @@ impl TokenStream for Stream {
         &mut self.1
     }
 }
+
+/// Lists all folders below `root`, and reads the metadata of all files.
+pub(crate) fn walk(root: &Path) -> Duration {
+    let start = Instant::now();
+    let (mut folders, mut bytes) = (vec![root.to_owned()], 0);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            match entry.file_type().unwrap().is_dir() {
+                true => folders.push(entry.path()),
+                false => bytes += fs::metadata(entry.path()).unwrap().len(),
+            }
+        }
+    }
+    assert!(bytes > 0);
+    start.elapsed()
+}

@@ -15,6 +15,7 @@ use crate::{
     report::SyncReport,
     run::{affects_all, ingest},
     session::Context,
+    unchanged,
 };
 
 /// How often to repair a session that another process writes at the same time.
@@ -25,6 +26,7 @@ impl Verification<'_> {
     pub(super) async fn repair(&self, round: &Round) -> Result<Found> {
         // Another sync may run at the same time: rows are compared when they are written.
         let _turn = self.storage.backend().begin_sync();
+        unchanged::forget(&self.storage);
         let mut problems = Found::default();
         self.sync(round, &mut problems).await?;
         self.adopt_rows(round, &mut problems).await?;

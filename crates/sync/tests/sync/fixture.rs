@@ -41,6 +41,11 @@ impl Fixture {
         Self::of(FlakyBackend::new(Arc::new(MemoryBackend::new())).claiming_atomic_writes())
     }
 
+    /// With a store like SQLite, which has an index in this folder.
+    pub(crate) fn with_index(folder: &Path) -> Self {
+        Self::of(FlakyBackend::new(Arc::new(MemoryBackend::new())).claiming_index(folder))
+    }
+
     /// With the sessions of a fixture of the testkit.
     pub(crate) fn with_files(name: &str) -> Self {
         Self { home: AmplifierHome::of_fixture(name).unwrap(), ..Self::new() }

@@ -1,5 +1,7 @@
 //! A refresh reads what changed since the last sync, if that takes only a moment.
 
+use std::{fs, path::Path};
+
 use amplifier_session_core::{backend::StorageBackendExt as _, model::SessionId, storage::EventDetail};
 use amplifier_session_sync::{RefreshLimits, Refreshed, SyncOptions, refresh};
 use amplifier_session_testkit::{Operation, lines};
@@ -117,4 +119,106 @@ async fn a_store_that_never_saw_the_root_takes_what_is_small() {
     let fixture = Fixture::new();
     fixture.folder().transcript([lines::user("hello")]).unwrap();
     assert_eq!(refreshed(&fixture, RefreshLimits::default()).await, taken(&["s"]));
+}
+
+/// As [`synced`], with a store in a file, of which `folder` is the index. One refresh has run.
+async fn refreshed_once(folder: &Path) -> Fixture {
+    let fixture = Fixture::with_index(folder);
+    for session in ["a", "b"] {
+        fixture.session("p", session).transcript([lines::user("hello")]).unwrap();
+    }
+    fixture.sync().await;
+    assert_eq!(refreshed(&fixture, RefreshLimits::default()).await, taken(&[]));
+    fixture.backend.reset_counts();
+    fixture
+}
+
+/// The sessions that a refresh reads, and how often it read states.
+async fn read(fixture: &Fixture) -> (Vec<String>, usize) {
+    fixture.backend.reset_counts();
+    let Refreshed::Taken { sessions, .. } = refreshed(fixture, RefreshLimits::default()).await else {
+        panic!("it is next to nothing");
+    };
+    let mut sessions: Vec<String> = sessions.iter().map(ToString::to_string).collect();
+    sessions.sort();
+    let calls = |operation| fixture.backend.calls(operation);
+    (sessions, calls(Operation::SyncStates) + calls(Operation::GetSession))
+}
+
+fn names(sessions: &[&str]) -> Vec<String> {
+    sessions.iter().map(ToString::to_string).collect()
+}
+
+#[tokio::test]
+async fn the_states_of_unchanged_sessions_are_not_read() {
+    let index = tempfile::tempdir().unwrap();
+    let fixture = refreshed_once(index.path()).await;
+    assert_eq!(read(&fixture).await, (names(&[]), 0));
+    assert_eq!(fixture.backend.writes(), 0);
+    // Any change of a file makes the state of that session necessary, until it is known again.
+    fixture.session("p", "a").append_transcript([lines::user("more")]).unwrap();
+    assert_eq!(read(&fixture).await.0, names(&["a"]));
+    assert_eq!(read(&fixture).await, (names(&[]), 1));
+    assert_eq!(read(&fixture).await, (names(&[]), 0));
+    fixture.session("p", "b").metadata(r#"{"name":"B"}"#).unwrap();
+    refreshed(&fixture, RefreshLimits::default()).await;
+    assert_eq!(read(&fixture).await, (names(&[]), 1));
+    assert_eq!(read(&fixture).await, (names(&[]), 0));
+    assert_eq!(fixture.stored("b").await.unwrap().session.name.as_deref(), Some("B"));
+    // New and removed sessions.
+    let new = fixture.session("p", "c");
+    new.transcript([lines::user("new")]).unwrap();
+    set_modified(&new.path().join("transcript.jsonl"), NOW);
+    fs::remove_dir_all(fixture.session("p", "a").path()).unwrap();
+    assert_eq!(read(&fixture).await.0, names(&["c"]));
+}
+
+#[tokio::test]
+async fn sessions_that_are_left_out_need_no_states_either() {
+    let index = tempfile::tempdir().unwrap();
+    let fixture = Fixture::with_index(index.path());
+    for session in ["a", "b", "c"] {
+        fixture.session("p", session).transcript([lines::user("hello")]).unwrap();
+    }
+    fixture.sync_with(fixture.options().with_exclude(["p/b"]).with_newest(Some(1))).await;
+    refreshed(&fixture, RefreshLimits::default()).await;
+    assert_eq!(read(&fixture).await, (names(&[]), 0));
+    // The next complete sync decides otherwise.
+    fixture.sync().await;
+    let messages = fixture.messages("b").await.len() + fixture.messages("c").await.len();
+    assert_eq!(messages, 2);
+    assert_eq!(read(&fixture).await.0, names(&[]));
+}
+
+#[tokio::test]
+async fn a_list_of_unchanged_folders_that_does_not_belong_to_the_store_is_ignored() {
+    let index = tempfile::tempdir().unwrap();
+    let list = index.path().join("unchanged");
+    let fixture = refreshed_once(index.path()).await;
+    let known = fs::read(&list).unwrap();
+    assert_eq!(known.len(), 16);
+    for damaged in [&known[..8], b"", &[known.as_slice(), &known].concat()] {
+        fs::write(&list, damaged).unwrap();
+        assert_eq!(read(&fixture).await, (names(&[]), 2), "{damaged:?}");
+        assert_eq!(read(&fixture).await, (names(&[]), 0));
+    }
+    // Another store at the same place, as if it had been restored from a backup.
+    let other = Fixture::with_index(index.path());
+    other.session("p", "a").transcript([lines::user("hello")]).unwrap();
+    assert_eq!(read(&other).await.0, names(&["a"]));
+    // The conditions have changed.
+    let summary = RefreshLimits::default().with_events(Some(EventDetail::Summary));
+    let fixture = refreshed_once(index.path()).await;
+    refreshed(&fixture, summary).await;
+    assert!(fixture.backend.calls(Operation::GetSession) > 0);
+}
+
+#[tokio::test]
+async fn a_sync_that_reads_everything_again_is_continued_if_it_is_interrupted() {
+    let index = tempfile::tempdir().unwrap();
+    let fixture = refreshed_once(index.path()).await;
+    fixture.sync_with(fixture.options().with_verify(true)).await;
+    assert!(!index.path().join("unchanged").exists());
+    assert_eq!(read(&fixture).await, (names(&[]), 2));
+    assert_eq!(read(&fixture).await, (names(&[]), 0));
 }
