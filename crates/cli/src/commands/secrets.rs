@@ -6,7 +6,6 @@ use amplifier_session_storage::{
     Error,
     backend::SessionQuery,
     model::{Digest, Session, SessionId},
-    search::SessionFilter,
     storage::{Addressed, AddressedLine, SecretIn, SecretsAtRest, SessionSecrets, StoredSecret},
 };
 use serde::Serialize;

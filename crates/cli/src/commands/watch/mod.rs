@@ -27,7 +27,7 @@ use self::{
 use crate::{
     app::App,
     args::{LogFormat, WatchArgs, WatchedArgs},
-    failure::{Failure, Outcome, say},
+    failure::{Failure, Outcome},
     program,
     roots::roots,
 };
