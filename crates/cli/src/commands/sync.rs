@@ -97,6 +97,8 @@ pub(super) async fn interruptible(
         report = sync(storage, options, &progress) => Ok(report?),
         code = told_to_end() => Err(code),
     };
+    // Tokio keeps catching the signals: they shall end the process at once again.
+    tokio::spawn(async { std::process::exit(told_to_end().await.into()) });
     let stored = progress.stored();
     // The bar is cleared first.
     drop(progress);

@@ -100,3 +100,21 @@ fn other_stores_are_copied_by_opening_them() {
     assert_eq!(report["vectors"], made.sum::<u64>());
     assert_eq!(report["turns"], synced["turns"]);
 }
+
+#[cfg(unix)]
+#[test]
+fn temporary_files_of_killed_processes_are_removed_and_those_in_use_stay() {
+    let home = Home::with_samples();
+    let leftover = |name: &str| {
+        let folder = home.path().join("tmp").join(format!(".amplifier-sessions.unfinished-{name}"));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("archive.jsonl"), "text of sessions").unwrap();
+        folder
+    };
+    let (killed, used) = (leftover("killed"), leftover("used"));
+    let lock = fs::File::open(&used).unwrap();
+    lock.lock().unwrap();
+    home.ok(&["sync", "--dry-run"]);
+    assert!(!killed.exists() && used.join("archive.jsonl").exists());
+    assert_eq!(fs::read_dir(used.parent().unwrap()).unwrap().count(), 1);
+}
