@@ -198,7 +198,7 @@ mod tests {
     fn a_response_with_the_wrong_vectors_is_an_error() {
         let one = || "[1, 0]".to_owned();
         for (items, says) in [
-            (vec![(0, one())], "1 vectors for 2 texts"),
+            (vec![(0, one())], "1 vector for 2 texts"),
             (vec![(0, one()), (1, one()), (2, one())], "3 vectors for 2 texts"),
             (vec![(0, one()), (0, one())], "index: 0"),
             (vec![(0, one()), (2, one())], "index: 2"),

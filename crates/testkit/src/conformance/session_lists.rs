@@ -170,8 +170,17 @@ pub async fn list_filters_compare_names_literally(store: Store) {
         let (bundle, tags) = (Some((*name).to_owned()), texts(&[name, "all"]));
         store.create(&target(&format!("s{n:02}")), |s| (s.bundle, s.tags) = (bundle, tags)).await;
     }
-    let by_bundle = |name: &str| query().with_filter(none().with_bundle(name.to_owned()));
-    let by_tags = |tags: &[&str]| query().with_filter(none().with_tags(tags.iter().copied()));
+    // The setters of the filter compose names; a backend compares what it gets.
+    let by_bundle = |name: &str| {
+        let mut filter = none();
+        filter.bundle = Some(name.to_owned());
+        query().with_filter(filter)
+    };
+    let by_tags = |tags: &[&str]| {
+        let mut filter = none();
+        filter.tags = texts(tags);
+        query().with_filter(filter)
+    };
     for (n, name) in names.iter().enumerate() {
         let expected = [format!("s{n:02}")];
         assert_eq!(found(&store, by_bundle(name)).await, expected, "{name}");
