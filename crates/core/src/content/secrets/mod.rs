@@ -30,13 +30,14 @@ const LONG: usize = 4_096;
 /// After secrets are masked, the rest may match another rule. Real lines need one or two passes.
 const PASSES: usize = 16;
 
-/// The minimum length of a string, in bytes, that is remembered if it has no secrets.
+/// The minimum length of a string, in bytes, that is remembered if it has no secrets. Shorter ones may belong to a secret
+/// that extends over several strings.
 const REMEMBERED: usize = 128;
 /// The maximum number of such strings.
 const MOST_REMEMBERED: usize = 100_000;
 
-/// Digests of strings without secrets. The same text recurs in many lines of a session, because each request to a model
-/// contains the conversation so far.
+/// Digests of strings without secrets, with the names of their fields. The same text recurs in many lines of a session,
+/// because each request to a model contains the conversation so far.
 #[derive(Debug, Default)]
 pub struct CleanTexts(HashSet<Digest>);
 
@@ -165,17 +166,17 @@ fn text_of(bytes: &[u8]) -> Cow<'_, str> {
 /// Replaces a byte that is not UTF-8. JSON text does not contain this character.
 const NOT_UTF8: char = '\u{1a}';
 
-/// The line with long strings blanked out. Positions stay the same.
-fn outline<'a>(text: &'a str, literals: &[Literal]) -> Cow<'a, str> {
-    let long: Vec<&Literal> = literals.iter().filter(|literal| literal.span.len() > LONG).collect();
-    if long.is_empty() {
-        return Cow::Borrowed(text);
-    }
-    let (mut outline, mut done) = (String::with_capacity(text.len()), 0);
-    for literal in long {
+/// The line with long and known strings blanked out. Positions stay the same.
+fn outline<'a>(text: &'a str, literals: &[Literal], known: &HashSet<usize>) -> Cow<'a, str> {
+    let is_blank = |(at, literal): &(usize, &Literal)| literal.span.len() > LONG || known.contains(at);
+    let (mut outline, mut done) = (String::new(), 0);
+    for (_, literal) in literals.iter().enumerate().filter(is_blank) {
         outline.push_str(text.get(done..literal.span.start).unwrap_or_default());
         outline.extend(std::iter::repeat_n(' ', literal.span.len()));
         done = literal.span.end;
+    }
+    if done == 0 {
+        return Cow::Borrowed(text);
     }
     outline.push_str(text.get(done..).unwrap_or_default());
     Cow::Owned(outline)
@@ -188,23 +189,36 @@ fn find(
     literals: &[Literal],
     clean: &mut CleanTexts,
 ) -> Result<Vec<SecretSpan>> {
-    let mut found = redactor.find(&outline(text, literals))?;
-    for literal in literals.iter().filter(|literal| literal.span.len() >= SHORTEST) {
-        let written = text.get(literal.span.clone()).unwrap_or_default();
-        let digest = (written.len() >= REMEMBERED).then(|| Digest::of(written.as_bytes()));
-        if digest.is_some_and(|digest| clean.0.contains(&digest)) {
+    let digests: Vec<_> = (0..literals.len()).map(|at| digest(text, literals, at)).collect();
+    let is_known = |at: &usize| matches!(digests.get(*at), Some(Some(digest)) if clean.0.contains(digest));
+    let known: HashSet<usize> = (0..literals.len()).filter(is_known).collect();
+    let mut found = redactor.find(&outline(text, literals, &known))?;
+    for (at, literal) in literals.iter().enumerate() {
+        if literal.span.len() < SHORTEST || known.contains(&at) {
             continue;
         }
         let decoded = Decoded::of(text, literal);
-        let secrets = redactor.find(&decoded.text)?;
-        if let Some(digest) = digest.filter(|_| secrets.is_empty() && clean.0.len() < MOST_REMEMBERED) {
-            clean.0.insert(digest);
-        }
         let in_line =
             |secret: SecretSpan| SecretSpan { span: decoded.original(secret.span.clone()), ..secret };
-        found.extend(secrets.into_iter().map(in_line));
+        found.extend(redactor.find(&decoded.text)?.into_iter().map(in_line));
     }
-    Ok(merge_secrets(found))
+    let found = merge_secrets(found);
+    for (literal, digest) in literals.iter().zip(digests) {
+        let next = found.partition_point(|secret| secret.span.end <= literal.span.start);
+        let is_clean = found.get(next).is_none_or(|secret| literal.span.end <= secret.span.start);
+        if let Some(digest) = digest.filter(|_| is_clean && clean.0.len() < MOST_REMEMBERED) {
+            clean.0.insert(digest);
+        }
+    }
+    Ok(found)
+}
+
+/// The digest of a string with the name of its field, if it is to be remembered.
+fn digest(text: &str, literals: &[Literal], at: usize) -> Option<Digest> {
+    let literal = literals.get(at).filter(|literal| literal.span.len() >= REMEMBERED)?;
+    let name = at.checked_sub(1).and_then(|before| literals.get(before)).filter(|before| before.is_key);
+    let start = name.map_or(literal.span.start, |name| name.span.start);
+    Some(Digest::of(text.get(start..literal.span.end)?.as_bytes()))
 }
 
 /// A character of a line, and its replacement.
