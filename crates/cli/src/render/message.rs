@@ -1,7 +1,7 @@
 //! A transcript line as text.
 
 use amplifier_session_storage::{
-    content::{called_tools, extract},
+    content::{called_tools, extract, shown_texts},
     model::{ContentType, Role},
 };
 use serde_json::{Map, Value};
@@ -52,7 +52,7 @@ pub(crate) fn body(
     let width = options.width.map(|width| width.saturating_sub(indent.len()));
     let options = MessageOptions { width, ..options };
     let mut lines = Vec::new();
-    let mut texts = extract(line, role);
+    let mut texts = shown_texts(line, role);
     // Thinking comes before its result.
     texts.sort_by_key(|text| text.content_type != ContentType::AssistantThinking);
     let mut room = Room { left: options.max_chars.unwrap_or(usize::MAX), shown: 0, left_out: 0 };
@@ -223,6 +223,24 @@ mod tests {
         assert_eq!(
             shown(serde_json::json!({"content": "one two three"}), Role::Tool, options),
             ["  one two t…"]
+        );
+    }
+
+    #[test]
+    fn files_are_shown_as_notes() {
+        let data = format!("iVBORw0KGgo{}", "aB3d".repeat(1_000));
+        let source = serde_json::json!({"type": "base64", "media_type": "image/png", "data": data});
+        let image = serde_json::json!({"content": [{"type": "image", "source": source}]});
+        assert_eq!(shown(image, Role::User, options(false)), ["  [image/png, 3.0 KB]"]);
+        assert_eq!(
+            shown(serde_json::json!({"content": data}), Role::Tool, options(true)),
+            ["  [image/png, 3.0 KB]"]
+        );
+        let call =
+            serde_json::json!({"tool_calls": [{"id": "1", "tool": "save", "arguments": {"content": data}}]});
+        assert_eq!(
+            shown(call, Role::Assistant, options(true)),
+            [r#"  → save {"content":"[image/png, 3.0 KB]"}"#]
         );
     }
 

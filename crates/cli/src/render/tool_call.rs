@@ -1,6 +1,6 @@
 //! Tool calls, one line each.
 
-use amplifier_session_storage::content::ToolCall;
+use amplifier_session_storage::content::{ToolCall, without_base64};
 use serde_json::Value;
 
 use super::text::{fitted, one_line};
@@ -13,7 +13,7 @@ const WIDEST: usize = 160;
 pub(crate) fn shown(call: &ToolCall<'_>, full: bool, width: Option<usize>, paint: Paint) -> String {
     let name = one_line(call.name);
     let input = if full { whole(&call.arguments) } else { main_argument(call).unwrap_or_default() };
-    let input = one_line(&input);
+    let input = one_line(&without_base64(&input));
     let left = width.unwrap_or(WIDEST).saturating_sub(name.chars().count() + 3).max(20);
     let input = if full { input } else { fitted(&input, left) };
     let name = paint.tool(&format!("→ {name}"));

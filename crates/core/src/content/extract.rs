@@ -15,15 +15,17 @@
 //! type `thinking`, `reasoning` and the like, and in the fields of [`THINKING_FIELDS`]; a text that several of them
 //! contain counts once.
 //!
-//! Redacted thinking and images have no text. Parts with an unexpected shape are ignored; the line itself is stored in
-//! any case.
+//! Redacted thinking and images have no text. Base64 in a text is replaced by a note about the file that it contains (see
+//! [`files`](super::files)); a text of nothing else is left out. Parts with an unexpected shape are ignored; the line
+//! itself is stored in any case.
 
 mod earlier;
 
 use serde_json::{Map, Value};
 
 use super::{
-    blocks::{block_text, block_type, blocks_of, is_thinking, is_tool_result, result_of},
+    blocks::{block_text, block_type, blocks_in, blocks_of, is_thinking, is_tool_result, result_of},
+    files::{Readable, note_about_file, without_base64},
     tool_call::called_tools,
     tool_result::{output_of, result_text},
 };
@@ -78,15 +80,29 @@ pub struct ExtractedText {
 /// [`ContentType::ALL`].
 #[must_use]
 pub fn extract(line: &Map<String, Value>, role: Role) -> Vec<ExtractedText> {
-    let mut texts = Texts::default();
-    match role {
-        Role::User => add_user(line, &mut texts),
-        Role::Assistant => add_assistant(line, &mut texts),
-        Role::Tool => texts.add(ContentType::ToolOutput, &result_text(output_of(line))),
-        Role::System | Role::Developer => {
-            let blocks = blocks_of(line).into_iter();
-            blocks.filter_map(block_text).for_each(|text| texts.add(ContentType::System, text));
+    let mut texts = Texts::of(line, role);
+    texts.0.retain(|text| text.has_words);
+    texts.finish()
+}
+
+/// As [`extract`], with a note about each image and other file: the texts to show to a person.
+#[must_use]
+pub fn shown_texts(line: &Map<String, Value>, role: Role) -> Vec<ExtractedText> {
+    let mut texts = Texts::of(line, role);
+    let content_type = match role {
+        Role::User => ContentType::UserQuery,
+        Role::Assistant => ContentType::AssistantResponse,
+        Role::Tool => ContentType::ToolOutput,
+        Role::System | Role::Developer => ContentType::System,
+    };
+    for block in blocks_of(line) {
+        match is_tool_result(block) {
+            true => texts.add_files(ContentType::ToolOutput, &blocks_in(result_of(block))),
+            false => texts.add_files(content_type, &[block]),
         }
+    }
+    if role == Role::Tool && !line.contains_key("content") {
+        texts.add_files(content_type, &blocks_in(output_of(line)));
     }
     texts.finish()
 }
@@ -115,6 +131,7 @@ pub(crate) fn renewed(line: &Map<String, Value>, role: Role, from: u32) -> Renew
     }
     if from < 5 {
         renewed.texts |= extract(line, role).iter().any(|text| text.text.chars().any(is_south_east_asian));
+        renewed = renewed.and(earlier::since_4(line, role));
     }
     renewed
 }
@@ -142,41 +159,84 @@ pub fn embeddable(text: &ExtractedText, limit_chars: usize) -> &str {
 }
 
 #[derive(Default)]
-struct Texts(Vec<ExtractedText>);
+struct Texts(Vec<Text>);
+
+/// A text while it is put together.
+struct Text {
+    content_type: ContentType,
+    text: String,
+    /// Whether it contains anything else than notes about files.
+    has_words: bool,
+    /// Whether such a note replaced a part of it.
+    is_replaced: bool,
+}
 
 impl Texts {
+    /// The texts of a line.
+    fn of(line: &Map<String, Value>, role: Role) -> Self {
+        let mut texts = Self::default();
+        match role {
+            Role::User => add_user(line, &mut texts),
+            Role::Assistant => add_assistant(line, &mut texts),
+            Role::Tool => texts.add(ContentType::ToolOutput, &result_text(output_of(line))),
+            Role::System | Role::Developer => {
+                let blocks = blocks_of(line).into_iter();
+                blocks.filter_map(block_text).for_each(|text| texts.add(ContentType::System, text));
+            }
+        }
+        texts
+    }
+
     fn add(&mut self, content_type: ContentType, text: &str) {
         if text.trim().is_empty() {
             return;
         }
+        let readable = Readable::of(text);
+        let (has_words, is_replaced) = (readable.has_words, readable.is_replaced());
         match self.0.iter_mut().find(|known| known.content_type == content_type) {
             Some(known) => {
                 known.text.push_str(BLANK_LINE);
-                known.text.push_str(text);
+                known.text.push_str(&readable.text);
+                known.has_words |= has_words;
+                known.is_replaced |= is_replaced;
             }
-            None => self.0.push(ExtractedText { content_type, text: text.to_owned() }),
+            None => {
+                let text = readable.text.into_owned();
+                self.0.push(Text { content_type, text, has_words, is_replaced });
+            }
         }
     }
 
     /// Adds texts, unless the text so far contains them. White space is ignored, because the parts of a text may be
     /// joined differently.
     fn add_unless_known(&mut self, content_type: ContentType, parts: &[&str]) {
+        let readable: Vec<_> = parts.iter().map(|part| without_base64(part)).collect();
         let known = self.0.iter().find(|known| known.content_type == content_type);
-        let is_known =
-            known.is_some_and(|known| without_blanks(&[&known.text]).contains(&without_blanks(parts)));
+        let is_known = known
+            .is_some_and(|known| without_blanks(&[known.text.as_str()]).contains(&without_blanks(&readable)));
         if !is_known {
             parts.iter().for_each(|text| self.add(content_type, text));
         }
     }
 
-    fn finish(mut self) -> Vec<ExtractedText> {
-        self.0.sort_by_key(|text| text.content_type);
-        self.0
+    /// Adds notes about the files in blocks that have no text.
+    fn add_files(&mut self, content_type: ContentType, blocks: &[&Value]) {
+        let without_text = blocks.iter().filter(|block| block_text(block).is_none() && !is_thinking(block));
+        let notes = without_text.filter_map(|block| note_about_file(block.as_object()?));
+        notes.for_each(|note| self.add(content_type, &note));
+    }
+
+    fn finish(self) -> Vec<ExtractedText> {
+        let texts = self.0.into_iter();
+        let mut texts: Vec<ExtractedText> =
+            texts.map(|Text { content_type, text, .. }| ExtractedText { content_type, text }).collect();
+        texts.sort_by_key(|text| text.content_type);
+        texts
     }
 }
 
-fn without_blanks(parts: &[&str]) -> String {
-    parts.iter().flat_map(|text| text.split_whitespace()).collect()
+fn without_blanks(parts: &[impl AsRef<str>]) -> String {
+    parts.iter().flat_map(|text| text.as_ref().split_whitespace()).collect()
 }
 
 fn add_user(line: &Map<String, Value>, texts: &mut Texts) {

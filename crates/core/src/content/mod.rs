@@ -2,7 +2,7 @@
 //!
 //! All of it is derived from the raw line, in the same way for every backend:
 //!
-//! - [`extract`] finds the texts of a line, at most one per content type;
+//! - [`extract`] finds the texts of a line, at most one per content type, without base64;
 //! - [`TurnCounter`] numbers the turns if lines do not state them, [`TitleFinder`] finds a title for a session;
 //! - [`chunk()`] cuts a long text into pieces that fit an embedding model, measured in [`tokens`];
 //! - a [`Redactor`] masks secrets before a text is cut, and in whole lines ([`mask_line`], [`secrets_in_line`]).
@@ -12,6 +12,7 @@ mod blocks;
 mod chunk;
 mod encoding;
 mod extract;
+mod files;
 mod pieces;
 mod redact;
 mod secrets;
@@ -24,7 +25,8 @@ mod turns;
 pub(crate) use automatic::is_automatic;
 pub use chunk::{Chunk, ChunkSettings, chunk};
 pub(crate) use extract::renewed;
-pub use extract::{EXTRACTION, ExtractedText, TOOL_OUTPUT_LIMIT, embeddable, extract};
+pub use extract::{EXTRACTION, ExtractedText, TOOL_OUTPUT_LIMIT, embeddable, extract, shown_texts};
+pub use files::without_base64;
 pub use redact::{Certainty, Masked, Redaction, Redactor, SecretSpan, merge_secrets};
 pub use secrets::{CleanTexts, IgnoredSecrets, MASKING, mask_line, secrets_in_line};
 pub use title::{FIRST_PROMPT_CHARS, TitleFinder, first_prompt};

@@ -1,10 +1,13 @@
 //! The title of a session without a name: its first real prompt.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::{
     automatic::is_automatic,
     blocks::{block_text, blocks_in, blocks_of},
+    files::without_base64,
 };
 use crate::model::{Digest, Role};
 
@@ -141,8 +144,8 @@ fn opening(line: &Map<String, Value>) -> Option<Opening> {
         return None;
     }
     let texts = blocks_of(line).into_iter().filter_map(block_text).map(without_inserted);
-    let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
-    let first = texts.first()?;
+    let texts: Vec<Cow<'_, str>> = texts.filter(|text| !text.is_empty()).map(without_base64).collect();
+    let first: &str = texts.first()?;
     if first.starts_with(CONTINUATION) {
         let begins = || first_line(first).map(Opening::Summary);
         return subject(first).map(Opening::Prompt).or_else(begins);

@@ -10,4 +10,4 @@ pub use payload::{CHUNK_BYTES, CHUNKED_ABOVE, COMPRESSED_ABOVE, MAX_LINE_BYTES, 
 
 /// The version of the rules of [`parse_event_line`]. It is incremented whenever the summary of a stored event may
 /// change: stored summaries are then derived again.
-pub const SUMMARIES: u32 = 4;
+pub const SUMMARIES: u32 = 5;

@@ -8,7 +8,7 @@
 //! | `tool_call_id` | `tool_call_id`, `tool_use_id`, `call_id`, if it is a string |
 //! | `prompt_digest` | for `prompt:submit`: a digest of the words of `prompt`, to find the message with the same prompt |
 //! | `has_error` | `error`, `error_type` or `error_message` is not empty, `status` is `error` or `failed`, or `result` has an `error` or `success: false` |
-//! | `error` | the error message: `error` if it is a string; its `message`, `msg`, `detail` or `error`, or else all its strings, if it is an object; `error_message`; `exception`; the `error` of `result`; the `output` of a `result` with `success: false`; up to 1,000 characters |
+//! | `error` | the error message: `error` if it is a string; its `message`, `msg`, `detail` or `error`, or else all its strings, if it is an object; `error_message`; `exception`; the `error` of `result`; the `output` of a `result` with `success: false`; without base64, up to 1,000 characters |
 //! | `tool_names` | `tool_names`, else the names in `tool_calls`, else `tool_name`, else `tool` |
 //! | `has_tool_calls` | `has_tool_calls`, else whether `tool_calls` has members |
 //! | `usage.input_tokens` | `usage.input_tokens`, `input`, `prompt_tokens` |
@@ -31,7 +31,7 @@ use serde_json::{Map, Value};
 use super::envelope::Envelope;
 use crate::{
     backend::{PROMPT, RESPONSE, UNREADABLE_COST, repeats_usage},
-    content::prompt_digest,
+    content::{prompt_digest, without_base64},
     model::Cost,
 };
 
@@ -164,6 +164,7 @@ fn error_text(envelope: &Envelope) -> Option<String> {
     let fields = ["error", "error_message", "exception"].iter().filter_map(|name| envelope.get(name));
     let mut texts = fields.chain(envelope.result.get("error")).chain(&envelope.failed_output).map(message);
     let text = texts.find(|text| !text.trim().is_empty())?;
+    let text = without_base64(&text).into_owned();
     Some(match text.char_indices().nth(LONGEST_ERROR) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text,

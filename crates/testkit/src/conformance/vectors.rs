@@ -240,3 +240,24 @@ pub async fn texts_changed_by_new_rules_are_embedded_again(store: Store) {
     assert_eq!(rules().await, Some(now));
     assert_eq!(SessionStorage::new(store.backend.clone()).renew().await.unwrap(), 0);
 }
+
+/// Base64 in texts is neither found nor embedded. The lines are stored unchanged.
+pub async fn base64_is_neither_found_nor_embedded(store: Store) {
+    let data: String = (0..400).map(|n| format!("Qz{n:05}Ab")).collect();
+    let lines = [
+        lines::user(&format!("a basket {data}")),
+        lines::tool(&json!({"output": {"name": "basket", "image": data}}).to_string()),
+        lines::tool_call("save", json!({"path": "basket", "content": data})),
+        lines::user(&data),
+    ];
+    let lines = lines.map(RawJson::from).to_vec();
+    store.sync(&target("s"), lines.clone()).await;
+    assert_eq!(store.find(&target("s"), "basket").await, [0, 1, 2]);
+    assert!(store.find(&target("s"), &data).await.is_empty());
+    store.embed().await;
+    let embedded = store.embedding.texts();
+    assert!(embedded.len() == 2 && embedded.iter().all(|text| !text.contains("Qz00001")), "{embedded:?}");
+    let stored: Vec<RawJson> =
+        store.messages(&target("s")).await.into_iter().map(|message| message.raw).collect();
+    assert_eq!(stored, lines);
+}

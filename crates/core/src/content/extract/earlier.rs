@@ -52,6 +52,14 @@ pub(super) fn since_3(line: &Map<String, Value>, role: Role) -> Renewed {
     Renewed { texts: embedded || differs || has_other_calls, embedded }
 }
 
+/// How the texts of a line differ from those by version 4, in which base64 was text.
+pub(super) fn since_4(line: &Map<String, Value>, role: Role) -> Renewed {
+    let texts = Texts::of(line, role).0;
+    let mut replaced = texts.iter().filter(|text| text.is_replaced).peekable();
+    let texts = replaced.peek().is_some();
+    Renewed { texts, embedded: replaced.any(|text| ContentType::EMBEDDED.contains(&text.content_type)) }
+}
+
 /// The texts of a line by version 3, without the output of tools and calls.
 fn texts_by_3(line: &Map<String, Value>, content: &Value, role: Role) -> Texts {
     let mut texts = Texts::default();
