@@ -97,6 +97,6 @@ mod tests {
         assert!(log(&places).is_none());
         file.set_len(128 << 20).unwrap();
         let check = log(&places).unwrap();
-        assert!(check.text.ends_with("sessions.sqlite-wal has 128.0 MB"), "{}", check.text);
+        assert!(check.text.ends_with("sessions.sqlite-wal has 134.2 MB"), "{}", check.text);
     }
 }
