@@ -61,12 +61,15 @@ impl FromStr for SecretsAtRest {
     }
 }
 
-/// The store's setting and decisions about secrets, if they were read already. Clones share them.
+/// The store's setting and decisions about secrets.
+type StoredAtRest = (SecretsAtRest, Arc<Judged>);
+
+/// What the store says about secrets, if it was read already. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct CachedAtRest(Arc<Mutex<Option<(SecretsAtRest, Arc<Judged>)>>>);
+pub(super) struct CachedAtRest(Arc<Mutex<Option<StoredAtRest>>>);
 
 impl CachedAtRest {
-    fn get(&self) -> Option<(SecretsAtRest, Arc<Judged>)> {
+    fn get(&self) -> Option<StoredAtRest> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -93,7 +96,7 @@ impl SessionStorage {
         }
     }
 
-    async fn stored_secrets_at_rest(&self) -> Result<(SecretsAtRest, Arc<Judged>)> {
+    async fn stored_secrets_at_rest(&self) -> Result<StoredAtRest> {
         if let Some(known) = self.at_rest.get() {
             return Ok(known);
         }
