@@ -14,7 +14,7 @@ use crate::{
     failure::Failure,
     out,
     render::text::printable,
-    unfinished::{Unfinished, remove_left},
+    unfinished::{TemporaryFolder, Unfinished, remove_left},
 };
 
 /// A file that appears when it is complete, and that only its owner can read.
@@ -201,6 +201,48 @@ impl<'a> NewFile<'a> {
             io::ErrorKind::AlreadyExists => exists(self.path),
             _ => cannot_write(self.path, &error.error),
         })
+    }
+}
+
+/// A store in a file that appears when it is complete, with the files and folders beside it.
+#[derive(Debug)]
+pub(crate) struct NewStore {
+    folder: TemporaryFolder,
+    path: PathBuf,
+}
+
+impl NewStore {
+    /// Begins to write the store `path`, which must not exist. Removes what killed processes left of it.
+    pub(crate) fn begin(path: &Path) -> Result<Self, Failure> {
+        if path.symlink_metadata().is_ok() {
+            return Err(exists(path));
+        }
+        let path = whole(path);
+        let folder = TemporaryFolder::within(folder_of(&path), &unfinished(&path));
+        Ok(Self { folder: folder.map_err(|error| cannot_write(&path, &error))?, path })
+    }
+
+    /// The file to write.
+    pub(crate) fn temporary(&self) -> PathBuf {
+        self.folder.path().join(self.path.file_name().unwrap_or_default())
+    }
+
+    /// Moves the complete store to its path. It must be closed.
+    pub(crate) fn place(self) -> Result<(), Failure> {
+        let file = self.temporary();
+        let failed = |error: io::Error| cannot_write(&self.path, &error);
+        for entry in fs::read_dir(self.folder.path()).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            if entry.path() != file {
+                fs::rename(entry.path(), folder_of(&self.path).join(entry.file_name())).map_err(failed)?;
+            }
+        }
+        // The file is last: without it there is no store. Unlike a rename, a link replaces no file.
+        match fs::hard_link(&file, &self.path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(exists(&self.path)),
+            Err(_) => fs::rename(&file, &self.path).map_err(failed),
+            Ok(()) => Ok(()),
+        }
     }
 }
 

@@ -69,14 +69,18 @@ pub(crate) struct TemporaryFolder {
 impl TemporaryFolder {
     /// Creates it in the system's folder for temporary files, and removes those that killed processes left there.
     pub(crate) fn create() -> io::Result<Self> {
-        const PREFIX: &str = ".amplifier-sessions.unfinished-";
-        remove_left(&std::env::temp_dir(), PREFIX);
+        Self::within(&std::env::temp_dir(), ".amplifier-sessions.unfinished-")
+    }
+
+    /// [`TemporaryFolder::create`] in `parent`, with a name that begins with `prefix`.
+    pub(crate) fn within(parent: &Path, prefix: &str) -> io::Result<Self> {
+        remove_left(parent, prefix);
         let (unfinished, folder) = Unfinished::create(|| {
             let mut builder = tempfile::Builder::new();
-            builder.prefix(PREFIX);
+            builder.prefix(prefix);
             #[cfg(unix)]
             builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
-            let folder = builder.tempdir()?;
+            let folder = builder.tempdir_in(parent)?;
             Ok((folder.path().to_owned(), folder))
         })?;
         Ok(Self { folder, _unfinished: unfinished })

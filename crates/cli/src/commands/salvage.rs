@@ -20,6 +20,7 @@ use crate::{
     app::App,
     args::{SalvageArgs, quoted},
     failure::{Failure, Outcome, list_damage, say},
+    file::NewStore,
     program,
     render::text::{counted, grouped},
     unfinished::TemporaryFolder,
@@ -40,13 +41,12 @@ pub(super) async fn run(app: &mut App, args: SalvageArgs) -> Result<Outcome, Fai
     let from = app.store_url()?;
     app.check_existence()?;
     let to = target(app, &from, &args.to)?;
-    let storage = app.storage(&to, StorageSettings::default()).await?;
-    check_empty(&storage, &to).await?;
-    let report = match from.backend().salvage {
-        Some(_) => salvage(&from, &storage).await?,
-        None => through_archive(app, &storage).await?,
-    };
-    storage.update_index().await?;
+    let new = to.file().map(NewStore::begin).transpose()?;
+    let written = new.as_ref().map_or_else(|| to.clone(), |new| to.clone().with_file(new.temporary()));
+    let report = write(app, &from, &written).await?;
+    if let Some(new) = new {
+        new.place()?;
+    }
     if app.out.is_json() {
         app.out.json(&View { store: to.to_string(), report: &report })?;
     } else {
@@ -72,7 +72,19 @@ pub(super) async fn run(app: &mut App, args: SalvageArgs) -> Result<Outcome, Fai
     outcome(&from, &to, &report)
 }
 
-/// The new store, which must not exist. A path means a store of the same kind as the damaged one.
+/// Fills the store `to`, and closes it.
+async fn write(app: &App, from: &StoreUrl, to: &StoreUrl) -> Result<SalvageReport, Failure> {
+    let storage = app.storage(to, StorageSettings::default()).await?;
+    check_empty(&storage, to).await?;
+    let report = match from.backend().salvage {
+        Some(_) => salvage(from, &storage).await?,
+        None => through_archive(app, &storage).await?,
+    };
+    storage.update_index().await?;
+    Ok(report)
+}
+
+/// The new store. A path means a store of the same kind as the damaged one.
 fn target(app: &App, from: &StoreUrl, typed: &str) -> Result<StoreUrl, Failure> {
     let is_url = typed.split_once(':').is_some_and(|(scheme, _)| {
         scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())
@@ -82,15 +94,7 @@ fn target(app: &App, from: &StoreUrl, typed: &str) -> Result<StoreUrl, Failure> 
         None => "sqlite",
     };
     let url = if is_url { typed.to_owned() } else { format!("{scheme}:{typed}") };
-    let to = StoreUrl::parse(&url, app.home.as_deref())?;
-    if to.file().is_some_and(|file| file.symlink_metadata().is_ok()) {
-        let message = format!("{to} already exists");
-        return Err(Failure::wrong_use(
-            message,
-            "choose a file that does not exist yet, or remove what an interrupted `salvage` left there",
-        ));
-    }
-    Ok(to)
+    Ok(StoreUrl::parse(&url, app.home.as_deref())?)
 }
 
 /// A store in a service may exist, but must be empty.

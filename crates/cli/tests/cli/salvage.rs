@@ -34,7 +34,12 @@ fn page_with(file: &Path, text: &str) -> usize {
 #[test]
 fn a_whole_store_is_copied() {
     let (home, _) = home();
+    // As a killed `salvage` leaves it.
+    let left = home.path().join(".saved.sqlite.unfinished-1");
+    fs::create_dir(&left).unwrap();
+    fs::write(left.join("saved.sqlite"), "half").unwrap();
     home.shows("salvage", &["salvage", "--to", "~/saved.sqlite"]);
+    assert!(!left.exists());
     let saved = format!("sqlite:{}", home.path().join("saved.sqlite").display());
     let [before, after] = [home.json(&["sessions"]), home.json(&["sessions", "--store", &saved])];
     assert_eq!(before, after);

@@ -89,6 +89,9 @@ fn the_first_masking_of_a_store_asks() {
     home.shows("error_first_masking", &["sync", "--redact", "mask", "--embedding", "none"]);
     let masking = ["sync", "--redact", "mask", "--embedding", "none", "--color", "never"];
     Terminal::new(&home).with_typed("n\n").shows("first_masking_declined", &masking);
+    // A watcher has nobody to ask.
+    let watched = home.run(&["watch", "--redact", "mask", "--embedding", "none"]);
+    assert!(watched.code == 1 && watched.stderr.contains("are not masked yet"), "{}", watched.all());
     assert_eq!(home.json(&["secrets"])["count"], 2);
     // Without secrets in stored lines, there is nothing to ask.
     let other = Home::new();
@@ -133,6 +136,23 @@ fn harmless_findings_are_ignored() {
     home.shows("secrets_ignored", &["secrets"]);
     home.shows_json("ignore_json", &["secrets", "--unignore", "38e6d1f5#0"]);
     assert_eq!(home.json(&["secrets"])["count"], 2);
+}
+
+#[test]
+fn a_copy_remembers_what_was_purged_and_ignored() {
+    let home = home();
+    home.ok(&["sync", "--embedding", "none"]);
+    let found = home.json(&["secrets"])["sessions"][0]["secrets"].clone();
+    let [purged, ignored] = [0, 1].map(|at| found[at]["address"].as_str().unwrap().to_owned());
+    home.ok(&["secrets", "--purge", &purged, "--yes"]);
+    home.ok(&["secrets", "--ignore", &ignored]);
+    let other = ["--store", "sqlite:~/other.sqlite", "--embedding", "none"];
+    home.ok(&["copy", "--to", "sqlite:~/other.sqlite"]);
+    let nothing = || assert_eq!(home.run(&[&["secrets"], &other[..]].concat()).code, 3);
+    nothing();
+    // The files still have both.
+    home.ok(&[&["sync", "--verify"], &other[..]].concat());
+    nothing();
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::render::text::size;
 
 /// A write-ahead log of this size is not emptied as it should be. SQLite's is usually emptied at 16 MB, and DuckDB's at
 /// 256 MB.
-const LARGE_LOG: [(&str, u64); 2] = [("-wal", 128 << 20), (".wal", 512 << 20)];
+const LARGE_LOG: [(&str, u64); 2] = [("-wal", 128_000_000), (".wal", 512_000_000)];
 
 /// A sync of a few sessions needs about 30; the search index of a large store has more files.
 const FEW_FILES: u64 = 256;
@@ -93,10 +93,10 @@ mod tests {
         assert!(log(&places).is_none());
         // A file without content takes no space.
         let file = fs::File::create(&wal).unwrap();
-        file.set_len((128 << 20) - 1).unwrap();
+        file.set_len(127_999_999).unwrap();
         assert!(log(&places).is_none());
-        file.set_len(128 << 20).unwrap();
+        file.set_len(128_000_000).unwrap();
         let check = log(&places).unwrap();
-        assert!(check.text.ends_with("sessions.sqlite-wal has 134.2 MB"), "{}", check.text);
+        assert!(check.text.ends_with("sessions.sqlite-wal has 128.0 MB"), "{}", check.text);
     }
 }
