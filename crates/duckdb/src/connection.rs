@@ -207,6 +207,7 @@ pub(crate) const DUCKDB: Dialect = Dialect {
     },
     all_vectors: "vectors_of_generations",
     vector_tables: &vectors::TABLES,
+    update: "UPDATE",
     time: |ts| format!("make_timestamp({}::BIGINT)", ts.as_micros()),
     // DuckDB holds a whole result in memory. Each query scans whole tables, so few queries are better.
     batch: Some(Batch { rows: 4096, bytes: 16 << 20 }),

@@ -393,6 +393,7 @@ pub(crate) const POSTGRES: Dialect = Dialect {
     },
     all_vectors: "transcript_vectors",
     vector_tables: &["transcript_vectors"],
+    update: "UPDATE",
     time,
     batch: None,
     records_removed_vectors: false,

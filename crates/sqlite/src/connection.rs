@@ -160,6 +160,9 @@ pub(crate) const SQLITE: Dialect = Dialect {
     beside_sessions: |table| format!("sessions s CROSS JOIN {table} t USING (user_id, session_id)"),
     all_vectors: "transcript_vectors",
     vector_tables: &["transcript_vectors"],
+    // A statement that fails must undo all it did. By default, SQLite keeps the pages from before the statement for this, in
+    // memory, because files for temporary data would contain lines. If the whole transaction ends, it keeps nothing.
+    update: "UPDATE OR ROLLBACK",
     time: |ts| format!("'{ts}'"),
     batch: None,
     records_removed_vectors: true,

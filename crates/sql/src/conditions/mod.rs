@@ -58,6 +58,8 @@ pub struct Dialect {
     pub all_vectors: &'static str,
     /// The tables of vectors. The current generation is in the first.
     pub vector_tables: &'static [&'static str],
+    /// The beginning of a statement that changes many rows.
+    pub update: &'static str,
     /// A time as a literal.
     pub time: fn(Timestamp) -> String,
     /// The limit of one result, if the database holds complete results in memory.

@@ -62,6 +62,11 @@ fn vector_tables<R: Reader>(_: &R) -> &'static [&'static str] {
     R::DIALECT.vector_tables
 }
 
+/// The beginning of a statement that changes many rows.
+fn update<R: Reader>(_: &R) -> &'static str {
+    R::DIALECT.update
+}
+
 /// Whether removed vectors are recorded for the index.
 fn records_vectors<R: Reader>(_: &R) -> bool {
     R::DIALECT.records_removed_vectors

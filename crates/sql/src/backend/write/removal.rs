@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{Result, model::SessionKey};
 
-use super::{records_vectors, vector_tables};
+use super::{records_vectors, update, vector_tables};
 use crate::{Statement, backend::Writer, read::of_session, rows::removed};
 
 /// The rows of a session, in all tables, to be removed or changed. `which` is a condition that selects some of them.
@@ -64,7 +64,8 @@ impl<W: Writer> RowsOf<'_, W> {
     pub(super) fn touch(&self, tables: &[&str], which: &str, revision: i64) -> Result<()> {
         for table in tables {
             self.execute_once(format!(
-                "UPDATE {table} SET revision = {revision} WHERE user_id = ?1 AND session_id = ?2 AND {which}"
+                "{} {table} SET revision = {revision} WHERE user_id = ?1 AND session_id = ?2 AND {which}",
+                update(self.writer)
             ))?;
         }
         Ok(())

@@ -8,7 +8,9 @@ use amplifier_session_core::{
     model::{Payload, Retimed, SessionKey, StoredEvent, UserId},
 };
 
-use super::{event_ids::free_event_ids, own_tables, removal::RowsOf, superseded, turns, vector_tables};
+use super::{
+    event_ids::free_event_ids, own_tables, removal::RowsOf, superseded, turns, update, vector_tables,
+};
 use crate::{
     Query, Statement,
     backend::{Database, Writer},
@@ -183,11 +185,12 @@ fn retime<W: Writer>(rows: &RowsOf<'_, W>, retimed: &[Retimed], revision: i64) -
         let times: Vec<String> = some.iter().map(row).collect();
         rows.execute_once(format!(
             "WITH times(sequence, ts, estimated, source) AS (VALUES {})
-             UPDATE transcripts SET ts = times.ts, ts_estimated = times.estimated, ts_source = times.source,
+             {} transcripts SET ts = times.ts, ts_estimated = times.estimated, ts_source = times.source,
                  revision = {revision}
              FROM times
              WHERE user_id = ?1 AND session_id = ?2 AND transcripts.sequence = times.sequence",
-            times.join(", ")
+            times.join(", "),
+            update(rows.writer)
         ))?;
         let which = is_one_of("sequence", some.iter().map(|of| of.sequence.into()));
         rows.touch(vector_tables(rows.writer), &which, revision)?;
@@ -201,7 +204,7 @@ pub(in crate::backend) fn rename_user<D: Database>(database: &D, from: &UserId, 
     let renamed = database.transaction(OPERATION, |writer| {
         let revision = writer.next_revision()?;
         let rename = |table: &str, set: &str| {
-            let sql = format!("UPDATE {table} SET user_id = ?2{set} WHERE user_id = ?1");
+            let sql = format!("{} {table} SET user_id = ?2{set} WHERE user_id = ?1", update(&*writer));
             writer.execute(&Statement::once(OPERATION, sql, [from.as_str().into(), to.as_str().into()]))
         };
         let tables = [

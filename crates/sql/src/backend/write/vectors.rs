@@ -11,7 +11,7 @@ use amplifier_session_core::{
     model::{Digest, SessionKey, VectorState},
 };
 
-use super::{records_vectors, removal::RowsOf, vector_tables};
+use super::{records_vectors, removal::RowsOf, update, vector_tables};
 use crate::{
     Columns, Query, Reader, Statement, Value,
     backend::{Database, NewVector, VectorTarget, Writer},
@@ -77,7 +77,7 @@ fn put_vectors<W: Writer>(
         false => format!("generation = {generation}"),
     };
     let which = is_one_of("key", fresh.iter().map(|(_, line)| line.key));
-    let sql = format!("UPDATE transcripts SET {made} WHERE {which}");
+    let sql = format!("{} transcripts SET {made} WHERE {which}", update(&*writer));
     writer.execute(&Statement::once("write_vectors", sql, []))?;
     Ok(vectors.len())
 }
@@ -127,7 +127,8 @@ pub(in crate::backend) fn mark_pending<D: Database>(
             MessagesToEmbed::At(sequences) => is_one_of("sequence", sequences.iter().copied().map(i64::from)),
         };
         let sql = format!(
-            "UPDATE transcripts SET vectors = {} WHERE user_id = ?1 AND session_id = ?2 AND vectors = {} AND {which}",
+            "{} transcripts SET vectors = {} WHERE user_id = ?1 AND session_id = ?2 AND vectors = {} AND {which}",
+            update(&*writer),
             VectorState::Outdated.code(),
             VectorState::Stored.code()
         );
@@ -154,7 +155,11 @@ pub(in crate::backend) fn complete_generation<D: Database>(database: &D, generat
             return Ok(false);
         }
         let stored = VectorState::Stored.code();
-        let made = format!("UPDATE transcripts SET vectors = {stored} WHERE {}", is_pending("vectors"));
+        let made = format!(
+            "{} transcripts SET vectors = {stored} WHERE {}",
+            update(&*writer),
+            is_pending("vectors")
+        );
         writer.execute(&Statement::new(OPERATION, made, []))?;
         writer.make_current(generation, &next.space)?;
         let adopt =
