@@ -5,7 +5,7 @@ use std::future::ready;
 use amplifier_session_core::{
     Result, Scope,
     backend::{
-        Deletion, SessionChange, SessionCursor, SessionName, SessionQuery, SessionRows, Sessions,
+        Deletion, RowCounts, SessionChange, SessionCursor, SessionName, SessionQuery, Sessions,
         StoredSession, Version,
     },
     model::{Session, SessionId, SessionKey, Timestamp, UserId},
@@ -64,10 +64,10 @@ impl Sessions for CosmosBackend {
         self.0.sessions.all(select.fields("c.session_id, c.parent_id")).await
     }
 
-    async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
+    async fn session_rows(&self, key: &SessionKey) -> Result<RowCounts> {
         let partition = ids::partition(key);
         let current = meta::generations(&self.0).await?.current_number();
-        let mut rows = SessionRows::default();
+        let mut rows = RowCounts::default();
         let messages = Select::rows(kind::MESSAGE, &partition).fields(CountedMessage::FIELDS);
         for message in self.0.messages.all::<CountedMessage>(messages).await? {
             rows.messages.add(message.sequence, message.ts);

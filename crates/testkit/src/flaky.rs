@@ -10,10 +10,10 @@ use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{
         Candidates, Deletion, EventCount, EventTime, Events, IndexCheck, Integrity, MessageCount,
-        MessageVectors, Messages, MessagesToEmbed, Meta, NewTurn, PendingQuery, Scheduling, Search,
-        SequenceRange, SessionChange, SessionName, SessionQuery, SessionRows, Sessions, StorageBackend,
-        StoreInfo, StorePlace, StoredSession, StrayRows, SummaryQuery, Superseded, SupersededQuery,
-        SyncGuard, TermPattern, TextCandidate, TextQuery, TurnCandidate, TurnQuery, TurnVectorQuery, Turns,
+        MessageVectors, Messages, MessagesToEmbed, Meta, NewTurn, PendingQuery, RowCounts, Scheduling,
+        Search, SequenceRange, SessionChange, SessionName, SessionQuery, Sessions, StorageBackend, StoreInfo,
+        StorePlace, StoredSession, StrayRows, SummaryQuery, Superseded, SupersededQuery, SyncGuard,
+        TermPattern, TextCandidate, TextQuery, TurnCandidate, TurnQuery, TurnVectorQuery, Turns,
         VectorCandidate, VectorCounts, VectorQuery, Vectors, Version,
     },
     model::{
@@ -233,7 +233,7 @@ impl Sessions for FlakyBackend {
         self.call(Operation::SessionNames)?.session_names(scope).await
     }
 
-    async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
+    async fn session_rows(&self, key: &SessionKey) -> Result<RowCounts> {
         self.call(Operation::SessionRows)?.session_rows(key).await
     }
 

@@ -7,7 +7,7 @@ use std::{fmt::Debug, path::PathBuf, sync::Arc};
 use amplifier_session_core::{
     ErrorKind, Result, Scope, SessionStorage,
     backend::{
-        PendingQuery, SequenceRange, SessionChange, SessionQuery, SessionRows, StoredSession, Version,
+        PendingQuery, RowCounts, SequenceRange, SessionChange, SessionQuery, StoredSession, Version,
         prelude::*,
     },
     embedding::EmbeddingProvider,
@@ -211,7 +211,7 @@ impl Store {
     }
 
     /// The row counts of a session.
-    pub async fn rows(&self, target: &IngestTarget) -> SessionRows {
+    pub async fn rows(&self, target: &IngestTarget) -> RowCounts {
         self.backend.session_rows(&target.key).await.unwrap()
     }
 

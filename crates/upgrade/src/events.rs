@@ -1,11 +1,9 @@
 //! Events, from rows of `events`.
 
-use std::collections::HashSet;
-
 use amplifier_session_core::{
     Result,
     events::{EventFields, parse_event_line, store},
-    model::{Digest, Event, Level, Payload, RawJson, Session, StoredEvent, Timestamp, UserId},
+    model::{Digest, Event, Level, RawJson, Session, StoredEvent, Timestamp},
 };
 
 use crate::{json, tables::Row};
@@ -31,9 +29,6 @@ pub(crate) const COLUMNS: [&str; 17] = [
     "synced_at",
 ];
 
-/// Ids in use, by user.
-pub(crate) type TakenIds = HashSet<(UserId, String)>;
-
 /// The event of a row with its payload, as number `sequence` of `session`. `before` is the time for an event without
 /// one.
 ///
@@ -46,7 +41,6 @@ pub(crate) fn event(
     session: &Session,
     sequence: u32,
     before: Timestamp,
-    taken: &mut TakenIds,
 ) -> Result<StoredEvent> {
     let (raw, fields) = match whole_line(row, data.as_deref()) {
         Some(line) => line,
@@ -58,15 +52,11 @@ pub(crate) fn event(
     };
     let fields = fields.in_log_of(&session.session_id);
     let payload = store(&raw, fields.data_size_bytes)?;
-    let chunk_count = match &payload {
-        Payload::Chunks(chunks) => Some(chunks.len() as u32),
-        _ => None,
-    };
     let ts = row.time("ts").or(fields.ts);
     let event_type = row.text(&["event", "event_type"]).map(|name| name.trim().to_owned());
     let level = row.text(&["lvl", "level"]).and_then(|name| Level::parse(&name));
     let event = Event {
-        event_id: id(row, session, sequence, taken),
+        event_id: given_id(row).unwrap_or_else(|| Event::derived_id(&session.session_id, sequence)),
         user_id: session.user_id.clone(),
         host_id: session.host_id.clone(),
         project_slug: session.project_slug.clone(),
@@ -82,13 +72,13 @@ pub(crate) fn event(
         model: fields.model,
         provider: fields.provider,
         summary: fields.summary,
-        is_chunked: chunk_count.is_some(),
-        chunk_count,
+        is_chunked: false,
+        chunk_count: None,
         data_size_bytes: fields.data_size_bytes,
         synced_at: row.time("synced_at"),
         digest: Digest::of(raw.as_bytes()),
     };
-    Ok(StoredEvent { event, payload })
+    Ok(StoredEvent::new(event, payload))
 }
 
 /// `data` with its fields, if it is the complete line of the log. The library mostly stored it in this way.
@@ -126,7 +116,7 @@ fn made_line(row: &Row<'_>, data: Option<String>) -> RawJson {
 }
 
 /// The id in a row, unless it looks like a derived one.
-pub(crate) fn given_id(row: &Row<'_>) -> Option<String> {
+fn given_id(row: &Row<'_>) -> Option<String> {
     row.text(&["event_id", "id"]).filter(|id| {
         let mut parts = id.rsplit("_evt_");
         let looks_derived =
@@ -134,12 +124,4 @@ pub(crate) fn given_id(row: &Row<'_>) -> Option<String> {
                 && parts.next().is_some();
         !id.is_empty() && id.len() <= 255 && !looks_derived && !id.chars().any(char::is_control)
     })
-}
-
-/// The given id, or a derived one if there is none or another event has it.
-fn id(row: &Row<'_>, session: &Session, sequence: u32, taken: &mut TakenIds) -> String {
-    match given_id(row) {
-        Some(id) if taken.insert((session.user_id.clone(), id.clone())) => id,
-        _ => format!("{}_evt_{sequence}", session.session_id),
-    }
 }

@@ -1,8 +1,8 @@
 //! Messages, from rows of `transcripts`.
 
 use amplifier_session_core::{
-    content::{ExtractedText, extract, first_prompt},
-    model::{ContentType, Digest, Message, RawJson, Role, Session, TimeSource, Timestamp, VectorState},
+    content::{ExtractedText, extract},
+    model::{Digest, Message, RawJson, Role, Session, TimeSource, Timestamp, VectorState},
 };
 use serde_json::{Map, Value};
 
@@ -31,8 +31,8 @@ pub(crate) struct OldMessage {
     pub(crate) message: Message,
     /// Its texts.
     pub(crate) texts: Vec<ExtractedText>,
-    /// The first prompt of its session, if it is the first message.
-    pub(crate) first_prompt: Option<String>,
+    /// Its line.
+    pub(crate) line: Map<String, Value>,
     /// Whether its role is unknown.
     pub(crate) role_is_guessed: bool,
 }
@@ -53,7 +53,6 @@ pub(crate) fn message(
     let raw = line(row, &named);
     let object = raw.parse_object().unwrap_or_default();
     let texts = extract(&object, role);
-    let embeddable = texts.iter().any(|text| text.content_type != ContentType::System);
     let (ts, turn) = (row.time("ts").or_else(|| metadata_time(&object)), row.turn("turn"));
     OldMessage {
         message: Message {
@@ -67,13 +66,12 @@ pub(crate) fn message(
             ts: ts.unwrap_or(before),
             ts_source: TimeSource::of_estimated(ts.is_none()),
             synced_at: row.time("synced_at").unwrap_or(now),
-            vectors: if embeddable { VectorState::Pending } else { VectorState::Nothing },
+            vectors: VectorState::before_embedding(texts.iter().map(|text| text.content_type)),
             digest: Digest::of(raw.as_bytes()),
             raw,
         },
-        // Even without a turn: the library found no turns in lines that do not state them, such as Amplifier's.
-        first_prompt: first_prompt(&object),
         texts,
+        line: object,
         role_is_guessed,
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use amplifier_session_core::{
     Error, ErrorKind, Result,
     backend::{
-        StorageBackend, StorageBackendExt, Version,
+        StorageBackend, StorageBackendExt, StoredSession,
         meta::{EMBEDDING_SPACE, Generation, Generations, USER_ID},
     },
     model::{EmbeddingSpace, SessionId, SessionKey, UserId},
@@ -18,6 +18,8 @@ use tokio::runtime::Handle;
 /// Key of the session that an upgrade is writing in several steps. If the process is killed, the next upgrade writes
 /// this session again; all other sessions in the store are complete.
 const UNFINISHED: &str = "upgrade_unfinished";
+/// The sync state of a session while it is written in parts.
+pub(crate) const UPGRADING: &str = "upgrading";
 
 /// A store to which sessions are written.
 #[derive(Debug)]
@@ -41,7 +43,7 @@ pub(crate) enum Start {
     /// As a new session.
     New,
     /// Replacing the rows that a killed upgrade left.
-    Again(Version),
+    Again(Box<StoredSession>),
 }
 
 impl Target {
@@ -74,8 +76,10 @@ impl Target {
         let name = format!("{}\t{}", key.user_id, key.session_id);
         if let Some(stored) = self.wait(self.backend.get_session(key))? {
             // A sync has written the session since, so the stored rows are newer.
-            let again = stored.sync_state.is_none() && self.unfinished.as_ref() == Some(&name);
-            return Ok(if again { Start::Again(stored.version) } else { Start::Skip });
+            let is_ours =
+                stored.sync_state.as_deref().is_none_or(|state| state.is_empty() || state == UPGRADING);
+            let again = is_ours && self.unfinished.as_ref() == Some(&name);
+            return Ok(if again { Start::Again(Box::new(stored)) } else { Start::Skip });
         }
         if self.is_deleted(key)? {
             return Ok(Start::Skip);
@@ -100,15 +104,6 @@ impl Target {
         }
         self.unfinished = stored;
         Ok(())
-    }
-
-    /// The event ids among `ids` that the user has in other sessions.
-    pub(crate) fn ids_of_others(&self, key: &SessionKey, ids: &[String]) -> Result<Vec<String>> {
-        if self.is_new || ids.is_empty() {
-            return Ok(Vec::new());
-        }
-        let found = self.wait(self.backend.find_events(&key.user_id, ids))?;
-        Ok(found.into_iter().filter(|(_, event)| event.session != *key).map(|(id, _)| id).collect())
     }
 
     /// Completes the store. If all sessions belong to one user, `user` is the store's owner.

@@ -55,7 +55,6 @@ pub(crate) struct Transfer<'a> {
     /// The message and the row number of each vector that has its own row, in order.
     vector_rows: Vec<(i64, i64)>,
     spaces: Spaces,
-    taken_ids: events::TakenIds,
     done: Progress,
     /// The report.
     upgrade: &'a mut Upgrade,
@@ -88,7 +87,6 @@ impl<'a> Transfer<'a> {
             rows: BTreeMap::new(),
             vector_rows: Vec::new(),
             spaces: Spaces::default(),
-            taken_ids: events::TakenIds::default(),
             done: Progress::default(),
             upgrade,
         };
@@ -199,16 +197,17 @@ impl<'a> Transfer<'a> {
 
     fn session(&mut self, key: SessionKey, rows: &Rows) -> Result<()> {
         let start = self.target.as_mut().map_or(Ok(Start::New), |target| target.begin(&key))?;
-        let version = match start {
+        let replaced = match start {
             Start::New => None,
-            Start::Again(version) => Some(version),
+            Start::Again(stored) => Some(stored),
             Start::Skip => {
                 self.upgrade.skipped += 1;
                 self.advance(rows.messages.len() + rows.events.len());
                 return Ok(());
             }
         };
-        let mut writing = Writing::new(self.old_session(key, rows)?, version, self.now);
+        let old = self.old_session(key, rows)?;
+        let mut writing = Writing::new(old, self.target.as_ref(), replaced.as_deref(), self.now);
         for numbers in rows.messages.chunks(BATCH) {
             self.read_messages(numbers, &mut writing)?;
             writing.flush_when_full(self.target.as_ref())?;
@@ -277,16 +276,10 @@ impl<'a> Transfer<'a> {
     fn read_events(&mut self, numbers: &[i64], writing: &mut Writing) -> Result<()> {
         let Some(table) = &self.events else { return Ok(()) };
         let rows = table.rows(self.database, numbers)?;
-        if let Some(target) = &self.target {
-            let key = writing.session.key();
-            let ids: Vec<_> = rows.iter().filter_map(|(_, row)| events::given_id(row)).collect();
-            let taken = target.ids_of_others(&key, &ids)?.into_iter();
-            self.taken_ids.extend(taken.map(|id| (key.user_id.clone(), id)));
-        }
         for (_, row) in rows {
             let (session, sequence) = (&writing.session, writing.events);
             let data = self.event_data(&row, session)?;
-            let event = events::event(&row, data, session, sequence, writing.last_ts(), &mut self.taken_ids)?;
+            let event = events::event(&row, data, session, sequence, writing.last_ts())?;
             writing.event(event);
             writing.flush_when_full(self.target.as_ref())?;
         }
@@ -306,11 +299,7 @@ impl<'a> Transfer<'a> {
     }
 
     fn finish(&mut self, mut writing: Writing) -> Result<()> {
-        writing.describe();
-        writing.flush(self.target.as_ref())?;
-        if let Some(target) = &self.target {
-            writing.check(target)?;
-        }
+        writing.finish(self.target.as_ref())?;
         self.upgrade.counts.sessions += 1;
         self.upgrade.counts.messages += u64::from(writing.messages);
         self.upgrade.counts.events += u64::from(writing.events);

@@ -1,29 +1,24 @@
 //! A session that is being written.
 
-use std::collections::BTreeSet;
-
 use amplifier_session_core::{
     Error, ErrorKind, Result,
-    backend::{MessageVectors, SessionChange, StorageBackendExt, Version},
+    backend::{MessageVectors, StoredSession},
     model::{Session, StoredEvent, Timestamp},
+    storage::SessionWriter,
 };
 
-use crate::{messages::OldMessage, sessions::OldSession, target::Target};
+use crate::{
+    messages::OldMessage,
+    sessions::OldSession,
+    target::{Target, UPGRADING},
+};
 
-/// The approximate size of the rows in one write, in bytes.
-const FLUSH_BYTES: usize = 16 * 1024 * 1024;
-/// The maximum number of messages in one write.
-const FLUSH_MESSAGES: usize = 256;
-
-/// A session that is being written.
+/// A session that is being written, or whose rows are only counted.
 pub(crate) struct Writing {
     pub(crate) session: Session,
     created: Option<Timestamp>,
     updated: Option<Timestamp>,
-    version: Option<Version>,
-    change: SessionChange,
-    pending_vectors: Vec<MessageVectors>,
-    bytes: usize,
+    writer: Option<SessionWriter>,
     pub(crate) messages: u32,
     pub(crate) events: u32,
     pub(crate) vectors: u64,
@@ -31,35 +26,36 @@ pub(crate) struct Writing {
     last: Option<Timestamp>,
     /// The time of the previous row.
     before: Option<Timestamp>,
-    turns: BTreeSet<u32>,
 }
 
 impl Writing {
-    /// Begins to write a session. If it has a `version`, only its sync state remains.
-    pub(crate) fn new(old: OldSession, version: Option<Version>, now: Timestamp) -> Self {
+    /// Begins to write a session to a target, in place of the stored one. Without a target, counts.
+    pub(crate) fn new(
+        old: OldSession,
+        target: Option<&Target>,
+        replaced: Option<&StoredSession>,
+        now: Timestamp,
+    ) -> Self {
         let mut session = old.session;
         session.created = old.created.unwrap_or(now);
         session.updated = old.updated.unwrap_or(session.created);
-        let mut change = SessionChange::new(session.clone(), None);
-        change.metadata_files = Some(old.files);
-        if version.is_some() {
-            (change.messages.truncate, change.events.truncate) = (Some(0), Some(0));
-        }
+        let writer = target.map(|target| {
+            SessionWriter::new(target.backend.clone(), session.clone(), replaced, UPGRADING)
+                .with_files(old.files, Vec::new())
+                .with_generation(Some(target.generation))
+                .with_frees_event_ids(true)
+        });
         Self {
             session,
             created: old.created,
             updated: old.updated,
-            version,
-            change,
-            pending_vectors: Vec::new(),
-            bytes: 0,
+            writer,
             messages: 0,
             events: 0,
             vectors: 0,
             first: None,
             last: None,
             before: None,
-            turns: BTreeSet::new(),
         }
     }
 
@@ -70,23 +66,20 @@ impl Writing {
 
     pub(crate) fn message(&mut self, old: OldMessage, vectors: Option<MessageVectors>) {
         self.seen(old.message.ts, old.message.ts_estimated());
-        self.turns.extend(old.message.turn);
-        if self.session.first_prompt.is_none() {
-            self.session.first_prompt = old.first_prompt;
-        }
         self.messages += 1;
-        self.bytes += old.message.raw.as_bytes().len();
-        self.bytes += vectors.as_ref().map_or(0, MessageVectors::vector_bytes);
         self.vectors += vectors.as_ref().map_or(0, |vectors| vectors.records.len() as u64);
-        self.change.messages.put.push(old.message);
-        self.pending_vectors.extend(vectors);
+        if let Some(writer) = &mut self.writer {
+            writer.line(old.message, &old.line, &old.texts);
+            vectors.into_iter().for_each(|vectors| writer.vectors(vectors));
+        }
     }
 
     pub(crate) fn event(&mut self, event: StoredEvent) {
         self.seen(event.event.ts, event.event.ts_estimated);
         self.events += 1;
-        self.bytes += usize::try_from(event.event.data_size_bytes).unwrap_or(usize::MAX / 2) + 512;
-        self.change.events.put.push(event);
+        if let Some(writer) = &mut self.writer {
+            writer.event(event);
+        }
     }
 
     fn seen(&mut self, ts: Timestamp, estimated: bool) {
@@ -97,20 +90,34 @@ impl Writing {
         }
     }
 
-    /// Sets the fields that depend on all rows.
-    pub(crate) fn describe(&mut self) {
-        let session = &mut self.session;
-        session.created = self.created.or(self.first).unwrap_or(session.created);
-        session.updated = self.updated.or(self.last).unwrap_or(session.created).max(session.created);
-        (session.message_count, session.event_count) = (self.messages, self.events);
-        // Messages may not state their turns, although the session states their number.
-        if !self.turns.is_empty() {
-            session.turn_count = self.turns.len() as u32;
+    /// Writes the rows if they are large.
+    pub(crate) fn flush_when_full(&mut self, target: Option<&Target>) -> Result<()> {
+        match (target, &mut self.writer) {
+            (Some(target), Some(writer)) => target.wait(writer.flush_when_full()),
+            _ => Ok(()),
         }
     }
 
-    /// Checks that the store contains what was written.
-    pub(crate) fn check(&self, target: &Target) -> Result<()> {
+    /// Writes the rest of the session, with the fields that depend on all rows, and checks that the store contains all.
+    pub(crate) fn finish(&mut self, target: Option<&Target>) -> Result<()> {
+        let created = self.created.or(self.first).unwrap_or(self.session.created);
+        let updated = self.updated.or(self.last).unwrap_or(created).max(created);
+        let (Some(target), Some(mut writer)) = (target, self.writer.take()) else { return Ok(()) };
+        let (turns, title) = (writer.turns(), writer.title().map(str::to_owned));
+        let session = writer.session_mut();
+        (session.created, session.updated) = (created, updated);
+        if session.first_prompt.is_none() {
+            session.first_prompt = title;
+        }
+        // Messages may not state their turns, although the session states their number.
+        if turns > 0 {
+            session.turn_count = turns;
+        }
+        target.wait(writer.finish(None))?;
+        self.check(target)
+    }
+
+    fn check(&self, target: &Target) -> Result<()> {
         let rows = target.wait(target.backend.session_rows(&self.session.key()))?;
         let expected = (u64::from(self.messages), u64::from(self.events), self.vectors);
         let found = (rows.messages.count, rows.events.count, rows.vectors);
@@ -120,34 +127,5 @@ impl Writing {
         let message =
             format!("the new store does not contain what was written: {found:?} rows, expected {expected:?}");
         Err(Error::new(ErrorKind::StorageIo, message).with("session", &self.session.session_id))
-    }
-
-    /// [`flush`](Self::flush) if the buffer is full.
-    pub(crate) fn flush_when_full(&mut self, target: Option<&Target>) -> Result<()> {
-        let is_full = self.bytes >= FLUSH_BYTES || self.change.messages.put.len() >= FLUSH_MESSAGES;
-        if is_full { self.flush(target) } else { Ok(()) }
-    }
-
-    /// Writes the buffered rows, or drops them if there is no target.
-    pub(crate) fn flush(&mut self, target: Option<&Target>) -> Result<()> {
-        let mut session = self.session.clone();
-        (session.message_count, session.event_count) = (self.messages, self.events);
-        let mut change = SessionChange::new(session, self.version.take());
-        let waiting = SessionChange::new(self.session.clone(), None);
-        let waiting = std::mem::replace(&mut self.change, waiting);
-        (change.metadata_files, change.messages, change.events) =
-            (waiting.metadata_files, waiting.messages, waiting.events);
-        let vectors = std::mem::take(&mut self.pending_vectors);
-        self.bytes = 0;
-        let Some(target) = target else { return Ok(()) };
-        let key = self.session.key();
-        self.version = Some(target.wait(target.backend.write_one(change))?);
-        if !vectors.is_empty() {
-            target.wait(target.backend.write_vectors(&key, target.generation, vectors))?;
-            // The session may have a new version now.
-            let stored = target.wait(target.backend.get_session(&key))?;
-            self.version = stored.map(|stored| stored.version);
-        }
-        Ok(())
     }
 }

@@ -188,7 +188,7 @@ impl RowSpan {
 
 /// The stored rows of a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct SessionRows {
+pub struct RowCounts {
     /// Its messages.
     pub messages: RowSpan,
     /// Its events.

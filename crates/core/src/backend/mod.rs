@@ -42,8 +42,8 @@ pub use change::{
     StoredSession, Version,
 };
 pub use counts::{
-    EventTime, GenerationCounts, MessageCount, PROMPT, REPEATS, REQUEST_ID, RESPONSE, RowSpan, SESSION_ID,
-    SessionRows, UNREADABLE_COST, Usage, VectorCounts, is_background,
+    EventTime, GenerationCounts, MessageCount, PROMPT, REPEATS, REQUEST_ID, RESPONSE, RowCounts, RowSpan,
+    SESSION_ID, UNREADABLE_COST, Usage, VectorCounts, is_background,
 };
 pub use deletion::{Deletion, Remains};
 pub use event_counts::{EventCount, EventCounter, EventGroup, Tally, UsageRow, repeats_usage};

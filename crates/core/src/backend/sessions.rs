@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Deletion, SessionChange, SessionName, SessionQuery, SessionRows, StoredSession, Version};
+use super::{Deletion, RowCounts, SessionChange, SessionName, SessionQuery, StoredSession, Version};
 use crate::{
     Result,
     model::{Session, SessionId, SessionKey, UserId},
@@ -22,7 +22,7 @@ pub trait Sessions: Send + Sync {
     async fn session_names(&self, scope: &Scope) -> Result<Vec<SessionName>>;
 
     /// The number of rows of a session, their highest sequence, and their times.
-    async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows>;
+    async fn session_rows(&self, key: &SessionKey) -> Result<RowCounts>;
 
     /// The sync states of a user's sessions after `after`, in order of session id. Leaves out sessions without one. An
     /// empty answer means the end.

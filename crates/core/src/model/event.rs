@@ -164,6 +164,18 @@ pub enum Payload {
     Chunks(Vec<Vec<u8>>),
 }
 
+impl Payload {
+    /// The number of stored bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Plain(bytes) | Self::Zstd(bytes) => bytes.len(),
+            Self::Chunks(chunks) => chunks.iter().map(Vec::len).sum(),
+        }
+    }
+}
+
 /// An event with its payload, as a backend stores it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredEvent {
@@ -171,4 +183,17 @@ pub struct StoredEvent {
     pub event: Event,
     /// The line.
     pub payload: Payload,
+}
+
+impl StoredEvent {
+    /// An event with this payload. Sets the fields that count its chunks.
+    #[must_use]
+    pub fn new(mut event: Event, payload: Payload) -> Self {
+        event.chunk_count = match &payload {
+            Payload::Chunks(chunks) => Some(chunks.len() as u32),
+            Payload::None | Payload::Plain(_) | Payload::Zstd(_) => None,
+        };
+        event.is_chunked = event.chunk_count.is_some();
+        Self { event, payload }
+    }
 }

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    Digest, HostId, MessageRef, ProjectSlug, RawJson, SessionId, SessionKey, TimeSource, Timestamp, UserId,
-    time_fields,
+    ContentType, Digest, HostId, MessageRef, ProjectSlug, RawJson, SessionId, SessionKey, TimeSource,
+    Timestamp, UserId, time_fields,
 };
 use crate::{Error, Result};
 
@@ -86,6 +86,20 @@ pub enum VectorState {
 }
 
 impl VectorState {
+    /// The state of a message with texts of these types before its vectors are made.
+    #[must_use]
+    pub fn before_embedding(content_types: impl IntoIterator<Item = ContentType>) -> Self {
+        let mut content_types = content_types.into_iter();
+        let is_embedded = content_types.any(|content_type| ContentType::EMBEDDED.contains(&content_type));
+        if is_embedded { Self::Pending } else { Self::Nothing }
+    }
+
+    /// The state after its vectors are removed.
+    #[must_use]
+    pub fn without_vectors(self) -> Self {
+        if self == Self::Nothing { Self::Nothing } else { Self::Pending }
+    }
+
     /// Whether vectors are pending.
     #[must_use]
     pub fn is_pending(self) -> bool {

@@ -11,28 +11,26 @@ use super::{
     SessionStorage,
     judged::Judged,
     line_masker::{LineDigester, LineMasker},
+    session_rows::SessionRows,
+    session_writer::SessionWriter,
     superseded::{LineHead, OldLine, Packer, unpack},
 };
 use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{
-        SequenceRange, SessionChange, SessionQuery, StorageBackendExt, StoredSession, SupersededQuery,
+        SessionChange, SessionQuery, StorageBackendExt, SupersededQuery,
         meta::{self, MASKED, SECRETS},
     },
     blocking,
     content::{MASKING, Redactor, TitleFinder, extract},
     events::{assemble, parse_event_line, store},
     model::{
-        ContentType, Digest, Event, Message, Payload, SessionKey, StoredEvent, SupersededPiece, TurnSummary,
-        VectorState,
+        Digest, Event, Message, MetadataFile, Payload, SessionKey, StoredEvent, SupersededPiece, TurnSummary,
     },
     search::SessionFilter,
 };
 
-/// Number of messages read at a time.
-const MESSAGES: usize = 500;
-/// Number of events read at a time, and of their lines: a line may have megabytes.
-const EVENTS: usize = 500;
+/// Number of lines of events read at a time: a line may have megabytes.
 const LINES: usize = 16;
 
 /// How secrets in stored lines are treated.
@@ -209,12 +207,16 @@ impl SessionStorage {
 
     async fn mask_session_with(&self, key: &SessionKey, masker: LineMasker) -> Result<u64> {
         let Some(stored) = self.backend.get_session(key).await? else { return Ok(0) };
+        let writer = SessionWriter::of_stored(self.backend.clone(), &stored);
+        let metadata_files = stored.metadata_files;
+        let title = TitleFinder::default();
         let mut masking =
-            MaskingSession { storage: self, masker, key, title: TitleFinder::default(), count: 0, stored };
+            MaskingSession { storage: self, masker, key, title, count: 0, writer, metadata_files };
         masking.messages().await?;
         masking.events().await?;
         masking.superseded().await?;
-        masking.session().await?;
+        masking.session()?;
+        masking.writer.finish(None).await?;
         Ok(masking.count)
     }
 
@@ -243,8 +245,9 @@ struct MaskingSession<'a> {
     title: TitleFinder,
     /// The number of secrets in messages and events.
     count: u64,
-    /// The session, as it was last written.
-    stored: StoredSession,
+    writer: SessionWriter,
+    /// The metadata files, as they are stored.
+    metadata_files: Vec<MetadataFile>,
 }
 
 impl MaskingSession<'_> {
@@ -252,12 +255,9 @@ impl MaskingSession<'_> {
     /// written again, so that the embedding of the summary is removed.
     async fn messages(&mut self) -> Result<()> {
         let mut summaries = self.storage.summaries_of(self.key).await?;
-        let mut range = SequenceRange { start: 0, limit: MESSAGES };
-        loop {
-            let page: Vec<Message> = self.storage.readable_page(self.key, range, &mut Vec::new()).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            range.start = last.sequence.saturating_add(1);
-            let (mut change, mut masked) = (self.change(), Vec::new());
+        let mut messages = SessionRows::new(self.storage, self.key).messages(0);
+        while let Some(page) = messages.next().await? {
+            let mut masked = Vec::new();
             for message in page {
                 let mut summary = summaries.remove(&message.sequence);
                 let has_secret = match (&mut summary, self.masker.redactor_of(&message.raw)) {
@@ -269,40 +269,37 @@ impl MaskingSession<'_> {
                 self.title.observe(&object);
                 self.count += secrets as u64;
                 if secrets > 0 || has_secret {
-                    let mut texts = extract(&object, message.role).into_iter();
-                    let is_embedded = texts.any(|text| ContentType::EMBEDDED.contains(&text.content_type));
-                    let vectors = if is_embedded { VectorState::Pending } else { VectorState::Nothing };
+                    let texts = extract(&object, message.role);
                     let digest = Digest::of(raw.as_bytes());
                     masked.extend(summary.map(|summary| TurnSummary { digest, ..summary }));
-                    change.messages.put.push(Message { digest, raw, vectors, ..message });
+                    self.writer.line(Message { digest, raw, ..message }, &object, &texts);
                 }
             }
-            self.write(change).await?;
+            self.writer.flush().await?;
             if !masked.is_empty() {
                 self.storage.backend.write_summaries(self.key, masked).await?;
             }
         }
+        Ok(())
     }
 
     async fn events(&mut self) -> Result<()> {
-        let mut range = SequenceRange { start: 0, limit: EVENTS };
-        loop {
-            let page: Vec<Event> = self.storage.readable_page(self.key, range, &mut Vec::new()).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            range.start = last.sequence.saturating_add(1);
+        let mut events = SessionRows::new(self.storage, self.key).events(0);
+        while let Some(page) = events.next().await? {
             for events in page.chunks(LINES) {
                 let sequences: Vec<u32> = events.iter().map(|event| event.sequence).collect();
                 let payloads = self.storage.backend.event_payloads(self.key, &sequences).await?;
-                let mut change = self.change();
                 for (sequence, payload) in payloads {
-                    let event = events.iter().find(|event| event.sequence == sequence);
-                    if let Some(event) = event {
-                        change.events.put.extend(self.masked_event(event, payload).await?);
+                    if let Some(event) = events.iter().find(|event| event.sequence == sequence)
+                        && let Some(masked) = self.masked_event(event, payload).await?
+                    {
+                        self.writer.event(masked);
                     }
                 }
-                self.write(change).await?;
+                self.writer.flush().await?;
             }
         }
+        Ok(())
     }
 
     /// Replaces superseded lines that have secrets.
@@ -314,9 +311,8 @@ impl MaskingSession<'_> {
         while let Some(group) = lines.next_group().await? {
             let Some(pieces) = self.masked_pieces(&group).await? else { continue };
             replaced.extend(group.iter().map(SupersededPiece::piece_ref));
-            let mut change = self.change();
-            change.superseded = pieces;
-            self.write(change).await?;
+            self.writer.superseded(pieces);
+            self.writer.flush().await?;
         }
         let deletion = self.storage.backend.prune_superseded(&replaced).await;
         deletion.deleted.into_iter().try_for_each(|deleted| deleted.map(drop))
@@ -349,52 +345,29 @@ impl MaskingSession<'_> {
             _ => return Ok(None),
         };
         let payload = store(&line, fields.data_size_bytes)?;
-        let chunk_count = match &payload {
-            Payload::Chunks(chunks) => Some(chunks.len() as u32),
-            _ => None,
-        };
         let event = Event {
             tool_name: fields.tool_name,
             error_type: fields.error_type,
             summary: fields.summary,
-            is_chunked: chunk_count.is_some(),
-            chunk_count,
             data_size_bytes: fields.data_size_bytes,
             digest: Digest::of(line.as_bytes()),
             ..event.clone()
         };
-        Ok(Some(StoredEvent { event, payload }))
+        Ok(Some(StoredEvent::new(event, payload)))
     }
 
     /// Masks metadata files, and the fields of the session that come from lines.
-    async fn session(&mut self) -> Result<()> {
-        let mut change = self.change();
-        let files = self.masker.mask_files(self.stored.metadata_files.clone())?;
-        change.metadata_files = Some(files).filter(|files| *files != self.stored.metadata_files);
-        let session = &mut change.session;
+    fn session(&mut self) -> Result<()> {
+        let files = self.masker.mask_files(self.metadata_files.clone())?;
+        if files != self.metadata_files {
+            self.writer.set_files(files);
+        }
+        let session = self.writer.session_mut();
         session.name = self.masker.mask_text(session.name.take())?;
         session.description = self.masker.mask_text(session.description.take())?;
         // The beginning of a prompt may contain the beginning of a secret.
         if let (Some(_), Some(found)) = (&session.first_prompt, self.title.found()) {
             session.first_prompt = Some(found.to_owned());
-        }
-        self.write(change).await
-    }
-
-    fn change(&self) -> SessionChange {
-        SessionChange::new(self.stored.session.clone(), Some(self.stored.version.clone()))
-    }
-
-    async fn write(&mut self, change: SessionChange) -> Result<()> {
-        let is_same = change.messages.is_empty()
-            && change.events.is_empty()
-            && change.superseded.is_empty()
-            && change.metadata_files.is_none()
-            && change.session == self.stored.session;
-        if !is_same {
-            let session = change.session.clone();
-            self.stored.version = self.storage.backend.write_one(change).await?;
-            self.stored.session = session;
         }
         Ok(())
     }

@@ -20,6 +20,9 @@ use crate::{
 /// If a page of rows can't be read, at most this many rows are requested next.
 const LARGEST_HALF: usize = 1_000;
 
+/// The size of an event without its line.
+const EVENT_BYTES: usize = 1_000;
+
 /// Rows that were read, and rows that were skipped because they can't be read.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -61,8 +64,13 @@ impl<T> Default for Readable<T> {
 #[async_trait]
 pub(super) trait SequencedRow: Sized + Send {
     const KIND: RowKind;
+    /// The number of rows to read first, before their size is known.
+    const FIRST: usize;
 
     fn sequence(&self) -> u32;
+
+    /// The approximate size in memory.
+    fn bytes(&self) -> usize;
 
     fn digest(&self) -> Digest;
 
@@ -72,9 +80,15 @@ pub(super) trait SequencedRow: Sized + Send {
 #[async_trait]
 impl SequencedRow for Message {
     const KIND: RowKind = RowKind::Message;
+    // Lines may have megabytes.
+    const FIRST: usize = 16;
 
     fn sequence(&self) -> u32 {
         self.sequence
+    }
+
+    fn bytes(&self) -> usize {
+        self.raw.as_bytes().len()
     }
 
     fn digest(&self) -> Digest {
@@ -89,9 +103,14 @@ impl SequencedRow for Message {
 #[async_trait]
 impl SequencedRow for Event {
     const KIND: RowKind = RowKind::Event;
+    const FIRST: usize = 1_000;
 
     fn sequence(&self) -> u32 {
         self.sequence
+    }
+
+    fn bytes(&self) -> usize {
+        EVENT_BYTES
     }
 
     fn digest(&self) -> Digest {

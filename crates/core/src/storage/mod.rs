@@ -25,6 +25,8 @@ mod rewind;
 mod salvage;
 mod search;
 mod secrets;
+mod session_rows;
+mod session_writer;
 mod sessions;
 mod short_ids;
 mod statistics;
@@ -80,6 +82,7 @@ pub use rebuild::{Estimate, EstimateOf, GenerationStatus, VectorStatus, VectorsO
 pub use rewind::{RewindOptions, RewindReport, SyncStateAfterRewind};
 pub use salvage::SalvageReport;
 pub use secrets::{SecretIn, SessionSecrets, StoredSecret};
+pub use session_writer::{Finished, SessionWriter, WrittenRows};
 pub use sessions::SessionStatistics;
 pub use statistics::{
     DayStatistics, EventTypeStatistics, LeftOut, ModelStatistics, Relation, SessionGroup, Statistics,

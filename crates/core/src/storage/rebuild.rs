@@ -7,22 +7,21 @@ use serde::Serialize;
 use super::{
     SessionStorage,
     embed::{Amount, EmbedReport, OnEmbedded, amount_of, other_space},
+    session_rows::SessionRows,
 };
 use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{
-        GenerationCounts, MessagesToEmbed, PendingQuery, SequenceRange, SessionQuery, StorageBackendExt,
+        GenerationCounts, MessagesToEmbed, PendingQuery, SessionQuery, StorageBackendExt,
         meta::{self, Generation, Generations},
     },
     embedding::EmbeddingProvider,
-    model::{EmbeddingSpace, Message, Session, SessionId, SessionKey, UserId, VectorState},
+    model::{EmbeddingSpace, Session, SessionId, SessionKey, UserId, VectorState},
     search::SessionFilter,
 };
 
 /// Number of vectors of earlier generations to remove in one transaction.
 const PRUNED_AT_ONCE: usize = 5_000;
-/// Number of messages to read at a time for an estimate.
-const ESTIMATED_AT_ONCE: usize = 1_000;
 
 /// The messages whose vectors to make.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -281,11 +280,8 @@ impl SessionStorage {
         let provider = self.needed_provider()?;
         let mut estimate = Estimate::default();
         for key in self.session_keys(of).await? {
-            let mut range = SequenceRange { start: 0, limit: ESTIMATED_AT_ONCE };
-            loop {
-                let mut page: Vec<Message> = self.readable_page(&key, range, &mut Vec::new()).await?;
-                let Some(last) = page.last() else { break };
-                range.start = last.sequence.saturating_add(1);
+            let mut messages = SessionRows::new(self, &key).messages(0);
+            while let Some(mut page) = messages.next().await? {
                 page.retain(|message| match what {
                     EstimateOf::Pending => message.vectors.is_pending(),
                     EstimateOf::Everything => message.vectors != VectorState::Nothing,

@@ -2,25 +2,19 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use serde_json::{Map, Value};
-
-use super::SessionStorage;
+use super::{SessionStorage, session_rows::SessionRows, session_writer::SessionWriter};
 use crate::{
     Result, Scope,
     backend::{
-        MessagesToEmbed, PROMPT, RESPONSE, SequenceRange, SessionChange, SessionQuery, StorageBackendExt,
-        meta, repeats_usage,
+        MessagesToEmbed, PROMPT, RESPONSE, SessionChange, SessionQuery, StorageBackendExt, meta,
+        repeats_usage,
     },
     content::{EXTRACTION, extract, renewed},
     events::{EventFields, SUMMARIES, assemble, parse_event_line},
     metadata::Metadata,
-    model::{ContentType, Event, Message, Payload, SessionKey, StoredEvent, VectorState},
+    model::{Event, Payload, SessionKey, StoredEvent, VectorState},
 };
 
-/// Number of messages read at a time.
-const PAGE: usize = 1_000;
-/// Number of events read at a time.
-const EVENT_PAGE: usize = 1_000;
 /// Number of event lines read and written at a time, because a line may have megabytes.
 const PAYLOADS_AT_ONCE: usize = 16;
 /// Requests with a larger payload are not read again. Those that a program makes by itself, which is what their summary
@@ -93,25 +87,17 @@ impl SessionStorage {
     /// Derives the summaries of a session's events again, if the line is stored. Returns how many changed.
     async fn renew_summaries_of_session(&self, key: &SessionKey) -> Result<u64> {
         let Some(stored) = self.backend.get_session(key).await? else { return Ok(0) };
-        let (mut version, mut renewed) = (stored.version, 0);
-        let mut range = SequenceRange { start: 0, limit: EVENT_PAGE };
-        loop {
-            // Events that can't be read do not change.
-            let page: Vec<Event> = self.readable_page(key, range, &mut Vec::new()).await?;
-            let Some(last) = page.last() else { return Ok(renewed) };
-            range.start = last.sequence.saturating_add(1);
+        let mut writer = SessionWriter::of_stored(self.backend.clone(), &stored);
+        // Events that can't be read do not change.
+        let mut events = SessionRows::new(self, key).events(0);
+        while let Some(page) = events.next().await? {
             let may_differ: Vec<Event> = page.into_iter().filter(may_differ).collect();
             for events in may_differ.chunks(PAYLOADS_AT_ONCE) {
-                let put = self.renewed_events(key, events).await?;
-                if put.is_empty() {
-                    continue;
-                }
-                renewed += put.len() as u64;
-                let mut change = SessionChange::new(stored.session.clone(), Some(version));
-                change.events.put = put;
-                version = self.backend.write_one(change).await?;
+                self.renewed_events(key, events).await?.into_iter().for_each(|event| writer.event(event));
+                writer.flush_when_full().await?;
             }
         }
+        Ok(writer.finish(None).await?.rows.events)
     }
 
     async fn renewed_events(&self, key: &SessionKey, events: &[Event]) -> Result<Vec<StoredEvent>> {
@@ -138,19 +124,20 @@ impl SessionStorage {
 
     async fn renew_texts_of_session(&self, key: &SessionKey, from: u32) -> Result<u64> {
         let Some(stored) = self.backend.get_session(key).await? else { return Ok(0) };
-        let (mut version, mut pending) = (stored.version, 0);
-        let mut range = SequenceRange { start: 0, limit: PAGE };
-        loop {
-            let page: Vec<Message> = self.readable_page(key, range, &mut Vec::new()).await?;
-            let Some(last) = page.last() else { return Ok(pending) };
-            range.start = last.sequence.saturating_add(1);
-            let (mut texts, mut embedded, mut put) = (Vec::new(), Vec::new(), Vec::new());
+        let mut writer = SessionWriter::of_stored(self.backend.clone(), &stored);
+        let mut pending = 0;
+        let mut messages = SessionRows::new(self, key).messages(0);
+        while let Some(page) = messages.next().await? {
+            let (mut texts, mut embedded) = (Vec::new(), Vec::new());
             for message in page {
                 let Ok(line) = message.raw.parse_object() else { continue };
                 let renewed = renewed(&line, message.role, from);
-                if renewed.embedded && begins_to_be_embedded(&message, &line) {
-                    put.push(Message { vectors: VectorState::Pending, ..message });
-                    continue;
+                if renewed.embedded && message.vectors == VectorState::Nothing {
+                    let now = extract(&line, message.role);
+                    if VectorState::before_embedding(now.iter().map(|text| text.content_type)).is_pending() {
+                        writer.line(message, &line, &now);
+                        continue;
+                    }
                 }
                 texts.extend(renewed.texts.then_some(message.sequence));
                 embedded.extend(renewed.embedded.then_some(message.sequence));
@@ -161,21 +148,10 @@ impl SessionStorage {
             if !embedded.is_empty() {
                 pending += self.backend.mark_pending(key, MessagesToEmbed::At(embedded)).await?;
             }
-            if !put.is_empty() {
-                pending += put.len() as u64;
-                let mut change = SessionChange::new(stored.session.clone(), Some(version));
-                change.messages.put = put;
-                version = self.backend.write_one(change).await?;
-            }
+            writer.flush_when_full().await?;
         }
+        Ok(pending + writer.finish(None).await?.rows.messages)
     }
-}
-
-/// Whether a message had nothing to embed by earlier rules, but has now.
-fn begins_to_be_embedded(message: &Message, line: &Map<String, Value>) -> bool {
-    let is_embedded = |content_type| ContentType::EMBEDDED.contains(&content_type);
-    message.vectors == VectorState::Nothing
-        && extract(line, message.role).iter().any(|text| is_embedded(text.content_type))
 }
 
 /// The version of the rules that a store follows, if it is earlier. Stores of newer versions are left alone.

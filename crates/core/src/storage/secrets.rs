@@ -5,10 +5,10 @@ use std::{cmp::Reverse, sync::Arc};
 use futures_util::{StreamExt as _, stream};
 use serde::Serialize;
 
-use super::{SessionStorage, SupersededLine};
+use super::{SessionStorage, SupersededLine, session_rows::SessionRows};
 use crate::{
     Result, Scope,
-    backend::{SequenceRange, SupersededQuery},
+    backend::SupersededQuery,
     blocking,
     content::{Certainty, CleanTexts, IgnoredSecrets, SecretSpan, secrets_in_line},
     model::{
@@ -17,9 +17,6 @@ use crate::{
     search::SessionFilter,
 };
 
-/// Number of messages, and of events, searched at a time.
-const MESSAGES: usize = 500;
-const EVENTS: usize = 500;
 /// Number of event lines read at a time: a line may have megabytes.
 const LINES: usize = 32;
 
@@ -184,18 +181,14 @@ impl SessionStorage {
         let metadata =
             files.into_iter().map(|file| Searched::new(SecretIn::Metadata, &file.name, None, file.raw));
         search = self.search_lines(metadata.collect(), search).await?;
-        let mut range = SequenceRange { start: 0, limit: MESSAGES };
-        loop {
-            let page: Vec<Message> = self.readable_page(&key, range, &mut search.found.damaged).await?;
-            let Some(last) = page.last() else { break };
-            range.start = last.sequence.saturating_add(1);
+        let rows = SessionRows::new(self, &key);
+        let mut messages = rows.messages(0);
+        while let Some(page) = messages.next().await? {
             search = self.search_lines(page.into_iter().map(Searched::message).collect(), search).await?;
         }
-        range = SequenceRange { start: 0, limit: EVENTS };
-        loop {
-            let page: Vec<Event> = self.readable_page(&key, range, &mut search.found.damaged).await?;
-            let Some(last) = page.last() else { break };
-            range.start = last.sequence.saturating_add(1);
+        search.found.damaged.append(&mut messages.damaged);
+        let mut events = rows.events(0);
+        while let Some(page) = events.next().await? {
             for events in page.chunks(LINES) {
                 let mut payloads = self.readable_payloads(&key, events, &mut search.found.damaged).await?;
                 let line = |event: &Event| {
@@ -206,6 +199,7 @@ impl SessionStorage {
                 search = self.search_lines(lines, search).await?;
             }
         }
+        search.found.damaged.append(&mut events.damaged);
         let filter = SessionFilter::default().with_session(key.session_id.clone());
         let query = SupersededQuery::new(Scope::User(key.user_id.clone())).with_filter(filter);
         let mut superseded = self.superseded_lines(query);

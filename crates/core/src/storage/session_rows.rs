@@ -1,119 +1,129 @@
-//! Reads all rows of a session, some at a time.
+//! Reads the rows of one session, some at a time: the memory does not grow with the session.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, marker::PhantomData};
 
-use super::{super::salvage::checked, digest::Digester};
+use super::{SessionStorage, damage::SequencedRow, salvage::checked};
 use crate::{
     Error, ErrorKind, Result, Scope,
-    backend::{SequenceRange, StorageBackend, StoredSession, SupersededQuery},
-    model::{Event, Message, Payload, SessionKey, StoredEvent, SupersededPiece, SupersededRef},
+    backend::{SequenceRange, SupersededQuery},
+    model::{DamagedRow, Event, Message, Payload, SessionKey, StoredEvent, SupersededPiece, SupersededRef},
     search::SessionFilter,
 };
 
-/// The maximum number of rows read at a time, and of messages read first: few, because lines may be long.
-const ROWS: usize = 200;
-const FIRST: usize = 16;
+/// The maximum number of rows read at a time.
+const ROWS: usize = 1_000;
 /// The approximate size of the lines to read at a time.
 const BYTES: usize = 4 << 20;
 /// The maximum number of event payloads read at a time, because their size is only approximately known.
 const PAYLOADS: usize = 64;
 
 /// The rows of one session in a store.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Rows<'a> {
-    backend: &'a dyn StorageBackend,
+#[derive(Clone, Copy)]
+pub(super) struct SessionRows<'a> {
+    storage: &'a SessionStorage,
     key: &'a SessionKey,
 }
 
-impl<'a> Rows<'a> {
-    pub(super) fn new(backend: &'a dyn StorageBackend, key: &'a SessionKey) -> Self {
-        Self { backend, key }
+impl<'a> SessionRows<'a> {
+    pub(super) fn new(storage: &'a SessionStorage, key: &'a SessionKey) -> Self {
+        Self { storage, key }
     }
 
     /// The messages from `start` on.
-    pub(super) fn messages(self, start: u32) -> Messages<'a> {
-        Messages { rows: self, range: SequenceRange { start, limit: FIRST } }
+    pub(super) fn messages(self, start: u32) -> Pages<'a, Message> {
+        self.pages(start)
     }
 
-    /// The events from `start` on.
-    pub(super) fn events(self, start: u32) -> Events<'a> {
-        Events { rows: self, start, read: Vec::new() }
+    /// The events from `start` on, without their lines.
+    pub(super) fn events(self, start: u32) -> Pages<'a, Event> {
+        self.pages(start)
+    }
+
+    /// The messages or events from `start` on.
+    pub(super) fn pages<T: SequencedRow>(self, start: u32) -> Pages<'a, T> {
+        let range = SequenceRange { start, limit: T::FIRST };
+        Pages { rows: self, range, is_strict: false, damaged: Vec::new(), row: PhantomData }
+    }
+
+    /// The events from `start` on, with their lines.
+    pub(super) fn stored_events(self, start: u32) -> StoredEvents<'a> {
+        StoredEvents { events: self.events(start).strict(), read: Vec::new() }
     }
 
     /// The superseded lines.
     pub(super) fn superseded(self, with_data: bool) -> Superseded<'a> {
         Superseded { rows: self, with_data, after: None }
     }
-
-    /// The digest of all rows and the record of the session.
-    pub(super) async fn digest(self, stored: &StoredSession) -> Result<String> {
-        let mut digester = Digester::default();
-        digester.session(&stored.session)?;
-        digester.files(&stored.metadata_files);
-        digester.skipped(&stored.skipped)?;
-        let mut messages = self.messages(0);
-        while let Some(page) = messages.next().await? {
-            page.iter().for_each(|message| digester.message(message));
-        }
-        let mut events = self.events(0);
-        while let Some(page) = events.next().await? {
-            page.iter().try_for_each(|event| digester.event(event))?;
-        }
-        let mut superseded = self.superseded(true);
-        while let Some(page) = superseded.next().await? {
-            page.iter().for_each(|piece| digester.superseded(piece));
-        }
-        Ok(digester.digits())
-    }
 }
 
-/// Reads messages.
-pub(super) struct Messages<'a> {
-    rows: Rows<'a>,
+/// Reads messages or events.
+pub(super) struct Pages<'a, T> {
+    rows: SessionRows<'a>,
     range: SequenceRange,
+    is_strict: bool,
+    /// The rows that were skipped because they can't be read.
+    pub(super) damaged: Vec<DamagedRow>,
+    row: PhantomData<T>,
 }
 
-impl Messages<'_> {
-    /// The next messages; `None` at the end.
-    pub(super) async fn next(&mut self) -> Result<Option<Vec<Message>>> {
-        let page = self.rows.backend.read_messages(self.rows.key, self.range).await?;
-        let bytes: usize = page.iter().map(|message| message.raw.as_bytes().len()).sum();
-        for message in &page {
-            follows("message", &mut self.range.start, message.sequence)?;
+impl<T: SequencedRow> Pages<'_, T> {
+    /// Fails if a row is missing or can't be read. By default, it is skipped.
+    pub(super) fn strict(mut self) -> Self {
+        self.is_strict = true;
+        self
+    }
+
+    /// The next rows; `None` at the end.
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<T>>> {
+        let SessionRows { storage, key } = self.rows;
+        let page: Vec<T> = if self.is_strict {
+            T::read(&*storage.backend, key, self.range).await?
+        } else {
+            storage.readable_page(key, self.range, &mut self.damaged).await?
+        };
+        if self.is_strict {
+            self.check(&page)?;
         }
-        // The next lines are probably as long as these.
-        let of_one = (bytes / page.len().max(1)).max(1);
-        self.range.limit = (BYTES / of_one).clamp(1, ROWS);
-        Ok(Some(page).filter(|page| !page.is_empty()))
+        let Some(last) = page.last() else { return Ok(None) };
+        self.range.start = last.sequence().saturating_add(1);
+        // The next rows are probably as large as these.
+        let bytes: usize = page.iter().map(SequencedRow::bytes).sum();
+        self.range.limit = (BYTES / (bytes / page.len()).max(1)).clamp(1, ROWS);
+        Ok(Some(page))
+    }
+
+    fn check(&self, page: &[T]) -> Result<()> {
+        for (row, expected) in page.iter().zip(self.range.start..) {
+            if row.sequence() != expected {
+                return Err(missing(format!("{} {expected} is missing", T::KIND.as_str())));
+            }
+        }
+        Ok(())
     }
 }
 
 /// Reads events with their lines.
-pub(super) struct Events<'a> {
-    rows: Rows<'a>,
-    start: u32,
+pub(super) struct StoredEvents<'a> {
+    events: Pages<'a, Event>,
     /// Events whose lines are not read yet, in reverse order.
     read: Vec<Event>,
 }
 
-impl Events<'_> {
+impl StoredEvents<'_> {
     /// The next events; `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<StoredEvent>>> {
-        let Rows { backend, key } = self.rows;
         if self.read.is_empty() {
-            self.read = backend.read_events(key, SequenceRange { start: self.start, limit: ROWS }).await?;
-            for event in &self.read {
-                follows("event", &mut self.start, event.sequence)?;
-            }
+            self.read = self.events.next().await?.unwrap_or_default();
             self.read.reverse();
         }
         let events = self.some();
         if events.is_empty() {
             return Ok(None);
         }
+        let SessionRows { storage, key } = self.events.rows;
         let sequences: Vec<u32> = events.iter().map(|event| event.sequence).collect();
         let mut payloads: HashMap<u32, Payload> =
-            backend.event_payloads(key, &sequences).await?.into_iter().collect();
+            storage.backend.event_payloads(key, &sequences).await?.into_iter().collect();
         let stored = |event: Event| {
             // It existed a moment ago.
             let payload = payloads.remove(&event.sequence).ok_or_else(|| changing(key))?;
@@ -137,7 +147,7 @@ impl Events<'_> {
 
 /// Reads superseded lines.
 pub(super) struct Superseded<'a> {
-    rows: Rows<'a>,
+    rows: SessionRows<'a>,
     with_data: bool,
     after: Option<SupersededRef>,
 }
@@ -147,28 +157,19 @@ impl Superseded<'_> {
     pub(super) async fn next(&mut self) -> Result<Option<Vec<SupersededPiece>>> {
         /// A piece has at most about a megabyte.
         const WITH_DATA: usize = 8;
-        let Rows { backend, key } = self.rows;
+        let SessionRows { storage, key } = self.rows;
         let query = SupersededQuery::new(Scope::User(key.user_id.clone()))
             .with_filter(SessionFilter::default().with_session(key.session_id.clone()))
             .with_data(self.with_data)
             .with_limit(if self.with_data { WITH_DATA } else { ROWS })
             .with_after(self.after.clone());
-        let page = backend.list_superseded(&query).await?;
+        let page = storage.backend.list_superseded(&query).await?;
         self.after = page.last().map(SupersededPiece::piece_ref);
         Ok(Some(page).filter(|page| !page.is_empty()))
     }
 }
 
-/// Checks that no row is missing before the one with this sequence.
-fn follows(what: &str, next: &mut u32, sequence: u32) -> Result<()> {
-    if *next != sequence {
-        return Err(missing(format!("{what} {next} is missing")));
-    }
-    *next = sequence.saturating_add(1);
-    Ok(())
-}
-
-/// The error for a row that is missing in the source.
+/// The error for a row that is missing.
 pub(super) fn missing(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Damaged, message)
 }

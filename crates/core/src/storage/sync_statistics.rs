@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::SessionStorage;
 use crate::{
     Error, Result, Scope,
-    backend::{SessionRows, SkippedLine},
+    backend::{RowCounts, SkippedLine},
     model::{Event, Message, SessionId},
 };
 
@@ -17,7 +17,7 @@ use crate::{
 pub struct SyncStatistics {
     /// Its rows.
     #[serde(flatten)]
-    pub rows: SessionRows,
+    pub rows: RowCounts,
     /// Sequences without a message before the last one: empty unless the store was damaged.
     pub missing_messages: Vec<RangeInclusive<u32>>,
     /// Sequences without an event before the last one.

@@ -3,7 +3,7 @@
 use amplifier_session_core::{
     Result, Scope,
     backend::{
-        Deletion, SessionChange, SessionName, SessionQuery, SessionRows, Sessions, StoredSession, Version,
+        Deletion, RowCounts, SessionChange, SessionName, SessionQuery, Sessions, StoredSession, Version,
     },
     model::{Session, SessionId, SessionKey, UserId},
 };
@@ -51,7 +51,7 @@ impl<D: DerivedIndex> Sessions for SqlBackend<D> {
         self.read(move |reader| read::sessions::names(reader, &scope)).await
     }
 
-    async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
+    async fn session_rows(&self, key: &SessionKey) -> Result<RowCounts> {
         let key = key.clone();
         self.read_snapshot(move |reader| read::sessions::stored_rows(reader, &key)).await
     }

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use amplifier_session_core::{
     Error, Result, Scope,
-    backend::{SessionName, SessionQuery, SessionRows, StoredSession},
+    backend::{RowCounts, SessionName, SessionQuery, StoredSession},
     model::{MetadataFile, RawJson, Session, SessionId, SessionKey, UserId},
     search::SessionFilter,
 };
@@ -166,7 +166,7 @@ pub fn deleted(user: &UserId) -> Query<SessionId> {
 }
 
 /// The number of rows of a session and their range.
-pub fn stored_rows(reader: &impl Reader, key: &SessionKey) -> Result<SessionRows> {
+pub fn stored_rows(reader: &impl Reader, key: &SessionKey) -> Result<RowCounts> {
     const OF_SESSION: &str = "WHERE user_id = ?1 AND session_id = ?2";
     let generation = meta::generations(reader)?.current_number();
     let sql = format!(
@@ -182,7 +182,7 @@ pub fn stored_rows(reader: &impl Reader, key: &SessionKey) -> Result<SessionRows
     let sql = format!("SELECT count(*) FROM transcript_vectors {OF_SESSION} AND generation = {generation}");
     let vectors = Query::new("session_rows", sql, of_session(key), |row| count(row, 0));
     let (messages, pending_vectors, synced_at) = reader.first(&messages)?.unwrap_or_default();
-    Ok(SessionRows {
+    Ok(RowCounts {
         messages,
         events: reader.first(&events)?.unwrap_or_default(),
         vectors: reader.first(&vectors)?.unwrap_or_default(),

@@ -198,7 +198,7 @@ pub(super) async fn check_unknown(backend: &dyn StorageBackend, key: &SessionKey
     let texts = ContentType::ALL.map(|content_type| (message_ref.clone(), content_type));
     assert_eq!(backend.vectors_of(0, &texts).await.unwrap(), []);
     assert_eq!(backend.vector_types(0, key, range(0, 10)).await.unwrap(), []);
-    assert_eq!(backend.session_rows(key).await.unwrap(), SessionRows::default());
+    assert_eq!(backend.session_rows(key).await.unwrap(), RowCounts::default());
     assert_eq!(backend.event_digests(key, range(0, 10)).await.unwrap(), []);
     assert_eq!(backend.event_times(key, range(0, 10)).await.unwrap(), []);
     assert_eq!(backend.read_events(key, range(0, 10)).await.unwrap(), []);
@@ -285,7 +285,7 @@ pub async fn rows_of_a_session_are_counted(store: Store) {
     };
     let synced_at = store.messages(&target("s")).await.iter().map(|message| message.synced_at).max();
     let (messages, events) = (span(3, 1, 3), span(2, 4, 5));
-    let expected = SessionRows { messages, events, vectors: 3, pending_vectors: 0, synced_at };
+    let expected = RowCounts { messages, events, vectors: 3, pending_vectors: 0, synced_at };
     assert_eq!(store.rows(&target("s")).await, expected);
     store.sync_text(&target("s"), vec![lines::user("another").at(day(9))]).await;
     let rows = store.rows(&target("s")).await;

@@ -38,10 +38,10 @@ impl Sessions for MemoryBackend {
         Ok(sessions.into_iter().map(name).collect())
     }
 
-    async fn session_rows(&self, key: &SessionKey) -> Result<backend::SessionRows> {
+    async fn session_rows(&self, key: &SessionKey) -> Result<backend::RowCounts> {
         let rows = self.rows();
         let current = rows.generations().current_number();
-        let mut counts = backend::SessionRows::default();
+        let mut counts = backend::RowCounts::default();
         let Some(session) = rows.sessions.get(key) else { return Ok(counts) };
         for row in session.messages.values() {
             counts.messages.add(row.message.sequence, row.message.ts);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use amplifier_session_testkit::prelude::*;
+use amplifier_session_testkit::{erasure::noise, prelude::*};
 
 /// More than one page of a list.
 const SESSIONS: usize = 150;
@@ -62,7 +62,7 @@ async fn an_interrupted_import_is_completed_by_the_next() {
         archive
     };
     let source = SessionStorage::new(Arc::new(MemoryBackend::new()));
-    let text = "word ".repeat(200_000);
+    let text = noise(1, 1_000_000);
     let event =
         |n: usize| RawJson::from(format!(r#"{{"event":"note","data":{{"n":"{n} {text}"}}}}"#).as_str());
     let lines = SyncLines::whole((0..40).map(event).collect());

@@ -5,20 +5,18 @@ use std::collections::HashSet;
 use serde::Serialize;
 
 use super::{
-    ArchiveWriter, ArchivedSummary, EventRecord, FORMAT, FileRecord, MessageRecord, Raw, Record,
-    SessionRecord, hex, vectors::ExportedVectors,
+    super::session_rows::SessionRows, ArchiveWriter, ArchivedSummary, EventRecord, FORMAT, FileRecord,
+    MessageRecord, Raw, Record, SessionRecord, hex, vectors::ExportedVectors,
 };
 use crate::{
     Error, ErrorKind, Result, Scope, SessionStorage,
-    backend::{SequenceRange, SessionCursor, SessionQuery, StoredSession},
+    backend::{SessionCursor, SessionQuery, StoredSession},
     model::{DamagedRow, EmbeddingSpace, Event, Message, RawJson, RowKind, Session, SessionKey},
     search::SessionFilter,
 };
 
 /// Number of sessions listed at a time.
 const SESSIONS: usize = 100;
-/// Number of rows read at a time: few, because lines may be long.
-const ROWS: usize = 200;
 /// How often to retry a session that changes while it is written.
 const ATTEMPTS: usize = 3;
 
@@ -164,12 +162,9 @@ impl SessionStorage {
         damaged: &mut Vec<DamagedRow>,
     ) -> Result<Counts> {
         let summaries = self.summaries_of(key).await?;
-        let mut range = SequenceRange { start: 0, limit: ROWS };
+        let mut messages = SessionRows::new(self, key).messages(0);
         let mut counts = Counts::default();
-        loop {
-            let page: Vec<Message> = self.readable_page(key, range, damaged).await?;
-            let Some(last) = page.last() else { return Ok(counts) };
-            range.start = last.sequence.saturating_add(1);
+        while let Some(page) = messages.next().await? {
             let states: Vec<_> =
                 page.iter().map(|message| (message.message_ref(), message.vectors)).collect();
             let numbered = (counts.messages..).zip(page);
@@ -192,6 +187,8 @@ impl SessionStorage {
                 out.put(Record::Message(Box::new(record)))?;
             }
         }
+        damaged.append(&mut messages.damaged);
+        Ok(counts)
     }
 
     async fn export_events(
@@ -200,12 +197,9 @@ impl SessionStorage {
         out: &mut dyn ArchiveWriter,
         damaged: &mut Vec<DamagedRow>,
     ) -> Result<u32> {
-        let mut range = SequenceRange { start: 0, limit: ROWS };
+        let mut events = SessionRows::new(self, key).events(0);
         let mut count = 0;
-        loop {
-            let page: Vec<Event> = self.readable_page(key, range, damaged).await?;
-            let Some(last) = page.last() else { return Ok(count) };
-            range.start = last.sequence.saturating_add(1);
+        while let Some(page) = events.next().await? {
             for event in page {
                 // One at a time: a line may have 64 MB.
                 let mut line = self.readable_payloads(key, std::slice::from_ref(&event), damaged).await?;
@@ -215,6 +209,8 @@ impl SessionStorage {
                 }
             }
         }
+        damaged.append(&mut events.damaged);
+        Ok(count)
     }
 }
 

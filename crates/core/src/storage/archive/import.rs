@@ -274,7 +274,8 @@ impl Import<'_> {
         let was_deleted = stored.is_none() && self.deleted.contains(&*self.storage.backend, &key).await?;
         let can_return = self.archive.mark();
         let masker = self.storage.line_masker().await?;
-        let mut reading = Reading::new(record, stored, self.options, can_return, masker)?;
+        let backend = self.storage.backend.clone();
+        let mut reading = Reading::new(backend, record, stored, self.options, can_return, masker)?;
         reading.was_deleted = was_deleted;
         self.state = State::Reading(Box::new(reading));
         Ok(())
@@ -290,17 +291,7 @@ impl Import<'_> {
             let SessionKey { user_id, session_id } = reading.session.key();
             self.report.refused.push(RefusedSession { user_id, session_id, reason });
         } else {
-            self.storage.write_whole(reading).await?;
-            self.report.replaced += u64::from(reading.replaces);
-            self.report.were_deleted.extend(reading.was_deleted.then(|| reading.session.key()));
-            self.report.sessions += 1;
-            self.report.messages += u64::from(stated.0);
-            self.report.events += u64::from(stated.1);
-            self.report.superseded += reading.superseded_lines;
-            self.report.vectors += reading.vectors_written;
-            self.report.vectors_left_out += reading.vectors_left_out;
-            self.report.turns += reading.turns_written;
-            self.report.summaries += reading.summaries_written;
+            self.storage.write_whole(reading, &mut self.report).await?;
         }
         if let Some(digits) = checksum {
             self.checksum.add(digits.as_bytes());

@@ -1,17 +1,22 @@
 //! A session that is being imported.
 
+use std::sync::Arc;
+
 use super::{
-    super::line_masker::LineMasker, ArchivedTurn, EventRecord, ImportOptions, MessageRecord, SessionRecord,
-    SupersededRecord, digest, invalid, superseded::Packing, turns::ReadTurns, vectors,
+    super::{line_masker::LineMasker, session_writer::SessionWriter},
+    ArchivedTurn, EventRecord, ImportOptions, MessageRecord, SessionRecord, SupersededRecord, digest,
+    invalid,
+    superseded::Packing,
+    turns::ReadTurns,
+    vectors,
 };
 use crate::{
     Result,
-    backend::{MessageVectors, SessionChange, StoredSession},
-    content::{TitleFinder, extract},
+    backend::{StorageBackend, StoredSession},
+    content::extract,
     events,
     model::{
-        ContentType, Digest, EmbeddingSpace, Event, Message, MetadataFile, Payload, Session, StoredEvent,
-        VectorState,
+        Digest, EmbeddingSpace, Event, Message, MetadataFile, Payload, Session, StoredEvent, VectorState,
     },
 };
 
@@ -22,9 +27,10 @@ pub(super) const IMPORTING: &str = "importing";
 /// A session that is being read.
 #[derive(Debug)]
 pub(super) struct Reading {
-    /// Its rows that are not written yet.
-    pub(super) change: SessionChange,
-    /// The session, with all counts.
+    /// Writes its rows.
+    pub(super) writer: SessionWriter,
+    /// A writer without rows, to read the session again.
+    empty: SessionWriter,
     pub(super) session: Session,
     pub(super) sync_state: Option<String>,
     /// Why it will be rejected, if that is known already. Its rows are not collected then.
@@ -35,33 +41,18 @@ pub(super) struct Reading {
     pub(super) was_deleted: bool,
     /// The number of messages and events so far.
     pub(super) rows: (u32, u32),
-    /// The number of superseded lines so far.
-    pub(super) superseded_lines: u64,
     /// The space of its vectors.
     pub(super) space: Option<EmbeddingSpace>,
-    /// Vectors of its messages that are not written yet.
-    pub(super) vectors: Vec<MessageVectors>,
-    /// The number of vectors that were written.
-    pub(super) vectors_written: u64,
-    /// The number of vectors of another space than that of the store.
-    pub(super) vectors_left_out: u64,
     /// The summaries and embeddings of its turns that were read.
     pub(super) turns: ReadTurns,
-    /// The number of embeddings of turns that were written.
-    pub(super) turns_written: u64,
-    /// The number of summaries of turns that were written.
-    pub(super) summaries_written: u64,
     pub(super) packing: Packing,
     /// Ids of events that must still be looked up.
     pub(super) ids: Vec<String>,
-    /// The size of the lines in `change`.
-    pub(super) bytes: usize,
     /// Whether the position after its first record is marked.
     pub(super) can_return: bool,
     pub(super) stage: Stage,
     /// Masks secrets in its lines.
     masker: LineMasker,
-    title: TitleFinder,
 }
 
 /// How a session is written.
@@ -77,6 +68,7 @@ pub(super) enum Stage {
 
 impl Reading {
     pub(super) fn new(
+        backend: Arc<dyn StorageBackend>,
         record: SessionRecord,
         stored: Option<StoredSession>,
         options: &ImportOptions,
@@ -100,38 +92,28 @@ impl Reading {
             }
             _ => None,
         };
-        let had_state = state.is_some();
         let replaces = stored.is_some() && !is_part;
         let files = metadata_files.into_iter();
         let files = files.map(|file| Ok(MetadataFile { name: file.name, raw: file.raw.whole()? }));
-        let mut change = SessionChange::new(session.clone(), stored.map(|stored| stored.version));
-        change.metadata_files = Some(masker.mask_files(files.collect::<Result<_>>()?)?);
-        change.skipped = Some(skipped);
-        (change.messages.truncate, change.events.truncate) = (Some(0), Some(0));
+        let files = masker.mask_files(files.collect::<Result<_>>()?)?;
+        let writer = SessionWriter::new(backend, session.clone(), stored.as_ref(), IMPORTING)
+            .with_files(files, skipped);
         Ok(Self {
-            change,
+            empty: writer.clone(),
+            writer,
             session,
-            // An empty state is better than that of the replaced session.
-            sync_state: sync_state.or_else(|| had_state.then(String::new)),
+            sync_state,
             refused,
             replaces,
             was_deleted: false,
             rows: (0, 0),
-            superseded_lines: 0,
             space: embedding_space,
-            vectors: Vec::new(),
-            vectors_written: 0,
-            vectors_left_out: 0,
             turns: ReadTurns::default(),
-            turns_written: 0,
-            summaries_written: 0,
             packing: Packing::default(),
             ids: Vec::new(),
-            bytes: 0,
             can_return,
             stage: Stage::Collecting,
             masker,
-            title: TitleFinder::default(),
         })
     }
 
@@ -149,14 +131,8 @@ impl Reading {
         if secrets > 0 {
             object = raw.parse_object()?;
         }
-        if self.masker.is_on() {
-            self.title.observe(&object);
-            self.session.first_prompt = self.title.found().map(str::to_owned);
-        }
         let texts = extract(&object, record.role);
-        let embeddable = texts.iter().any(|text| ContentType::EMBEDDED.contains(&text.content_type));
         let Session { user_id, host_id, project_slug, session_id, .. } = self.session.clone();
-        self.bytes += raw.as_bytes().len();
         let message = Message {
             user_id,
             host_id,
@@ -168,21 +144,23 @@ impl Reading {
             ts: record.ts,
             ts_source: record.ts_source,
             synced_at: record.synced_at,
-            vectors: if embeddable { VectorState::Pending } else { VectorState::Nothing },
+            vectors: VectorState::before_embedding(texts.iter().map(|text| text.content_type)),
             digest: Digest::of(raw.as_bytes()),
             raw,
         };
         // Vectors of a line with secrets do not fit the masked line.
         if let Some(space) = self.space.clone().filter(|_| secrets == 0) {
             let made = vectors::of_message(&message, &texts, &space, record.vectors, record.vector_failure)?;
-            self.bytes += made.as_ref().map_or(0, MessageVectors::vector_bytes);
-            self.vectors.extend(made);
+            made.into_iter().for_each(|vectors| self.writer.vectors(vectors));
             self.turn_embeddings(&message, &space, record.turn_embeddings)?;
         }
         if let Some(summary) = record.turn_summary {
             self.turns.summaries.push(summary.into_summary(&message, &self.masker)?);
         }
-        self.change.messages.put.push(message);
+        self.writer.line(message, &object, &texts);
+        if self.masker.is_on() {
+            self.writer.session_mut().first_prompt = self.writer.title().map(str::to_owned);
+        }
         Ok(())
     }
 
@@ -229,14 +207,9 @@ impl Reading {
                     digest = Digest::of(raw.as_bytes());
                     data_size_bytes = events::parse_event_line(&raw)?.data_size_bytes;
                 }
-                self.bytes += raw.as_bytes().len();
                 events::store(&raw, data_size_bytes)?
             }
             None => Payload::None,
-        };
-        let chunk_count = match &payload {
-            Payload::Chunks(chunks) => Some(chunks.len() as u32),
-            _ => None,
         };
         let Session { user_id, host_id, project_slug, session_id, .. } = self.session.clone();
         let event = Event {
@@ -256,13 +229,13 @@ impl Reading {
             model: record.model,
             provider: record.provider,
             summary: record.summary,
-            is_chunked: chunk_count.is_some(),
-            chunk_count,
+            is_chunked: false,
+            chunk_count: None,
             data_size_bytes,
             synced_at: record.synced_at,
             digest,
         };
-        self.change.events.put.push(StoredEvent { event, payload });
+        self.writer.event(StoredEvent::new(event, payload));
         Ok(())
     }
 
@@ -270,11 +243,8 @@ impl Reading {
         if self.refused.is_some() {
             return Ok(());
         }
-        self.superseded_lines += 1;
         if self.stage != Stage::Checking {
-            let pieces = self.packing.add(&self.session.key(), record, &self.masker)?;
-            self.bytes += pieces.iter().map(|piece| piece.data.len()).sum::<usize>();
-            self.change.superseded.extend(pieces);
+            self.writer.superseded(self.packing.add(&self.session.key(), record, &self.masker)?);
         }
         Ok(())
     }
@@ -288,17 +258,18 @@ impl Reading {
         Err(invalid("rows of the session are missing"))
     }
 
+    /// The writer, which is replaced by one without rows.
+    pub(super) fn take_writer(&mut self) -> SessionWriter {
+        std::mem::replace(&mut self.writer, self.empty.clone())
+    }
+
     /// Discards what was read of the session, to read it again.
     pub(super) fn restart(&mut self, stage: Stage) {
-        self.change.messages.put.clear();
-        self.change.events.put.clear();
-        self.change.superseded.clear();
-        self.vectors.clear();
+        self.take_writer();
         self.turns = ReadTurns::default();
         self.packing = Packing::default();
-        self.superseded_lines = 0;
         self.ids.clear();
-        (self.rows, self.bytes, self.stage) = ((0, 0), 0, stage);
+        (self.rows, self.stage) = ((0, 0), stage);
     }
 }
 

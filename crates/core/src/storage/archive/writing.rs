@@ -1,30 +1,29 @@
 //! Writes a session that is imported.
 
 use super::{
-    ArchiveReader, Record, invalid,
-    session::{IMPORTING, Reading, Stage},
+    super::session_writer::Finished,
+    ArchiveReader, ImportReport, Record, invalid,
+    session::{Reading, Stage},
     turns::ReadTurns,
 };
 use crate::{
     Result, SessionStorage,
-    backend::{NewTurn, SessionChange, StorageBackendExt},
+    backend::NewTurn,
+    model::{EmbeddingSpace, SessionKey},
 };
 
 /// Number of event ids looked up at a time.
 const IDS: usize = 500;
-/// The size of the lines to write at a time. A larger session is read twice: it is checked before its first rows are
-/// written.
-const PART_BYTES: usize = 16 << 20;
 
 impl SessionStorage {
-    /// Limits the memory for rows that were read: writes them once the whole session is checked. Returns whether the
-    /// session continues.
+    /// Limits the memory for rows that were read: writes them once the whole session is checked, for which it is read
+    /// twice. Returns whether the session continues.
     pub(super) async fn flush_if_large(
         &self,
         reading: &mut Reading,
         archive: &mut dyn ArchiveReader,
     ) -> Result<bool> {
-        if reading.bytes < PART_BYTES {
+        if !reading.writer.is_full() {
             return Ok(true);
         }
         if reading.stage == Stage::Collecting && reading.can_return {
@@ -34,13 +33,8 @@ impl SessionStorage {
             archive.go_back()?;
             reading.restart(Stage::Writing);
         } else if reading.stage == Stage::Writing {
-            let mut part = SessionChange::new(reading.session.clone(), None);
-            std::mem::swap(&mut part, &mut reading.change);
-            (part.session.message_count, part.session.event_count) = reading.rows;
-            part.sync_state = Some(IMPORTING.to_owned());
-            reading.bytes = 0;
-            reading.change.expected = Some(self.backend.write_one(part).await?);
-            self.import_vectors(reading).await?;
+            self.accept_vectors(reading).await?;
+            reading.writer.flush().await?;
         }
         Ok(true)
     }
@@ -50,9 +44,8 @@ impl SessionStorage {
     async fn check_ahead(&self, reading: &mut Reading, archive: &mut dyn ArchiveReader) -> Result<bool> {
         // Events that were collected are looked up together with the following ones.
         let (ids, rows) = (std::mem::take(&mut reading.ids), reading.rows);
-        let superseded_lines = reading.superseded_lines;
         reading.restart(Stage::Checking);
-        (reading.ids, reading.rows, reading.superseded_lines) = (ids, rows, superseded_lines);
+        (reading.ids, reading.rows) = (ids, rows);
         loop {
             match archive.next()? {
                 Some(Record::Message(record)) => reading.message(*record)?,
@@ -80,18 +73,20 @@ impl SessionStorage {
     }
 
     /// Writes a session, or the rest of it.
-    pub(super) async fn write_whole(&self, reading: &mut Reading) -> Result<()> {
-        let mut change = SessionChange::new(reading.session.clone(), None);
-        std::mem::swap(&mut change, &mut reading.change);
-        change.session = reading.session.clone();
-        change.superseded.extend(reading.packing.finish()?);
-        change.sync_state = match reading.stage {
-            Stage::Writing => Some(reading.sync_state.take().unwrap_or_default()),
-            _ => reading.sync_state.take(),
-        };
-        self.backend.write_one(change).await?;
-        self.import_vectors(reading).await?;
-        self.import_turns(reading).await
+    pub(super) async fn write_whole(&self, reading: &mut Reading, report: &mut ImportReport) -> Result<()> {
+        reading.writer.superseded(reading.packing.finish()?);
+        self.accept_vectors(reading).await?;
+        let Finished { rows, .. } = reading.take_writer().finish(reading.sync_state.take()).await?;
+        report.sessions += 1;
+        report.messages += rows.messages;
+        report.events += rows.events;
+        report.superseded += rows.superseded;
+        report.vectors += rows.vectors;
+        report.vectors_left_out += rows.vectors_left_out;
+        let key = reading.session.key();
+        report.replaced += u64::from(reading.replaces);
+        report.were_deleted.extend(reading.was_deleted.then(|| key.clone()));
+        self.import_turns(&key, std::mem::take(&mut reading.turns), reading.space.clone(), report).await
     }
 
     /// Why the session is rejected, if another session of the user has an event with the same id.
@@ -110,37 +105,36 @@ impl SessionStorage {
         Ok(None)
     }
 
-    /// Writes the vectors of imported messages, if the store accepts their space.
-    async fn import_vectors(&self, reading: &mut Reading) -> Result<()> {
-        let vectors = std::mem::take(&mut reading.vectors);
-        let Some(space) = reading.space.clone().filter(|_| !vectors.is_empty()) else { return Ok(()) };
-        match self.claim_space(&space).await? {
-            Ok(generation) => {
-                let written = self.backend.write_vectors(&reading.session.key(), generation, vectors).await?;
-                reading.vectors_written += written as u64;
-            }
-            Err(_) => {
-                reading.vectors_left_out +=
-                    vectors.iter().map(|vectors| vectors.records.len() as u64).sum::<u64>();
-            }
+    /// Makes the space of the session's vectors that of the store, if the store has none. If it has another one, the
+    /// vectors are left out.
+    async fn accept_vectors(&self, reading: &mut Reading) -> Result<()> {
+        if let Some(space) = reading.space.as_ref().filter(|_| reading.writer.lacks_generation())
+            && let Ok(generation) = self.claim_space(space).await?
+        {
+            reading.writer.set_generation(generation);
         }
         Ok(())
     }
 
     /// Writes the turns that were read of a session: its summaries, and its embeddings if the store accepts their
     /// space.
-    async fn import_turns(&self, reading: &mut Reading) -> Result<()> {
-        let ReadTurns { summaries, embeddings } = std::mem::take(&mut reading.turns);
-        let key = reading.session.key();
+    async fn import_turns(
+        &self,
+        key: &SessionKey,
+        turns: ReadTurns,
+        space: Option<EmbeddingSpace>,
+        report: &mut ImportReport,
+    ) -> Result<()> {
+        let ReadTurns { summaries, embeddings } = turns;
         if !summaries.is_empty() {
-            reading.summaries_written = self.backend.write_summaries(&key, summaries).await? as u64;
+            report.summaries += self.backend.write_summaries(key, summaries).await? as u64;
         }
-        let Some(space) = reading.space.clone().filter(|_| !embeddings.is_empty()) else { return Ok(()) };
+        let Some(space) = space.filter(|_| !embeddings.is_empty()) else { return Ok(()) };
         if self.claim_space(&space).await?.is_ok() {
-            let (states, now) = (self.backend.message_states(&key).await?, self.now());
+            let (states, now) = (self.backend.message_states(key).await?, self.now());
             let turns =
-                embeddings.into_iter().filter_map(|of| NewTurn::of(&key, of.with_new_id(&key, now), &states));
-            reading.turns_written = self.backend.write_turns(turns.collect()).await? as u64;
+                embeddings.into_iter().filter_map(|of| NewTurn::of(key, of.with_new_id(key, now), &states));
+            report.turns += self.backend.write_turns(turns.collect()).await? as u64;
         }
         Ok(())
     }

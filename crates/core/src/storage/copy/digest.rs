@@ -6,14 +6,36 @@ use serde_json::Value;
 use super::super::archive::Checksum;
 use crate::{
     Error, ErrorKind, Result,
-    backend::SkippedLine,
+    backend::{SkippedLine, StoredSession},
     model::{Message, MetadataFile, Payload, Session, StoredEvent, SupersededPiece, Timestamp},
+    storage::session_rows::SessionRows,
 };
 
 /// Computes a digest of values. The same values have the same digest, regardless of the store from which they were
 /// read.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Digester(Checksum);
+
+/// The digest of all rows and the record of a session.
+pub(super) async fn digest_of(rows: SessionRows<'_>, stored: &StoredSession) -> Result<String> {
+    let mut digester = Digester::default();
+    digester.session(&stored.session)?;
+    digester.files(&stored.metadata_files);
+    digester.skipped(&stored.skipped)?;
+    let mut messages = rows.messages(0).strict();
+    while let Some(page) = messages.next().await? {
+        page.iter().for_each(|message| digester.message(message));
+    }
+    let mut events = rows.stored_events(0);
+    while let Some(page) = events.next().await? {
+        page.iter().try_for_each(|event| digester.event(event))?;
+    }
+    let mut superseded = rows.superseded(true);
+    while let Some(page) = superseded.next().await? {
+        page.iter().for_each(|piece| digester.superseded(piece));
+    }
+    Ok(digester.digits())
+}
 
 impl Digester {
     pub(super) fn digits(&self) -> String {

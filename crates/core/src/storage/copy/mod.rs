@@ -8,13 +8,11 @@
 //! | `session.rs` | writes the rows of one session, in parts |
 //! | `vectors.rs` | its vectors |
 //! | `turns.rs` | the embeddings and summaries of its turns |
-//! | `rows.rs` | reads the rows of one session, some at a time |
 //! | `outline.rs`, `digest.rs` | compares a session in both stores: quickly by stored digests, and completely |
 
 mod digest;
 mod outline;
 mod report;
-mod rows;
 mod session;
 mod settle;
 mod turns;
@@ -31,12 +29,16 @@ use std::{
 pub use report::{CopyOptions, CopyProgress, CopyReport, NotCopied, NotCopiedBecause, OnCopied};
 
 use self::{
+    digest::digest_of,
     outline::Outline,
-    rows::{Rows, missing},
     session::{Copying, is_unfinished},
     vectors::{Generations, Vectors},
 };
-use super::{SessionStorage, deleted::DeletedSessions};
+use super::{
+    SessionStorage,
+    deleted::DeletedSessions,
+    session_rows::{SessionRows, changing, missing},
+};
 use crate::{
     Error, ErrorKind, Result,
     backend::{SequenceRange, SessionCursor, SessionQuery, StorageBackend, StoredSession, meta},
@@ -203,8 +205,8 @@ impl Copy<'_> {
         let held = self.to.backend.get_session(key).await?;
         let is_held = held.as_ref().is_some_and(|held| !is_unfinished(held));
         if let Some(held) = held.as_ref().filter(|_| is_held) {
-            let ours = Outline::of(&*self.from.backend, &source).await?;
-            let theirs = Outline::of(&*self.to.backend, held).await?;
+            let ours = Outline::of(self.from, &source).await?;
+            let theirs = Outline::of(self.to, held).await?;
             match ours.difference(&theirs) {
                 None => return self.unchanged(key).await,
                 Some(_) if self.options.replace => {}
@@ -257,8 +259,7 @@ impl Copy<'_> {
     /// Writes a session, and compares it in both stores.
     async fn copy(&mut self, source: &StoredSession, held: Option<&StoredSession>) -> Result<()> {
         let key = source.session.key();
-        let copying =
-            Copying { from: &*self.from.backend, to: &*self.to.backend, source, source_id: &self.source_id };
+        let copying = Copying { from: self.from, to: self.to, source, source_id: &self.source_id };
         let written = copying.rows(held, |rows| self.report_progress(rows)).await?;
         if held.is_some() {
             copying.prune().await?;
@@ -269,11 +270,11 @@ impl Copy<'_> {
         };
         let expected = match written.digest {
             Some(digest) => digest,
-            None => Rows::new(copying.from, &key).digest(source).await?,
+            None => digest_of(SessionRows::new(self.from, &key), source).await?,
         };
         // Vectors may have changed its version.
-        let Some(stored) = self.to.backend.get_session(&key).await? else { return Err(rows::changing(&key)) };
-        let found = match Rows::new(copying.to, &key).digest(&stored).await {
+        let Some(stored) = self.to.backend.get_session(&key).await? else { return Err(changing(&key)) };
+        let found = match digest_of(SessionRows::new(self.to, &key), &stored).await {
             Err(error) if error.kind() != ErrorKind::Damaged => return Err(error),
             found => found.ok(),
         };

@@ -1,9 +1,10 @@
 //! Compares sessions of two stores without reading their lines: by the digests that are stored with each line.
 
-use super::{digest::Digester, rows::Rows};
+use super::digest::Digester;
 use crate::{
     Result,
-    backend::{SequenceRange, StorageBackend, StoredSession},
+    backend::{SequenceRange, StoredSession},
+    storage::{SessionStorage, session_rows::SessionRows},
 };
 
 /// Number of digests of events read at a time.
@@ -15,13 +16,13 @@ const DIGESTS: usize = 10_000;
 pub(super) struct Outline([(&'static str, String); 5]);
 
 impl Outline {
-    pub(super) async fn of(backend: &dyn StorageBackend, stored: &StoredSession) -> Result<Self> {
+    pub(super) async fn of(storage: &SessionStorage, stored: &StoredSession) -> Result<Self> {
         let (mut fields, mut files) = (Digester::default(), Digester::default());
         fields.session(&stored.session)?;
         files.files(&stored.metadata_files);
         let key = stored.session.key();
         let mut messages = Digester::default();
-        for state in backend.message_states(&key).await? {
+        for state in storage.backend.message_states(&key).await? {
             messages.bytes(&state.digest.0);
             messages.number(state.turn.map_or(-1, i64::from));
             messages.time(state.ts);
@@ -30,7 +31,7 @@ impl Outline {
         let mut events = Digester::default();
         let mut range = SequenceRange { start: 0, limit: DIGESTS };
         loop {
-            let page = backend.event_digests(&key, range).await?;
+            let page = storage.backend.event_digests(&key, range).await?;
             if page.is_empty() {
                 break;
             }
@@ -38,7 +39,7 @@ impl Outline {
             page.iter().for_each(|digest| events.bytes(&digest.0));
         }
         let mut superseded = Digester::default();
-        let mut pieces = Rows::new(backend, &key).superseded(false);
+        let mut pieces = SessionRows::new(storage, &key).superseded(false);
         while let Some(page) = pieces.next().await? {
             page.iter().for_each(|piece| superseded.superseded(piece));
         }

@@ -6,8 +6,8 @@ use crate::{
     Result,
     backend::{MessageVectors, MessagesToEmbed, PendingQuery, SequenceRange, StorageBackend},
     model::{
-        ContentType, ContentTypes, Digest, Message, MessageRef, MessageState, SessionKey, Timestamp,
-        VectorRecord, VectorState,
+        ContentType, ContentTypes, Digest, MessageRef, MessageState, SessionKey, Timestamp, VectorRecord,
+        VectorState,
     },
 };
 
@@ -17,14 +17,6 @@ const LISTED: usize = 1_000;
 const PENDING: usize = 100;
 /// The size of the vectors to copy at a time, if each message has one.
 const BYTES: usize = 1 << 20;
-
-/// The message in its state before its vectors are written.
-pub(super) fn without_vectors(mut message: Message) -> Message {
-    if message.vectors != VectorState::Nothing {
-        message.vectors = VectorState::Pending;
-    }
-    message
-}
 
 /// The source generation and the target generation of vectors. Both have the same space.
 #[derive(Debug, Clone, Copy)]

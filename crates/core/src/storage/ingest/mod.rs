@@ -11,8 +11,6 @@ mod settled;
 mod superseded;
 mod times;
 
-use std::collections::{HashMap, HashSet};
-
 pub use repair::IngestRepair;
 pub use report::{Extent, IngestReport, IngestTarget, LineOutcome};
 pub(super) use rows::{looks_derived, stated_id};
@@ -24,21 +22,19 @@ use self::{
     superseded::SupersededRows,
     times::Times,
 };
-use super::{EventDetail, SessionStorage, line_masker::LineMasker, turns::stated_in};
+use super::{
+    EventDetail, SessionStorage,
+    line_masker::LineMasker,
+    session_writer::{PART_BYTES, free_event_ids},
+    turns::stated_in,
+};
 use crate::{
     Error, Result,
-    backend::{RowChange, SequenceRange, SessionChange, SkippedLine, StorageBackendExt, StoredSession},
+    backend::{SequenceRange, SessionChange, SkippedLine, StorageBackendExt, StoredSession},
     events::MAX_LINE_BYTES,
     metadata::Metadata,
-    model::{
-        Digest, Event, MessageRef, MetadataFile, RawJson, Session, SessionId, SessionSource, StoredEvent,
-        Timestamp,
-    },
+    model::{Digest, MetadataFile, RawJson, Session, SessionId, SessionSource, Timestamp},
 };
-
-/// Rows are written when this much raw text is pending. A smaller session is written in one transaction, and memory
-/// does not grow with the size of a file.
-const FLUSH_BYTES: usize = 16 * 1024 * 1024;
 
 /// Ingests one session. Rows may not be stored until [`SessionIngest::commit`].
 ///
@@ -107,7 +103,7 @@ impl SessionStorage {
             stored,
             superseded: SupersededRows::default(),
             report: IngestReport::default(),
-            flush_bytes: FLUSH_BYTES,
+            flush_bytes: PART_BYTES,
             masker: LineMasker::default(),
             repair: None,
         }
@@ -363,7 +359,7 @@ impl SessionIngest {
     async fn change(&mut self) -> Result<SessionChange> {
         let messages = self.messages.pending.take();
         let mut events = self.events.pending.take();
-        self.make_event_ids_unique(&mut events).await?;
+        free_event_ids(&*self.storage.backend, &self.target.key, &mut events).await?;
         let superseded = self.superseded_by(&messages, &events).await?;
         let session = self.session_after();
         let change = SessionChange {
@@ -447,38 +443,6 @@ impl SessionIngest {
         let stored = self.stored.as_ref()?;
         let is_stated = Metadata::read(&stored.metadata_files).ok()?.parent().is_some();
         stored.session.parent_id.clone().filter(|_| !is_stated && !stored.metadata_files.is_empty())
-    }
-
-    /// Gives an event its derived id if another event has the id in its line.
-    async fn make_event_ids_unique(&self, events: &mut RowChange<StoredEvent>) -> Result<()> {
-        let key = &self.target.key;
-        let derived = |sequence: u32| Event::derived_id(&key.session_id, sequence);
-        let mut given: HashMap<String, u32> = HashMap::new();
-        for stored in &mut events.put {
-            let event = &mut stored.event;
-            if event.event_id != derived(event.sequence)
-                && *given.entry(event.event_id.clone()).or_insert(event.sequence) != event.sequence
-            {
-                event.event_id = derived(event.sequence);
-            }
-        }
-        if given.is_empty() {
-            return Ok(());
-        }
-        let ids: Vec<String> = given.into_keys().collect();
-        let taken: HashMap<String, MessageRef> =
-            self.storage.backend.find_events(&key.user_id, &ids).await?.into_iter().collect();
-        let put: HashSet<u32> = events.put.iter().map(|stored| stored.event.sequence).collect();
-        let goes =
-            |sequence: u32| put.contains(&sequence) || events.truncate.is_some_and(|start| sequence >= start);
-        let is_taken =
-            |id: &str| taken.get(id).is_some_and(|event| event.session != *key || !goes(event.sequence));
-        for StoredEvent { event, .. } in &mut events.put {
-            if is_taken(&event.event_id) {
-                event.event_id = derived(event.sequence);
-            }
-        }
-        Ok(())
     }
 }
 

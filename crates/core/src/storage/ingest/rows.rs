@@ -12,10 +12,13 @@ use crate::{
         ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, RawJson, Role, Session,
         SessionId, SessionKey, StoredEvent, Timestamp, VectorState,
     },
-    storage::EventDetail,
+    storage::{EventDetail, session_writer::event_bytes},
     times::{EventClock, LineTime, stated_time},
 };
 use serde_json::{Map, Value};
+
+/// The sizes of lines are remembered from here on.
+const LONG_LINE: usize = 32 * 1024;
 
 /// Pending messages, and the state of the stored ones.
 #[derive(Debug)]
@@ -40,6 +43,8 @@ pub(super) struct MessageRows {
     content_types: BTreeMap<ContentType, u64>,
     /// Messages that are written even if they are stored.
     pub(super) written_again: BTreeSet<u32>,
+    /// The sizes of long lines, by sequence.
+    long_lines: BTreeMap<u32, usize>,
 }
 
 impl MessageRows {
@@ -57,6 +62,7 @@ impl MessageRows {
             resumed: false,
             content_types: BTreeMap::new(),
             written_again: BTreeSet::new(),
+            long_lines: BTreeMap::new(),
         }
     }
 
@@ -137,6 +143,9 @@ impl MessageRows {
         self.distinct_turns.extend(turn);
         self.title.observe(&object);
         let sequence = self.pending.next();
+        if raw.as_bytes().len() > LONG_LINE {
+            self.long_lines.insert(sequence, raw.as_bytes().len());
+        }
         let first_seen = self.first_seen.get_mut(&digest).and_then(VecDeque::pop_front);
         let stored = self.states.get(sequence as usize);
         let time = LineTime::of(&object, role, first_seen.unwrap_or(seen));
@@ -154,8 +163,6 @@ impl MessageRows {
         content_types
             .iter()
             .for_each(|content_type| *self.content_types.entry(content_type).or_default() += 1);
-        let embeddable =
-            ContentType::EMBEDDED.into_iter().any(|content_type| content_types.contains(content_type));
         let bytes = raw.as_bytes().len();
         let message = Message {
             user_id: target.key.user_id.clone(),
@@ -168,12 +175,17 @@ impl MessageRows {
             ts,
             ts_source,
             synced_at,
-            vectors: if embeddable { VectorState::Pending } else { VectorState::Nothing },
+            vectors: VectorState::before_embedding(content_types.iter()),
             digest,
             raw,
         };
         self.pending.put(message, bytes);
         doubt
+    }
+
+    /// The size of a line that was processed: if it is not long, the largest size that it may have.
+    pub(super) fn line_bytes(&self, sequence: u32) -> usize {
+        self.long_lines.get(&sequence).copied().unwrap_or(LONG_LINE)
     }
 
     /// Takes the basis for the times of the processed lines, in order of sequence.
@@ -323,10 +335,6 @@ impl EventRows {
             EventDetail::Full => events::store(raw, fields.data_size_bytes)?,
             EventDetail::Summary | EventDetail::None => Payload::None,
         };
-        let chunk_count = match &payload {
-            Payload::Chunks(chunks) => Some(chunks.len() as u32),
-            _ => None,
-        };
         let derived_id = Event::derived_id(&target.key.session_id, sequence);
         let event = Event {
             event_id: fields.event_id.filter(|id| is_acceptable_id(id)).unwrap_or(derived_id),
@@ -345,14 +353,15 @@ impl EventRows {
             model: fields.model,
             provider: fields.provider,
             summary: fields.summary,
-            is_chunked: chunk_count.is_some(),
-            chunk_count,
+            is_chunked: false,
+            chunk_count: None,
             data_size_bytes: fields.data_size_bytes,
             synced_at: Some(synced_at),
             digest,
         };
-        let bytes = stored_size(&payload);
-        self.pending.put(StoredEvent { event, payload }, bytes);
+        let stored = StoredEvent::new(event, payload);
+        let bytes = event_bytes(&stored);
+        self.pending.put(stored, bytes);
         Ok(doubt)
     }
 }
@@ -376,17 +385,6 @@ fn doubt(line: &Map<String, Value>) -> Option<String> {
     let ts = stated_time(line).err().map(|field| format!("the time in {field:?} can't be read"));
     let doubts: Vec<String> = ts.into_iter().chain(unreadable_turn(line)).collect();
     (!doubts.is_empty()).then(|| doubts.join("; "))
-}
-
-/// The size of a pending event: the payload, and an estimate for its fields.
-fn stored_size(payload: &Payload) -> usize {
-    const FIELDS: usize = 512;
-    FIELDS
-        + match payload {
-            Payload::None => 0,
-            Payload::Plain(bytes) | Payload::Zstd(bytes) => bytes.len(),
-            Payload::Chunks(chunks) => chunks.iter().map(Vec::len).sum(),
-        }
 }
 
 /// The id that the line of an event states.

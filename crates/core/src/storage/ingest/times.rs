@@ -12,9 +12,6 @@ use crate::{
 /// Number of rows read at a time.
 const PAGE: usize = 10_000;
 
-/// The maximum number of stored messages that get a new time in one write: a database may rewrite the line of each.
-const RETIMED: usize = 500;
-
 /// The basis for the times of a session that is being ingested.
 #[derive(Debug, Default)]
 pub(super) struct Times {
@@ -234,15 +231,28 @@ impl SessionIngest {
     /// not grow with the session. If the process is killed meanwhile, the next ingest finds the same differences,
     /// because nothing else is written here.
     pub(super) async fn write_most_times(&mut self) -> Result<()> {
-        while self.flush_bytes != usize::MAX && self.times.retimed.len() > RETIMED {
+        loop {
+            let count = self.retimed_at_once();
+            if self.flush_bytes == usize::MAX || self.times.retimed.len() <= count {
+                return Ok(());
+            }
             let Some(stored) = &mut self.stored else { return Ok(()) };
-            let later = self.times.retimed.split_off(RETIMED);
+            let later = self.times.retimed.split_off(count);
             let mut change = SessionChange::new(stored.session.clone(), Some(stored.version.clone()));
             change.retimed = std::mem::replace(&mut self.times.retimed, later);
             self.report.messages_retimed += self.times.count(&change.retimed);
             stored.version = self.storage.backend().write_one(change).await?;
         }
-        Ok(())
+    }
+
+    /// The number of messages that get a new time in the next write: at least one.
+    fn retimed_at_once(&self) -> usize {
+        let mut bytes = 0;
+        let is_within = |of: &&Retimed| {
+            bytes += self.messages.line_bytes(of.sequence);
+            bytes <= self.flush_bytes
+        };
+        self.times.retimed.iter().take_while(is_within).count().max(1)
     }
 
     /// When the session began and last changed: from its metadata, else from events and lines, else from the estimates

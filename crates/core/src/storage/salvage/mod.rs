@@ -5,12 +5,12 @@
 
 mod session;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use self::session::SalvagedSession;
-use super::{SessionStorage, superseded::unpack};
+use self::session::{SalvagedSession, WrittenLines, salvaged_turn};
+use super::{SessionStorage, session_writer::Finished, superseded::unpack};
 use crate::{
     Error, ErrorKind, Result,
     backend::{
@@ -25,12 +25,6 @@ use crate::{
         SupersededPiece, SupersededRef, Timestamp, TurnSummary, UserId,
     },
 };
-
-/// The size of the lines and vectors to write at a time.
-const PART_BYTES: usize = 8 << 20;
-/// The sync state of a session while it is written in parts. No sync recognises it, so a sync would read the files
-/// again.
-const SALVAGING: &str = "salvaging";
 
 /// The report of a salvage.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -172,14 +166,15 @@ impl Salvage<'_> {
         };
         let message_count = expected(stored.session.message_count, &messages);
         let event_count = expected(stored.session.event_count, &events);
-        let mut writing = SalvagedSession::new(&stored);
+        let generation = self.generation.as_ref().map(|generation| generation.number);
+        let mut writing = SalvagedSession::new(self.storage.backend.clone(), &stored, generation);
         self.lost(key, RowKind::Message, message_count, &messages);
         for sequence in messages {
             match source.message(&stored.session, sequence) {
                 Ok(message) => writing.message(message, self.generation.as_ref()),
                 Err(error) => self.damaged(key, RowKind::Message, sequence, error)?,
             }
-            self.write_part(&mut writing).await?;
+            writing.writer.flush_when_full().await?;
         }
         self.lost(key, RowKind::Event, event_count, &events);
         for sequence in events {
@@ -187,76 +182,61 @@ impl Salvage<'_> {
                 Ok(event) => writing.event(event),
                 Err(error) => self.damaged(key, RowKind::Event, sequence, error)?,
             }
-            self.write_part(&mut writing).await?;
+            writing.writer.flush_when_full().await?;
         }
         for group in superseded.chunk_by(|a, b| SupersededPiece::group_of(a) == SupersededPiece::group_of(b))
         {
             match superseded_lines(source, key, group) {
-                Ok((lines, pieces)) => writing.superseded(lines, pieces),
+                Ok(pieces) => writing.writer.superseded(pieces),
                 Err(error) => self.damaged_superseded(key, group, error)?,
             }
-            self.write_part(&mut writing).await?;
+            writing.writer.flush_when_full().await?;
         }
         writing.describe(is_derived);
         // After losses, a sync reads the files again.
         let is_whole = self.report.missing.len() == before;
-        let had_state = stored.sync_state.is_some() || writing.change.expected.is_some();
-        let state = stored.sync_state.filter(|_| is_whole);
-        writing.change.sync_state = state.or_else(|| had_state.then(String::new));
-        self.write(&mut writing).await?;
-        self.turns(source, &writing).await?;
+        let state = stored.sync_state.map(|state| if is_whole { state } else { String::new() });
+        let SalvagedSession { writer, lines, .. } = writing;
+        let Finished { rows, .. } = writer.finish(state).await?;
+        self.turns(source, key, &lines).await?;
         self.report.sessions += 1;
         self.report.derived += u64::from(is_derived);
-        self.report.messages += u64::from(writing.session.message_count);
-        self.report.events += u64::from(writing.session.event_count);
-        self.report.superseded += writing.superseded;
+        self.report.messages += rows.messages;
+        self.report.events += rows.events;
+        self.report.superseded += rows.superseded;
+        self.report.vectors += rows.vectors;
         Ok(())
     }
 
     /// Writes the summaries and embeddings of turns whose messages were written. Reports lost summaries; embeddings can be
     /// made again.
-    async fn turns(&mut self, source: &mut dyn SalvageSource, writing: &SalvagedSession) -> Result<()> {
-        let key = writing.session.key();
-        let RemainingTurns { summaries, lost_summaries, embeddings } = source.turns(&key)?;
+    async fn turns(
+        &mut self,
+        source: &mut dyn SalvageSource,
+        key: &SessionKey,
+        lines: &WrittenLines,
+    ) -> Result<()> {
+        let RemainingTurns { summaries, lost_summaries, embeddings } = source.turns(key)?;
         let (kept, lost): (Vec<_>, Vec<_>) = summaries.into_iter().partition(|summary| {
-            writing.lines.get(&summary.user_sequence).is_some_and(|(_, digest)| *digest == summary.digest)
+            lines.get(&summary.user_sequence).is_some_and(|(_, digest)| *digest == summary.digest)
         });
         for user in lost_summaries.into_iter().chain(lost.into_iter().map(|summary| summary.user_sequence)) {
             let reason = format!("the summary of the turn of message {user} is lost");
             let error = Error::new(ErrorKind::Damaged, reason);
-            self.report.missing.push(DamagedRow::of_session(&key, &error));
+            self.report.missing.push(DamagedRow::of_session(key, &error));
         }
         let moved = |mut summary: TurnSummary| {
-            summary.user_sequence = writing.lines.get(&summary.user_sequence)?.0;
+            summary.user_sequence = lines.get(&summary.user_sequence)?.0;
             Some(summary)
         };
         let summaries: Vec<TurnSummary> = kept.into_iter().filter_map(moved).collect();
         if !summaries.is_empty() {
-            self.report.summaries += self.storage.backend.write_summaries(&key, summaries).await? as u64;
+            self.report.summaries += self.storage.backend.write_summaries(key, summaries).await? as u64;
         }
         let turns: Vec<NewTurn> =
-            embeddings.into_iter().filter_map(|embedding| writing.turn(&key, embedding)).collect();
+            embeddings.into_iter().filter_map(|embedding| salvaged_turn(key, lines, embedding)).collect();
         if !turns.is_empty() {
             self.report.turns += self.storage.backend.write_turns(turns).await? as u64;
-        }
-        Ok(())
-    }
-
-    /// Gives events ids of their own if events of other sessions have them: one of both ids is damaged.
-    async fn free_ids(&self, change: &mut SessionChange) -> Result<()> {
-        let key = change.session.key();
-        let given = change.events.put.iter().filter(|stored| !stored.event.has_derived_id());
-        let given: Vec<String> = given.map(|stored| stored.event.event_id.clone()).collect();
-        if given.is_empty() {
-            return Ok(());
-        }
-        let taken = self.storage.backend.find_events(&key.user_id, &given).await?;
-        let taken: HashSet<String> =
-            taken.into_iter().filter(|(_, event)| event.session != key).map(|(id, _)| id).collect();
-        for StoredEvent { event, .. } in &mut change.events.put {
-            if taken.contains(&event.event_id) {
-                event.event_id = Event::derived_id(&event.session_id, event.sequence);
-            }
         }
         Ok(())
     }
@@ -333,31 +313,6 @@ impl Salvage<'_> {
         self.report.missing.push(DamagedRow::of_session(key, &error));
         Ok(())
     }
-
-    /// Writes the rows that were read if there are many.
-    async fn write_part(&mut self, writing: &mut SalvagedSession) -> Result<()> {
-        if writing.bytes < PART_BYTES {
-            return Ok(());
-        }
-        writing.change.sync_state = Some(SALVAGING.to_owned());
-        self.write(writing).await
-    }
-
-    async fn write(&mut self, writing: &mut SalvagedSession) -> Result<()> {
-        let mut change = SessionChange::new(writing.session.clone(), None);
-        std::mem::swap(&mut change, &mut writing.change);
-        change.session = writing.session.clone();
-        self.free_ids(&mut change).await?;
-        writing.change.expected = Some(self.storage.backend.write_one(change).await?);
-        writing.bytes = 0;
-        let vectors = std::mem::take(&mut writing.vectors);
-        if let Some(generation) = self.generation.as_ref().filter(|_| !vectors.is_empty()) {
-            let key = writing.session.key();
-            let written = self.storage.backend.write_vectors(&key, generation.number, vectors).await?;
-            self.report.vectors += written as u64;
-        }
-        Ok(())
-    }
 }
 
 /// The version of a session whose record is lost.
@@ -369,16 +324,16 @@ fn unknown_host() -> Result<HostId> {
     HostId::new("unknown")
 }
 
-/// The pieces of a group with the number of their lines, if they are unchanged since they were stored.
+/// The pieces of a group, if they are unchanged since they were stored.
 fn superseded_lines(
     source: &mut dyn SalvageSource,
     session: &SessionKey,
     ids: &[String],
-) -> Result<(usize, Vec<SupersededPiece>)> {
+) -> Result<Vec<SupersededPiece>> {
     let piece = |id: &String| source.superseded(&SupersededRef { session: session.clone(), id: id.clone() });
     let pieces: Vec<_> = ids.iter().map(piece).collect::<Result<_>>()?;
-    let lines = unpack(&pieces)?.len();
-    Ok((lines, pieces))
+    unpack(&pieces)?;
+    Ok(pieces)
 }
 
 /// The event, if its line is unchanged since it was stored.

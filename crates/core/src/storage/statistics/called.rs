@@ -2,14 +2,10 @@
 
 use crate::{
     Result,
-    backend::SequenceRange,
     content::called_tools,
-    model::{Message, Role, SessionKey, Timestamp},
-    storage::SessionStorage,
+    model::{Role, SessionKey, Timestamp},
+    storage::{SessionStorage, session_rows::SessionRows},
 };
-
-/// Number of messages read at a time.
-const PAGE: usize = 1_000;
 
 impl SessionStorage {
     /// Calls `each` with the tool of each call in the session's messages of the period, from message `start` on.
@@ -20,17 +16,15 @@ impl SessionStorage {
         in_period: impl Fn(Timestamp) -> bool,
         mut each: impl FnMut(&str),
     ) -> Result<()> {
-        let mut range = SequenceRange { start, limit: PAGE };
-        loop {
-            // Messages that can't be read have no known calls.
-            let page: Vec<Message> = self.readable_page(key, range, &mut Vec::new()).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            range.start = last.sequence.saturating_add(1);
+        // Messages that can't be read have no known calls.
+        let mut messages = SessionRows::new(self, key).messages(start);
+        while let Some(page) = messages.next().await? {
             let answers = page.iter().filter(|message| message.role == Role::Assistant);
             for message in answers.filter(|message| in_period(message.ts)) {
                 let line = message.raw.parse_object().unwrap_or_default();
                 called_tools(&line).iter().for_each(|call| each(call.name));
             }
         }
+        Ok(())
     }
 }

@@ -14,11 +14,11 @@ use self::{
     copied::{Brief, Copied},
     tables::Tables,
 };
-use super::{PeriodStatistics, SessionStatistics, SessionStorage, find::PAGE};
+use super::{PeriodStatistics, SessionStatistics, SessionStorage, find::PAGE, session_rows::SessionRows};
 use crate::{
     ErrorKind, Result, Scope,
-    backend::{EventCount, MessageCount, SequenceRange, SessionQuery, Usage},
-    model::{DamagedRow, Message, ProjectSlug, SessionKey, Timestamp},
+    backend::{EventCount, MessageCount, SessionQuery, Usage},
+    model::{DamagedRow, ProjectSlug, SessionKey, Timestamp},
     search::{EventFilter, SearchFilter, SessionFilter},
 };
 
@@ -263,11 +263,11 @@ impl SessionStorage {
     ) -> Result<()> {
         let Some(stored) = self.backend.get_session(key).await? else { return Ok(()) };
         tables.leave_out(&stored.session, copied);
-        let mut range = SequenceRange { start: 0, limit: PAGE };
-        while range.start < copied.messages {
-            let page: Vec<Message> = self.readable_page(key, range, &mut Vec::new()).await?;
-            let Some(last) = page.last() else { break };
-            range.start = last.sequence.saturating_add(1);
+        let mut messages = SessionRows::new(self, key).messages(0);
+        while let Some(page) = messages.next().await? {
+            if page.first().is_none_or(|message| message.sequence >= copied.messages) {
+                break;
+            }
             let copies = page.iter().filter(|message| message.sequence < copied.messages);
             let copies = copies.filter(|message| in_period(message.ts));
             MessageCount::of(copies.map(|message| (message.ts, message.role)))

@@ -8,14 +8,11 @@ use std::{
 use super::copied::{Brief, Copied};
 use crate::{
     Result, Scope,
-    backend::{EventCount, EventCounter, REQUEST_ID, RESPONSE, SESSION_ID, SequenceRange},
+    backend::{EventCount, EventCounter, REQUEST_ID, RESPONSE, SESSION_ID},
     model::{Event, SessionKey},
     search::{EventFilter, SessionFilter},
-    storage::SessionStorage,
+    storage::{SessionStorage, session_rows::SessionRows},
 };
-
-/// Number of events read at a time.
-const PAGE: usize = 1_000;
 
 /// The counts of sessions that are counted one by one.
 #[derive(Debug, Default)]
@@ -87,11 +84,8 @@ impl SessionStorage {
         (counter, known, compacted): (&mut EventCounter, &mut Known, &mut u64),
     ) -> Result<u64> {
         let (mut own, mut copies) = (Known::default(), 0);
-        let mut range = SequenceRange { start: 0, limit: PAGE };
-        loop {
-            let page: Vec<Event> = self.readable_page(key, range, &mut Vec::new()).await?;
-            let Some(last) = page.last() else { break };
-            range.start = last.sequence.saturating_add(1);
+        let mut events = SessionRows::new(self, key).events(0);
+        while let Some(page) = events.next().await? {
             for mut event in page {
                 forget_members(&mut event, members);
                 if event.event_type == RESPONSE && event.summary.contains_key("usage") {

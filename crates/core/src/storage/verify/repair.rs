@@ -9,9 +9,9 @@ use crate::{
     events,
     model::{
         Digest, Event, HostId, Message, MessageRef, Payload, ProjectSlug, RowKind, Session, SessionKey,
-        StoredEvent, VectorState,
+        StoredEvent,
     },
-    storage::{Readable, damage::SequencedRow, ingest::stated_id},
+    storage::{Readable, damage::SequencedRow, ingest::stated_id, session_writer::SessionWriter},
 };
 
 /// Number of messages written at a time.
@@ -86,7 +86,7 @@ impl SessionStorage {
     /// Rewrites messages with the right turn and without vectors.
     async fn write_again(&self, key: &SessionKey, sequences: &[u32], repair: &RowRepair) -> Result<()> {
         let Some(stored) = self.backend.get_session(key).await? else { return Ok(()) };
-        let mut change = SessionChange::new(stored.session, Some(stored.version));
+        let mut writer = SessionWriter::of_stored(self.backend.clone(), &stored);
         for sequence in sequences {
             let range = SequenceRange { start: *sequence, limit: 1 };
             let found: Vec<Message> = self.readable_page(key, range, &mut Vec::new()).await?;
@@ -96,12 +96,10 @@ impl SessionStorage {
             if let Some(turn) = repair.turns.get(sequence) {
                 message.turn = *turn;
             }
-            if message.vectors != VectorState::Nothing {
-                message.vectors = VectorState::Pending;
-            }
-            change.messages.put.push(message);
+            writer.message(message);
+            writer.flush_when_full().await?;
         }
-        self.backend.write_one(change).await.map(drop)
+        writer.finish(None).await.map(drop)
     }
 
     /// Rewrites events with the ids that their lines state, or if other events have these, with derived ids.
@@ -109,16 +107,17 @@ impl SessionStorage {
         let Some(stored) = self.backend.get_session(key).await? else { return Ok(()) };
         let mut payloads: BTreeMap<u32, Payload> =
             self.backend.event_payloads(key, sequences).await?.into_iter().collect();
-        let mut change = SessionChange::new(stored.session, Some(stored.version));
+        let mut writer = SessionWriter::of_stored(self.backend.clone(), &stored);
         for sequence in sequences {
             let range = SequenceRange { start: *sequence, limit: 1 };
             let found: Vec<Event> = self.readable_page(key, range, &mut Vec::new()).await?;
             let event = found.into_iter().find(|found| found.sequence == *sequence);
             let Some((mut event, payload)) = event.zip(payloads.remove(sequence)) else { continue };
             event.event_id = self.free_id(key, *sequence, payload.clone()).await?;
-            change.events.put.push(StoredEvent { event, payload });
+            writer.event(StoredEvent { event, payload });
+            writer.flush_when_full().await?;
         }
-        self.backend.write_one(change).await.map(drop)
+        writer.finish(None).await.map(drop)
     }
 
     /// The id that the line of an event states, or a derived one if another event has that or the line can't be read.

@@ -1,6 +1,6 @@
 //! Export of sessions as JSON Lines, and import.
 
-use amplifier_session_testkit::prelude::*;
+use amplifier_session_testkit::{erasure::noise, prelude::*};
 
 on_both_stores![
     sessions_come_back_as_they_were,
@@ -210,10 +210,10 @@ async fn an_incomplete_archive_is_noticed(store: Store) {
 async fn large_sessions_are_checked_before_they_are_stored(store: Store) {
     let large = target("large");
     store.sync(&large, vec![lines::user("hello"), lines::assistant("world")]).await;
-    let text = "word ".repeat(200_000);
+    let text = noise(1, 1_000_000);
     let event =
         |n: usize| RawJson::from(format!(r#"{{"event":"note","data":{{"n":"{n} {text}"}}}}"#).as_str());
-    store.sync_events(&large, (0..24).map(event).collect()).await;
+    store.sync_events(&large, (0..40).map(event).collect()).await;
     let mut ingest = store.storage.ingest(large.clone()).await.unwrap();
     ingest.set_sync_state("as far as this".to_owned());
     ingest.commit().await.unwrap();
@@ -229,14 +229,14 @@ async fn large_sessions_are_checked_before_they_are_stored(store: Store) {
     assert_eq!((report.sessions, report.replaced, report.broken.len()), (2, 2, 0), "{report:?}");
     assert!(exported(&store, &scope).await == archive);
     // One changed letter in its last line: what was stored stays.
-    let at = archive.rfind("23 word word").unwrap();
+    let at = archive.rfind(&format!("39 {text}")).unwrap();
     let mut broken = archive.clone().into_bytes();
     broken[at] = b'1';
     let report = seekable(std::str::from_utf8(&broken).unwrap(), replace()).await;
     assert_eq!((report.sessions, report.broken.len()), (1, 1), "{report:?}");
     assert!(exported(&store, &scope).await == archive);
     // Without its last line, the other session is imported all the same.
-    let end = |line: &&str| !line.contains("\"messages\":2,\"events\":24");
+    let end = |line: &&str| !line.contains("\"messages\":2,\"events\":40");
     let cut: Vec<&str> = archive.lines().filter(end).collect();
     let report = seekable(&cut.join("\n"), replace()).await;
     assert_eq!((report.sessions, report.broken.len()), (1, 1), "{report:?}");

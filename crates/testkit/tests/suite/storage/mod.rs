@@ -36,6 +36,7 @@ mod ranking;
 mod rewind;
 mod scopes;
 mod search;
+mod session_writer;
 mod sessions;
 mod statistics;
 mod summaries;

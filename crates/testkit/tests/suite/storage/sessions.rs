@@ -150,7 +150,7 @@ async fn a_synced_session_has_no_gaps(store: Store) {
     let events =
         |range: std::ops::Range<u32>| range.map(|n| lines::logger_event(&n.to_string())).collect::<Vec<_>>();
     store.sync_metadata(&target("s"), "{}").await;
-    assert_eq!(sync_statistics(&store).await.rows, SessionRows::default());
+    assert_eq!(sync_statistics(&store).await.rows, RowCounts::default());
     store.sync(&target("s"), messages(0..40)).await;
     store.sync_events(&target("s"), events(0..40)).await;
     store.sync_from(&target("s"), 30, messages(100..125)).await.unwrap();
