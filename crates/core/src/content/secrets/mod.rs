@@ -33,6 +33,8 @@ const PASSES: usize = 16;
 /// The minimum length of a string, in bytes, that is remembered if it has no secrets. Shorter ones may belong to a secret
 /// that extends over several strings.
 const REMEMBERED: usize = 128;
+/// The beginnings of the lines that begin and end a key.
+const BOUNDARIES: [&str; 2] = ["-----BEGIN ", "-----END "];
 /// The maximum number of such strings.
 const MOST_REMEMBERED: usize = 100_000;
 
@@ -122,12 +124,12 @@ fn mask(
 ) -> Result<Option<(RawJson, usize)>> {
     let mut current: Option<RawJson> = None;
     let mut count = 0;
-    let mut clean = CleanTexts::default();
     for _ in 0..PASSES {
         let bytes = current.as_ref().unwrap_or(line).as_bytes();
         let text = text_of(bytes);
         let literals = literals(&text);
-        let mut found = find(redactor, &text, &literals, &mut clean)?;
+        // Masking a secret may uncover one that begins in a string without secrets and ends in another.
+        let mut found = find(redactor, &text, &literals, &mut CleanTexts::default())?;
         found.retain(|secret| is_masked(secret, bytes));
         let mut masking = Masking::new(&text, &literals, clipped);
         let mut changes = Vec::new();
@@ -216,6 +218,11 @@ fn find(
 /// The digest of a string with the name of its field, if it is to be remembered.
 fn digest(text: &str, literals: &[Literal], at: usize) -> Option<Digest> {
     let literal = literals.get(at).filter(|literal| literal.span.len() >= REMEMBERED)?;
+    // A key may begin in one string and end in another.
+    let string = text.get(literal.span.clone())?;
+    if BOUNDARIES.iter().any(|boundary| string.contains(boundary)) {
+        return None;
+    }
     let name = at.checked_sub(1).and_then(|before| literals.get(before)).filter(|before| before.is_key);
     let start = name.map_or(literal.span.start, |name| name.span.start);
     Some(Digest::of(text.get(start..literal.span.end)?.as_bytes()))

@@ -138,6 +138,17 @@ fn large_lines_take_linear_time() {
     assert_eq!(masked_line(&json!({"role": "user", "content": many}).to_string()).1, 0);
 }
 
+/// Masking a key that has no end uncovers the beginning of a key before it, whose end is in a later string.
+#[test]
+fn keys_across_strings_are_masked_at_once() {
+    const BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
+    let open = format!("-----END PRIVATE KEY-----\n{BEGIN}\n{BEGIN}\nAKIApassword: kind: Secret\ndata:\n  ");
+    let other =
+        format!("{BEGIN}\na0aaa0a0000aa0a00a0000aaa000aa00 = \"{BEGIN}\na0aaaa0aaaaa0a00a00a0a0000a000aa");
+    let line = json!({"role": "user", "content": [open, other], "key": {"a": open}});
+    assert!(masked_line(&line.to_string()).1 > 0);
+}
+
 proptest! {
     #[test]
     fn a_masked_line_is_json_of_the_same_form(texts in prop::collection::vec(super::pieces(), 1..5)) {
