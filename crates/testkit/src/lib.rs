@@ -8,6 +8,7 @@
 //! - [`lines`] builds lines of transcripts and event logs; [`AmplifierHome`] and [`SessionFolder`] build session
 //!   folders.
 //! - [`corpus`] generates sessions of realistic shape, for benchmarks.
+//! - [`earlier`] checks the stores that an earlier version wrote.
 //! - [`python_library`] has the databases of the Python library, all generations.
 //! - [`postgres`] starts PostgreSQL servers, and [`PgBouncer`] a pooler in front of one.
 //! - The feature `http` adds a mock embedding service, and `cosmos` a mock account of Azure Cosmos DB.
@@ -20,6 +21,7 @@ pub mod conformance;
 pub mod corpus;
 #[cfg(feature = "cosmos")]
 pub mod cosmos;
+pub mod earlier;
 mod embedding;
 pub mod erasure;
 mod flaky;

@@ -15,6 +15,7 @@ mod cosmos;
 mod damage;
 mod dates;
 mod doctor;
+mod earlier;
 mod faults;
 mod folders;
 mod forks;

@@ -1,6 +1,6 @@
 //! Opening files: stores, other files, and read-only access.
 
-use std::fs;
+use std::{fs, sync::Arc};
 
 use amplifier_session_core::{
     ErrorKind, Scope,
@@ -10,11 +10,12 @@ use amplifier_session_core::{
 };
 use amplifier_session_duckdb::{Access, DuckDb};
 use amplifier_session_testkit::{
+    earlier,
     erasure::{files, supersede},
     lines,
 };
 
-use super::support::{Folder, found, storage, target, whole};
+use super::support::{Folder, found, storage, target, text, whole};
 
 async fn filled(folder: &Folder) {
     let storage = folder.storage().await;
@@ -202,10 +203,27 @@ async fn a_store_of_the_first_layout_is_updated_when_it_is_opened() {
         assert_eq!(found(&storage(backend), "apple").await, 1);
     }
     let shown = "SELECT string_agg(ts_source, ' ' ORDER BY sequence) FROM transcripts_with_content";
-    assert_eq!(super::support::text(&folder.connection(), shown), "stated file");
+    assert_eq!(text(&folder.connection(), shown), "stated file");
     let storage = folder.storage().await;
     storage.sync_transcript_lines(&target("t"), whole(vec![lines::user("a plum")])).await.unwrap();
     assert_eq!(found(&storage, "plum").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_with_layout_3_is_carried_over() {
+    let folder = Folder::new();
+    folder.execute(include_str!("layout_3.sql"));
+    let error = DuckDb::open(folder.database(), Access::ReadOnly).await.unwrap_err();
+    assert!(error.to_string().contains("layout 3 of an earlier version"), "{error}");
+    earlier::check_store(Arc::new(folder.backend().await)).await;
+
+    let new = Folder::new();
+    drop(new.backend().await);
+    let columns =
+        "SELECT string_agg(table_name || '.' || column_name, ' ' ORDER BY ALL) FROM duckdb_columns()
+        WHERE NOT internal";
+    let [columns, of_new] = [&folder, &new].map(|folder| text(&folder.connection(), columns));
+    assert_eq!(columns, of_new);
 }
 
 #[tokio::test(flavor = "multi_thread")]

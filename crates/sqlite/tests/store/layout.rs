@@ -1,6 +1,6 @@
 //! Stores of earlier builds with the same schema version.
 
-use std::{collections::BTreeMap, fs};
+use std::{collections::BTreeMap, fs, sync::Arc};
 
 use amplifier_session_core::{
     ErrorKind, Scope,
@@ -11,7 +11,7 @@ use amplifier_session_core::{
 };
 use amplifier_session_sql::views::VIEWS;
 use amplifier_session_sqlite::Sqlite;
-use amplifier_session_testkit::lines;
+use amplifier_session_testkit::{earlier, lines};
 use rusqlite::Connection;
 use tokio::task::JoinSet;
 
@@ -97,6 +97,33 @@ async fn a_store_of_an_earlier_build_is_updated_when_it_is_opened() {
     let stored = folder.backend().await.get_session(&session.key).await.unwrap().unwrap().session;
     assert_eq!((stored.title(), stored.message_count), ("New", 2));
     assert!(stored.edited.contains(&SessionField::Name));
+}
+
+/// Creates a store with layout 10, the oldest that is carried over.
+fn make_layout_10(folder: &Folder) {
+    let connection = Connection::open(folder.database()).unwrap();
+    connection.pragma_update(None, "journal_mode", "WAL").unwrap();
+    connection.pragma_update(None, "application_id", 0x416d_5373).unwrap();
+    connection.pragma_update(None, "user_version", 10).unwrap();
+    connection.execute_batch(include_str!("layout_10.sql")).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_with_layout_10_is_carried_over() {
+    let (folder, new) = (Folder::new(), Folder::new());
+    make_layout_10(&folder);
+    let opened: JoinSet<_> = (0..4).map(|_| Sqlite::open(folder.database())).collect();
+    for backend in opened.join_all().await {
+        backend.unwrap();
+    }
+    new.backend().await;
+    assert_eq!((layout(&folder), layout(&new)), (11, 11));
+    assert_eq!(schema(&folder), schema(&new));
+
+    let backend = folder.backend().await;
+    let entries = backend.meta().await.unwrap();
+    assert!(entries["last_syncs"].contains("/home/dana/.amplifier"), "{entries:?}");
+    earlier::check_store(Arc::new(backend)).await;
 }
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 //! Export of sessions as JSON Lines, and import.
 
-use amplifier_session_testkit::{erasure::noise, prelude::*};
+use std::sync::Arc;
+
+use amplifier_session_testkit::{earlier, erasure::noise, prelude::*};
 
 on_both_stores![
     sessions_come_back_as_they_were,
@@ -11,6 +13,7 @@ on_both_stores![
     event_ids_of_other_sessions_are_refused,
     vectors_are_in_archives_on_request,
     wrong_vectors_cost_their_session,
+    archives_of_an_earlier_version_are_imported,
 ];
 
 async fn exported(store: &Store, scope: &Scope) -> String {
@@ -324,4 +327,15 @@ async fn wrong_vectors_cost_their_session(store: Store) {
         assert!(report.broken[0].reason.contains("vector"), "{wrong}: {report:?}");
     }
     assert_eq!(imported(&store, &archive, &ImportOptions::default()).await.unwrap().vectors, 1);
+}
+
+async fn archives_of_an_earlier_version_are_imported(store: Store) {
+    let backend: Arc<dyn StorageBackend> = store.backend.clone();
+    let importing = earlier::storage(backend.clone()).await;
+    let mut archive = JsonLinesReader::new(earlier::ARCHIVE.as_bytes());
+    let report = importing.import_sessions(&mut archive, &ImportOptions::default()).await.unwrap();
+    assert_eq!((report.sessions, report.messages, report.events), (3, 10, 4));
+    assert_eq!((report.vectors, report.turns, report.summaries, report.superseded), (8, 2, 1, 1));
+    assert_eq!((report.refused.len(), report.broken.len()), (0, 0));
+    earlier::check_contents(&earlier::storage(backend).await).await;
 }
