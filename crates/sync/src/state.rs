@@ -193,15 +193,16 @@ impl SyncState {
         Some(state)
     }
 
-    /// Makes the next sync read the same files again from their beginning.
+    /// Makes the next sync read the same files again from their beginning, except those whose last rows a rewind removed:
+    /// reading them would store these rows again.
     fn reset(&mut self) {
         self.settled = None;
-        let logs = self.files.values_mut().filter_map(|file| file.log.as_mut());
-        self.earlier = Some(logs.fold(false, |kept, log| {
-            *log = log.forgotten();
-            kept || log.payloads
-        }));
-        self.files.values_mut().for_each(|file| file.settled = false);
+        let mut logs = self.files.values().filter_map(|file| file.log.as_ref());
+        self.earlier = Some(logs.any(|log| log.payloads));
+        for (_, file) in self.files.iter_mut().filter(|(name, _)| !self.rewound.contains_key(*name)) {
+            file.settled = false;
+            file.log.iter_mut().for_each(|log| *log = log.forgotten());
+        }
     }
 
     /// If an earlier version that derived less data read the files: whether it stored payloads of events.

@@ -1,6 +1,7 @@
 //! Rewinds of sessions whose files still contain the removed turns.
 
 use amplifier_session_core::{
+    backend::{SessionChange, prelude::*},
     model::{SessionId, SessionKey},
     storage::{EventDetail, RewindOptions, RewindReport},
 };
@@ -61,6 +62,23 @@ async fn removed_turns_stay_away_while_the_files_are_unchanged() {
     fixture.sync().await;
     assert_eq!(counts(&fixture).await, (2, 4));
     assert_eq!(fixture.stored("s").await.unwrap().session.name.as_deref(), Some("later"));
+}
+
+/// A session that an earlier version rewound is not read again, as others are, to derive its data by the current rules.
+#[tokio::test]
+async fn turns_that_an_earlier_version_removed_stay_away() {
+    let fixture = synced().await;
+    rewind_to(&fixture, 2).await;
+    let stored = fixture.stored("s").await.unwrap();
+    let state = stored.sync_state.as_deref().unwrap().replacen("\"version\":3", "\"version\":2", 1);
+    let mut change = SessionChange::new(stored.session, Some(stored.version));
+    change.sync_state = Some(state);
+    fixture.backend.write_one(change).await.unwrap();
+    fixture.sync().await;
+    assert_eq!(counts(&fixture).await, (2, 4));
+    fixture.folder().append_transcript(turns(5..=5)).unwrap().append_events(log(5..=5)).unwrap();
+    fixture.sync().await;
+    assert_eq!(counts(&fixture).await, (5, 10));
 }
 
 #[tokio::test]
