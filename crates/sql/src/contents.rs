@@ -41,6 +41,7 @@ impl Contents {
         match self {
             Self::Store { layout: Some(layout) } if (oldest..=newest).contains(layout) => Ok(()),
             Self::Empty => Ok(()),
+            Self::Store { layout: Some(layout) } if *layout < oldest => Err(earlier(path, *layout, oldest)),
             Self::Store { layout } => Err(unknown(path, "layout", layout.map(|of| of.to_string()), newest)),
             Self::UnknownVersion(version) => {
                 Err(unknown(path, "schema version", version.clone(), SCHEMA_VERSION as usize))
@@ -48,6 +49,13 @@ impl Contents {
             Self::Other(origin) => Err(origin.refusal(path)),
         }
     }
+}
+
+fn earlier(path: &Path, layout: usize, oldest: usize) -> Error {
+    let why =
+        format!("has layout {layout} of an earlier version; this program reads layouts from {oldest} on");
+    refused(path, &why)
+        .with_hint("sync the session files into a new store: pass another file to `sync --store`")
 }
 
 fn unknown(path: &Path, what: &str, found: Option<String>, known: usize) -> Error {

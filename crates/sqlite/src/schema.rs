@@ -17,7 +17,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use crate::{
     error::storage,
     peek::{Peek, unopened},
-    tables::{LAYOUT, TABLES, UPGRADES, indexes, views},
+    tables::{LAYOUT, OLDEST_LAYOUT, TABLES, UPGRADES, indexes, views},
 };
 
 /// Written into the file's header (`PRAGMA application_id`): `AmSs`.
@@ -35,13 +35,13 @@ pub(crate) fn check(path: &Path) -> Result<()> {
         Err(error) if is_unfinished(&error) => contents(&Peek::copy(path)?.connection),
         contents => contents,
     };
-    contents.map_err(|error| unopened(path, error))?.accept(path, 0, LAYOUT)
+    contents.map_err(|error| unopened(path, error))?.accept(path, OLDEST_LAYOUT, LAYOUT)
 }
 
 /// The contents of an open file. Fails if the file is neither empty nor a store.
 pub(crate) fn accepted(path: &Path, connection: &Connection) -> Result<Contents> {
     let contents = contents(connection).map_err(|error| unopened(path, error))?;
-    contents.accept(path, 0, LAYOUT)?;
+    contents.accept(path, OLDEST_LAYOUT, LAYOUT)?;
     Ok(contents)
 }
 
@@ -87,8 +87,8 @@ fn create_or_upgrade(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     match contents(&transaction)? {
         Contents::Empty => create(&transaction)?,
-        Contents::Store { layout: Some(layout) } => {
-            for upgrade in UPGRADES.iter().skip(layout) {
+        Contents::Store { layout: Some(layout @ OLDEST_LAYOUT..) } => {
+            for upgrade in UPGRADES.iter().skip(layout - OLDEST_LAYOUT) {
                 transaction.execute_batch(upgrade)?;
             }
             transaction.execute_batch(&indexes())?;

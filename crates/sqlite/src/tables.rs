@@ -5,10 +5,13 @@ use amplifier_session_sql::{
     views::{VIEWS, View, ViewDialect},
 };
 
-/// The layout that this library writes, in the header of the file (`PRAGMA user_version`).
+/// The oldest layout that is upgraded.
+pub(crate) const OLDEST_LAYOUT: usize = 10;
+
+/// The layout that this library writes, in the header of the file (`PRAGMA user_version`). No number is used twice.
 ///
 /// Within a schema version, it only changes in ways that let a process with an earlier layout continue to write.
-pub(crate) const LAYOUT: usize = UPGRADES.len();
+pub(crate) const LAYOUT: usize = OLDEST_LAYOUT + UPGRADES.len();
 
 /// The tables of schema version 4.
 ///
@@ -265,76 +268,8 @@ pub(crate) fn views() -> String {
     VIEWS.into_iter().map(create).collect()
 }
 
-/// The steps from each layout to the next, after which [`indexes`] and [`views`] are created.
-pub(crate) const UPGRADES: [&str; 11] = [
-    // Fields that a user edited, and an index that gets another column.
-    "ALTER TABLE sessions ADD COLUMN edited TEXT NOT NULL DEFAULT '[]';
-     DROP INDEX IF EXISTS sessions_by_bundle;",
-    // Views instead of generated columns.
-    "ALTER TABLE transcripts DROP COLUMN id;
-     ALTER TABLE transcripts DROP COLUMN content;
-     ALTER TABLE transcripts DROP COLUMN metadata;
-     ALTER TABLE transcripts DROP COLUMN has_vectors;
-     ALTER TABLE transcript_vectors DROP COLUMN parent_id;
-     ALTER TABLE transcript_vectors DROP COLUMN id;
-     ALTER TABLE events DROP COLUMN data;",
-    // Vectors of several generations, side by side.
-    "DROP VIEW IF EXISTS transcripts_with_content;
-     DROP VIEW IF EXISTS vectors_with_context;
-     DROP INDEX IF EXISTS transcripts_owing_vectors;
-     ALTER TABLE transcripts ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
-     CREATE TABLE vectors_of_generations (
-         key INTEGER PRIMARY KEY,
-         user_id TEXT NOT NULL,
-         session_id TEXT NOT NULL,
-         sequence INTEGER NOT NULL,
-         content_type TEXT NOT NULL
-             CHECK (content_type IN ('user_query', 'assistant_response', 'assistant_thinking', 'tool_output')),
-         chunk_index INTEGER NOT NULL,
-         total_chunks INTEGER NOT NULL,
-         span_start INTEGER NOT NULL,
-         span_end INTEGER NOT NULL,
-         token_count INTEGER NOT NULL CHECK (token_count > 0),
-         embedding_model TEXT NOT NULL,
-         created_at TEXT NOT NULL,
-         revision INTEGER NOT NULL,
-         generation INTEGER NOT NULL,
-         vector BLOB NOT NULL,
-         CHECK (chunk_index >= 0 AND chunk_index < total_chunks),
-         UNIQUE (user_id, session_id, sequence, generation, content_type, chunk_index)
-     );
-     INSERT INTO vectors_of_generations
-         SELECT key, user_id, session_id, sequence, content_type, chunk_index, total_chunks, span_start, span_end,
-             token_count, embedding_model, created_at, revision, 0, vector
-         FROM transcript_vectors;
-     DROP TABLE transcript_vectors;
-     ALTER TABLE vectors_of_generations RENAME TO transcript_vectors;
-     CREATE TABLE vector_failures (
-         user_id TEXT NOT NULL, session_id TEXT NOT NULL, sequence INTEGER NOT NULL, generation INTEGER NOT NULL,
-         reason TEXT NOT NULL,
-         PRIMARY KEY (user_id, session_id, sequence, generation)
-     ) WITHOUT ROWID;",
-    // Remembered deletions.
-    amplifier_session_sql::deletions::TABLE,
-    // The source of a message's time: most lines state no time.
-    "DROP VIEW IF EXISTS transcripts_with_content;
-     ALTER TABLE transcripts ADD COLUMN ts_source TEXT NOT NULL DEFAULT 'file';
-     UPDATE transcripts SET ts_source = 'stated' WHERE NOT ts_estimated;",
-    // Views with more columns.
-    "DROP VIEW IF EXISTS transcripts_with_content;
-     DROP VIEW IF EXISTS vectors_with_context;
-     DROP VIEW IF EXISTS events_with_data;",
-    // When events were stored; a view without vectors.
-    "DROP VIEW IF EXISTS events_with_data;
-     DROP VIEW IF EXISTS vectors_with_context;
-     ALTER TABLE events ADD COLUMN synced_at TEXT;",
-    // Superseded lines.
-    amplifier_session_sql::superseded::TABLE,
-    // Compressed lines and vectors of 16-bit floats, which earlier builds would report as damaged. Existing rows are
-    // not changed.
-    "",
-    // Embeddings and summaries of turns.
-    amplifier_session_sql::turns::TABLES,
+/// The steps from [`OLDEST_LAYOUT`] on, each to the next layout, after which [`indexes`] and [`views`] are created.
+pub(crate) const UPGRADES: [&str; 1] = [
     // The program that wrote a session, and where the session went.
     "ALTER TABLE sessions ADD COLUMN source TEXT NOT NULL DEFAULT 'amplifier';
      ALTER TABLE sessions ADD COLUMN moved_to TEXT;",

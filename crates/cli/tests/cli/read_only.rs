@@ -202,20 +202,13 @@ fn an_earlier_layout_that_cannot_be_upgraded_is_read_from_a_copy() {
     fs::remove_file(kept.file()).unwrap();
     let connection = Connection::open(kept.file()).unwrap();
     connection.pragma_update(None, "application_id", 0x416d_5373).unwrap();
-    connection.execute_batch(include_str!("../../../sqlite/tests/store/layout_0.sql")).unwrap();
-    connection
-        .execute_batch(
-            "INSERT INTO schema_meta VALUES ('version', '4'), ('writer', 'amplifier-session-storage 0.1.0'),
-                ('store_id', '000102030405060708090a0b0c0d0e0f');
-             INSERT INTO sessions (user_id, session_id, host_id, created, updated, name, revision) VALUES
-                ('dana', 'old', 'laptop', '2026-01-01T00:00:00.000000Z', '2026-01-01T00:00:00.000000Z', 'Of old', 1);",
-        )
-        .unwrap();
+    connection.pragma_update(None, "user_version", 10).unwrap();
+    connection.execute_batch(include_str!("../../../sqlite/tests/store/layout_10.sql")).unwrap();
     drop(connection);
     kept.protect();
     let before = fs::read(kept.file()).unwrap();
     let ran = kept.run(&["sessions"]);
-    assert!(ran.code == 0 && ran.stdout.contains("Of old"), "{}", ran.all());
+    assert!(ran.code == 0 && ran.stdout.contains("Rotten pears"), "{}", ran.all());
     assert!(notes(&ran).len() == 1 && ran.stderr.contains("an upgraded copy is read"), "{}", ran.all());
     assert_eq!(fs::read(kept.file()).unwrap(), before);
 }

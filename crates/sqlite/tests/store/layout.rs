@@ -3,11 +3,7 @@
 use std::{collections::BTreeMap, fs, sync::Arc};
 
 use amplifier_session_core::{
-    ErrorKind, Scope,
-    backend::{SessionQuery, prelude::*},
-    model::{Digest, RawJson, SessionField, SessionSource, UserId},
-    search::SearchOptions,
-    storage::{SessionEdit, SyncLines, VectorsOf},
+    ErrorKind, Scope, backend::prelude::*, model::RawJson, search::SearchOptions, storage::SyncLines,
 };
 use amplifier_session_sql::views::VIEWS;
 use amplifier_session_sqlite::Sqlite;
@@ -16,29 +12,6 @@ use rusqlite::Connection;
 use tokio::task::JoinSet;
 
 use super::support::{Folder, target, whole};
-
-/// Creates a store with the layout of the first builds, with one session.
-fn make_layout_0(folder: &Folder) {
-    let line = r#"{"role":"user","content":"hello"}"#;
-    let connection = Connection::open(folder.database()).unwrap();
-    connection.pragma_update(None, "journal_mode", "WAL").unwrap();
-    connection.pragma_update(None, "application_id", 0x416d_5373).unwrap();
-    connection.execute_batch(include_str!("layout_0.sql")).unwrap();
-    connection
-        .execute_batch(&format!(
-            "INSERT INTO schema_meta VALUES ('version', '4'), ('writer', 'amplifier-session-storage 0.1.0'),
-                ('store_id', '000102030405060708090a0b0c0d0e0f');
-             INSERT INTO revisions (nonce) VALUES (1);
-             INSERT INTO sessions (user_id, session_id, host_id, created, updated, name, message_count, turn_count, revision)
-                VALUES ('ana', 'old', 'laptop', '2026-01-01T00:00:00.000000Z', '2026-01-01T00:00:00.000000Z', 'Old', 1, 1, 1);
-             INSERT INTO transcripts (user_id, session_id, sequence, role, turn, ts, ts_estimated, synced_at, vectors, digest,
-                    revision, raw)
-                VALUES ('ana', 'old', 0, 'user', 1, '2026-01-01T00:00:00.000000Z', 0, '2026-01-01T00:00:00.000000Z', 0,
-                    x'{:?}', 1, '{line}');",
-            Digest::of(line.as_bytes())
-        ))
-        .unwrap();
-}
 
 /// The indexes and views of a database by name, and the columns of its tables.
 fn schema(folder: &Folder) -> (BTreeMap<String, Option<String>>, Vec<String>) {
@@ -59,44 +32,6 @@ fn schema(folder: &Folder) -> (BTreeMap<String, Option<String>>, Vec<String>) {
 fn layout(folder: &Folder) -> i32 {
     let connection = Connection::open(folder.database()).unwrap();
     connection.query_one("PRAGMA user_version", [], |row| row.get(0)).unwrap()
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_store_of_an_earlier_build_is_updated_when_it_is_opened() {
-    let (folder, new) = (Folder::new(), Folder::new());
-    make_layout_0(&folder);
-    assert_eq!(layout(&folder), 0);
-    let opened: JoinSet<_> = (0..4).map(|_| Sqlite::open(folder.database())).collect();
-    for backend in opened.join_all().await {
-        backend.unwrap();
-    }
-    new.backend().await;
-    assert_eq!((layout(&folder), layout(&new)), (11, 11));
-    assert_eq!(schema(&folder), schema(&new));
-
-    let content = |folder: &Folder| -> (String, String) {
-        let sql = "SELECT id, content FROM transcripts_with_content";
-        let connection = Connection::open(folder.database()).unwrap();
-        connection.query_one(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
-    };
-    assert_eq!(content(&folder), ("old_msg_0".into(), "\"hello\"".into()));
-
-    let storage = folder.storage().await;
-    let ana = UserId::new("ana").unwrap();
-    let list = storage.search_sessions(&SessionQuery::new(Scope::User(ana))).await.unwrap();
-    assert_eq!((list.len(), list[0].title(), list[0].edited.len()), (1, "Old", 0));
-    assert_eq!((list[0].source, &list[0].moved_to), (SessionSource::Amplifier, &None));
-    let session = target("old");
-    let messages = vec![lines::user("hello"), lines::assistant("good day")];
-    storage.sync_transcript_lines(&session, whole(messages)).await.unwrap();
-    storage.update_session(&session.key, &SessionEdit::default().set_name("New")).await.unwrap();
-    let of = VectorsOf::user(session.key.user_id.clone());
-    assert_eq!(storage.embed_turns(&of, &mut |_| {}).await.unwrap().turns, 1);
-    drop(storage);
-
-    let stored = folder.backend().await.get_session(&session.key).await.unwrap().unwrap().session;
-    assert_eq!((stored.title(), stored.message_count), ("New", 2));
-    assert!(stored.edited.contains(&SessionField::Name));
 }
 
 /// Creates a store with layout 10, the oldest that is carried over.
@@ -127,17 +62,20 @@ async fn a_store_with_layout_10_is_carried_over() {
 }
 
 #[tokio::test]
-async fn an_unknown_layout_is_refused_unchanged() {
-    let folder = Folder::new();
-    drop(folder.backend().await);
-    let connection = Connection::open(folder.database()).unwrap();
-    connection.pragma_update(None, "user_version", 99).unwrap();
-    drop(connection);
-    let before = fs::read(folder.database()).unwrap();
-    let error = Sqlite::open(folder.database()).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::StorageConnection);
-    assert!(error.to_string().contains("layout 99"), "{error}");
-    assert_eq!(fs::read(folder.database()).unwrap(), before);
+async fn other_layouts_are_refused_unchanged() {
+    for (layout, says) in [(99, "layout 99"), (9, "layout 9 of an earlier version"), (0, "from 10 on")] {
+        let folder = Folder::new();
+        drop(folder.backend().await);
+        let connection = Connection::open(folder.database()).unwrap();
+        connection.pragma_update(None, "user_version", layout).unwrap();
+        drop(connection);
+        let before = fs::read(folder.database()).unwrap();
+        let error = Sqlite::open(folder.database()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::StorageConnection);
+        assert!(error.to_string().contains(says), "{error}");
+        assert_eq!(error.hint().is_some_and(|hint| hint.contains("sync")), layout < 10);
+        assert_eq!(fs::read(folder.database()).unwrap(), before);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
