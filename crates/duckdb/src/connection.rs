@@ -7,7 +7,7 @@ use amplifier_session_core::{
     model::{EmbeddingSpace, Timestamp},
 };
 use amplifier_session_sql::{
-    Batch, Cell, Columns, Dialect, Query, Reader, Statement, Table, Value, WordSearch,
+    Batch, Cell, Columns, Dialect, Reader, Statement, Table, Value, WordSearch,
     backend::{NewVector, VectorTarget, Writer},
     rows::{EVENT_OF_SESSION, EVENT_TEXT, SESSION_TEXT},
 };
@@ -22,21 +22,10 @@ use crate::{columns::Cursor, error::storage, numbers::Numbers, vectors};
 #[derive(Debug)]
 pub struct Read<'a> {
     pub(crate) connection: &'a Connection,
-    /// Whether all tables are known to exist: opening a store for writing creates those of later versions. If not, each
-    /// is looked up.
-    pub(crate) has_all_tables: bool,
 }
 
 impl Reader for Read<'_> {
     const DIALECT: Dialect = DUCKDB;
-
-    fn has_table(&self, name: &str) -> Result<bool> {
-        let sql = "SELECT 1 FROM duckdb_tables()
-            WHERE database_name = current_database() AND schema_name = 'main' AND table_name = ?1";
-        let name: Value = name.into();
-        Ok(self.has_all_tables
-            || self.first(&Query::new("read", sql, [name], |row| row.integer(0)))?.is_some())
-    }
 
     fn each_row(
         &self,
@@ -117,7 +106,7 @@ impl Reader for Write<'_> {
         statement: &Statement,
         each: &mut dyn FnMut(&dyn Columns) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        Read { connection: self.connection, has_all_tables: true }.each_row(statement, each)
+        Read { connection: self.connection }.each_row(statement, each)
     }
 }
 

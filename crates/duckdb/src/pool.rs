@@ -125,7 +125,7 @@ impl Pool {
     }
 
     fn reader<'a>(&self, connection: &'a Connection) -> Read<'a> {
-        Read { connection, has_all_tables: self.access == Access::ReadWrite }
+        Read { connection }
     }
 
     fn connection(&self, handles: &Handles) -> Result<Connection> {

@@ -19,14 +19,11 @@ use crate::{
     connect::{self, Access},
     error::storage,
     peek::Peek,
-    tables::{self, LAYOUT, LAYOUT_KEY, TABLES, UPGRADES},
+    tables::{self, LAYOUT, LAYOUT_KEY, OLDEST_LAYOUT, TABLES, UPGRADES},
 };
 
 /// The bytes of a DuckDB file after the first eight.
 const MAGIC: &[u8] = b"DUCK";
-
-/// The first layout of this schema version.
-const FIRST_LAYOUT: usize = 1;
 
 /// Rejects a file that is not a store, as far as that can be determined without changing it, before DuckDB opens it:
 /// DuckDB would open a SQLite file with an extension. Returns whether there is a database.
@@ -41,7 +38,7 @@ pub(crate) fn check(path: &Path) -> Result<bool> {
         let database = Peek::open(path)?;
         match contents(&database.connection).map_err(storage("open"))? {
             Contents::Empty => return Err(refused(path, "contains no sessions")),
-            contents => contents.accept(path, FIRST_LAYOUT, LAYOUT)?,
+            contents => contents.accept(path, OLDEST_LAYOUT, LAYOUT)?,
         }
     }
     Ok(true)
@@ -67,15 +64,9 @@ fn exists(path: &Path) -> Result<bool> {
 /// and upgrades an earlier layout.
 pub(crate) fn accept(path: &Path, connection: &Connection, access: Access) -> Result<()> {
     let contents = contents(connection).map_err(storage("open"))?;
-    contents.accept(path, FIRST_LAYOUT, LAYOUT)?;
+    contents.accept(path, OLDEST_LAYOUT, LAYOUT)?;
     let can_write = access == Access::ReadWrite;
     match contents {
-        // Stores of earlier versions lack these tables.
-        Contents::Store { layout: Some(LAYOUT) } if can_write => {
-            [deletions::TABLE, superseded::TABLE, turns::TABLES]
-                .into_iter()
-                .try_for_each(|table| connection.execute_batch(table).map_err(storage("open")))
-        }
         Contents::Store { layout: Some(LAYOUT) } => Ok(()),
         Contents::Store { layout: Some(layout) } if can_write => upgrade(connection, layout),
         Contents::Store { layout } => {
@@ -145,10 +136,11 @@ fn entry(connection: &Connection, key: &str) -> duckdb::Result<Option<String>> {
 /// Upgrades a database with an earlier layout. An interrupted upgrade is repeated.
 fn upgrade(connection: &Connection, layout: usize) -> Result<()> {
     let upgrade = || {
+        // These tables were added without a step of the layout.
         connection.execute_batch(deletions::TABLE)?;
         connection.execute_batch(superseded::TABLE)?;
         connection.execute_batch(turns::TABLES)?;
-        UPGRADES.iter().skip(layout - 1).try_for_each(|step| connection.execute_batch(step))?;
+        UPGRADES.iter().skip(layout - OLDEST_LAYOUT).try_for_each(|step| connection.execute_batch(step))?;
         connection.execute_batch(&tables::views())?;
         connection.execute_batch(&tables::create_view(VECTORS_WITH_CONTEXT))?;
         let sql = "UPDATE schema_meta SET value = ?2 WHERE key = ?1";

@@ -9,20 +9,18 @@ use amplifier_session_sql::views::{
     EVENTS_WITH_DATA, TRANSCRIPTS_WITH_CONTENT, VECTORS_WITH_CONTEXT, View, ViewDialect,
 };
 
-/// The key in `schema_meta` of the layout that this library writes.
+/// The key in `schema_meta` of the layout.
 pub(crate) const LAYOUT_KEY: &str = "layout";
 
-/// The current layout. The first layout is 1.
-pub(crate) const LAYOUT: usize = 1 + UPGRADES.len();
+/// The oldest layout that is upgraded.
+pub(crate) const OLDEST_LAYOUT: usize = 3;
 
-/// The steps from each layout to the next, after which [`views`] are recreated. Each step can be repeated: DuckDB does
-/// not allow changing a table and its rows in one transaction.
-pub(crate) const UPGRADES: [&str; 3] = [
-    // The source of a message's time: most lines state no time.
-    "ALTER TABLE transcripts ADD COLUMN IF NOT EXISTS ts_source VARCHAR DEFAULT 'file';
-     UPDATE transcripts SET ts_source = 'stated' WHERE NOT ts_estimated;",
-    // When events were stored.
-    "ALTER TABLE events ADD COLUMN IF NOT EXISTS synced_at TIMESTAMP;",
+/// The layout that this library writes. No number is used twice.
+pub(crate) const LAYOUT: usize = OLDEST_LAYOUT + UPGRADES.len();
+
+/// The steps from [`OLDEST_LAYOUT`] on, each to the next layout, after which [`views`] are recreated. Each step can be
+/// repeated: DuckDB does not allow changing a table and its rows in one transaction.
+pub(crate) const UPGRADES: [&str; 1] = [
     // The program that wrote a session, and where the session went.
     "ALTER TABLE sessions ADD COLUMN IF NOT EXISTS source VARCHAR DEFAULT 'amplifier';
      ALTER TABLE sessions ADD COLUMN IF NOT EXISTS moved_to VARCHAR;",

@@ -90,15 +90,6 @@ pub trait Reader {
         each: &mut dyn FnMut(&dyn Columns) -> Result<ControlFlow<()>>,
     ) -> Result<()>;
 
-    /// Whether the store has a table that stores of earlier versions lack.
-    ///
-    /// # Errors
-    ///
-    /// Errors of the database.
-    fn has_table(&self, _name: &str) -> Result<bool> {
-        Ok(true)
-    }
-
     /// Calls `each` with each decoded row of the result, until it breaks.
     fn each<T>(&self, query: &Query<T>, mut each: impl FnMut(T) -> ControlFlow<()>) -> Result<()> {
         self.each_row(&query.statement, &mut |row| Ok(each((query.decode)(row)?)))

@@ -78,9 +78,6 @@ pub fn id_at(reader: &impl Reader, key: &SessionKey, rank: usize) -> Result<Opti
 
 /// A page of pieces, in order of user, session and id.
 pub fn list<R: Reader>(reader: &R, query: &SupersededQuery) -> Result<Vec<SupersededPiece>> {
-    if !reader.has_table(NAME)? {
-        return Ok(Vec::new());
-    }
     let mut conditions = Conditions::of_sessions(R::DIALECT, &query.scope, &query.filter)?;
     conditions.compare_if("l.kind = ?", query.kind.map(|kind| kind.as_str().to_owned()));
     conditions.compare_if("l.superseded_at < ?", query.until);

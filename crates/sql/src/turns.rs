@@ -149,9 +149,6 @@ pub fn lines(key: &SessionKey, sequences: &BTreeSet<u32>) -> Query<(u32, Digest)
 
 /// As [`Turns::read_turns`](amplifier_session_core::backend::Turns::read_turns).
 pub fn read<R: Reader>(reader: &R, query: &TurnQuery) -> Result<Vec<TurnEmbedding>> {
-    if !reader.has_table(EMBEDDINGS.name)? {
-        return Ok(Vec::new());
-    }
     let (content, most) =
         if query.with_content { ("content_used, vector", 256) } else { ("NULL, NULL", PAGE) };
     let sql = format!(
@@ -201,9 +198,6 @@ pub fn whole_embedding(row: &dyn Columns) -> Result<TurnEmbedding> {
 /// As [`Turns::nearest_turns`](amplifier_session_core::backend::Turns::nearest_turns): reads all vectors of the scope,
 /// and keeps the nearest.
 pub fn nearest<R: Reader>(reader: &R, query: &TurnVectorQuery) -> Result<Vec<TurnCandidate>> {
-    if !reader.has_table(EMBEDDINGS.name)? {
-        return Ok(Vec::new());
-    }
     let mut nearest = NearestTurns::new(query);
     let mut after = None;
     loop {
@@ -271,9 +265,6 @@ fn scan<R: Reader>(
 
 /// As [`Turns::list_summaries`](amplifier_session_core::backend::Turns::list_summaries).
 pub fn list_summaries<R: Reader>(reader: &R, query: &SummaryQuery) -> Result<Vec<TurnSummary>> {
-    if !reader.has_table(SUMMARIES.name)? {
-        return Ok(Vec::new());
-    }
     let mut conditions = Conditions::of_sessions(R::DIALECT, &query.scope, &query.filter)?;
     if let Some(MessageRef { session, sequence }) = &query.after {
         let user = conditions.bind(session.user_id.as_str());
