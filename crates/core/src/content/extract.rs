@@ -31,12 +31,15 @@ use super::{
 };
 use crate::{
     model::{ContentType, Role},
-    text::{is_cjk_or_emoji, is_south_east_asian},
+    text::is_south_east_asian,
 };
 
 /// The version of the rules of [`extract`] and of the [text analysis](crate::text). It is incremented whenever the text
 /// of a stored message or its terms may change: derived data is then derived again.
 pub const EXTRACTION: u32 = 5;
+
+/// The oldest version whose differences are known. All that was derived by an earlier one is derived again.
+const OLDEST: u32 = 3;
 
 /// How many characters of a tool's output are embedded by default.
 pub const TOOL_OUTPUT_LIMIT: usize = 10_000;
@@ -118,14 +121,10 @@ pub(crate) struct Renewed {
 
 /// How the texts of a line differ from the ones by version `from` of the rules.
 pub(crate) fn renewed(line: &Map<String, Value>, role: Role, from: u32) -> Renewed {
+    if from < OLDEST {
+        return Renewed { texts: true, embedded: true };
+    }
     let mut renewed = Renewed::default();
-    if from < 2 {
-        renewed = renewed.and(earlier::since_1(line, role));
-    }
-    if from < 3 {
-        let has_other_terms = extract(line, role).iter().any(|text| text.text.chars().any(is_cjk_or_emoji));
-        renewed.texts |= has_other_terms;
-    }
     if from < 4 {
         renewed = renewed.and(earlier::since_3(line, role));
     }

@@ -61,18 +61,6 @@ pub(super) fn result_text(content: &Value) -> Cow<'_, str> {
     }
 }
 
-/// Whether the first version of the rules, which used strings unchanged and other values as compact JSON, gave another
-/// text.
-pub(super) fn was_other_text(content: &Value) -> bool {
-    match content {
-        Value::Null => false,
-        Value::String(text) => answer_in(text).is_some(),
-        Value::Array(items) => !items.iter().all(is_content_block) || items.iter().any(was_other_text),
-        block if is_tool_result(block) => was_other_text(result_of(block)),
-        block => block.get("text").filter(|_| is_content_block(block)).is_none_or(was_other_text),
-    }
-}
-
 /// The JSON in a string, if its text replaces the string.
 fn answer_in(text: &str) -> Option<Value> {
     let trimmed = text.trim();

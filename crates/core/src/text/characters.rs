@@ -83,12 +83,6 @@ pub(super) fn is_mark(c: char) -> bool {
         || is_combining_mark(c)
 }
 
-/// Whether a character is a term, or Chinese, Japanese or Korean, which are split into terms in another way than the letters
-/// of other scripts.
-pub(crate) fn is_cjk_or_emoji(c: char) -> bool {
-    !c.is_ascii() && (is_cjk(c) || is_emoji(c))
-}
-
 /// The blocks that hold the emoji. Source: the property `Extended_Pictographic` of Unicode's `emoji-data.txt`. Letters
 /// and digits in these blocks, such as 🅰, are not excluded: they are emoji too.
 fn is_emoji(c: char) -> bool {

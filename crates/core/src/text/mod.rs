@@ -20,7 +20,7 @@ mod words;
 
 pub use amounts::{counted, grouped, size};
 pub use analyzer::{Analyzer, MAX_TOKEN_BYTES, Tokens};
-pub(crate) use characters::{is_cjk_or_emoji, is_south_east_asian};
+pub(crate) use characters::is_south_east_asian;
 pub(crate) use completions::{shorter_stems, stems_of_end, stems_of_part, stems_of_typos};
 pub(crate) use phrase::{Phrase, WordList, collapsed, folded_words, is_unspaced_alone};
 pub use query::{Identifier, MAX_QUERY_TERMS, QueryWords, query_terms};

@@ -217,19 +217,19 @@ pub async fn texts_found_by_new_rules_are_embedded(store: Store) {
 /// A store written under other text extraction rules is updated before it is written to. Only texts that the current
 /// rules change are embedded again.
 pub async fn texts_changed_by_new_rules_are_embedded_again(store: Store) {
-    let answer = r#"{"success": true, "output": "a basket"}"#;
+    let output = json!([{"type": "output_text", "text": "a basket"}]);
     let lines = vec![
         lines::user("a question"),
         lines::thinking("a thought", "an answer"),
-        lines::tool(answer),
-        lines::tool_result(answer),
+        lines::message("tool", output.clone()),
+        lines::message("user", json!([{"type": "tool_result", "tool_use_id": "1", "content": output}])),
         lines::tool_call("bash", json!({"command": "ls"})),
     ];
     store.sync(&target("s"), lines).await;
     let now = amplifier_session_core::content::EXTRACTION.to_string();
     let rules = async || store.backend.meta().await.unwrap().remove(meta::EXTRACTION);
     assert_eq!(rules().await.as_ref(), Some(&now));
-    assert!(store.backend.replace_meta(meta::EXTRACTION, &now, "1").await.unwrap());
+    assert!(store.backend.replace_meta(meta::EXTRACTION, &now, "3").await.unwrap());
     store.embedding.reset_counts();
 
     let again = SessionStorage::new(store.backend.clone());
@@ -239,6 +239,8 @@ pub async fn texts_changed_by_new_rules_are_embedded_again(store: Store) {
     assert_eq!((store.embed().await.messages, store.embedding.texts()), (2, vec!["a basket".to_owned(); 2]));
     assert_eq!(rules().await, Some(now));
     assert_eq!(SessionStorage::new(store.backend.clone()).renew().await.unwrap(), 0);
+    // The next test may have the same store, and counts what differs.
+    store.backend.delete_session(&target("s").key).await.unwrap();
 }
 
 /// Base64 in texts is neither found nor embedded. The lines are stored unchanged.

@@ -6,26 +6,10 @@ use super::{Renewed, Texts, extract};
 use crate::{
     content::{
         blocks::{block_type, elements, is_tool_result, result_of, string_field},
-        tool_call::called_tools,
-        tool_result::{has_new_blocks, output_of, was_other_text},
+        tool_result::{has_new_blocks, output_of},
     },
     model::{ContentType, Role},
 };
-
-/// How the texts of a line differ from those by version 1, which used the output of tools unchanged and ignored calls.
-pub(super) fn since_1(line: &Map<String, Value>, role: Role) -> Renewed {
-    let content = line.get("content").unwrap_or(&Value::Null);
-    let embedded = match role {
-        Role::Tool => was_other_text(content),
-        Role::User => elements(content)
-            .iter()
-            .filter(|block| is_tool_result(block))
-            .any(|block| was_other_text(result_of(block))),
-        Role::Assistant | Role::System | Role::Developer => false,
-    };
-    let has_calls = role == Role::Assistant && !called_tools(line).is_empty();
-    Renewed { texts: embedded || has_calls, embedded }
-}
 
 /// How the texts of a line differ from those by version 3, which knew fewer types of blocks and fields.
 pub(super) fn since_3(line: &Map<String, Value>, role: Role) -> Renewed {
