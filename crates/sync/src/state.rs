@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    ops::RangeInclusive,
     path::{Path, PathBuf},
 };
 
@@ -25,8 +24,8 @@ use crate::{
 /// written.
 pub(crate) const VERSION: u32 = 3;
 
-/// The previous formats. Times, titles and counts of these sessions must be derived again.
-const EARLIER: RangeInclusive<u32> = 1..=2;
+/// The previous format. Times, titles and counts of these sessions must be derived again.
+const EARLIER: u32 = 2;
 
 /// The state of a session's files. It is stored in the same transaction as the rows that were read.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -187,7 +186,7 @@ impl SyncState {
         let mut state: Self = serde_json::from_str(json).ok()?;
         match state.version {
             VERSION => {}
-            version if EARLIER.contains(&version) => state.reset(),
+            EARLIER => state.reset(),
             _ => return None,
         }
         Some(state)

@@ -288,7 +288,7 @@ async fn many_times_are_corrected_in_several_writes() {
 async fn make_earlier(fixture: &Fixture) {
     let stored = fixture.stored("s").await.unwrap();
     let mut state: Value = serde_json::from_str(stored.sync_state.as_deref().unwrap()).unwrap();
-    state["version"] = json!(1);
+    state["version"] = json!(2);
     let mut change = SessionChange::new(stored.session, Some(stored.version));
     let wrong = Timestamp::parse("2026-07-01T00:00:00Z").unwrap();
     (change.session.created, change.session.updated) = (wrong, wrong);
