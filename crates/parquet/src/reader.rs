@@ -106,7 +106,7 @@ impl ParquetReader {
             Error::validation("archive", format!("{} is not part of an export", self.sessions.path.display()))
         })?;
         self.state = State::Session;
-        Ok(Record::Archive { format, writer, checksums: false })
+        Ok(Record::Archive { format, writer, checksums: true })
     }
 
     fn session(&mut self) -> Result<Record> {

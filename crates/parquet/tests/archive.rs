@@ -13,7 +13,7 @@ use amplifier_session_parquet::{ParquetReader, ParquetWriter};
 use serde_json::{Value, json};
 
 fn archive() -> Record {
-    Record::Archive { format: 1, writer: "test".to_owned(), checksums: false }
+    Record::Archive { format: 1, writer: "test".to_owned(), checksums: true }
 }
 
 fn session(user: &str, id: &str, messages: u32, events: u32) -> Record {

@@ -161,6 +161,14 @@ fn from_lines(file: &Path) -> Result<Box<dyn ArchiveReader>, Failure> {
     Ok(Box::new(JsonLinesReader::seekable(BufReader::new(opened))))
 }
 
+/// An error about the archive, with its file.
+fn in_file(error: Error, file: &Path) -> Error {
+    match error.context("field") {
+        Some("archive") => error.with("file", file.display()),
+        _ => error,
+    }
+}
+
 pub(super) async fn import(app: &mut App, args: ImportArgs) -> Result<Outcome, Failure> {
     let mut archive = if args.file.is_dir() { from_parquet(&args.file)? } else { from_lines(&args.file)? };
     let writer = app.writer(app.settings_of_secrets()?).await?;
@@ -174,7 +182,7 @@ pub(super) async fn import(app: &mut App, args: ImportArgs) -> Result<Outcome, F
     let imported = writer.storage.import_sessions(archive.as_mut(), &options).await;
     // Also after an error, because the sessions before it are stored.
     writer.storage.backend().update_index().await?;
-    let report = imported?;
+    let report = imported.map_err(|error| in_file(error, &args.file))?;
     if app.out.is_json() {
         app.out.json(&report)?;
     } else {

@@ -123,23 +123,14 @@ fn sessions_of_others_are_read_only_on_request() {
 fn files_that_are_not_exports_are_reported() {
     let home = Home::new();
     let file = home.path().join("a.jsonl");
-    fs::write(&file, "{\"record\":\"archive\",\"format\":1,\"writer\":\"x\"}\n{\"role\":\"user\"}\n")
-        .unwrap();
+    let begin = r#"{"record":"archive","format":1,"writer":"x""#;
+    fs::write(&file, format!("{begin},\"checksums\":true}}\n{{\"role\":\"user\"}}\n")).unwrap();
     home.shows("error_import_line", &["import", file.to_str().unwrap()]);
+    fs::write(&file, format!("{begin}}}\n")).unwrap();
+    home.shows("error_import_without_checksums", &["import", file.to_str().unwrap()]);
     home.shows("error_import_missing", &["import", "/missing/a.jsonl"]);
     let nowhere = SYNCED.run(&["export", "--out", "/missing/a.jsonl"]);
     assert_eq!((nowhere.code, nowhere.stderr.contains("hint: ")), (1, true), "{}", nowhere.stderr);
-}
-
-/// An archive as earlier versions wrote it.
-fn without_checksums(archive: &str) -> String {
-    let line = |line: &str| {
-        let mut record: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line).unwrap();
-        record.remove("checksum");
-        record.remove("checksums");
-        serde_json::to_string(&record).unwrap() + "\n"
-    };
-    archive.lines().map(line).collect()
 }
 
 #[test]
@@ -163,21 +154,4 @@ fn a_broken_line_costs_its_session() {
     let report = again.json();
     assert_eq!((again.code, &report["sessions"], &report["replaced"]), (1, &10.into(), &10.into()));
     assert_eq!(report["broken"].as_array().unwrap().len(), 2);
-}
-
-#[test]
-fn archives_with_the_former_name_of_a_count_can_be_imported() {
-    let home = Home::without_vectors();
-    let archive = home.path().join("a.jsonl");
-    let name = archive.to_str().unwrap();
-    home.ok(&["export", "--out", name]);
-    let text = fs::read_to_string(&archive).unwrap();
-    let former = without_checksums(&text).replace("\"message_count\":", "\"transcript_count\":");
-    assert!(former.contains("\"transcript_count\":"));
-    fs::write(&archive, former).unwrap();
-    let other = ["--store", "sqlite:~/other.sqlite", "--embedding", "none"];
-    assert_eq!(home.json(&[&["import", name], &other[..]].concat())["messages"], 192);
-    let sessions = home.json(&[&["sessions", "--limit", "50"], &other[..]].concat());
-    let counts = sessions["sessions"].as_array().unwrap().iter().map(|one| one["message_count"].as_u64());
-    assert_eq!(counts.map(Option::unwrap).sum::<u64>(), 192);
 }

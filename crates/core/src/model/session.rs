@@ -33,8 +33,7 @@ pub struct Session {
     pub model: Option<String>,
     /// The number of distinct turns of the stored messages.
     pub turn_count: u32,
-    /// The number of stored messages. Older documents call it `transcript_count`.
-    #[serde(alias = "transcript_count")]
+    /// The number of stored messages.
     pub message_count: u32,
     /// The number of stored events.
     pub event_count: u32,

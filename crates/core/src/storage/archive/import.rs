@@ -90,6 +90,11 @@ pub struct BrokenPart {
 /// A report lists at most this many broken parts.
 const LISTED: usize = 1_000;
 
+fn without_checksums() -> Error {
+    let message = "the archive has no checksums: an earlier version wrote it, and its lines can't be checked";
+    invalid(message).with_hint("sync the session files, or export them again with this version")
+}
+
 /// The position in the structure of an archive.
 #[derive(Debug)]
 enum State {
@@ -175,7 +180,8 @@ impl Import<'_> {
     /// Reads the first record. If it is broken, the second one shows whether this is an archive.
     async fn begin(&mut self) -> Result<()> {
         let wrong = match self.archive.next() {
-            Ok(Some(Record::Archive { format: FORMAT, .. })) => return Ok(()),
+            Ok(Some(Record::Archive { format: FORMAT, checksums: true, .. })) => return Ok(()),
+            Ok(Some(Record::Archive { format: FORMAT, .. })) => return Err(self.placed(without_checksums())),
             Ok(Some(Record::Archive { format, .. })) => {
                 let message = format!(
                     "the archive has format {format}, which this program does not support (it supports {FORMAT})"

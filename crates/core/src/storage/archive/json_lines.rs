@@ -103,8 +103,6 @@ pub struct JsonLinesReader<R> {
     longest: u64,
     /// The number of lines that were read.
     number: u64,
-    /// Whether each session must have a checksum.
-    checksums: bool,
     /// Checksum of the session's lines so far, without white space around them.
     session: Checksum,
     /// How to change the position, if that is possible.
@@ -128,7 +126,6 @@ impl<R: BufRead + Send> JsonLinesReader<R> {
             line: Vec::new(),
             longest: LONGEST_LINE,
             number: 0,
-            checksums: false,
             session: Checksum::default(),
             seek: None,
             mark: None,
@@ -197,7 +194,6 @@ impl<R: BufRead + Send> JsonLinesReader<R> {
     fn check(&mut self, record: &Record) -> Result<()> {
         let line = self.line.trim_ascii();
         match record {
-            Record::Archive { checksums, .. } => self.checksums = *checksums,
             Record::Session(_) => {
                 self.session = Checksum::default();
                 self.session.add(line);
@@ -209,10 +205,10 @@ impl<R: BufRead + Send> JsonLinesReader<R> {
                 );
                 return Err(error.with("checksum", digits));
             }
-            Record::End { checksum: None, .. } if self.checksums => {
+            Record::End { checksum: None, .. } => {
                 return Err(invalid("the end of the session has no checksum").with("checksum", "missing"));
             }
-            Record::End { .. } | Record::Again | Record::Complete { .. } => {}
+            Record::Archive { .. } | Record::End { .. } | Record::Again | Record::Complete { .. } => {}
         }
         Ok(())
     }

@@ -11,8 +11,7 @@
 //! | `complete` | the last line, with the number of sessions and the checksum of their checksums; without it, the archive is incomplete |
 //!
 //! The checksum of a session covers its lines in the archive, from `session` to the last row, without line ends.
-//! Archives of earlier versions have no checksums. An import skips a session with a broken line, and continues with the
-//! next.
+//! An import skips a session with a broken line, and continues with the next.
 //!
 //! Lines of transcripts and event logs and metadata files are text, or hexadecimal digits if they are not UTF-8, so
 //! they are preserved byte for byte. Vectors are left out unless the writer takes them, because they can be made again
@@ -134,7 +133,7 @@ pub enum Record {
         messages: u32,
         /// The number of its events.
         events: u32,
-        /// The checksum of its lines. Writers set it; absent in archives of earlier versions.
+        /// The checksum of its lines. Writers set it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         checksum: Option<String>,
     },
@@ -142,7 +141,7 @@ pub enum Record {
     Complete {
         /// The number of sessions.
         sessions: u64,
-        /// The checksum of the checksums of all sessions. Writers set it; absent in archives of earlier versions.
+        /// The checksum of the checksums of all sessions. Writers set it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         checksum: Option<String>,
     },

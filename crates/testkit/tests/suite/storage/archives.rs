@@ -92,7 +92,7 @@ async fn existing_sessions_are_replaced_only_on_request(store: Store) {
     assert_eq!(store.stored(&target("s")).await.session.message_count, 2);
 }
 
-/// An archive as earlier versions wrote it.
+/// An archive without checksums, as versions before them wrote it.
 fn without_checksums(archive: &str) -> String {
     let line = |line: &str| {
         let mut record: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line).unwrap();
@@ -101,6 +101,14 @@ fn without_checksums(archive: &str) -> String {
         serde_json::to_string(&record).unwrap() + "\n"
     };
     archive.lines().map(line).collect()
+}
+
+/// The archive with the checksums of its lines as they are now.
+fn with_right_checksums(archive: &str) -> String {
+    let mut right = Vec::new();
+    let mut writer = JsonLinesWriter::new(&mut right);
+    archive.lines().for_each(|line| writer.put(serde_json::from_str(line).unwrap()).unwrap());
+    String::from_utf8(right).unwrap()
 }
 
 /// A broken line costs its session. The others are imported, and the report says what is broken.
@@ -115,45 +123,38 @@ async fn a_broken_line_costs_its_session(store: Store) {
     assert_eq!(good.len(), 17);
     // The sessions in the archive.
     let names: Vec<String> = [1, 6, 11].map(|line: usize| session_of(good[line])).to_vec();
-    let old = without_checksums(&archive);
-    let old: Vec<&str> = old.lines().collect();
-    for (lines, checksums) in [(&good, true), (&old, false)] {
-        let flipped = lines[8].replace("world", "worle");
-        let event = lines[9].replace("tool:post", "tool:pre\"");
-        let event_line = lines[9].replacen("\\\"event\\\"", "\\\"evenT\\\"", 1);
-        assert_ne!(event_line, lines[9]);
-        let cases: [(usize, &str, &str); 9] = [
-            (7, "{\"record\":", "is not an archive record"),
-            (7, "{\"record\":\"spaceship\"}", "spaceship"),
-            (8, &flipped, "checksum does not match"),
-            (9, &event, "is not an archive record"),
-            (9, &event_line, "digest does not match"),
-            (8, lines[7], "is out of order"),
-            (10, "{\"record\":\"end\",\"messages\":3,\"events\":1}", ""),
-            (10, "broken", "is not an archive record"),
-            (6, "{\"record\":\"archive\",\"format\":1,\"writer\":\"\"}", "second header"),
-        ];
-        for (at, wrong, says) in cases {
-            if wrong == flipped && !checksums {
-                continue;
-            }
-            for session in ["a", "b", "c"] {
-                store.backend.delete_session(&target(session).key).await.unwrap();
-            }
-            let mut lines = lines.clone();
-            lines[at] = wrong;
-            let report = imported(&store, &lines.join("\n"), &ImportOptions::default()).await.unwrap();
-            assert_eq!((report.sessions, report.messages, report.events), (2, 4, 2), "{wrong}: {report:?}");
-            assert_eq!(report.broken.len(), 1, "{wrong}: {report:?}");
-            let broken = &report.broken[0];
-            assert!(broken.reason.contains(says), "{wrong}: {report:?}");
-            let at = if wrong == flipped { 10 } else { at };
-            assert_eq!(broken.place, format!("line {}", at + 1), "{wrong}");
-            let session = broken.session_id.as_ref().map(SessionId::as_str);
-            assert_eq!(session, (at != 6).then_some(names[1].as_str()), "{wrong}");
-            let stored = exported(&store, &scope).await;
-            assert!(!stored.contains(&format!("\"session_id\":\"{}\"", names[1])), "{wrong}");
+    let flipped = good[8].replace("world", "worle");
+    let event = good[9].replace("tool:post", "tool:pre\"");
+    let event_line = good[9].replacen("\\\"event\\\"", "\\\"evenT\\\"", 1);
+    assert_ne!(event_line, good[9]);
+    let cases: [(usize, &str, &str); 9] = [
+        (7, "{\"record\":", "is not an archive record"),
+        (7, "{\"record\":\"spaceship\"}", "spaceship"),
+        (8, &flipped, "checksum does not match"),
+        (9, &event, "is not an archive record"),
+        (9, &event_line, "digest does not match"),
+        (8, good[7], "is out of order"),
+        (10, "{\"record\":\"end\",\"messages\":3,\"events\":1}", ""),
+        (10, "broken", "is not an archive record"),
+        (6, "{\"record\":\"archive\",\"format\":1,\"writer\":\"\"}", "second header"),
+    ];
+    for (at, wrong, says) in cases {
+        for session in ["a", "b", "c"] {
+            store.backend.delete_session(&target(session).key).await.unwrap();
         }
+        let mut lines = good.clone();
+        lines[at] = wrong;
+        let report = imported(&store, &lines.join("\n"), &ImportOptions::default()).await.unwrap();
+        assert_eq!((report.sessions, report.messages, report.events), (2, 4, 2), "{wrong}: {report:?}");
+        assert_eq!(report.broken.len(), 1, "{wrong}: {report:?}");
+        let broken = &report.broken[0];
+        assert!(broken.reason.contains(says), "{wrong}: {report:?}");
+        let at = if wrong == flipped { 10 } else { at };
+        assert_eq!(broken.place, format!("line {}", at + 1), "{wrong}");
+        let session = broken.session_id.as_ref().map(SessionId::as_str);
+        assert_eq!(session, (at != 6).then_some(names[1].as_str()), "{wrong}");
+        let stored = exported(&store, &scope).await;
+        assert!(!stored.contains(&format!("\"session_id\":\"{}\"", names[1])), "{wrong}");
     }
 }
 
@@ -189,20 +190,19 @@ async fn an_incomplete_archive_is_noticed(store: Store) {
         ("", "is empty"),
         ("{\"record\":\"again\"}", "is not an archive"),
         ("{\"role\":\"user\"}\n{\"role\":\"user\"}", "is not an archive record"),
+        (without_checksums(&archive).as_str(), "has no checksums"),
     ] {
         let error = imported(&store, whole, &ImportOptions::default()).await.unwrap_err();
         assert!(error.message().contains(says), "{whole}: {error}");
         assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("archive")));
     }
     // Rows that are added later would leave a gap.
-    let lying = without_checksums(&archive).replace("\"message_count\":2", "\"message_count\":5");
+    let lying = with_right_checksums(&archive.replace("\"message_count\":2", "\"message_count\":5"));
     let report = imported(&store, &lying, &replace).await.unwrap();
     assert_eq!((report.sessions, report.broken.len()), (0, 2), "{report:?}");
     assert!(report.broken[0].reason.contains("rows of the session are missing"), "{report:?}");
     let spaced = format!("{}\n\n", archive.replace('\n', "\n \r\n"));
     let report = imported(&store, &spaced, &replace).await.unwrap();
-    assert_eq!((report.sessions, report.broken.len()), (2, 0), "{report:?}");
-    let report = imported(&store, &without_checksums(&archive), &replace).await.unwrap();
     assert_eq!((report.sessions, report.broken.len()), (2, 0), "{report:?}");
     let newer = archive.replacen("\"format\":1", "\"format\":2", 1);
     let error = imported(&store, &newer, &ImportOptions::default()).await;
@@ -309,7 +309,7 @@ async fn vectors_are_in_archives_on_request(store: Store) {
 /// A vector that can't be one of its message costs the session, as any other broken part does.
 async fn wrong_vectors_cost_their_session(store: Store) {
     store.sync(&target("s"), vec![lines::user("hello")]).await;
-    let archive = without_checksums(&exported_with_vectors(&store).await);
+    let archive = exported_with_vectors(&store).await;
     store.backend.delete_session(&target("s").key).await.unwrap();
     let vector = archive.split("\"vector\":\"").nth(1).unwrap().split('"').next().unwrap();
     for (right, wrong) in [
@@ -322,6 +322,7 @@ async fn wrong_vectors_cost_their_session(store: Store) {
     ] {
         let changed = archive.replacen(right, wrong, 1);
         assert_ne!(changed, archive);
+        let changed = with_right_checksums(&changed);
         let report = imported(&store, &changed, &ImportOptions::default()).await.unwrap();
         assert_eq!((report.sessions, report.broken.len()), (0, 1), "{wrong}: {report:?}");
         assert!(report.broken[0].reason.contains("vector"), "{wrong}: {report:?}");
