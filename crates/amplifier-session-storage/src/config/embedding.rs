@@ -63,7 +63,7 @@ impl Configuration {
     ///
     /// `Validation` when the setting is not one of `off`, `mark` and `mask`.
     pub fn redaction(&self) -> Result<Redaction> {
-        Ok(if self.level("redact")? == Some("off") { Redaction::Off } else { Redaction::Remote })
+        Ok(if self.choice("redact")? == Some("off") { Redaction::Off } else { Redaction::Remote })
     }
 
     fn wrapped(&self, configured: Configured) -> Result<Arc<dyn EmbeddingProvider>> {

@@ -114,10 +114,6 @@ fn text_of(setting: &Setting, value: &DeValue<'_>) -> Option<String> {
         (Kind::Choice(choices), DeValue::String(text)) => {
             choices.contains(&text.as_ref()).then(|| text.clone().into_owned())
         }
-        (Kind::Level(_), DeValue::Boolean(value)) => Some(value.to_string()),
-        (Kind::Level(levels), DeValue::String(text)) => {
-            levels.contains(&text.as_ref()).then(|| text.clone().into_owned())
-        }
         (Kind::Paths, DeValue::String(text)) if !text.contains('\n') => Some(format!("{text}\n")),
         (Kind::List | Kind::Paths, DeValue::Array(items)) => items
             .iter()
@@ -154,11 +150,11 @@ mod tests {
     #[test]
     fn every_kind_of_value_is_read_with_its_line() {
         let values = parsed(
-            "store = 'sqlite:a'\nredact = false\n\nprice_per_million_tokens = 0.13\n[openai]\n# a comment\ndimensions = 1_024\napi_key = \"k\"\nmodel = ''\n",
+            "store = 'sqlite:a'\nredact = 'off'\n\nprice_per_million_tokens = 0.13\n[openai]\n# a comment\ndimensions = 1_024\napi_key = \"k\"\nmodel = ''\n",
         )
         .unwrap();
         assert_eq!(values["store"], ("sqlite:a".to_owned(), 1));
-        assert_eq!(values["redact"], ("false".to_owned(), 2));
+        assert_eq!(values["redact"], ("off".to_owned(), 2));
         assert_eq!(values["price_per_million_tokens"], ("0.13".to_owned(), 4));
         assert_eq!(values["openai.dimensions"], ("1024".to_owned(), 7));
         assert_eq!(values["openai.api_key"], ("k".to_owned(), 8));

@@ -163,7 +163,7 @@ impl Configuration {
     ///
     /// As [`Settings::count`].
     pub fn secrets_at_rest(&self) -> Result<Option<SecretsAtRest>> {
-        match self.level("redact")? {
+        match self.choice("redact")? {
             Some(level) if *self.origin("redact") != Origin::Default => level.parse().map(Some),
             _ => Ok(None),
         }

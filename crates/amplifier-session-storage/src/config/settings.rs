@@ -46,7 +46,7 @@ static GENERAL: &[Setting] = &[
     Setting::text("embedding", "AMPLIFIER_SESSIONS_EMBEDDING", "The embedding model or service")
         .with_option("--embedding")
         .with_default("local"),
-    Setting::level(
+    Setting::choice(
         "redact",
         "AMPLIFIER_SESSIONS_REDACT",
         &["off", "mark", "mask"],

@@ -55,20 +55,20 @@ fn the_named_configuration_file_is_read() {
 #[test]
 fn values_are_read_as_their_kind_and_errors_name_the_origin() {
     let (_home, sources) =
-        home("redact = false\nprice_per_million_tokens = 0.13\n[cache]\nmax_megabytes = 7");
+        home("redact = 'off'\nprice_per_million_tokens = 0.13\n[cache]\nmax_megabytes = 7");
     let read = Configuration::read(&sources).unwrap();
-    assert_eq!(read.level("redact").unwrap(), Some("off"));
+    assert_eq!(read.choice("redact").unwrap(), Some("off"));
     assert_eq!(read.number("price_per_million_tokens").unwrap(), Some(0.13));
     assert_eq!(read.count("cache.max_megabytes").unwrap(), Some(7));
     assert_eq!(read.count("openai.dimensions").unwrap(), None);
     let sources = sources.with_variable("AMPLIFIER_SESSIONS_REDACT", "perhaps");
-    let error = Configuration::read(&sources).unwrap().level("redact").unwrap_err();
+    let error = Configuration::read(&sources).unwrap().choice("redact").unwrap_err();
     assert!(
         error.to_string().contains("AMPLIFIER_SESSIONS_REDACT: redact must be one of off, mark, mask"),
         "{error}"
     );
-    let typed = Configuration::read(&sources.with_option("redact", "on")).unwrap();
-    assert_eq!(typed.level("redact").unwrap(), Some("mark"));
+    let typed = Configuration::read(&sources.with_option("redact", "mask")).unwrap();
+    assert_eq!(typed.choice("redact").unwrap(), Some("mask"));
 }
 
 #[test]

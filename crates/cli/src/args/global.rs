@@ -6,11 +6,7 @@ use amplifier_session_storage::{
     BACKENDS, Error,
     config::{ConfigSources, Configuration, FILE_VARIABLE, Origin, Setting, settings},
 };
-use clap::{
-    ArgAction, ArgMatches, Args, ValueEnum,
-    builder::{PossibleValue, PossibleValuesParser},
-    parser::ValueSource,
-};
+use clap::{ArgAction, ArgMatches, Args, ValueEnum, parser::ValueSource};
 
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
@@ -46,7 +42,7 @@ pub(crate) struct GlobalArgs {
     /// Mask secrets in text sent to services on other machines (`mark`), also in the store (`mask`), or nowhere (`off`);
     /// by default the value last chosen for the store, or `mark`
     #[arg(long, global = true, value_name = "WHAT", env = variable_of("redact"), hide_env_values = true)]
-    #[arg(value_parser = redact_values())]
+    #[arg(value_parser = ["off", "mark", "mask"])]
     pub(crate) redact: Option<String>,
     /// Allow sending a key to another machine over plain http://, where others can read it
     #[arg(long, global = true, hide_short_help = true)]
@@ -100,16 +96,6 @@ fn variable_of(key: &str) -> &'static str {
 
 fn default_of(key: &str) -> &'static str {
     setting(key).and_then(|setting| setting.default).unwrap_or_default()
-}
-
-/// The values of `--redact`. Earlier versions had `on`, and any value that a switch takes in the environment.
-fn redact_values() -> PossibleValuesParser {
-    let value = PossibleValue::new;
-    PossibleValuesParser::new([
-        value("off").aliases(["false", "no", "0"]),
-        value("mark").aliases(["on", "true", "yes", "1"]),
-        value("mask"),
-    ])
 }
 
 /// The help of `--store`: the stores of this build.

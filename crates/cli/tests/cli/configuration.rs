@@ -10,7 +10,7 @@ use crate::{
 
 const FILE: &str = "\
 store = 'sqlite:~/kept.sqlite'
-redact = false
+redact = 'off'
 
 [openai]
 api_key = 'sk-made-up'

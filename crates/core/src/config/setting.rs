@@ -48,8 +48,6 @@ pub enum Kind {
     Switch,
     /// One of these texts.
     Choice(&'static [&'static str]),
-    /// One of these texts. As in earlier versions, `true` stands for the second text and `false` for the first.
-    Level(&'static [&'static str; 3]),
     /// Texts: a list in the file, elsewhere separated by commas, except commas in braces.
     List,
     /// Paths: a string or a list in the file, elsewhere separated as in `PATH`.
@@ -66,7 +64,6 @@ impl Kind {
             Self::Number => "a number of at least 0",
             Self::Switch => "true or false",
             Self::Choice(choices) => return Cow::Owned(format!("one of {}", choices.join(", "))),
-            Self::Level(levels) => return Cow::Owned(format!("one of {}", levels.join(", "))),
             Self::List => "a list of strings in quotes, such as [\"a\", \"b\"]",
             Self::Paths => "a string in quotes, or a list of them, such as [\"a\", \"b\"]",
         })
@@ -117,17 +114,6 @@ impl Setting {
         help: &'static str,
     ) -> Self {
         Self::new(key, variable, Kind::Choice(choices), help)
-    }
-
-    /// A setting that holds one of three `levels`, in any case, or `true` or `false`.
-    #[must_use]
-    pub const fn level(
-        key: &'static str,
-        variable: &'static str,
-        levels: &'static [&'static str; 3],
-        help: &'static str,
-    ) -> Self {
-        Self::new(key, variable, Kind::Level(levels), help)
     }
 
     /// A setting that holds several texts.

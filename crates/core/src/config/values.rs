@@ -187,25 +187,6 @@ impl Settings {
         self.parsed(key, |text| choices.iter().find(|choice| choice.eq_ignore_ascii_case(text)).copied())
     }
 
-    /// The value of a setting that accepts three levels, in the spelling of the setting.
-    ///
-    /// # Errors
-    ///
-    /// As [`Settings::count`].
-    pub fn level(&self, key: &str) -> Result<Option<&'static str>> {
-        let Some(Kind::Level(levels)) = self.entry(key).map(|entry| entry.setting.kind) else {
-            return Ok(None);
-        };
-        self.parsed(key, |text| match switched(text) {
-            _ if levels.iter().any(|level| level.eq_ignore_ascii_case(text)) => {
-                levels.iter().find(|level| level.eq_ignore_ascii_case(text)).copied()
-            }
-            Some(true) => Some(levels[1]),
-            Some(false) => Some(levels[0]),
-            None => None,
-        })
-    }
-
     /// The value as a whole number.
     ///
     /// # Errors
@@ -291,7 +272,6 @@ mod tests {
         Setting::number("number", "NUMBER", ""),
         Setting::choice("choice", "CHOICE", &["quantizedFlat", "flat"], ""),
         Setting::list("list", "LIST", ""),
-        Setting::level("level", "LEVEL", &["off", "mark", "mask"], ""),
         Setting::secret("key", "KEY", ""),
         Setting::text("file", "FILE", ""),
         Setting::paths("folders", "FOLDERS", ""),
@@ -310,12 +290,6 @@ mod tests {
         assert_eq!(settings("12").count("table.count").unwrap(), Some(12));
         assert_eq!(settings("0.5").number("number").unwrap(), Some(0.5));
         assert_eq!(settings("QuantizedFLAT").choice("choice").unwrap(), Some("quantizedFlat"));
-        for (value, level) in
-            [("MASK", "mask"), ("on", "mark"), ("true", "mark"), ("0", "off"), ("off", "off")]
-        {
-            assert_eq!(settings(value).level("level").unwrap(), Some(level));
-        }
-        assert!(settings("perhaps").level("level").is_err());
         assert_eq!(settings("a/{b,c}, d").list("list"), ["a/{b,c}", "d"]);
         assert_eq!(settings("~/key").path("file"), Some(PathBuf::from("/home/ana/key")));
         assert_eq!(settings("x").text("unknown"), None);
@@ -343,7 +317,7 @@ mod tests {
 
     #[test]
     fn secrets_are_not_shown() {
-        let shown = format!("{:?}", settings("hunter2").only(&SETTINGS[6..7]));
+        let shown = format!("{:?}", settings("hunter2").only(&SETTINGS[5..6]));
         assert!(shown.contains("set (hidden)") && !shown.contains("hunter2"), "{shown}");
     }
 
