@@ -40,10 +40,26 @@ use render::text::counted;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Returns freed memory to the system after 10 ms, as glibc does. By default, mimalloc waits a second, and keeps the
+/// lines of several seconds: a sync of 320 lines of 2 MB took 280 MB instead of 190.
+#[allow(unsafe_code, reason = "the crate has no function for this option")]
+fn return_memory_soon() {
+    use std::ffi::{c_int, c_long};
+
+    unsafe extern "C" {
+        fn mi_option_set(option: c_int, value: c_long);
+    }
+    /// `mi_option_purge_delay` in `mimalloc.h`, in milliseconds.
+    const PURGE_DELAY: c_int = 15;
+    // SAFETY: the declaration is that of `mimalloc.h`. The function stores a number, at any time, on any thread.
+    unsafe { mi_option_set(PURGE_DELAY, 10) }
+}
+
 /// How long work that has begun may continue after the command has ended, such as a write to the store.
 const LAST_WORK: Duration = Duration::from_secs(5);
 
 fn main() -> ExitCode {
+    return_memory_soon();
     if completion::answered() {
         return ExitCode::SUCCESS;
     }
