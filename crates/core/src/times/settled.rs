@@ -1,5 +1,47 @@
 //! Continues a session whose times were derived before: appended data is resolved without the messages and events
 //! before it.
+//!
+//! # Why
+//!
+//! A running agent appends a line every few seconds. In a session of 100,000 messages and as many events, a sync of one
+//! line takes 0.01 s with this module, and 0.45 s if all times are derived again, because all lines are read for that.
+//!
+//! # When the past is settled
+//!
+//! [`resolve_all`] gives a message the time that its line states, or the time of its event, or an estimate between the
+//! nearest known times. New data can change an earlier estimate in two ways: a later known time ends the interval of the
+//! estimate, or a new event belongs to an earlier message. Neither reaches back over a message that divides the session:
+//!
+//! ```text
+//! messages   0    1    2    3 │  4    5    new
+//! events       0     1        │    2    3    new
+//!                     settled │
+//! ─────────────────────── time ────────────────────────►
+//! ```
+//!
+//! Such a message
+//!
+//! - has a certain time: its line states it, or the event of its tool call does;
+//! - is not earlier than any known time before it, and earlier than every known time after it, of messages and events;
+//! - has no event of a prompt or an answer at the same moment, which might belong to either side;
+//! - does not follow a tool call whose result may still arrive, and whose event would then be found again;
+//! - shares no tool call with later messages and events.
+//!
+//! Times before it need nothing after it, so they are final. Times after it need little of what is before it: whether
+//! there are events at all, whether the log begins with the session, whether the transcript was shortened, whether texts
+//! match, and which tool calls were seen. [`Settled`] has these facts, and is stored in the sync state of the session.
+//!
+//! # What happens when lines are appended
+//!
+//! 1. The caller reads the messages from the settled one on, and the events from [`Settled::event`] on.
+//! 2. [`Settled::resolve`] checks that nothing new reaches back: a time that is not later, a tool call that was seen, the
+//!    first text that matches, the first event, or the mark of a shortened transcript. Then it returns `None`, and the
+//!    caller derives all times again.
+//! 3. Otherwise, it resolves these rows by the same rules, as if the settled message began the session.
+//! 4. [`Settled::find`] looks for a later message that divides the session, and adds the rows in between to the facts.
+//!
+//! A session without such a message, for example because its log is not in order of time, is resolved completely each
+//! time. The tests compare both ways for sessions of random steps.
 
 use std::collections::HashSet;
 
