@@ -142,9 +142,12 @@ fn large_lines_take_linear_time() {
 #[test]
 fn keys_across_strings_are_masked_at_once() {
     const BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
-    let open = format!("-----END PRIVATE KEY-----\n{BEGIN}\n{BEGIN}\nAKIApassword: kind: Secret\ndata:\n  ");
-    let other =
-        format!("{BEGIN}\na0aaa0a0000aa0a00a0000aaa000aa00 = \"{BEGIN}\na0aaaa0aaaaa0a00a00a0a0000a000aa");
+    let open = format!(
+        "-----END PRIVATE KEY-----\n{BEGIN}\n{BEGIN}\n{BEGIN}\nAKIApassword: kind: Secret\ndata:\n  "
+    );
+    let other = format!(
+        "{BEGIN}\na0aaa0a0000aa0a00a0000aaa000aa00postgres://u:key = \"{BEGIN}\na0aaaa0aaaaa0a00a00a0a0000a000aa"
+    );
     let line = json!({"role": "user", "content": [open, other], "key": {"a": open}});
     assert!(masked_line(&line.to_string()).1 > 0);
 }
