@@ -206,12 +206,12 @@ impl<'a> NewFile<'a> {
 
 /// A store in a file that appears when it is complete, with the files and folders beside it.
 #[derive(Debug)]
-pub(crate) struct NewStore {
+pub(crate) struct StagedStore {
     folder: TemporaryFolder,
     path: PathBuf,
 }
 
-impl NewStore {
+impl StagedStore {
     /// Begins to write the store `path`, which must not exist. Removes what killed processes left of it.
     pub(crate) fn begin(path: &Path) -> Result<Self, Failure> {
         if path.symlink_metadata().is_ok() {

@@ -85,7 +85,7 @@ impl Default for Syncing {
 }
 
 impl Syncing {
-    /// What is stored so far, for a sync that is interrupted.
+    /// Says how many sessions are stored so far, for a sync that is interrupted.
     pub(crate) fn stored(&self) -> String {
         match (self.stored.load(Ordering::Relaxed), self.sessions.load(Ordering::Relaxed)) {
             (_, 0) => "no session was read yet".to_owned(),

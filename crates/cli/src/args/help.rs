@@ -4,7 +4,7 @@ use clap::{Arg, ArgAction, Command, CommandFactory as _};
 
 use super::Cli;
 
-/// What an example contains, and whether this build can run it.
+/// Words that mark an example as needing a feature, and whether this build has that feature.
 const NEEDED: [(&str, bool); 8] = [
     ("duckdb:", cfg!(feature = "duckdb-system")),
     ("cosmos:", cfg!(feature = "cosmos")),

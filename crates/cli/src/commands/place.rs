@@ -1,4 +1,4 @@
-//! What would delete the store.
+//! Warns that deleting a folder would also delete the store in it.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub(super) fn warning(app: &App) -> Option<(String, String)> {
     Some((warning, setting))
 }
 
-/// Says what would delete a store that was just created.
+/// Prints the warning, for a store that was just created.
 pub(super) fn say_warning(app: &App) {
     if let Some((warning, setting)) = warning(app) {
         say("note", &warning);

@@ -20,7 +20,7 @@ use crate::{
     app::App,
     args::{SalvageArgs, quoted},
     failure::{Failure, Outcome, list_damage, say},
-    file::NewStore,
+    file::StagedStore,
     program,
     render::text::{counted, grouped},
     unfinished::TemporaryFolder,
@@ -41,7 +41,7 @@ pub(super) async fn run(app: &mut App, args: SalvageArgs) -> Result<Outcome, Fai
     let from = app.store_url()?;
     app.check_existence()?;
     let to = target(app, &from, &args.to)?;
-    let new = to.file().map(NewStore::begin).transpose()?;
+    let new = to.file().map(StagedStore::begin).transpose()?;
     let written = new.as_ref().map_or_else(|| to.clone(), |new| to.clone().with_file(new.temporary()));
     let report = write(app, &from, &written).await?;
     if let Some(new) = new {

@@ -176,7 +176,7 @@ fn log(app: &App) -> String {
     }
 }
 
-/// What a command prints, whether it succeeds or not.
+/// The output of a command, even if the command fails.
 fn answer(command: &[&str]) -> io::Result<String> {
     let Some((program, arguments)) = command.split_first() else { return Ok(String::new()) };
     let output = Command::new(program).args(arguments).output()?;

@@ -62,7 +62,7 @@ impl FromStr for SecretsAtRest {
 /// The store's setting and decisions about secrets.
 type StoredAtRest = (SecretsAtRest, Arc<Judged>);
 
-/// What the store says about secrets, if it was read already. Clones share it.
+/// The store's setting and decisions about secrets, once they have been read. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CachedAtRest(Arc<Mutex<Option<StoredAtRest>>>);
 

@@ -1,4 +1,4 @@
-//! What people have decided about single secrets: which are harmless, and which are removed from the store.
+//! Decisions of people about single secrets: some are harmless, others are removed from the store.
 
 use std::{
     collections::{BTreeMap, HashSet},

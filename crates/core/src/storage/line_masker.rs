@@ -79,12 +79,12 @@ impl LineMasker {
         }
     }
 
-    /// What masks the secrets in a text that belongs to the line, if anything does.
+    /// The redactor for texts that belong to the line; `None` if their secrets are not masked.
     pub(super) fn redactor_of(&self, line: &RawJson) -> Option<&dyn Redactor> {
         self.redactor.as_deref().or_else(|| self.purger_of(line))
     }
 
-    /// What masks all secrets of the line, if it is purged.
+    /// The redactor for a line that is purged: it masks all secrets.
     fn purger_of(&self, line: &RawJson) -> Option<&dyn Redactor> {
         let purger = self.purger.as_ref()?;
         self.judged.purged.contains(&Digest::of(line.as_bytes())).then_some(purger.as_ref())

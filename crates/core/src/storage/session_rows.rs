@@ -30,19 +30,19 @@ impl<'a> SessionRows<'a> {
     }
 
     /// The messages from `start` on.
-    pub(super) fn messages(self, start: u32) -> Pages<'a, Message> {
+    pub(super) fn messages(self, start: u32) -> RowPages<'a, Message> {
         self.pages(start)
     }
 
     /// The events from `start` on, without their lines.
-    pub(super) fn events(self, start: u32) -> Pages<'a, Event> {
+    pub(super) fn events(self, start: u32) -> RowPages<'a, Event> {
         self.pages(start)
     }
 
     /// The messages or events from `start` on.
-    pub(super) fn pages<T: SequencedRow>(self, start: u32) -> Pages<'a, T> {
+    pub(super) fn pages<T: SequencedRow>(self, start: u32) -> RowPages<'a, T> {
         let range = SequenceRange { start, limit: T::FIRST };
-        Pages { rows: self, range, is_strict: false, damaged: Vec::new(), row: PhantomData }
+        RowPages { rows: self, range, is_strict: false, damaged: Vec::new(), row: PhantomData }
     }
 
     /// The events from `start` on, with their lines.
@@ -51,13 +51,13 @@ impl<'a> SessionRows<'a> {
     }
 
     /// The superseded lines.
-    pub(super) fn superseded(self, with_data: bool) -> Superseded<'a> {
-        Superseded { rows: self, with_data, after: None }
+    pub(super) fn superseded(self, with_data: bool) -> SupersededPages<'a> {
+        SupersededPages { rows: self, with_data, after: None }
     }
 }
 
 /// Reads messages or events.
-pub(super) struct Pages<'a, T> {
+pub(super) struct RowPages<'a, T> {
     rows: SessionRows<'a>,
     range: SequenceRange,
     is_strict: bool,
@@ -66,7 +66,7 @@ pub(super) struct Pages<'a, T> {
     row: PhantomData<T>,
 }
 
-impl<T: SequencedRow> Pages<'_, T> {
+impl<T: SequencedRow> RowPages<'_, T> {
     /// Fails if a row is missing or can't be read. By default, it is skipped.
     pub(super) fn strict(mut self) -> Self {
         self.is_strict = true;
@@ -104,7 +104,7 @@ impl<T: SequencedRow> Pages<'_, T> {
 
 /// Reads events with their lines.
 pub(super) struct StoredEvents<'a> {
-    events: Pages<'a, Event>,
+    events: RowPages<'a, Event>,
     /// Events whose lines are not read yet, in reverse order.
     read: Vec<Event>,
 }
@@ -146,13 +146,13 @@ impl StoredEvents<'_> {
 }
 
 /// Reads superseded lines.
-pub(super) struct Superseded<'a> {
+pub(super) struct SupersededPages<'a> {
     rows: SessionRows<'a>,
     with_data: bool,
     after: Option<SupersededRef>,
 }
 
-impl Superseded<'_> {
+impl SupersededPages<'_> {
     /// The next pieces; `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<SupersededPiece>>> {
         /// A piece has at most about a megabyte.

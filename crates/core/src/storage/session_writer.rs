@@ -55,7 +55,7 @@ pub struct SessionWriter {
     written: WrittenRows,
 }
 
-/// What a [`SessionWriter`] has written.
+/// The number of rows that a [`SessionWriter`] has written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WrittenRows {
     /// The number of messages.

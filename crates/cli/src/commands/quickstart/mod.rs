@@ -197,7 +197,7 @@ fn introduce(app: &mut App, source: &Source) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the user asked in the newest sessions that no agent began, by session.
+/// The user's prompts in the newest sessions that a person began, by session.
 async fn prompts(storage: &SessionStorage, user: &UserId) -> Result<Vec<Vec<String>>, Failure> {
     let scope = Scope::from(user.clone());
     let mut sessions = storage.search_sessions(&SessionQuery::new(scope.clone()).with_limit(NEWEST)).await?;
