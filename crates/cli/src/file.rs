@@ -6,8 +6,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-#[cfg(feature = "parquet")]
-use tempfile::TempDir;
 use tempfile::TempPath;
 
 use crate::{
@@ -248,85 +246,6 @@ impl StagedStore {
 
 fn exists(path: &Path) -> Failure {
     Failure::failed(format!("{} already exists", path.display()), "choose a file that does not exist yet")
-}
-
-/// A folder that appears when it is complete, and that only its owner can read.
-#[cfg(feature = "parquet")]
-#[derive(Debug)]
-pub(crate) struct WholeFolder<'a> {
-    fresh: TempDir,
-    _unfinished: Unfinished,
-    path: &'a Path,
-}
-
-#[cfg(feature = "parquet")]
-impl<'a> WholeFolder<'a> {
-    /// Begins to write the folder `path`. An existing folder will be replaced if it contains nothing but `files`.
-    pub(crate) fn begin(path: &'a Path, files: &[&str]) -> Result<Self, Failure> {
-        if let Some(other) = other_than(path, files).map_err(|error| cannot_write(path, &error))? {
-            let message = format!("{} already exists, and contains {other}", path.display());
-            return Err(Failure::failed(message, "choose a folder that does not exist yet"));
-        }
-        remove_left(folder_of(path), &unfinished(path));
-        let create = || private_folder(path).map(|folder| (folder.path().to_owned(), folder));
-        let created = Unfinished::create(create).map_err(|error| cannot_write(path, &error));
-        let (unfinished, fresh) = created?;
-        Ok(Self { fresh, _unfinished: unfinished, path })
-    }
-
-    /// Where to write.
-    pub(crate) fn folder(&self) -> &Path {
-        self.fresh.path()
-    }
-
-    /// Moves the complete folder to its path.
-    pub(crate) fn place(self) -> Result<(), Failure> {
-        let cannot = |error: io::Error| cannot_write(self.path, &error);
-        // The old folder is removed only after the new one is in place, and is restored if the new one can't be moved
-        // there.
-        let before = private_folder(self.path).map_err(cannot)?;
-        let gives_way = match std::fs::rename(self.path, before.path()) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(cannot(error)),
-            renamed => renamed.is_ok(),
-        };
-        if let Err(error) = std::fs::rename(self.fresh.path(), self.path) {
-            if gives_way && std::fs::rename(before.path(), self.path).is_err() {
-                // Keep the old folder under another name rather than lose it.
-                let _ = before.keep();
-            }
-            return Err(cannot(error));
-        }
-        // It was moved, so there is nothing to remove.
-        let _ = self.fresh.keep();
-        Ok(())
-    }
-}
-
-/// A temporary folder beside `path` that only its owner can open.
-#[cfg(feature = "parquet")]
-fn private_folder(path: &Path) -> io::Result<TempDir> {
-    let mut builder = tempfile::Builder::new();
-    let prefix = unfinished(path);
-    builder.prefix(&prefix);
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
-    builder.tempdir_in(folder_of(path))
-}
-
-/// The name of an entry in a folder other than `files`, if there is one.
-#[cfg(feature = "parquet")]
-fn other_than(folder: &Path, files: &[&str]) -> io::Result<Option<String>> {
-    let entries = match std::fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        entries => entries?,
-    };
-    for entry in entries {
-        let name = entry?.file_name();
-        if !files.iter().any(|file| name == *file) {
-            return Ok(Some(name.to_string_lossy().into_owned()));
-        }
-    }
-    Ok(None)
 }
 
 /// The prefix of the name of an incomplete file or folder. If a process is killed, the prefix shows which file was

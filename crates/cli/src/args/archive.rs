@@ -1,21 +1,19 @@
 //! `export` and `import`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
+use clap::{Args, builder::NonEmptyStringValueParser};
 
-/// Export sessions to a file, as JSON lines or Parquet
+/// Export sessions to a file of JSON lines
 #[derive(Debug, Args)]
 #[command(long_about = "\
-Exports sessions to a file of JSON lines, or to a folder with three Parquet files. `import` reads them into a store of any \
-kind. An export contains all fields, including those set by hand, the metadata files, and every line of transcripts and \
+Exports sessions to a file of JSON lines. `import` reads them into a store of any kind. An export contains all fields, including those set by hand, the metadata files, and every line of transcripts and \
 event logs, byte for byte. It contains no vectors unless --vectors is given; `backfill` creates them again.
 
 Exports the sessions in --scope, by default your own.")]
 #[command(after_long_help = "\
-Each JSON line is an object with a `record`: archive (first), session, message, event, end, complete (last). Parquet has the \
-same fields as columns of sessions.parquet, messages.parquet and events.parquet. Only you can read the output, which \
-replaces an existing file when it is complete. --json prints the number of sessions, messages, events and vectors.
+Each JSON line is an object with a `record`: archive (first), session, message, event, end, complete (last). Only you can \
+read the file, which replaces an existing one when it is complete. --json prints the number of sessions, messages, events and vectors.
 
 Examples:
   amplifier-sessions export --out sessions.jsonl
@@ -23,16 +21,12 @@ Examples:
   amplifier-sessions export --out team.jsonl --scope all
   amplifier-sessions export --out sessions.jsonl --vectors
   amplifier-sessions export --out - | zstd > sessions.jsonl.zst
-  amplifier-sessions export --out sessions --format parquet
   amplifier-sessions --store duckdb:~/sessions.duckdb import sessions.jsonl")]
 pub(crate) struct ExportArgs {
-    /// The file to write, or `-` for stdout; with Parquet, the folder
-    #[arg(long, value_name = "PATH")]
+    /// The file to write, or `-` for stdout
+    #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
-    /// The format; by default `parquet` if PATH ends in .parquet, else `jsonl`
-    #[arg(long, value_name = "FORMAT")]
-    pub(crate) format: Option<ArchiveFormat>,
-    /// Include the vectors of messages (JSON lines only)
+    /// Include the vectors of messages
     #[arg(long)]
     pub(crate) vectors: bool,
     /// Only sessions of this project: its slug, a unique part of the slug, or its folder
@@ -43,28 +37,10 @@ pub(crate) struct ExportArgs {
     pub(crate) session: Option<String>,
 }
 
-/// The format of an export.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ArchiveFormat {
-    Jsonl,
-    Parquet,
-}
-
-impl ArchiveFormat {
-    /// The format for a file name.
-    pub(crate) fn of(path: &Path) -> Self {
-        if path.extension().is_some_and(|extension| extension == "parquet") {
-            Self::Parquet
-        } else {
-            Self::Jsonl
-        }
-    }
-}
-
 /// Import sessions that were exported
 #[derive(Debug, Args)]
 #[command(long_about = "\
-Imports the sessions of a file, or of a folder of Parquet files, that `export` wrote. Each session is stored completely or \
+Imports the sessions of a file that `export` wrote. Each session is stored completely or \
 not at all: its rows must be complete and have the checksum that was exported. If a line is broken, its session is skipped, \
 and the others are imported. Sessions that already exist are refused unless --replace is given, and sessions of other users \
 unless --scope all is given. A session that was deleted from this store is imported too, with a note (were_deleted in JSON).
@@ -78,11 +54,10 @@ were_deleted, refused, broken.
 
 Examples:
   amplifier-sessions import sessions.jsonl
-  amplifier-sessions import sessions.jsonl --replace
-  amplifier-sessions import sessions.parquet")]
+  amplifier-sessions import sessions.jsonl --replace")]
 pub(crate) struct ImportArgs {
-    /// The file to read, or the folder of Parquet files
-    #[arg(value_name = "PATH")]
+    /// The file to read
+    #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// Replace sessions that already exist
     #[arg(long)]

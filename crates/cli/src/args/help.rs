@@ -5,11 +5,10 @@ use clap::{Arg, ArgAction, Command, CommandFactory as _};
 use super::Cli;
 
 /// Words that mark an example as needing a feature, and whether this build has that feature.
-const NEEDED: [(&str, bool); 8] = [
+const NEEDED: [(&str, bool); 7] = [
     ("duckdb:", cfg!(feature = "duckdb-system")),
     ("cosmos:", cfg!(feature = "cosmos")),
     ("postgres:", cfg!(feature = "postgres")),
-    ("parquet", cfg!(feature = "parquet")),
     ("models install", cfg!(feature = "local-transformer")),
     ("local:", cfg!(feature = "local-transformer")),
     ("openai", cfg!(feature = "openai")),

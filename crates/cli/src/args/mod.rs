@@ -42,7 +42,7 @@ mod watch;
 
 use clap::{Parser, Subcommand};
 
-pub(crate) use archive::{ArchiveFormat, ExportArgs, ImportArgs};
+pub(crate) use archive::{ExportArgs, ImportArgs};
 pub(crate) use backup::BackupArgs;
 pub(crate) use completions::CompletionsArgs;
 pub(crate) use config::{ConfigAction, ConfigArgs};

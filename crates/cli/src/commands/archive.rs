@@ -11,7 +11,7 @@ use amplifier_session_storage::{
     model::SessionKey,
     search::SessionFilter,
     storage::{
-        ArchiveReader, BrokenPart, ExportReport, ImportOptions, ImportReport, JsonLinesReader,
+        BrokenPart, ExportReport, ImportOptions, ImportReport, JsonLinesReader,
         JsonLinesWriter,
     },
 };
@@ -19,7 +19,7 @@ use amplifier_session_storage::{
 use super::masking;
 use crate::{
     app::{App, Reader},
-    args::{ArchiveFormat, ExportArgs, ImportArgs, ScopeArg},
+    args::{ExportArgs, ImportArgs, ScopeArg},
     failure::{Failure, Outcome, report_damage, say},
     file::{WholeFile, is_stdout},
     render::text::{counted, grouped, printable},
@@ -30,18 +30,9 @@ const LISTED: usize = 10;
 
 pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, Failure> {
     app.check_out(&args.out)?;
-    let format = args.format.unwrap_or_else(|| ArchiveFormat::of(&args.out));
-    if is_stdout(&args.out) && format == ArchiveFormat::Parquet {
-        return Err(Failure::wrong_use(
-            "Parquet can't be written to stdout",
-            "pass a folder with --out FOLDER",
-        ));
-    }
-    if args.vectors && format == ArchiveFormat::Parquet {
-        return Err(Failure::wrong_use(
-            "Parquet exports have no vectors",
-            "--format jsonl --vectors exports them as JSON lines",
-        ));
+    if args.out.extension().is_some_and(|extension| extension == "parquet") {
+        let hint = "`sql 'FROM messages' --out FILE.parquet` writes Parquet from a DuckDB store";
+        return Err(Failure::wrong_use("`export` writes JSON lines, not Parquet", hint));
     }
     let reader = app.patient_reader().await?;
     let project = app.project(&reader, args.project.as_deref()).await?;
@@ -55,10 +46,7 @@ pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, F
             Scope::User(found.user_id)
         }
     };
-    let report = match format {
-        ArchiveFormat::Jsonl => to_lines(&reader, &scope, filter, &args).await?,
-        ArchiveFormat::Parquet => to_parquet(&reader, &scope, filter, &args.out).await?,
-    };
+    let report = to_lines(&reader, &scope, filter, &args).await?;
     let (messages, events) = (counted(report.messages, "message"), counted(report.events, "event"));
     let mut counts = format!("{}, {messages}, {events}", counted(report.sessions, "session"));
     if args.vectors {
@@ -112,53 +100,16 @@ fn export_failure(error: Error) -> Failure {
     }
 }
 
-#[cfg(feature = "parquet")]
-async fn to_parquet(
-    reader: &Reader,
-    scope: &Scope,
-    filter: SessionFilter,
-    out: &Path,
-) -> Result<ExportReport, Failure> {
-    use amplifier_session_storage::parquet::{FILES, ParquetWriter};
-
-    let folder = crate::file::WholeFolder::begin(out, &FILES)?;
-    let mut files = ParquetWriter::new(folder.folder());
-    let report = reader.storage.export_sessions(scope, filter, &mut files).await?;
-    if report.sessions > 0 {
-        folder.place()?;
-    }
-    Ok(report)
-}
-
-#[cfg(not(feature = "parquet"))]
-async fn to_parquet(_: &Reader, _: &Scope, _: SessionFilter, _: &Path) -> Result<ExportReport, Failure> {
-    Err(no_parquet())
-}
-
-#[cfg(feature = "parquet")]
-fn from_parquet(folder: &Path) -> Result<Box<dyn ArchiveReader>, Failure> {
-    Ok(Box::new(amplifier_session_storage::parquet::ParquetReader::open(folder)?))
-}
-
-#[cfg(not(feature = "parquet"))]
-fn from_parquet(_: &Path) -> Result<Box<dyn ArchiveReader>, Failure> {
-    Err(no_parquet())
-}
-
-#[cfg(not(feature = "parquet"))]
-fn no_parquet() -> Failure {
-    Failure::wrong_use(
-        "this program was built without support for Parquet",
-        "build it with `--features parquet` (or with DuckDB)",
-    )
-}
-
-fn from_lines(file: &Path) -> Result<Box<dyn ArchiveReader>, Failure> {
-    let opened = File::open(file).map_err(|error| {
-        let message = format!("can't read {}: {error}", file.display());
+fn open(file: &Path) -> Result<JsonLinesReader<BufReader<File>>, Failure> {
+    let unreadable = |reason: &str| {
+        let message = format!("can't read {}: {reason}", file.display());
         Failure::failed(message, "`import` reads files that `export --out FILE` wrote")
-    })?;
-    Ok(Box::new(JsonLinesReader::seekable(BufReader::new(opened))))
+    };
+    if file.is_dir() {
+        return Err(unreadable("it is a folder"));
+    }
+    let opened = File::open(file).map_err(|error| unreadable(&error.to_string()))?;
+    Ok(JsonLinesReader::seekable(BufReader::new(opened)))
 }
 
 /// An error about the archive, with its file.
@@ -170,7 +121,7 @@ fn in_file(error: Error, file: &Path) -> Error {
 }
 
 pub(super) async fn import(app: &mut App, args: ImportArgs) -> Result<Outcome, Failure> {
-    let mut archive = if args.file.is_dir() { from_parquet(&args.file)? } else { from_lines(&args.file)? };
+    let mut archive = open(&args.file)?;
     let writer = app.writer(app.settings_of_secrets()?).await?;
     if !masking::is_confirmed(app, &writer.storage, false).await? {
         say("note", "nothing was imported");
@@ -179,7 +130,7 @@ pub(super) async fn import(app: &mut App, args: ImportArgs) -> Result<Outcome, F
     let owner = (app.global.scope != ScopeArg::All).then(|| writer.user.clone());
     let options = ImportOptions::default().with_replace(args.replace).with_owner(owner);
     writer.storage.pin_user(&writer.user).await?;
-    let imported = writer.storage.import_sessions(archive.as_mut(), &options).await;
+    let imported = writer.storage.import_sessions(&mut archive, &options).await;
     // Also after an error, because the sessions before it are stored.
     writer.storage.backend().update_index().await?;
     let report = imported.map_err(|error| in_file(error, &args.file))?;

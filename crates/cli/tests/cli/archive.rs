@@ -72,39 +72,6 @@ fn an_import_says_what_had_been_deleted() {
     assert_eq!(all["were_deleted"][0]["user_id"], "dana");
 }
 
-#[cfg(feature = "parquet")]
-#[test]
-fn parquet_folders_can_be_imported() {
-    let home = Home::without_vectors();
-    home.ok(&["edit", "38e6d1f5", "--name", "By hand"]);
-    let at = |name: &str| home.path().join(name).display().to_string();
-    let folder = at("sessions.parquet");
-    home.shows("export_parquet", &["export", "--out", &folder]);
-    let other = ["--store", "sqlite:~/other.sqlite", "--embedding", "none"];
-    let imported = home.run(&[&["import", folder.as_str()], &other[..]].concat());
-    assert_eq!(imported.code, 0, "{}", imported.stderr);
-    assert_eq!(imported.stdout, "sessions  12\nmessages  192\nevents    731\n");
-    home.ok(&["export", "--out", &at("a.jsonl")]);
-    home.ok(&[&["export", "--out", &at("b.jsonl")], &other[..]].concat());
-    assert!(fs::read(at("a.jsonl")).unwrap() == fs::read(at("b.jsonl")).unwrap(), "the exports differ");
-
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
-    }
-
-    // A folder can be replaced by another export, but not by anything else.
-    let again = ["export", "--out", folder.as_str(), "--session", "38e6d1f5"];
-    assert_eq!(home.json(&again)["sessions"], 1);
-    assert_eq!(home.json(&[&["import", folder.as_str(), "--replace"], &other[..]].concat())["replaced"], 1);
-    fs::write(home.path().join("sessions.parquet/mine.txt"), "mine").unwrap();
-    home.shows("error_export_folder", &again);
-    assert_eq!(home.run(&["export", "--format", "parquet", "--out", &at("a.jsonl")]).code, 1);
-    fs::remove_file(home.path().join("sessions.parquet/events.parquet")).unwrap();
-    home.shows("error_import_folder", &["import", &folder]);
-}
-
 #[test]
 fn sessions_of_others_are_read_only_on_request() {
     let home = Home::without_vectors();
@@ -129,6 +96,10 @@ fn files_that_are_not_exports_are_reported() {
     fs::write(&file, format!("{begin}}}\n")).unwrap();
     home.shows("error_import_without_checksums", &["import", file.to_str().unwrap()]);
     home.shows("error_import_missing", &["import", "/missing/a.jsonl"]);
+    let folder = home.path().join("sessions.parquet");
+    fs::create_dir(&folder).unwrap();
+    home.shows("error_import_folder", &["import", folder.to_str().unwrap()]);
+    home.shows("error_export_parquet", &["export", "--out", "x.parquet"]);
     let nowhere = SYNCED.run(&["export", "--out", "/missing/a.jsonl"]);
     assert_eq!((nowhere.code, nowhere.stderr.contains("hint: ")), (1, true), "{}", nowhere.stderr);
 }

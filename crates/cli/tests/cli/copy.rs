@@ -103,6 +103,4 @@ fn archives_can_have_vectors() {
     let search = ["search", "why was the customer charged twice", "--no-refresh"];
     let other = [&search[..], &["--store", "sqlite:~/other.sqlite"]].concat();
     assert_eq!(home.json(&search)["results"], home.json(&other)["results"]);
-    #[cfg(feature = "parquet")]
-    home.shows("error_export_vectors", &["export", "--out", "x.parquet", "--vectors"]);
 }

@@ -126,7 +126,6 @@ fn a_hyphen_writes_to_stdout_and_notes_go_to_stderr() {
     assert!(
         ran.stdout.lines().all(|line| record(line).is_string()) && ran.stderr.starts_with("note: 1 session")
     );
-    assert_eq!(SYNCED.run(&["export", "--out", "-", "--format", "parquet"]).code, 2);
     assert!(SYNCED.ok(&["stats", "--plot", "-"]).starts_with("<svg"));
 }
 

@@ -4,7 +4,6 @@ mod archive;
 mod events;
 mod index;
 mod metadata;
-mod parquet;
 mod query;
 mod store_url;
 mod transcript;
@@ -12,12 +11,11 @@ mod transcript;
 use crate::Target;
 
 /// All targets.
-pub static TARGETS: [Target; 8] = [
+pub static TARGETS: [Target; 7] = [
     transcript::TARGET,
     events::TARGET,
     metadata::TARGET,
     archive::TARGET,
-    parquet::TARGET,
     store_url::TARGET,
     query::TARGET,
     index::TARGET,
