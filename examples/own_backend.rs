@@ -33,9 +33,9 @@ async fn main() -> Result<()> {
         r#"{"role":"user","content":"why are payments retried?"}"#.into(),
         r#"{"role":"assistant","content":"because the bank times out"}"#.into(),
     ];
-    storage.sync_transcript_lines(&target, SyncLines::whole(lines.into())).await?;
+    storage.ingestion().sync_transcript_lines(&target, SyncLines::whole(lines.into())).await?;
     let question = SearchOptions::new("the bank's answer");
-    for result in storage.search_transcripts(&Scope::from(ana), &question).await?.results {
+    for result in storage.search().search_transcripts(&Scope::from(ana), &question).await?.results {
         println!("{:.2} #{}: {}", result.score, result.sequence, result.snippet);
     }
     Ok(())

@@ -86,10 +86,10 @@ async fn run(url: &str) -> Result<u32> {
     };
     let lines = ["a dirty room", "the eyes", "astronomer"];
     let lines = lines.map(|text| format!(r#"{{"role":"user","content":"{text}"}}"#).as_str().into());
-    storage.sync_transcript_lines(&target, SyncLines::whole(lines.into())).await?;
+    storage.ingestion().sync_transcript_lines(&target, SyncLines::whole(lines.into())).await?;
 
     let options = SearchOptions::new("dormitory").with_mode(SearchMode::Semantic);
-    let found = storage.search_transcripts(&Scope::from(user), &options).await?;
+    let found = storage.search().search_transcripts(&Scope::from(user), &options).await?;
     Ok(found.results.first().map_or(0, |result| result.sequence))
 }
 

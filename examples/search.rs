@@ -34,13 +34,14 @@ async fn run(file: &str, query: &str, user: UserId) -> Result<()> {
         .with_content_types(talk.into_iter().collect())
         .with_filter(long_ones)
         .with_limit(3);
-    let found = storage.search_transcripts(&scope, &options).await?;
+    let found = storage.search().search_transcripts(&scope, &options).await?;
     for result in &found.results {
         println!("{:.2} {} #{}: {}", result.score, result.session_id, result.sequence, result.snippet);
     }
 
     if let Some(best) = found.results.first() {
-        let around = storage.get_message_context(&scope, &best.session_id, best.sequence, 1, 1).await?;
+        let around =
+            storage.reading().get_message_context(&scope, &best.session_id, best.sequence, 1, 1).await?;
         println!("\nAround the first, in \"{}\":", around.session.title());
         for message in around.messages {
             println!("{:>4} {}", message.sequence, message.role);

@@ -34,9 +34,9 @@
 //!         RawJson::from(r#"{"role":"user","content":"Why does the nightly import time out?"}"#),
 //!         RawJson::from(r#"{"role":"assistant","content":"The connection pool is exhausted at midnight."}"#),
 //!     ];
-//!     storage.sync_transcript_lines(&target, SyncLines::whole(lines)).await?;
+//!     storage.ingestion().sync_transcript_lines(&target, SyncLines::whole(lines)).await?;
 //!
-//!     let found = storage.search_transcripts(&Scope::from(user), &SearchOptions::new("connection pool")).await?;
+//!     let found = storage.search().search_transcripts(&Scope::from(user), &SearchOptions::new("connection pool")).await?;
 //!     let best = found.results.first().expect("the assistant's answer");
 //!     assert_eq!(best.sequence, 1);
 //!     println!("{} #{}: {}", best.session_id, best.sequence, best.snippet);

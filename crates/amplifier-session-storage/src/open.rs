@@ -159,8 +159,9 @@ pub async fn restrict_roles(url: &StoreUrl, options: OpenOptions, users: Vec<Use
 ///
 /// # Errors
 ///
-/// `Unsupported` if this kind of store can't be copied ([`SessionStorage::export_sessions`] works with every store);
-/// `StorageConnection` if there is no store; errors of the backend.
+/// `Unsupported` if this kind of store can't be copied
+/// ([`ArchiveTransfer::export_sessions`](amplifier_session_core::storage::ArchiveTransfer::export_sessions) works with
+/// every store); `StorageConnection` if there is no store; errors of the backend.
 pub async fn backup(url: &StoreUrl, to: &Path) -> Result<()> {
     let (Some(from), Some(backup)) = (url.file(), url.backend().backup) else {
         let message = format!("{} stores can't be copied while they are in use", url.backend().name);

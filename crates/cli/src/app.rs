@@ -54,7 +54,7 @@ impl Reader {
 
     /// The session and the line that `address` names, with a note if `latest` had to leave a session out.
     pub(crate) async fn find_address(&self, address: &str) -> Result<Addressed, Error> {
-        let found = self.storage.find_address(&self.scope, address).await?;
+        let found = self.storage.sessions().find_address(&self.scope, address).await?;
         if let Some(notice) = &found.notice {
             say("note", notice);
         }
@@ -64,14 +64,15 @@ impl Reader {
     /// The short forms of the ids of `session` and of its parent.
     pub(crate) async fn short_names(&self, session: &Session) -> Result<(String, Option<String>), Failure> {
         let (id, parent) = (&session.session_id, session.parent_id.as_ref());
-        let short_ids = self.storage.short_ids(&self.scope, parent.into_iter().chain([id])).await?;
+        let short_ids =
+            self.storage.sessions().short_ids(&self.scope, parent.into_iter().chain([id])).await?;
         let name = |id| short(&short_ids, id).to_owned();
         Ok((name(id), parent.map(name)))
     }
 
     /// The short form of `id`, which is an address of its session.
     pub(crate) async fn short_id(&self, id: &SessionId) -> Result<String, Failure> {
-        let mut short = self.storage.short_ids(&self.scope, [id]).await?;
+        let mut short = self.storage.sessions().short_ids(&self.scope, [id]).await?;
         Ok(short.remove(id).unwrap_or_else(|| id.to_string()))
     }
 
@@ -161,8 +162,8 @@ impl App {
         Some((self.open(&url, options).await.ok()?, scope))
     }
 
-    /// Opens the selected store, which must exist, to change the user's own sessions: `--scope` applies only to reading.
-    /// `with_embedding` also opens the embedding provider.
+    /// Opens the selected store, which must exist, to change the user's own sessions: `--scope` applies only to
+    /// reading. `with_embedding` also opens the embedding provider.
     pub(crate) async fn editor(&self, with_embedding: bool) -> Result<Reader, Failure> {
         let user = self.identity()?.user_id;
         let storage = self.existing_storage(with_embedding).await?;
@@ -318,7 +319,7 @@ impl App {
         let Some(project) = &filter.project else { return Ok(()) };
         let of_project = SessionFilter::default().with_project(project.clone());
         let query = SessionQuery::new(reader.scope.clone()).with_filter(of_project).with_limit(1);
-        if reader.storage.search_sessions(&query).await?.is_empty() {
+        if reader.storage.sessions().search_sessions(&query).await?.is_empty() {
             say("warning", &format!("the store has no project {:?}", project.as_str()));
             say("hint", &format!("`{} sessions` shows the project of each session", self.program()));
         }
@@ -330,10 +331,10 @@ impl App {
         use amplifier_session_storage::backend::SessionQuery;
         let Scope::User(user) = &reader.scope else { return Ok(()) };
         let one = |scope: Scope| SessionQuery::new(scope).with_limit(1);
-        if !reader.storage.search_sessions(&one(reader.scope.clone())).await?.is_empty() {
+        if !reader.storage.sessions().search_sessions(&one(reader.scope.clone())).await?.is_empty() {
             return Ok(());
         }
-        if let Some(other) = reader.storage.search_sessions(&one(Scope::Everyone)).await?.first() {
+        if let Some(other) = reader.storage.sessions().search_sessions(&one(Scope::Everyone)).await?.first() {
             // With --scope all, the user does not matter.
             let (program, other) = (program::name() + &self.global.store_typed_again(), &other.user_id);
             let text = format!(
@@ -386,7 +387,7 @@ impl App {
         if self.global.user.is_some() {
             return Ok(());
         }
-        if let Some(pinned) = storage.pinned_user().await?.filter(|pinned| pinned != user) {
+        if let Some(pinned) = storage.users().pinned_user().await?.filter(|pinned| pinned != user) {
             say("warning", &format!("the store belongs to {pinned}, but you are {user}"));
             say(
                 "hint",

@@ -25,11 +25,11 @@ pub(crate) async fn find(
 ) -> Result<SearchResults, Failure> {
     let sessions = options.limit;
     let [few, many] = MESSAGES_A_SESSION.map(|messages| sessions.saturating_mul(messages).min(MOST));
-    let found = storage.search_transcripts(scope, &options.clone().with_limit(few)).await?;
+    let found = storage.search().search_transcripts(scope, &options.clone().with_limit(few)).await?;
     if found.results.len() < few || few == many || by_session(&found.results).len() >= sessions {
         return Ok(found);
     }
-    Ok(storage.search_transcripts(scope, &options.clone().with_limit(many)).await?)
+    Ok(storage.search().search_transcripts(scope, &options.clone().with_limit(many)).await?)
 }
 
 /// The ranks of the results of each session, best first. Sessions are in the order of their best results.

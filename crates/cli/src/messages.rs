@@ -49,7 +49,7 @@ pub(crate) struct Estimated(HashSet<SessionKey>);
 impl Estimated {
     /// The sessions among `sessions` whose dates are estimates.
     pub(crate) async fn of(storage: &SessionStorage, sessions: &[Session]) -> Result<Self, Failure> {
-        Ok(Self(storage.estimated_dates(sessions).await?))
+        Ok(Self(storage.sessions().estimated_dates(sessions).await?))
     }
 
     /// Whether the dates of a session are estimates.

@@ -157,8 +157,8 @@ impl Out {
         self.line(&json)
     }
 
-    /// Begins an object as [`Self::json`] writes it, whose first field is a list that is too long for memory. Each item is
-    /// written by [`Self::item`], and the other fields by [`Self::end_list`].
+    /// Begins an object as [`Self::json`] writes it, whose first field is a list that is too long for memory. Each item
+    /// is written by [`Self::item`], and the other fields by [`Self::end_list`].
     pub(crate) fn begin_list(&mut self, field: &str) -> io::Result<()> {
         self.text(&format!("{{\"{field}\":["))
     }
@@ -197,7 +197,7 @@ impl Out {
 
     /// The sessions that the command has skipped so far because they can't be read.
     pub(crate) fn damaged_sessions(&self) -> Vec<DamagedRow> {
-        self.store.get().map(SessionStorage::damaged_sessions).unwrap_or_default()
+        self.store.get().map(|store| store.sessions().damaged_sessions()).unwrap_or_default()
     }
 
     /// The usage of the command so far, if the store charges for it.

@@ -26,7 +26,7 @@ impl App {
         let Some(typed) = typed else { return Ok(SessionFilter::default()) };
         let slug = ProjectSlug::new(typed)?;
         if !is_path(typed) {
-            let found = reader.storage.find_project(&reader.scope, typed).await?;
+            let found = reader.storage.sessions().find_project(&reader.scope, typed).await?;
             if found.is_some() || !Path::new(typed).is_dir() {
                 return Ok(SessionFilter::default().with_project(found.unwrap_or(slug)));
             }
@@ -47,7 +47,11 @@ async fn of_folder(app: &App, reader: &Reader, typed: &str) -> Result<SessionFil
             if above > 0 && is_too_far {
                 break;
             }
-            let found = reader.storage.project_of_folder(&reader.scope, &ancestor.to_string_lossy()).await?;
+            let found = reader
+                .storage
+                .sessions()
+                .project_of_folder(&reader.scope, &ancestor.to_string_lossy())
+                .await?;
             if let Some(found) = found {
                 if above > 0 {
                     say("note", &format!("{} is in the project {}", folder.display(), found.slug));
@@ -65,7 +69,7 @@ async fn of_no_session(reader: &Reader, folder: &Path) -> Result<SessionFilter, 
     let slug = ProjectSlug::of_folder(&folder.to_string_lossy())?;
     let filter = SessionFilter::default().with_project(slug.clone());
     let query = SessionQuery::new(reader.scope.clone()).with_filter(filter.clone()).with_limit(PAGE);
-    let others = reader.storage.all_sessions(query).await?;
+    let others = reader.storage.sessions().all_sessions(query).await?;
     if !others.is_empty() {
         say("warning", &format!("no session ran in {}; those of {slug} ran elsewhere", folder.display()));
     }

@@ -37,7 +37,7 @@ async fn refresh_store(app: &App, reader: &Reader) -> Result<(), Failure> {
     let (identity, host) = app.who()?;
     let user = identity.user_id;
     // Reading the store of another user must not add a second owner to it.
-    let is_own = reader.storage.pinned_user().await?.as_ref() == Some(&user);
+    let is_own = reader.storage.users().pinned_user().await?.as_ref() == Some(&user);
     if !is_own || roots.is_empty() {
         return Ok(());
     }
@@ -111,7 +111,7 @@ async fn embed(
     };
     let storage = with_turns(storage.clone().with_embedding(provider), None);
     for session in sessions {
-        storage.embed_pending(user, Some(session)).await?;
+        storage.vectors().embed_pending(user, Some(session)).await?;
     }
     Ok(())
 }

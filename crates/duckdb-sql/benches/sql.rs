@@ -42,7 +42,7 @@ async fn main() {
     let start = Instant::now();
     for session in 0..100 {
         let events = (0..10_000).map(|n| event(session * 10_000 + n)).collect();
-        storage.sync_event_lines(&target(&format!("s{session}")), whole(events)).await.unwrap();
+        storage.ingestion().sync_event_lines(&target(&format!("s{session}")), whole(events)).await.unwrap();
     }
     drop(storage);
     println!(

@@ -1,7 +1,7 @@
 //! Ready-made views for common queries. They are created for the connection of a query and are not part of the file.
 //!
-//! Their numbers are those of `SessionStorage::get_statistics`: `core` defines a use, a call and a failure, and the views repeat
-//! the definitions in SQL.
+//! Their numbers are those of `StoreStatistics::get_statistics`: `core` defines a use, a call and a failure, and the
+//! views repeat the definitions in SQL.
 
 use amplifier_session_duckdb::{FAILED, MAY_RECUR, counted_elsewhere, join_answered, repeats_usage};
 
@@ -49,7 +49,7 @@ const BEGUN: &str = "('tool:pre', 'tool:call')";
 const ENDED: &str = "('tool:post', 'tool:result', 'tool:error')";
 
 /// Sessions that begin with the messages of an older one, with an answer, and how many these are: see
-/// `SessionStorage::get_statistics`. Two sessions have the same lines at the same places, from the first on.
+/// `StoreStatistics::get_statistics`. Two sessions have the same lines at the same places, from the first on.
 const PAIRS: &str = "(
     SELECT user_id, session_id, other, count(*) AS messages FROM (
         SELECT a.user_id, a.session_id, b.session_id AS other, a.sequence, a.role, a.turn,
@@ -142,8 +142,8 @@ SELECT CAST(ts AS DATE) AS day, count(*) AS messages,
 FROM {TRANSCRIPTS_ONCE} GROUP BY day ORDER BY day",
 };
 
-/// A use has an event at its start and one at its end; the more frequent of the two is counted. A failed use may have several
-/// events that report the failure, so the rate is at most 1. Durations come from the events at the end.
+/// A use has an event at its start and one at its end; the more frequent of the two is counted. A failed use may have
+/// several events that report the failure, so the rate is at most 1. Durations come from the events at the end.
 const TOOL_USE: ReadyView = ReadyView {
     name: "tool_use",
     about: "uses of each tool, how many failed, and how long they took in milliseconds",
@@ -168,8 +168,8 @@ FROM (
 /// The numbers of tokens that a summary may have.
 const TOKENS: [&str; 4] = ["input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"];
 
-/// Usage as `Usage::of` reads it from summaries: numbers are truncated, negative ones count as 0. A call counts once, as in
-/// `Events::count_events`; the cost is exact. A model is named without a path before it.
+/// Usage as `Usage::of` reads it from summaries: numbers are truncated, negative ones count as 0. A call counts once,
+/// as in `Events::count_events`; the cost is exact. A model is named without a path before it.
 const TOKENS_BY_MODEL_AND_DAY: ReadyView = ReadyView {
     name: "tokens_by_model_and_day",
     about: "calls of each model on each day (UTC), tokens and cost, as reported in event logs",

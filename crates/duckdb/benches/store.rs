@@ -166,7 +166,11 @@ async fn measure_semantic() {
         let storage = storage.with_embedding(Some(Arc::new(MadeUp(space))));
         for session in 0..100 {
             let all = (0..1_000).map(|n| lines::user(&(session * 1_000 + n).to_string())).collect();
-            storage.sync_transcript_lines(&target(&format!("s{session}")), whole(all)).await.unwrap();
+            storage
+                .ingestion()
+                .sync_transcript_lines(&target(&format!("s{session}")), whole(all))
+                .await
+                .unwrap();
         }
         storage.backend().update_index().await.unwrap();
         let (scope, mut found) = (ana(), Vec::new());
@@ -175,8 +179,11 @@ async fn measure_semantic() {
             found.clear();
             for query in &queries {
                 let start = Instant::now();
-                let results =
-                    storage.vector_search(&scope, &VectorSearchOptions::new(query.clone())).await.unwrap();
+                let results = storage
+                    .search()
+                    .vector_search(&scope, &VectorSearchOptions::new(query.clone()))
+                    .await
+                    .unwrap();
                 let hits = results.results.iter().map(|hit| (hit.session_id.to_string(), hit.sequence));
                 found.push(hits.collect::<Vec<_>>());
                 if round > 0 {

@@ -96,14 +96,14 @@ pub(crate) fn assert_kept(log: &[u8], stored: &[RawJson], skipped: u64) {
 pub(crate) fn exported(storage: &SessionStorage) -> Result<Vec<u8>> {
     let mut archive = Vec::new();
     let mut writer = JsonLinesWriter::new(&mut archive);
-    wait(storage.export_sessions(&Scope::Everyone, SessionFilter::default(), &mut writer))?;
+    wait(storage.archive().export_sessions(&Scope::Everyone, SessionFilter::default(), &mut writer))?;
     Ok(archive)
 }
 
 /// The results of a search in everything.
 pub(crate) fn found(storage: &SessionStorage, query: &str, mode: SearchMode) -> Result<Vec<SearchResult>> {
     let options = SearchOptions::new(query).with_mode(mode).with_limit(50);
-    Ok(wait(storage.search_transcripts(&Scope::Everyone, &options))?.results)
+    Ok(wait(storage.search().search_transcripts(&Scope::Everyone, &options))?.results)
 }
 
 /// The files of this name among the sample sessions of the command line, cut into pieces of whole lines.

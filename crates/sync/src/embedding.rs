@@ -56,7 +56,7 @@ async fn embed(
     let mut ended = false;
     while !ended && report.failure.is_none() {
         ended = notifications.recv().await.is_none();
-        report.add(storage.embed_pending(&user, None).await?);
+        report.add(storage.vectors().embed_pending(&user, None).await?);
     }
     Ok(report)
 }

@@ -8,18 +8,19 @@ use amplifier_session_core::{
 
 use crate::state::SyncState;
 
-/// Rewinds a session like [`SessionStorage::rewind`]. Afterwards, its files count as read, although they may still
-/// contain the removed rows. A sync reads them again only if they change, and then stores everything in them.
+/// Rewinds a session like [`Ingestion::rewind`](amplifier_session_core::storage::Ingestion::rewind). Afterwards, its
+/// files count as read, although they may still contain the removed rows. A sync reads them again only if they change,
+/// and then stores everything in them.
 ///
 /// # Errors
 ///
-/// As [`SessionStorage::rewind`].
+/// As [`Ingestion::rewind`](amplifier_session_core::storage::Ingestion::rewind).
 pub async fn rewind(
     storage: &SessionStorage,
     key: &SessionKey,
     options: RewindOptions,
 ) -> Result<RewindReport> {
-    storage.rewind(key, &options.with_sync_state(after_rewind)).await
+    storage.ingestion().rewind(key, &options.with_sync_state(after_rewind)).await
 }
 
 fn after_rewind(state: &str, session: &Session) -> Option<String> {

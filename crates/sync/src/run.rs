@@ -54,7 +54,7 @@ pub(crate) async fn sync_while(
         unchanged::forget(storage);
     }
     if !options.dry_run {
-        report.secrets_masked_in_store = storage.settle_secrets().await?;
+        report.secrets_masked_in_store = storage.secrets().settle_secrets().await?;
     }
     let plan = Plan::new(storage, options, &mut report).await?;
     report.bytes = plan.bytes();
@@ -91,7 +91,7 @@ pub(crate) async fn sync_changed(
     let begun = storage.now();
     let _turn = storage.backend().begin_sync();
     // Another process may have chosen another setting for the store.
-    let secrets_masked_in_store = storage.settle_secrets().await?;
+    let secrets_masked_in_store = storage.secrets().settle_secrets().await?;
     let mut report = SyncReport { secrets_masked_in_store, ..SyncReport::default() };
     let plan = Plan::of_changed(storage, options, changed, &mut report).await?;
     report.bytes = plan.bytes();
@@ -126,9 +126,9 @@ async fn write_sessions(
     more: More<'_>,
 ) -> Result<()> {
     let Context { storage, options, progress } = context;
-    storage.pin_user(&options.user).await?;
+    storage.users().pin_user(&options.user).await?;
     // Even if no file has changed since an earlier version wrote the store.
-    storage.renew().await?;
+    storage.renewal().renew().await?;
     if let Some(embedder) = ingest(context, plan, report, more).await? {
         progress.stage(Stage::Embedding);
         report.add_vectors(embedder.finish().await?);
@@ -141,8 +141,8 @@ async fn write_sessions(
 /// Whether to begin another session.
 pub(crate) type More<'a> = &'a (dyn Fn() -> bool + Sync);
 
-/// Reads and writes the sessions of a plan, as long as `more` returns true. Returns the task that makes their vectors, if
-/// there is an embedding provider.
+/// Reads and writes the sessions of a plan, as long as `more` returns true. Returns the task that makes their vectors,
+/// if there is an embedding provider.
 pub(crate) async fn ingest(
     context: Context<'_>,
     plan: &Plan,

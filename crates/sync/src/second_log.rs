@@ -188,8 +188,10 @@ pub(crate) async fn stored_identities(
     let scope = Scope::User(key.user_id.clone());
     let (mut after, mut found) = (start.checked_sub(1), Vec::new());
     loop {
-        let page =
-            storage.readable_event_lines(&scope, &key.session_id, EventLines::default().after(after)).await?;
+        let page = storage
+            .reading()
+            .readable_event_lines(&scope, &key.session_id, EventLines::default().after(after))
+            .await?;
         let Some(last) = page.rows.last().map(|line| line.event.sequence) else { return Ok(found) };
         let events = page.rows.into_iter().map(|line| line.event).filter(|event| event.sequence < end);
         found.extend(events.map(|event| (event.event_type, (!event.ts_estimated).then_some(event.ts))));

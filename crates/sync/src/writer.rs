@@ -81,7 +81,8 @@ async fn write(storage: SessionStorage, mut jobs: UnboundedReceiver<Job>) {
         storage.backend().give_way().await;
         let (ingests, replies): (Vec<_>, Vec<_>) =
             waiting.drain(..).map(|job| (job.ingest, (job.reply, job.room))).unzip();
-        for ((reply, room), outcome) in replies.into_iter().zip(storage.commit_all(ingests).await) {
+        for ((reply, room), outcome) in replies.into_iter().zip(storage.ingestion().commit_all(ingests).await)
+        {
             // If the sync was cancelled, nobody receives the reply.
             let _ = reply.send(outcome);
             drop(room);

@@ -5,8 +5,10 @@
 //!
 //! | session | has |
 //! | --- | --- |
-//! | `1111…` | thinking, a tool call, events, a summary of its first turn, a line that could not be read, a superseded line, and an answer in a block that the rules of that version did not read |
-//! | `2222…` | a name, a description and tags set by hand, a team that may read it, and a turn that was removed by `rewind` |
+//! | `1111…` | thinking, a tool call, events, a summary of its first turn, a line that could not be read, a superseded
+//! line, and an answer in a block that the rules of that version did not read |
+//! | `2222…` | a name, a description and tags set by hand, a team that may read it, and a turn that was removed by
+//! `rewind` |
 //! | `3333…` | nothing: it was deleted |
 //! | `4444…` | no vectors: it was synced without a model |
 
@@ -50,10 +52,14 @@ pub async fn check_store(backend: Arc<dyn StorageBackend>) {
 
     let pending = async || backend.count_vectors(&Scope::Everyone).await.unwrap().generations[&0].pending;
     assert_eq!(pending().await, 2, "the session that was synced without a model");
-    assert_eq!(storage.renew().await.unwrap(), 1, "the answer that the earlier rules did not read");
+    assert_eq!(storage.renewal().renew().await.unwrap(), 1, "the answer that the earlier rules did not read");
     assert_eq!(pending().await, 3);
     let session = target_of("dana", "-home-dana-garden", "new");
-    storage.sync_transcript_lines(&session, whole(vec![lines::user("a hedgehog")])).await.unwrap();
+    storage
+        .ingestion()
+        .sync_transcript_lines(&session, whole(vec![lines::user("a hedgehog")]))
+        .await
+        .unwrap();
     assert_eq!(missing(&storage, &["message", "superseded"]).await, Vec::<String>::new());
     check_rows(&storage).await;
 }
@@ -64,7 +70,7 @@ pub async fn check_contents(storage: &SessionStorage) {
     assert_eq!(missing(storage, &records).await, Vec::<String>::new());
     let found = async |mode, text: &str| {
         let options = SearchOptions::new(text).with_mode(mode).with_limit(1);
-        let found = storage.search_transcripts(&Scope::Everyone, &options).await.unwrap().results;
+        let found = storage.search().search_transcripts(&Scope::Everyone, &options).await.unwrap().results;
         (found[0].session_id.to_string(), found[0].sequence, found[0].similarity)
     };
     let (session, sequence, _) = found(SearchMode::FullText, "quinces").await;
@@ -78,11 +84,11 @@ pub async fn check_contents(storage: &SessionStorage) {
 /// Checks every row and the index, as `verify` does.
 async fn check_rows(storage: &SessionStorage) {
     let backend = storage.backend();
-    assert_eq!(storage.check_records(&dana()).await.unwrap(), []);
+    assert_eq!(storage.verification().check_records(&dana()).await.unwrap(), []);
     assert_eq!(backend.check_index().await.unwrap().problems, []);
     for session in backend.list_sessions(&SessionQuery::new(Scope::Everyone)).await.unwrap() {
         let stored = backend.get_session(&session.key()).await.unwrap().unwrap();
-        assert_eq!(storage.check_session(&stored).await.unwrap().differences, []);
+        assert_eq!(storage.verification().check_session(&stored).await.unwrap().differences, []);
     }
 }
 
@@ -100,7 +106,7 @@ pub async fn storage(backend: Arc<dyn StorageBackend>) -> SessionStorage {
 async fn missing(storage: &SessionStorage, kinds: &[&str]) -> Vec<String> {
     let mut archive = Vec::new();
     let mut writer = JsonLinesWriter::new(&mut archive).with_vectors(true);
-    storage.export_sessions(&Scope::Everyone, SessionFilter::default(), &mut writer).await.unwrap();
+    storage.archive().export_sessions(&Scope::Everyone, SessionFilter::default(), &mut writer).await.unwrap();
     let records = |archive: &str| -> Vec<Value> {
         archive.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     };

@@ -81,9 +81,9 @@ pub fn secret_events(count: usize) -> Vec<Line> {
 pub async fn bystander(storage: &SessionStorage, n: usize) {
     let target = target(&format!("bystander-{n}"));
     let messages = (0..6).map(|m| lines::user(&format!("harmless {m} {}", noise(m + n, 90 * m)))).collect();
-    storage.sync_transcript_lines(&target, whole(messages)).await.unwrap();
+    storage.ingestion().sync_transcript_lines(&target, whole(messages)).await.unwrap();
     let event = |m| lines::logger_event("plain").data(json!({"note": format!("harmless {}", noise(m, 300))}));
-    storage.sync_event_lines(&target, whole((0..8).map(event).collect())).await.unwrap();
+    storage.ingestion().sync_event_lines(&target, whole((0..8).map(event).collect())).await.unwrap();
 }
 
 /// Writes the secret session, and others in between.
@@ -91,18 +91,18 @@ pub async fn fill(storage: &SessionStorage) -> SessionKey {
     let secret = target("quondam-session");
     for n in 0..12 {
         bystander(storage, n).await;
-        storage.sync_transcript_lines(&secret, whole(secret_messages(4 + 4 * n))).await.unwrap();
-        storage.sync_event_lines(&secret, whole(secret_events(3 + 3 * n))).await.unwrap();
+        storage.ingestion().sync_transcript_lines(&secret, whole(secret_messages(4 + 4 * n))).await.unwrap();
+        storage.ingestion().sync_event_lines(&secret, whole(secret_events(3 + 3 * n))).await.unwrap();
         bystander(storage, n + 100).await;
     }
-    let mut ingest = storage.ingest(secret.clone()).await.unwrap();
+    let mut ingest = storage.ingestion().ingest(secret.clone()).await.unwrap();
     let metadata = json!({"name": "first name", "quondamfield": "quondamfield", "tags": ["a"]}).to_string();
     ingest
         .set_metadata(vec![MetadataFile { name: "metadata.json".into(), raw: RawJson::new(metadata) }])
         .unwrap();
     ingest.commit().await.unwrap();
     let edit = SessionEdit::default().set_name("quondamname").set_tags(["quondamtag", "quondamskipped"]);
-    storage.update_session(&secret.key, &edit).await.unwrap();
+    storage.sessions().update_session(&secret.key, &edit).await.unwrap();
     supersede(storage, &secret.key).await;
     secret.key
 }
@@ -188,11 +188,11 @@ pub fn traces(folder: &Path, pieces: &BTreeMap<&'static str, Vec<u8>>) -> Vec<(S
 /// Deletes a session. Returns whether it existed.
 pub async fn delete(storage: &SessionStorage, key: &SessionKey) -> bool {
     let project = target("any").project_slug;
-    storage.delete_session(&key.user_id, &project, &key.session_id).await.unwrap()
+    storage.sessions().delete_session(&key.user_id, &project, &key.session_id).await.unwrap()
 }
 
 /// The number of results of a search for a word.
 pub async fn search(storage: &SessionStorage, word: &str) -> usize {
     let options = SearchOptions::new(word).with_mode(SearchMode::FullText);
-    storage.search_transcripts(&Scope::Everyone, &options).await.unwrap().results.len()
+    storage.search().search_transcripts(&Scope::Everyone, &options).await.unwrap().results.len()
 }

@@ -208,10 +208,10 @@ impl PythonLibrary {
 /// Panics unless `storage` contains and finds everything from a database of [`PythonLibrary`].
 pub async fn assert_upgraded(storage: &SessionStorage) {
     assert_eq!(
-        storage.embedding_space().await.unwrap(),
+        storage.vectors().embedding_space().await.unwrap(),
         Some(EmbeddingSpace { model: MODEL.to_owned(), dimensions: DIMENSIONS })
     );
-    let sessions = storage.search_sessions(&SessionQuery::new(Scope::Everyone)).await.unwrap();
+    let sessions = storage.sessions().search_sessions(&SessionQuery::new(Scope::Everyone)).await.unwrap();
     assert_eq!(sessions.len(), SESSIONS.len());
     for (n, (user, id, project)) in SESSIONS.into_iter().enumerate() {
         let (scope, id) = (Scope::from(UserId::new(user).unwrap()), SessionId::new(id).unwrap());
@@ -221,7 +221,7 @@ pub async fn assert_upgraded(storage: &SessionStorage) {
         assert_eq!((session.user_id.as_str(), session.project_slug.as_str()), (user, project));
         assert_eq!((session.turn_count, session.message_count, session.event_count), (5, 15, 4));
         assert_eq!(session.name, Some(format!("Session {n}")));
-        let events = storage.get_event_lines(&scope, &id, EventLines::default()).await.unwrap();
+        let events = storage.reading().get_event_lines(&scope, &id, EventLines::default()).await.unwrap();
         let whole: Vec<_> =
             events.iter().map(|line| (line.event.ts, line.event.tool_name.as_deref())).collect();
         assert_eq!(whole, [0, 1, 2, 3].map(|k| (at(&format!("10:00:0{k}")), Some("bash"))));
@@ -232,7 +232,7 @@ pub async fn assert_upgraded(storage: &SessionStorage) {
 }
 
 async fn assert_messages(storage: &SessionStorage, scope: &Scope, n: usize, id: &SessionId) {
-    let stored = storage.get_transcript_lines(scope, id, None, usize::MAX).await.unwrap();
+    let stored = storage.reading().get_transcript_lines(scope, id, None, usize::MAX).await.unwrap();
     let expected: Vec<OldMessage> = messages().into_iter().filter(|message| message.session == n).collect();
     assert_eq!(stored.len(), expected.len());
     for (stored, expected) in stored.iter().zip(&expected) {
@@ -246,11 +246,11 @@ async fn assert_messages(storage: &SessionStorage, scope: &Scope, n: usize, id: 
             let options = VectorSearchOptions::new(vector.clone())
                 .with_content_types([content_type].into_iter().collect())
                 .with_limit(1);
-            let found = storage.vector_search(scope, &options).await.unwrap().results;
+            let found = storage.search().vector_search(scope, &options).await.unwrap().results;
             assert_eq!((&found[0].session_id, found[0].sequence), (id, stored.sequence), "{text}");
             assert!(found[0].score > 0.999, "{}", found[0].score);
             let options = SearchOptions::new(text.clone()).with_mode(SearchMode::FullText).with_limit(1);
-            let found = storage.search_transcripts(scope, &options).await.unwrap().results;
+            let found = storage.search().search_transcripts(scope, &options).await.unwrap().results;
             assert_eq!((&found[0].session_id, found[0].sequence), (id, stored.sequence), "{text}");
         }
     }

@@ -122,7 +122,7 @@ impl Store {
         let IngestTarget { key, host_id, project_slug } = target.clone();
         let mut session = Session::new(key, host_id, project_slug, day(1));
         fill(&mut session);
-        self.storage.create_session(session.clone()).await.unwrap();
+        self.storage.ingestion().create_session(session.clone()).await.unwrap();
         session
     }
 
@@ -136,23 +136,23 @@ impl Store {
 
     /// Syncs metadata.
     pub async fn sync_metadata(&self, target: &IngestTarget, metadata: &str) -> IngestReport {
-        self.storage.sync_session_metadata(target, RawJson::from(metadata)).await.unwrap()
+        self.storage.ingestion().sync_session_metadata(target, RawJson::from(metadata)).await.unwrap()
     }
 
     /// Syncs a whole transcript without making vectors.
     pub async fn sync_text(&self, target: &IngestTarget, lines: Vec<impl Into<RawJson>>) -> IngestReport {
         let lines = SyncLines::whole(raw(lines));
-        self.storage_with(None).sync_transcript_lines(target, lines).await.unwrap()
+        self.storage_with(None).ingestion().sync_transcript_lines(target, lines).await.unwrap()
     }
 
     /// Makes the pending vectors of ana.
     pub async fn embed(&self) -> EmbedReport {
-        self.storage.embed_pending(&target("x").key.user_id, None).await.unwrap()
+        self.storage.vectors().embed_pending(&target("x").key.user_id, None).await.unwrap()
     }
 
     /// Syncs a whole transcript.
     pub async fn sync(&self, target: &IngestTarget, lines: Vec<impl Into<RawJson>>) -> IngestReport {
-        self.storage.sync_transcript_lines(target, SyncLines::whole(raw(lines))).await.unwrap()
+        self.storage.ingestion().sync_transcript_lines(target, SyncLines::whole(raw(lines))).await.unwrap()
     }
 
     /// Syncs transcript lines from a start sequence.
@@ -162,12 +162,15 @@ impl Store {
         start: u32,
         lines: Vec<impl Into<RawJson>>,
     ) -> Result<IngestReport> {
-        self.storage.sync_transcript_lines(target, SyncLines::starting_at(start, raw(lines))).await
+        self.storage
+            .ingestion()
+            .sync_transcript_lines(target, SyncLines::starting_at(start, raw(lines)))
+            .await
     }
 
     /// Syncs a whole event log.
     pub async fn sync_events(&self, target: &IngestTarget, lines: Vec<impl Into<RawJson>>) -> IngestReport {
-        self.storage.sync_event_lines(target, SyncLines::whole(raw(lines))).await.unwrap()
+        self.storage.ingestion().sync_event_lines(target, SyncLines::whole(raw(lines))).await.unwrap()
     }
 
     /// Syncs event lines from a start sequence.
@@ -177,20 +180,25 @@ impl Store {
         start: u32,
         lines: Vec<impl Into<RawJson>>,
     ) -> Result<IngestReport> {
-        self.storage.sync_event_lines(target, SyncLines::starting_at(start, raw(lines))).await
+        self.storage.ingestion().sync_event_lines(target, SyncLines::starting_at(start, raw(lines))).await
     }
 
     /// All messages of a session; empty if the session does not exist.
     pub async fn messages(&self, target: &IngestTarget) -> Vec<Message> {
-        let read =
-            self.storage.get_transcript_lines(&scope(target), &target.key.session_id, None, 100_000).await;
+        let read = self
+            .storage
+            .reading()
+            .get_transcript_lines(&scope(target), &target.key.session_id, None, 100_000)
+            .await;
         none_if_not_found(read)
     }
 
     /// All events of a session with their lines; empty if the session does not exist.
     pub async fn events(&self, target: &IngestTarget) -> Vec<EventLine> {
         let lines = EventLines::default().with_limit(100_000).with_payload(true);
-        none_if_not_found(self.storage.get_event_lines(&scope(target), &target.key.session_id, lines).await)
+        none_if_not_found(
+            self.storage.reading().get_event_lines(&scope(target), &target.key.session_id, lines).await,
+        )
     }
 
     /// An existing session.
@@ -217,7 +225,7 @@ impl Store {
 
     /// The sessions that a query lists, as `user/session`.
     pub async fn listed(&self, query: &SessionQuery) -> Vec<String> {
-        let sessions = self.storage.search_sessions(query).await.unwrap();
+        let sessions = self.storage.sessions().search_sessions(query).await.unwrap();
         sessions
             .iter()
             .map(|session| format!("{}/{}", name_of(&session.user_id), session.session_id))
@@ -260,7 +268,7 @@ impl Store {
 
     /// Searches in the scope of the target's user.
     pub async fn search(&self, target: &IngestTarget, options: &SearchOptions) -> SearchResults {
-        self.storage.search_transcripts(&scope(target), options).await.unwrap()
+        self.storage.search().search_transcripts(&scope(target), options).await.unwrap()
     }
 
     /// The sequences of the messages that contain any word of `query`, sorted.

@@ -21,7 +21,7 @@ const ROUNDS: usize = 5;
 pub(crate) async fn measure(root: &Path) {
     let folder = tempfile::tempdir().unwrap();
     let storage = filled(folder.path(), root, "local").await;
-    let counts = storage.get_session_statistics(&Scope::from(user()), None).await.unwrap();
+    let counts = storage.sessions().get_session_statistics(&Scope::from(user()), None).await.unwrap();
     println!("{} messages in {} sessions\n", counts.messages, counts.sessions);
     println!("| search, warm | p50 | p95 | worst |\n| --- | --- | --- | --- |");
     let all = queries(root, &["keyword", "semantic"]);
@@ -99,7 +99,7 @@ impl Measured<'_> {
                 let mut options = SearchOptions::new(query).with_mode(mode);
                 options.filter.sessions = sessions.clone();
                 let start = Instant::now();
-                self.storage.search_transcripts(scope, &options).await.unwrap();
+                self.storage.search().search_transcripts(scope, &options).await.unwrap();
                 if round > 0 {
                     times.push(start.elapsed().as_secs_f64() * 1e3);
                 }

@@ -10,10 +10,7 @@ use amplifier_session_storage::{
     Error, Scope,
     model::SessionKey,
     search::SessionFilter,
-    storage::{
-        BrokenPart, ExportReport, ImportOptions, ImportReport, JsonLinesReader,
-        JsonLinesWriter,
-    },
+    storage::{BrokenPart, ExportReport, ImportOptions, ImportReport, JsonLinesReader, JsonLinesWriter},
 };
 
 use super::masking;
@@ -83,7 +80,7 @@ async fn to_lines(
 ) -> Result<ExportReport, Failure> {
     let mut file = WholeFile::begin(out)?;
     let mut lines = JsonLinesWriter::new(file.writer()).with_vectors(*vectors);
-    let report = reader.storage.export_sessions(scope, filter, &mut lines).await;
+    let report = reader.storage.archive().export_sessions(scope, filter, &mut lines).await;
     let report = report.map_err(|error| if is_stdout(out) { export_failure(error) } else { error.into() })?;
     if report.sessions > 0 {
         file.place()?;
@@ -129,8 +126,8 @@ pub(super) async fn import(app: &mut App, args: ImportArgs) -> Result<Outcome, F
     }
     let owner = (app.global.scope != ScopeArg::All).then(|| writer.user.clone());
     let options = ImportOptions::default().with_replace(args.replace).with_owner(owner);
-    writer.storage.pin_user(&writer.user).await?;
-    let imported = writer.storage.import_sessions(&mut archive, &options).await;
+    writer.storage.users().pin_user(&writer.user).await?;
+    let imported = writer.storage.archive().import_sessions(&mut archive, &options).await;
     // Also after an error, because the sessions before it are stored.
     writer.storage.backend().update_index().await?;
     let report = imported.map_err(|error| in_file(error, &args.file))?;

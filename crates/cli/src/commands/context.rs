@@ -192,7 +192,7 @@ async fn context(
     let sides = |default: u32| (args.before.unwrap_or(default), args.after.unwrap_or(default));
     if let Some(turn) = position.turn {
         let (before, after) = sides(TURNS);
-        let found = storage.get_turn_context(scope, id, turn, before, after).await?;
+        let found = storage.reading().get_turn_context(scope, id, turn, before, after).await?;
         return Ok(Context {
             session: found.session,
             messages: found.messages,
@@ -203,7 +203,7 @@ async fn context(
     }
     let (before, after) = sides(MESSAGES);
     let sequence = position.message.unwrap_or_default();
-    let found = storage.get_message_context(scope, id, sequence, before, after).await?;
+    let found = storage.reading().get_message_context(scope, id, sequence, before, after).await?;
     Ok(Context {
         session: found.session,
         messages: found.messages,

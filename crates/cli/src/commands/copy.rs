@@ -51,7 +51,7 @@ pub(super) async fn run(app: &mut App, args: CopyArgs) -> Result<Outcome, Failur
     let storage = target(app, &reader, &to).await?;
     let bar = Bar::new(0, "copying {wide_bar} {pos}/{len} rows, {eta} left");
     let on_copied = |progress: CopyProgress| bar.set(progress.done, progress.total);
-    let copied = reader.storage.copy_to(&storage, &options, &on_copied).await;
+    let copied = reader.storage.copying().copy_to(&storage, &options, &on_copied).await;
     drop(bar);
     // Also after an error, because the sessions before it are copied.
     let indexed = storage.update_index().await;
@@ -79,7 +79,7 @@ fn check_different(from: &StoreUrl, to: &StoreUrl) -> Result<(), Failure> {
 
 /// Opens the target, and creates it if it does not exist.
 async fn target(app: &App, reader: &Reader, to: &StoreUrl) -> Result<SessionStorage, Failure> {
-    let space = reader.storage.embedding_space().await?;
+    let space = reader.storage.vectors().embedding_space().await?;
     let options = app
         .open_options()?
         .with_read_only(false)

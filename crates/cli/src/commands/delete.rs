@@ -113,10 +113,10 @@ pub(super) async fn run(app: &mut App, args: DeleteArgs) -> Result<Outcome, Fail
         false => found(&reader, &args.sessions).await?,
     };
     let keys = sessions.iter().map(Session::key).collect();
-    let kept = reader.storage.sessions_with_text_of(&reader.scope, &keys).await?;
+    let kept = reader.storage.statistics().sessions_with_text_of(&reader.scope, &keys).await?;
     let ids =
         sessions.iter().chain(kept.iter().map(|(session, _)| session)).map(|session| &session.session_id);
-    let short_ids = reader.storage.short_ids(&reader.scope, ids).await?;
+    let short_ids = reader.storage.sessions().short_ids(&reader.scope, ids).await?;
     say_which_folders(&args, &sessions);
     say_what_is_kept(&kept, &short_ids);
     if args.dry_run {
@@ -162,7 +162,7 @@ async fn matching(
         .with_filter(project.clone())
         .with_until(before)
         .with_limit(PAGE);
-    let sessions = reader.storage.all_sessions(query).await?;
+    let sessions = reader.storage.sessions().all_sessions(query).await?;
     if sessions.is_empty() {
         say("note", "no session matches");
         app.warn_of_unknown_project(reader, &project).await?;
@@ -265,7 +265,7 @@ async fn delete(reader: &Reader, sessions: Vec<Session>) -> (Vec<Deleted>, Vec<N
         folders.push(folder(reader, session).await);
     }
     let keys: Vec<SessionKey> = sessions.iter().map(Session::key).collect();
-    let Deletion { deleted, remains } = reader.storage.delete_sessions(&keys).await;
+    let Deletion { deleted, remains } = reader.storage.sessions().delete_sessions(&keys).await;
     let (mut gone, mut failed) = (Vec::new(), Vec::new());
     for ((session, folder), deleted) in sessions.into_iter().zip(folders).zip(deleted) {
         let error = match deleted {

@@ -17,7 +17,7 @@ pub(super) async fn run(app: &mut App, args: EditArgs) -> Result<Outcome, Failur
     let edit = edit(&args)?;
     let reader = app.editor(false).await?;
     let session = reader.find_session(&args.session).await?;
-    let session = reader.storage.update_session(&session.key(), &edit).await?;
+    let session = reader.storage.sessions().update_session(&session.key(), &edit).await?;
     if app.out.is_json() {
         app.out.json(&ChangedView::from(&session))?;
     } else {

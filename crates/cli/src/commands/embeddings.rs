@@ -76,7 +76,7 @@ pub(super) async fn run(app: &mut App, args: EmbeddingsArgs) -> Result<Outcome, 
 
 async fn status(app: &mut App) -> Result<Outcome, Failure> {
     let reader = app.reader().await?;
-    let status = reader.storage.vector_status(&reader.scope).await?;
+    let status = reader.storage.vectors().vector_status(&reader.scope).await?;
     if app.out.is_json() {
         app.out.json(&status)?;
     } else if app.out.is_terminal() {
@@ -95,7 +95,7 @@ async fn status(app: &mut App) -> Result<Outcome, Failure> {
 async fn of_session(app: &mut App, session: &str) -> Result<Outcome, Failure> {
     let reader = app.reader().await?;
     let session = reader.find_session(session).await?;
-    let types = reader.storage.vector_content_types(&reader.scope, &session.session_id).await?;
+    let types = reader.storage.vectors().vector_content_types(&reader.scope, &session.session_id).await?;
     let types: BTreeMap<u32, ContentTypes> = types.into_iter().collect();
     let of = |sequence| types.get(&sequence).copied().unwrap_or(ContentTypes::NONE);
     let messages = (0..session.message_count).map(|sequence| (sequence, of(sequence)));
@@ -159,15 +159,15 @@ async fn make(
         return estimate(app, args, what, None).await;
     }
     let (reader, of) = part(app, args).await?;
-    let counts = reader.storage.get_session_statistics(&reader.scope, None).await?;
+    let counts = reader.storage.sessions().get_session_statistics(&reader.scope, None).await?;
     let bar = Bar::of_vectors(counts.messages);
     let mut on_embedded = |report: &EmbedReport| bar.embedded(report);
     let (mut report, command) = match what {
-        EstimateOf::Pending => (reader.storage.backfill(&of, &mut on_embedded).await?, "backfill"),
-        EstimateOf::Everything => (reader.storage.rebuild(&of, &mut on_embedded).await?, "rebuild"),
+        EstimateOf::Pending => (reader.storage.vectors().backfill(&of, &mut on_embedded).await?, "backfill"),
+        EstimateOf::Everything => (reader.storage.vectors().rebuild(&of, &mut on_embedded).await?, "rebuild"),
     };
     if with_turns(reader.storage.clone(), turns.choice()).settings().turns && report.failure.is_none() {
-        report.add(reader.storage.embed_turns(&of, &mut |_| {}).await?);
+        report.add(reader.storage.vectors().embed_turns(&of, &mut |_| {}).await?);
     }
     drop(bar);
     print_report(app, &report, command)
@@ -180,7 +180,7 @@ async fn estimate(
     price: Option<f64>,
 ) -> Result<Outcome, Failure> {
     let (reader, of) = part(app, args).await?;
-    let estimate = reader.storage.estimate_embedding(&of, what).await?;
+    let estimate = reader.storage.vectors().estimate_embedding(&of, what).await?;
     let cost = price.map(|price| estimate.tokens as f64 / 1e6 * price);
     if app.out.is_json() {
         app.out.json(&EstimateView { estimate, cost })?;

@@ -53,7 +53,7 @@ pub(super) async fn run(app: &mut App, args: EventsArgs) -> Result<Outcome, Fail
     let filter = filter.with_sessions(sessions);
     let options = EventSearchOptions::new(filter).with_limit(args.limit).with_after(after);
     let Readable { rows: mut found, mut damaged, .. } =
-        reader.storage.readable_events(&reader.scope, &options).await?;
+        reader.storage.reading().readable_events(&reader.scope, &options).await?;
     let next = next(&reader, options, &found).await?;
     let streams = args.full && app.out.is_json();
     let payloads = match args.full && !streams {
@@ -63,7 +63,7 @@ pub(super) async fn run(app: &mut App, args: EventsArgs) -> Result<Outcome, Fail
     let short_ids = match app.out.is_json() || app.out.is_terminal() {
         true => {
             let sessions = found.iter().map(|event| &event.session_id);
-            reader.storage.short_ids(&reader.scope, sessions).await?
+            reader.storage.sessions().short_ids(&reader.scope, sessions).await?
         }
         false => ShortIds::new(),
     };
@@ -122,12 +122,12 @@ async fn next(
     let Some(last) = found.last().filter(|_| found.len() == options.limit) else { return Ok(None) };
     let end = EventCursor::from(last);
     let one = options.with_limit(1).with_after(end.clone());
-    let more = reader.storage.readable_events(&reader.scope, &one).await?;
+    let more = reader.storage.reading().readable_events(&reader.scope, &one).await?;
     Ok(Some(end).filter(|_| !more.rows.is_empty()))
 }
 
-/// Writes the events with their lines as JSON, each as soon as it is read: together, they may be too large for memory. An
-/// event whose line can't be read is moved to `damaged`.
+/// Writes the events with their lines as JSON, each as soon as it is read: together, they may be too large for memory.
+/// An event whose line can't be read is moved to `damaged`.
 async fn write_with_lines(
     app: &mut App,
     reader: &Reader,
@@ -139,7 +139,7 @@ async fn write_with_lines(
     let mut is_first = true;
     for event in std::mem::take(found) {
         let owner = Scope::User(event.user_id.clone());
-        match reader.storage.readable_event_payload(&owner, &event).await? {
+        match reader.storage.reading().readable_event_payload(&owner, &event).await? {
             Ok(raw) => {
                 let address = event_address(short_ids, &event);
                 app.out.item(is_first, &EventView::new(&event, raw.as_ref(), address))?;
@@ -162,7 +162,7 @@ async fn payloads(
     for event in std::mem::take(found) {
         // Several users may have a session with this id; the event names the owner.
         let owner = Scope::User(event.user_id.clone());
-        match reader.storage.readable_event_payload(&owner, &event).await? {
+        match reader.storage.reading().readable_event_payload(&owner, &event).await? {
             Ok(raw) => {
                 if let Some(raw) = raw {
                     payloads.insert(&event, raw);

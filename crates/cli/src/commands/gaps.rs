@@ -41,7 +41,7 @@ pub(super) async fn run(app: &mut App, args: GapsArgs) -> Result<Outcome, Failur
     let mut view = GapsView::default();
     if args.sessions.is_empty() {
         let query = SessionQuery::new(reader.scope.clone()).with_limit(SESSIONS);
-        for session in &reader.storage.all_sessions(query).await? {
+        for session in &reader.storage.sessions().all_sessions(query).await? {
             view.add(session, &reader).await?;
         }
     }
@@ -75,7 +75,7 @@ pub(super) async fn run(app: &mut App, args: GapsArgs) -> Result<Outcome, Failur
 
 impl GapsView {
     async fn add(&mut self, session: &Session, reader: &Reader) -> Result<(), Failure> {
-        let gaps: Gaps = reader.storage.missing_rows(session).await?;
+        let gaps: Gaps = reader.storage.verification().missing_rows(session).await?;
         let (messages, events) = gaps.count();
         self.sessions += 1;
         self.missing_messages += messages;

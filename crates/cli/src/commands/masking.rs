@@ -24,7 +24,7 @@ const SHOWN: usize = 20;
 /// Whether the secrets in stored lines may be masked, if that would happen for the first time. There is nothing to ask
 /// about if no stored line has secrets.
 pub(super) async fn is_confirmed(app: &App, storage: &SessionStorage, yes: bool) -> Result<bool, Failure> {
-    if yes || !storage.is_first_masking().await? {
+    if yes || !storage.secrets().is_first_masking().await? {
         return Ok(true);
     }
     let found = found(storage).await?;
@@ -62,10 +62,10 @@ pub(super) async fn is_confirmed(app: &App, storage: &SessionStorage, yes: bool)
 
 /// The sessions with secrets that would be masked.
 async fn found(storage: &SessionStorage) -> Result<Vec<SessionSecrets>, Failure> {
-    let sessions = storage.all_sessions(SessionQuery::new(Scope::Everyone)).await?;
+    let sessions = storage.sessions().all_sessions(SessionQuery::new(Scope::Everyone)).await?;
     let ids: Vec<SessionId> = sessions.into_iter().map(|session| session.session_id).collect();
     let bar = Bar::new(ids.len() as u64, "searching for secrets {wide_bar} {pos}/{len} sessions");
-    let mut found = storage.secrets_of_sessions(&Scope::Everyone, &ids, &mut || bar.add(1)).await?;
+    let mut found = storage.secrets().secrets_of_sessions(&Scope::Everyone, &ids, &mut || bar.add(1)).await?;
     for session in &mut found {
         session.secrets.retain(|secret| secret.certainty.is_masked());
     }

@@ -36,7 +36,7 @@ pub(crate) async fn names_of(
         let limit = keys.len();
         // Listing skips a session that can't be read.
         let query = SessionQuery::new(scope.clone()).with_keys(keys).with_limit(limit);
-        sessions = storage.search_sessions(&query).await?;
+        sessions = storage.sessions().search_sessions(&query).await?;
     }
-    Ok(Names::new(sessions, storage.short_ids(scope, &ids).await?))
+    Ok(Names::new(sessions, storage.sessions().short_ids(scope, &ids).await?))
 }

@@ -54,7 +54,8 @@ pub(super) async fn run(app: &mut App, args: PruneArgs) -> Result<Outcome, Failu
     let project = app.project(&reader, args.project.as_deref()).await?;
     let options = PruneOptions::default().with_sessions(sessions).with_filter(project).with_until(until);
     let user = app.who()?.0.user_id;
-    let planned = reader.storage.prune_superseded(&user, &options.clone().with_dry_run(true)).await?;
+    let planned =
+        reader.storage.superseded().prune_superseded(&user, &options.clone().with_dry_run(true)).await?;
     if args.dry_run || planned.sessions.is_empty() {
         show(app, &planned, args.dry_run)?;
         match planned.sessions.is_empty() {
@@ -67,7 +68,7 @@ pub(super) async fn run(app: &mut App, args: PruneArgs) -> Result<Outcome, Failu
         say("note", "nothing was removed");
         return Ok(Outcome::Done);
     }
-    let pruned = reader.storage.prune_superseded(&user, &options).await?;
+    let pruned = reader.storage.superseded().prune_superseded(&user, &options).await?;
     show(app, &pruned, false)?;
     for remains in &pruned.remains {
         let reason = one_line(&with_causes(&remains.error));

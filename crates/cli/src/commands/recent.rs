@@ -99,21 +99,21 @@ fn no_sessions_since(typed: &str) -> String {
 async fn find(reader: &Reader, since: Timestamp, limit: usize, as_blocks: bool) -> Result<Recent, Failure> {
     let Reader { storage, scope } = reader;
     let mut projects = Vec::new();
-    for activity in storage.list_projects(scope, Some(since), None).await? {
+    for activity in storage.sessions().list_projects(scope, Some(since), None).await? {
         let filter = SessionFilter::default().with_project(activity.of.clone());
         let query = SessionQuery::new(scope.clone()).with_filter(filter).active_in(Some(since), None);
-        let newest = storage.search_sessions(&query.with_limit(limit)).await?;
+        let newest = storage.sessions().search_sessions(&query.with_limit(limit)).await?;
         projects.push(Project { activity, newest });
     }
     let users = match reader.names_owners() {
-        true => Some(storage.list_users(scope, Some(since), None).await?),
+        true => Some(storage.sessions().list_users(scope, Some(since), None).await?),
         false => None,
     };
     let shown: Vec<Session> =
         projects.iter().flat_map(|project: &Project| project.newest.iter().cloned()).collect();
     let estimated = Estimated::of(storage, &shown).await?;
     let short_ids = match as_blocks {
-        true => storage.short_ids(scope, shown.iter().map(|session| &session.session_id)).await?,
+        true => storage.sessions().short_ids(scope, shown.iter().map(|session| &session.session_id)).await?,
         false => ShortIds::new(),
     };
     Ok(Recent { since, projects, users, estimated, short_ids })

@@ -63,7 +63,7 @@ pub(super) async fn run(app: &mut App, args: RewindArgs) -> Result<Outcome, Fail
     refresh::before_reading(app, &reader, false).await;
     let session = reader.find_session(&args.session).await?;
     let options = RewindOptions::to_turn(args.to_turn).with_keep_events(args.keep_events);
-    let plan = reader.storage.rewind(&session.key(), &options.clone().with_dry_run(true)).await?;
+    let plan = reader.storage.ingestion().rewind(&session.key(), &options.clone().with_dry_run(true)).await?;
     if plan.is_empty() || args.dry_run {
         return show(app, &reader, &args, session, &plan).await;
     }
@@ -72,7 +72,7 @@ pub(super) async fn run(app: &mut App, args: RewindArgs) -> Result<Outcome, Fail
         return Ok(Outcome::Done);
     }
     let report = sync::rewind(&reader.storage, &session.key(), options).await?;
-    let now = reader.storage.get_session(&reader.scope, &session.session_id).await?;
+    let now = reader.storage.sessions().get_session(&reader.scope, &session.session_id).await?;
     show(app, &reader, &args, now.unwrap_or(session), &report).await
 }
 
@@ -90,7 +90,7 @@ async fn is_confirmed(
             format!("{removed} would be removed, but input is not a terminal to ask for confirmation");
         return Err(Failure::wrong_use(message, "pass --yes to rewind without asking, or --dry-run"));
     }
-    let short_ids = reader.storage.short_ids(&reader.scope, [&session.session_id]).await?;
+    let short_ids = reader.storage.sessions().short_ids(&reader.scope, [&session.session_id]).await?;
     let preview = deleted::preview(std::slice::from_ref(session), &short_ids, app.out.width);
     let question = format!("Remove {removed} {} from the store?", rewound::after(args.to_turn));
     Ok(confirmed(&preview, &question)?)
@@ -120,7 +120,7 @@ async fn show(
             folder: folder.as_ref().map(|folder| folder.to_string_lossy().into_owned()),
         })?;
     } else {
-        let short_ids = reader.storage.short_ids(&reader.scope, [&session.session_id]).await?;
+        let short_ids = reader.storage.sessions().short_ids(&reader.scope, [&session.session_id]).await?;
         let id = short(&short_ids, &session.session_id);
         rewound::line(&mut app.out, what, &session, id, args.to_turn, report)?;
     }

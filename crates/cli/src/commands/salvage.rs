@@ -100,7 +100,7 @@ fn target(app: &App, from: &StoreUrl, typed: &str) -> Result<StoreUrl, Failure> 
 /// A store in a service may exist, but must be empty.
 async fn check_empty(storage: &SessionStorage, to: &StoreUrl) -> Result<(), Failure> {
     let any = SessionQuery::new(Scope::Everyone).with_limit(1);
-    if storage.search_sessions(&any).await?.is_empty() {
+    if storage.sessions().search_sessions(&any).await?.is_empty() {
         return Ok(());
     }
     Err(Failure::wrong_use(format!("{to} already has sessions"), "choose another store"))
@@ -119,9 +119,9 @@ async fn through_archive(app: &App, to: &SessionStorage) -> Result<SalvageReport
         exported => exported?,
     };
     let mut archive = JsonLinesReader::seekable(BufReader::new(File::open(&file)?));
-    let imported = to.import_sessions(&mut archive, &ImportOptions::default()).await?;
-    if let Some(user) = from.pinned_user().await? {
-        to.pin_user(&user).await?;
+    let imported = to.archive().import_sessions(&mut archive, &ImportOptions::default()).await?;
+    if let Some(user) = from.users().pinned_user().await? {
+        to.users().pin_user(&user).await?;
     }
     (report.sessions, report.messages) = (imported.sessions, imported.messages);
     (report.events, report.superseded) = (imported.events, imported.superseded);
@@ -139,7 +139,8 @@ async fn export(
     let failed = |error: io::Error| Error::new(ErrorKind::StorageIo, error.to_string()).with_source(error);
     let mut out = BufWriter::new(private(&file).map_err(failed)?);
     let mut archive = JsonLinesWriter::new(&mut out).with_vectors(with_vectors);
-    let exported = from.export_sessions(&Scope::Everyone, SessionFilter::default(), &mut archive).await?;
+    let exported =
+        from.archive().export_sessions(&Scope::Everyone, SessionFilter::default(), &mut archive).await?;
     out.flush().map_err(failed)?;
     Ok((file, exported))
 }

@@ -66,7 +66,7 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     let shown = found.results.iter().chain(&found.nearest);
     let names = names(&reader.storage, &reader.scope, shown).await?;
     // On stderr, this is printed at the end of every command.
-    found.notices.extend(damaged_sessions_note(&reader.storage.damaged_sessions()));
+    found.notices.extend(damaged_sessions_note(&reader.storage.sessions().damaged_sessions()));
     match is_grouped {
         true => show_groups(app, &reader, &found, &names, &args).await?,
         false => show(app, &reader, &found, &names, args.limits)?,
@@ -86,7 +86,7 @@ fn is_grouped(app: &App, args: &SearchArgs) -> bool {
 async fn find(reader: &Reader, options: &SearchOptions, is_grouped: bool) -> Result<SearchResults, Failure> {
     Ok(match is_grouped {
         true => groups::find(&reader.storage, &reader.scope, options).await?,
-        false => reader.storage.search_transcripts(&reader.scope, options).await?,
+        false => reader.storage.search().search_transcripts(&reader.scope, options).await?,
     })
 }
 

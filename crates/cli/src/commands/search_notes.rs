@@ -79,7 +79,7 @@ async fn missing_note(
     let note = format!("{messages} of {of} messages have no vectors yet{counted}");
     // `backfill` creates vectors only for the user's own messages.
     let own = Scope::User(app.who()?.0.user_id);
-    let can_be_made = reader.scope == own || reader.storage.missing_vectors(&own).await?.is_some();
+    let can_be_made = reader.scope == own || reader.storage.search().missing_vectors(&own).await?.is_some();
     Ok(match can_be_made {
         true => format!("{note}; run `{} backfill`", app.program_with_embedding()),
         false => format!("{note}; they belong to other users, who can run `backfill`"),

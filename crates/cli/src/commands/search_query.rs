@@ -137,7 +137,8 @@ impl Typed {
             filter.sessions.without.insert(current);
         }
         for file in &self.files {
-            let found = reader.storage.sessions_that_touched(&reader.scope, &filter.sessions, file).await?;
+            let found =
+                reader.storage.search().sessions_that_touched(&reader.scope, &filter.sessions, file).await?;
             if found.sessions.is_empty() {
                 say("note", &format!("no session has a tool call on {file}"));
             }

@@ -34,14 +34,14 @@ pub(super) async fn run(
     options: &SearchOptions,
     args: &SearchArgs,
 ) -> Result<Outcome, Failure> {
-    let mut found: TurnResults = reader.storage.search_turns(&reader.scope, options).await?;
+    let mut found: TurnResults = reader.storage.search().search_turns(&reader.scope, options).await?;
     for notice in &found.notices {
         say("note", notice);
     }
     let keys = found.results.iter().map(render::key_of).collect();
     let names = names_of(&reader.storage, &reader.scope, keys).await?;
     // On stderr, this is printed at the end of every command.
-    found.notices.extend(damaged_sessions_note(&reader.storage.damaged_sessions()));
+    found.notices.extend(damaged_sessions_note(&reader.storage.sessions().damaged_sessions()));
     if app.out.is_json() {
         app.out.json(&TurnsView::new(&found, &names))?;
     } else if app.out.is_terminal() {

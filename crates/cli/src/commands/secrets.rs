@@ -89,7 +89,7 @@ async fn list(app: &mut App, args: SecretsArgs) -> Result<Outcome, Failure> {
     let reader = app.patient_reader().await?;
     let redact = match app.config.secrets_at_rest()? {
         Some(chosen) => chosen,
-        None => reader.storage.secrets_at_rest().await?,
+        None => reader.storage.secrets().secrets_at_rest().await?,
     };
     let sessions = match redact {
         SecretsAtRest::Off => Vec::new(),
@@ -103,7 +103,7 @@ async fn list(app: &mut App, args: SecretsArgs) -> Result<Outcome, Failure> {
     found.sort_by_key(|session| Reverse(session.secrets.first().map(|secret| secret.certainty)));
     let count = found.iter().map(|session| session.count).sum();
     let ids = found.iter().map(|session| &session.session_id);
-    let addresses = Addresses(reader.storage.short_ids(&reader.scope, ids).await?);
+    let addresses = Addresses(reader.storage.sessions().short_ids(&reader.scope, ids).await?);
     if app.out.is_json() {
         let sessions = found.iter().map(|session| view(session, &addresses)).collect();
         app.out.json(&View { redact, searched, count, ignored, sessions })?;
@@ -145,7 +145,7 @@ fn view<'a>(session: &'a SessionSecrets, addresses: &Addresses) -> SessionView<'
 async fn purge(app: &mut App, address: &str, yes: bool) -> Result<Outcome, Failure> {
     let reader = app.editor(false).await?;
     let Addressed { session, line, .. } = reader.find_address(address).await?;
-    let secrets = reader.storage.session_secrets(&reader.scope, &session.session_id).await?.secrets;
+    let secrets = reader.storage.secrets().session_secrets(&reader.scope, &session.session_id).await?.secrets;
     let secrets: Vec<_> = secrets.into_iter().filter(|secret| is_at(secret, line)).collect();
     if secrets.is_empty() {
         say("note", &format!("no secrets at {address}"));
@@ -171,7 +171,7 @@ async fn purge(app: &mut App, address: &str, yes: bool) -> Result<Outcome, Failu
             lines.push(secret.line_digest);
         }
     }
-    reader.storage.purge_secrets(&session.key(), &lines).await?;
+    reader.storage.secrets().purge_secrets(&session.key(), &lines).await?;
     let purged = secrets.len() as u64;
     changed(app, address, Change::Purged(purged), &format!("purged  {address}  {what}"))?;
     say(
@@ -186,10 +186,10 @@ async fn purge(app: &mut App, address: &str, yes: bool) -> Result<Outcome, Failu
 async fn ignore(app: &mut App, address: &str, ignore: bool) -> Result<Outcome, Failure> {
     let reader = app.editor(false).await?;
     let Addressed { session, line, .. } = reader.find_address(address).await?;
-    let found = reader.storage.all_session_secrets(&reader.scope, &session.session_id).await?;
+    let found = reader.storage.secrets().all_session_secrets(&reader.scope, &session.session_id).await?;
     let findings: Vec<Digest> =
         found.secrets.iter().filter(|secret| is_at(secret, line)).map(|secret| secret.digest).collect();
-    let count = reader.storage.ignore_secrets(&findings, ignore).await?;
+    let count = reader.storage.secrets().ignore_secrets(&findings, ignore).await?;
     let (verb, change) = match ignore {
         true => ("ignored", Change::Ignored(count)),
         false => ("no longer ignored", Change::Unignored(count)),
@@ -234,7 +234,7 @@ async fn selected(app: &App, reader: &Reader, args: &SecretsArgs) -> Result<Vec<
         return Ok(sessions);
     }
     let query = SessionQuery::new(reader.scope.clone()).with_filter(project.clone()).with_limit(PAGE);
-    let sessions = reader.storage.all_sessions(query).await?;
+    let sessions = reader.storage.sessions().all_sessions(query).await?;
     if sessions.is_empty() {
         app.warn_of_unknown_project(reader, &project).await?;
         app.hint_at_others(reader).await?;
@@ -246,5 +246,5 @@ async fn selected(app: &App, reader: &Reader, args: &SecretsArgs) -> Result<Vec<
 async fn search(reader: &Reader, sessions: &[Session]) -> Result<Vec<SessionSecrets>, Error> {
     let bar = Bar::new(sessions.len() as u64, "searching {wide_bar} {pos}/{len} sessions");
     let ids: Vec<SessionId> = sessions.iter().map(|session| session.session_id.clone()).collect();
-    reader.storage.secrets_of_sessions(&reader.scope, &ids, &mut || bar.add(1)).await
+    reader.storage.secrets().secrets_of_sessions(&reader.scope, &ids, &mut || bar.add(1)).await
 }

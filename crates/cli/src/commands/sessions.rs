@@ -88,7 +88,7 @@ pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Fa
 async fn page(reader: &Reader, query: SessionQuery, limit: usize, as_table: bool) -> Result<Page, Failure> {
     // One more than needed, to know whether there are more.
     let query = query.with_limit(limit.saturating_add(1));
-    let mut sessions = reader.storage.search_sessions(&query).await?;
+    let mut sessions = reader.storage.sessions().search_sessions(&query).await?;
     let has_more = sessions.len() > limit;
     sessions.truncate(limit);
     let estimated = Estimated::of(&reader.storage, &sessions).await?;
@@ -96,7 +96,7 @@ async fn page(reader: &Reader, query: SessionQuery, limit: usize, as_table: bool
         true => {
             let parents = sessions.iter().filter_map(|session| session.parent_id.as_ref());
             let ids = sessions.iter().map(|session| &session.session_id).chain(parents);
-            reader.storage.short_ids(&reader.scope, ids).await?
+            reader.storage.sessions().short_ids(&reader.scope, ids).await?
         }
         false => ShortIds::new(),
     };

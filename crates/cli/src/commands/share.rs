@@ -14,7 +14,7 @@ use crate::{
 pub(super) async fn run(app: &mut App, args: ShareArgs) -> Result<Outcome, Failure> {
     let reader = app.editor(false).await?;
     let session = reader.find_session(&args.session).await?;
-    let session = reader.storage.share_session(&session.key(), &args.with.into()).await?;
+    let session = reader.storage.sessions().share_session(&session.key(), &args.with.into()).await?;
     if app.out.is_json() {
         app.out.json(&ChangedView::from(&session))?;
         return Ok(Outcome::Done);

@@ -112,12 +112,12 @@ async fn show(
     let Reader { storage, scope } = reader;
     let after = part.from.checked_sub(1);
     let Readable { rows: messages, damaged, .. } =
-        storage.readable_transcript_lines(scope, &session.session_id, after, part.limit).await?;
-    let skipped = storage.skipped_lines(scope, &session.session_id).await?;
+        storage.reading().readable_transcript_lines(scope, &session.session_id, after, part.limit).await?;
+    let skipped = storage.statistics().skipped_lines(scope, &session.session_id).await?;
     let (name, parent_name) = reader.short_names(session).await?;
     let estimated = Estimated::of(storage, std::slice::from_ref(session)).await?;
     let types = match app.out.is_json() {
-        true => storage.vector_content_types(scope, &session.session_id).await?,
+        true => storage.vectors().vector_content_types(scope, &session.session_id).await?,
         false => Vec::new(),
     };
     let types: BTreeMap<u32, ContentTypes> = types.into_iter().collect();
@@ -206,7 +206,7 @@ async fn show_events(
     let lines =
         EventLines::default().after(part.from.checked_sub(1)).with_limit(part.limit).with_payload(full);
     let Readable { rows: found, damaged, .. } =
-        reader.storage.readable_event_lines(&reader.scope, &session.session_id, lines).await?;
+        reader.storage.reading().readable_event_lines(&reader.scope, &session.session_id, lines).await?;
     let page = Page::new(session.event_count, part, found.len() + damaged.len());
     if app.out.is_json() {
         let estimated = Estimated::of(&reader.storage, std::slice::from_ref(session)).await?;

@@ -37,10 +37,10 @@ pub(super) async fn run(app: &mut App, args: StatsArgs) -> Result<Outcome, Failu
     let options =
         StatisticsOptions::default().with_sessions(sessions).with_period(period.since, period.until);
     let facts = Facts {
-        statistics: reader.storage.get_statistics(&reader.scope, &options).await?,
+        statistics: reader.storage.statistics().get_statistics(&reader.scope, &options).await?,
         places: reader.storage.backend().info().places,
         vectors: vectors(&reader).await?,
-        damaged: reader.storage.damaged_sessions(),
+        damaged: reader.storage.sessions().damaged_sessions(),
     };
     let any = facts.statistics.totals.sessions > 0;
     let has_period = period != Period::default();
@@ -80,7 +80,7 @@ fn show(app: &mut App, facts: &Facts, args: &StatsArgs, has_period: bool) -> Res
 
 /// The state of the store's vectors, without counting all of them.
 async fn vectors(reader: &Reader) -> Result<Vectors, Failure> {
-    let space = reader.storage.embedding_space().await?;
+    let space = reader.storage.vectors().embedding_space().await?;
     let Scope::User(user) = &reader.scope else {
         return Ok(Vectors { space, pending_messages: None, pending_more: false });
     };

@@ -51,7 +51,7 @@ async fn import(app: &mut App, args: &ImportSummariesArgs) -> Result<Outcome, Fa
         return Err(Failure::wrong_use("summaries are set for one user only", "omit --scope"));
     };
     let summaries = read(&reader, &user, &args.file).await?;
-    let report = reader.storage.set_summaries(summaries).await?;
+    let report = reader.storage.turns().set_summaries(summaries).await?;
     let SummaryReport { summaries, unchanged, embedded, .. } = &report;
     let reason = embedded.failure.as_ref().map(ToString::to_string);
     if app.out.is_json() {
@@ -103,7 +103,7 @@ async fn read(reader: &Reader, user: &UserId, path: &Path) -> Result<Vec<TurnSum
         let Line { message_id, text } =
             serde_json::from_slice(line).map_err(|error| wrong(error.to_string()))?;
         let given = GivenSummary { message: message_id, text };
-        let summary = reader.storage.resolve_summary(user, &given).await;
+        let summary = reader.storage.turns().resolve_summary(user, &given).await;
         summaries.push(summary.map_err(|error| wrong(error.to_string()))?);
     }
     Ok(summaries)

@@ -85,7 +85,7 @@ pub(super) async fn sessions(app: &mut App, args: SessionsArgs) -> Result<Outcom
     let filter = args.narrow.filter()?.within(&project);
     let period = args.filter.period(&app.now)?;
     let query = SupersededQuery::new(reader.scope.clone()).with_filter(filter);
-    let mut found = reader.storage.superseded_sessions(&query).await?;
+    let mut found = reader.storage.superseded().superseded_sessions(&query).await?;
     found.retain(|session| {
         period.since.is_none_or(|since| session.last_superseded_at >= since)
             && period.until.is_none_or(|until| session.last_superseded_at < until)
@@ -223,7 +223,7 @@ async fn first_lines(
     limit: usize,
     matches: impl Fn(&SupersededLine) -> bool,
 ) -> Result<(Vec<SupersededLine>, bool), Failure> {
-    let mut all = reader.storage.superseded_lines(query);
+    let mut all = reader.storage.superseded().superseded_lines(query);
     let mut found = Vec::new();
     while let Some(lines) = all.next().await? {
         found.extend(lines.into_iter().filter(|line| matches(line)));
@@ -277,7 +277,7 @@ pub(super) async fn search(
     options: &SearchOptions,
     args: &SearchArgs,
 ) -> Result<Outcome, Failure> {
-    let found = reader.storage.search_superseded(&reader.scope, options).await?;
+    let found = reader.storage.superseded().search_superseded(&reader.scope, options).await?;
     let results: Vec<SearchResult> = found.iter().map(|found| found.result.clone()).collect();
     let names = names(&reader.storage, &reader.scope, &results).await?;
     let most = args.limits.max_chars(&app.out);

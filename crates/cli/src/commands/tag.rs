@@ -73,7 +73,7 @@ async fn of_session(
         if !args.tags.is_empty() {
             edit = edit.add_tags(&args.tags);
         }
-        session = reader.storage.update_session(&session.key(), &edit).await?;
+        session = reader.storage.sessions().update_session(&session.key(), &edit).await?;
     }
     show(app, &session)?;
     Ok(Outcome::found(changes || !session.tags.is_empty()))
@@ -116,7 +116,9 @@ async fn list(app: &mut App, reader: &Reader) -> Result<Outcome, Failure> {
 async fn in_use(reader: &Reader) -> Result<Vec<TagCount>, Failure> {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     let query = SessionQuery::new(reader.scope.clone()).with_limit(PAGE);
-    for tag in reader.storage.all_sessions(query).await?.into_iter().flat_map(|session| session.tags) {
+    for tag in
+        reader.storage.sessions().all_sessions(query).await?.into_iter().flat_map(|session| session.tags)
+    {
         *counts.entry(tag).or_default() += 1;
     }
     let mut tags: Vec<TagCount> =

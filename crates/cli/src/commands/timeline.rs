@@ -36,9 +36,9 @@ pub(super) async fn run(app: &mut App, args: TimelineArgs) -> Result<Outcome, Fa
     let reader = app.silent_reader(args.query.embeds()).await?;
     refresh::before_reading(app, &reader, args.no_refresh).await;
     let options = typed.resolved(app, &reader, options, &args.query).await?;
-    let mut found = reader.storage.search_transcripts(&reader.scope, &options).await?;
+    let mut found = reader.storage.search().search_transcripts(&reader.scope, &options).await?;
     say_notices(app, &reader, &options, &mut found).await?;
-    found.notices.extend(damaged_sessions_note(&reader.storage.damaged_sessions()));
+    found.notices.extend(damaged_sessions_note(&reader.storage.sessions().damaged_sessions()));
     show(app, &found, &args)?;
     if found.results.is_empty() && found.damaged.is_empty() {
         explain_nothing(app, &reader, &options, &found, &args).await?;

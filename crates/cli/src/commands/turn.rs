@@ -29,7 +29,7 @@ pub(super) async fn run(app: &mut App, args: TurnArgs) -> Result<Outcome, Failur
     let number = match (line, args.turn) {
         (None, Some(turn)) => turn,
         (Some(AddressedLine::Message(sequence)), None) => {
-            reader.storage.turn_of_message(&reader.scope, &session.session_id, sequence).await?
+            reader.storage.turns().turn_of_message(&reader.scope, &session.session_id, sequence).await?
         }
         (None, None) => {
             let hint = "pass a message as SESSION#N, or a turn with --turn N";
@@ -44,10 +44,10 @@ pub(super) async fn run(app: &mut App, args: TurnArgs) -> Result<Outcome, Failur
             return Err(Failure::wrong_use(text, "`show` shows events"));
         }
     };
-    let turn = reader.storage.get_turn(&session, number).await?;
+    let turn = reader.storage.turns().get_turn(&session, number).await?;
     let (name, _) = reader.short_names(&session).await?;
     if app.out.is_json() {
-        let embedding = reader.storage.turn_embedding(&turn).await?;
+        let embedding = reader.storage.turns().turn_embedding(&turn).await?;
         let address = address(&name, turn.user.sequence);
         app.out.json(&View { address: &address, title: session.title(), turn: &turn, embedding })?;
     } else {

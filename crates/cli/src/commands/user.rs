@@ -47,9 +47,9 @@ async fn show(app: &mut App) -> Result<Outcome, Failure> {
     let (mut pinned, mut counts) = (None, None);
     if app.store_exists()? {
         let reader = app.own_reader().await?;
-        pinned = reader.storage.pinned_user().await?;
+        pinned = reader.storage.users().pinned_user().await?;
         let scope = Scope::from(identity.user_id.clone());
-        counts = Some(reader.storage.get_session_statistics(&scope, None).await?);
+        counts = Some(reader.storage.sessions().get_session_statistics(&scope, None).await?);
     }
     let (teams, org) = (app.global.team.clone(), app.global.org.clone());
     if app.out.is_json() {
@@ -82,7 +82,7 @@ async fn rename(app: &mut App, args: &RenameArgs) -> Result<Outcome, Failure> {
     // No warning about another user: this command is what resolves it.
     let storage = app.existing_storage(false).await?;
     check_writable(&storage)?;
-    let sessions = storage.rename_user(&args.old, &args.new).await?;
+    let sessions = storage.users().rename_user(&args.old, &args.new).await?;
     storage.update_index().await?;
     if app.out.is_json() {
         app.out.json(&RenamedView { old: &args.old, new: &args.new, sessions })?;

@@ -61,7 +61,7 @@ fn fixed(values: &[&str]) -> Vec<Candidate> {
 fn sessions(words: &[String], typed: &str) -> Vec<Candidate> {
     let found = ask(words, async |storage, scope| {
         let query = SessionQuery::new(scope).with_id_prefix(Some(typed.to_owned())).with_limit(MOST);
-        storage.search_sessions(&query).await.ok()
+        storage.sessions().search_sessions(&query).await.ok()
     });
     let found = found.unwrap_or_default();
     let latest = found.first().map(|session| Candidate::new("latest", session.title()));
@@ -110,7 +110,7 @@ fn all<V: IntoIterator<Item = String>>(
 ) -> Option<BTreeSet<String>> {
     ask(words, async |storage, own| {
         let query = SessionQuery::new(scope(own)).with_limit(PAGE);
-        let sessions = storage.all_sessions(query).await.ok()?;
+        let sessions = storage.sessions().all_sessions(query).await.ok()?;
         Some(sessions.iter().flat_map(&of).collect())
     })
 }

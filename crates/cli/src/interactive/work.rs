@@ -53,11 +53,12 @@ impl Worker {
     }
 
     async fn begin(&self) -> Answer {
-        let projects = self.storage.list_projects(&self.scope, None, None).await.unwrap_or_default();
+        let projects =
+            self.storage.sessions().list_projects(&self.scope, None, None).await.unwrap_or_default();
         let projects: Vec<_> = projects.into_iter().map(|activity| activity.of).collect();
         let one = SessionQuery::new(self.scope.clone()).with_limit(1);
         let is_empty = projects.is_empty()
-            && self.storage.search_sessions(&one).await.is_ok_and(|sessions| sessions.is_empty());
+            && self.storage.sessions().search_sessions(&one).await.is_ok_and(|sessions| sessions.is_empty());
         Answer::Began { projects, is_empty }
     }
 
@@ -97,15 +98,17 @@ impl Worker {
 
     async fn neighbours(&self, session: &SessionId, sequence: u32) -> Result<Vec<Message>, Failure> {
         let Self { storage, scope, .. } = self;
-        let found = storage.get_message_context(scope, session, sequence, NEIGHBOURS, NEIGHBOURS).await?;
+        let found =
+            storage.reading().get_message_context(scope, session, sequence, NEIGHBOURS, NEIGHBOURS).await?;
         Ok(found.messages)
     }
 
     async fn messages(&self, session: &SessionId, range: Range<u32>) -> Result<(u32, Vec<Message>), Failure> {
         let Self { storage, scope, .. } = self;
-        let total = storage.get_session(scope, session).await?.map_or(0, |session| session.message_count);
+        let total =
+            storage.sessions().get_session(scope, session).await?.map_or(0, |session| session.message_count);
         let (after, count) = (range.start.checked_sub(1), range.len());
-        let found = storage.readable_transcript_lines(scope, session, after, count).await?;
+        let found = storage.reading().readable_transcript_lines(scope, session, after, count).await?;
         Ok((total, found.rows))
     }
 }

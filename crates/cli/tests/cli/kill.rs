@@ -1,5 +1,5 @@
-//! After `kill -9` at any moment of a sync, the next sync completes the store. A killed rewind has removed everything or
-//! nothing.
+//! After `kill -9` at any moment of a sync, the next sync completes the store. A killed rewind has removed everything
+//! or nothing.
 
 use std::{
     collections::BTreeSet,
@@ -27,14 +27,14 @@ async fn dump(url: &str) -> Vec<String> {
     let scope = Scope::from(UserId::new("dana").unwrap());
     let query = SessionQuery::new(scope.clone()).with_limit(SESSIONS * 2);
     let mut dump = Vec::new();
-    for session in storage.search_sessions(&query).await.unwrap() {
+    for session in storage.sessions().search_sessions(&query).await.unwrap() {
         let id = &session.session_id;
-        for message in storage.get_transcript_lines(&scope, id, None, usize::MAX).await.unwrap() {
+        for message in storage.reading().get_transcript_lines(&scope, id, None, usize::MAX).await.unwrap() {
             let (turn, ts, vectors) = (message.turn, message.ts, message.vectors);
             dump.push(format!("{} {turn:?} {ts} {vectors:?} {}", message.id(), message.raw.to_text()));
         }
         let lines = EventLines::default().with_limit(usize::MAX).with_payload(true);
-        for event in storage.get_event_lines(&scope, id, lines).await.unwrap() {
+        for event in storage.reading().get_event_lines(&scope, id, lines).await.unwrap() {
             let raw = event.raw.as_ref().unwrap().to_text();
             dump.push(format!("{} {raw}", serde_json::to_string(&event.event).unwrap()));
         }
@@ -52,7 +52,7 @@ async fn dump(url: &str) -> Vec<String> {
 
 /// The messages that a search finds, in order.
 async fn found(storage: &SessionStorage, scope: &Scope, query: &str) -> String {
-    let found = storage.search_transcripts(scope, &SearchOptions::new(query)).await.unwrap();
+    let found = storage.search().search_transcripts(scope, &SearchOptions::new(query)).await.unwrap();
     assert!(!found.results.is_empty(), "{query}");
     let places = found.results.iter().map(|result| format!("{} #{}", result.session_id, result.sequence));
     format!("{query}: {}", places.collect::<Vec<_>>().join(", "))

@@ -1,8 +1,8 @@
-//! After `kill -9` at many random moments of `sync` and of `watch`, a sync makes the store equal to the folders, with nothing
-//! twice and a sound index.
+//! After `kill -9` at many random moments of `sync` and of `watch`, a sync makes the store equal to the folders, with
+//! nothing twice and a sound index.
 //!
-//! Each round changes some sessions, starts the program, and kills it. The moments come from a fixed seed, but what they
-//! hit depends on the machine.
+//! Each round changes some sessions, starts the program, and kills it. The moments come from a fixed seed, but what
+//! they hit depends on the machine.
 
 use std::{
     collections::BTreeSet,
@@ -141,15 +141,16 @@ impl Installation {
     async fn is_equal(&self, storage: &SessionStorage, round: u32) {
         let scope = Scope::from(UserId::new("dana").unwrap());
         let query = SessionQuery::new(scope.clone()).with_limit(SESSIONS * 2);
-        let stored = storage.search_sessions(&query).await.unwrap();
+        let stored = storage.sessions().search_sessions(&query).await.unwrap();
         let names: BTreeSet<String> = stored.iter().map(|session| session.session_id.to_string()).collect();
         let on_disk = (0..SESSIONS).filter(|session| self.folder(*session).exists());
         assert_eq!(names, on_disk.map(|session| format!("s{session}")).collect(), "round {round}");
         for session in stored {
             let (id, number) = (&session.session_id, session.session_id.as_str()[1..].parse().unwrap());
-            let messages = storage.get_transcript_lines(&scope, id, None, usize::MAX).await.unwrap();
+            let messages =
+                storage.reading().get_transcript_lines(&scope, id, None, usize::MAX).await.unwrap();
             let lines = EventLines::default().with_limit(usize::MAX).with_payload(true);
-            let events = storage.get_event_lines(&scope, id, lines).await.unwrap();
+            let events = storage.reading().get_event_lines(&scope, id, lines).await.unwrap();
             let file = |name| fs::read_to_string(self.folder(number).join(name)).unwrap_or_default();
             let transcript: String =
                 messages.iter().map(|line| line.raw.to_text().into_owned() + "\n").collect();
@@ -164,12 +165,12 @@ impl Installation {
             // The last prompt is found once, and so are all others by the index.
             let Some(last) = &self.last[number] else { continue };
             let options = SearchOptions::new(last).with_mode(SearchMode::FullText);
-            let found = storage.search_transcripts(&scope, &options).await.unwrap().results;
+            let found = storage.search().search_transcripts(&scope, &options).await.unwrap().results;
             assert_eq!(found.len(), 1, "round {round}: {last}");
         }
         // A word that many messages contain: none is found twice.
         let options = SearchOptions::new("word1 word2 word3").with_mode(SearchMode::FullText).with_limit(100);
-        let found = storage.search_transcripts(&scope, &options).await.unwrap().results;
+        let found = storage.search().search_transcripts(&scope, &options).await.unwrap().results;
         let places: BTreeSet<_> = found.iter().map(|result| (&result.session_id, result.sequence)).collect();
         assert_eq!(places.len(), found.len(), "round {round}");
     }

@@ -24,7 +24,7 @@ async fn digests(storage: &SessionStorage) -> BTreeMap<String, (Vec<Digest>, Vec
     let mut digests = BTreeMap::new();
     let mut query = SessionQuery::new(Scope::Everyone);
     loop {
-        let page = storage.search_sessions(&query).await.unwrap();
+        let page = storage.sessions().search_sessions(&query).await.unwrap();
         for session in &page {
             let messages = storage.backend().message_states(&session.key()).await.unwrap();
             let messages = messages.into_iter().map(|message| message.digest).collect();
@@ -42,8 +42,8 @@ async fn digests(storage: &SessionStorage) -> BTreeMap<String, (Vec<Digest>, Vec
     }
 }
 
-/// Syncs the sessions in `root`, restores them to another folder, compares the files, and syncs that folder into an empty
-/// store, which then has the same digests.
+/// Syncs the sessions in `root`, restores them to another folder, compares the files, and syncs that folder into an
+/// empty store, which then has the same digests.
 pub(crate) async fn come_back(root: &Path, sessions: usize) {
     let home = Home::new();
     let root = root.to_str().unwrap();

@@ -14,7 +14,7 @@ use super::StoredSession;
 
 /// Reads what is left of a damaged store, without changing it. Every call blocks the thread.
 ///
-/// [`SessionStorage::salvage`](crate::SessionStorage::salvage) writes it to another store.
+/// [`StoreSalvage::take_from`](crate::storage::StoreSalvage::take_from) writes it to another store.
 pub trait SalvageSource: Send {
     /// The entries of the schema meta table that can be read.
     fn meta(&self) -> BTreeMap<String, String>;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::{SessionStorage, find::PAGE};
+use super::{SessionCatalog, find::PAGE};
 use crate::{
     Result, Scope,
     backend::SessionQuery,
@@ -31,7 +31,7 @@ pub struct Activity<T> {
     pub last: Timestamp,
 }
 
-impl SessionStorage {
+impl SessionCatalog<'_> {
     /// The users with sessions in `scope` that were active between `since` and `until`, most recent first.
     ///
     /// A session is active from when it was created until it was last updated.
@@ -40,7 +40,7 @@ impl SessionStorage {
     ///
     /// Errors of the backend.
     pub async fn list_users(
-        &self,
+        self,
         scope: &Scope,
         since: Option<Timestamp>,
         until: Option<Timestamp>,
@@ -49,23 +49,8 @@ impl SessionStorage {
         self.activity(scope, since, until, of).await
     }
 
-    /// The projects with sessions in `scope` that were active between `since` and `until`, most recent first.
-    ///
-    /// # Errors
-    ///
-    /// Errors of the backend.
-    pub async fn list_projects(
-        &self,
-        scope: &Scope,
-        since: Option<Timestamp>,
-        until: Option<Timestamp>,
-    ) -> Result<Vec<Activity<ProjectSlug>>> {
-        let of = |session: &Session| (session.project_slug.clone(), session.user_id.to_string());
-        self.activity(scope, since, until, of).await
-    }
-
     async fn activity<T: Ord + Clone>(
-        &self,
+        self,
         scope: &Scope,
         since: Option<Timestamp>,
         until: Option<Timestamp>,
@@ -82,12 +67,29 @@ impl SessionStorage {
                 others.insert(across);
             }
         };
-        self.each_page(query, count).await?;
+        self.store.each_page(query, count).await?;
         let found = found.into_values();
         let mut found: Vec<Activity<T>> =
             found.map(|(activity, others)| Activity { across: others.len() as u64, ..activity }).collect();
         found.sort_by_key(|activity| std::cmp::Reverse(activity.last));
         Ok(found)
+    }
+}
+
+impl SessionCatalog<'_> {
+    /// The projects with sessions in `scope` that were active between `since` and `until`, most recent first.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend.
+    pub async fn list_projects(
+        self,
+        scope: &Scope,
+        since: Option<Timestamp>,
+        until: Option<Timestamp>,
+    ) -> Result<Vec<Activity<ProjectSlug>>> {
+        let of = |session: &Session| (session.project_slug.clone(), session.user_id.to_string());
+        self.activity(scope, since, until, of).await
     }
 }
 

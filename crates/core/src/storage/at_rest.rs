@@ -8,7 +8,7 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    SessionStorage,
+    StoreContext, StoredSecrets, SupersededHistory,
     judged::Judged,
     line_masker::{LineDigester, LineMasker},
     session_rows::SessionRows,
@@ -39,7 +39,8 @@ const LINES: usize = 16;
 pub enum SecretsAtRest {
     /// They are stored unchanged.
     Off,
-    /// They are stored unchanged. [`SessionStorage::session_secrets`] lists them.
+    /// They are stored unchanged. [`StoredSecrets::session_secrets`](crate::storage::StoredSecrets::session_secrets)
+    /// lists them.
     #[default]
     Mark,
     /// Their characters are replaced before they are stored.
@@ -81,27 +82,27 @@ impl CachedAtRest {
     }
 }
 
-impl SessionStorage {
+impl StoredSecrets<'_> {
     /// How secrets in stored lines are treated: according to the settings, or else to the store.
     ///
     /// # Errors
     ///
     /// Errors of the backend.
-    pub async fn secrets_at_rest(&self) -> Result<SecretsAtRest> {
-        match self.settings.secrets {
+    pub async fn secrets_at_rest(self) -> Result<SecretsAtRest> {
+        match self.store.settings.secrets {
             Some(chosen) => Ok(chosen),
             None => Ok(self.stored_secrets_at_rest().await?.0),
         }
     }
 
-    async fn stored_secrets_at_rest(&self) -> Result<StoredAtRest> {
-        if let Some(known) = self.at_rest.get() {
+    async fn stored_secrets_at_rest(self) -> Result<StoredAtRest> {
+        if let Some(known) = self.store.at_rest.get() {
             return Ok(known);
         }
-        let held = self.backend.meta().await?;
+        let held = self.store.backend.meta().await?;
         let stored = held.get(SECRETS).and_then(|value| value.parse().ok()).unwrap_or_default();
         let judged = Judged::of(&held);
-        self.at_rest.set(stored, judged.clone());
+        self.store.at_rest.set(stored, judged.clone());
         Ok((stored, judged))
     }
 
@@ -110,10 +111,10 @@ impl SessionStorage {
     /// # Errors
     ///
     /// Errors of the backend.
-    pub async fn line_digester(&self) -> Result<LineDigester> {
+    pub async fn line_digester(self) -> Result<LineDigester> {
         let (stored, judged) = self.stored_secrets_at_rest().await?;
         let masks_all = stored == SecretsAtRest::Mask;
-        Ok(LineDigester(LineMasker::new(self.redactor.as_ref(), masks_all, judged)))
+        Ok(LineDigester(LineMasker::new(self.store.redactor.as_ref(), masks_all, judged)))
     }
 
     /// Updates the store to the settings about secrets, and to the choice that another process made for the store. If
@@ -125,93 +126,85 @@ impl SessionStorage {
     ///
     /// `Unsupported` if secrets are to be masked but there is no redactor; errors of the backend. If it is interrupted,
     /// the next call starts over.
-    pub async fn settle_secrets(&self) -> Result<u64> {
-        let held = self.backend.meta().await?;
+    pub async fn settle_secrets(self) -> Result<u64> {
+        let held = self.store.backend.meta().await?;
         let stored: Option<SecretsAtRest> = held.get(SECRETS).and_then(|value| value.parse().ok());
-        let wanted = self.settings.secrets.or(stored).unwrap_or_default();
-        if wanted == SecretsAtRest::Mask && self.redactor.is_none() {
+        let wanted = self.store.settings.secrets.or(stored).unwrap_or_default();
+        if wanted == SecretsAtRest::Mask && self.store.redactor.is_none() {
             let message = "this build of the library can't mask secrets, but the store masks them";
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
         if wanted != stored.unwrap_or_default() {
             let expected = held.get(SECRETS).map(String::as_str);
-            self.backend.swap_meta(SECRETS, expected, wanted.as_str()).await?;
+            self.store.backend.swap_meta(SECRETS, expected, wanted.as_str()).await?;
         }
-        self.at_rest.set(wanted, Judged::of(&held));
+        self.store.at_rest.set(wanted, Judged::of(&held));
         let masked = held.get(MASKED).map_or("0", String::as_str);
         let goal = if wanted == SecretsAtRest::Mask { MASKING } else { 0 }.to_string();
         if masked == goal {
             return Ok(0);
         }
         let mut count = 0;
-        for session in self.all_sessions(SessionQuery::new(Scope::Everyone)).await? {
+        for session in self.store.all_sessions(SessionQuery::new(Scope::Everyone)).await? {
             let key = session.key();
             match wanted {
-                SecretsAtRest::Mask => count += self.retry_conflicts(|| self.mask_session(&key)).await?,
+                SecretsAtRest::Mask => {
+                    count += self.store.retry_conflicts(|| self.mask_session(&key)).await?
+                }
                 SecretsAtRest::Off | SecretsAtRest::Mark => {
-                    self.retry_conflicts(|| self.forget_files(&key)).await?;
+                    self.store.retry_conflicts(|| self.forget_files(&key)).await?;
                 }
             }
         }
         if wanted == SecretsAtRest::Mask {
             self.erase_replaced().await?;
         }
-        self.backend.swap_meta(MASKED, held.get(MASKED).map(String::as_str), &goal).await?;
+        self.store.backend.swap_meta(MASKED, held.get(MASKED).map(String::as_str), &goal).await?;
         Ok(count)
     }
 
-    /// Whether [`Self::settle_secrets`] would mask the stored lines for the first time: the settings say so, and the store
-    /// has not been masked.
+    /// Whether [`Self::settle_secrets`] would mask the stored lines for the first time: the settings say so, and the
+    /// store has not been masked.
     ///
     /// # Errors
     ///
     /// Errors of the backend.
-    pub async fn is_first_masking(&self) -> Result<bool> {
-        let is_wanted = self.settings.secrets == Some(SecretsAtRest::Mask);
+    pub async fn is_first_masking(self) -> Result<bool> {
+        let is_wanted = self.store.settings.secrets == Some(SecretsAtRest::Mask);
         Ok(is_wanted && self.stored_secrets_at_rest().await?.0 != SecretsAtRest::Mask)
     }
 
-    /// The masker for lines before they are stored.
-    pub(super) async fn line_masker(&self) -> Result<LineMasker> {
-        if self.at_rest.get().is_none() {
-            self.settle_secrets().await?;
-        }
-        let masks_all = self.secrets_at_rest().await? == SecretsAtRest::Mask;
-        let (_, judged) = self.stored_secrets_at_rest().await?;
-        Ok(LineMasker::new(self.redactor.as_ref(), masks_all, judged))
-    }
-
     /// Makes the next sync read the files of a session again.
-    async fn forget_files(&self, key: &SessionKey) -> Result<()> {
-        let Some(stored) = self.backend.get_session(key).await? else { return Ok(()) };
+    async fn forget_files(self, key: &SessionKey) -> Result<()> {
+        let Some(stored) = self.store.backend.get_session(key).await? else { return Ok(()) };
         if stored.sync_state.is_none_or(|state| state.is_empty()) {
             return Ok(());
         }
         let mut change = SessionChange::new(stored.session, Some(stored.version));
         change.sync_state = Some(String::new());
-        self.backend.write_one(change).await.map(drop)
+        self.store.backend.write_one(change).await.map(drop)
     }
 
     /// Masks the stored lines of a session. Returns the number of secrets.
-    async fn mask_session(&self, key: &SessionKey) -> Result<u64> {
+    async fn mask_session(self, key: &SessionKey) -> Result<u64> {
         // Not `line_masker`, which would settle the settings first.
-        let judged = Judged::of(&self.backend.meta().await?);
-        self.mask_session_with(key, LineMasker::new(self.redactor.as_ref(), true, judged)).await
+        let judged = Judged::of(&self.store.backend.meta().await?);
+        self.mask_session_with(key, LineMasker::new(self.store.redactor.as_ref(), true, judged)).await
     }
 
     /// Masks the stored lines of a session that are purged. Returns the number of secrets.
-    pub(super) async fn mask_purged(&self, key: &SessionKey) -> Result<u64> {
-        let judged = Judged::of(&self.backend.meta().await?);
-        self.mask_session_with(key, LineMasker::new(self.redactor.as_ref(), false, judged)).await
+    pub(super) async fn mask_purged(self, key: &SessionKey) -> Result<u64> {
+        let judged = Judged::of(&self.store.backend.meta().await?);
+        self.mask_session_with(key, LineMasker::new(self.store.redactor.as_ref(), false, judged)).await
     }
 
-    async fn mask_session_with(&self, key: &SessionKey, masker: LineMasker) -> Result<u64> {
-        let Some(stored) = self.backend.get_session(key).await? else { return Ok(0) };
-        let writer = SessionWriter::of_stored(self.backend.clone(), &stored);
+    async fn mask_session_with(self, key: &SessionKey, masker: LineMasker) -> Result<u64> {
+        let Some(stored) = self.store.backend.get_session(key).await? else { return Ok(0) };
+        let writer = SessionWriter::of_stored(self.store.backend.clone(), &stored);
         let metadata_files = stored.metadata_files;
         let title = TitleFinder::default();
         let mut masking =
-            MaskingSession { storage: self, masker, key, title, count: 0, writer, metadata_files };
+            MaskingSession { storage: self.store, masker, key, title, count: 0, writer, metadata_files };
         masking.messages().await?;
         masking.events().await?;
         masking.superseded().await?;
@@ -221,15 +214,15 @@ impl SessionStorage {
     }
 
     /// Erases replaced lines from files, as after a deletion.
-    pub(super) async fn erase_replaced(&self) -> Result<()> {
-        if self.backend.info().places.iter().all(|place| place.files.is_empty()) {
+    pub(super) async fn erase_replaced(self) -> Result<()> {
+        if self.store.backend.info().places.iter().all(|place| place.files.is_empty()) {
             return Ok(());
         }
-        let held = self.backend.meta().await?;
+        let held = self.store.backend.meta().await?;
         for key in meta::TO_ERASE {
-            self.backend.swap_meta(key, held.get(key).map(String::as_str), "masked").await?;
+            self.store.backend.swap_meta(key, held.get(key).map(String::as_str), "masked").await?;
         }
-        for remains in self.backend.delete_sessions(&[]).await.remains {
+        for remains in self.store.backend.delete_sessions(&[]).await.remains {
             let (file, error) = (remains.file.display(), remains.error);
             tracing::warn!(%file, %error, "masked secrets could not be erased yet");
         }
@@ -237,9 +230,21 @@ impl SessionStorage {
     }
 }
 
+impl StoredSecrets<'_> {
+    /// The masker for lines before they are stored.
+    pub(super) async fn line_masker(self) -> Result<LineMasker> {
+        if self.store.at_rest.get().is_none() {
+            self.settle_secrets().await?;
+        }
+        let masks_all = self.secrets_at_rest().await? == SecretsAtRest::Mask;
+        let (_, judged) = self.stored_secrets_at_rest().await?;
+        Ok(LineMasker::new(self.store.redactor.as_ref(), masks_all, judged))
+    }
+}
+
 /// A session whose stored lines are masked.
 struct MaskingSession<'a> {
-    storage: &'a SessionStorage,
+    storage: &'a StoreContext,
     masker: LineMasker,
     key: &'a SessionKey,
     title: TitleFinder,
@@ -306,7 +311,7 @@ impl MaskingSession<'_> {
     async fn superseded(&mut self) -> Result<()> {
         let query = SupersededQuery::new(Scope::User(self.key.user_id.clone()))
             .with_filter(SessionFilter::default().with_session(self.key.session_id.clone()));
-        let mut lines = self.storage.superseded_lines(query);
+        let mut lines = SupersededHistory::new(self.storage).superseded_lines(query);
         let mut replaced = Vec::new();
         while let Some(group) = lines.next_group().await? {
             let Some(pieces) = self.masked_pieces(&group).await? else { continue };

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{SessionStorage, text_plan::TextPlan};
+use super::{StoreContext, TranscriptSearch, text_plan::TextPlan};
 use crate::{
     Result, Scope,
     backend::{
@@ -27,13 +27,13 @@ const GROWTH: usize = 4;
 
 /// Reads messages and compares them with conditions, each once.
 struct Checked<'a> {
-    storage: &'a SessionStorage,
+    storage: &'a StoreContext,
     checks: Checks<'a>,
     known: HashMap<MessageRef, bool>,
 }
 
 impl<'a> Checked<'a> {
-    fn new(storage: &'a SessionStorage, options: &'a SearchOptions) -> Self {
+    fn new(storage: &'a StoreContext, options: &'a SearchOptions) -> Self {
         let checks = Checks::new(&options.conditions, options.content_types);
         Self { storage, checks, known: HashMap::new() }
     }
@@ -61,17 +61,17 @@ impl<'a> Checked<'a> {
     }
 }
 
-impl SessionStorage {
+impl TranscriptSearch<'_> {
     /// The best texts that meet the conditions.
     pub(super) async fn checked_texts(
-        &self,
+        self,
         mut query: TextQuery,
         options: &SearchOptions,
     ) -> Result<Candidates<TextCandidate>> {
         let wanted = query.limit;
-        let mut checked = Checked::new(self, options);
+        let mut checked = Checked::new(self.store, options);
         loop {
-            let mut found = self.backend.text_candidates(&query).await?;
+            let mut found = self.store.backend.text_candidates(&query).await?;
             if options.conditions.is_empty() {
                 return Ok(found);
             }
@@ -94,12 +94,12 @@ impl SessionStorage {
     /// The nearest chunks of messages that meet the conditions. They cover at least `limit` messages, if there are as
     /// many.
     pub(super) async fn checked_chunks(
-        &self,
+        self,
         query: VectorQuery,
         messages: usize,
         options: &SearchOptions,
     ) -> Result<Candidates<VectorCandidate>> {
-        let mut checked = Checked::new(self, options);
+        let mut checked = Checked::new(self.store, options);
         let mut asked = messages;
         loop {
             let query = VectorQuery { limit: query.limit.max(asked), ..query.clone() };
@@ -118,19 +118,19 @@ impl SessionStorage {
 
     /// The newest messages that meet the conditions, for a search without words: newest sessions first.
     pub(super) async fn newest_texts(
-        &self,
+        self,
         scope: &Scope,
         options: &SearchOptions,
         wanted: usize,
     ) -> Result<Candidates<TextCandidate>> {
-        let mut checked = Checked::new(self, options);
+        let mut checked = Checked::new(self.store, options);
         let mut found = Candidates::new(Vec::new());
         let mut examined = 0;
         let filter = &options.filter;
         let query = SessionQuery::new(scope.clone())
             .with_filter(filter.sessions.clone())
             .active_in(filter.since, filter.until);
-        for session in self.all_sessions(query).await? {
+        for session in self.store.all_sessions(query).await? {
             let key = session.key();
             let mut end = None;
             while end != Some(0) {
@@ -162,14 +162,14 @@ impl SessionStorage {
     }
 
     /// The messages from `start` to before `end`, or to the last one.
-    async fn messages_between(&self, key: &SessionKey, start: u32, end: Option<u32>) -> Result<Vec<Message>> {
+    async fn messages_between(self, key: &SessionKey, start: u32, end: Option<u32>) -> Result<Vec<Message>> {
         let (mut messages, mut start) = (Vec::new(), start);
         loop {
             let limit = end.map_or(PAGE, |end| end.saturating_sub(start) as usize);
             let range = SequenceRange { start, limit };
             let page: Vec<Message> = match limit {
                 0 => Vec::new(),
-                _ => self.readable_page(key, range, &mut Vec::new()).await?,
+                _ => self.store.readable_page(key, range, &mut Vec::new()).await?,
             };
             let Some(last) = page.last() else { return Ok(messages) };
             start = last.sequence + 1;
@@ -179,7 +179,7 @@ impl SessionStorage {
 
     /// The texts of a search, by its plan.
     pub(super) async fn planned_texts(
-        &self,
+        self,
         scope: &Scope,
         options: &SearchOptions,
         plan: &TextPlan,

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Readable, SessionStorage};
+use super::{Readable, RowReading};
 use crate::{
     Error, Result, Scope,
     model::{DamagedRow, Message, MessageState, Session, SessionId},
@@ -25,7 +25,7 @@ pub struct MessageContext {
     pub damaged: Vec<DamagedRow>,
 }
 
-impl SessionStorage {
+impl RowReading<'_> {
     /// The messages of a turn, with those of up to `before` turns before and `after` turns after it.
     ///
     /// # Errors
@@ -33,15 +33,15 @@ impl SessionStorage {
     /// `SessionNotFound` if the session is not in `scope`, `Validation` if it has no such turn; errors of
     /// the backend.
     pub async fn get_turn_context(
-        &self,
+        self,
         scope: &Scope,
         session_id: &SessionId,
         turn: u32,
         before: u32,
         after: u32,
     ) -> Result<MessageContext> {
-        let session = self.existing_session(scope, session_id).await?;
-        let states = self.backend.message_states(&session.key()).await?;
+        let session = self.store.existing_session(scope, session_id).await?;
+        let states = self.store.backend.message_states(&session.key()).await?;
         if !states.iter().any(|state| state.turn == Some(turn)) {
             let message =
                 format!("the session has no turn {turn}; it has {}", counted(session.turn_count, "turn"));
@@ -59,14 +59,14 @@ impl SessionStorage {
     /// `SessionNotFound` if the session is not in `scope`, `Validation` if it has no such message; errors of
     /// the backend.
     pub async fn get_message_context(
-        &self,
+        self,
         scope: &Scope,
         session_id: &SessionId,
         sequence: u32,
         before: u32,
         after: u32,
     ) -> Result<MessageContext> {
-        let session = self.existing_session(scope, session_id).await?;
+        let session = self.store.existing_session(scope, session_id).await?;
         let count = session.message_count;
         if sequence >= count {
             return Err(no_message(session_id, sequence, count));
@@ -78,13 +78,13 @@ impl SessionStorage {
 
     /// The messages of `range`, of `count` in the session.
     async fn messages_in(
-        &self,
+        self,
         session: Session,
         range: Range<usize>,
         count: usize,
     ) -> Result<MessageContext> {
         let (key, start) = (session.key(), range.start as u32);
-        let mut found: Readable<Message> = self.readable_rows(&key, start, range.len()).await?;
+        let mut found: Readable<Message> = self.store.readable_rows(&key, start, range.len()).await?;
         // In place of damaged messages, others after the range were read.
         let is_within = |sequence: u32| (sequence as usize) < range.end;
         found.rows.retain(|message| is_within(message.sequence));

@@ -8,7 +8,7 @@ use std::sync::PoisonError;
 
 use async_trait::async_trait;
 
-use super::SessionStorage;
+use super::{SessionCatalog, StoreContext};
 use crate::{
     Error, ErrorKind, Result,
     backend::{SequenceRange, SessionQuery, StorageBackend},
@@ -122,7 +122,7 @@ impl SequencedRow for Event {
     }
 }
 
-impl SessionStorage {
+impl StoreContext {
     /// One page of the rows of a session, without those that can't be read. Empty only at the end.
     pub(super) async fn readable_page<T: SequencedRow>(
         &self,
@@ -193,14 +193,6 @@ impl SessionStorage {
         Ok(found)
     }
 
-    /// The sessions that this storage and its clones have skipped because they can't be read: in lists, and in
-    /// statistics and other data derived from lists. Check this after a call. Requesting one of these sessions by its
-    /// id fails with [`ErrorKind::Damaged`].
-    #[must_use]
-    pub fn damaged_sessions(&self) -> Vec<DamagedRow> {
-        self.damaged_sessions.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
-    }
-
     pub(super) fn remember_damaged(&self, rows: Vec<DamagedRow>) {
         self.damaged_sessions.lock().unwrap_or_else(PoisonError::into_inner).extend(rows);
     }
@@ -252,7 +244,17 @@ impl SessionStorage {
     }
 }
 
-impl SessionStorage {
+impl SessionCatalog<'_> {
+    /// The sessions that this storage and its clones have skipped because they can't be read: in lists, and in
+    /// statistics and other data derived from lists. Check this after a call. Requesting one of these sessions by its
+    /// id fails with [`ErrorKind::Damaged`].
+    #[must_use]
+    pub fn damaged_sessions(self) -> Vec<DamagedRow> {
+        self.store.damaged_sessions.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+}
+
+impl StoreContext {
     async fn readable_messages_one_by_one(&self, message_refs: Vec<MessageRef>) -> Result<Readable<Message>> {
         let mut found: Readable<Message> = Readable::default();
         for message_ref in message_refs {

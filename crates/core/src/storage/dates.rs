@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::SessionStorage;
+use super::{SessionCatalog, StoreContext};
 use crate::{
     ErrorKind, Result,
     backend::SequenceRange,
@@ -15,7 +15,7 @@ const MESSAGES: usize = 100;
 /// Number of events read at a time. If any event states a time, one of the first does.
 const EVENTS: usize = 100;
 
-impl SessionStorage {
+impl SessionCatalog<'_> {
     /// The sessions whose [`Session::created`] and [`Session::updated`] are estimates: no metadata file, message or
     /// event states a time, so the dates are the modification time of the files. Sessions that can't be read are left
     /// out.
@@ -26,7 +26,7 @@ impl SessionStorage {
     /// # Errors
     ///
     /// Errors of the backend.
-    pub async fn estimated_dates(&self, sessions: &[Session]) -> Result<HashSet<SessionKey>> {
+    pub async fn estimated_dates(self, sessions: &[Session]) -> Result<HashSet<SessionKey>> {
         let (spoken, silent): (Vec<_>, Vec<_>) =
             sessions.iter().partition(|session| session.message_count > 0);
         let mut doubtful: Vec<(&Session, Option<Timestamp>)> =
@@ -34,7 +34,7 @@ impl SessionStorage {
         for some in spoken.chunks(MESSAGES) {
             let message_refs: Vec<MessageRef> =
                 some.iter().map(|session| MessageRef { session: session.key(), sequence: 0 }).collect();
-            let first = self.readable_messages_at(message_refs).await?.rows;
+            let first = self.store.readable_messages_at(message_refs).await?.rows;
             let of_file = first.into_iter().filter(|message| message.ts_source == TimeSource::File);
             doubtful.extend(of_file.filter_map(|message| {
                 let is_its = |session: &&&Session| {
@@ -45,7 +45,7 @@ impl SessionStorage {
         }
         let mut estimated = HashSet::new();
         for (session, first) in doubtful {
-            match self.is_estimated(session, first).await {
+            match self.store.is_estimated(session, first).await {
                 Ok(true) => drop(estimated.insert(session.key())),
                 Ok(false) => {}
                 Err(error) if error.kind() == ErrorKind::Damaged => {}
@@ -54,7 +54,9 @@ impl SessionStorage {
         }
         Ok(estimated)
     }
+}
 
+impl StoreContext {
     /// Whether the dates of a session are estimates, for a session without messages or whose first message has a time,
     /// `first`, that comes from the file.
     async fn is_estimated(&self, session: &Session, first: Option<Timestamp>) -> Result<bool> {

@@ -1,6 +1,6 @@
 //! Editing a session: name, description, tags, and visibility.
 
-use super::SessionStorage;
+use super::SessionCatalog;
 use crate::{
     Error, Result,
     backend::{SessionChange, StorageBackendExt, StoredSession},
@@ -218,14 +218,14 @@ impl Sharing {
     }
 }
 
-impl SessionStorage {
+impl SessionCatalog<'_> {
     /// Changes the fields that a user can set, on behalf of the owner. Returns the changed session.
     ///
     /// # Errors
     ///
     /// `SessionNotFound`; `Validation` if a name (500 characters), description (10,000) or tag (100) is too long or
     /// a tag is empty; errors of the backend.
-    pub async fn update_session(&self, key: &SessionKey, edit: &SessionEdit) -> Result<Session> {
+    pub async fn update_session(self, key: &SessionKey, edit: &SessionEdit) -> Result<Session> {
         self.change_session(key, |stored| edit.apply(stored)).await
     }
 
@@ -235,9 +235,9 @@ impl SessionStorage {
     /// # Errors
     ///
     /// `SessionNotFound`; `Validation` if teams or organisation are missing; errors of the backend.
-    pub async fn share_session(&self, key: &SessionKey, sharing: &Sharing) -> Result<Session> {
+    pub async fn share_session(self, key: &SessionKey, sharing: &Sharing) -> Result<Session> {
         sharing.validate()?;
-        let now = self.now();
+        let now = self.store.now();
         let share = |stored: &StoredSession| {
             let mut session = stored.session.clone();
             session.visibility = sharing.visibility;
@@ -252,19 +252,23 @@ impl SessionStorage {
     }
 
     async fn change_session(
-        &self,
+        self,
         key: &SessionKey,
         change: impl Fn(&StoredSession) -> Result<Session>,
     ) -> Result<Session> {
-        self.retry_conflicts(|| async {
-            let stored = self.backend.get_session(key).await?;
-            let stored = stored.ok_or_else(|| Error::session_not_found(&key.session_id))?;
-            let session = change(&stored)?;
-            if session != stored.session {
-                self.backend.write_one(SessionChange::new(session.clone(), Some(stored.version))).await?;
-            }
-            Ok(session)
-        })
-        .await
+        self.store
+            .retry_conflicts(|| async {
+                let stored = self.store.backend.get_session(key).await?;
+                let stored = stored.ok_or_else(|| Error::session_not_found(&key.session_id))?;
+                let session = change(&stored)?;
+                if session != stored.session {
+                    self.store
+                        .backend
+                        .write_one(SessionChange::new(session.clone(), Some(stored.version)))
+                        .await?;
+                }
+                Ok(session)
+            })
+            .await
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{
-    SessionStorage,
+    Ingestion, StoredVectors,
     embed::{other_space, texts_of},
 };
 use crate::{
@@ -70,7 +70,7 @@ impl MessageEmbeddings {
     }
 }
 
-impl SessionStorage {
+impl Ingestion<'_> {
     /// Stores vectors that the caller made, replacing all vectors of these messages. A text without a given vector has
     /// no vector afterwards. Returns the number of stored vectors.
     ///
@@ -82,17 +82,17 @@ impl SessionStorage {
     /// text, a part lies beyond the end of its text or is empty, or a vector has other dimensions than `space`, is zero
     /// or not finite; `Embedding` if the store has vectors of another space; errors of the backend.
     pub async fn store_embeddings(
-        &self,
+        self,
         key: &SessionKey,
         space: &EmbeddingSpace,
         embeddings: Vec<MessageEmbeddings>,
     ) -> Result<usize> {
-        if self.backend.get_session(key).await?.is_none() {
+        if self.store.backend.get_session(key).await?.is_none() {
             return Err(Error::session_not_found(&key.session_id));
         }
         let message_refs: Vec<MessageRef> =
             embeddings.iter().map(|of_message| MessageRef::new(key.clone(), of_message.sequence)).collect();
-        let messages = self.backend.messages_at(&message_refs).await?;
+        let messages = self.store.backend.messages_at(&message_refs).await?;
         let messages: HashMap<u32, Message> = messages.into_iter().map(|m| (m.sequence, m)).collect();
         let mut vectors = Vec::with_capacity(embeddings.len());
         for of_message in embeddings {
@@ -102,27 +102,27 @@ impl SessionStorage {
             let message = message
                 .ok_or_else(|| named(Error::validation("sequence", "the session has no such message")))?;
             let records = records(texts_of(message), of_message, space).map_err(named)?;
-            let (digest, created_at) = (message.digest, self.now());
+            let (digest, created_at) = (message.digest, self.store.now());
             vectors.push(MessageVectors { sequence, digest, created_at, records, failure: None });
         }
         if vectors.is_empty() {
             return Ok(0);
         }
-        let generation = self.claim_space(space).await??;
-        self.backend.write_vectors(key, generation, vectors).await
+        let generation = StoredVectors::new(self.store).claim_space(space).await??;
+        self.store.backend.write_vectors(key, generation, vectors).await
     }
 
     /// Validates vectors for lines that are not stored yet, the first of which has the sequence `start`, against the
     /// lines and the space of the store.
     pub(super) async fn check_given(
-        &self,
+        self,
         given: &GivenEmbeddings,
         lines: &[RawJson],
         start: u32,
     ) -> Result<()> {
-        let held = self.generations().await?;
+        let held = self.store.generations().await?;
         let is_other = held.current.as_ref().is_some_and(|current| current.space != given.space);
-        if is_other && (held.next.is_some() || self.has_vectors(&held).await?) {
+        if is_other && (held.next.is_some() || StoredVectors::new(self.store).has_vectors(&held).await?) {
             return Err(other_space(&held, &given.space));
         }
         for of_message in &given.of_messages {
@@ -139,7 +139,9 @@ impl SessionStorage {
         }
         Ok(())
     }
+}
 
+impl StoredVectors<'_> {
     /// Returns which texts of a session's messages have vectors, in order of sequence. Leaves out messages without
     /// vectors.
     ///
@@ -147,18 +149,21 @@ impl SessionStorage {
     ///
     /// `SessionNotFound` if the session is not in `scope`; errors of the backend.
     pub async fn vector_content_types(
-        &self,
+        self,
         scope: &Scope,
         session_id: &SessionId,
     ) -> Result<Vec<(u32, ContentTypes)>> {
         const PAGE: usize = 10_000;
-        let key = self.existing_session(scope, session_id).await?.key();
+        let key = self.store.existing_session(scope, session_id).await?.key();
         let mut all = Vec::new();
-        let generation = self.generations().await?.current_number();
+        let generation = self.store.generations().await?.current_number();
         let mut start = 0;
         loop {
-            let page =
-                self.backend.vector_types(generation, &key, SequenceRange { start, limit: PAGE }).await?;
+            let page = self
+                .store
+                .backend
+                .vector_types(generation, &key, SequenceRange { start, limit: PAGE })
+                .await?;
             let Some((last, _)) = page.last() else { return Ok(all) };
             start = last.saturating_add(1);
             all.extend(page);

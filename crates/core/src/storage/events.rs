@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use super::{
-    IngestReport, IngestTarget, Readable, SessionStorage, SyncLines,
+    IngestReport, IngestTarget, Ingestion, Readable, RowReading, StoreContext, SyncLines,
     damage::{damaged_event, damaged_payload},
     transcript::all_good,
 };
@@ -75,24 +75,24 @@ pub struct EventLine {
     pub raw: Option<RawJson>,
 }
 
-impl SessionStorage {
-    /// Returns a page of matching events, newest first. [`SessionStorage::get_event_lines`] returns their payloads.
+impl RowReading<'_> {
+    /// Returns a page of matching events, newest first. [`Self::get_event_lines`] returns their payloads.
     ///
     /// # Errors
     ///
     /// `Validation` if an option is out of range; errors of the backend.
-    pub async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
+    pub async fn search_events(self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
         options.validate()?;
-        self.backend.search_events(scope, options).await
+        self.store.backend.search_events(scope, options).await
     }
 
-    /// [`SessionStorage::search_events`] without the events that can't be read.
+    /// [`Self::search_events`] without the events that can't be read.
     ///
     /// # Errors
     ///
-    /// As [`SessionStorage::search_events`], except `Damaged`.
+    /// As [`Self::search_events`], except `Damaged`.
     pub async fn readable_events(
-        &self,
+        self,
         scope: &Scope,
         options: &EventSearchOptions,
     ) -> Result<Readable<Event>> {
@@ -109,34 +109,13 @@ impl SessionStorage {
         }
     }
 
-    /// Stores event lines. Either all of them are stored or nothing.
-    ///
-    /// # Errors
-    ///
-    /// `Validation` with the line number if a line is invalid, or if `start_sequence` is beyond the end; errors of
-    /// the backend.
-    pub async fn sync_event_lines(&self, target: &IngestTarget, lines: SyncLines) -> Result<IngestReport> {
-        self.retry_conflicts(|| async {
-            let mut ingest = self.ingest(target.clone()).await?.all_at_once();
-            ingest.begin_events(lines.start_sequence).await?;
-            let seen = lines.seen.unwrap_or_else(|| self.now());
-            for (index, line) in lines.lines.iter().enumerate() {
-                all_good(index, ingest.event_line(line.clone(), seen).await?)?;
-            }
-            ingest.end_events(lines.extent);
-            ingest.commit().await
-        })
-        .await
-        .map_err(|error| error.with_operation("sync_event_lines"))
-    }
-
     /// Events of a session, in order.
     ///
     /// # Errors
     ///
     /// `SessionNotFound` if the session is not in `scope`; `Damaged` if one can't be read; errors of the backend.
     pub async fn get_event_lines(
-        &self,
+        self,
         scope: &Scope,
         session_id: &SessionId,
         lines: EventLines,
@@ -144,19 +123,19 @@ impl SessionStorage {
         self.readable_event_lines(scope, session_id, lines).await?.whole()
     }
 
-    /// [`SessionStorage::get_event_lines`] without the events that can't be read. An event whose line can't be read is
+    /// [`Self::get_event_lines`] without the events that can't be read. An event whose line can't be read is
     /// left out if lines are requested.
     ///
     /// # Errors
     ///
     /// `SessionNotFound` if the session is not in `scope`; errors of the backend.
     pub async fn readable_event_lines(
-        &self,
+        self,
         scope: &Scope,
         session_id: &SessionId,
         lines: EventLines,
     ) -> Result<Readable<EventLine>> {
-        let key = self.existing_session(scope, session_id).await?.key();
+        let key = self.store.existing_session(scope, session_id).await?.key();
         let mut found: Readable<EventLine> = Readable::default();
         let mut start = lines.after_sequence.map_or(0, |sequence| sequence.saturating_add(1));
         while found.rows.len() < lines.limit {
@@ -164,7 +143,7 @@ impl SessionStorage {
             if lines.max_bytes.is_some() && !found.rows.is_empty() {
                 break;
             }
-            let mut page: Vec<Event> = self.readable_page(&key, range, &mut found.damaged).await?;
+            let mut page: Vec<Event> = self.store.readable_page(&key, range, &mut found.damaged).await?;
             page.truncate(lines.fitting(&page));
             let Some(last) = page.last() else { break };
             start = last.sequence.saturating_add(1);
@@ -172,7 +151,7 @@ impl SessionStorage {
                 found.rows.extend(page.into_iter().map(|event| EventLine { event, raw: None }));
                 continue;
             }
-            let mut payloads = self.readable_payloads(&key, &page, &mut found.damaged).await?;
+            let mut payloads = self.store.readable_payloads(&key, &page, &mut found.damaged).await?;
             let with_line = |event: Event| Some(EventLine { raw: payloads.remove(&event.sequence)?, event });
             found.rows.extend(page.into_iter().filter_map(with_line));
         }
@@ -185,19 +164,45 @@ impl SessionStorage {
     ///
     /// `SessionNotFound` if its session is not in `scope`; errors of the backend.
     pub async fn readable_event_payload(
-        &self,
+        self,
         scope: &Scope,
         event: &Event,
     ) -> Result<Result<Option<RawJson>, DamagedRow>> {
-        let key = self.existing_session(scope, &event.session_id).await?.key();
+        let key = self.store.existing_session(scope, &event.session_id).await?.key();
         let mut damaged = Vec::new();
-        let mut line = self.readable_payloads(&key, std::slice::from_ref(event), &mut damaged).await?;
+        let mut line = self.store.readable_payloads(&key, std::slice::from_ref(event), &mut damaged).await?;
         Ok(match damaged.pop() {
             Some(row) => Err(row),
             None => Ok(line.remove(&event.sequence).flatten()),
         })
     }
+}
 
+impl Ingestion<'_> {
+    /// Stores event lines. Either all of them are stored or nothing.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` with the line number if a line is invalid, or if `start_sequence` is beyond the end; errors of
+    /// the backend.
+    pub async fn sync_event_lines(self, target: &IngestTarget, lines: SyncLines) -> Result<IngestReport> {
+        self.store
+            .retry_conflicts(|| async {
+                let mut ingest = self.ingest(target.clone()).await?.all_at_once();
+                ingest.begin_events(lines.start_sequence).await?;
+                let seen = lines.seen.unwrap_or_else(|| self.store.now());
+                for (index, line) in lines.lines.iter().enumerate() {
+                    all_good(index, ingest.event_line(line.clone(), seen).await?)?;
+                }
+                ingest.end_events(lines.extent);
+                ingest.commit().await
+            })
+            .await
+            .map_err(|error| error.with_operation("sync_event_lines"))
+    }
+}
+
+impl StoreContext {
     /// The stored lines of these events, without those that can't be read.
     pub(super) async fn readable_payloads(
         &self,

@@ -1,7 +1,7 @@
 //! Finds a session, or a line of one, by an address that a person types.
 
 use super::{
-    SessionStorage,
+    SessionCatalog,
     short_ids::{parts, top_of},
 };
 use crate::{
@@ -63,7 +63,7 @@ impl Session {
     }
 }
 
-impl SessionStorage {
+impl SessionCatalog<'_> {
     /// The session that `address` names, and the line if it names one.
     ///
     /// An address is the id of a session, a unique beginning of one, or `latest`: the reader's most recently updated
@@ -78,7 +78,7 @@ impl SessionStorage {
     ///
     /// `SessionNotFound` if no session matches; `Validation` if several match, with the candidates, or if no session
     /// matches and `#` is not followed by a number; errors of the backend.
-    pub async fn find_address(&self, scope: &Scope, address: &str) -> Result<Addressed> {
+    pub async fn find_address(self, scope: &Scope, address: &str) -> Result<Addressed> {
         let hash = address.rsplit_once('#');
         let numbered = hash.and_then(|(session, number)| Some((session, number.parse().ok()?)));
         let message = |session, sequence| Addressed::new(session, Some(AddressedLine::Message(sequence)));
@@ -119,7 +119,7 @@ impl SessionStorage {
     }
 
     /// The session with exactly this id. `latest` always names the newest session.
-    async fn session_with_id(&self, scope: &Scope, id: &str) -> Result<Option<Session>> {
+    async fn session_with_id(self, scope: &Scope, id: &str) -> Result<Option<Session>> {
         match SessionId::new(id) {
             Ok(id) if !id.as_str().eq_ignore_ascii_case(LATEST) => self.get_session(scope, &id).await,
             _ => Ok(None),
@@ -131,12 +131,12 @@ impl SessionStorage {
     /// # Errors
     ///
     /// As [`Self::find_address`].
-    pub async fn find_session(&self, scope: &Scope, address: &str) -> Result<Session> {
+    pub async fn find_session(self, scope: &Scope, address: &str) -> Result<Session> {
         Ok(self.find_address(scope, address).await?.session)
     }
 
     /// The session with this id, or a session whose id or a part of it begins with this text.
-    async fn session_named(&self, scope: &Scope, name: &str) -> Result<Option<Session>> {
+    async fn session_named(self, scope: &Scope, name: &str) -> Result<Option<Session>> {
         if let Some(session) = self.session_with_id(scope, name).await? {
             return Ok(Some(session));
         }
@@ -162,14 +162,14 @@ impl SessionStorage {
     }
 
     /// The reader's most recently updated session, and a notice if another one was updated in the future.
-    async fn latest(&self, scope: &Scope) -> Result<Option<(Session, Option<String>)>> {
+    async fn latest(self, scope: &Scope) -> Result<Option<(Session, Option<String>)>> {
         let whose = match scope {
             Scope::Visible(viewer) => Scope::User(viewer.user_id.clone()),
             scope => scope.clone(),
         };
         let query = SessionQuery::new(whose).with_limit(1);
         let Some(newest) = self.search_sessions(&query).await?.pop() else { return Ok(None) };
-        let now = self.now();
+        let now = self.store.now();
         if !newest.is_from_future(now) {
             return Ok(Some((newest, None)));
         }
@@ -187,8 +187,8 @@ impl SessionStorage {
     }
 
     /// Sessions whose ids have a part that begins with `beginning`; case is ignored if no part matches exactly.
-    async fn sessions_with_part(&self, scope: &Scope, beginning: &str) -> Result<Vec<Session>> {
-        let names = self.backend.session_names(scope).await?;
+    async fn sessions_with_part(self, scope: &Scope, beginning: &str) -> Result<Vec<Session>> {
+        let names = self.store.backend.session_names(scope).await?;
         let having = |begins: &dyn Fn(&str) -> bool| -> Vec<SessionId> {
             let named = names.iter().filter(|name| parts(name.session_id.as_str()).any(begins));
             named.map(|name| name.session_id.clone()).collect()
@@ -211,14 +211,14 @@ impl SessionStorage {
         Ok(found)
     }
 
-    async fn sessions_beginning_with(&self, scope: &Scope, prefix: &str) -> Result<Vec<Session>> {
+    async fn sessions_beginning_with(self, scope: &Scope, prefix: &str) -> Result<Vec<Session>> {
         let query = SessionQuery::new(scope.clone()).with_id_prefix(Some(prefix.to_owned())).with_limit(PAGE);
         self.all_sessions(query).await
     }
 
     /// Sessions whose ids begin with `prefix`, ignoring case. Backends compare exactly, so the query ends before the
     /// first letter.
-    async fn sessions_beginning_in_any_case(&self, scope: &Scope, prefix: &str) -> Result<Vec<Session>> {
+    async fn sessions_beginning_in_any_case(self, scope: &Scope, prefix: &str) -> Result<Vec<Session>> {
         let Some(letter) = prefix.find(|c: char| c.is_ascii_alphabetic()) else { return Ok(Vec::new()) };
         let Some(head) = prefix.get(..=letter) else { return Ok(Vec::new()) };
         let mut found = self.sessions_beginning_with(scope, &head.to_ascii_lowercase()).await?;

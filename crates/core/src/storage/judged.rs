@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::SessionStorage;
+use super::StoredSecrets;
 use crate::{
     Error, ErrorKind, Result,
     backend::meta::{IGNORED_SECRETS, PURGED_LINES},
@@ -39,14 +39,14 @@ fn digests(list: &str) -> impl Iterator<Item = Digest> {
     list.split_whitespace().filter_map(|digest| digest.to_owned().try_into().ok())
 }
 
-impl SessionStorage {
+impl StoredSecrets<'_> {
     /// Findings that a person has judged to be harmless.
     ///
     /// # Errors
     ///
     /// Errors of the backend.
-    pub async fn ignored_secrets(&self) -> Result<IgnoredSecrets> {
-        Ok(Judged::of(&self.backend.meta().await?).ignored.clone())
+    pub async fn ignored_secrets(self) -> Result<IgnoredSecrets> {
+        Ok(Judged::of(&self.store.backend.meta().await?).ignored.clone())
     }
 
     /// From now on, does not list or mask these findings, which have these [digests](IgnoredSecrets::digest), or does so
@@ -55,9 +55,9 @@ impl SessionStorage {
     /// # Errors
     ///
     /// Errors of the backend.
-    pub async fn ignore_secrets(&self, findings: &[Digest], ignore: bool) -> Result<u64> {
+    pub async fn ignore_secrets(self, findings: &[Digest], ignore: bool) -> Result<u64> {
         let changed = self.change_list(IGNORED_SECRETS, findings, ignore).await?;
-        self.at_rest.forget();
+        self.store.at_rest.forget();
         Ok(changed)
     }
 
@@ -68,24 +68,25 @@ impl SessionStorage {
     /// # Errors
     ///
     /// `Unsupported` without a redactor; errors of the backend. If it is interrupted, repeating it completes it.
-    pub async fn purge_secrets(&self, key: &SessionKey, lines: &[Digest]) -> Result<u64> {
+    pub async fn purge_secrets(self, key: &SessionKey, lines: &[Digest]) -> Result<u64> {
         self.redactor()?;
         self.change_list(PURGED_LINES, lines, true).await?;
-        self.at_rest.forget();
-        let count = self.retry_conflicts(|| self.mask_purged(key)).await?;
+        self.store.at_rest.forget();
+        let count = self.store.retry_conflicts(|| self.mask_purged(key)).await?;
         self.erase_replaced().await?;
         Ok(count)
     }
 
-    pub(super) fn redactor(&self) -> Result<Arc<dyn Redactor>> {
-        self.redactor
+    pub(super) fn redactor(self) -> Result<Arc<dyn Redactor>> {
+        self.store
+            .redactor
             .clone()
             .ok_or_else(|| Error::new(ErrorKind::Unsupported, "this build of the library can't find secrets"))
     }
 
     /// Adds digests to a list, or removes them. Returns how many were not in it, or were.
-    async fn change_list(&self, key: &str, given: &[Digest], add: bool) -> Result<u64> {
-        let mut expected = self.backend.meta().await?.remove(key);
+    async fn change_list(self, key: &str, given: &[Digest], add: bool) -> Result<u64> {
+        let mut expected = self.store.backend.meta().await?.remove(key);
         for _ in 0..TRIES {
             let mut list: Vec<Digest> = digests(expected.as_deref().unwrap_or_default()).collect();
             let before = list.len();
@@ -102,7 +103,7 @@ impl SessionStorage {
                 return Ok(0);
             }
             let value = list.into_iter().map(String::from).collect::<Vec<_>>().join(" ");
-            let held = self.backend.swap_meta(key, expected.as_deref(), &value).await?;
+            let held = self.store.backend.swap_meta(key, expected.as_deref(), &value).await?;
             if held.as_deref() == Some(value.as_str()) {
                 return Ok(changed);
             }

@@ -30,6 +30,8 @@ mod session_writer;
 mod sessions;
 mod short_ids;
 mod statistics;
+mod store;
+mod summary_rows;
 mod superseded;
 mod sync_statistics;
 mod text_plan;
@@ -37,24 +39,21 @@ mod touched;
 mod transcript;
 mod tree;
 mod turns;
+mod users;
 mod vector_search;
 mod verify;
 
-use std::{
-    collections::BTreeSet,
-    fmt,
-    sync::{Arc, Mutex},
-};
-
-use tokio::sync::OnceCell;
+use std::sync::Arc;
 
 use crate::{
     Result,
-    backend::{StorageBackend, StorageBackendExt, meta},
+    backend::StorageBackend,
     content::{Redaction, Redactor, TOOL_OUTPUT_LIMIT},
     embedding::EmbeddingProvider,
-    model::{DamagedRow, EmbeddingSpace, Timestamp, UserId},
+    model::Timestamp,
 };
+
+pub(crate) use store::StoreContext;
 
 pub use activity::Activity;
 pub use archive::{
@@ -87,6 +86,11 @@ pub use sessions::SessionStatistics;
 pub use statistics::{
     DayStatistics, EventTypeStatistics, LeftOut, ModelStatistics, Relation, SessionGroup, Statistics,
     StatisticsOptions, ToolStatistics,
+};
+pub use store::{
+    ArchiveTransfer, Ingestion, Renewal, RowReading, SessionCatalog, StoreCopying, StoreSalvage,
+    StoreStatistics, StoreUsers, StoredSecrets, StoredTurns, StoredVectors, SupersededHistory,
+    TranscriptSearch, Verification,
 };
 pub use superseded::{
     PruneOptions, PruneReport, SupersededLine, SupersededLines, SupersededMatch, SupersededSession,
@@ -154,124 +158,71 @@ impl StorageSettings {
     }
 }
 
-type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
-
-/// Stores and searches sessions on a backend. Cheap to clone; clones share everything.
-#[derive(Clone)]
+/// Stores and searches sessions on a backend. Its methods are in subjects: `storage.search()`, `storage.sessions()` ….
+/// Cheap to clone; clones share everything.
+#[derive(Debug, Clone)]
 pub struct SessionStorage {
-    backend: Arc<dyn StorageBackend>,
-    embedding: Option<Arc<dyn EmbeddingProvider>>,
-    redactor: Option<Arc<dyn Redactor>>,
-    redaction: Redaction,
-    settings: StorageSettings,
-    clock: Clock,
-    /// Set once the store is known to follow the current rules.
-    renewed: Arc<OnceCell<u64>>,
-    /// The store's setting for secrets.
-    at_rest: at_rest::CachedAtRest,
-    /// Sessions that lists have skipped because they can't be read.
-    damaged_sessions: Arc<Mutex<BTreeSet<DamagedRow>>>,
+    store: StoreContext,
 }
 
 impl SessionStorage {
     /// A storage on `backend`, without embeddings.
     #[must_use]
     pub fn new(backend: Arc<dyn StorageBackend>) -> Self {
-        Self {
-            backend,
-            embedding: None,
-            redactor: None,
-            redaction: Redaction::default(),
-            settings: StorageSettings::default(),
-            clock: Arc::new(Timestamp::now),
-            renewed: Arc::default(),
-            at_rest: at_rest::CachedAtRest::default(),
-            damaged_sessions: Arc::default(),
-        }
+        Self { store: StoreContext::new(backend) }
     }
 
-    setters! {
-        /// Sets the embedding provider. With `None`, no vectors are made, and searches use only words.
-        with_embedding(embedding: Option<Arc<dyn EmbeddingProvider>>);
-        /// Sets the settings.
-        with_settings(settings: StorageSettings);
+    /// Sets the embedding provider. With `None`, no vectors are made, and searches use only words.
+    #[must_use]
+    pub fn with_embedding(mut self, embedding: Option<Arc<dyn EmbeddingProvider>>) -> Self {
+        self.store.embedding = embedding;
+        self
+    }
+
+    /// Sets the settings.
+    #[must_use]
+    pub fn with_settings(mut self, settings: StorageSettings) -> Self {
+        self.store.settings = settings;
+        self
     }
 
     /// Sets the redactor, and the models for which it masks secrets. Without a redactor, the default, nothing is
     /// masked.
     #[must_use]
     pub fn with_redactor(mut self, redaction: Redaction, redactor: Arc<dyn Redactor>) -> Self {
-        (self.redaction, self.redactor) = (redaction, Some(redactor));
+        (self.store.redaction, self.store.redactor) = (redaction, Some(redactor));
         self
     }
 
     /// Sets the clock for the times when rows are stored.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
-        self.clock = Arc::new(clock);
+        self.store.clock = Arc::new(clock);
         self
     }
 
     /// The backend.
     #[must_use]
     pub fn backend(&self) -> &Arc<dyn StorageBackend> {
-        &self.backend
+        &self.store.backend
     }
 
     /// The embedding provider, if there is one.
     #[must_use]
     pub fn embedding(&self) -> Option<&Arc<dyn EmbeddingProvider>> {
-        self.embedding.as_ref()
-    }
-
-    /// The redactor that masks secrets in texts for `provider`, if they are masked.
-    fn redactor_for(&self, provider: &dyn EmbeddingProvider) -> Option<&Arc<dyn Redactor>> {
-        self.redactor.as_ref().filter(|_| self.redaction.applies_to(provider))
+        self.store.embedding.as_ref()
     }
 
     /// The settings.
     #[must_use]
     pub fn settings(&self) -> &StorageSettings {
-        &self.settings
+        &self.store.settings
     }
 
-    /// The user who first wrote the store, if any.
-    ///
-    /// # Errors
-    ///
-    /// `Validation` if the stored name is not a user id; errors of the backend.
-    pub async fn pinned_user(&self) -> Result<Option<UserId>> {
-        self.backend.meta().await?.get(meta::USER_ID).map(UserId::new).transpose()
-    }
-
-    /// Pins `user` as the store's user unless another user is pinned. Returns the pinned user.
-    ///
-    /// # Errors
-    ///
-    /// `Validation` if the stored name is not a user id; errors of the backend.
-    pub async fn pin_user(&self, user: &UserId) -> Result<UserId> {
-        UserId::new(self.backend.put_meta_if_absent(meta::USER_ID, user.as_str()).await?)
-    }
-
-    /// Changes the owner of all sessions of `from` to `to`, for a user whose id has changed. Returns the number of
-    /// sessions. If `from` is pinned as the store's user, `to` is pinned instead.
-    ///
-    /// # Errors
-    ///
-    /// `Conflict` if both have a session or an event with the same id: then nothing is changed; errors of the backend.
-    pub async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
-        let renamed = if from == to { 0 } else { self.backend.rename_user(from, to).await? };
-        self.backend.replace_meta(meta::USER_ID, from.as_str(), to.as_str()).await?;
-        Ok(renamed)
-    }
-
-    /// The space of the store's vectors; `None` if the store has no vectors.
-    ///
-    /// # Errors
-    ///
-    /// Errors of the backend.
-    pub async fn embedding_space(&self) -> Result<Option<EmbeddingSpace>> {
-        Ok(self.generations().await?.current.map(|current| current.space))
+    /// The time by this storage's clock.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.store.now()
     }
 
     /// Updates derived indexes from the rows. Searches are correct without it, only slower.
@@ -280,7 +231,7 @@ impl SessionStorage {
     ///
     /// Errors of the backend.
     pub async fn update_index(&self) -> Result<()> {
-        self.backend.update_index().await
+        self.store.backend.update_index().await
     }
 
     /// As [`SessionStorage::update_index`], but may leave a few new rows to a later call.
@@ -289,22 +240,54 @@ impl SessionStorage {
     ///
     /// Errors of the backend.
     pub async fn update_index_if_due(&self) -> Result<()> {
-        self.backend.update_index_if_due().await
-    }
-
-    /// The time by this storage's clock.
-    #[must_use]
-    pub fn now(&self) -> Timestamp {
-        (self.clock)()
+        self.store.backend.update_index_if_due().await
     }
 }
 
-impl fmt::Debug for SessionStorage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SessionStorage")
-            .field("backend", &self.backend)
-            .field("embedding", &self.embedding)
-            .field("settings", &self.settings)
-            .finish_non_exhaustive()
-    }
+/// The accessors of the subjects.
+macro_rules! accessors {
+    ($($(#[$doc:meta])* $name:ident -> $subject:ident;)*) => {
+        impl SessionStorage {
+            $(
+                $(#[$doc])*
+                #[must_use]
+                pub fn $name(&self) -> $subject<'_> {
+                    $subject::new(&self.store)
+                }
+            )*
+        }
+    };
+}
+
+accessors! {
+    /// Finds, lists, changes and deletes sessions.
+    sessions -> SessionCatalog;
+    /// The users of the store.
+    users -> StoreUsers;
+    /// Reads the lines of sessions.
+    reading -> RowReading;
+    /// Writes sessions from their lines.
+    ingestion -> Ingestion;
+    /// Searches messages and turns.
+    search -> TranscriptSearch;
+    /// Makes vectors.
+    vectors -> StoredVectors;
+    /// Turns, and their summaries.
+    turns -> StoredTurns;
+    /// Secrets in stored lines.
+    secrets -> StoredSecrets;
+    /// Lines that were replaced or rewound.
+    superseded -> SupersededHistory;
+    /// Exports and imports sessions.
+    archive -> ArchiveTransfer;
+    /// Copies sessions to another store.
+    copying -> StoreCopying;
+    /// Takes sessions from a damaged store.
+    salvage -> StoreSalvage;
+    /// Compares stored data with the lines, and repairs it.
+    verification -> Verification;
+    /// Counts what is stored.
+    statistics -> StoreStatistics;
+    /// Derives data again that earlier versions derived by other rules.
+    renewal -> Renewal;
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{SessionStorage, find::PAGE};
+use super::{SessionCatalog, find::PAGE};
 use crate::{
     Error, Result, Scope,
     backend::SessionQuery,
@@ -14,14 +14,14 @@ use crate::{
 /// How many generations of sub-agents are followed to find the folder of a session.
 const DEEPEST: usize = 64;
 
-impl SessionStorage {
+impl SessionCatalog<'_> {
     /// The project with the slug `name`, or with `name` as a unique part of its slug, ignoring case. `None` if `scope`
     /// has no such project.
     ///
     /// # Errors
     ///
     /// `Validation` with the candidates if several match; errors of the backend.
-    pub async fn find_project(&self, scope: &Scope, name: &str) -> Result<Option<ProjectSlug>> {
+    pub async fn find_project(self, scope: &Scope, name: &str) -> Result<Option<ProjectSlug>> {
         let Ok(slug) = ProjectSlug::new(name) else { return Ok(None) };
         let filter = SessionFilter::default().with_project(slug.clone());
         let exact = SessionQuery::new(scope.clone()).with_filter(filter).with_limit(1);
@@ -38,11 +38,11 @@ impl SessionStorage {
     }
 
     /// The slugs of all projects with sessions in `scope`.
-    async fn project_slugs(&self, scope: &Scope) -> Result<BTreeSet<ProjectSlug>> {
+    async fn project_slugs(self, scope: &Scope) -> Result<BTreeSet<ProjectSlug>> {
         let mut slugs = BTreeSet::new();
         let query = SessionQuery::new(scope.clone()).with_limit(PAGE);
         let add = |page: Vec<Session>| slugs.extend(page.into_iter().map(|session| session.project_slug));
-        self.each_page(query, add).await?;
+        self.store.each_page(query, add).await?;
         Ok(slugs)
     }
 
@@ -52,7 +52,7 @@ impl SessionStorage {
     /// # Errors
     ///
     /// Errors of the backend.
-    pub async fn project_of_folder(&self, scope: &Scope, folder: &str) -> Result<Option<FolderProject>> {
+    pub async fn project_of_folder(self, scope: &Scope, folder: &str) -> Result<Option<FolderProject>> {
         let folder = same_path(folder);
         let mut moved = None;
         if let Ok(slug) = ProjectSlug::of_folder(&folder) {
@@ -69,7 +69,7 @@ impl SessionStorage {
             slug =
                 slug.take().or_else(|| page.into_iter().find(ran_there).map(|session| session.project_slug));
         };
-        self.each_page(SessionQuery::new(scope.clone()).with_limit(PAGE), look).await?;
+        self.store.each_page(SessionQuery::new(scope.clone()).with_limit(PAGE), look).await?;
         Ok(match slug {
             Some(slug) => Some(self.sessions_of_folder(scope, &slug, &folder).await?.project),
             None => moved,
@@ -77,7 +77,7 @@ impl SessionStorage {
     }
 
     /// The sessions of a project that ran in `folder`.
-    async fn sessions_of_folder(&self, scope: &Scope, slug: &ProjectSlug, folder: &str) -> Result<Found> {
+    async fn sessions_of_folder(self, scope: &Scope, slug: &ProjectSlug, folder: &str) -> Result<Found> {
         let filter = SessionFilter::default().with_project(slug.clone());
         let query = SessionQuery::new(scope.clone()).with_filter(filter).with_limit(PAGE);
         Ok(Found::among(&self.all_sessions(query).await?, slug, folder))

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::{
-    SessionStorage,
+    StoreUsers, StoredVectors,
     embed::{Amount, EmbedReport, OnEmbedded, amount_of, other_space},
     session_rows::SessionRows,
 };
@@ -109,17 +109,17 @@ pub struct GenerationStatus {
     pub counts: GenerationCounts,
 }
 
-impl SessionStorage {
+impl<'a> StoredVectors<'a> {
     /// Makes missing vectors: pending ones, and ones that failed before.
     ///
     /// # Errors
     ///
     /// `Unsupported` without an embedding provider; errors of the backend. If the provider fails, the report has the
     /// error.
-    pub async fn backfill(&self, of: &VectorsOf, on_embedded: OnEmbedded<'_>) -> Result<EmbedReport> {
+    pub async fn backfill(self, of: &VectorsOf, on_embedded: OnEmbedded<'_>) -> Result<EmbedReport> {
         self.needed_provider()?;
         for key in self.session_keys(of).await? {
-            self.backend.mark_pending(&key, MessagesToEmbed::Failed).await?;
+            self.store.backend.mark_pending(&key, MessagesToEmbed::Failed).await?;
         }
         let mut report = EmbedReport::default();
         self.embed_sessions(of, &mut report, on_embedded).await?;
@@ -140,9 +140,9 @@ impl SessionStorage {
     ///
     /// `Unsupported` without an embedding provider; `Validation` for a part of the store with another model; errors of
     /// the backend.
-    pub async fn rebuild(&self, of: &VectorsOf, on_embedded: OnEmbedded<'_>) -> Result<EmbedReport> {
+    pub async fn rebuild(self, of: &VectorsOf, on_embedded: OnEmbedded<'_>) -> Result<EmbedReport> {
         let space = self.needed_provider()?.space().clone();
-        let held = self.generations().await?;
+        let held = self.store.generations().await?;
         match &held.current {
             None => self.backfill(of, on_embedded).await,
             Some(current) if current.space == space => {
@@ -159,7 +159,7 @@ impl SessionStorage {
     }
 
     async fn rebuild_current(
-        &self,
+        self,
         of: &VectorsOf,
         held: &Generations,
         space: &EmbeddingSpace,
@@ -174,7 +174,7 @@ impl SessionStorage {
         // Pending vectors were not reached by an earlier call.
         if !self.has_pending(of, held.current_number()).await? {
             for key in &keys {
-                self.backend.mark_pending(key, MessagesToEmbed::All).await?;
+                self.store.backend.mark_pending(key, MessagesToEmbed::All).await?;
             }
         }
         let mut report = EmbedReport::default();
@@ -183,7 +183,7 @@ impl SessionStorage {
     }
 
     async fn rebuild_next(
-        &self,
+        self,
         held: &Generations,
         space: &EmbeddingSpace,
         on_embedded: OnEmbedded<'_>,
@@ -192,9 +192,9 @@ impl SessionStorage {
         self.prune().await?;
         let mut report = EmbedReport::default();
         // Messages, also of new users, may be stored while others are embedded.
-        while report.failure.is_none() && !self.backend.complete_generation(generation).await? {
+        while report.failure.is_none() && !self.store.backend.complete_generation(generation).await? {
             let before = (report.messages, report.refused);
-            for user in self.users_with_sessions().await? {
+            for user in StoreUsers::new(self.store).users_with_sessions().await? {
                 let pending = PendingQuery { user, session: None, generation, after: None, limit: 0 };
                 self.embed_generation(pending, &mut report, on_embedded).await?;
                 if report.failure.is_some() {
@@ -208,13 +208,13 @@ impl SessionStorage {
         }
         if report.failure.is_none() {
             self.prune().await?;
-            self.backend.update_index().await?;
+            self.store.backend.update_index().await?;
         }
         Ok(report)
     }
 
     /// The number of the generation that a rebuild with `space` makes: the one in progress, or a new one.
-    async fn begin_next(&self, held: &Generations, space: &EmbeddingSpace) -> Result<u32> {
+    async fn begin_next(self, held: &Generations, space: &EmbeddingSpace) -> Result<u32> {
         match &held.next {
             Some(next) if next.space == *space => Ok(next.number),
             _ => self.put_next(held, space).await,
@@ -222,25 +222,26 @@ impl SessionStorage {
     }
 
     /// Makes a generation of `space` the next one. If it is the current space, there is no next one.
-    async fn put_next(&self, held: &Generations, space: &EmbeddingSpace) -> Result<u32> {
+    async fn put_next(self, held: &Generations, space: &EmbeddingSpace) -> Result<u32> {
         let new = Generation { space: space.clone(), number: held.last_number + 1 };
         let value = new.to_value();
-        let found = self.backend.put_meta_if_absent(meta::NEXT_EMBEDDING_SPACE, &value).await?;
+        let found = self.store.backend.put_meta_if_absent(meta::NEXT_EMBEDDING_SPACE, &value).await?;
         let is_known = Generation::parse(&found).is_none_or(|found| found.number <= held.last_number);
         let put = found == value
-            || is_known && self.backend.replace_meta(meta::NEXT_EMBEDDING_SPACE, &found, &value).await?;
+            || is_known
+                && self.store.backend.replace_meta(meta::NEXT_EMBEDDING_SPACE, &found, &value).await?;
         let begun_elsewhere = "another rebuild started in the meantime";
         if put { Ok(new.number) } else { Err(Error::new(ErrorKind::Conflict, begun_elsewhere).retryable()) }
     }
 
-    async fn prune(&self) -> Result<()> {
-        while self.backend.prune_vectors(PRUNED_AT_ONCE).await? > 0 {}
+    async fn prune(self) -> Result<()> {
+        while self.store.backend.prune_vectors(PRUNED_AT_ONCE).await? > 0 {}
         Ok(())
     }
 
     /// Makes the vectors of `of`: all together, so that texts of several sessions share a call, or session by session.
     async fn embed_sessions(
-        &self,
+        self,
         of: &VectorsOf,
         report: &mut EmbedReport,
         on_embedded: OnEmbedded<'_>,
@@ -256,15 +257,16 @@ impl SessionStorage {
         Ok(())
     }
 
-    async fn has_pending(&self, of: &VectorsOf, generation: u32) -> Result<bool> {
+    async fn has_pending(self, of: &VectorsOf, generation: u32) -> Result<bool> {
         let pending =
             |session| PendingQuery { user: of.user.clone(), session, generation, after: None, limit: 1 };
         if of.has_no_filter() {
-            let pending = self.backend.messages_pending_vectors(&pending(of.session.clone())).await?;
+            let pending = self.store.backend.messages_pending_vectors(&pending(of.session.clone())).await?;
             return Ok(!pending.is_empty());
         }
         for key in self.session_keys(of).await? {
-            if !self.backend.messages_pending_vectors(&pending(Some(key.session_id))).await?.is_empty() {
+            if !self.store.backend.messages_pending_vectors(&pending(Some(key.session_id))).await?.is_empty()
+            {
                 return Ok(true);
             }
         }
@@ -276,11 +278,11 @@ impl SessionStorage {
     /// # Errors
     ///
     /// `Unsupported` without an embedding provider; errors of the backend.
-    pub async fn estimate_embedding(&self, of: &VectorsOf, what: EstimateOf) -> Result<Estimate> {
+    pub async fn estimate_embedding(self, of: &VectorsOf, what: EstimateOf) -> Result<Estimate> {
         let provider = self.needed_provider()?;
         let mut estimate = Estimate::default();
         for key in self.session_keys(of).await? {
-            let mut messages = SessionRows::new(self, &key).messages(0);
+            let mut messages = SessionRows::new(self.store, &key).messages(0);
             while let Some(mut page) = messages.next().await? {
                 page.retain(|message| match what {
                     EstimateOf::Pending => message.vectors.is_pending(),
@@ -300,9 +302,9 @@ impl SessionStorage {
     /// # Errors
     ///
     /// Errors of the backend.
-    pub async fn vector_status(&self, scope: &Scope) -> Result<VectorStatus> {
-        let held = self.generations().await?;
-        let mut counts = self.backend.count_vectors(scope).await?;
+    pub async fn vector_status(self, scope: &Scope) -> Result<VectorStatus> {
+        let held = self.store.generations().await?;
+        let mut counts = self.store.backend.count_vectors(scope).await?;
         let mut status = |generation: Option<Generation>| {
             generation.map(|Generation { space, number }| GenerationStatus {
                 space,
@@ -320,19 +322,21 @@ impl SessionStorage {
         })
     }
 
-    pub(super) fn needed_provider(&self) -> Result<&std::sync::Arc<dyn EmbeddingProvider>> {
+    pub(super) fn needed_provider(self) -> Result<&'a std::sync::Arc<dyn EmbeddingProvider>> {
         let none = || Error::new(ErrorKind::Unsupported, "there is no embedding provider");
-        self.embedding.as_ref().ok_or_else(none)
+        self.store.embedding.as_ref().ok_or_else(none)
     }
 
-    pub(super) async fn session_keys(&self, of: &VectorsOf) -> Result<Vec<SessionKey>> {
+    pub(super) async fn session_keys(self, of: &VectorsOf) -> Result<Vec<SessionKey>> {
         let filter = of.filter.clone().with_session(of.session.clone());
         let query = SessionQuery::new(Scope::from(of.user.clone())).with_filter(filter);
-        Ok(self.all_sessions(query).await?.iter().map(Session::key).collect())
+        Ok(self.store.all_sessions(query).await?.iter().map(Session::key).collect())
     }
+}
 
-    pub(super) async fn users_with_sessions(&self) -> Result<BTreeSet<UserId>> {
-        let sessions = self.all_sessions(SessionQuery::new(Scope::Everyone)).await?;
+impl StoreUsers<'_> {
+    pub(super) async fn users_with_sessions(self) -> Result<BTreeSet<UserId>> {
+        let sessions = self.store.all_sessions(SessionQuery::new(Scope::Everyone)).await?;
         Ok(sessions.into_iter().map(|session| session.user_id).collect())
     }
 }

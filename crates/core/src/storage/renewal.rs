@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{SessionStorage, session_rows::SessionRows, session_writer::SessionWriter};
+use super::{Renewal, session_rows::SessionRows, session_writer::SessionWriter};
 use crate::{
     Result, Scope,
     backend::{
@@ -21,7 +21,7 @@ const PAYLOADS_AT_ONCE: usize = 16;
 /// says, are small.
 const LARGEST_REQUEST: u64 = 64 * 1024;
 
-impl SessionStorage {
+impl Renewal<'_> {
     /// Updates the data derived from lines to the current rules: stored texts, and the summaries of events. If a text
     /// that is embedded changed, its vectors become pending; nothing is embedded here. Returns the number of these
     /// messages. A storage and its clones check the store once, at the latest before their first write.
@@ -29,24 +29,24 @@ impl SessionStorage {
     /// # Errors
     ///
     /// Errors of the backend. If it is interrupted, the next call starts over.
-    pub async fn renew(&self) -> Result<u64> {
-        self.renewed.get_or_try_init(|| self.renew_store()).await.copied()
+    pub async fn renew(self) -> Result<u64> {
+        self.store.renewed.get_or_try_init(|| self.renew_store()).await.copied()
     }
 
-    async fn renew_store(&self) -> Result<u64> {
-        let held = self.backend.meta().await?;
+    async fn renew_store(self) -> Result<u64> {
+        let held = self.store.backend.meta().await?;
         let (mut pending, mut summaries) = (0, 0);
         let texts = older_rules(&held, meta::EXTRACTION, EXTRACTION);
         let summaries_are_old = older_rules(&held, meta::SUMMARIES, SUMMARIES).is_some();
         if texts.is_some() || summaries_are_old {
-            for session in self.all_sessions(SessionQuery::new(Scope::Everyone)).await? {
+            for session in self.store.all_sessions(SessionQuery::new(Scope::Everyone)).await? {
                 let key = session.key();
                 if let Some(from) = texts {
-                    self.retry_conflicts(|| self.renew_parent_of_session(&key)).await?;
-                    pending += self.retry_conflicts(|| self.renew_texts_of_session(&key, from)).await?;
+                    self.store.retry_conflicts(|| self.renew_parent_of_session(&key)).await?;
+                    pending += self.store.retry_conflicts(|| self.renew_texts_of_session(&key, from)).await?;
                 }
                 if summaries_are_old {
-                    summaries += self.retry_conflicts(|| self.renew_summaries_of_session(&key)).await?;
+                    summaries += self.store.retry_conflicts(|| self.renew_summaries_of_session(&key)).await?;
                 }
             }
         }
@@ -62,34 +62,34 @@ impl SessionStorage {
         Ok(pending)
     }
 
-    async fn note_rules(&self, held: &BTreeMap<String, String>, key: &str, rules: u32) -> Result<()> {
+    async fn note_rules(self, held: &BTreeMap<String, String>, key: &str, rules: u32) -> Result<()> {
         let value = rules.to_string();
         match held.get(key) {
-            Some(stored) => self.backend.replace_meta(key, stored, &value).await.map(drop),
-            None => self.backend.put_meta_if_absent(key, &value).await.map(drop),
+            Some(stored) => self.store.backend.replace_meta(key, stored, &value).await.map(drop),
+            None => self.store.backend.put_meta_if_absent(key, &value).await.map(drop),
         }
     }
 
     /// Sets the parent that the metadata of a fork names: earlier rules did not read it.
-    async fn renew_parent_of_session(&self, key: &SessionKey) -> Result<()> {
-        let Some(stored) = self.backend.get_session(key).await? else { return Ok(()) };
+    async fn renew_parent_of_session(self, key: &SessionKey) -> Result<()> {
+        let Some(stored) = self.store.backend.get_session(key).await? else { return Ok(()) };
         let mut session = stored.session;
         if let Ok(metadata) = Metadata::read(&stored.metadata_files)
             && metadata.is_fork()
             && session.parent_id.is_none()
         {
             metadata.apply_parent(&mut session);
-            self.backend.write_one(SessionChange::new(session, Some(stored.version))).await?;
+            self.store.backend.write_one(SessionChange::new(session, Some(stored.version))).await?;
         }
         Ok(())
     }
 
     /// Derives the summaries of a session's events again, if the line is stored. Returns how many changed.
-    async fn renew_summaries_of_session(&self, key: &SessionKey) -> Result<u64> {
-        let Some(stored) = self.backend.get_session(key).await? else { return Ok(0) };
-        let mut writer = SessionWriter::of_stored(self.backend.clone(), &stored);
+    async fn renew_summaries_of_session(self, key: &SessionKey) -> Result<u64> {
+        let Some(stored) = self.store.backend.get_session(key).await? else { return Ok(0) };
+        let mut writer = SessionWriter::of_stored(self.store.backend.clone(), &stored);
         // Events that can't be read do not change.
-        let mut events = SessionRows::new(self, key).events(0);
+        let mut events = SessionRows::new(self.store, key).events(0);
         while let Some(page) = events.next().await? {
             let may_differ: Vec<Event> = page.into_iter().filter(may_differ).collect();
             for events in may_differ.chunks(PAYLOADS_AT_ONCE) {
@@ -100,10 +100,10 @@ impl SessionStorage {
         Ok(writer.finish(None).await?.rows.events)
     }
 
-    async fn renewed_events(&self, key: &SessionKey, events: &[Event]) -> Result<Vec<StoredEvent>> {
+    async fn renewed_events(self, key: &SessionKey, events: &[Event]) -> Result<Vec<StoredEvent>> {
         let sequences: Vec<u32> = events.iter().map(|event| event.sequence).collect();
         let mut payloads: HashMap<u32, Payload> =
-            self.backend.event_payloads(key, &sequences).await?.into_iter().collect();
+            self.store.backend.event_payloads(key, &sequences).await?.into_iter().collect();
         let mut renewed = Vec::new();
         for event in events {
             let Some(payload) = payloads.remove(&event.sequence) else { continue };
@@ -122,11 +122,11 @@ impl SessionStorage {
         Ok(renewed)
     }
 
-    async fn renew_texts_of_session(&self, key: &SessionKey, from: u32) -> Result<u64> {
-        let Some(stored) = self.backend.get_session(key).await? else { return Ok(0) };
-        let mut writer = SessionWriter::of_stored(self.backend.clone(), &stored);
+    async fn renew_texts_of_session(self, key: &SessionKey, from: u32) -> Result<u64> {
+        let Some(stored) = self.store.backend.get_session(key).await? else { return Ok(0) };
+        let mut writer = SessionWriter::of_stored(self.store.backend.clone(), &stored);
         let mut pending = 0;
-        let mut messages = SessionRows::new(self, key).messages(0);
+        let mut messages = SessionRows::new(self.store, key).messages(0);
         while let Some(page) = messages.next().await? {
             let (mut texts, mut embedded) = (Vec::new(), Vec::new());
             for message in page {
@@ -143,10 +143,10 @@ impl SessionStorage {
                 embedded.extend(renewed.embedded.then_some(message.sequence));
             }
             if !texts.is_empty() {
-                self.backend.renew_texts(key, &texts).await?;
+                self.store.backend.renew_texts(key, &texts).await?;
             }
             if !embedded.is_empty() {
-                pending += self.backend.mark_pending(key, MessagesToEmbed::At(embedded)).await?;
+                pending += self.store.backend.mark_pending(key, MessagesToEmbed::At(embedded)).await?;
             }
             writer.flush_when_full().await?;
         }

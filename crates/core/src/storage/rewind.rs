@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{IngestTarget, SessionStorage};
+use super::{IngestTarget, Ingestion, Renewal};
 use crate::{
     Error, Result,
     backend::SequenceRange,
@@ -15,7 +15,7 @@ pub type SyncStateAfterRewind = fn(&str, &Session) -> Option<String>;
 /// Number of messages read at a time.
 const PAGE: usize = 1_000;
 
-/// The options of [`SessionStorage::rewind`].
+/// The options of [`Ingestion::rewind`](crate::storage::Ingestion::rewind).
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct RewindOptions {
@@ -75,7 +75,7 @@ impl RewindReport {
     }
 }
 
-impl SessionStorage {
+impl Ingestion<'_> {
     /// Removes everything after turn [`RewindOptions::to_turn`] from a session, on behalf of the owner: messages with
     /// their vectors and index entries, and events.
     ///
@@ -92,18 +92,18 @@ impl SessionStorage {
     ///
     /// # Errors
     ///
-    /// `SessionNotFound`; `Rewind` if turns do not follow each other in order, or if it can't be determined which events
-    /// to remove; errors of the backend.
-    pub async fn rewind(&self, key: &SessionKey, options: &RewindOptions) -> Result<RewindReport> {
-        let rewound = self.retry_conflicts(|| self.rewind_once(key, options)).await;
+    /// `SessionNotFound`; `Rewind` if turns do not follow each other in order, or if it can't be determined which
+    /// events to remove; errors of the backend.
+    pub async fn rewind(self, key: &SessionKey, options: &RewindOptions) -> Result<RewindReport> {
+        let rewound = self.store.retry_conflicts(|| self.rewind_once(key, options)).await;
         rewound.map_err(|error| error.with_operation("rewind"))
     }
 
-    async fn rewind_once(&self, key: &SessionKey, options: &RewindOptions) -> Result<RewindReport> {
+    async fn rewind_once(self, key: &SessionKey, options: &RewindOptions) -> Result<RewindReport> {
         if !options.dry_run {
-            self.renew().await?;
+            Renewal::new(self.store).renew().await?;
         }
-        let stored = self.backend.get_session(key).await?;
+        let stored = self.store.backend.get_session(key).await?;
         let session = &stored.as_ref().ok_or_else(|| Error::session_not_found(&key.session_id))?.session;
         let target = IngestTarget {
             key: key.clone(),
@@ -119,11 +119,11 @@ impl SessionStorage {
     }
 
     /// How many messages of a session from `start` on have vectors.
-    pub(super) async fn count_with_vectors(&self, key: &SessionKey, start: u32) -> Result<u64> {
-        let generation = self.generations().await?.current_number();
+    pub(super) async fn count_with_vectors(self, key: &SessionKey, start: u32) -> Result<u64> {
+        let generation = self.store.generations().await?.current_number();
         let (mut count, mut range) = (0, SequenceRange { start, limit: PAGE });
         loop {
-            let page = self.backend.vector_types(generation, key, range).await?;
+            let page = self.store.backend.vector_types(generation, key, range).await?;
             let Some((last, _)) = page.last() else { return Ok(count) };
             count += page.len() as u64;
             range.start = last.saturating_add(1);

@@ -5,7 +5,7 @@ use std::{cmp::Reverse, sync::Arc};
 use futures_util::{StreamExt as _, stream};
 use serde::Serialize;
 
-use super::{SessionStorage, SupersededLine, session_rows::SessionRows};
+use super::{StoredSecrets, SupersededHistory, SupersededLine, session_rows::SessionRows};
 use crate::{
     Result, Scope,
     backend::SupersededQuery,
@@ -136,15 +136,15 @@ struct Search {
     clean: CleanTexts,
 }
 
-impl SessionStorage {
+impl StoredSecrets<'_> {
     /// Finds the secrets that are stored in a session, using the rules for texts that are sent to other machines. Reads
     /// all of its lines, including superseded ones. Does not find secrets that were masked when they were stored, nor
-    /// those that are [ignored](SessionStorage::ignore_secrets).
+    /// those that are [ignored](Self::ignore_secrets).
     ///
     /// # Errors
     ///
     /// `SessionNotFound` if the session is not in `scope`; `Unsupported` without a redactor; errors of the backend.
-    pub async fn session_secrets(&self, scope: &Scope, session_id: &SessionId) -> Result<SessionSecrets> {
+    pub async fn session_secrets(self, scope: &Scope, session_id: &SessionId) -> Result<SessionSecrets> {
         let ignored = Arc::new(self.ignored_secrets().await?);
         self.session_secrets_except(scope, session_id, ignored).await
     }
@@ -154,17 +154,17 @@ impl SessionStorage {
     /// # Errors
     ///
     /// As [`Self::session_secrets`].
-    pub async fn all_session_secrets(&self, scope: &Scope, session_id: &SessionId) -> Result<SessionSecrets> {
+    pub async fn all_session_secrets(self, scope: &Scope, session_id: &SessionId) -> Result<SessionSecrets> {
         self.session_secrets_except(scope, session_id, Arc::default()).await
     }
 
     async fn session_secrets_except(
-        &self,
+        self,
         scope: &Scope,
         session_id: &SessionId,
         ignored: Arc<IgnoredSecrets>,
     ) -> Result<SessionSecrets> {
-        let session = self.existing_session(scope, session_id).await?;
+        let session = self.store.existing_session(scope, session_id).await?;
         let key = session.key();
         let found = SessionSecrets {
             user_id: session.user_id,
@@ -176,12 +176,17 @@ impl SessionStorage {
             damaged: Vec::new(),
         };
         let mut search = Search { found, ignored, clean: CleanTexts::default() };
-        let files =
-            self.backend.get_session(&key).await?.map(|stored| stored.metadata_files).unwrap_or_default();
+        let files = self
+            .store
+            .backend
+            .get_session(&key)
+            .await?
+            .map(|stored| stored.metadata_files)
+            .unwrap_or_default();
         let metadata =
             files.into_iter().map(|file| Searched::new(SecretIn::Metadata, &file.name, None, file.raw));
         search = self.search_lines(metadata.collect(), search).await?;
-        let rows = SessionRows::new(self, &key);
+        let rows = SessionRows::new(self.store, &key);
         let mut messages = rows.messages(0);
         while let Some(page) = messages.next().await? {
             search = self.search_lines(page.into_iter().map(Searched::message).collect(), search).await?;
@@ -190,7 +195,8 @@ impl SessionStorage {
         let mut events = rows.events(0);
         while let Some(page) = events.next().await? {
             for events in page.chunks(LINES) {
-                let mut payloads = self.readable_payloads(&key, events, &mut search.found.damaged).await?;
+                let mut payloads =
+                    self.store.readable_payloads(&key, events, &mut search.found.damaged).await?;
                 let line = |event: &Event| {
                     let raw = payloads.remove(&event.sequence).flatten()?;
                     Some(Searched::new(SecretIn::Event, EVENT_LOG, Some(event.sequence), raw))
@@ -202,7 +208,7 @@ impl SessionStorage {
         search.found.damaged.append(&mut events.damaged);
         let filter = SessionFilter::default().with_session(key.session_id.clone());
         let query = SupersededQuery::new(Scope::User(key.user_id.clone())).with_filter(filter);
-        let mut superseded = self.superseded_lines(query);
+        let mut superseded = SupersededHistory::new(self.store).superseded_lines(query);
         while let Some(lines) = superseded.next().await? {
             search = self.search_lines(lines.into_iter().map(Searched::superseded).collect(), search).await?;
         }
@@ -212,13 +218,13 @@ impl SessionStorage {
         Ok(found)
     }
 
-    /// [`SessionStorage::session_secrets`] of several sessions, in order. `on_searched` is called after each.
+    /// [`Self::session_secrets`] of several sessions, in order. `on_searched` is called after each.
     ///
     /// # Errors
     ///
-    /// As [`SessionStorage::session_secrets`].
+    /// As [`Self::session_secrets`].
     pub async fn secrets_of_sessions(
-        &self,
+        self,
         scope: &Scope,
         sessions: &[SessionId],
         on_searched: &mut (dyn FnMut() + Send),
@@ -237,7 +243,7 @@ impl SessionStorage {
     }
 
     /// Adds the secrets in some lines.
-    async fn search_lines(&self, lines: Vec<Searched>, mut search: Search) -> Result<Search> {
+    async fn search_lines(self, lines: Vec<Searched>, mut search: Search) -> Result<Search> {
         let redactor = self.redactor()?;
         blocking(move || {
             for line in lines {
@@ -256,8 +262,8 @@ impl SessionStorage {
     }
 }
 
-/// The secrets at these places of a line, which are in order. A line may have any number of secrets, so the text between
-/// them is counted once.
+/// The secrets at these places of a line, which are in order. A line may have any number of secrets, so the text
+/// between them is counted once.
 fn stored_secrets(line: &Searched, spans: Vec<SecretSpan>) -> Vec<StoredSecret> {
     let bytes = line.raw.as_bytes();
     let part = |range| String::from_utf8_lossy(bytes.get(range).unwrap_or_default());

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, marker::PhantomData};
 
-use super::{SessionStorage, damage::SequencedRow, salvage::checked};
+use super::{StoreContext, damage::SequencedRow, salvage::checked};
 use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{SequenceRange, SupersededQuery},
@@ -20,12 +20,12 @@ const PAYLOADS: usize = 64;
 /// The rows of one session in a store.
 #[derive(Clone, Copy)]
 pub(super) struct SessionRows<'a> {
-    storage: &'a SessionStorage,
+    storage: &'a StoreContext,
     key: &'a SessionKey,
 }
 
 impl<'a> SessionRows<'a> {
-    pub(super) fn new(storage: &'a SessionStorage, key: &'a SessionKey) -> Self {
+    pub(super) fn new(storage: &'a StoreContext, key: &'a SessionKey) -> Self {
         Self { storage, key }
     }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{
-    IngestReport, IngestTarget, SessionStorage,
+    IngestReport, IngestTarget, Ingestion, SessionCatalog, StoreContext,
     find::{PAGE, one_of},
 };
 use crate::{
@@ -12,9 +12,6 @@ use crate::{
     model::{MetadataFile, ProjectSlug, RawJson, Session, SessionId, SessionKey, UserId},
     search::SessionFilter,
 };
-
-/// How often to retry a write if another process wrote the same session in the meantime.
-const CONFLICT_ATTEMPTS: usize = 64;
 
 /// Counts of sessions and their rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -39,22 +36,22 @@ impl SessionStatistics {
     }
 }
 
-impl SessionStorage {
+impl Ingestion<'_> {
     /// Creates a session.
     ///
     /// # Errors
     ///
     /// `SessionExists` if the owner has a session with this id; errors of the backend.
-    pub async fn create_session(&self, session: Session) -> Result<()> {
+    pub async fn create_session(self, session: Session) -> Result<()> {
         let key = session.key();
         let exists = || {
             Error::new(ErrorKind::SessionExists, "the session already exists")
                 .with("session", &key.session_id)
         };
-        if self.backend.get_session(&key).await?.is_some() {
+        if self.store.backend.get_session(&key).await?.is_some() {
             return Err(exists());
         }
-        match self.backend.write_one(crate::backend::SessionChange::new(session, None)).await {
+        match self.store.backend.write_one(crate::backend::SessionChange::new(session, None)).await {
             Ok(_) => Ok(()),
             Err(error) if error.kind() == ErrorKind::Conflict => Err(exists()),
             Err(error) => Err(error),
@@ -68,25 +65,24 @@ impl SessionStorage {
     ///
     /// `Validation` if `metadata` is not a JSON object; errors of the backend.
     pub async fn sync_session_metadata(
-        &self,
+        self,
         target: &IngestTarget,
         metadata: RawJson,
     ) -> Result<IngestReport> {
         let files = vec![MetadataFile { name: "metadata.json".to_owned(), raw: metadata }];
-        self.retry_conflicts(|| async {
-            let mut ingest = self.ingest(target.clone()).await?;
-            ingest.set_metadata(files.clone())?;
-            ingest.commit().await
-        })
-        .await
+        self.store
+            .retry_conflicts(|| async {
+                let mut ingest = self.ingest(target.clone()).await?;
+                ingest.set_metadata(files.clone())?;
+                ingest.commit().await
+            })
+            .await
     }
+}
 
-    /// A session, or `None` if `scope` has no session with this id. If a viewer can see several, their own is returned.
-    ///
-    /// # Errors
-    ///
-    /// `Validation` if several users in scope have a session with this id; errors of the backend.
-    pub async fn get_session(&self, scope: &Scope, session_id: &SessionId) -> Result<Option<Session>> {
+impl StoreContext {
+    /// See [`SessionCatalog::get_session`].
+    pub(super) async fn get_session(&self, scope: &Scope, session_id: &SessionId) -> Result<Option<Session>> {
         let own = match scope {
             Scope::User(user) => Some(user),
             Scope::Visible(viewer) => Some(&viewer.user_id),
@@ -104,97 +100,13 @@ impl SessionStorage {
         one_of(self.all_sessions(query).await?, session_id.as_str())
     }
 
-    /// A page of matching sessions, newest first. Sessions that can't be read are left out of this and all other lists;
-    /// [`SessionStorage::damaged_sessions`] returns them.
-    ///
-    /// # Errors
-    ///
-    /// Errors of the backend.
-    pub async fn search_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
-        let (mut query, mut damaged) = (query.clone(), Vec::new());
-        let page = self.readable_sessions(&mut query, &mut damaged).await;
-        self.remember_damaged(damaged);
-        page
-    }
-
-    /// Counts the sessions in `scope`, and in a project if given.
-    ///
-    /// # Errors
-    ///
-    /// Errors of the backend.
-    pub async fn get_session_statistics(
-        &self,
-        scope: &Scope,
-        project: Option<&ProjectSlug>,
-    ) -> Result<SessionStatistics> {
-        let mut statistics = SessionStatistics::default();
-        let query = SessionQuery::new(scope.clone())
-            .with_filter(SessionFilter::default().with_project(project.cloned()))
-            .with_limit(PAGE);
-        let count = |page: Vec<Session>| {
-            for session in page {
-                statistics.add(&session);
-            }
-        };
-        self.each_page(query, count).await?;
-        Ok(statistics)
-    }
-
-    /// Deletes sessions with all their data: see [`Sessions::delete_sessions`](crate::backend::Sessions::delete_sessions).
-    pub async fn delete_sessions(&self, keys: &[SessionKey]) -> Deletion {
-        self.backend.delete_sessions(keys).await
-    }
-
-    /// Deletes a session of `user` with all its data. Deletes nothing and returns false if the user has no such
-    /// session, or if it belongs to another project. If its words can't be erased from all files yet, this is only
-    /// logged; [`SessionStorage::delete_sessions`] returns it.
-    ///
-    /// # Errors
-    ///
-    /// Errors of the backend.
-    pub async fn delete_session(
-        &self,
-        user: &UserId,
-        project: &ProjectSlug,
-        session_id: &SessionId,
-    ) -> Result<bool> {
-        let key = SessionKey::new(user.clone(), session_id.clone());
-        self.retry_conflicts(|| async {
-            match self.backend.get_session(&key).await? {
-                Some(stored) if stored.session.project_slug == *project => {
-                    self.backend.delete_session(&key).await
-                }
-                _ => Ok(false),
-            }
-        })
-        .await
-    }
-
     /// The session in `scope`, or `SessionNotFound`.
     pub(super) async fn existing_session(&self, scope: &Scope, session_id: &SessionId) -> Result<Session> {
         self.get_session(scope, session_id).await?.ok_or_else(|| Error::session_not_found(session_id))
     }
 
-    /// Runs `attempt` until there is no conflict.
-    pub(super) async fn retry_conflicts<T, F: Future<Output = Result<T>>>(
-        &self,
-        attempt: impl Fn() -> F,
-    ) -> Result<T> {
-        for _ in 1..CONFLICT_ATTEMPTS {
-            match attempt().await {
-                Err(error) if error.kind() == ErrorKind::Conflict => {}
-                other => return other,
-            }
-        }
-        attempt().await
-    }
-
-    /// All sessions that match `query`, whose limit is the number of sessions read at a time.
-    ///
-    /// # Errors
-    ///
-    /// As [`SessionStorage::search_sessions`].
-    pub async fn all_sessions(&self, query: SessionQuery) -> Result<Vec<Session>> {
+    /// See [`SessionCatalog::all_sessions`].
+    pub(super) async fn all_sessions(&self, query: SessionQuery) -> Result<Vec<Session>> {
         let mut found = Vec::new();
         self.each_page(query, |page| found.extend(page)).await?;
         Ok(found)
@@ -218,5 +130,93 @@ impl SessionStorage {
                 return Ok(());
             }
         }
+    }
+}
+
+impl SessionCatalog<'_> {
+    /// A session, or `None` if `scope` has no session with this id. If a viewer can see several, their own is returned.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` if several users in scope have a session with this id; errors of the backend.
+    pub async fn get_session(self, scope: &Scope, session_id: &SessionId) -> Result<Option<Session>> {
+        self.store.get_session(scope, session_id).await
+    }
+
+    /// All sessions that match `query`, whose limit is the number of sessions read at a time.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::search_sessions`].
+    pub async fn all_sessions(self, query: SessionQuery) -> Result<Vec<Session>> {
+        self.store.all_sessions(query).await
+    }
+
+    /// A page of matching sessions, newest first. Sessions that can't be read are left out of this and all other lists;
+    /// [`Self::damaged_sessions`] returns them.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend.
+    pub async fn search_sessions(self, query: &SessionQuery) -> Result<Vec<Session>> {
+        let (mut query, mut damaged) = (query.clone(), Vec::new());
+        let page = self.store.readable_sessions(&mut query, &mut damaged).await;
+        self.store.remember_damaged(damaged);
+        page
+    }
+
+    /// Counts the sessions in `scope`, and in a project if given.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend.
+    pub async fn get_session_statistics(
+        self,
+        scope: &Scope,
+        project: Option<&ProjectSlug>,
+    ) -> Result<SessionStatistics> {
+        let mut statistics = SessionStatistics::default();
+        let query = SessionQuery::new(scope.clone())
+            .with_filter(SessionFilter::default().with_project(project.cloned()))
+            .with_limit(PAGE);
+        let count = |page: Vec<Session>| {
+            for session in page {
+                statistics.add(&session);
+            }
+        };
+        self.store.each_page(query, count).await?;
+        Ok(statistics)
+    }
+
+    /// Deletes sessions with all their data: see
+    /// [`Sessions::delete_sessions`](crate::backend::Sessions::delete_sessions).
+    pub async fn delete_sessions(self, keys: &[SessionKey]) -> Deletion {
+        self.store.backend.delete_sessions(keys).await
+    }
+
+    /// Deletes a session of `user` with all its data. Deletes nothing and returns false if the user has no such
+    /// session, or if it belongs to another project. If its words can't be erased from all files yet, this is only
+    /// logged; [`Self::delete_sessions`] returns it.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend.
+    pub async fn delete_session(
+        self,
+        user: &UserId,
+        project: &ProjectSlug,
+        session_id: &SessionId,
+    ) -> Result<bool> {
+        let key = SessionKey::new(user.clone(), session_id.clone());
+        self.store
+            .retry_conflicts(|| async {
+                match self.store.backend.get_session(&key).await? {
+                    Some(stored) if stored.session.project_slug == *project => {
+                        self.store.backend.delete_session(&key).await
+                    }
+                    _ => Ok(false),
+                }
+            })
+            .await
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::SessionStorage;
+use super::SessionCatalog;
 use crate::{Result, Scope, backend::SessionName, model::SessionId};
 
 /// The minimum length of a short id.
@@ -11,7 +11,7 @@ const SHORTEST: usize = 8;
 /// A beginning up to this length is used even if a part of the id is shorter.
 const READABLE: usize = 16;
 
-impl SessionStorage {
+impl SessionCatalog<'_> {
     /// The shortest addresses of at least 8 characters with which [`Self::find_address`] finds the sessions `ids` in
     /// `scope`: beginnings of the ids or, if these are long, parts of them.
     ///
@@ -19,7 +19,7 @@ impl SessionStorage {
     ///
     /// Errors of the backend.
     pub async fn short_ids<'a>(
-        &self,
+        self,
         scope: &Scope,
         ids: impl IntoIterator<Item = &'a SessionId>,
     ) -> Result<HashMap<SessionId, String>> {
@@ -27,7 +27,7 @@ impl SessionStorage {
         if ids.is_empty() {
             return Ok(HashMap::new());
         }
-        let names = self.backend.session_names(scope).await?;
+        let names = self.store.backend.session_names(scope).await?;
         let mut names = Names::new(&names, &ids);
         Ok(ids.into_iter().map(|id| (id.clone(), names.shortest(id))).collect())
     }

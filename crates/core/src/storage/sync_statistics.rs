@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use serde::Serialize;
 
-use super::SessionStorage;
+use super::{StoreStatistics, Verification};
 use crate::{
     Error, Result, Scope,
     backend::{RowCounts, SkippedLine},
@@ -26,15 +26,15 @@ pub struct SyncStatistics {
     pub skipped: Vec<SkippedLine>,
 }
 
-impl SessionStorage {
+impl StoreStatistics<'_> {
     /// The lines of a session's files that were skipped, and why.
     ///
     /// # Errors
     ///
     /// `SessionNotFound` if the session is not in `scope`; errors of the backend.
-    pub async fn skipped_lines(&self, scope: &Scope, session_id: &SessionId) -> Result<Vec<SkippedLine>> {
-        let key = self.existing_session(scope, session_id).await?.key();
-        let stored = self.backend.get_session(&key).await?;
+    pub async fn skipped_lines(self, scope: &Scope, session_id: &SessionId) -> Result<Vec<SkippedLine>> {
+        let key = self.store.existing_session(scope, session_id).await?.key();
+        let stored = self.store.backend.get_session(&key).await?;
         Ok(stored.ok_or_else(|| Error::session_not_found(session_id))?.skipped)
     }
 
@@ -43,14 +43,18 @@ impl SessionStorage {
     /// # Errors
     ///
     /// `SessionNotFound` if the session is not in `scope`; errors of the backend.
-    pub async fn get_sync_statistics(&self, scope: &Scope, session_id: &SessionId) -> Result<SyncStatistics> {
-        let key = self.existing_session(scope, session_id).await?.key();
-        let stored = self.backend.get_session(&key).await?;
+    pub async fn get_sync_statistics(self, scope: &Scope, session_id: &SessionId) -> Result<SyncStatistics> {
+        let key = self.store.existing_session(scope, session_id).await?.key();
+        let stored = self.store.backend.get_session(&key).await?;
         let stored = stored.ok_or_else(|| Error::session_not_found(session_id))?;
-        let rows = self.backend.session_rows(&key).await?;
+        let rows = self.store.backend.session_rows(&key).await?;
         Ok(SyncStatistics {
-            missing_messages: ranges(self.gaps_of::<Message>(&key, rows.messages, 0).await?),
-            missing_events: ranges(self.gaps_of::<Event>(&key, rows.events, 0).await?),
+            missing_messages: ranges(
+                Verification::new(self.store).gaps_of::<Message>(&key, rows.messages, 0).await?,
+            ),
+            missing_events: ranges(
+                Verification::new(self.store).gaps_of::<Event>(&key, rows.events, 0).await?,
+            ),
             skipped: stored.skipped,
             rows,
         })

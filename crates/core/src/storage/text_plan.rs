@@ -1,6 +1,6 @@
 //! The terms for a search: those of its words, and those that match its prefixes and parts of words.
 
-use super::SessionStorage;
+use super::TranscriptSearch;
 use crate::{
     Error, ErrorKind, Result,
     backend::TermPattern,
@@ -119,9 +119,9 @@ impl Expansions {
     }
 }
 
-impl SessionStorage {
+impl TranscriptSearch<'_> {
     /// The terms of a search.
-    pub(super) async fn text_plan(&self, options: &SearchOptions, words: &QueryWords) -> Result<TextPlan> {
+    pub(super) async fn text_plan(self, options: &SearchOptions, words: &QueryWords) -> Result<TextPlan> {
         let conditions = &options.conditions;
         let mut plan = TextPlan::default();
         let mut expansions = Expansions::default();
@@ -150,11 +150,11 @@ impl SessionStorage {
         Ok(plan)
     }
 
-    async fn expand(&self, expansions: &Expansions, plan: &mut TextPlan) -> Result<()> {
+    async fn expand(self, expansions: &Expansions, plan: &mut TextPlan) -> Result<()> {
         if expansions.patterns.is_empty() {
             return Ok(());
         }
-        let found = match self.backend.terms(&expansions.patterns, TERMS_OF_A_PART).await {
+        let found = match self.store.backend.terms(&expansions.patterns, TERMS_OF_A_PART).await {
             Ok(found) => found,
             Err(error) if error.kind() == ErrorKind::Unsupported => {
                 return unexpanded(error, expansions, plan);
@@ -191,7 +191,7 @@ impl SessionStorage {
     }
 
     /// The words of a query that no text contains, with similar terms that occur.
-    pub(super) async fn corrections(&self, query: &str) -> Result<Vec<Correction>> {
+    pub(super) async fn corrections(self, query: &str) -> Result<Vec<Correction>> {
         let mut words: Vec<String> = Vec::new();
         for word in query.split(|c: char| !c.is_alphanumeric()) {
             if (LONG_WORD..=LONGEST_WORD).contains(&word.chars().count())
@@ -212,7 +212,7 @@ impl SessionStorage {
             return Ok(Vec::new());
         }
         const SIMILAR: usize = 8;
-        let found = match self.backend.terms(&patterns, SIMILAR).await {
+        let found = match self.store.backend.terms(&patterns, SIMILAR).await {
             Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(Vec::new()),
             found => found?,
         };

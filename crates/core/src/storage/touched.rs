@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{SessionStorage, text_plan::TextPlan};
+use super::{TranscriptSearch, text_plan::TextPlan};
 use crate::{
     Result, Scope,
     model::{ContentType, SessionKey},
@@ -22,7 +22,7 @@ pub struct TouchedSessions {
     pub notice: Option<String>,
 }
 
-impl SessionStorage {
+impl TranscriptSearch<'_> {
     /// The sessions in `scope` that `filter` admits with a tool call whose arguments contain the path `file`, a longer
     /// path that ends with it, or a path inside that folder.
     ///
@@ -30,7 +30,7 @@ impl SessionStorage {
     ///
     /// Errors of the backend.
     pub async fn sessions_that_touched(
-        &self,
+        self,
         scope: &Scope,
         filter: &SessionFilter,
         file: &str,

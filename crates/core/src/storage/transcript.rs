@@ -1,8 +1,8 @@
 //! Stores and reads transcript lines.
 
 use super::{
-    Extent, GivenEmbeddings, IngestReport, IngestTarget, LineOutcome, MessageEmbeddings, Readable,
-    SessionStorage,
+    Extent, GivenEmbeddings, IngestReport, IngestTarget, Ingestion, LineOutcome, MessageEmbeddings, Readable,
+    RowReading, StoredVectors,
 };
 use crate::{
     Error, Result, Scope,
@@ -52,7 +52,7 @@ impl SyncLines {
     }
 }
 
-impl SessionStorage {
+impl Ingestion<'_> {
     /// Stores transcript lines and makes the vectors of new and changed lines.
     ///
     /// Either all lines are stored or nothing. If the embedding provider fails, the call still succeeds: the vectors
@@ -61,9 +61,9 @@ impl SessionStorage {
     /// # Errors
     ///
     /// `Validation` with the line number if a line is invalid, or if `start_sequence` is beyond the end; with given
-    /// vectors, the errors of [`SessionStorage::store_embeddings`], before anything is stored; errors of the backend.
+    /// vectors, the errors of [`Self::store_embeddings`], before anything is stored; errors of the backend.
     pub async fn sync_transcript_lines(
-        &self,
+        self,
         target: &IngestTarget,
         lines: SyncLines,
     ) -> Result<IngestReport> {
@@ -72,10 +72,11 @@ impl SessionStorage {
             checked.map_err(|error| error.with_operation("sync_transcript_lines"))?;
         }
         let report = self
+            .store
             .retry_conflicts(|| async {
                 let mut ingest = self.ingest(target.clone()).await?.all_at_once();
                 ingest.begin_transcript(lines.start_sequence).await?;
-                let seen = lines.seen.unwrap_or_else(|| self.now());
+                let seen = lines.seen.unwrap_or_else(|| self.store.now());
                 for (index, line) in lines.lines.iter().enumerate() {
                     all_good(index, ingest.transcript_line(line.clone(), seen).await?)?;
                 }
@@ -87,17 +88,21 @@ impl SessionStorage {
         if let Some(GivenEmbeddings { space, of_messages }) = lines.embeddings {
             self.store_embeddings(&target.key, &space, of_messages).await?;
         }
-        self.embed_pending(&target.key.user_id, Some(&target.key.session_id)).await?;
+        StoredVectors::new(self.store)
+            .embed_pending(&target.key.user_id, Some(&target.key.session_id))
+            .await?;
         Ok(report)
     }
+}
 
+impl RowReading<'_> {
     /// Up to `limit` messages of a session after `after_sequence`, in order. With `None`, starts at the first message.
     ///
     /// # Errors
     ///
     /// `SessionNotFound` if the session is not in `scope`; `Damaged` if one can't be read; errors of the backend.
     pub async fn get_transcript_lines(
-        &self,
+        self,
         scope: &Scope,
         session_id: &SessionId,
         after_sequence: Option<u32>,
@@ -106,21 +111,21 @@ impl SessionStorage {
         self.readable_transcript_lines(scope, session_id, after_sequence, limit).await?.whole()
     }
 
-    /// [`SessionStorage::get_transcript_lines`] without the messages that can't be read.
+    /// [`Self::get_transcript_lines`] without the messages that can't be read.
     ///
     /// # Errors
     ///
     /// `SessionNotFound` if the session is not in `scope`; errors of the backend.
     pub async fn readable_transcript_lines(
-        &self,
+        self,
         scope: &Scope,
         session_id: &SessionId,
         after_sequence: Option<u32>,
         limit: usize,
     ) -> Result<Readable<Message>> {
-        let key = self.existing_session(scope, session_id).await?.key();
+        let key = self.store.existing_session(scope, session_id).await?.key();
         let start = after_sequence.map_or(0, |sequence| sequence.saturating_add(1));
-        self.readable_rows(&key, start, limit).await
+        self.store.readable_rows(&key, start, limit).await
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
 
-use super::{SessionStorage, find::PAGE};
+use super::{SessionCatalog, find::PAGE};
 use crate::{
     Result, Scope,
     backend::SessionQuery,
@@ -109,14 +109,14 @@ fn take(children: &mut BTreeMap<SessionKey, Vec<Session>>, key: &SessionKey) -> 
     Some(siblings.remove(position))
 }
 
-impl SessionStorage {
+impl SessionCatalog<'_> {
     /// The tree of a session: from its topmost ancestor in `scope` down to all sub-agents and forks.
     ///
     /// # Errors
     ///
     /// `SessionNotFound` if the session is not in `scope`; errors of the backend.
-    pub async fn session_tree(&self, scope: &Scope, session_id: &SessionId) -> Result<SessionTree> {
-        let session = self.existing_session(scope, session_id).await?;
+    pub async fn session_tree(self, scope: &Scope, session_id: &SessionId) -> Result<SessionTree> {
+        let session = self.store.existing_session(scope, session_id).await?;
         let owner = session.user_id.clone();
         let top = self.top_of(scope, session).await?;
         let top_key = top.key();
@@ -135,10 +135,10 @@ impl SessionStorage {
         tree.ok_or_else(|| crate::Error::session_not_found(session_id))
     }
 
-    async fn top_of(&self, scope: &Scope, mut session: Session) -> Result<Session> {
+    async fn top_of(self, scope: &Scope, mut session: Session) -> Result<Session> {
         let mut seen = HashSet::from([session.key()]);
         while let Some(parent) = parent_of(&session).filter(|parent| seen.insert(parent.clone())) {
-            let parent = self.backend.get_session(&parent).await?.map(|stored| stored.session);
+            let parent = self.store.backend.get_session(&parent).await?.map(|stored| stored.session);
             match parent.filter(|parent| scope.allows(parent)) {
                 Some(parent) => session = parent,
                 None => break,

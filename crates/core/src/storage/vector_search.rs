@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::{
-    SessionStorage,
+    TranscriptSearch,
     embeddings::of_unit_length,
     search::{CANDIDATES_A_RESULT, PlannedQuery, Reading, Shown},
 };
@@ -14,7 +14,7 @@ use crate::{
     text::QueryWords,
 };
 
-impl SessionStorage {
+impl TranscriptSearch<'_> {
     /// Finds the messages whose texts are nearest to a vector, nearest first. The score is the cosine similarity, or 0
     /// if that is negative. No embedding provider is needed. The vector must be of the store's space.
     ///
@@ -22,7 +22,7 @@ impl SessionStorage {
     ///
     /// `Validation` if an option is out of range, or if the vector is zero, is not finite, or has other dimensions than
     /// the store's vectors; errors of the backend.
-    pub async fn vector_search(&self, scope: &Scope, options: &VectorSearchOptions) -> Result<SearchResults> {
+    pub async fn vector_search(self, scope: &Scope, options: &VectorSearchOptions) -> Result<SearchResults> {
         let shown = options.as_search();
         shown.validate()?;
         let vector = of_unit_length(options.vector.clone())?;
@@ -35,7 +35,7 @@ impl SessionStorage {
             explanation: None,
             damaged: Vec::new(),
         };
-        let Some(held) = self.generations().await?.current else { return Ok(answer) };
+        let Some(held) = self.store.generations().await?.current else { return Ok(answer) };
         let space = held.space;
         if vector.len() != space.dimensions {
             let message = format!("has {} dimensions, but the store has {}", vector.len(), space.dimensions);

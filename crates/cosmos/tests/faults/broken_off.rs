@@ -84,7 +84,8 @@ async fn writes_between_an_interrupted_rename_and_its_repetition_are_kept() {
             let mut found = Vec::new();
             for user in [&old, &new] {
                 let scope = Scope::User(user.clone());
-                let lines = host.get_transcript_lines(&scope, &target().key.session_id, None, 100).await;
+                let lines =
+                    host.reading().get_transcript_lines(&scope, &target().key.session_id, None, 100).await;
                 found.push(lines.unwrap_or_default().into_iter().map(|line| line.raw).collect::<Vec<_>>());
             }
             assert!(found.contains(&more), "{repeated:?} {found:?}");

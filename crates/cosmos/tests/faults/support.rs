@@ -59,11 +59,11 @@ pub(crate) fn log(count: usize) -> Vec<RawJson> {
 }
 
 pub(crate) async fn sync(storage: &SessionStorage, lines: &[RawJson]) -> Result<()> {
-    storage.sync_transcript_lines(&target(), SyncLines::whole(lines.to_vec())).await.map(drop)
+    storage.ingestion().sync_transcript_lines(&target(), SyncLines::whole(lines.to_vec())).await.map(drop)
 }
 
 pub(crate) async fn sync_events(storage: &SessionStorage, lines: &[RawJson]) -> Result<()> {
-    storage.sync_event_lines(&target(), SyncLines::whole(lines.to_vec())).await.map(drop)
+    storage.ingestion().sync_event_lines(&target(), SyncLines::whole(lines.to_vec())).await.map(drop)
 }
 
 /// Syncs until it succeeds. Every failure must be retryable.
@@ -81,14 +81,20 @@ pub(crate) async fn sync_until_done(storage: &SessionStorage, lines: &[RawJson])
 pub(crate) async fn stored(account: &CosmosAccount) -> Vec<RawJson> {
     let scope = Scope::User(target().key.user_id);
     let reader = host(account).await;
-    let read = reader.get_transcript_lines(&scope, &target().key.session_id, None, 100_000).await;
+    let read = reader.reading().get_transcript_lines(&scope, &target().key.session_id, None, 100_000).await;
     read.unwrap().into_iter().map(|message| message.raw).collect()
 }
 
 pub(crate) async fn stored_events(account: &CosmosAccount) -> usize {
     let scope = Scope::User(target().key.user_id);
     let every = EventLines::default().with_limit(100_000);
-    host(account).await.get_event_lines(&scope, &target().key.session_id, every).await.unwrap().len()
+    host(account)
+        .await
+        .reading()
+        .get_event_lines(&scope, &target().key.session_id, every)
+        .await
+        .unwrap()
+        .len()
 }
 
 /// Checks that all lines are stored with their vectors.

@@ -24,9 +24,9 @@ use support::{Folder, target, whole};
 async fn reader(folder: &Folder) -> SqlReader {
     let storage = folder.storage().await;
     let messages = vec![lines::user("a green pear"), lines::assistant("a red apple")];
-    storage.sync_transcript_lines(&target("s"), whole(messages)).await.unwrap();
+    storage.ingestion().sync_transcript_lines(&target("s"), whole(messages)).await.unwrap();
     let events = vec![lines::logger_event("tool:post")];
-    storage.sync_event_lines(&target("s"), whole(events)).await.unwrap();
+    storage.ingestion().sync_event_lines(&target("s"), whole(events)).await.unwrap();
     drop(storage);
     SqlReader::open(folder.database()).await.unwrap()
 }
@@ -64,7 +64,7 @@ async fn event_payloads_of_any_size_are_shown() {
         ))
     };
     let events = SyncLines::whole(lengths.map(event).to_vec());
-    storage.sync_event_lines(&target("s"), events).await.unwrap();
+    storage.ingestion().sync_event_lines(&target("s"), events).await.unwrap();
     drop(storage);
     let reader = SqlReader::open(folder.database()).await.unwrap();
     let sql = "SELECT length(data ->> '$.filler') FROM events_with_data ORDER BY sequence";
@@ -154,7 +154,7 @@ async fn a_query_leaves_no_views_to_other_reads() {
     let embedding: Arc<dyn EmbeddingProvider> = Arc::new(FakeEmbedding::new());
     let storage = SessionStorage::new(Arc::new(reader.backend().clone())).with_embedding(Some(embedding));
     let options = SearchOptions::new("a green pear").with_mode(SearchMode::Semantic);
-    let found = storage.search_transcripts(&Scope::Everyone, &options).await.unwrap();
+    let found = storage.search().search_transcripts(&Scope::Everyone, &options).await.unwrap();
     assert_eq!(found.results.len(), 2);
 }
 
@@ -249,7 +249,11 @@ async fn a_store_with_other_users_needs_the_scope_everyone() {
     let storage = folder.storage().await;
     let mut of_eve = target("e");
     of_eve.key.user_id = UserId::new("eve").unwrap();
-    storage.sync_transcript_lines(&of_eve, whole(vec![lines::user("a private plum")])).await.unwrap();
+    storage
+        .ingestion()
+        .sync_transcript_lines(&of_eve, whole(vec![lines::user("a private plum")]))
+        .await
+        .unwrap();
     drop(storage);
     let reader = SqlReader::open(folder.database()).await.unwrap();
     let viewer = Scope::from(amplifier_session_core::Viewer::new(UserId::new("ana").unwrap()));
@@ -337,8 +341,9 @@ async fn views_count_as_the_statistics_do() {
         event("tool:selected", r#""tool_name":"only_named""#),
         event("note", r#""text":"\"usage\"""#),
     ];
-    storage.sync_event_lines(&target("s"), SyncLines::whole(events)).await.unwrap();
-    let stats = storage.get_statistics(&Scope::Everyone, &StatisticsOptions::default()).await.unwrap();
+    storage.ingestion().sync_event_lines(&target("s"), SyncLines::whole(events)).await.unwrap();
+    let stats =
+        storage.statistics().get_statistics(&Scope::Everyone, &StatisticsOptions::default()).await.unwrap();
     drop(storage);
     let reader = SqlReader::open(folder.database()).await.unwrap();
 

@@ -51,11 +51,12 @@ async fn a_session_with_more_rows_than_one_transaction_removes_is_deleted() {
     let storage = folder.storage().await.with_embedding(None);
     let (long, other) = (target("long"), target("other"));
     let messages = (0..LONG).map(|n| lines::user(&format!("long {n}"))).collect();
-    storage.sync_transcript_lines(&long, whole(messages)).await.unwrap();
+    storage.ingestion().sync_transcript_lines(&long, whole(messages)).await.unwrap();
     let events = (0..LONG).map(|n| lines::logger_event(&format!("event{n}"))).collect();
-    storage.sync_event_lines(&long, whole(events)).await.unwrap();
-    storage.sync_transcript_lines(&other, whole(vec![lines::user("other")])).await.unwrap();
-    let deletion = storage.delete_sessions(&[long.key.clone(), other.key.clone(), long.key.clone()]).await;
+    storage.ingestion().sync_event_lines(&long, whole(events)).await.unwrap();
+    storage.ingestion().sync_transcript_lines(&other, whole(vec![lines::user("other")])).await.unwrap();
+    let deletion =
+        storage.sessions().delete_sessions(&[long.key.clone(), other.key.clone(), long.key.clone()]).await;
     assert!(deletion.remains.is_empty(), "{:?}", deletion.remains);
     assert!(deletion.deleted.iter().map(|deleted| *deleted.as_ref().unwrap()).eq([true, true, false]));
     let backend = folder.backend().await;

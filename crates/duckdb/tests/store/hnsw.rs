@@ -52,12 +52,12 @@ fn words(n: usize) -> String {
 /// Writes messages of a session, each with one vector.
 async fn put(storage: &SessionStorage, session: usize, messages: std::ops::Range<usize>) {
     let lines = messages.map(|n| lines::user(&words(session * 1_000 + n))).collect();
-    storage.sync_transcript_lines(&target(&format!("s{session}")), whole(lines)).await.unwrap();
+    storage.ingestion().sync_transcript_lines(&target(&format!("s{session}")), whole(lines)).await.unwrap();
 }
 
 async fn nearest(storage: &SessionStorage, words: &str, limit: usize) -> SearchResults {
     let options = VectorSearchOptions::new(FakeEmbedding::new().vector(words)).with_limit(limit);
-    storage.vector_search(&Scope::Everyone, &options).await.unwrap()
+    storage.search().vector_search(&Scope::Everyone, &options).await.unwrap()
 }
 
 /// The similarities of the ten nearest, best first. Checks that there are no notices.
@@ -195,7 +195,7 @@ async fn filtered_searches_do_not_use_the_hnsw_index() {
         let storage = with_hnsw(&folder, access, extension()).await;
         let vector = || VectorSearchOptions::new(FakeEmbedding::new().vector(&words(7))).with_limit(3);
         let asks_it = async |scope: Scope, options: VectorSearchOptions| {
-            let found = storage.vector_search(&scope, &options).await.unwrap();
+            let found = storage.search().vector_search(&scope, &options).await.unwrap();
             assert!(found.notices.is_empty(), "{:?}", found.notices);
             found.results.iter().all(|result| result.sequence != 7)
         };
@@ -214,10 +214,10 @@ async fn filtered_searches_do_not_use_the_hnsw_index() {
     let storage = hnsw(&folder).await;
     let mut others = target("s0");
     others.key.user_id = UserId::new("ben").unwrap();
-    storage.sync_transcript_lines(&others, whole(vec![lines::user(&words(7))])).await.unwrap();
+    storage.ingestion().sync_transcript_lines(&others, whole(vec![lines::user(&words(7))])).await.unwrap();
     storage.update_index().await.unwrap();
     let options = VectorSearchOptions::new(FakeEmbedding::new().vector(&words(7))).with_limit(1);
-    let hers = storage.vector_search(&Scope::User(target("s").key.user_id), &options).await.unwrap();
+    let hers = storage.search().vector_search(&Scope::User(target("s").key.user_id), &options).await.unwrap();
     assert_eq!(hers.results[0].sequence, 7);
     assert_eq!(hers.results[0].user_id.as_str(), "ana");
 }
@@ -250,7 +250,7 @@ async fn an_outdated_index_is_not_used_until_updated() {
     storage.update_index().await.unwrap();
     says("").await;
     // A write without vectors does not outdate the index.
-    storage.sync_event_lines(&target("s0"), whole(vec![lines::logger_event("x")])).await.unwrap();
+    storage.ingestion().sync_event_lines(&target("s0"), whole(vec![lines::logger_event("x")])).await.unwrap();
     says("").await;
     let [ana, ben] = ["ana", "ben"].map(|user| UserId::new(user).unwrap());
     storage.backend().rename_user(&ana, &ben).await.unwrap();
@@ -259,10 +259,18 @@ async fn an_outdated_index_is_not_used_until_updated() {
     let other = FakeEmbedding::new().with_model("other").with_dimensions(24);
     let vector = other.vector(&words(3));
     let storage = storage.with_embedding(Some(std::sync::Arc::new(other)));
-    assert!(storage.rebuild(&VectorsOf::user(ben.clone()), &mut |_| {}).await.unwrap().failure.is_none());
+    assert!(
+        storage
+            .vectors()
+            .rebuild(&VectorsOf::user(ben.clone()), &mut |_| {})
+            .await
+            .unwrap()
+            .failure
+            .is_none()
+    );
     storage.update_index().await.unwrap();
     let options = VectorSearchOptions::new(vector).with_limit(1);
-    let found = storage.vector_search(&Scope::Everyone, &options).await.unwrap();
+    let found = storage.search().vector_search(&Scope::Everyone, &options).await.unwrap();
     assert_eq!((found.results[0].sequence, found.notices), (3, vec![]));
     drop(storage);
     assert_eq!(number(&opened(&folder), "SELECT count(*) FROM vectors WHERE len(vector) = 24"), 24);
@@ -330,7 +338,11 @@ async fn deleted_vectors_are_removed_from_the_hnsw_index() {
     // Also if the HNSW index is no longer enabled.
     let storage = folder.storage().await;
     let target = target("s0");
-    storage.delete_session(&target.key.user_id, &target.project_slug, &target.key.session_id).await.unwrap();
+    storage
+        .sessions()
+        .delete_session(&target.key.user_id, &target.project_slug, &target.key.session_id)
+        .await
+        .unwrap();
     drop(storage);
     assert!(!hnsw_file(&folder).exists());
     assert_eq!(files_with(folder.path(), &bytes[..32]), Vec::<String>::new());

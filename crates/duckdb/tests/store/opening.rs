@@ -11,9 +11,9 @@ use super::support::{Folder, found, storage, target, text, whole};
 async fn filled(folder: &Folder) {
     let storage = folder.storage().await;
     let messages = vec![lines::user("a green pear"), lines::assistant("a red apple")];
-    storage.sync_transcript_lines(&target("s"), whole(messages)).await.unwrap();
+    storage.ingestion().sync_transcript_lines(&target("s"), whole(messages)).await.unwrap();
     let events = vec![lines::logger_event("tool:post")];
-    storage.sync_event_lines(&target("s"), whole(events)).await.unwrap();
+    storage.ingestion().sync_event_lines(&target("s"), whole(events)).await.unwrap();
 }
 
 /// Checks that opening the file fails with `says` for each access, and does not change it.
@@ -114,8 +114,11 @@ async fn a_read_only_store_can_be_searched_and_is_not_written() {
     let reader = storage(read_only.clone());
     assert_eq!(found(&reader, "apple").await, 1);
     reader.update_index().await.unwrap();
-    let refused =
-        reader.sync_transcript_lines(&target("t"), whole(vec![lines::user("x")])).await.unwrap_err();
+    let refused = reader
+        .ingestion()
+        .sync_transcript_lines(&target("t"), whole(vec![lines::user("x")]))
+        .await
+        .unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unsupported, "{refused}");
     let [ana, ben] = ["ana", "ben"].map(|user| UserId::new(user).unwrap());
     assert_eq!(read_only.rename_user(&ana, &ben).await.unwrap_err().kind(), ErrorKind::Unsupported);
@@ -163,7 +166,7 @@ async fn all_handles_of_a_process_share_one_database() {
         tasks.spawn(async move {
             let storage = storage(DuckDb::open(path, Access::ReadWrite).await.unwrap());
             let message = whole(vec![lines::user(&format!("handle{n}"))]);
-            storage.sync_transcript_lines(&target(&format!("s{n}")), message).await.unwrap();
+            storage.ingestion().sync_transcript_lines(&target(&format!("s{n}")), message).await.unwrap();
         });
     }
     while let Some(done) = tasks.join_next().await {

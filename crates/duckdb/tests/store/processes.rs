@@ -40,10 +40,14 @@ async fn child_of_another_test() {
     if has_hnsw || task == "write" {
         for n in 0.. {
             let messages = (0..20).map(|m| lines::user(&format!("session{n} message{m}"))).collect();
-            storage.sync_transcript_lines(&target(&format!("s{n}")), whole(messages)).await.unwrap();
+            storage
+                .ingestion()
+                .sync_transcript_lines(&target(&format!("s{n}")), whole(messages))
+                .await
+                .unwrap();
             // A session that is written repeatedly: rows are removed and put again with the same keys.
             let messages = (0..=n % 7).map(|m| lines::user(&format!("again {n} {m}"))).collect();
-            storage.sync_transcript_lines(&target("again"), whole(messages)).await.unwrap();
+            storage.ingestion().sync_transcript_lines(&target("again"), whole(messages)).await.unwrap();
             if has_hnsw {
                 say(format!("indexes {n}"));
                 storage.update_index().await.unwrap();
@@ -118,7 +122,7 @@ async fn the_error_about_a_file_in_use_names_the_process() {
 async fn several_processes_can_read_while_none_writes() {
     let folder = Folder::new();
     let writer = folder.storage().await;
-    writer.sync_transcript_lines(&target("s"), whole(vec![lines::user("a pear")])).await.unwrap();
+    writer.ingestion().sync_transcript_lines(&target("s"), whole(vec![lines::user("a pear")])).await.unwrap();
     drop(writer);
     let others = [Other::new(&folder, "read"), Other::new(&folder, "read")];
     let error = DuckDb::open(folder.database(), Access::ReadWrite).await.unwrap_err();
@@ -161,7 +165,7 @@ async fn committed_data_survives_a_kill() {
 /// The similarities of the ten messages nearest to a text, best first, and whether the HNSW index was used.
 async fn ten_nearest(storage: &SessionStorage, text: &str) -> (Vec<f32>, bool) {
     let options = VectorSearchOptions::new(FakeEmbedding::new().vector(text)).with_limit(10);
-    let found = storage.vector_search(&Scope::Everyone, &options).await.unwrap();
+    let found = storage.search().vector_search(&Scope::Everyone, &options).await.unwrap();
     let is_by_hnsw = !found.notices.iter().any(|notice| notice.contains("HNSW"));
     (found.results.into_iter().map(|result| result.score).collect(), is_by_hnsw)
 }

@@ -59,7 +59,7 @@ pub(crate) fn storage(backend: DuckDbBackend) -> SessionStorage {
 /// The number of messages that contain a word.
 pub(crate) async fn found(storage: &SessionStorage, word: &str) -> usize {
     let options = SearchOptions::new(word).with_mode(SearchMode::FullText).with_limit(100);
-    storage.search_transcripts(&Scope::Everyone, &options).await.unwrap().results.len()
+    storage.search().search_transcripts(&Scope::Everyone, &options).await.unwrap().results.len()
 }
 
 /// The number that a query returns.

@@ -26,7 +26,7 @@ async fn vectors_are_arrays_of_the_length_of_their_model() {
     let folder = Folder::new();
     let storage = folder.storage().await;
     let messages = whole(vec![lines::user("a green pear"), lines::assistant("a red apple")]);
-    storage.sync_transcript_lines(&target("s"), messages).await.unwrap();
+    storage.ingestion().sync_transcript_lines(&target("s"), messages).await.unwrap();
     let length = FakeEmbedding::new().vector("x").len();
     drop(storage);
     assert_eq!(vector_type(&folder), format!("FLOAT[{length}]"));
@@ -38,7 +38,7 @@ async fn vectors_are_arrays_of_the_length_of_their_model() {
     let backend = Arc::new(folder.backend().await);
     let storage = SessionStorage::new(backend).with_embedding(Some(other));
     let of = VectorsOf::user(target("s").key.user_id);
-    assert!(storage.rebuild(&of, &mut |_| {}).await.unwrap().failure.is_none());
+    assert!(storage.vectors().rebuild(&of, &mut |_| {}).await.unwrap().failure.is_none());
     drop(storage);
     assert_eq!(vector_type(&folder), "FLOAT[24]");
     let connection = folder.connection();
@@ -52,9 +52,9 @@ async fn views_have_the_contents_of_lines() {
     let storage = folder.storage().await;
     let mut raw: Vec<RawJson> = vec![lines::user("a pear").at("2026-01-05T08:00:00+02:00").raw()];
     raw.push(RawJson::new(b"{\"role\":\"user\",\"content\":\"\xff\"}".to_vec()));
-    storage.sync_transcript_lines(&target("s"), SyncLines::whole(raw)).await.unwrap();
+    storage.ingestion().sync_transcript_lines(&target("s"), SyncLines::whole(raw)).await.unwrap();
     let event = lines::logger_event("tool:post").data(serde_json::json!({"tool_name": "bash"}));
-    storage.sync_event_lines(&target("s"), whole(vec![event])).await.unwrap();
+    storage.ingestion().sync_event_lines(&target("s"), whole(vec![event])).await.unwrap();
     drop(storage);
     let connection = folder.connection();
     let first = "FROM transcripts_with_content WHERE sequence = 0";
@@ -86,7 +86,7 @@ async fn nearest_vectors_agree_with_duckdb() {
             lines::user(&format!("{} {} {} {n}", word(0), word(n % 5), word(session)))
         };
         let messages = whole((0..40).map(message).collect());
-        storage.sync_transcript_lines(&target(&format!("s{session}")), messages).await.unwrap();
+        storage.ingestion().sync_transcript_lines(&target(&format!("s{session}")), messages).await.unwrap();
     }
     storage.update_index().await.unwrap();
     let queries: Vec<Vec<f32>> =
@@ -94,7 +94,7 @@ async fn nearest_vectors_agree_with_duckdb() {
     let mut answers = Vec::new();
     for query in &queries {
         let options = VectorSearchOptions::new(query.clone()).with_limit(10);
-        let results = storage.vector_search(&Scope::Everyone, &options).await.unwrap().results;
+        let results = storage.search().vector_search(&Scope::Everyone, &options).await.unwrap().results;
         answers.push(results.into_iter().map(|result| result.score).collect::<Vec<f32>>());
     }
     drop(storage);

@@ -65,7 +65,7 @@ fn check(input: &[u8]) {
 }
 
 fn imported(storage: &SessionStorage, archive: &[u8]) -> Result<ImportReport> {
-    wait(storage.import_sessions(&mut JsonLinesReader::new(archive), &ImportOptions::default()))
+    wait(storage.archive().import_sessions(&mut JsonLinesReader::new(archive), &ImportOptions::default()))
 }
 
 /// Imported sessions can be read, and their own archive is the same again in the next store.
@@ -75,7 +75,7 @@ pub(super) fn assert_usable(storage: &SessionStorage) {
     imported(&other, &archive).unwrap();
     let again = exported(&other).unwrap();
     assert_eq!(String::from_utf8_lossy(&again), String::from_utf8_lossy(&archive));
-    wait(storage.get_statistics(&Scope::Everyone, &Default::default())).unwrap();
+    wait(storage.statistics().get_statistics(&Scope::Everyone, &Default::default())).unwrap();
     found(storage, "what is the order of the basket", SearchMode::Hybrid).unwrap();
 }
 

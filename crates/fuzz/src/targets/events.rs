@@ -44,8 +44,8 @@ fn check(input: &[u8]) {
     let report = synced(&storage, &[("transcript.jsonl", transcript), ("events.jsonl", input)]);
     let scope = Scope::from(ana());
     let lines = EventLines::default().with_limit(100_000).with_payload(true);
-    let read = wait(storage.get_event_lines(&scope, &session(), lines)).unwrap();
+    let read = wait(storage.reading().get_event_lines(&scope, &session(), lines)).unwrap();
     let stored: Vec<_> = read.into_iter().map(|event| event.raw.unwrap()).collect();
     assert_kept(input, &stored, report.skipped_count);
-    wait(storage.get_statistics(&scope, &Default::default())).unwrap();
+    wait(storage.statistics().get_statistics(&scope, &Default::default())).unwrap();
 }

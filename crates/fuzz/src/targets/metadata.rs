@@ -51,5 +51,5 @@ fn check(input: &[u8]) {
         Ok(_) => assert_eq!((files, report.skipped_count), (vec![text], 0)),
         Err(_) => assert_eq!((files.len(), report.skipped_count), (0, 1)),
     }
-    wait(storage.get_statistics(&Scope::from(ana()), &Default::default())).unwrap();
+    wait(storage.statistics().get_statistics(&Scope::from(ana()), &Default::default())).unwrap();
 }

@@ -119,7 +119,7 @@ fn check(input: &[u8]) {
 /// The messages that a query with operators finds, with those that repeat them.
 fn messages(storage: &SessionStorage, query: &Query, mode: SearchMode) -> BTreeSet<u32> {
     let options = SearchOptions::parsed(query).with_mode(mode).with_limit(1_000);
-    let results = wait(storage.search_transcripts(&Scope::Everyone, &options)).unwrap().results;
+    let results = wait(storage.search().search_transcripts(&Scope::Everyone, &options)).unwrap().results;
     let repeats = results.iter().flat_map(|result| &result.also_in).map(|repeat| repeat.sequence);
     results.iter().map(|result| result.sequence).chain(repeats).collect()
 }

@@ -46,7 +46,8 @@ pub(super) const TARGET: Target = Target {
 fn check(input: &[u8]) {
     let storage = storage();
     let report = synced(&storage, &[("metadata.json", b"{}"), ("transcript.jsonl", input)]);
-    let read = wait(storage.get_transcript_lines(&Scope::from(ana()), &session(), None, 100_000)).unwrap();
+    let read =
+        wait(storage.reading().get_transcript_lines(&Scope::from(ana()), &session(), None, 100_000)).unwrap();
     let stored: Vec<_> = read.into_iter().map(|message| message.raw).collect();
     assert_kept(input, &stored, report.skipped_count);
     for line in &stored {

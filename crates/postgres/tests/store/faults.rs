@@ -28,7 +28,8 @@ fn line(number: usize) -> Line {
 async fn sync(storage: SessionStorage, target: IngestTarget, lines: usize, steps: watch::Sender<usize>) {
     for length in (1..=lines).step_by(5) {
         let lines: Vec<_> = (0..length).map(line).collect();
-        while let Err(error) = storage.sync_transcript_lines(&target, whole(lines.clone())).await {
+        while let Err(error) = storage.ingestion().sync_transcript_lines(&target, whole(lines.clone())).await
+        {
             assert!(error.is_retryable(), "{error}");
         }
         steps.send_modify(|steps| *steps += 1);
@@ -133,10 +134,10 @@ async fn a_role_that_may_only_read_reads() {
 
     let restricted =
         SessionStorage::new(Arc::new(Postgres::open(database.config(Some(role))).await.unwrap()));
-    let found = restricted.search_transcripts(&scope(&target("s")), &words("line0")).await.unwrap();
+    let found = restricted.search().search_transcripts(&scope(&target("s")), &words("line0")).await.unwrap();
     assert_eq!(sequences(&found.results), [0]);
     let both = whole(vec![line(0), line(1)]);
-    let error = restricted.sync_transcript_lines(&target("s"), both).await.unwrap_err();
+    let error = restricted.ingestion().sync_transcript_lines(&target("s"), both).await.unwrap_err();
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::StorageIo, false));
     assert!(error.to_string().contains("permission denied"), "{error}");
     assert_eq!(error.context("role"), Some(role));

@@ -125,7 +125,8 @@ async fn an_export_goes_on_after_its_connections_are_cut() {
         store.sync_text(&target(&format!("s{session}")), texts.collect()).await;
     }
     let mut out = Cutting { database: database.clone(), messages: 0, cuts: 0 };
-    let report = store.storage.export_sessions(&ana(), SessionFilter::default(), &mut out).await.unwrap();
+    let report =
+        store.storage.archive().export_sessions(&ana(), SessionFilter::default(), &mut out).await.unwrap();
     assert_eq!((report.sessions as usize, report.messages as usize), (SESSIONS, SESSIONS * MESSAGES));
     // Nothing was written twice.
     assert_eq!((out.messages, out.cuts), (SESSIONS * MESSAGES, SESSIONS + SESSIONS * MESSAGES / 100));

@@ -115,7 +115,7 @@ async fn a_database_that_cannot_hold_every_text_is_refused() {
 }
 
 async fn ingest(store: &Store, session: &str, text: &str) -> SessionIngest {
-    let mut ingest = store.storage.ingest(target(session)).await.unwrap();
+    let mut ingest = store.storage.ingestion().ingest(target(session)).await.unwrap();
     ingest.begin_transcript(0).await.unwrap();
     ingest.transcript_line(lines::user(text).raw(), time("2026-01-01T00:00:00Z")).await.unwrap();
     ingest.end_transcript(Extent::Whole);
@@ -139,7 +139,7 @@ async fn a_message_that_the_database_cannot_hold_fails_alone() {
         ingest(&store, "b", "two 漢字").await,
         ingest(&store, "c", "three café").await,
     ];
-    let outcomes = store.storage.commit_all(ingests).await;
+    let outcomes = store.storage.ingestion().commit_all(ingests).await;
     let error = outcomes[1].as_ref().unwrap_err();
     // This kind is about one session: a sync reports it and goes on.
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Validation, false), "{error:?}");

@@ -153,7 +153,7 @@ async fn fill(store: &Store, user: &str) {
     let turn = vec![says("figs").with("metadata", json!({"turn_summary": "figs"})), lines::assistant("here")];
     let turns = target_of(user, "shop", "turns");
     store.sync(&turns, turn).await;
-    store.storage.embed_turns(&VectorsOf::user(turns.key.user_id), &mut |_| {}).await.unwrap();
+    store.storage.vectors().embed_turns(&VectorsOf::user(turns.key.user_id), &mut |_| {}).await.unwrap();
     let large = lines::logger_event("x").data("x".repeat(3 << 20).into());
     store.sync_events(&kept, vec![lines::logger_event("e"), large]).await;
     let gone = target_of(user, "shop", "gone");
@@ -331,7 +331,8 @@ async fn the_library_reads_and_writes_only_rows_of_the_role() {
     // Scores have statistics of own texts alone.
     assert_eq!(ana.search(&kept, &words("asks plums")).await.results, found);
     for everyone in [words("asks"), meaning("plums"), words("plums").with_limit(100)] {
-        let results = ana.storage.search_transcripts(&Scope::Everyone, &everyone).await.unwrap().results;
+        let results =
+            ana.storage.search().search_transcripts(&Scope::Everyone, &everyone).await.unwrap().results;
         assert!(
             !results.is_empty() && results.iter().all(|result| result.user_id.as_str() == "ana"),
             "{results:?}"
@@ -341,7 +342,7 @@ async fn the_library_reads_and_writes_only_rows_of_the_role() {
     assert!(ana.messages(&of_ben).await.is_empty());
     assert!(!ana.backend.delete_session(&of_ben.key).await.unwrap());
     let intruding = raw(vec![lines::user("x")]);
-    let refused = ana.storage.sync_transcript_lines(&of_ben, SyncLines::whole(intruding)).await;
+    let refused = ana.storage.ingestion().sync_transcript_lines(&of_ben, SyncLines::whole(intruding)).await;
     assert!(refused.unwrap_err().to_string().contains("row-level security"));
     let (from, to) = (UserId::new("ana").unwrap(), UserId::new("ben").unwrap());
     assert!(ana.backend.rename_user(&from, &to).await.is_err());
@@ -349,9 +350,9 @@ async fn the_library_reads_and_writes_only_rows_of_the_role() {
 
     // Each role has settings of its own, a generation of vectors and a pinned user among them.
     ana.backend.put_meta_if_absent(meta::SECRETS, "mask").await.unwrap();
-    assert_eq!(ben.storage.secrets_at_rest().await.unwrap(), SecretsAtRest::Mark);
-    assert_eq!(ben.storage.pin_user(&to).await.unwrap(), to);
-    assert_eq!(ana.storage.pin_user(&from).await.unwrap(), from);
+    assert_eq!(ben.storage.secrets().secrets_at_rest().await.unwrap(), SecretsAtRest::Mark);
+    assert_eq!(ben.storage.users().pin_user(&to).await.unwrap(), to);
+    assert_eq!(ana.storage.users().pin_user(&from).await.unwrap(), from);
     ana.backend.rebuild_index().await.unwrap();
     ana.backend.update_index().await.unwrap();
     for store in [&ana, &ben] {
@@ -362,7 +363,7 @@ async fn the_library_reads_and_writes_only_rows_of_the_role() {
 
     // The owner is not restricted, and renames users.
     let owner = SessionStorage::new(Arc::new(restricted.0.backend().await));
-    assert_eq!(owner.rename_user(&to, &UserId::new("eve").unwrap()).await.unwrap(), 2);
+    assert_eq!(owner.users().rename_user(&to, &UserId::new("eve").unwrap()).await.unwrap(), 2);
     assert!(ben.messages(&of_ben).await.is_empty());
 }
 
@@ -372,7 +373,7 @@ async fn users_of_a_store_keep_their_settings_when_it_is_restricted() {
     let schema = Arc::new(Schema::new());
     let store = Store::open(schema.clone()).await;
     store.sync(&target("s"), vec![lines::user("a pear")]).await;
-    store.storage.pin_user(&UserId::new("eve").unwrap()).await.unwrap();
+    store.storage.users().pin_user(&UserId::new("eve").unwrap()).await.unwrap();
     let owner = schema.backend().await;
     tokio::task::spawn_blocking(move || owner.restrict_roles(&[])).await.unwrap().unwrap();
     let administrator = connect("").await;
@@ -383,6 +384,6 @@ async fn users_of_a_store_keep_their_settings_when_it_is_restricted() {
     assert_eq!(held[meta::USER_ID], "ana");
     assert!(held.contains_key(meta::EMBEDDING_SPACE) && !held.contains_key(meta::VERSION), "{held:?}");
     // The owner has those of before.
-    assert_eq!(store.storage.pinned_user().await.unwrap().unwrap().as_str(), "eve");
+    assert_eq!(store.storage.users().pinned_user().await.unwrap().unwrap().as_str(), "eve");
     assert_eq!(store.search(&target("s"), &meaning("a pear")).await.results.len(), 1);
 }

@@ -180,7 +180,7 @@ async fn all_rows_of_a_user_are_on_one_shard() {
     assert_eq!(held, BTreeSet::from_iter(users).into_iter().collect::<Vec<_>>());
 
     let (from, to) = (UserId::new("user1").unwrap(), UserId::new("eve").unwrap());
-    let refused = store.storage.rename_user(&from, &to).await.unwrap_err();
+    let refused = store.storage.users().rename_user(&from, &to).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unsupported);
     assert!(refused.to_string().contains("cannot move to another user"), "{refused}");
 }

@@ -99,16 +99,16 @@ async fn nothing_is_left_of_replaced_rows_after_an_index_update() {
     messages[6] = lines::thinking("quondamthought", &format!("quondammessage {}", noise(6, 9_000)));
     messages[25] = lines::tool("quondamoutput");
     let mut events = secret_events(6);
-    storage.sync_transcript_lines(&session, whole(messages)).await.unwrap();
-    storage.sync_event_lines(&session, whole(events.clone())).await.unwrap();
+    storage.ingestion().sync_transcript_lines(&session, whole(messages)).await.unwrap();
+    storage.ingestion().sync_event_lines(&session, whole(events.clone())).await.unwrap();
     storage.update_index().await.unwrap();
     let pieces = stored_pieces(&folder.backend().await, &session.key).await;
     assert!(traces(folder.path(), &pieces).len() >= 7);
 
     // Messages 5 and 6 are replaced, the transcript ends before message 25, and the events are new.
-    storage.sync_transcript_lines(&session, whole(harmless(20).collect())).await.unwrap();
+    storage.ingestion().sync_transcript_lines(&session, whole(harmless(20).collect())).await.unwrap();
     events = vec![lines::logger_event("plain").data(json!({"note": "harmless"}))];
-    storage.sync_event_lines(&session, whole(events)).await.unwrap();
+    storage.ingestion().sync_event_lines(&session, whole(events)).await.unwrap();
     storage.update_index().await.unwrap();
     assert_eq!(traces(folder.path(), &pieces), []);
     assert_eq!(search(&storage, "quondammessage quondamthought quondamoutput").await, 0);
@@ -130,7 +130,7 @@ async fn nothing_is_left_of_secrets_that_are_masked_later() {
         .clone()
         .with_redactor(Redaction::Remote, Arc::new(WordRedactor::new(words)))
         .with_settings(StorageSettings::default().with_secrets(Some(SecretsAtRest::Mask)));
-    masking.settle_secrets().await.unwrap();
+    masking.secrets().settle_secrets().await.unwrap();
     assert_eq!(search(&storage, "quondammessage quondamthought quondamoutput").await, 0);
     assert!(search(&storage, "harmless").await > 0);
     drop((storage, masking));

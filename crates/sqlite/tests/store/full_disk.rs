@@ -202,10 +202,14 @@ async fn fill_long(folder: &Folder) -> SessionKey {
     let storage = folder.storage().await.with_embedding(None);
     let long = target("long");
     let messages = (0..LONG).map(|n| lines::user(&format!("long {n}"))).collect();
-    storage.sync_transcript_lines(&long, whole(messages)).await.unwrap();
+    storage.ingestion().sync_transcript_lines(&long, whole(messages)).await.unwrap();
     let events = (0..LONG).map(|n| lines::logger_event(&format!("event{n}"))).collect();
-    storage.sync_event_lines(&long, whole(events)).await.unwrap();
-    storage.sync_transcript_lines(&target("other"), whole(vec![lines::user("other")])).await.unwrap();
+    storage.ingestion().sync_event_lines(&long, whole(events)).await.unwrap();
+    storage
+        .ingestion()
+        .sync_transcript_lines(&target("other"), whole(vec![lines::user("other")]))
+        .await
+        .unwrap();
     long.key
 }
 
@@ -274,9 +278,9 @@ async fn a_session_is_deleted_in_steps_that_have_room() {
     let storage = folder.storage().await.with_embedding(None);
     let short = target("short");
     let messages = (0..100).map(|n| lines::user(&format!("short {n}"))).collect();
-    storage.sync_transcript_lines(&short, whole(messages)).await.unwrap();
+    storage.ingestion().sync_transcript_lines(&short, whole(messages)).await.unwrap();
     let events = (0..100).map(|n| lines::logger_event(&format!("event{n}"))).collect();
-    storage.sync_event_lines(&short, whole(events)).await.unwrap();
+    storage.ingestion().sync_event_lines(&short, whole(events)).await.unwrap();
     drop(storage);
     // One step changes more than the row that it removes.
     let backend = FullDisk::open(&folder, 0, 0).await;

@@ -84,12 +84,17 @@ async fn views_have_the_contents_of_lines() {
     let storage = folder.storage().await;
     let session = target("s");
     storage
+        .ingestion()
         .sync_transcript_lines(&session, whole(vec![lines::user("hello"), lines::assistant("hi")]))
         .await
         .unwrap();
     let event = r#"{"ts":"2026-01-01T00:00:00Z","lvl":"INFO","event":"tool:post","data":{"tool":"bash"}}"#;
-    storage.sync_event_lines(&session, SyncLines::whole(vec![RawJson::new(event)])).await.unwrap();
-    storage.embed_pending(&session.key.user_id, None).await.unwrap();
+    storage
+        .ingestion()
+        .sync_event_lines(&session, SyncLines::whole(vec![RawJson::new(event)]))
+        .await
+        .unwrap();
+    storage.vectors().embed_pending(&session.key.user_id, None).await.unwrap();
     drop(storage);
     let connection = Connection::open(folder.database()).unwrap();
     let column = |sql: &str| -> Vec<String> {
@@ -117,7 +122,7 @@ async fn long_lines_are_compressed_and_read_as_they_were() {
     let session = target("s");
     let text = "The cache is warm. ".repeat(1_000);
     let messages = vec![lines::user("hello"), lines::assistant(&text)];
-    storage.sync_transcript_lines(&session, whole(messages)).await.unwrap();
+    storage.ingestion().sync_transcript_lines(&session, whole(messages)).await.unwrap();
 
     let connection = Connection::open(folder.database()).unwrap();
     let sql =
@@ -129,13 +134,13 @@ async fn long_lines_are_compressed_and_read_as_they_were() {
     assert_eq!(counts, (2, 1));
 
     let (ana, id) = (Scope::from(session.key.user_id.clone()), &session.key.session_id);
-    let read = storage.get_transcript_lines(&ana, id, None, 10).await.unwrap();
+    let read = storage.reading().get_transcript_lines(&ana, id, None, 10).await.unwrap();
     assert_eq!(read[1].content(), text);
-    let found = storage.search_transcripts(&ana, &SearchOptions::new("cache warm")).await.unwrap();
+    let found = storage.search().search_transcripts(&ana, &SearchOptions::new("cache warm")).await.unwrap();
     assert_eq!(found.results[0].sequence, 1);
 
     connection.execute("UPDATE transcripts SET raw = substr(raw, 1, 20) WHERE sequence = 1", []).unwrap();
-    let error = storage.get_transcript_lines(&ana, id, None, 10).await.unwrap_err();
+    let error = storage.reading().get_transcript_lines(&ana, id, None, 10).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Damaged);
     assert!(error.to_string().contains("sequence 1"), "{error}");
 }

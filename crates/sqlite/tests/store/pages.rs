@@ -54,11 +54,11 @@ async fn fill(folder: &Folder) -> Lines {
             })
             .collect();
         let metadata = json!({"name": format!("The session {session}"), "working_dir": "/work"});
-        storage.sync_session_metadata(&target, RawJson::new(metadata.to_string())).await.unwrap();
-        storage.sync_transcript_lines(&target, SyncLines::whole(messages.clone())).await.unwrap();
-        storage.sync_event_lines(&target, SyncLines::whole(events.clone())).await.unwrap();
+        storage.ingestion().sync_session_metadata(&target, RawJson::new(metadata.to_string())).await.unwrap();
+        storage.ingestion().sync_transcript_lines(&target, SyncLines::whole(messages.clone())).await.unwrap();
+        storage.ingestion().sync_event_lines(&target, SyncLines::whole(events.clone())).await.unwrap();
         events.truncate(24);
-        let mut ingest = storage.ingest(target).await.unwrap();
+        let mut ingest = storage.ingestion().ingest(target).await.unwrap();
         ingest.begin_events(24).await.unwrap();
         ingest.supersede_events(&Remaining::default());
         ingest.end_events(Extent::Whole);
@@ -67,19 +67,23 @@ async fn fill(folder: &Folder) -> Lines {
         written.insert(name, (texts(messages), texts(events)));
     }
     let gone = target_of("ana", "shop", "gone");
-    storage.sync_transcript_lines(&gone, SyncLines::whole(vec![lines::user("gone").raw()])).await.unwrap();
-    storage.pin_user(&gone.key.user_id).await.unwrap();
-    storage.delete_sessions(&[gone.key]).await;
+    storage
+        .ingestion()
+        .sync_transcript_lines(&gone, SyncLines::whole(vec![lines::user("gone").raw()]))
+        .await
+        .unwrap();
+    storage.users().pin_user(&gone.key.user_id).await.unwrap();
+    storage.sessions().delete_sessions(&[gone.key]).await;
     let ana = UserId::new("ana").unwrap();
-    storage.embed_pending(&ana, None).await.unwrap();
+    storage.vectors().embed_pending(&ana, None).await.unwrap();
     let given = [("session-03", 2), ("session-03", 4), ("session-07", 0)].map(|(session, message)| {
         GivenSummary { message: format!("{session}#{message}"), text: format!("summary of {message}") }
     });
     let mut summaries = Vec::new();
     for given in given {
-        summaries.push(storage.resolve_summary(&ana, &given).await.unwrap());
+        summaries.push(storage.turns().resolve_summary(&ana, &given).await.unwrap());
     }
-    storage.set_summaries(summaries).await.unwrap();
+    storage.turns().set_summaries(summaries).await.unwrap();
     written
 }
 
@@ -113,7 +117,7 @@ async fn filled() -> (Vec<u8>, Lines, Superseded) {
 
 async fn salvage(file: &Path, to: &SessionStorage) -> Result<SalvageReport> {
     let mut source = FACTORY.salvage.unwrap()(file.to_owned()).await?;
-    to.salvage(source.as_mut()).await
+    to.salvage().take_from(source.as_mut()).await
 }
 
 fn in_memory() -> SessionStorage {
@@ -123,12 +127,12 @@ fn in_memory() -> SessionStorage {
 /// The lines in a store.
 async fn lines_in(storage: &SessionStorage) -> Lines {
     let mut found = Lines::new();
-    for session in storage.search_sessions(&SessionQuery::new(Scope::Everyone)).await.unwrap() {
+    for session in storage.sessions().search_sessions(&SessionQuery::new(Scope::Everyone)).await.unwrap() {
         let (id, scope) = (&session.session_id, Scope::Everyone);
-        let messages = storage.get_transcript_lines(&scope, id, None, usize::MAX).await.unwrap();
+        let messages = storage.reading().get_transcript_lines(&scope, id, None, usize::MAX).await.unwrap();
         let messages = messages.iter().map(|message| message.raw.to_text().into_owned()).collect();
         let events = EventLines::default().with_payload(true).with_limit(usize::MAX);
-        let events = storage.get_event_lines(&scope, id, events).await.unwrap();
+        let events = storage.reading().get_event_lines(&scope, id, events).await.unwrap();
         let events: Vec<String> =
             events.iter().map(|event| event.raw.as_ref().unwrap().to_text().into_owned()).collect();
         assert_eq!(session.event_count as usize, events.len());
@@ -140,7 +144,7 @@ async fn lines_in(storage: &SessionStorage) -> Lines {
 /// The superseded lines in a store, with their sessions.
 async fn superseded_in(storage: &SessionStorage) -> Superseded {
     let (mut found, mut lines) =
-        (BTreeSet::new(), storage.superseded_lines(SupersededQuery::new(Scope::Everyone)));
+        (BTreeSet::new(), storage.superseded().superseded_lines(SupersededQuery::new(Scope::Everyone)));
     while let Some(lines) = lines.next().await.unwrap() {
         found.extend(lines.iter().map(|line| (line.session_id.to_string(), line.raw.to_text().into_owned())));
     }
@@ -189,7 +193,7 @@ async fn a_whole_store_is_saved_as_it_is() {
     let open = folder.storage().await;
     let key = target_of("ana", "shop", "session-00").key;
     let edit = SessionEdit::default().set_name("By hand");
-    open.update_session(&key, &edit).await.unwrap();
+    open.sessions().update_session(&key, &edit).await.unwrap();
     assert!(fs::metadata(folder.path().join("sessions.sqlite-wal")).unwrap().len() > 0);
 
     let other = Folder::new();
@@ -209,10 +213,11 @@ async fn a_whole_store_is_saved_as_it_is() {
     assert_eq!((report.summaries, report.turns), (3, turns.1.values().sum::<usize>() as u64));
     for session in written.keys() {
         let id = SessionId::new(session.as_str()).unwrap();
-        let [before, after] = [&open, &storage].map(|storage| storage.get_session(&Scope::Everyone, &id));
+        let [before, after] =
+            [&open, &storage].map(|storage| storage.sessions().get_session(&Scope::Everyone, &id));
         assert_eq!(before.await.unwrap(), after.await.unwrap());
     }
-    assert_eq!(storage.pinned_user().await.unwrap(), open.pinned_user().await.unwrap());
+    assert_eq!(storage.users().pinned_user().await.unwrap(), open.users().pinned_user().await.unwrap());
     let deleted = storage.backend().deleted_sessions(&key.user_id).await.unwrap();
     assert_eq!(deleted, [SessionId::new("gone").unwrap()]);
 }
@@ -308,7 +313,8 @@ fn lines_of(archive: &[u8]) -> Lines {
 async fn export(storage: &SessionStorage) -> Result<(Lines, Vec<DamagedRow>)> {
     let mut archive = Vec::new();
     let mut out = JsonLinesWriter::new(&mut archive);
-    let report = storage.export_sessions(&Scope::Everyone, SessionFilter::default(), &mut out).await?;
+    let report =
+        storage.archive().export_sessions(&Scope::Everyone, SessionFilter::default(), &mut out).await?;
     Ok((lines_of(&archive), report.damaged))
 }
 
@@ -367,19 +373,25 @@ async fn reads_leave_out_what_is_on_a_damaged_page_and_name_it() {
                 }
             }
         }
-        match storage.search_transcripts(&Scope::Everyone, &words("zebra")).await {
+        match storage.search().search_transcripts(&Scope::Everyone, &words("zebra")).await {
             Ok(found) => searched += usize::from(!found.results.is_empty()),
             Err(error) => clear(&error),
         }
-        if let Err(error) = storage.get_statistics(&Scope::Everyone, &StatisticsOptions::default()).await {
+        if let Err(error) =
+            storage.statistics().get_statistics(&Scope::Everyone, &StatisticsOptions::default()).await
+        {
             clear(&error);
         }
         let target = target_of("ana", "shop", "session-03");
-        if let Err(error) = storage.sync_transcript_lines(&target, whole(vec![lines::user("new")])).await {
+        if let Err(error) =
+            storage.ingestion().sync_transcript_lines(&target, whole(vec![lines::user("new")])).await
+        {
             clear(&error);
         }
         let new = target_of("ana", "shop", "new");
-        if let Err(error) = storage.sync_transcript_lines(&new, whole(vec![lines::user("new")])).await {
+        if let Err(error) =
+            storage.ingestion().sync_transcript_lines(&new, whole(vec![lines::user("new")])).await
+        {
             clear(&error);
         }
     }

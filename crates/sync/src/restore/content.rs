@@ -139,7 +139,8 @@ impl Content {
         let (mut after, damaged) = (None, self.damaged.len());
         loop {
             let (scope, id) = reader.session();
-            let page = reader.storage.readable_transcript_lines(&scope, id, after, MESSAGES).await?;
+            let page =
+                reader.storage.reading().readable_transcript_lines(&scope, id, after, MESSAGES).await?;
             self.damaged.extend(page.damaged);
             let Some(last) = page.rows.last() else { break };
             after = Some(last.sequence);
@@ -188,7 +189,7 @@ impl Content {
         let mut is_at_end = false;
         while !is_at_end {
             let (scope, id) = reader.session();
-            let page = reader.storage.readable_event_lines(&scope, id, lines).await?;
+            let page = reader.storage.reading().readable_event_lines(&scope, id, lines).await?;
             self.damaged.extend(page.damaged);
             let Some(last) = page.rows.last() else { break };
             lines = lines.after(Some(last.event.sequence));
@@ -308,7 +309,7 @@ impl Unreadable {
 async fn unreadable_lines(storage: &SessionStorage, key: &SessionKey) -> Result<Vec<SupersededLine>> {
     let query = SupersededQuery::new(Scope::User(key.user_id.clone()))
         .with_filter(SessionFilter::default().with_session(key.session_id.clone()));
-    let (mut lines, mut found) = (storage.superseded_lines(query), Vec::new());
+    let (mut lines, mut found) = (storage.superseded().superseded_lines(query), Vec::new());
     loop {
         match lines.next().await {
             Ok(Some(lines)) => {

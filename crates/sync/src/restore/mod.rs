@@ -148,7 +148,7 @@ async fn keys(storage: &SessionStorage, options: &RestoreOptions) -> Result<Vec<
     let mut query =
         SessionQuery::new(options.scope.clone()).with_filter(options.filter.clone()).with_limit(SESSIONS);
     query.keys = options.sessions.clone();
-    Ok(storage.all_sessions(query).await?.iter().map(Session::key).collect())
+    Ok(storage.sessions().all_sessions(query).await?.iter().map(Session::key).collect())
 }
 
 fn cannot_write(folder: &Path, error: &io::Error) -> Error {

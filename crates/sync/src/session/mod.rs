@@ -86,8 +86,8 @@ pub(crate) async fn queue<'a>(read: Result<Read<'a>>, writer: &Writer) -> BoxFut
     }
 }
 
-/// Waits until a session is written. Files that can't be read are in the report. If another process wrote the session in
-/// the meantime, it is read again.
+/// Waits until a session is written. Files that can't be read are in the report. If another process wrote the session
+/// in the meantime, it is read again.
 ///
 /// # Errors
 ///
@@ -170,7 +170,7 @@ impl<'a> SessionReader<'a> {
             host_id: context.options.host.clone(),
             project_slug: folder.project.clone(),
         };
-        let mut ingest = context.storage.ingest(target).await?;
+        let mut ingest = context.storage.ingestion().ingest(target).await?;
         let mut reader = Self::new(context, folder, ingest.stored());
         if planned.is_known && ingest.stored().is_none() {
             // It was deleted after the sync began.

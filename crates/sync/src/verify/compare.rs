@@ -92,7 +92,7 @@ impl<'a> Comparison<'a> {
     }
 
     pub(super) async fn run(mut self) -> Result<Compared> {
-        self.digester = self.storage.line_digester().await?;
+        self.digester = self.storage.secrets().line_digester().await?;
         let places = self.folder.places();
         let files = match blocking(move || SessionFiles::find(&places)).await? {
             Ok(Some(files)) => self.state.choose(files),

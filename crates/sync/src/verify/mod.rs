@@ -247,7 +247,7 @@ impl<'a> Verification<'a> {
     }
 
     async fn compare(&self, stored: &StoredSession) -> Result<(SessionCheck, Option<Compared>)> {
-        let check = self.storage.check_session(stored).await?;
+        let check = self.storage.verification().check_session(stored).await?;
         let Some(folder) = self.folders.get(&stored.session.session_id) else { return Ok((check, None)) };
         let compared = Comparison::new(&self.storage, folder, stored, &check).run().await?;
         Ok((check, Some(compared)))
@@ -268,7 +268,7 @@ impl<'a> Verification<'a> {
     /// Adds sessions that have stored rows but no record.
     async fn records(&self, sessions: &BTreeSet<SessionId>, round: &mut Round) -> Result<()> {
         let is_partial = self.options.sessions.is_some() || self.options.project.is_some();
-        for key in self.storage.check_records(&self.options.user).await? {
+        for key in self.storage.verification().check_records(&self.options.user).await? {
             if is_partial && !sessions.contains(&key.session_id) {
                 continue;
             }

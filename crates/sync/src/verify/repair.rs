@@ -36,7 +36,7 @@ impl Verification<'_> {
             }
         }
         if !round.differing.is_empty() {
-            unless_damaged(self.storage.embed_pending(&self.options.user, None).await)?;
+            unless_damaged(self.storage.vectors().embed_pending(&self.options.user, None).await)?;
             self.embed_turns(round).await?;
         }
         self.repair_index(round).await?;
@@ -65,8 +65,11 @@ impl Verification<'_> {
                 self.storage.backend().remove_stray_rows(&key).await?;
             }
             if differing.has_no_record
-                && let Err(error) =
-                    self.storage.recreate_session(&key, &self.options.host, &folder.project).await
+                && let Err(error) = self
+                    .storage
+                    .verification()
+                    .recreate_session(&key, &self.options.host, &folder.project)
+                    .await
             {
                 self.add_problem(session, error, problems)?;
                 continue;
@@ -101,15 +104,16 @@ impl Verification<'_> {
         Ok(())
     }
 
-    /// Gives rows without a session and without a folder a session, or removes them if they are copies of rows that were
-    /// just repaired: a damaged session id moves a row to a session that does not exist.
+    /// Gives rows without a session and without a folder a session, or removes them if they are copies of rows that
+    /// were just repaired: a damaged session id moves a row to a session that does not exist.
     async fn adopt_rows(&self, round: &Round, problems: &mut Found) -> Result<()> {
         let others: Vec<SessionKey> = round.differing.keys().map(|session| self.key(session)).collect();
         for (session, differing) in &round.differing {
             if !differing.has_no_record || self.folders.contains_key(session) {
                 continue;
             }
-            let adopted = self.storage.adopt_rows(&self.key(session), &self.options.host, &others).await;
+            let adopted =
+                self.storage.verification().adopt_rows(&self.key(session), &self.options.host, &others).await;
             if let Err(error) = adopted {
                 self.add_problem(session, error, problems)?;
             }
@@ -122,8 +126,8 @@ impl Verification<'_> {
         let key = self.key(session);
         for attempt in 1..=ATTEMPTS {
             let Some(stored) = self.storage.backend().get_session(&key).await? else { return Ok(()) };
-            let check = self.storage.check_session(&stored).await?;
-            let repaired = self.storage.repair_session(&key, &check).await;
+            let check = self.storage.verification().check_session(&stored).await?;
+            let repaired = self.storage.verification().repair_session(&key, &check).await;
             match repaired {
                 Err(error) if error.is_retryable() && attempt < ATTEMPTS => {}
                 Err(error) => return Err(error),
@@ -138,7 +142,7 @@ impl Verification<'_> {
         let had_turns = round.differing.iter().filter(|(_, differing)| differing.check.turn_vectors > 0);
         for (session, _) in had_turns {
             let of = VectorsOf::user(self.options.user.clone()).with_session(Some(session.clone()));
-            unless_damaged(self.storage.embed_turns(&of, &mut |_| {}).await)?;
+            unless_damaged(self.storage.vectors().embed_turns(&of, &mut |_| {}).await)?;
         }
         Ok(())
     }

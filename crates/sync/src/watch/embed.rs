@@ -62,7 +62,7 @@ impl Embedding {
 
 /// Makes all pending vectors of a user.
 pub(super) async fn embed(storage: &SessionStorage, user: &UserId) -> EmbedReport {
-    let embedded = match storage.embed_pending(user, None).await {
+    let embedded = match storage.vectors().embed_pending(user, None).await {
         Ok(report) if report.messages > 0 => storage.update_index().await.map(|()| report),
         other => other,
     };

@@ -72,7 +72,7 @@ async fn long() -> (Fixture, Folder) {
 /// The session as it is stored.
 async fn dump(storage: &SessionStorage) -> Vec<String> {
     let id = "s".parse().unwrap();
-    let messages = storage.get_transcript_lines(&scope(), &id, None, usize::MAX).await.unwrap();
+    let messages = storage.reading().get_transcript_lines(&scope(), &id, None, usize::MAX).await.unwrap();
     let key = SessionKey::new(user(), id);
     let session = storage.backend().get_session(&key).await.unwrap().unwrap().session;
     let rows = storage.backend().session_rows(&key).await.unwrap();

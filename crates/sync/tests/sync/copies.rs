@@ -61,7 +61,7 @@ async fn four_messages() -> Fixture {
 
 async fn superseded(fixture: &Fixture) -> Vec<SupersededLine> {
     let query = amplifier_session_core::backend::SupersededQuery::new(crate::fixture::scope());
-    let mut reader = fixture.storage.superseded_lines(query);
+    let mut reader = fixture.storage.superseded().superseded_lines(query);
     let mut found = Vec::new();
     while let Some(lines) = reader.next().await.unwrap() {
         found.extend(lines);

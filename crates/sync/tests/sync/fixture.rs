@@ -108,7 +108,7 @@ impl Fixture {
 
     pub(crate) async fn messages(&self, session: &str) -> Vec<Message> {
         let id = SessionId::new(session).unwrap();
-        self.storage.get_transcript_lines(&scope(), &id, None, usize::MAX).await.unwrap()
+        self.storage.reading().get_transcript_lines(&scope(), &id, None, usize::MAX).await.unwrap()
     }
 
     /// The lines of the stored transcript of session `s`.
@@ -125,7 +125,7 @@ impl Fixture {
     pub(crate) async fn events(&self, session: &str) -> Vec<EventLine> {
         let id = SessionId::new(session).unwrap();
         let all = EventLines::default().with_limit(usize::MAX).with_payload(true);
-        self.storage.get_event_lines(&scope(), &id, all).await.unwrap()
+        self.storage.reading().get_event_lines(&scope(), &id, all).await.unwrap()
     }
 
     /// The types of the stored events of session `s`.

@@ -99,7 +99,7 @@ async fn a_compacted_log() {
     assert!(report.kept.is_empty() && report.failures.is_empty(), "{report:?}");
     let session = fixture.stored(COMPACTED).await.unwrap().session;
     assert_eq!((session.message_count, session.turn_count, session.event_count), (6, 3, 9));
-    let mut superseded = fixture.storage.superseded_lines(SupersededQuery::new(scope()));
+    let mut superseded = fixture.storage.superseded().superseded_lines(SupersededQuery::new(scope()));
     let mut reasons = Vec::new();
     while let Some(page) = superseded.next().await.unwrap() {
         reasons.extend(page.into_iter().map(|line| line.reason));

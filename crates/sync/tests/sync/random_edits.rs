@@ -248,7 +248,8 @@ impl World {
                 *found.entry(id(&session, LineKind::Event, &raw.to_text())).or_default() += 1;
             }
         }
-        let mut superseded = self.fixture.storage.superseded_lines(SupersededQuery::new(scope()));
+        let mut superseded =
+            self.fixture.storage.superseded().superseded_lines(SupersededQuery::new(scope()));
         while let Some(lines) = superseded.next().await.unwrap() {
             for line in lines {
                 found.entry(id(line.session_id.as_str(), line.kind, &line.raw.to_text())).or_default();

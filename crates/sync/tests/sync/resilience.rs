@@ -255,9 +255,9 @@ async fn the_user_is_pinned_once() {
     let fixture = Fixture::new();
     fixture.folder().transcript([lines::user("one")]).unwrap();
     fixture.sync_with(fixture.options().with_dry_run(true)).await;
-    assert_eq!(fixture.storage.pinned_user().await.unwrap(), None);
+    assert_eq!(fixture.storage.users().pinned_user().await.unwrap(), None);
     fixture.sync().await;
-    assert_eq!(fixture.storage.pinned_user().await.unwrap(), Some(user()));
+    assert_eq!(fixture.storage.users().pinned_user().await.unwrap(), Some(user()));
 }
 
 #[tokio::test]

@@ -276,9 +276,9 @@ async fn names_in_the_store_do_not_lead_out_of_the_folder() {
             project_slug: ProjectSlug::new(project).unwrap(),
             ..target_of("ana", "p", session)
         };
-        fixture.storage.sync_transcript_lines(&target, hello()).await.unwrap();
+        fixture.storage.ingestion().sync_transcript_lines(&target, hello()).await.unwrap();
     }
-    let mut ingest = fixture.storage.ingest(target_of("ana", "p", "e")).await.unwrap();
+    let mut ingest = fixture.storage.ingestion().ingest(target_of("ana", "p", "e")).await.unwrap();
     let name = "../../metadata.json".to_owned();
     ingest
         .set_metadata(vec![amplifier_session_core::model::MetadataFile { name, raw: RawJson::from("{}") }])
@@ -296,7 +296,7 @@ async fn sessions_of_several_users_do_not_share_a_folder() {
     let fixture = Fixture::new();
     for user in ["ana", "ben"] {
         let hello = SyncLines::whole(vec![lines::user(user).into()]);
-        fixture.storage.sync_transcript_lines(&target_of(user, "p", "s"), hello).await.unwrap();
+        fixture.storage.ingestion().sync_transcript_lines(&target_of(user, "p", "s"), hello).await.unwrap();
     }
     let to = tempfile::tempdir().unwrap();
     let everyone = RestoreOptions::new(to.path(), amplifier_session_core::Scope::Everyone);
@@ -305,7 +305,8 @@ async fn sessions_of_several_users_do_not_share_a_folder() {
     assert!(report.failed[0].reason.contains("another user's session"), "{report:?}");
 }
 
-/// macOS writes accents of folder names as characters of their own. The project has one name, and its folder keeps its own.
+/// macOS writes accents of folder names as characters of their own. The project has one name, and its folder keeps its
+/// own.
 #[tokio::test]
 async fn a_folder_with_decomposed_accents_keeps_its_name() {
     let fixture = Fixture::new();

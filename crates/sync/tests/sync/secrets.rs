@@ -75,7 +75,8 @@ async fn masked_lines_are_stored_and_not_written_again() {
     let appended = fixture.sync().await;
     assert_eq!((written(&appended), appended.secrets_masked_in_store, appended.kept_rows), ((1, 0), 1, 1));
     assert!(!stored(&fixture).await.contains(WORD));
-    let found = fixture.storage.session_secrets(&scope(), &SessionId::new("s").unwrap()).await.unwrap();
+    let found =
+        fixture.storage.secrets().session_secrets(&scope(), &SessionId::new("s").unwrap()).await.unwrap();
     assert_eq!(found.count, 0);
 }
 
@@ -84,7 +85,8 @@ async fn by_default_secrets_are_stored_and_listed() {
     let fixture = fixture(None);
     fixture.sync().await;
     assert_eq!(fixture.texts().await[0], format!("it is {WORD}"));
-    let found = fixture.storage.session_secrets(&scope(), &SessionId::new("s").unwrap()).await.unwrap();
+    let found =
+        fixture.storage.secrets().session_secrets(&scope(), &SessionId::new("s").unwrap()).await.unwrap();
     let places: Vec<_> =
         found.secrets.iter().map(|secret| (secret.kind, secret.sequence, secret.line)).collect();
     let expected =
@@ -94,7 +96,7 @@ async fn by_default_secrets_are_stored_and_listed() {
     let line = &fixture.transcript().await[0];
     let (start, end) = found.secrets[1].span;
     assert_eq!(&line[start as usize..end as usize], WORD);
-    assert_eq!(fixture.storage.secrets_at_rest().await.unwrap(), SecretsAtRest::Mark);
+    assert_eq!(fixture.storage.secrets().secrets_at_rest().await.unwrap(), SecretsAtRest::Mark);
 }
 
 #[tokio::test]
@@ -151,7 +153,7 @@ async fn superseded_lines_are_masked_too() {
     fixture.folder().transcript([lines::user(&first), lines::assistant("thanks")]).unwrap();
     assert_eq!(fixture.sync().await.messages.superseded, 1);
     let superseded = async || {
-        let mut lines = fixture.storage.superseded_lines(SupersededQuery::new(scope()));
+        let mut lines = fixture.storage.superseded().superseded_lines(SupersededQuery::new(scope()));
         let line = lines.next().await.unwrap().unwrap().remove(0);
         assert!(lines.next().await.unwrap().is_none());
         line.raw.to_text().into_owned()
@@ -159,7 +161,7 @@ async fn superseded_lines_are_masked_too() {
     assert!(superseded().await.contains(WORD));
 
     let masking = redacting(&fixture.storage, Some(SecretsAtRest::Mask));
-    masking.settle_secrets().await.unwrap();
+    masking.secrets().settle_secrets().await.unwrap();
     let text = superseded().await;
     assert!(text.contains(MASKED) && !text.contains(WORD), "{text}");
 }
@@ -170,7 +172,7 @@ async fn lines_that_can_not_be_read_are_masked() {
     fixture.folder().file("transcript.jsonl", format!("{WORD}\n\u{ff} {WORD}\n")).unwrap();
     fixture.storage = redacting(&fixture.storage, Some(SecretsAtRest::Mask));
     fixture.sync().await;
-    let mut all = fixture.storage.superseded_lines(SupersededQuery::new(scope()));
+    let mut all = fixture.storage.superseded().superseded_lines(SupersededQuery::new(scope()));
     let texts: Vec<String> =
         all.next().await.unwrap().unwrap().iter().map(|line| line.raw.to_text().into_owned()).collect();
     assert_eq!(texts, [MASKED.to_owned(), format!("\u{ff} {MASKED}")]);
@@ -182,16 +184,17 @@ async fn a_purged_line_stays_masked() {
         let mut fixture = fixture(Some(at_rest)).with_embedding(Arc::new(FakeEmbedding::new()));
         fixture.sync().await;
         let key = fixture.stored("s").await.unwrap().session.key();
-        let found = fixture.storage.session_secrets(&scope(), &key.session_id).await.unwrap().secrets;
+        let found =
+            fixture.storage.secrets().session_secrets(&scope(), &key.session_id).await.unwrap().secrets;
         let message = found.iter().find(|secret| secret.kind == SecretIn::Message).unwrap();
         fixture.storage = fixture.storage.with_embedding(None);
         let lines = [message.line_digest];
-        assert_eq!(fixture.storage.purge_secrets(&key, &lines).await.unwrap(), 1);
+        assert_eq!(fixture.storage.secrets().purge_secrets(&key, &lines).await.unwrap(), 1);
         let is_purged = async || {
             assert_eq!(fixture.texts().await[0], format!("it is {MASKED}"));
             let session = fixture.stored("s").await.unwrap().session;
             assert_eq!(session.first_prompt, Some(format!("it is {MASKED}")));
-            let left = fixture.storage.session_secrets(&scope(), &key.session_id).await.unwrap();
+            let left = fixture.storage.secrets().session_secrets(&scope(), &key.session_id).await.unwrap();
             left.secrets.iter().map(|secret| secret.kind).collect::<Vec<_>>()
         };
         assert_eq!(is_purged().await, [SecretIn::Metadata, SecretIn::Event]);
@@ -202,7 +205,7 @@ async fn a_purged_line_stays_masked() {
         fixture.sync().await;
         assert_eq!(is_purged().await, [SecretIn::Metadata, SecretIn::Event]);
         // Repeating it changes nothing.
-        assert_eq!(fixture.storage.purge_secrets(&key, &lines).await.unwrap(), 0);
+        assert_eq!(fixture.storage.secrets().purge_secrets(&key, &lines).await.unwrap(), 0);
     }
 }
 
@@ -213,11 +216,11 @@ async fn superseded_copies_are_listed_and_purged() {
     fixture.folder().transcript([lines::user("it is nothing"), lines::assistant("thanks")]).unwrap();
     fixture.sync().await;
     let key = fixture.stored("s").await.unwrap().session.key();
-    let found = fixture.storage.session_secrets(&scope(), &key.session_id).await.unwrap().secrets;
+    let found = fixture.storage.secrets().session_secrets(&scope(), &key.session_id).await.unwrap().secrets;
     let old = found.iter().find(|secret| secret.superseded_at.is_some()).unwrap();
     assert_eq!((old.kind, old.sequence), (SecretIn::Message, Some(0)));
-    fixture.storage.purge_secrets(&key, &[old.line_digest]).await.unwrap();
-    let left = fixture.storage.session_secrets(&scope(), &key.session_id).await.unwrap();
+    fixture.storage.secrets().purge_secrets(&key, &[old.line_digest]).await.unwrap();
+    let left = fixture.storage.secrets().session_secrets(&scope(), &key.session_id).await.unwrap();
     assert!(left.secrets.iter().all(|secret| secret.superseded_at.is_none()), "{left:?}");
 }
 
@@ -226,19 +229,19 @@ async fn ignored_findings_are_neither_listed_nor_masked() {
     let mut fixture = fixture(None);
     fixture.sync().await;
     let id = SessionId::new("s").unwrap();
-    let found = fixture.storage.session_secrets(&scope(), &id).await.unwrap();
+    let found = fixture.storage.secrets().session_secrets(&scope(), &id).await.unwrap();
     let digest = found.secrets[0].digest;
     let storage = fixture.storage.clone();
-    assert_eq!(storage.ignore_secrets(&[digest], true).await.unwrap(), 1);
-    assert_eq!(storage.ignore_secrets(&[digest], true).await.unwrap(), 0);
-    let left = storage.session_secrets(&scope(), &id).await.unwrap();
+    assert_eq!(storage.secrets().ignore_secrets(&[digest], true).await.unwrap(), 1);
+    assert_eq!(storage.secrets().ignore_secrets(&[digest], true).await.unwrap(), 0);
+    let left = storage.secrets().session_secrets(&scope(), &id).await.unwrap();
     // The value in the event is written with an escape, so it is another one.
     assert_eq!((left.count, left.ignored), (1, 2));
     fixture.storage = redacting(&fixture.storage, Some(SecretsAtRest::Mask));
-    assert!(fixture.storage.is_first_masking().await.unwrap());
+    assert!(fixture.storage.secrets().is_first_masking().await.unwrap());
     fixture.sync().await;
-    assert!(!fixture.storage.is_first_masking().await.unwrap());
+    assert!(!fixture.storage.secrets().is_first_masking().await.unwrap());
     assert_eq!(fixture.texts().await[0], format!("it is {WORD}"));
-    assert_eq!(fixture.storage.ignore_secrets(&[digest], false).await.unwrap(), 1);
-    assert_eq!(fixture.storage.all_session_secrets(&scope(), &id).await.unwrap().count, 2);
+    assert_eq!(fixture.storage.secrets().ignore_secrets(&[digest], false).await.unwrap(), 1);
+    assert_eq!(fixture.storage.secrets().all_session_secrets(&scope(), &id).await.unwrap().count, 2);
 }

@@ -19,7 +19,7 @@ fn three_sessions(fixture: &Fixture) {
 
 async fn stored(fixture: &Fixture) -> Vec<String> {
     let query = amplifier_session_core::backend::SessionQuery::new(scope());
-    let sessions = fixture.storage.search_sessions(&query).await.unwrap();
+    let sessions = fixture.storage.sessions().search_sessions(&query).await.unwrap();
     let mut names: Vec<String> = sessions.into_iter().map(|session| session.session_id.to_string()).collect();
     names.sort();
     names

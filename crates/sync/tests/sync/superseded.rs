@@ -38,7 +38,7 @@ fn log(types: &[&str]) -> Vec<u8> {
 }
 
 async fn superseded_lines(fixture: &Fixture) -> Vec<SupersededLine> {
-    let mut reader = fixture.storage.superseded_lines(SupersededQuery::new(scope()));
+    let mut reader = fixture.storage.superseded().superseded_lines(SupersededQuery::new(scope()));
     let mut found = Vec::new();
     while let Some(lines) = reader.next().await.unwrap() {
         found.extend(lines);

@@ -183,7 +183,7 @@ async fn a_copy_of_the_tree_has_the_same_dates() {
         fixture.sync().await;
     }
     let list = async |fixture: &Fixture| {
-        let sessions = fixture.storage.search_sessions(&SessionQuery::new(scope())).await.unwrap();
+        let sessions = fixture.storage.sessions().search_sessions(&SessionQuery::new(scope())).await.unwrap();
         let dates = sessions.into_iter().map(|s| (s.session_id.to_string(), s.created, s.updated));
         dates.collect::<Vec<_>>()
     };
@@ -233,11 +233,11 @@ async fn dates_from_files_are_estimates() {
     let mut said = fixture.stored("silent").await.unwrap().session;
     said.session_id = SessionId::new("said").unwrap();
     (said.message_count, said.event_count) = (0, 0);
-    fixture.storage.create_session(said).await.unwrap();
+    fixture.storage.ingestion().create_session(said).await.unwrap();
     let estimated = async || {
-        let sessions = fixture.storage.search_sessions(&SessionQuery::new(scope())).await.unwrap();
+        let sessions = fixture.storage.sessions().search_sessions(&SessionQuery::new(scope())).await.unwrap();
         assert_eq!(sessions.len(), 10);
-        let estimated = fixture.storage.estimated_dates(&sessions).await.unwrap();
+        let estimated = fixture.storage.sessions().estimated_dates(&sessions).await.unwrap();
         let mut ids: Vec<_> = estimated.into_iter().map(|key| key.session_id.to_string()).collect();
         ids.sort();
         ids

@@ -33,7 +33,7 @@ async fn restored(fixture: &Fixture) -> (tempfile::TempDir, RestoreReport) {
 
 /// The lines that the store keeps although they are no rows: their kinds and numbers in the file.
 async fn kept(fixture: &Fixture) -> Vec<(LineKind, u32)> {
-    let mut all = fixture.storage.superseded_lines(SupersededQuery::new(scope()));
+    let mut all = fixture.storage.superseded().superseded_lines(SupersededQuery::new(scope()));
     let mut found = Vec::new();
     while let Some(lines) = all.next().await.unwrap() {
         let unreadable = lines.iter().filter(|line| line.reason == SupersededReason::Unreadable);

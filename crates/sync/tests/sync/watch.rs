@@ -489,5 +489,5 @@ async fn deleted_and_excluded_sessions_and_older_copies_are_left_out() {
     assert!(fixture.stored("gone").await.is_none() && fixture.stored("out").await.is_none());
     fixture.sync_with(fixture.options()).await;
     assert_eq!(fixture.texts().await, ["one"]);
-    assert_eq!(user(), fixture.storage.pinned_user().await.unwrap().unwrap());
+    assert_eq!(user(), fixture.storage.users().pinned_user().await.unwrap().unwrap());
 }

@@ -13,7 +13,7 @@ fn transcript(label: &str, count: usize) -> Vec<Line> {
 }
 
 async fn sync(storage: &SessionStorage, target: &IngestTarget, lines: Vec<Line>) {
-    storage.sync_transcript_lines(target, SyncLines::whole(raw(lines))).await.unwrap();
+    storage.ingestion().sync_transcript_lines(target, SyncLines::whole(raw(lines))).await.unwrap();
 }
 
 /// Runs `task` concurrently for each number below [`TASKS`]: even numbers on the first handle, odd ones on the second.
@@ -38,11 +38,15 @@ pub async fn concurrent_writes_to_different_sessions_succeed(store: Store) {
         for round in 1..=2 {
             sync(&storage, &target, transcript(&format!("task{n}"), round * 5)).await;
             let events = (0..round * 3).map(|e| lines::logger_event(&format!("e:{e}"))).collect::<Vec<_>>();
-            storage.sync_event_lines(&target, SyncLines::whole(raw(events))).await.unwrap();
+            storage.ingestion().sync_event_lines(&target, SyncLines::whole(raw(events))).await.unwrap();
             let query = words(&format!("task{n}")).with_limit(100);
-            let found = storage.search_transcripts(&scope(&target), &query).await.unwrap().results;
+            let found = storage.search().search_transcripts(&scope(&target), &query).await.unwrap().results;
             assert_eq!(found.len(), round * 5);
-            storage.search_transcripts(&scope(&target), &SearchOptions::new("message")).await.unwrap();
+            storage
+                .search()
+                .search_transcripts(&scope(&target), &SearchOptions::new("message"))
+                .await
+                .unwrap();
         }
     })
     .await;
@@ -61,7 +65,11 @@ pub async fn concurrent_syncs_of_the_same_lines_store_them_once(store: Store) {
     let again = store.again().await;
     at_once([&store, &again], |storage, _| async move {
         sync(&storage, &target("s"), transcript("same", 20)).await;
-        storage.sync_session_metadata(&target("s"), RawJson::from(r#"{"name":"same"}"#)).await.unwrap();
+        storage
+            .ingestion()
+            .sync_session_metadata(&target("s"), RawJson::from(r#"{"name":"same"}"#))
+            .await
+            .unwrap();
     })
     .await;
     let messages = store.messages(&target("s")).await;
@@ -113,7 +121,7 @@ pub async fn concurrent_appends_lose_no_line(store: Store) {
 /// Appends one line at the current end of the transcript.
 async fn append(storage: &SessionStorage, text: &str) {
     loop {
-        let mut ingest = storage.ingest(target("s")).await.unwrap();
+        let mut ingest = storage.ingestion().ingest(target("s")).await.unwrap();
         let end = ingest.stored().unwrap().session.message_count;
         ingest.begin_transcript(end).await.unwrap();
         ingest.transcript_line(lines::user(text).raw(), Timestamp::from_micros(0)).await.unwrap();
@@ -131,7 +139,7 @@ pub async fn the_second_of_two_writers_gets_a_conflict(store: Store) {
     for round in 0..2 {
         let mut ingests = Vec::new();
         for (handle, label) in [(&store, "first"), (&again, "second")] {
-            let mut ingest = handle.storage.ingest(target("s")).await.unwrap();
+            let mut ingest = handle.storage.ingestion().ingest(target("s")).await.unwrap();
             ingest.begin_transcript(0).await.unwrap();
             for line in transcript(&format!("{label}{round}"), 8) {
                 ingest.transcript_line(line.raw(), Timestamp::from_micros(0)).await.unwrap();
@@ -190,12 +198,13 @@ pub async fn searches_succeed_during_writes(store: Store) {
                 1 => storage.update_index().await.unwrap(),
                 2 => {
                     let query = SearchOptions::new("message number3").with_limit(50);
-                    let results = storage.search_transcripts(&scope(&target), &query).await.unwrap().results;
+                    let results =
+                        storage.search().search_transcripts(&scope(&target), &query).await.unwrap().results;
                     assert!(results.len() <= 12);
                 }
                 _ => {
                     let (user, session) = (&target.key.user_id, &target.key.session_id);
-                    storage.delete_session(user, &target.project_slug, session).await.unwrap();
+                    storage.sessions().delete_session(user, &target.project_slug, session).await.unwrap();
                 }
             }
         }

@@ -26,7 +26,7 @@ async fn fill(store: &Store, name: &str) {
         ),
     ];
     store.sync_events(&target, events).await;
-    store.storage.share_session(&target.key, &Sharing::public()).await.unwrap();
+    store.storage.sessions().share_session(&target.key, &Sharing::public()).await.unwrap();
 }
 
 /// The answers of all reads that span sessions: for the owner, for another user, and for everyone.
@@ -41,7 +41,7 @@ async fn all_answers(store: &Store) -> String {
         for options in [words("needle"), meaning("needle"), SearchOptions::new("needle")] {
             let options = options.with_message(true).with_limit(100);
             // Without the notices: the way in which results were found may change meanwhile.
-            say(&storage.search_transcripts(&scope, &options).await.unwrap().results);
+            say(&storage.search().search_transcripts(&scope, &options).await.unwrap().results);
         }
         say(&backend.search_events(&scope, &EventSearchOptions::default()).await.unwrap());
         say(&backend.count_events(&scope, &EventFilter::default()).await.unwrap());
@@ -91,7 +91,8 @@ pub async fn the_same_words_in_other_sessions_are_still_found(store: Store) {
     for _ in 0..2 {
         for options in [words("needle"), meaning("needle"), SearchOptions::new("needle")] {
             let options = options.with_limit(100);
-            let found = store.storage.search_transcripts(&Scope::Everyone, &options).await.unwrap().results;
+            let found =
+                store.storage.search().search_transcripts(&Scope::Everyone, &options).await.unwrap().results;
             let mut places: Vec<_> =
                 found.iter().map(|r| (r.user_id.as_str(), r.session_id.as_str(), r.sequence)).collect();
             places.sort_unstable();
@@ -100,7 +101,12 @@ pub async fn the_same_words_in_other_sessions_are_still_found(store: Store) {
         }
         store.storage.update_index().await.unwrap();
     }
-    let events = store.storage.search_events(&Scope::Everyone, &EventSearchOptions::default()).await.unwrap();
+    let events = store
+        .storage
+        .reading()
+        .search_events(&Scope::Everyone, &EventSearchOptions::default())
+        .await
+        .unwrap();
     assert_eq!(events.len(), 3);
     assert_eq!(store.events(&target("kept")).await.len(), 3);
 }
@@ -117,7 +123,7 @@ pub async fn a_recreated_session_starts_empty(store: Store) {
     assert!(stored.metadata_files.is_empty() && stored.session.edited.is_empty());
     assert_eq!((stored.session.name, stored.session.bundle, stored.session.shared_at), (None, None, None));
     let viewer = Scope::Visible(Viewer::new(target_of("ben", "p", "s").key.user_id));
-    assert!(store.storage.search_sessions(&SessionQuery::new(viewer)).await.unwrap().is_empty());
+    assert!(store.storage.sessions().search_sessions(&SessionQuery::new(viewer)).await.unwrap().is_empty());
     assert!(store.find(&target("again"), "needle").await.is_empty());
     assert_eq!(store.find(&target("again"), "fresh").await, [0]);
     assert!(store.events(&target("again")).await.is_empty());
@@ -193,7 +199,7 @@ pub async fn deletions_move_with_a_renamed_user(store: Store) {
         store.sync(&one, vec![lines::user("hello")]).await;
     }
     assert!(store.backend.delete_session(&of_eve("own").key).await.unwrap());
-    store.storage.rename_user(&ana, &eve).await.unwrap();
+    store.storage.users().rename_user(&ana, &eve).await.unwrap();
     assert!(remembered(&store, &ana).await.is_empty());
     assert_eq!(remembered(&store, &eve).await, ["only-session", "own-session"]);
 }

@@ -59,7 +59,7 @@ async fn in_pages(store: &Store, scope: &Scope, filter: EventFilter, limit: usiz
     let mut options = EventSearchOptions::new(filter).with_limit(limit);
     let mut paged: Vec<Event> = Vec::new();
     loop {
-        let page = store.storage.search_events(scope, &options).await.unwrap();
+        let page = store.storage.reading().search_events(scope, &options).await.unwrap();
         assert!(page.len() <= limit);
         options = options.with_after(page.last().map(EventCursor::from));
         let is_last = page.len() < limit;
@@ -141,8 +141,13 @@ pub async fn every_event_filter_equals_brute_force(store: Store) {
     assert!(sizes.len() > 15, "the filters do not distinguish anything: {sizes:?}");
     // Filters use the current session.
     let [a, _, _, c] = targets();
-    store.storage.update_session(&c.key, &SessionEdit::default().add_tags(["red"])).await.unwrap();
-    store.storage.update_session(&a.key, &SessionEdit::default().remove_tags(["red"])).await.unwrap();
+    store.storage.sessions().update_session(&c.key, &SessionEdit::default().add_tags(["red"])).await.unwrap();
+    store
+        .storage
+        .sessions()
+        .update_session(&a.key, &SessionEdit::default().remove_tags(["red"]))
+        .await
+        .unwrap();
     let red = all_of(&store, of_sessions(SessionFilter::default().with_tags(["red"]))).await;
     assert_eq!(red.len(), 80);
     assert!(red.iter().all(|event| event.session_id.as_str() != "a"));
@@ -163,9 +168,9 @@ pub async fn event_pages_add_up_to_the_whole_list(store: Store) {
         }
     }
     let mut without = EventSearchOptions::new(none());
-    let first = store.storage.search_events(&ana(), &without).await.unwrap().remove(0);
+    let first = store.storage.reading().search_events(&ana(), &without).await.unwrap().remove(0);
     without.without = vec![EventCursor::from(&first).event];
-    assert!(!store.storage.search_events(&ana(), &without).await.unwrap().contains(&first));
+    assert!(!store.storage.reading().search_events(&ana(), &without).await.unwrap().contains(&first));
 }
 
 /// Events are found by the words of their errors and summaries. All words must match, regardless of case, as whole

@@ -111,7 +111,7 @@ pub async fn all_fields_of_an_event_come_back(store: Store) {
     store.write(&target("s"), |change| change.events.put = put).await;
     for handle in [store.again().await, store] {
         let id = &target("s").key.session_id;
-        let read = handle.storage.get_event_lines(&ana(), id, EventLines::default()).await.unwrap();
+        let read = handle.storage.reading().get_event_lines(&ana(), id, EventLines::default()).await.unwrap();
         assert!(read.iter().map(|line| &line.event).eq(&events));
         let wanted: Vec<u32> = (0..events.len() as u32 + 3).collect();
         let mut read = handle.backend.event_payloads(&target("s").key, &wanted).await.unwrap();

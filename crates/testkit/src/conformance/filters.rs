@@ -187,7 +187,7 @@ pub async fn filters_use_the_current_session(store: Store) {
         (0, SessionEdit::default().remove_tags(["red"])),
         (7, SessionEdit::default().set_tags(["red", "blue"])),
     ] {
-        store.storage.update_session(&targets[n].key, &edit).await.unwrap();
+        store.storage.sessions().update_session(&targets[n].key, &edit).await.unwrap();
     }
     store.sync_metadata(&targets[2], r#"{"bundle":"y","tags":["red","blue"]}"#).await;
     let start = store.messages(&targets[5]).await.len() as u32;
@@ -211,7 +211,7 @@ pub async fn filters_apply_before_ranking(store: Store) {
     store.sync_metadata(&rare, r#"{"bundle":"rare"}"#).await;
     let edit = SessionEdit::default().add_tags(["rare"]);
     for round in 0..2 {
-        store.storage.update_session(&rare.key, &edit).await.unwrap();
+        store.storage.sessions().update_session(&rare.key, &edit).await.unwrap();
         let filters = [
             of_sessions(|f| f.with_project(rare.project_slug.clone())),
             of_sessions(|f| f.with_session(rare.key.session_id.clone())),
@@ -236,7 +236,7 @@ pub async fn sessions_are_excluded_by_user_and_id(store: Store) {
     let (anas, bens) = (target("same"), target_of("ben", "shop", "same"));
     for target in [&anas, &bens] {
         store.sync(target, vec![lines::user("needle")]).await;
-        store.storage.share_session(&target.key, &Sharing::public()).await.unwrap();
+        store.storage.sessions().share_session(&target.key, &Sharing::public()).await.unwrap();
         // The first session is indexed, and the second one is not.
         if *target == anas {
             store.storage.update_index().await.unwrap();
@@ -256,7 +256,8 @@ pub async fn sessions_are_excluded_by_user_and_id(store: Store) {
             for (filter, expected) in &cases {
                 for options in [words("needle"), meaning("needle")] {
                     let options = options.with_filter(filter.clone());
-                    let results = store.storage.search_transcripts(&scope, &options).await.unwrap().results;
+                    let results =
+                        store.storage.search().search_transcripts(&scope, &options).await.unwrap().results;
                     let users: Vec<&str> = results.iter().map(|result| result.user_id.as_str()).collect();
                     assert_eq!(users, *expected, "{} {scope:?} {filter:?}", options.mode);
                 }

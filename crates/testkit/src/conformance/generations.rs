@@ -14,7 +14,7 @@ pub fn of_ana() -> VectorsOf {
 
 /// Rebuilds all vectors.
 pub async fn rebuild(storage: &SessionStorage) -> EmbedReport {
-    storage.rebuild(&of_ana(), &mut |_| {}).await.unwrap()
+    storage.vectors().rebuild(&of_ana(), &mut |_| {}).await.unwrap()
 }
 
 async fn generations(store: &Store) -> Generations {
@@ -31,7 +31,7 @@ pub async fn fill(store: &Store) {
 
 /// Whether semantic search finds the messages that [`fill`] stored.
 pub async fn finds_by_meaning(storage: &SessionStorage) -> bool {
-    let found = storage.search_transcripts(&ana(), &meaning("apple")).await;
+    let found = storage.search().search_transcripts(&ana(), &meaning("apple")).await;
     found.is_ok_and(|found| found.results.first().is_some_and(|first| first.sequence == 0))
 }
 
@@ -45,10 +45,13 @@ pub async fn a_rebuild_with_another_model_is_searched_once_it_is_complete(store:
     assert!(report.failure.is_none());
     assert_eq!((report.messages, report.total()), (6, 6));
     assert!(finds_by_meaning(&new).await && !finds_by_meaning(&store.storage).await);
-    let of_ben =
-        new.search_transcripts(&scope(&target_of("ben", "shop", "s")), &meaning("pear")).await.unwrap();
+    let of_ben = new
+        .search()
+        .search_transcripts(&scope(&target_of("ben", "shop", "s")), &meaning("pear"))
+        .await
+        .unwrap();
     assert_eq!(of_ben.results[0].sequence, 1);
-    assert_eq!(new.embedding_space().await.unwrap().unwrap().dimensions, 48);
+    assert_eq!(new.vectors().embedding_space().await.unwrap().unwrap().dimensions, 48);
     let held = generations(&store).await;
     assert_eq!((held.current_number(), held.next), (1, None));
 
@@ -72,7 +75,7 @@ pub async fn messages_written_during_a_rebuild_are_part_of_it(store: Store) {
     model.fail_on(None);
     assert!(rebuild(&new).await.failure.is_none());
     for (word, sequence) in [("plum", 0), ("fig", 1)] {
-        let found = new.search_transcripts(&ana(), &meaning(word)).await.unwrap();
+        let found = new.search().search_transcripts(&ana(), &meaning(word)).await.unwrap();
         assert_eq!(found.results[0].sequence, sequence, "{word}");
         assert_eq!(found.results[0].session_id, target("s").key.session_id);
     }
@@ -88,7 +91,7 @@ pub async fn an_abandoned_rebuild_leaves_nothing(store: Store) {
     assert!(rebuild(&new).await.failure.is_some());
     assert!(rebuild(&store.storage).await.failure.is_none());
     assert!(finds_by_meaning(&store.storage).await);
-    let status = store.storage.vector_status(&Scope::Everyone).await.unwrap();
+    let status = store.storage.vectors().vector_status(&Scope::Everyone).await.unwrap();
     assert_eq!((status.next, status.leftover_vectors), (None, 0));
     // A later rebuild with the other model starts from the beginning.
     model.fail_on(None);
@@ -122,15 +125,15 @@ pub async fn backfill_retries_failures(store: Store) {
     store.embedding.refuse(Some("poison"));
     store.sync(&target("s"), vec![lines::user("a poisoned apple"), lines::user("a pear")]).await;
     assert_eq!(store.vectors(&target("s")).await.len(), 1);
-    let report = store.storage.backfill(&of_ana(), &mut |_| {}).await.unwrap();
+    let report = store.storage.vectors().backfill(&of_ana(), &mut |_| {}).await.unwrap();
     assert_eq!((report.messages, report.refused), (0, 1));
     store.embedding.refuse(None);
-    let report = store.storage.backfill(&of_ana(), &mut |_| {}).await.unwrap();
+    let report = store.storage.vectors().backfill(&of_ana(), &mut |_| {}).await.unwrap();
     assert_eq!((report.messages, report.refused), (1, 0));
     assert_eq!(store.vectors(&target("s")).await.len(), 2);
-    let status = store.storage.vector_status(&ana()).await.unwrap();
+    let status = store.storage.vectors().vector_status(&ana()).await.unwrap();
     assert!(status.current.unwrap().counts.failed.is_empty());
-    assert_eq!(store.storage.backfill(&of_ana(), &mut |_| {}).await.unwrap().messages, 0);
+    assert_eq!(store.storage.vectors().backfill(&of_ana(), &mut |_| {}).await.unwrap().messages, 0);
 }
 
 /// Status counts messages with vectors, pending ones and failures with their reasons, within the scope.
@@ -141,7 +144,7 @@ pub async fn vectors_are_counted_by_generation(store: Store) {
     store.sync_text(&target("t"), vec![lines::user("late")]).await;
     store.sync(&target_of("ben", "shop", "b"), vec![lines::user("of ben")]).await;
 
-    let status = store.storage.vector_status(&ana()).await.unwrap();
+    let status = store.storage.vectors().vector_status(&ana()).await.unwrap();
     assert_eq!((status.embeddable, status.nothing, status.leftover_vectors), (3, 1, 0));
     let current = status.current.unwrap();
     assert_eq!(current.space.model, "fake-words");
@@ -149,9 +152,9 @@ pub async fn vectors_are_counted_by_generation(store: Store) {
     let reasons: Vec<_> = current.counts.failed.into_iter().collect();
     assert_eq!(reasons.len(), 1);
     assert!(reasons[0].0.contains("rejects") && reasons[0].1 == 1, "{reasons:?}");
-    let all = store.storage.vector_status(&Scope::Everyone).await.unwrap();
+    let all = store.storage.vectors().vector_status(&Scope::Everyone).await.unwrap();
     assert_eq!((all.embeddable, all.current.unwrap().counts.messages), (4, 2));
-    let empty = store.storage.vector_status(&scope(&target_of("eve", "shop", "x"))).await.unwrap();
+    let empty = store.storage.vectors().vector_status(&scope(&target_of("eve", "shop", "x"))).await.unwrap();
     assert_eq!((empty.embeddable, empty.nothing), (0, 0));
 }
 
@@ -186,14 +189,14 @@ pub async fn a_rebuild_removes_the_previous_generation(store: Store) {
     let new = store.storage_with(Some(other()));
     assert!(rebuild(&new).await.failure.is_none());
     assert!(store.vectors(&target("s")).await.is_empty());
-    let status = new.vector_status(&Scope::Everyone).await.unwrap();
+    let status = new.vectors().vector_status(&Scope::Everyone).await.unwrap();
     assert_eq!((status.leftover_vectors, status.current.unwrap().counts.vectors), (0, 6));
     let (ana, ben) = (target("s").key, target_of("ben", "shop", "s").key);
     let eve = target_of("eve", "shop", "s");
-    new.rename_user(&ben.user_id, &eve.key.user_id).await.unwrap();
-    new.delete_session(&ana.user_id, &target("s").project_slug, &ana.session_id).await.unwrap();
-    let found = new.search_transcripts(&scope(&eve), &meaning("apple")).await.unwrap();
+    new.users().rename_user(&ben.user_id, &eve.key.user_id).await.unwrap();
+    new.sessions().delete_session(&ana.user_id, &target("s").project_slug, &ana.session_id).await.unwrap();
+    let found = new.search().search_transcripts(&scope(&eve), &meaning("apple")).await.unwrap();
     assert_eq!(sequences(&found.results)[0], 0);
-    let status = new.vector_status(&Scope::Everyone).await.unwrap();
+    let status = new.vectors().vector_status(&Scope::Everyone).await.unwrap();
     assert_eq!(status.current.unwrap().counts.vectors, 4);
 }

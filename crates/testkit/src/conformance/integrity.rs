@@ -5,11 +5,17 @@ use crate::prelude::*;
 
 /// Checks that a session equals the data derived from it.
 pub async fn assert_is_clean(store: &Store, target: &IngestTarget) -> SessionCheck {
-    let check = store.storage.check_session(&store.stored(target).await).await.unwrap();
+    let check = store.storage.verification().check_session(&store.stored(target).await).await.unwrap();
     assert_eq!(check.differences, [], "{target:?}");
     assert!(
         check.is_clean()
-            && store.storage.missing_rows(&store.stored(target).await.session).await.unwrap().is_empty()
+            && store
+                .storage
+                .verification()
+                .missing_rows(&store.stored(target).await.session)
+                .await
+                .unwrap()
+                .is_empty()
     );
     check
 }
@@ -112,6 +118,6 @@ pub async fn failures_of_vectors_are_listed(store: Store) {
     let check = assert_is_clean(&store, &target("s")).await;
     assert_eq!((check.vectors, check.pending_vectors), (1, 0));
     store.embedding.refuse(None);
-    store.storage.backfill(&of_ana(), &mut |_| {}).await.unwrap();
+    store.storage.vectors().backfill(&of_ana(), &mut |_| {}).await.unwrap();
     assert_eq!(store.backend.vector_failures(0, &target("s").key).await.unwrap(), []);
 }

@@ -28,7 +28,7 @@ pub async fn session_ids_are_literal(store: Store) {
         let listed = store.listed(&query(&beginning)).await;
         assert!(listed.contains(&format!("ana/{id}")), "{id}: {listed:?}");
         assert!(store.backend.delete_session(&target.key).await.unwrap(), "{id}");
-        let left = store.storage.search_sessions(&SessionQuery::new(ana())).await.unwrap();
+        let left = store.storage.sessions().search_sessions(&SessionQuery::new(ana())).await.unwrap();
         assert_eq!(left.len(), ids.len() - n - 1, "{id}");
     }
 }
@@ -80,7 +80,8 @@ pub async fn searches_stay_in_scope(store: Store) {
                 assert_eq!(results.len(), expected, "{user} {}", options.mode);
                 assert!(results.iter().all(|result| result.user_id.as_str() == user));
             }
-            let results = store.storage.search_transcripts(&Scope::Everyone, &options).await.unwrap().results;
+            let results =
+                store.storage.search().search_transcripts(&Scope::Everyone, &options).await.unwrap().results;
             assert_eq!(results.len(), 2 * each, "{}", options.mode);
             assert!(each == 4 || results.iter().all(|result| result.session_id.as_str() == "same"));
         }
@@ -115,17 +116,18 @@ pub async fn user_and_project_names_are_literal(store: Store) {
         assert_eq!(store.messages(&target).await.len(), 2, "{user}");
         assert_eq!(store.events(&target).await.len(), 1, "{user}");
         let query = || SessionQuery::new(scope(&target));
-        assert_eq!(store.storage.search_sessions(&query()).await.unwrap().len(), 1, "{user}");
+        assert_eq!(store.storage.sessions().search_sessions(&query()).await.unwrap().len(), 1, "{user}");
         let of_project = SessionFilter::default().with_project(target.project_slug.clone());
         let of_project = SessionQuery::new(Scope::Everyone).with_filter(of_project);
-        assert_eq!(store.storage.search_sessions(&of_project).await.unwrap().len(), 1, "{user}");
+        assert_eq!(store.storage.sessions().search_sessions(&of_project).await.unwrap().len(), 1, "{user}");
         let filter = SearchFilter::default().with_project(target.project_slug.clone());
         for options in [words("shared"), meaning("shared")] {
             let results = store.search(&target, &options).await.results;
             assert_eq!(results.len(), 2, "{user}");
             assert!(results.iter().all(|result| result.user_id == target.key.user_id));
             let options = options.with_filter(filter.clone());
-            let results = store.storage.search_transcripts(&Scope::Everyone, &options).await.unwrap().results;
+            let results =
+                store.storage.search().search_transcripts(&Scope::Everyone, &options).await.unwrap().results;
             assert_eq!(results.len(), 2, "{user}");
             assert!(results.iter().all(|result| result.project == target.project_slug));
         }

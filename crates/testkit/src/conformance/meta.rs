@@ -48,7 +48,7 @@ pub async fn files_are_private_to_their_owner(store: Store) {
         check(&store);
     }
     let SessionKey { user_id, session_id, .. } = &target.key;
-    store.storage.delete_session(user_id, &target.project_slug, session_id).await.unwrap();
+    store.storage.sessions().delete_session(user_id, &target.project_slug, session_id).await.unwrap();
     check(&store.again().await);
 }
 

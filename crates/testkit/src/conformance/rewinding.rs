@@ -39,7 +39,7 @@ async fn fill(store: &Store, target: &IngestTarget, label: &str) {
 }
 
 async fn rewind(store: &Store, target: &IngestTarget, turn: u32) -> RewindReport {
-    store.storage.rewind(&target.key, &RewindOptions::to_turn(turn)).await.unwrap()
+    store.storage.ingestion().rewind(&target.key, &RewindOptions::to_turn(turn)).await.unwrap()
 }
 
 /// Messages, events and the sequences of all vectors.
@@ -77,8 +77,8 @@ async fn check(store: &Store, target: &IngestTarget, rows: &Rows, turns: u32) {
     assert_eq!(of_session.count(), rows.1.len());
 }
 
-/// A rewind removes the messages after a turn with their vectors and index entries, and the events from the prompt of the
-/// next turn on. Everything else stays. Repeating it changes nothing, and a sync brings everything back.
+/// A rewind removes the messages after a turn with their vectors and index entries, and the events from the prompt of
+/// the next turn on. Everything else stays. Repeating it changes nothing, and a sync brings everything back.
 pub async fn a_rewind_removes_later_turns_and_nothing_else(store: Store) {
     let others = [target_of("ben", "shop", "s"), target("t")];
     for other in &others {
@@ -131,7 +131,7 @@ pub async fn an_abandoned_rewind_is_completed_by_the_next(store: Store) {
         let (_, rows) = store.everything(&target("s")).await;
         let storage = store.storage.clone();
         let task = tokio::spawn(async move {
-            storage.rewind(&target("s").key, &RewindOptions::to_turn(2)).await.unwrap();
+            storage.ingestion().rewind(&target("s").key, &RewindOptions::to_turn(2)).await.unwrap();
         });
         for _ in 0..round * 9 {
             tokio::task::yield_now().await;
@@ -157,11 +157,11 @@ pub async fn a_rewind_during_a_sync_leaves_whole_turns(store: Store) {
         fill(&store, &target("s"), "ours").await;
         let (rewinder, syncer) = (store.storage.clone(), again.storage.clone());
         let rewound = tokio::spawn(async move {
-            rewinder.rewind(&target("s").key, &RewindOptions::to_turn(2)).await.unwrap()
+            rewinder.ingestion().rewind(&target("s").key, &RewindOptions::to_turn(2)).await.unwrap()
         });
         let all = raw((1..=TURNS + 1).flat_map(|n| turn("ours", n)).collect());
         let synced = tokio::spawn(async move {
-            syncer.sync_transcript_lines(&target("s"), SyncLines::whole(all)).await.unwrap()
+            syncer.ingestion().sync_transcript_lines(&target("s"), SyncLines::whole(all)).await.unwrap()
         });
         rewound.await.unwrap();
         synced.await.unwrap();

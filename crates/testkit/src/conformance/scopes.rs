@@ -47,7 +47,7 @@ pub async fn fill(store: &Store, target: &IngestTarget) {
 
 /// Shares a session of olga.
 pub async fn share(store: &Store, session: &str, sharing: Sharing) {
-    store.storage.share_session(&session_of_olga(session).key, &sharing).await.unwrap();
+    store.storage.sessions().share_session(&session_of_olga(session).key, &sharing).await.unwrap();
 }
 
 /// Fills and shares the four sessions of olga. Some are indexed before they are shared.
@@ -77,7 +77,7 @@ async fn seen(store: &Store, scope: &Scope) -> Vec<String> {
     assert_eq!(names(listed.iter().map(|session| &session.session_id)), seen, "{scope:?}");
     for options in [words("needle"), meaning("needle")] {
         let results =
-            store.storage.search_transcripts(scope, &options.with_limit(100)).await.unwrap().results;
+            store.storage.search().search_transcripts(scope, &options.with_limit(100)).await.unwrap().results;
         assert_eq!(names(results.iter().map(|result| &result.session_id)), seen, "{scope:?}");
     }
     let events = backend.search_events(scope, &EventSearchOptions::default()).await.unwrap();
@@ -149,8 +149,13 @@ pub async fn additions_to_a_shared_session_are_found(store: Store) {
     for (name, visible) in VIEWERS {
         for options in [words("needle"), meaning("needle")] {
             let options = options.with_limit(100);
-            let results =
-                store.storage.search_transcripts(&scope_of_viewer(name), &options).await.unwrap().results;
+            let results = store
+                .storage
+                .search()
+                .search_transcripts(&scope_of_viewer(name), &options)
+                .await
+                .unwrap()
+                .results;
             let later: Vec<_> = results.iter().filter(|result| result.sequence == 2).collect();
             assert_eq!(names(later.iter().map(|result| &result.session_id)), visible, "{name}");
         }
@@ -210,7 +215,8 @@ pub async fn group_names_are_compared_literally(store: Store) {
     let found = async |viewer: Viewer| {
         let scope = Scope::Visible(viewer);
         let listed = store.backend.list_sessions(&SessionQuery::new(scope.clone())).await.unwrap();
-        let results = store.storage.search_transcripts(&scope, &words("needle")).await.unwrap().results;
+        let results =
+            store.storage.search().search_transcripts(&scope, &words("needle")).await.unwrap().results;
         let listed = names(listed.iter().map(|session| &session.session_id));
         assert_eq!(names(results.iter().map(|result| &result.session_id)), listed, "{scope:?}");
         listed
@@ -239,8 +245,13 @@ pub async fn a_session_filter_reveals_no_private_session(store: Store) {
             // Full text finds the one message that contains the word; semantic search finds the answer as well.
             for (options, each) in [(words("needle"), 1), (meaning("needle"), 2)] {
                 let options = options.with_filter(filter.clone());
-                let found =
-                    store.storage.search_transcripts(&scope_of_viewer(name), &options).await.unwrap().results;
+                let found = store
+                    .storage
+                    .search()
+                    .search_transcripts(&scope_of_viewer(name), &options)
+                    .await
+                    .unwrap()
+                    .results;
                 assert_eq!(found.len(), each * expected, "{name} {session} {}", options.mode);
             }
             let options = EventSearchOptions::new(EventFilter::default().with_sessions(sessions));

@@ -20,7 +20,7 @@ fn texts(names: &[&str]) -> Vec<String> {
 
 /// The ids of the sessions that match a query, sorted.
 async fn found(store: &Store, query: SessionQuery) -> Vec<String> {
-    let sessions = store.storage.search_sessions(&query).await.unwrap();
+    let sessions = store.storage.sessions().search_sessions(&query).await.unwrap();
     let mut ids: Vec<String> = sessions.iter().map(|session| session.session_id.to_string()).collect();
     ids.sort();
     ids
@@ -30,7 +30,7 @@ async fn found(store: &Store, query: SessionQuery) -> Vec<String> {
 async fn in_pages(store: &Store, query: &SessionQuery, limit: usize) -> Vec<Session> {
     let (mut query, mut paged) = (query.clone().with_limit(limit), Vec::new());
     loop {
-        let page = store.storage.search_sessions(&query).await.unwrap();
+        let page = store.storage.sessions().search_sessions(&query).await.unwrap();
         query = query.with_after(page.last().map(SessionCursor::from));
         let is_last = page.len() < limit;
         paged.extend(page);
@@ -59,7 +59,7 @@ pub async fn sessions_are_listed_newest_first_in_pages(store: Store) {
     for (scope, expected) in [(Scope::Everyone, all), (ana(), own)] {
         let query = SessionQuery::new(scope);
         assert_eq!(store.listed(&query).await, expected);
-        let whole = store.storage.search_sessions(&query).await.unwrap();
+        let whole = store.storage.sessions().search_sessions(&query).await.unwrap();
         for limit in [1, 8, expected.len()] {
             assert_eq!(in_pages(&store, &query, limit).await, whole, "{limit}");
         }

@@ -38,16 +38,19 @@ pub async fn all_fields_of_a_session_come_back(store: Store) {
     let bare = store.create(&bare, |session| (session.created, session.updated) = (early, early)).await;
     let again = store.again().await;
     for session in [&full, &bare] {
-        let read = again.storage.get_session(&ana(), &session.session_id).await.unwrap();
+        let read = again.storage.sessions().get_session(&ana(), &session.session_id).await.unwrap();
         assert_eq!(read.as_ref(), Some(session));
     }
-    assert_eq!(store.storage.search_sessions(&SessionQuery::new(ana())).await.unwrap(), [full, bare]);
+    assert_eq!(
+        store.storage.sessions().search_sessions(&SessionQuery::new(ana())).await.unwrap(),
+        [full, bare]
+    );
 }
 
 /// Metadata files come back byte for byte.
 pub async fn metadata_comes_back_byte_for_byte(store: Store) {
     for (name, metadata) in samples::awkward_metadata() {
-        store.storage.sync_session_metadata(&target("s"), metadata.clone()).await.unwrap();
+        store.storage.ingestion().sync_session_metadata(&target("s"), metadata.clone()).await.unwrap();
         let files = vec![MetadataFile { name: "metadata.json".to_owned(), raw: metadata }];
         assert_eq!(store.stored(&target("s")).await.metadata_files, files, "{name}");
     }

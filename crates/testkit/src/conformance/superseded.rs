@@ -151,7 +151,7 @@ pub async fn superseded_lines_stay_in_scope(store: Store) {
     assert_eq!(all(&store, anas.key.user_id.clone()).await, std::slice::from_ref(&mine));
     assert_eq!(all(&store, bens.key.user_id.clone()).await, std::slice::from_ref(&his));
     assert_eq!(all(&store, viewer(&bens.key.user_id)).await, std::slice::from_ref(&his));
-    store.storage.share_session(&anas.key, &Sharing::public()).await.unwrap();
+    store.storage.sessions().share_session(&anas.key, &Sharing::public()).await.unwrap();
     assert_eq!(all(&store, viewer(&bens.key.user_id)).await, [mine.clone(), his.clone()]);
     let of_ana = [mine.piece_ref()];
     let pruned = store.backend.prune_superseded(&of_ana).await;
@@ -218,7 +218,7 @@ pub async fn superseded_lines_move_with_their_session(store: Store) {
     let filter = SessionFilter::default().with_project(project);
     let query = SupersededQuery::new(Scope::Everyone).with_filter(filter).with_data(true);
     assert_eq!(listed(&store, &query).await, std::slice::from_ref(&before));
-    store.storage.rename_user(&target.key.user_id, &eve.key.user_id).await.unwrap();
+    store.storage.users().rename_user(&target.key.user_id, &eve.key.user_id).await.unwrap();
     assert!(all(&store, target.key.user_id.clone()).await.is_empty());
     let moved = SupersededPiece { session: eve.key.clone(), ..before };
     assert_eq!(all(&store, eve.key.user_id.clone()).await, std::slice::from_ref(&moved));

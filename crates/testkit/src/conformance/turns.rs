@@ -282,7 +282,7 @@ pub async fn turns_follow_their_session(store: Store) {
     store.write(&kept, |change| change.session.project_slug = project.clone()).await;
     let before = read(&store, &kept.key).await;
     assert_eq!(before.len(), 3);
-    store.storage.rename_user(&kept.key.user_id, &eve.key.user_id).await.unwrap();
+    store.storage.users().rename_user(&kept.key.user_id, &eve.key.user_id).await.unwrap();
     for handle in [&store, &store.again().await] {
         assert!(embedded(handle, &kept).await.is_empty() && summarised(handle, &kept).await.is_empty());
         assert_eq!(read(handle, &eve.key).await, before);
@@ -337,7 +337,7 @@ pub async fn turns_stay_in_scope(store: Store) {
     assert_eq!(nearest(&store, &vector_query(ben.clone())).await, ["ben/s#0"]);
     assert_eq!(listed(&store, &SummaryQuery::new(ana())).await, mine);
     assert_eq!(listed(&store, &SummaryQuery::new(ben.clone())).await, others);
-    store.storage.share_session(&anas.key, &Sharing::public()).await.unwrap();
+    store.storage.sessions().share_session(&anas.key, &Sharing::public()).await.unwrap();
     let all = ["ana/s#2", "ben/s#0", "ana/s#0", "ana/s#4"];
     for scope in [ben, Scope::Everyone] {
         assert_eq!(nearest(&store, &vector_query(scope.clone())).await, all);

@@ -109,8 +109,8 @@ pub async fn vectors_come_back_bit_for_bit(store: Store) {
     assert_eq!((records[1].1.span_start, records[1].1.span_end), (0, 10));
 }
 
-/// Texts of several sessions are asked for at once. Only their vectors are returned, not those of other messages of these
-/// sessions or of another user's session with the same id.
+/// Texts of several sessions are asked for at once. Only their vectors are returned, not those of other messages of
+/// these sessions or of another user's session with the same id.
 pub async fn vectors_of_texts_of_several_sessions_are_returned(store: Store) {
     let [ana, ben, other] =
         [("ana", "s"), ("ben", "s"), ("ana", "t")].map(|(user, id)| target_of(user, "p", id));
@@ -192,8 +192,8 @@ pub async fn a_zero_vector_is_stored_but_not_found(store: Store) {
     }
 }
 
-/// A message that had nothing to embed by the rules under which the store was written is embedded if it has a text by the
-/// current ones.
+/// A message that had nothing to embed by the rules under which the store was written is embedded if it has a text by
+/// the current ones.
 pub async fn texts_found_by_new_rules_are_embedded(store: Store) {
     let lines = vec![
         lines::user("a question"),
@@ -209,7 +209,7 @@ pub async fn texts_found_by_new_rules_are_embedded(store: Store) {
     store.embedding.reset_counts();
 
     let again = SessionStorage::new(store.backend.clone());
-    assert_eq!((again.renew().await.unwrap(), store.pending(&target("s")).await), (1, vec![1]));
+    assert_eq!((again.renewal().renew().await.unwrap(), store.pending(&target("s")).await), (1, vec![1]));
     assert_eq!((store.embed().await.messages, store.embedding.texts()), (1, vec!["a basket".to_owned()]));
     assert_eq!(store.find(&target("s"), "basket").await, [1]);
 }
@@ -233,12 +233,12 @@ pub async fn texts_changed_by_new_rules_are_embedded_again(store: Store) {
     store.embedding.reset_counts();
 
     let again = SessionStorage::new(store.backend.clone());
-    assert_eq!((again.renew().await.unwrap(), store.pending(&target("s")).await), (2, vec![2, 3]));
+    assert_eq!((again.renewal().renew().await.unwrap(), store.pending(&target("s")).await), (2, vec![2, 3]));
     assert_eq!(store.find(&target("s"), "basket").await, [2, 3]);
     assert_eq!(store.find(&target("s"), "ls").await, [4]);
     assert_eq!((store.embed().await.messages, store.embedding.texts()), (2, vec!["a basket".to_owned(); 2]));
     assert_eq!(rules().await, Some(now));
-    assert_eq!(SessionStorage::new(store.backend.clone()).renew().await.unwrap(), 0);
+    assert_eq!(SessionStorage::new(store.backend.clone()).renewal().renew().await.unwrap(), 0);
     // The next test may have the same store, and counts what differs.
     store.backend.delete_session(&target("s").key).await.unwrap();
 }

@@ -10,7 +10,7 @@ const SESSIONS: usize = 150;
 async fn sync(storage: &SessionStorage, number: usize, ts: &str) {
     let target = target(&format!("s{number:03}"));
     let lines = SyncLines::whole(vec![lines::user("hello").at(ts).raw()]);
-    storage.sync_transcript_lines(&target, lines).await.unwrap();
+    storage.ingestion().sync_transcript_lines(&target, lines).await.unwrap();
 }
 
 /// Moves the last session of the list to its beginning as soon as the first session is written.
@@ -43,8 +43,11 @@ async fn a_session_changed_during_an_export_is_in_the_archive() {
         sync(&storage, number, &format!("2026-01-01T{:02}:{:02}:00Z", number / 60, number % 60)).await;
     }
     let mut busy = Busy { storage: storage.clone(), written: Vec::new() };
-    let report =
-        storage.export_sessions(&Scope::Everyone, SessionFilter::default(), &mut busy).await.unwrap();
+    let report = storage
+        .archive()
+        .export_sessions(&Scope::Everyone, SessionFilter::default(), &mut busy)
+        .await
+        .unwrap();
     assert_eq!(report.sessions, SESSIONS as u64);
     busy.written.sort();
     busy.written.dedup();
@@ -58,7 +61,7 @@ async fn an_interrupted_import_is_completed_by_the_next() {
     let exported = async |storage: &SessionStorage| {
         let mut archive = Vec::new();
         let mut writer = JsonLinesWriter::new(&mut archive);
-        storage.export_sessions(&scope, SessionFilter::default(), &mut writer).await.unwrap();
+        storage.archive().export_sessions(&scope, SessionFilter::default(), &mut writer).await.unwrap();
         archive
     };
     let source = SessionStorage::new(Arc::new(MemoryBackend::new()));
@@ -66,8 +69,8 @@ async fn an_interrupted_import_is_completed_by_the_next() {
     let event =
         |n: usize| RawJson::from(format!(r#"{{"event":"note","data":{{"n":"{n} {text}"}}}}"#).as_str());
     let lines = SyncLines::whole((0..40).map(event).collect());
-    source.sync_event_lines(&target("s"), lines).await.unwrap();
-    let mut ingest = source.ingest(target("s")).await.unwrap();
+    source.ingestion().sync_event_lines(&target("s"), lines).await.unwrap();
+    let mut ingest = source.ingestion().ingest(target("s")).await.unwrap();
     ingest.set_sync_state("as far as this".to_owned());
     ingest.commit().await.unwrap();
     let archive = exported(&source).await;
@@ -76,7 +79,7 @@ async fn an_interrupted_import_is_completed_by_the_next() {
     let storage = SessionStorage::new(backend.clone());
     let import = async || {
         let mut reader = JsonLinesReader::seekable(std::io::Cursor::new(archive.as_slice()));
-        storage.import_sessions(&mut reader, &ImportOptions::default()).await
+        storage.archive().import_sessions(&mut reader, &ImportOptions::default()).await
     };
     backend.fail_after(Operation::Write, 1);
     assert_eq!(import().await.unwrap_err().kind(), ErrorKind::StorageIo);

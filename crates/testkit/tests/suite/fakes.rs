@@ -38,7 +38,7 @@ async fn the_memory_backend_returns_pages() {
     assert!(!backend.info().atomic_writes && !backend.info().persistent);
     let storage = SessionStorage::new(Arc::new(backend.clone()));
     let lines = (0..10).map(|n| lines::user(&n.to_string())).collect();
-    storage.sync_transcript_lines(&target("s"), whole(lines)).await.unwrap();
+    storage.ingestion().sync_transcript_lines(&target("s"), whole(lines)).await.unwrap();
     assert_eq!(backend.read_messages(&target("s").key, range(0, 100)).await.unwrap().len(), 7);
 }
 

@@ -12,10 +12,11 @@ const CALLS: usize = 200;
 async fn sync_all(storage: &SessionStorage, label: &str, count: usize) -> Result<()> {
     let target = target("p");
     storage
+        .ingestion()
         .sync_session_metadata(&target, RawJson::from(format!("{{\"name\":\"{label}\"}}").as_str()))
         .await?;
-    storage.sync_transcript_lines(&target, SyncLines::whole(messages(label, count))).await?;
-    storage.sync_event_lines(&target, SyncLines::whole(events(label, count))).await?;
+    storage.ingestion().sync_transcript_lines(&target, SyncLines::whole(messages(label, count))).await?;
+    storage.ingestion().sync_event_lines(&target, SyncLines::whole(events(label, count))).await?;
     Ok(())
 }
 
@@ -49,11 +50,11 @@ async fn a_search_that_fails_at_any_call_is_an_error_and_not_a_partial_result() 
     sync_all(&storage, "word", 30).await.unwrap();
     for mode in [SearchMode::FullText, SearchMode::Semantic, SearchMode::Hybrid] {
         let options = SearchOptions::new("word message").with_mode(mode);
-        let whole = storage.search_transcripts(&ana(), &options).await.unwrap();
+        let whole = storage.search().search_transcripts(&ana(), &options).await.unwrap();
         let mut calls = 0;
         loop {
             backend.fail_any_after(calls);
-            let answer = storage.search_transcripts(&ana(), &options).await;
+            let answer = storage.search().search_transcripts(&ana(), &options).await;
             backend.recover();
             match answer {
                 Err(error) => assert!(error.is_retryable()),
@@ -78,9 +79,13 @@ async fn a_rewind_that_fails_at_any_call_is_completed_by_the_next() {
     let events: Vec<_> = (0..9).map(event).collect();
     for calls in 0..CALLS {
         let (backend, storage) = store();
-        storage.sync_transcript_lines(&target("p"), SyncLines::whole(messages.clone())).await.unwrap();
-        storage.sync_event_lines(&target("p"), SyncLines::whole(events.clone())).await.unwrap();
-        let rewind = async || storage.rewind(&target("p").key, &RewindOptions::to_turn(4)).await;
+        storage
+            .ingestion()
+            .sync_transcript_lines(&target("p"), SyncLines::whole(messages.clone()))
+            .await
+            .unwrap();
+        storage.ingestion().sync_event_lines(&target("p"), SyncLines::whole(events.clone())).await.unwrap();
+        let rewind = async || storage.ingestion().rewind(&target("p").key, &RewindOptions::to_turn(4)).await;
         backend.fail_any_after(calls);
         let failed = rewind().await;
         backend.recover();

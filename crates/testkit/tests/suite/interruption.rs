@@ -24,14 +24,14 @@ pub(crate) async fn check(
     expected_events: &[RawJson],
 ) {
     let (scope, id) = (ana(), SessionId::new("s").unwrap());
-    let session = storage.get_session(&scope, &id).await.unwrap().unwrap();
+    let session = storage.sessions().get_session(&scope, &id).await.unwrap().unwrap();
     assert_eq!(session.message_count as usize, expected_messages.len());
     assert_eq!(session.event_count as usize, expected_events.len());
-    let found = storage.get_transcript_lines(&scope, &id, None, 1_000).await.unwrap();
+    let found = storage.reading().get_transcript_lines(&scope, &id, None, 1_000).await.unwrap();
     assert!(found.iter().map(|message| &message.raw).eq(expected_messages));
     assert!(found.iter().all(|message| message.project_slug == session.project_slug));
     let wanted = EventLines::default().with_payload(true);
-    let found = storage.get_event_lines(&scope, &id, wanted).await.unwrap();
+    let found = storage.reading().get_event_lines(&scope, &id, wanted).await.unwrap();
     assert!(found.iter().filter_map(|event| event.raw.as_ref()).eq(expected_events));
     let vectors = storage.backend().session_rows(&session.key()).await.unwrap().vectors;
     assert_eq!(vectors as usize, expected_messages.len());
@@ -48,9 +48,13 @@ async fn an_interrupted_write_is_completed_by_the_next_sync() {
                 .with_embedding(Some(Arc::new(FakeEmbedding::new())));
             let sync = async |project: &str, label: &str, count: usize| {
                 storage
+                    .ingestion()
                     .sync_transcript_lines(&target(project), SyncLines::whole(messages(label, count)))
                     .await?;
-                storage.sync_event_lines(&target(project), SyncLines::whole(events(label, count))).await
+                storage
+                    .ingestion()
+                    .sync_event_lines(&target(project), SyncLines::whole(events(label, count)))
+                    .await
             };
             sync("old", "first", 12).await.unwrap();
             backend.interrupt_after(Some(batches));
@@ -73,11 +77,14 @@ async fn an_interrupted_first_write_is_completed_by_the_next_sync() {
             let storage = SessionStorage::new(Arc::new(backend.clone()))
                 .with_embedding(Some(Arc::new(FakeEmbedding::new())));
             backend.interrupt_after(Some(batches));
-            let first =
-                storage.sync_transcript_lines(&target("p"), SyncLines::whole(messages("m", 20))).await;
+            let first = storage
+                .ingestion()
+                .sync_transcript_lines(&target("p"), SyncLines::whole(messages("m", 20)))
+                .await;
             assert_eq!(first.is_err(), batches < 5);
             backend.interrupt_after(None);
             storage
+                .ingestion()
                 .sync_transcript_lines(&target("p"), SyncLines::whole(messages("m", again)))
                 .await
                 .unwrap();
@@ -91,12 +98,21 @@ async fn an_interrupted_deletion_is_completed_by_the_next() {
     for batches in 0..8 {
         let backend = MemoryBackend::new();
         let storage = SessionStorage::new(Arc::new(backend.clone()));
-        storage.sync_transcript_lines(&target("p"), SyncLines::whole(messages("m", 15))).await.unwrap();
-        storage.sync_event_lines(&target("p"), SyncLines::whole(events("e", 15))).await.unwrap();
+        storage
+            .ingestion()
+            .sync_transcript_lines(&target("p"), SyncLines::whole(messages("m", 15)))
+            .await
+            .unwrap();
+        storage.ingestion().sync_event_lines(&target("p"), SyncLines::whole(events("e", 15))).await.unwrap();
         backend.interrupt_after(Some(batches));
         let target = target("p");
-        let delete =
-            || storage.delete_session(&target.key.user_id, &target.project_slug, &target.key.session_id);
+        let delete = || {
+            storage.sessions().delete_session(
+                &target.key.user_id,
+                &target.project_slug,
+                &target.key.session_id,
+            )
+        };
         if delete().await.is_err() {
             assert!(delete().await.unwrap());
         }
@@ -122,12 +138,21 @@ async fn an_interrupted_rewind_is_completed_by_the_next() {
         let storage = SessionStorage::new(Arc::new(backend.clone()))
             .with_embedding(Some(Arc::new(FakeEmbedding::new())));
         let fill = async || {
-            storage.sync_transcript_lines(&target("p"), SyncLines::whole(messages.clone())).await.unwrap();
-            storage.sync_event_lines(&target("p"), SyncLines::whole(events.clone())).await.unwrap();
+            storage
+                .ingestion()
+                .sync_transcript_lines(&target("p"), SyncLines::whole(messages.clone()))
+                .await
+                .unwrap();
+            storage
+                .ingestion()
+                .sync_event_lines(&target("p"), SyncLines::whole(events.clone()))
+                .await
+                .unwrap();
         };
         fill().await;
-        let rewind =
-            async |turn: usize| storage.rewind(&target("p").key, &RewindOptions::to_turn(turn as u32)).await;
+        let rewind = async |turn: usize| {
+            storage.ingestion().rewind(&target("p").key, &RewindOptions::to_turn(turn as u32)).await
+        };
         backend.interrupt_after(Some(batches));
         let first = rewind(6).await;
         backend.interrupt_after(None);

@@ -51,10 +51,10 @@ async fn embedded(model: FakeEmbedding, redaction: Redaction, text: &str) -> (Em
         .with_redactor(redaction, Arc::new(MaskSecret));
     let (target, message) = (target("p"), lines::user(text).raw());
     let without_model = storage.clone().with_embedding(None);
-    without_model.sync_transcript_lines(&target, SyncLines::whole(vec![message])).await.unwrap();
-    let report = storage.embed_pending(&target.key.user_id, None).await.unwrap();
+    without_model.ingestion().sync_transcript_lines(&target, SyncLines::whole(vec![message])).await.unwrap();
+    let report = storage.vectors().embed_pending(&target.key.user_id, None).await.unwrap();
     let options = SearchOptions::new(text).with_mode(SearchMode::Hybrid);
-    storage.search_transcripts(&target.key.user_id.clone().into(), &options).await.unwrap();
+    storage.search().search_transcripts(&target.key.user_id.clone().into(), &options).await.unwrap();
     (report, model.texts().join(" "))
 }
 

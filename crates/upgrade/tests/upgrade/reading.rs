@@ -60,8 +60,11 @@ async fn rows_of_any_quality_are_kept() {
     );
 
     let storage = opened(folder.old()).await;
-    let alone =
-        storage.get_transcript_lines(&Scope::Everyone, &"alone".parse().unwrap(), None, 10).await.unwrap();
+    let alone = storage
+        .reading()
+        .get_transcript_lines(&Scope::Everyone, &"alone".parse().unwrap(), None, 10)
+        .await
+        .unwrap();
     let shown: Vec<_> =
         alone.iter().map(|m| (m.sequence, m.role.as_str(), m.turn, m.raw.to_text().into_owned())).collect();
     assert_eq!(
@@ -91,8 +94,12 @@ async fn what_the_library_did_not_know_loses_nothing() {
         let done = in_place(&folder.old()).await.unwrap();
         assert_eq!((counts(&done)[3], done.pending), (60, 0));
         assert_eq!(done.space.unwrap().model, MODEL);
-        let sessions =
-            opened(folder.old()).await.search_sessions(&SessionQuery::new(Scope::Everyone)).await.unwrap();
+        let sessions = opened(folder.old())
+            .await
+            .sessions()
+            .search_sessions(&SessionQuery::new(Scope::Everyone))
+            .await
+            .unwrap();
         assert!(sessions.iter().all(|session| session.turn_count == 5 && session.first_prompt.is_some()));
     }
 }

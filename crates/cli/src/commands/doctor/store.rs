@@ -48,7 +48,7 @@ pub(super) async fn check(app: &App, checks: &mut Vec<Check>) {
     checks.extend(limits::log(&info.places));
     checks.push(machine::clock(app, &info.places));
     let newest = SessionQuery::new(Scope::Everyone).with_limit(1);
-    if let Ok(sessions) = storage.search_sessions(&newest).await {
+    if let Ok(sessions) = storage.sessions().search_sessions(&newest).await {
         checks.extend(machine::times(app, sessions.first()));
     }
     #[cfg(feature = "watch")]
@@ -127,7 +127,7 @@ async fn model(app: &App, storage: Option<&SessionStorage>, checks: &mut Vec<Che
     };
     let space = provider.space().clone();
     let stored = match storage {
-        Some(storage) => storage.embedding_space().await,
+        Some(storage) => storage.vectors().embedding_space().await,
         None => Ok(None),
     };
     checks.push(match stored {

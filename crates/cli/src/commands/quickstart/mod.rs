@@ -200,11 +200,13 @@ fn introduce(app: &mut App, source: &Source) -> Result<(), Failure> {
 /// The user's prompts in the newest sessions that a person began, by session.
 async fn prompts(storage: &SessionStorage, user: &UserId) -> Result<Vec<Vec<String>>, Failure> {
     let scope = Scope::from(user.clone());
-    let mut sessions = storage.search_sessions(&SessionQuery::new(scope.clone()).with_limit(NEWEST)).await?;
+    let mut sessions =
+        storage.sessions().search_sessions(&SessionQuery::new(scope.clone()).with_limit(NEWEST)).await?;
     sessions.retain(|session| session.parent_id.is_none());
     let mut prompts = Vec::new();
     for session in sessions.iter().take(ASKED) {
-        let lines = storage.readable_transcript_lines(&scope, &session.session_id, None, MESSAGES).await?;
+        let lines =
+            storage.reading().readable_transcript_lines(&scope, &session.session_id, None, MESSAGES).await?;
         let asked = lines.rows.iter().filter(|message| message.role == Role::User);
         prompts.push(asked.filter_map(|message| first_prompt(&message.raw.parse_object().ok()?)).collect());
     }
@@ -241,7 +243,7 @@ async fn answer(
     if only_assistant {
         options = options.with_content_types(ContentTypes::from_iter([ContentType::AssistantResponse]));
     }
-    let found = storage.search_transcripts(&Scope::from(user.clone()), &options).await?;
+    let found = storage.search().search_transcripts(&Scope::from(user.clone()), &options).await?;
     Ok(Answer { query: query.to_owned(), only_assistant, found })
 }
 

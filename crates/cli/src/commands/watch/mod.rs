@@ -118,9 +118,9 @@ fn target(url: StoreUrl, options: OpenOptions, user: Option<UserId>, json: bool)
 async fn check_masking(storage: &SessionStorage) -> Result<(), Error> {
     let has_sessions = || async {
         let query = SessionQuery::new(Scope::Everyone).with_limit(1);
-        storage.search_sessions(&query).await.map(|found| !found.is_empty())
+        storage.sessions().search_sessions(&query).await.map(|found| !found.is_empty())
     };
-    if storage.is_first_masking().await? && has_sessions().await? {
+    if storage.secrets().is_first_masking().await? && has_sessions().await? {
         let command = format!("{} sync --redact mask", program::name());
         let message = format!("the secrets in stored lines are not masked yet: run `{command}` first");
         return Err(Error::validation("redact", message));
@@ -131,7 +131,7 @@ async fn check_masking(storage: &SessionStorage) -> Result<(), Error> {
 /// Warns once if the user is not the store's, because the account has probably changed.
 async fn warn_of_other_user(storage: &SessionStorage, user: &UserId, json: bool) -> Result<(), Error> {
     static ONCE: Once = Once::new();
-    if let Some(pinned) = storage.pinned_user().await?.filter(|pinned| pinned != user) {
+    if let Some(pinned) = storage.users().pinned_user().await?.filter(|pinned| pinned != user) {
         ONCE.call_once(|| {
             let warning = format!("the store belongs to {pinned}, but you are {user}");
             match json {

@@ -54,10 +54,10 @@ async fn upgraded(home: &Home, scheme: &str, name: &str, generation: u64) -> Ses
 
 async fn messages(storage: &SessionStorage) -> Messages {
     let mut messages = Messages::new();
-    for session in storage.search_sessions(&SessionQuery::new(Scope::Everyone)).await.unwrap() {
+    for session in storage.sessions().search_sessions(&SessionQuery::new(Scope::Everyone)).await.unwrap() {
         let scope = Scope::from(session.user_id.clone());
         let id = &session.session_id;
-        for message in storage.get_transcript_lines(&scope, id, None, usize::MAX).await.unwrap() {
+        for message in storage.reading().get_transcript_lines(&scope, id, None, usize::MAX).await.unwrap() {
             let said = (message.role.to_string(), message.turn, message.ts, message.content());
             messages.insert((id.to_string(), message.sequence), said);
         }
@@ -109,13 +109,17 @@ async fn assert_holds(storage: &SessionStorage, name: &str) {
     for (session, sequence, vector) in vectors {
         // Some messages say the same, and so have the same vector.
         let options = VectorSearchOptions::new(vector).with_limit(45).with_min_similarity(Some(0.9999));
-        let found = storage.vector_search(&Scope::Everyone, &options).await.unwrap().results;
+        let found = storage.search().vector_search(&Scope::Everyone, &options).await.unwrap().results;
         assert!(
             found.iter().any(|found| found.session_id.as_str() == session && found.sequence == sequence),
             "{session} {sequence}"
         );
     }
-    let found = storage.search_transcripts(&Scope::Everyone, &SearchOptions::new("packaging")).await.unwrap();
+    let found = storage
+        .search()
+        .search_transcripts(&Scope::Everyone, &SearchOptions::new("packaging"))
+        .await
+        .unwrap();
     assert_eq!(found.results.len(), 10);
 }
 

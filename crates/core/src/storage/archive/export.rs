@@ -9,10 +9,11 @@ use super::{
     MessageRecord, Raw, Record, SessionRecord, hex, vectors::ExportedVectors,
 };
 use crate::{
-    Error, ErrorKind, Result, Scope, SessionStorage,
+    Error, ErrorKind, Result, Scope,
     backend::{SessionCursor, SessionQuery, StoredSession},
     model::{DamagedRow, EmbeddingSpace, Event, Message, RawJson, RowKind, Session, SessionKey},
     search::SessionFilter,
+    storage::ArchiveTransfer,
 };
 
 /// Number of sessions listed at a time.
@@ -43,9 +44,9 @@ pub struct ExportReport {
     pub damaged: Vec<DamagedRow>,
 }
 
-impl SessionStorage {
+impl ArchiveTransfer<'_> {
     /// Writes the sessions in `scope` that match `filter`, including sessions that are stored in the meantime. A
-    /// session that changes is written in its state at that time. [`SessionStorage::import_sessions`] reads the
+    /// session that changes is written in its state at that time. [`Self::import_sessions`] reads the
     /// archive. Apart from the contents of `out`, only a few rows and the ids of the sessions are in memory.
     ///
     /// Rows that can't be read are skipped and reported. The rows after them are renumbered, so that the session can be
@@ -55,7 +56,7 @@ impl SessionStorage {
     ///
     /// Errors of `out`; `Conflict` (retryable) if a session keeps changing meanwhile; errors of the backend.
     pub async fn export_sessions(
-        &self,
+        self,
         scope: &Scope,
         filter: SessionFilter,
         out: &mut dyn ArchiveWriter,
@@ -84,11 +85,11 @@ impl SessionStorage {
         Ok(report)
     }
 
-    async fn keys(&self, mut query: SessionQuery, damaged: &mut Vec<DamagedRow>) -> Result<Vec<SessionKey>> {
+    async fn keys(self, mut query: SessionQuery, damaged: &mut Vec<DamagedRow>) -> Result<Vec<SessionKey>> {
         let mut keys = Vec::new();
         loop {
             let mut left_out = Vec::new();
-            let page = self.readable_sessions(&mut query, &mut left_out).await?;
+            let page = self.store.readable_sessions(&mut query, &mut left_out).await?;
             left_out.retain(|row| !damaged.contains(row));
             damaged.append(&mut left_out);
             keys.extend(page.iter().map(Session::key));
@@ -100,7 +101,7 @@ impl SessionStorage {
     }
 
     async fn export_session(
-        &self,
+        self,
         key: &SessionKey,
         out: &mut dyn ArchiveWriter,
         report: &mut ExportReport,
@@ -108,7 +109,7 @@ impl SessionStorage {
         let mut expected = Missing::default();
         for _ in 0..ATTEMPTS {
             let mut damaged = Vec::new();
-            let stored = match self.backend.get_session(key).await {
+            let stored = match self.store.backend.get_session(key).await {
                 Err(error) if error.kind() == ErrorKind::Damaged => {
                     report.damaged.push(DamagedRow::of_session(key, &error));
                     return Ok(());
@@ -131,7 +132,7 @@ impl SessionStorage {
             let counts = self.export_messages(key, out, vectors.as_mut(), &mut damaged).await?;
             let events = self.export_events(key, out, &mut damaged).await?;
             let superseded = self.export_superseded(key, out).await?;
-            let after = self.backend.get_session(key).await?;
+            let after = self.store.backend.get_session(key).await?;
             let missing = Missing::of(&damaged);
             if missing == expected && after.is_some_and(|after| after.version == version) {
                 out.put(Record::End { messages: counts.messages, events, checksum: None })?;
@@ -155,14 +156,14 @@ impl SessionStorage {
 
     /// Writes the messages of a session, with the data that belongs to them.
     async fn export_messages(
-        &self,
+        self,
         key: &SessionKey,
         out: &mut dyn ArchiveWriter,
         mut vectors: Option<&mut ExportedVectors>,
         damaged: &mut Vec<DamagedRow>,
     ) -> Result<Counts> {
-        let summaries = self.summaries_of(key).await?;
-        let mut messages = SessionRows::new(self, key).messages(0);
+        let summaries = self.store.summaries_of(key).await?;
+        let mut messages = SessionRows::new(self.store, key).messages(0);
         let mut counts = Counts::default();
         while let Some(page) = messages.next().await? {
             let states: Vec<_> =
@@ -192,17 +193,18 @@ impl SessionStorage {
     }
 
     async fn export_events(
-        &self,
+        self,
         key: &SessionKey,
         out: &mut dyn ArchiveWriter,
         damaged: &mut Vec<DamagedRow>,
     ) -> Result<u32> {
-        let mut events = SessionRows::new(self, key).events(0);
+        let mut events = SessionRows::new(self.store, key).events(0);
         let mut count = 0;
         while let Some(page) = events.next().await? {
             for event in page {
                 // One at a time: a line may have 64 MB.
-                let mut line = self.readable_payloads(key, std::slice::from_ref(&event), damaged).await?;
+                let mut line =
+                    self.store.readable_payloads(key, std::slice::from_ref(&event), damaged).await?;
                 if let Some(raw) = line.remove(&event.sequence) {
                     out.put(event_record(event, count, raw))?;
                     count += 1;

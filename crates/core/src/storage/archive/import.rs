@@ -7,8 +7,12 @@ use super::{
     session::Reading,
 };
 use crate::{
-    Error, ErrorKind, Result, SessionStorage,
+    Error, ErrorKind, Result,
     model::{SessionId, SessionKey, UserId},
+    storage::ArchiveTransfer,
+    storage::Renewal,
+    storage::StoreContext,
+    storage::StoredSecrets,
     text::counted,
 };
 
@@ -110,7 +114,7 @@ enum State {
 
 /// An import that is running.
 struct Import<'a> {
-    storage: &'a SessionStorage,
+    storage: &'a StoreContext,
     archive: &'a mut dyn ArchiveReader,
     options: &'a ImportOptions,
     report: ImportReport,
@@ -120,8 +124,8 @@ struct Import<'a> {
     checksum: Checksum,
 }
 
-impl SessionStorage {
-    /// Imports the sessions that [`SessionStorage::export_sessions`] wrote. A session is stored when its end is read
+impl ArchiveTransfer<'_> {
+    /// Imports the sessions that [`Self::export_sessions`] wrote. A session is stored when its end is read
     /// and its rows are complete and have the right checksum. Otherwise, nothing of it is stored: a broken record loses
     /// its session, and the import continues with the next one. Afterwards, vectors are pending if the archive does not
     /// have them or if they are of another space than the store's.
@@ -137,14 +141,14 @@ impl SessionStorage {
     /// `Validation` (`archive`, with its position) if it is not an archive that this version can read; errors of
     /// `archive` and of the backend, with the number of imported sessions in their context as `imported`.
     pub async fn import_sessions(
-        &self,
+        self,
         archive: &mut dyn ArchiveReader,
         options: &ImportOptions,
     ) -> Result<ImportReport> {
-        self.renew().await?;
-        self.settle_secrets().await?;
+        Renewal::new(self.store).renew().await?;
+        StoredSecrets::new(self.store).settle_secrets().await?;
         let mut import = Import {
-            storage: self,
+            storage: self.store,
             archive,
             options,
             report: ImportReport::default(),
@@ -244,15 +248,15 @@ impl Import<'_> {
                     let goes_on = match record {
                         Record::Message(record) => {
                             reading.message(*record)?;
-                            self.storage.flush_if_large(reading, self.archive).await?
+                            ArchiveTransfer::new(self.storage).flush_if_large(reading, self.archive).await?
                         }
                         Record::Event(record) => {
                             reading.event(*record)?;
-                            self.storage.flush_if_large(reading, self.archive).await?
+                            ArchiveTransfer::new(self.storage).flush_if_large(reading, self.archive).await?
                         }
                         Record::Superseded(record) => {
                             reading.superseded(*record)?;
-                            self.storage.flush_if_large(reading, self.archive).await?
+                            ArchiveTransfer::new(self.storage).flush_if_large(reading, self.archive).await?
                         }
                         Record::End { messages, events, checksum } => {
                             self.end((messages, events), checksum).await?;
@@ -279,7 +283,7 @@ impl Import<'_> {
         let stored = self.storage.backend.get_session(&key).await?;
         let was_deleted = stored.is_none() && self.deleted.contains(&*self.storage.backend, &key).await?;
         let can_return = self.archive.mark();
-        let masker = self.storage.line_masker().await?;
+        let masker = StoredSecrets::new(self.storage).line_masker().await?;
         let backend = self.storage.backend.clone();
         let mut reading = Reading::new(backend, record, stored, self.options, can_return, masker)?;
         reading.was_deleted = was_deleted;
@@ -291,13 +295,13 @@ impl Import<'_> {
         let State::Reading(reading) = &mut self.state else { return Ok(()) };
         reading.check_end(stated)?;
         if reading.refused.is_none() {
-            reading.refused = self.storage.taken_event(reading).await?;
+            reading.refused = ArchiveTransfer::new(self.storage).taken_event(reading).await?;
         }
         if let Some(reason) = reading.refused.take() {
             let SessionKey { user_id, session_id } = reading.session.key();
             self.report.refused.push(RefusedSession { user_id, session_id, reason });
         } else {
-            self.storage.write_whole(reading, &mut self.report).await?;
+            ArchiveTransfer::new(self.storage).write_whole(reading, &mut self.report).await?;
         }
         if let Some(digits) = checksum {
             self.checksum.add(digits.as_bytes());

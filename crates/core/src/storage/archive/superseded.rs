@@ -4,11 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{ArchiveWriter, Raw, Record};
 use crate::{
-    ErrorKind, Result, Scope, SessionStorage,
+    ErrorKind, Result, Scope,
     backend::SupersededQuery,
     model::{LineKind, RawJson, SessionKey, SupersededPiece, SupersededReason, TimeSource, Timestamp},
     search::SessionFilter,
     storage::{
+        ArchiveTransfer, SupersededHistory,
         line_masker::LineMasker,
         superseded::{LineHead, OldLine, Packer, unpack},
     },
@@ -70,16 +71,16 @@ impl SupersededRecord {
     }
 }
 
-impl SessionStorage {
+impl ArchiveTransfer<'_> {
     /// Writes the superseded lines of a session. Returns their number.
     pub(super) async fn export_superseded(
-        &self,
+        self,
         key: &SessionKey,
         out: &mut dyn ArchiveWriter,
     ) -> Result<u64> {
         let query = SupersededQuery::new(Scope::User(key.user_id.clone()))
             .with_filter(SessionFilter::default().with_session(key.session_id.clone()));
-        let (mut lines, mut count) = (self.superseded_lines(query), 0);
+        let (mut lines, mut count) = (SupersededHistory::new(self.store).superseded_lines(query), 0);
         while let Some(group) = lines.next_group().await? {
             let unpacked = match unpack(&group) {
                 Err(error) if error.kind() == ErrorKind::Damaged => {

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{MessageRecord, invalid};
 use crate::{
-    Result, SessionStorage,
+    Result,
     model::{EmbeddingSpace, Message, SessionKey, Timestamp, TurnEmbedding, TurnSummary},
-    storage::{line_masker::LineMasker, turns::PROVIDERS},
+    storage::{ArchiveTransfer, StoredVectors, line_masker::LineMasker, turns::PROVIDERS},
 };
 
 /// The summary of a turn.
@@ -117,10 +117,10 @@ pub(super) struct ReadTurns {
     pub(super) embeddings: Vec<TurnEmbedding>,
 }
 
-impl SessionStorage {
+impl ArchiveTransfer<'_> {
     /// Adds the embeddings of turns to the records of the messages that begin them. Returns their number.
     pub(super) async fn add_turns(
-        &self,
+        self,
         key: &SessionKey,
         space: &EmbeddingSpace,
         records: &mut BTreeMap<u32, &mut MessageRecord>,
@@ -130,7 +130,8 @@ impl SessionStorage {
         for provider in PROVIDERS {
             let mut start = records.keys().next().copied().unwrap_or_default();
             while start <= last {
-                let page = self.turns_from(key, provider, &space.model, start).await?;
+                let page =
+                    StoredVectors::new(self.store).turns_from(key, provider, &space.model, start).await?;
                 let Some(end) = page.last() else { break };
                 start = end.user_sequence.saturating_add(1);
                 for embedding in page.into_iter().filter(|of| of.dimensions == space.dimensions) {

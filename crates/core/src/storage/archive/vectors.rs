@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{MessageRecord, invalid};
 use crate::{
-    Result, SessionStorage,
+    Result,
     backend::MessageVectors,
     content::ExtractedText,
     model::{
         ContentType, Digest, EmbeddingSpace, Message, MessageRef, SessionKey, VectorRecord, VectorState,
     },
+    storage::ArchiveTransfer,
 };
 
 /// The number of messages whose vectors are read at a time.
@@ -97,11 +98,11 @@ pub(super) struct ExportedVectors {
     failures: BTreeMap<u32, String>,
 }
 
-impl SessionStorage {
+impl ArchiveTransfer<'_> {
     /// The vectors of a session to export; `None` if the store has no vectors.
-    pub(super) async fn vectors_to_export(&self, key: &SessionKey) -> Result<Option<ExportedVectors>> {
-        let Some(current) = self.generations().await?.current else { return Ok(None) };
-        let failures = self.backend.vector_failures(current.number, key).await?.into_iter().collect();
+    pub(super) async fn vectors_to_export(self, key: &SessionKey) -> Result<Option<ExportedVectors>> {
+        let Some(current) = self.store.generations().await?.current else { return Ok(None) };
+        let failures = self.store.backend.vector_failures(current.number, key).await?.into_iter().collect();
         Ok(Some(ExportedVectors {
             space: current.space,
             with_turns: true,
@@ -112,7 +113,7 @@ impl SessionStorage {
 
     /// Adds the vectors of messages to their records. Pending ones are left out, because they will be made again.
     pub(super) async fn add_vectors(
-        &self,
+        self,
         exported: &mut ExportedVectors,
         messages: &[(MessageRef, VectorState)],
         records: &mut [MessageRecord],
@@ -126,7 +127,7 @@ impl SessionStorage {
                 })
                 .collect();
             let mut vectors: BTreeMap<u32, Vec<VectorRecord>> = BTreeMap::new();
-            for (message, record) in self.backend.vectors_of(exported.generation, &texts).await? {
+            for (message, record) in self.store.backend.vectors_of(exported.generation, &texts).await? {
                 vectors.entry(message.sequence).or_default().push(record);
             }
             for ((message, state), record) in messages.iter().zip(records) {

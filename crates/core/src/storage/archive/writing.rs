@@ -7,19 +7,21 @@ use super::{
     turns::ReadTurns,
 };
 use crate::{
-    Result, SessionStorage,
+    Result,
     backend::NewTurn,
     model::{EmbeddingSpace, SessionKey},
+    storage::ArchiveTransfer,
+    storage::StoredVectors,
 };
 
 /// Number of event ids looked up at a time.
 const IDS: usize = 500;
 
-impl SessionStorage {
+impl ArchiveTransfer<'_> {
     /// Limits the memory for rows that were read: writes them once the whole session is checked, for which it is read
     /// twice. Returns whether the session continues.
     pub(super) async fn flush_if_large(
-        &self,
+        self,
         reading: &mut Reading,
         archive: &mut dyn ArchiveReader,
     ) -> Result<bool> {
@@ -41,7 +43,7 @@ impl SessionStorage {
 
     /// Reads the session to its end, without collecting its rows. Returns false if the session is written again later
     /// in the archive.
-    async fn check_ahead(&self, reading: &mut Reading, archive: &mut dyn ArchiveReader) -> Result<bool> {
+    async fn check_ahead(self, reading: &mut Reading, archive: &mut dyn ArchiveReader) -> Result<bool> {
         // Events that were collected are looked up together with the following ones.
         let (ids, rows) = (std::mem::take(&mut reading.ids), reading.rows);
         reading.restart(Stage::Checking);
@@ -73,7 +75,7 @@ impl SessionStorage {
     }
 
     /// Writes a session, or the rest of it.
-    pub(super) async fn write_whole(&self, reading: &mut Reading, report: &mut ImportReport) -> Result<()> {
+    pub(super) async fn write_whole(self, reading: &mut Reading, report: &mut ImportReport) -> Result<()> {
         reading.writer.superseded(reading.packing.finish()?);
         self.accept_vectors(reading).await?;
         let Finished { rows, .. } = reading.take_writer().finish(reading.sync_state.take()).await?;
@@ -90,11 +92,11 @@ impl SessionStorage {
     }
 
     /// Why the session is rejected, if another session of the user has an event with the same id.
-    pub(super) async fn taken_event(&self, reading: &mut Reading) -> Result<Option<String>> {
+    pub(super) async fn taken_event(self, reading: &mut Reading) -> Result<Option<String>> {
         let user = &reading.session.user_id;
         let ids = std::mem::take(&mut reading.ids);
         for ids in ids.chunks(IDS) {
-            let found = self.backend.find_events(user, ids).await?;
+            let found = self.store.backend.find_events(user, ids).await?;
             let other =
                 found.into_iter().find(|(_, event)| event.session.session_id != reading.session.session_id);
             if let Some((id, event)) = other {
@@ -107,9 +109,9 @@ impl SessionStorage {
 
     /// Makes the space of the session's vectors that of the store, if the store has none. If it has another one, the
     /// vectors are left out.
-    async fn accept_vectors(&self, reading: &mut Reading) -> Result<()> {
+    async fn accept_vectors(self, reading: &mut Reading) -> Result<()> {
         if let Some(space) = reading.space.as_ref().filter(|_| reading.writer.lacks_generation())
-            && let Ok(generation) = self.claim_space(space).await?
+            && let Ok(generation) = StoredVectors::new(self.store).claim_space(space).await?
         {
             reading.writer.set_generation(generation);
         }
@@ -119,7 +121,7 @@ impl SessionStorage {
     /// Writes the turns that were read of a session: its summaries, and its embeddings if the store accepts their
     /// space.
     async fn import_turns(
-        &self,
+        self,
         key: &SessionKey,
         turns: ReadTurns,
         space: Option<EmbeddingSpace>,
@@ -127,14 +129,14 @@ impl SessionStorage {
     ) -> Result<()> {
         let ReadTurns { summaries, embeddings } = turns;
         if !summaries.is_empty() {
-            report.summaries += self.backend.write_summaries(key, summaries).await? as u64;
+            report.summaries += self.store.backend.write_summaries(key, summaries).await? as u64;
         }
         let Some(space) = space.filter(|_| !embeddings.is_empty()) else { return Ok(()) };
-        if self.claim_space(&space).await?.is_ok() {
-            let (states, now) = (self.backend.message_states(key).await?, self.now());
+        if StoredVectors::new(self.store).claim_space(&space).await?.is_ok() {
+            let (states, now) = (self.store.backend.message_states(key).await?, self.store.now());
             let turns =
                 embeddings.into_iter().filter_map(|of| NewTurn::of(key, of.with_new_id(key, now), &states));
-            report.turns += self.backend.write_turns(turns.collect()).await? as u64;
+            report.turns += self.store.backend.write_turns(turns.collect()).await? as u64;
         }
         Ok(())
     }

@@ -35,7 +35,7 @@ use self::{
     vectors::{Generations, Vectors},
 };
 use super::{
-    SessionStorage,
+    SessionStorage, StoreContext, StoreCopying,
     deleted::DeletedSessions,
     session_rows::{SessionRows, changing, missing},
 };
@@ -53,7 +53,7 @@ const IDS: usize = 500;
 /// How often to try to copy a session that changes meanwhile.
 const ATTEMPTS: usize = 3;
 
-impl SessionStorage {
+impl StoreCopying<'_> {
     /// Copies sessions to another store, of any kind: their messages, events with lines and chunks, superseded lines,
     /// metadata files, how far their files were read, fields that a user set, their vectors, and the embeddings and
     /// summaries of their turns. If all sessions of the scope are copied, `to` also remembers which ones were deleted.
@@ -75,19 +75,20 @@ impl SessionStorage {
     /// `Validation` if both are the same store; `Unsupported` if `to` masks secrets in lines and this store does not;
     /// errors of the backends, with the number of copied sessions in their context as `copied`.
     pub async fn copy_to(
-        &self,
-        to: &Self,
+        self,
+        to: &SessionStorage,
         options: &CopyOptions,
         on_copied: OnCopied<'_>,
     ) -> Result<CopyReport> {
-        if Arc::ptr_eq(&self.backend, &to.backend) {
+        let to = &to.store;
+        if Arc::ptr_eq(&self.store.backend, &to.backend) {
             return Err(Error::validation("copy", "the source and the target are the same store"));
         }
         let mut report = CopyReport::default();
         let generations = self.prepare_copy(to, &mut report).await?;
-        let source_id = self.backend.meta().await?.remove(meta::STORE_ID).unwrap_or_default();
+        let source_id = self.store.backend.meta().await?.remove(meta::STORE_ID).unwrap_or_default();
         let mut copy = Copy {
-            from: self,
+            from: self.store,
             to,
             options,
             on_copied,
@@ -108,8 +109,8 @@ impl SessionStorage {
 
 /// A copy that is running.
 struct Copy<'a> {
-    from: &'a SessionStorage,
-    to: &'a SessionStorage,
+    from: &'a StoreContext,
+    to: &'a StoreContext,
     options: &'a CopyOptions,
     on_copied: OnCopied<'a>,
     /// How vectors are copied; `None` if they are not.
@@ -149,7 +150,7 @@ impl Copy<'_> {
             }
         }
         if self.options.is_everything() {
-            self.report.deletions = self.from.copy_deletions(self.to, scope).await?;
+            self.report.deletions = StoreCopying::new(self.from).copy_deletions(self.to, scope).await?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use super::digest::Digester;
 use crate::{
     Result,
     backend::{SequenceRange, StoredSession},
-    storage::{SessionStorage, session_rows::SessionRows},
+    storage::{StoreContext, session_rows::SessionRows},
 };
 
 /// Number of digests of events read at a time.
@@ -16,7 +16,7 @@ const DIGESTS: usize = 10_000;
 pub(super) struct Outline([(&'static str, String); 5]);
 
 impl Outline {
-    pub(super) async fn of(storage: &SessionStorage, stored: &StoredSession) -> Result<Self> {
+    pub(super) async fn of(storage: &StoreContext, stored: &StoredSession) -> Result<Self> {
         let (mut fields, mut files) = (Digester::default(), Digester::default());
         fields.session(&stored.session)?;
         files.files(&stored.metadata_files);

@@ -6,7 +6,7 @@ use crate::{
     backend::{SessionChange, StorageBackendExt, StoredSession, Version},
     model::SupersededRef,
     storage::{
-        SessionStorage,
+        StoreContext,
         session_rows::{SessionRows, changing, missing},
         session_writer::{Finished, SessionWriter},
     },
@@ -32,8 +32,8 @@ pub(super) struct Written {
 
 /// A session that is being copied.
 pub(super) struct Copying<'a> {
-    pub(super) from: &'a SessionStorage,
-    pub(super) to: &'a SessionStorage,
+    pub(super) from: &'a StoreContext,
+    pub(super) to: &'a StoreContext,
     /// The session in the source.
     pub(super) source: &'a StoredSession,
     /// The identity of the source.

@@ -4,25 +4,28 @@ use std::collections::BTreeMap;
 
 use super::{CopyReport, vectors::Generations};
 use crate::{
-    Error, ErrorKind, Result, Scope, SessionStorage,
+    Error, ErrorKind, Result, Scope,
     backend::{SessionQuery, StorageBackendExt, meta},
     content::MASKING,
     model::{SessionKey, UserId},
-    storage::SecretsAtRest,
+    storage::{
+        Renewal, SecretsAtRest, StoreContext, StoreCopying, StoreSalvage, StoreUsers, StoredSecrets,
+        StoredVectors,
+    },
 };
 
-impl SessionStorage {
+impl StoreCopying<'_> {
     /// Prepares `to` for sessions of this store. Returns how vectors are copied; `None` if they are not.
     pub(super) async fn prepare_copy(
-        &self,
-        to: &Self,
+        self,
+        to: &StoreContext,
         report: &mut CopyReport,
     ) -> Result<Option<Generations>> {
-        let held = self.backend.meta().await?;
-        to.renew().await?;
+        let held = self.store.backend.meta().await?;
+        Renewal::new(to).renew().await?;
         self.take_over_secrets(to, &held).await?;
         if let Some(user) = held.get(meta::USER_ID).and_then(|user| UserId::new(user).ok()) {
-            to.pin_user(&user).await?;
+            StoreUsers::new(to).pin_user(&user).await?;
         }
         take_over_rules(to, &held).await?;
         self.generations_to_copy(to, report).await
@@ -30,7 +33,7 @@ impl SessionStorage {
 
     /// A new store treats secrets like this one. Lines are copied unchanged, so a store that masks secrets only accepts
     /// masked lines.
-    async fn take_over_secrets(&self, to: &Self, held: &BTreeMap<String, String>) -> Result<()> {
+    async fn take_over_secrets(self, to: &StoreContext, held: &BTreeMap<String, String>) -> Result<()> {
         let any = SessionQuery::new(Scope::Everyone).with_limit(1);
         if to.backend.list_sessions(&any).await?.is_empty() {
             for key in [meta::SECRETS, meta::MASKED, meta::IGNORED_SECRETS, meta::PURGED_LINES] {
@@ -39,9 +42,9 @@ impl SessionStorage {
                 }
             }
         }
-        to.settle_secrets().await?;
+        StoredSecrets::new(to).settle_secrets().await?;
         let is_masked = held.get(meta::MASKED).is_some_and(|rules| *rules == MASKING.to_string());
-        if to.secrets_at_rest().await? == SecretsAtRest::Mask && !is_masked {
+        if StoredSecrets::new(to).secrets_at_rest().await? == SecretsAtRest::Mask && !is_masked {
             let message =
                 "the target masks secrets in lines, and the source does not: a copy would contain them";
             return Err(Error::new(ErrorKind::Unsupported, message).with_operation("copy"));
@@ -49,20 +52,24 @@ impl SessionStorage {
         Ok(())
     }
 
-    async fn generations_to_copy(&self, to: &Self, report: &mut CopyReport) -> Result<Option<Generations>> {
-        let held = self.generations().await?;
+    async fn generations_to_copy(
+        self,
+        to: &StoreContext,
+        report: &mut CopyReport,
+    ) -> Result<Option<Generations>> {
+        let held = self.store.generations().await?;
         let Some(current) = &held.current else { return Ok(None) };
-        if !self.has_vectors(&held).await? {
+        if !StoredVectors::new(self.store).has_vectors(&held).await? {
             return Ok(None);
         }
         report.space = Some(current.space.clone());
-        match to.claim_space(&current.space).await? {
+        match StoredVectors::new(to).claim_space(&current.space).await? {
             Ok(number) => {
                 let dimensions = current.space.dimensions;
                 Ok(Some(Generations { from: current.number, to: number, dimensions }))
             }
             Err(_) => {
-                report.other_space = to.embedding_space().await?;
+                report.other_space = StoredVectors::new(to).embedding_space().await?;
                 Ok(None)
             }
         }
@@ -70,26 +77,26 @@ impl SessionStorage {
 
     /// Makes `to` remember the sessions that were deleted from this store. Returns the number of sessions that it did
     /// not remember before.
-    pub(super) async fn copy_deletions(&self, to: &Self, scope: &Scope) -> Result<u64> {
+    pub(super) async fn copy_deletions(self, to: &StoreContext, scope: &Scope) -> Result<u64> {
         let users = match scope {
             Scope::User(user) => [user.clone()].into(),
             Scope::Visible(viewer) => [viewer.user_id.clone()].into(),
-            Scope::Everyone => self.users_with_sessions().await?,
+            Scope::Everyone => StoreUsers::new(self.store).users_with_sessions().await?,
         };
         let mut count = 0;
         for user in users {
             let known = to.backend.deleted_sessions(&user).await?;
-            let deleted = self.backend.deleted_sessions(&user).await?.into_iter();
+            let deleted = self.store.backend.deleted_sessions(&user).await?.into_iter();
             let unknown = deleted.filter(|session| !known.contains(session));
             let keys = unknown.map(|session| SessionKey::new(user.clone(), session)).collect();
-            count += to.remember_deletions(keys).await?;
+            count += StoreSalvage::new(to).remember_deletions(keys).await?;
         }
         Ok(count)
     }
 }
 
 /// If data of the source is derived by earlier rules, the next write to the target derives it again.
-async fn take_over_rules(to: &SessionStorage, held: &BTreeMap<String, String>) -> Result<()> {
+async fn take_over_rules(to: &StoreContext, held: &BTreeMap<String, String>) -> Result<()> {
     let of_target = to.backend.meta().await?;
     for key in [meta::EXTRACTION, meta::SUMMARIES] {
         let number = |entries: &BTreeMap<String, String>| {

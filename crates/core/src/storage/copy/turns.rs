@@ -2,10 +2,10 @@
 
 use super::Copy;
 use crate::{
-    Result, SessionStorage,
+    Result,
     backend::NewTurn,
     model::{EmbeddingSpace, SessionKey, TurnEmbedding, TurnSummary},
-    storage::turns::PROVIDERS,
+    storage::{StoreContext, StoredVectors, turns::PROVIDERS},
 };
 
 impl Copy<'_> {
@@ -24,7 +24,7 @@ impl Copy<'_> {
 
 /// Copies summaries. If both stores have one, the target keeps its own if that is newer, or if it is the only one that
 /// a user set.
-async fn summaries(from: &SessionStorage, to: &SessionStorage, key: &SessionKey) -> Result<u64> {
+async fn summaries(from: &StoreContext, to: &StoreContext, key: &SessionKey) -> Result<u64> {
     let held = to.summaries_of(key).await?;
     let rank = |of: &TurnSummary| (!of.is_stated, of.set_at);
     let is_wanted = |of: &TurnSummary| {
@@ -39,22 +39,24 @@ async fn summaries(from: &SessionStorage, to: &SessionStorage, key: &SessionKey)
 
 /// Copies the embeddings in a space, of all providers.
 async fn embeddings(
-    from: &SessionStorage,
-    to: &SessionStorage,
+    from: &StoreContext,
+    to: &StoreContext,
     key: &SessionKey,
     space: &EmbeddingSpace,
 ) -> Result<u64> {
     let mut written = 0;
     for provider in PROVIDERS {
-        let (ours, theirs) =
-            (from.turn_hashes(key, provider, space).await?, to.turn_hashes(key, provider, space).await?);
+        let (ours, theirs) = (
+            StoredVectors::new(from).turn_hashes(key, provider, space).await?,
+            StoredVectors::new(to).turn_hashes(key, provider, space).await?,
+        );
         if ours.iter().all(|(user, hash)| theirs.get(user) == Some(hash)) {
             continue;
         }
         let states = from.backend.message_states(key).await?;
         let mut start = 0;
         loop {
-            let page = from.turns_from(key, provider, &space.model, start).await?;
+            let page = StoredVectors::new(from).turns_from(key, provider, &space.model, start).await?;
             let Some(last) = page.last() else { break };
             start = last.user_sequence.saturating_add(1);
             let is_wanted = |of: &TurnEmbedding| {

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 pub(super) use self::step::{Amount, Cutting, Embedded, embed_all, with_address};
 use self::step::{Step, StepOutcome};
-use super::{SessionStorage, VectorsOf};
+use super::{Renewal, StoreUsers, StoredVectors, VectorsOf};
 use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{
@@ -76,7 +76,16 @@ impl EmbedReport {
     }
 }
 
-impl SessionStorage {
+impl StoredVectors<'_> {
+    /// The space of the store's vectors; `None` if the store has no vectors.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend.
+    pub async fn embedding_space(self) -> Result<Option<EmbeddingSpace>> {
+        Ok(self.store.generations().await?.current.map(|current| current.space))
+    }
+
     /// Makes the pending vectors of `user`, and only of `session` if given. Does nothing without an embedding provider.
     /// With [`StorageSettings::turns`](super::StorageSettings::turns), embeds the turns of these sessions too.
     ///
@@ -85,13 +94,13 @@ impl SessionStorage {
     /// # Errors
     ///
     /// Errors of the backend.
-    pub async fn embed_pending(&self, user: &UserId, session: Option<&SessionId>) -> Result<EmbedReport> {
+    pub async fn embed_pending(self, user: &UserId, session: Option<&SessionId>) -> Result<EmbedReport> {
         let mut report = EmbedReport::default();
-        if self.embedding.is_none() {
+        if self.store.embedding.is_none() {
             return Ok(report);
         }
-        self.renew().await?;
-        if !self.settings.turns {
+        Renewal::new(self.store).renew().await?;
+        if !self.store.settings.turns {
             self.embed_current(user, session, &mut report, &mut |_| {}).await?;
             return Ok(report);
         }
@@ -113,27 +122,27 @@ impl SessionStorage {
     }
 
     /// Whether vectors of messages are pending.
-    async fn has_pending_vectors(&self, user: &UserId, session: Option<&SessionId>) -> Result<bool> {
-        let generation = self.generations().await?.current_number();
+    async fn has_pending_vectors(self, user: &UserId, session: Option<&SessionId>) -> Result<bool> {
+        let generation = self.store.generations().await?.current_number();
         let query =
             PendingQuery { user: user.clone(), session: session.cloned(), generation, after: None, limit: 1 };
-        Ok(!self.backend.messages_pending_vectors(&query).await?.is_empty())
+        Ok(!self.store.backend.messages_pending_vectors(&query).await?.is_empty())
     }
 
     /// Makes the pending vectors of the current generation.
     pub(super) async fn embed_current(
-        &self,
+        self,
         user: &UserId,
         session: Option<&SessionId>,
         report: &mut EmbedReport,
         on_embedded: OnEmbedded<'_>,
     ) -> Result<()> {
-        let Some(provider) = &self.embedding else { return Ok(()) };
-        self.renew().await?;
+        let Some(provider) = &self.store.embedding else { return Ok(()) };
+        Renewal::new(self.store).renew().await?;
         if !self.has_pending_vectors(user, session).await? {
             return Ok(());
         }
-        let held = self.generations().await?;
+        let held = self.store.generations().await?;
         let generation = held.current_number();
         // A store without vectors is claimed when the first vector is written: a model that fails must not exclude
         // others.
@@ -156,23 +165,23 @@ impl SessionStorage {
 
     /// Makes the vectors that `pending` selects. The provider has the space of the generation.
     pub(super) async fn embed_generation(
-        &self,
+        self,
         pending: PendingQuery,
         report: &mut EmbedReport,
         on_embedded: OnEmbedded<'_>,
     ) -> Result<()> {
-        let Some(provider) = &self.embedding else { return Ok(()) };
+        let Some(provider) = &self.store.embedding else { return Ok(()) };
         let mut query = PendingQuery { limit: MESSAGES_A_STEP, ..pending };
         // The vectors of one step are made while those of the previous step are stored and the next messages are read.
         let mut running = RunningStep::default();
         loop {
-            let pending = self.backend.messages_pending_vectors(&query).await?;
+            let pending = self.store.backend.messages_pending_vectors(&query).await?;
             query.after = pending.last().map(Message::message_ref).or(query.after);
-            self.backend.give_way().await;
+            self.store.backend.give_way().await;
             let made = running.finish().await?;
             let failed = made.as_ref().is_some_and(|made| made.failure.is_some());
             if !pending.is_empty() && !failed {
-                running.start(pending, self.cutting_for(provider), self.now());
+                running.start(pending, self.cutting_for(provider), self.store.now());
             }
             match made {
                 Some(made) => {
@@ -193,22 +202,22 @@ impl SessionStorage {
     }
 
     /// How texts are cut for `provider`.
-    pub(super) fn cutting_for(&self, provider: &Arc<dyn EmbeddingProvider>) -> Cutting {
+    pub(super) fn cutting_for(self, provider: &Arc<dyn EmbeddingProvider>) -> Cutting {
         Cutting {
             provider: Arc::clone(provider),
-            redactor: self.redactor_for(provider.as_ref()).cloned(),
-            tool_chars: self.settings.tool_output_chars,
+            redactor: self.store.redactor_for(provider.as_ref()).cloned(),
+            tool_chars: self.store.settings.tool_output_chars,
         }
     }
 
-    /// Claims the store for `space` before the first vectors are written. Fails like [`SessionStorage::claim_space`].
+    /// Claims the store for `space` before the first vectors are written. Fails like [`Self::claim_space`].
     async fn claim_for(
-        &self,
+        self,
         generation: u32,
         space: &EmbeddingSpace,
         step: &StepOutcome,
     ) -> Result<Result<()>> {
-        if step.made.is_empty() || self.generations().await?.space(generation).is_ok() {
+        if step.made.is_empty() || self.store.generations().await?.space(generation).is_ok() {
             return Ok(Ok(()));
         }
         Ok(self.claim_space(space).await?.map(|_| ()))
@@ -218,14 +227,14 @@ impl SessionStorage {
     /// the backend; the inner one says that the store has vectors of another space.
     ///
     /// A space that was claimed but has no vectors is replaced.
-    pub(super) async fn claim_space(&self, space: &EmbeddingSpace) -> Result<Result<u32>> {
+    pub(super) async fn claim_space(self, space: &EmbeddingSpace) -> Result<Result<u32>> {
         let first = Generation { space: space.clone(), number: 0 };
-        let value = self.backend.put_meta_if_absent(meta::EMBEDDING_SPACE, &first.to_value()).await?;
+        let value = self.store.backend.put_meta_if_absent(meta::EMBEDDING_SPACE, &first.to_value()).await?;
         match Generation::parse(&value) {
             Some(held) if held.space == *space => Ok(Ok(held.number)),
             Some(_) => match self.take_over(&value, space).await? {
                 Some(number) => Ok(Ok(number)),
-                None => Ok(Err(other_space(&self.generations().await?, space))),
+                None => Ok(Err(other_space(&self.store.generations().await?, space))),
             },
             None => Ok(Err(Error::new(ErrorKind::StorageIo, "the store's embedding space can't be read"))),
         }
@@ -233,35 +242,31 @@ impl SessionStorage {
 
     /// Replaces a space without vectors with `space`, if its entry is still `value`. Returns the number of the
     /// generation: a new one, so that vectors that are still being made with the other model are rejected.
-    async fn take_over(&self, value: &str, space: &EmbeddingSpace) -> Result<Option<u32>> {
-        let held = self.generations().await?;
+    async fn take_over(self, value: &str, space: &EmbeddingSpace) -> Result<Option<u32>> {
+        let held = self.store.generations().await?;
         if held.next.is_some() || self.has_vectors(&held).await? {
             return Ok(None);
         }
         // Texts that the other model rejected are tried again.
-        for user in self.users_with_sessions().await? {
+        for user in StoreUsers::new(self.store).users_with_sessions().await? {
             for key in self.session_keys(&VectorsOf::user(user)).await? {
-                self.backend.mark_pending(&key, MessagesToEmbed::Failed).await?;
+                self.store.backend.mark_pending(&key, MessagesToEmbed::Failed).await?;
             }
         }
         let next = Generation { space: space.clone(), number: held.last_number + 1 };
-        let replaced = self.backend.replace_meta(meta::EMBEDDING_SPACE, value, &next.to_value()).await?;
+        let replaced =
+            self.store.backend.replace_meta(meta::EMBEDDING_SPACE, value, &next.to_value()).await?;
         Ok(replaced.then_some(next.number))
     }
 
     /// Whether there is a vector of the current generation, of any user.
-    pub(super) async fn has_vectors(&self, held: &Generations) -> Result<bool> {
-        let counts = self.backend.count_vectors(&Scope::Everyone).await?;
+    pub(super) async fn has_vectors(self, held: &Generations) -> Result<bool> {
+        let counts = self.store.backend.count_vectors(&Scope::Everyone).await?;
         Ok(counts.generations.get(&held.current_number()).is_some_and(|counts| counts.vectors > 0))
     }
 
-    /// The generations of vectors in the store.
-    pub(super) async fn generations(&self) -> Result<Generations> {
-        Ok(Generations::of(&self.backend.meta().await?))
-    }
-
     /// Stores the vectors of a step.
-    async fn store_step(&self, generation: u32, step: StepOutcome, report: &mut EmbedReport) -> Result<()> {
+    async fn store_step(self, generation: u32, step: StepOutcome, report: &mut EmbedReport) -> Result<()> {
         report.secrets += step.secrets;
         report.failure = step.failure;
         for (key, vectors) in step.made {
@@ -275,7 +280,7 @@ impl SessionStorage {
             }
             report.messages += vectors.iter().filter(|message| message.failure.is_none()).count() as u64;
             let first = vectors.iter().map(|message| message.sequence).min();
-            self.backend.write_vectors(&key, generation, vectors).await?;
+            self.store.backend.write_vectors(&key, generation, vectors).await?;
             if let Some(first) = first {
                 report.add_session(key, first);
             }

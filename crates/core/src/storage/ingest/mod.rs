@@ -23,7 +23,7 @@ use self::{
     times::Times,
 };
 use super::{
-    EventDetail, SessionStorage,
+    EventDetail, Ingestion, Renewal, StoreContext, StoredSecrets, StoredTurns,
     line_masker::LineMasker,
     session_writer::{PART_BYTES, free_event_ids},
     turns::stated_in,
@@ -43,7 +43,7 @@ use crate::{
 /// is used.
 #[derive(Debug)]
 pub struct SessionIngest {
-    storage: SessionStorage,
+    storage: StoreContext,
     target: IngestTarget,
     stored: Option<StoredSession>,
     session: Option<Session>,
@@ -66,29 +66,29 @@ pub struct SessionIngest {
     repair: Option<IngestRepair>,
 }
 
-impl SessionStorage {
+impl Ingestion<'_> {
     /// Begins to ingest a session.
     ///
     /// # Errors
     ///
     /// `Validation` for a new session without a UUID if the settings require one; errors of the backend.
-    pub async fn ingest(&self, target: IngestTarget) -> Result<SessionIngest> {
-        self.renew().await?;
-        let stored = self.backend.get_session(&target.key).await?;
-        if self.settings.uuid_session_ids && stored.is_none() && !target.key.session_id.is_uuid() {
+    pub async fn ingest(self, target: IngestTarget) -> Result<SessionIngest> {
+        Renewal::new(self.store).renew().await?;
+        let stored = self.store.backend.get_session(&target.key).await?;
+        if self.store.settings.uuid_session_ids && stored.is_none() && !target.key.session_id.is_uuid() {
             let id = &target.key.session_id;
             return Err(Error::validation("session_id", "must be a UUID in this store").with("session", id));
         }
-        let masker = self.line_masker().await?;
+        let masker = StoredSecrets::new(self.store).line_masker().await?;
         Ok(SessionIngest { masker, ..self.ingest_of(target, stored) })
     }
 
     /// An ingest of a session with this stored state.
-    pub(super) fn ingest_of(&self, target: IngestTarget, stored: Option<StoredSession>) -> SessionIngest {
+    pub(super) fn ingest_of(self, target: IngestTarget, stored: Option<StoredSession>) -> SessionIngest {
         let session = stored.as_ref().map(|stored| stored.session.clone());
         let count = |of: fn(&Session) -> u32| session.as_ref().map_or(0, of);
         SessionIngest {
-            storage: self.clone(),
+            storage: self.store.clone(),
             messages: MessageRows::new(count(|s| s.message_count)),
             events: EventRows::new(count(|s| s.event_count)),
             target,
@@ -275,7 +275,7 @@ impl SessionIngest {
         if let Some(change) = self.last_change().await? {
             let stated = stated_in(&change, || self.storage.now());
             self.storage.backend.write_one(change).await?;
-            self.storage.keep_stated(stated).await?;
+            StoredTurns::new(&self.storage).keep_stated(stated).await?;
         }
         Ok(self.report)
     }
@@ -349,7 +349,7 @@ impl SessionIngest {
         let change = self.change().await?;
         let (session, stated) = (change.session.clone(), stated_in(&change, || self.storage.now()));
         let version = self.storage.backend.write_one(change).await?;
-        self.storage.keep_stated(stated).await?;
+        StoredTurns::new(&self.storage).keep_stated(stated).await?;
         self.superseded.has_written = true;
         self.remember(session, version);
         Ok(())

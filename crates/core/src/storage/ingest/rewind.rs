@@ -6,6 +6,7 @@ use crate::{
     backend::{SequenceRange, SessionChange, StorageBackendExt},
     content::TitleFinder,
     model::{Message, MessageState},
+    storage::Ingestion,
     storage::rewind::{RewindOptions, RewindReport, SyncStateAfterRewind},
     times::{Cut, EventClock, LineTime, cut},
 };
@@ -44,7 +45,8 @@ impl SessionIngest {
             self.forget_derived_update(&states, &clock);
         }
         if report.messages > 0 {
-            report.messages_with_vectors = self.storage.count_with_vectors(&key, first as u32).await?;
+            report.messages_with_vectors =
+                Ingestion::new(&self.storage).count_with_vectors(&key, first as u32).await?;
             let title = self.title_of_first(first).await?;
             self.messages.cut(first as u32, states, title);
         }

@@ -250,7 +250,7 @@ impl SessionIngest {
         let Some(Superseding { first, old, lost, .. }) = superseding else { return Ok(times) };
         let (mut left, mut range) = (lost.clone(), SequenceRange { start: *first, limit: PAGE });
         loop {
-            let page = self.storage.backend().event_times(&self.target.key, range).await?;
+            let page = self.storage.backend.event_times(&self.target.key, range).await?;
             let Some(last) = page.last() else { return Ok(times) };
             range.start = last.sequence.saturating_add(1);
             for event in page {

@@ -6,6 +6,7 @@ use crate::{
     backend::{EventTime, SequenceRange, SessionChange, StorageBackendExt},
     metadata::Metadata,
     model::{Message, MessageState, RawJson, Retimed, Session, TimeSource, Timestamp},
+    storage::StoreStatistics,
     times::{Bounds, EventClock, LineTime, Resolved, Span, resolve_all},
 };
 
@@ -87,7 +88,7 @@ impl SessionIngest {
         if self.had_no_rows() || self.events.has_notes() {
             return Ok(false);
         }
-        let superseded = self.storage.compacted_events(&self.target.key).await?;
+        let superseded = StoreStatistics::new(&self.storage).compacted_events(&self.target.key).await?;
         let mut lost: Vec<EventTime> = superseded.into_iter().map(|(event, _)| event.into()).collect();
         lost.extend(self.superseding_times().await?);
         Ok(clock.precede(lost))
@@ -146,7 +147,7 @@ impl SessionIngest {
         let mut clock = EventClock::default();
         loop {
             let range = SequenceRange { start, limit: PAGE };
-            let page = self.storage.backend().event_times(&self.target.key, range).await?;
+            let page = self.storage.backend.event_times(&self.target.key, range).await?;
             let Some(last) = page.last() else { return Ok(clock) };
             start = last.sequence.saturating_add(1);
             page.iter().for_each(|event| clock.note(event));
@@ -178,7 +179,7 @@ impl SessionIngest {
             return Ok(Vec::new());
         }
         let key = &self.target.key;
-        let states = self.storage.backend().message_states(key).await?;
+        let states = self.storage.backend.message_states(key).await?;
         let states = states.get(start as usize..states.len().min(end as usize)).unwrap_or_default();
         let is_plain = |state: &MessageState| match state.ts_source {
             TimeSource::Stated => true,
@@ -241,7 +242,7 @@ impl SessionIngest {
             let mut change = SessionChange::new(stored.session.clone(), Some(stored.version.clone()));
             change.retimed = std::mem::replace(&mut self.times.retimed, later);
             self.report.messages_retimed += self.times.count(&change.retimed);
-            stored.version = self.storage.backend().write_one(change).await?;
+            stored.version = self.storage.backend.write_one(change).await?;
         }
     }
 
@@ -323,6 +324,6 @@ impl SessionIngest {
 
     /// Whether the session is new in the store.
     fn had_no_rows(&self) -> bool {
-        self.times.before.is_none() && self.storage.backend().info().atomic_writes
+        self.times.before.is_none() && self.storage.backend.info().atomic_writes
     }
 }

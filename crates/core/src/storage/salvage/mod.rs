@@ -1,7 +1,7 @@
 //! Copies the readable rows of a damaged store to another store.
 //!
-//! [`SessionStorage::salvage`] takes one session after the other from a [`SalvageSource`] and writes it;
-//! [`SalvagedSession`] builds its rows.
+//! [`StoreSalvage::take_from`](crate::storage::StoreSalvage::take_from) takes one session after the other from a
+//! [`SalvageSource`] and writes it; [`SalvagedSession`] builds its rows.
 
 mod session;
 
@@ -10,7 +10,9 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use self::session::{SalvagedSession, WrittenLines, salvaged_turn};
-use super::{SessionStorage, session_writer::Finished, superseded::unpack};
+use super::{
+    StoreContext, StoreSalvage, StoreUsers, StoredVectors, session_writer::Finished, superseded::unpack,
+};
 use crate::{
     Error, ErrorKind, Result,
     backend::{
@@ -46,8 +48,8 @@ pub struct SalvageReport {
     pub summaries: u64,
     /// The number of vectors of turns.
     pub turns: u64,
-    /// Rows that are missing. A session is listed if it is lost as a whole, or if its record, metadata files, superseded
-    /// lines or summaries of turns are lost.
+    /// Rows that are missing. A session is listed if it is lost as a whole, or if its record, metadata files,
+    /// superseded lines or summaries of turns are lost.
     pub missing: Vec<DamagedRow>,
     /// Lost data other than sessions, such as settings of the store.
     pub lost: Vec<String>,
@@ -64,10 +66,10 @@ impl SalvageReport {
     }
 }
 
-impl SessionStorage {
+impl StoreSalvage<'_> {
     /// Writes what is left of a damaged store to this one, which should be empty: sessions with their messages, events,
-    /// vectors, superseded lines, and summaries and vectors of turns, the pinned user and the remembered deletions. Only
-    /// a few rows are in memory.
+    /// vectors, superseded lines, and summaries and vectors of turns, the pinned user and the remembered deletions.
+    /// Only a few rows are in memory.
     ///
     /// The fields of a session whose record is lost are derived from its metadata files and its messages. If rows of a
     /// session are lost, those after them are renumbered, and the next sync reads its files again.
@@ -75,9 +77,9 @@ impl SessionStorage {
     /// # Errors
     ///
     /// Errors of this store; errors of `source` other than damage.
-    pub async fn salvage(&self, source: &mut dyn SalvageSource) -> Result<SalvageReport> {
+    pub async fn take_from(self, source: &mut dyn SalvageSource) -> Result<SalvageReport> {
         let mut salvage = Salvage {
-            storage: self,
+            storage: self.store,
             report: SalvageReport {
                 lost: source.lost(),
                 unreadable: source.unreadable(),
@@ -94,44 +96,45 @@ impl SessionStorage {
     }
 
     /// Copies entries of the meta table. Returns the generation of the vectors.
-    async fn take_meta(&self, entries: BTreeMap<String, String>) -> Result<Option<Generation>> {
+    async fn take_meta(self, entries: BTreeMap<String, String>) -> Result<Option<Generation>> {
         if let Some(user) = entries.get(meta::USER_ID).and_then(|user| UserId::new(user).ok()) {
-            self.pin_user(&user).await?;
+            StoreUsers::new(self.store).pin_user(&user).await?;
         }
         // Derived data follows the rules of the old store, or unknown ones.
         for key in [meta::EXTRACTION, meta::SUMMARIES] {
             let rules = entries.get(key).map_or("1", String::as_str);
-            self.backend.put_meta_if_absent(key, rules).await?;
+            self.store.backend.put_meta_if_absent(key, rules).await?;
         }
         let Some(held) = entries.get(meta::EMBEDDING_SPACE).and_then(|value| Generation::parse(value)) else {
             return Ok(None);
         };
-        let number = self.claim_space(&held.space).await?.ok();
+        let number = StoredVectors::new(self.store).claim_space(&held.space).await?.ok();
         Ok(number.map(|number| Generation { space: held.space, number }))
     }
 
     /// Makes this store remember the deletions that another one remembers, by deleting empty sessions. Does not change
     /// sessions that exist. Returns the number of the others.
-    pub(super) async fn remember_deletions(&self, keys: Vec<SessionKey>) -> Result<u64> {
+    pub(super) async fn remember_deletions(self, keys: Vec<SessionKey>) -> Result<u64> {
         let mut deleted = Vec::new();
         for key in keys {
-            if self.backend.get_session(&key).await?.is_none() {
-                let session = Session::new(key.clone(), unknown_host()?, ProjectSlug::unnamed(), self.now());
-                self.backend.write_one(SessionChange::new(session, None)).await?;
+            if self.store.backend.get_session(&key).await?.is_none() {
+                let session =
+                    Session::new(key.clone(), unknown_host()?, ProjectSlug::unnamed(), self.store.now());
+                self.store.backend.write_one(SessionChange::new(session, None)).await?;
                 deleted.push(key);
             }
         }
         if deleted.is_empty() {
             return Ok(0);
         }
-        let deletion = self.backend.delete_sessions(&deleted).await;
+        let deletion = self.store.backend.delete_sessions(&deleted).await;
         Ok(deletion.deleted.into_iter().collect::<Result<Vec<bool>>>()?.len() as u64)
     }
 }
 
 /// A salvage that is running.
 struct Salvage<'a> {
-    storage: &'a SessionStorage,
+    storage: &'a StoreContext,
     report: SalvageReport,
     /// The generation of the vectors in the new store.
     generation: Option<Generation>,
@@ -208,8 +211,8 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// Writes the summaries and embeddings of turns whose messages were written. Reports lost summaries; embeddings can be
-    /// made again.
+    /// Writes the summaries and embeddings of turns whose messages were written. Reports lost summaries; embeddings can
+    /// be made again.
     async fn turns(
         &mut self,
         source: &mut dyn SalvageSource,

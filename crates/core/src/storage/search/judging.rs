@@ -8,7 +8,7 @@ use crate::{
     content::{is_automatic, is_continuation, is_real},
     model::{ContentType, MessageRef, Role},
     search::{Evidence, EvidenceFinder, Judgements, Lowered, RankedText},
-    storage::SessionStorage,
+    storage::TranscriptSearch,
     text::{QueryWords, bm25::CollectionStatistics},
 };
 
@@ -29,17 +29,17 @@ pub(super) struct Judged {
     pub(super) has_all_words: bool,
 }
 
-impl SessionStorage {
+impl TranscriptSearch<'_> {
     /// Reads the messages `leading` and judges them. The other texts keep their BM25 scores.
     pub(super) async fn judge(
-        &self,
+        self,
         mut texts: Vec<RankedText>,
         leading: Vec<MessageRef>,
         words: &QueryWords,
         statistics: &CollectionStatistics,
         reading: &mut Reading,
     ) -> Result<Judged> {
-        reading.read(self, leading.iter().cloned()).await?;
+        reading.read(self.store, leading.iter().cloned()).await?;
         let weights: Vec<f32> = (0..words.terms().len()).map(|term| statistics.idf(term)).collect();
         let mut finder = EvidenceFinder::new(words);
         let mut judgements = Judgements::default();
@@ -72,7 +72,7 @@ impl SessionStorage {
     /// Adds the answers to repeated questions: an answer need not contain a word of its question. Returns the
     /// questions that have one.
     async fn add_answers(
-        &self,
+        self,
         texts: &mut Vec<RankedText>,
         questions: Vec<&MessageRef>,
         reading: &mut Reading,
@@ -82,7 +82,7 @@ impl SessionStorage {
             let after = (1..=ANSWER_WITHIN).filter_map(|by| question.sequence.checked_add(by));
             let after: Vec<MessageRef> =
                 after.map(|sequence| MessageRef::new(question.session.clone(), sequence)).collect();
-            reading.read(self, after.iter().cloned()).await?;
+            reading.read(self.store, after.iter().cloned()).await?;
             let Some(answer) = answer_among(&after, reading) else { continue };
             let of_question = texts.iter().find(|text| text.candidate.message_ref == *question);
             let Some(score) = of_question.map(|text| text.score) else { continue };

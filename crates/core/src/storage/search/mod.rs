@@ -9,7 +9,7 @@ mod turns;
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    SessionStorage,
+    StoredVectors, TranscriptSearch,
     embed::{other_space, with_address},
     text_plan::{Correction, TextPlan, did_you_mean},
 };
@@ -55,7 +55,7 @@ struct Corrected {
     corrections: Vec<Correction>,
 }
 
-impl SessionStorage {
+impl TranscriptSearch<'_> {
     /// Finds messages.
     ///
     /// Without an embedding provider, or with vectors of another model in the store, a hybrid search runs as full text
@@ -66,7 +66,7 @@ impl SessionStorage {
     ///
     /// `Validation` if an option is out of range; `Unsupported` or `Embedding` if semantic search can't run; errors
     /// of the backend.
-    pub async fn search_transcripts(&self, scope: &Scope, options: &SearchOptions) -> Result<SearchResults> {
+    pub async fn search_transcripts(self, scope: &Scope, options: &SearchOptions) -> Result<SearchResults> {
         options.validate()?;
         let found = self.search(scope, options).await?;
         let relaxed = options.without_phrases().filter(|_| found.results.is_empty());
@@ -77,7 +77,7 @@ impl SessionStorage {
         Ok(found)
     }
 
-    async fn search(&self, scope: &Scope, options: &SearchOptions) -> Result<SearchResults> {
+    async fn search(self, scope: &Scope, options: &SearchOptions) -> Result<SearchResults> {
         let words = QueryWords::of(&options.query);
         let plan = self.text_plan(options, &words).await?;
         let (texts, (mode, vector, vectors)) =
@@ -127,7 +127,7 @@ impl SessionStorage {
     /// A notice if no vector was found although the store has some: they can't be read. Every vector is a candidate,
     /// however far it is, unless the search is restricted.
     async fn unreadable_vectors(
-        &self,
+        self,
         scope: &Scope,
         options: &SearchOptions,
         asked: &QueryVector,
@@ -142,7 +142,7 @@ impl SessionStorage {
         if !found.items.is_empty() || found.notice.is_some() || is_restricted || !has_searched {
             return Ok(None);
         }
-        let counted = match self.backend.count_vectors(scope).await {
+        let counted = match self.store.backend.count_vectors(scope).await {
             Err(error) if error.kind() == ErrorKind::Damaged => None,
             counts => {
                 let stored = counts?.generations.get(&asked.generation).map_or(0, |counts| counts.vectors);
@@ -157,7 +157,7 @@ impl SessionStorage {
     }
 
     /// As [`Self::missing_vectors`], if the search uses vectors.
-    async fn missing_of(&self, mode: SearchMode, scope: &Scope) -> Result<Option<MissingVectors>> {
+    async fn missing_of(self, mode: SearchMode, scope: &Scope) -> Result<Option<MissingVectors>> {
         match mode {
             SearchMode::FullText => Ok(None),
             SearchMode::Semantic | SearchMode::Hybrid => self.missing_vectors(scope).await,
@@ -167,13 +167,13 @@ impl SessionStorage {
     /// Notices for the user about how the results were found. Each cause gives one notice: a read-only store, or an
     /// index that was missing for both words and meaning.
     pub(super) fn notices(
-        &self,
+        self,
         ran: SearchMode,
         of_vectors: Option<String>,
         of_texts: Option<String>,
     ) -> Vec<String> {
         let read_only =
-            self.backend.info().read_only.map(|reason| format!("the store is read-only: {reason}"));
+            self.store.backend.info().read_only.map(|reason| format!("the store is read-only: {reason}"));
         let is_one = read_only.is_some() || ran == SearchMode::Hybrid;
         let notices: Vec<String> = read_only.into_iter().chain(of_vectors).chain(of_texts).collect();
         if is_one && notices.len() > 1 { vec![notices.join("; ")] } else { notices }
@@ -186,15 +186,15 @@ impl SessionStorage {
     /// # Errors
     ///
     /// Errors of the backend.
-    pub async fn missing_vectors(&self, scope: &Scope) -> Result<Option<MissingVectors>> {
-        let generation = self.generations().await?.current_number();
+    pub async fn missing_vectors(self, scope: &Scope) -> Result<Option<MissingVectors>> {
+        let generation = self.store.generations().await?.current_number();
         if let Scope::User(user) = scope {
             let query = PendingQuery { user: user.clone(), session: None, generation, after: None, limit: 1 };
-            if self.backend.messages_pending_vectors(&query).await?.is_empty() {
+            if self.store.backend.messages_pending_vectors(&query).await?.is_empty() {
                 return Ok(None);
             }
         }
-        let counts = self.backend.count_vectors(scope).await?;
+        let counts = self.store.backend.count_vectors(scope).await?;
         let of_generation = counts.generations.get(&generation);
         let messages = of_generation.map_or(counts.embeddable, |counts| counts.pending);
         Ok((messages > 0).then_some(MissingVectors { messages, of: counts.embeddable }))
@@ -202,7 +202,7 @@ impl SessionStorage {
 
     /// The candidates by meaning, with the vector of the query and the mode that can run.
     async fn nearest_list(
-        &self,
+        self,
         scope: &Scope,
         options: &SearchOptions,
     ) -> Result<(SearchMode, QueryVector, Candidates<VectorCandidate>)> {
@@ -228,19 +228,20 @@ impl SessionStorage {
     }
 
     /// The vector of the query; `None` if the store has no vectors to compare with.
-    async fn query_vector(&self, query: &str) -> Result<Option<QueryVector>> {
-        let Some(provider) = &self.embedding else {
+    async fn query_vector(self, query: &str) -> Result<Option<QueryVector>> {
+        let Some(provider) = &self.store.embedding else {
             return Err(Error::new(ErrorKind::Unsupported, "there is no embedding provider"));
         };
-        let generations = self.generations().await?;
+        let generations = self.store.generations().await?;
         let Some(held) = &generations.current else { return Ok(None) };
         if held.space != *provider.space() {
-            if generations.next.is_none() && !self.has_vectors(&generations).await? {
+            if generations.next.is_none() && !StoredVectors::new(self.store).has_vectors(&generations).await?
+            {
                 return Ok(None);
             }
             return Err(other_space(&generations, provider.space()));
         }
-        let query = match self.redactor_for(provider.as_ref()) {
+        let query = match self.store.redactor_for(provider.as_ref()) {
             Some(redactor) => redactor.mask(query)?.text.into_owned(),
             None => query.to_owned(),
         };
@@ -258,7 +259,7 @@ impl SessionStorage {
     }
 
     async fn text_list(
-        &self,
+        self,
         scope: &Scope,
         options: &SearchOptions,
         plan: &TextPlan,
@@ -271,7 +272,7 @@ impl SessionStorage {
 
     /// If no text contains a word of the query, searches for words that differ by a typo.
     async fn corrected(
-        &self,
+        self,
         scope: &Scope,
         options: &SearchOptions,
         texts: Candidates<TextCandidate>,
@@ -292,7 +293,7 @@ impl SessionStorage {
     }
 
     async fn vector_list(
-        &self,
+        self,
         scope: &Scope,
         options: &SearchOptions,
         asked: &QueryVector,
@@ -315,13 +316,13 @@ impl SessionStorage {
     /// The chunks nearest to the vector of the query, from enough different messages if there are as many: chunks of a
     /// few long messages could fill the list.
     pub(super) async fn nearest_chunks(
-        &self,
+        self,
         mut query: VectorQuery,
         messages: usize,
         min_similarity: Option<f32>,
     ) -> Result<Candidates<VectorCandidate>> {
         loop {
-            let mut found = self.backend.vector_candidates(&query).await?;
+            let mut found = self.store.backend.vector_candidates(&query).await?;
             let too_far = |last: &VectorCandidate| min_similarity > Some(last.similarity);
             let complete = found.items.len() < query.limit || found.items.last().is_some_and(too_far);
             found.items.retain(|chunk| min_similarity.is_none_or(|least| chunk.similarity >= least));
@@ -334,13 +335,14 @@ impl SessionStorage {
         }
     }
 
-    fn fusion_weights(&self) -> FusionWeights {
-        let strength = self.embedding.as_ref().map_or(ModelStrength::Static, |provider| provider.strength());
+    fn fusion_weights(self) -> FusionWeights {
+        let strength =
+            self.store.embedding.as_ref().map_or(ModelStrength::Static, |provider| provider.strength());
         FusionWeights::of(strength)
     }
 
     /// Adds the vectors of candidates that are only in the text list, so that they can be compared.
-    async fn complete_vectors(&self, ranked: &mut [Fused], query: &QueryVector) -> Result<()> {
+    async fn complete_vectors(self, ranked: &mut [Fused], query: &QueryVector) -> Result<()> {
         let lacking: Vec<(MessageRef, ContentType)> = ranked
             .iter()
             .filter(|fused| fused.vector.is_none())
@@ -350,7 +352,7 @@ impl SessionStorage {
             return Ok(());
         }
         let mut nearest: HashMap<MessageRef, (f32, VectorRecord)> = HashMap::new();
-        let stored = match self.backend.vectors_of(query.generation, &lacking).await {
+        let stored = match self.store.backend.vectors_of(query.generation, &lacking).await {
             // Without their vectors, they are compared by words.
             Err(error) if error.kind() == ErrorKind::Damaged => return Ok(()),
             stored => stored?,

@@ -8,7 +8,7 @@ use crate::{
     Result,
     content::{ExtractedText, extract},
     model::{ContentType, DamagedRow, Message, MessageRef},
-    storage::{Readable, SessionStorage},
+    storage::{Readable, StoreContext},
 };
 
 /// A message with its texts.
@@ -45,7 +45,7 @@ impl Reading {
     /// Reads messages unless that was tried before. Messages that were removed in the meantime are left out.
     pub(in crate::storage) async fn read(
         &mut self,
-        storage: &SessionStorage,
+        storage: &StoreContext,
         message_refs: impl IntoIterator<Item = MessageRef>,
     ) -> Result<()> {
         let new = message_refs.into_iter().filter(|message_ref| self.requested.insert(message_ref.clone()));

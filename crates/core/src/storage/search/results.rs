@@ -13,7 +13,7 @@ use crate::{
     Result,
     model::{ContentType, MessageRef},
     search::{EvidenceFinder, Fused, MatchKind, Repeat, SearchOptions, SearchResult},
-    storage::SessionStorage,
+    storage::TranscriptSearch,
     text::{QueryWords, Snippets},
 };
 
@@ -39,12 +39,12 @@ pub(in crate::storage) struct Shown {
     pub(in crate::storage) nearest: Option<SearchResult>,
 }
 
-impl SessionStorage {
+impl TranscriptSearch<'_> {
     /// Makes results of the best `limit` candidates, in their order. Candidates with the same text are one result.
     /// Candidates that were removed in the meantime or can't be read are left out, and so are those without a word of
     /// the query whose similarity is below the floor.
     pub(in crate::storage) async fn show(
-        &self,
+        self,
         picked: Vec<(Fused, f32)>,
         query: PlannedQuery<'_>,
         reading: &mut Reading,
@@ -61,7 +61,7 @@ impl SessionStorage {
         while builder.shown.results.len() < options.limit && rest.peek().is_some() {
             let missing = options.limit - builder.shown.results.len();
             let next: Vec<(Fused, f32)> = rest.by_ref().take(missing).collect();
-            reading.read(self, next.iter().map(|(fused, _)| fused.message_ref.clone())).await?;
+            reading.read(self.store, next.iter().map(|(fused, _)| fused.message_ref.clone())).await?;
             for (fused, score) in next {
                 if let Some(read) = reading.get(&fused.message_ref) {
                     builder.add(read, fused, score);

@@ -7,7 +7,7 @@ use crate::{
     content::is_real,
     model::{ContentType, MessageRef, Role, Session},
     search::{RankedText, SearchMode, SearchOptions},
-    storage::SessionStorage,
+    storage::TranscriptSearch,
     text::{QueryWords, query_terms},
 };
 
@@ -20,11 +20,11 @@ const MOST_WORDS: usize = 8;
 /// The first question is among this many messages of a session.
 const BEGINNING: u32 = 10;
 
-impl SessionStorage {
+impl TranscriptSearch<'_> {
     /// If no message has all words of the query, adds the sessions that have them in their title or description. They
     /// are shown by their best candidate, or else by their first question.
     pub(super) async fn add_titled(
-        &self,
+        self,
         scope: &Scope,
         options: &SearchOptions,
         words: &QueryWords,
@@ -44,7 +44,7 @@ impl SessionStorage {
             if !judged.texts.iter().any(is_of_session) {
                 let beginning = (0..BEGINNING).map(|sequence| MessageRef::new(key.clone(), sequence));
                 let beginning: Vec<MessageRef> = beginning.collect();
-                reading.read(self, beginning.iter().cloned()).await?;
+                reading.read(self.store, beginning.iter().cloned()).await?;
                 let Some(message_ref) = first_question(beginning, options, reading) else { continue };
                 let candidate =
                     TextCandidate { message_ref, content_type: ContentType::UserQuery, score: 0.0 };
@@ -57,7 +57,7 @@ impl SessionStorage {
 
     /// Sessions with all words of the query in their title or description, newest first.
     async fn titled(
-        &self,
+        self,
         scope: &Scope,
         options: &SearchOptions,
         words: &QueryWords,
@@ -67,7 +67,7 @@ impl SessionStorage {
         let query = SessionQuery::new(scope.clone())
             .with_filter(options.filter.sessions.clone())
             .with_text(Some(beginnings.join(" ")));
-        let mut sessions = match self.backend.list_sessions(&query).await {
+        let mut sessions = match self.store.backend.list_sessions(&query).await {
             // The messages that were found are still worth showing.
             Err(error) if error.kind() == ErrorKind::Damaged => return Ok(Vec::new()),
             sessions => sessions?,

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{
-    QueryVector, SessionStorage, candidates_for, is_about_vectors, judged_for,
+    QueryVector, candidates_for, is_about_vectors, judged_for,
     reading::{ReadMessage, Reading},
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
         TurnResult, TurnResults, fuse,
     },
     storage::{
-        Turn,
+        StoredTurns, TranscriptSearch, Turn,
         text_plan::TextPlan,
         turns::{TurnTexts, provider_name},
     },
@@ -57,7 +57,7 @@ struct ReadTurn {
     similarity: Option<f32>,
 }
 
-impl SessionStorage {
+impl TranscriptSearch<'_> {
     /// Finds turns: by words in the user's text, the assistant's last text and the summary, and by the vectors of turns.
     /// Both lists are fused as those of a search for messages.
     ///
@@ -67,7 +67,7 @@ impl SessionStorage {
     /// # Errors
     ///
     /// As [`Self::search_transcripts`].
-    pub async fn search_turns(&self, scope: &Scope, options: &SearchOptions) -> Result<TurnResults> {
+    pub async fn search_turns(self, scope: &Scope, options: &SearchOptions) -> Result<TurnResults> {
         options.validate()?;
         let sides: ContentTypes =
             SIDES.into_iter().filter(|side| options.content_types.contains(*side)).collect();
@@ -99,7 +99,7 @@ impl SessionStorage {
     }
 
     /// The vector of the query, with the mode that can run and the reason if it is not the requested one.
-    async fn turn_query(&self, options: &SearchOptions) -> Result<(SearchMode, QueryVector, Option<String>)> {
+    async fn turn_query(self, options: &SearchOptions) -> Result<(SearchMode, QueryVector, Option<String>)> {
         if options.is_about_words() {
             return Ok((SearchMode::FullText, QueryVector::default(), None));
         }
@@ -117,12 +117,12 @@ impl SessionStorage {
     }
 
     async fn nearest_turns(
-        &self,
+        self,
         scope: &Scope,
         options: &SearchOptions,
         asked: &QueryVector,
     ) -> Result<Vec<TurnCandidate>> {
-        let Some(provider) = &self.embedding else { return Ok(Vec::new()) };
+        let Some(provider) = &self.store.embedding else { return Ok(Vec::new()) };
         // What a condition asks can be compared only with the words of a turn. A vector of zeros is near to nothing.
         if !options.conditions.is_empty() || asked.vector.iter().all(|x| *x == 0.0) {
             return Ok(Vec::new());
@@ -135,12 +135,12 @@ impl SessionStorage {
             vector: asked.vector.clone(),
             limit: candidates_for(options),
         };
-        self.backend.nearest_turns(&query).await
+        self.store.backend.nearest_turns(&query).await
     }
 
     /// The summaries that match, with their BM25 scores by the statistics of all texts.
     async fn matching_summaries(
-        &self,
+        self,
         scope: &Scope,
         options: &SearchOptions,
         plan: &TextPlan,
@@ -155,7 +155,7 @@ impl SessionStorage {
         let mut query = SummaryQuery::new(scope.clone()).with_filter(options.filter.sessions.clone());
         let mut found = Vec::new();
         loop {
-            let page = self.backend.list_summaries(&query).await?;
+            let page = self.store.backend.list_summaries(&query).await?;
             let Some(last) = page.last() else { return Ok(found) };
             query.after = Some(last.message_ref());
             for summary in page {
@@ -170,7 +170,7 @@ impl SessionStorage {
 
     /// Puts the candidates of all lists together by turn.
     async fn by_turn(
-        &self,
+        self,
         texts: Vec<TextCandidate>,
         nearest: Vec<TurnCandidate>,
         summaries: Vec<(TurnSummary, f32)>,
@@ -180,7 +180,7 @@ impl SessionStorage {
         let of_texts = texts.iter().map(|text| text.message_ref.clone());
         let of_turns = nearest.iter().map(|turn| turn.message_ref.clone());
         let of_summaries = summaries.iter().map(|(summary, _)| summary.message_ref());
-        reading.read(self, of_texts.chain(of_turns).chain(of_summaries)).await?;
+        reading.read(self.store, of_texts.chain(of_turns).chain(of_summaries)).await?;
         let turn_of = |read: &ReadMessage| Some((read.message.message_ref().session, read.message.turn?));
         let mut turns: HashMap<TurnKey, Candidate> = HashMap::new();
         for TextCandidate { message_ref, score, .. } in texts {
@@ -208,15 +208,15 @@ impl SessionStorage {
     /// Reads the texts of turns. Only the two sides and the summary of a turn count: a turn of which other messages
     /// match is left out, unless its vector is near.
     async fn read_turns_of(
-        &self,
+        self,
         candidates: BTreeMap<SessionKey, BTreeMap<u32, Candidate>>,
         options: &SearchOptions,
     ) -> Result<Vec<ReadTurn>> {
         let mut read = Vec::new();
         for (key, mut candidates) in candidates {
-            let summaries = self.summaries_of(&key).await?;
+            let summaries = self.store.summaries_of(&key).await?;
             let numbers: Vec<u32> = candidates.keys().copied().collect();
-            for texts in self.turn_texts(&key, &numbers).await? {
+            for texts in StoredTurns::new(self.store).turn_texts(&key, &numbers).await? {
                 let TurnTexts { user, assistant, .. } = &texts;
                 let Some(candidate) = user.turn.and_then(|turn| candidates.remove(&turn)) else { continue };
                 let assistant = assistant.as_ref().and_then(|(of, _)| candidate.messages.get(&of.sequence));
@@ -238,7 +238,7 @@ impl SessionStorage {
     }
 
     /// Fuses the two lists, as those of messages.
-    fn rank(&self, turns: &[ReadTurn], words: &QueryWords, weights: &[f32]) -> Vec<Fused> {
+    fn rank(self, turns: &[ReadTurn], words: &QueryWords, weights: &[f32]) -> Vec<Fused> {
         let mut finder = EvidenceFinder::new(words);
         let (mut texts, mut nearest) = (Vec::new(), Vec::new());
         for ReadTurn { turn, message_ref, text_score, similarity } in turns {

@@ -4,20 +4,20 @@ use crate::{
     Result,
     content::called_tools,
     model::{Role, SessionKey, Timestamp},
-    storage::{SessionStorage, session_rows::SessionRows},
+    storage::{StoreStatistics, session_rows::SessionRows},
 };
 
-impl SessionStorage {
+impl StoreStatistics<'_> {
     /// Calls `each` with the tool of each call in the session's messages of the period, from message `start` on.
     pub(super) async fn each_called_tool(
-        &self,
+        self,
         key: &SessionKey,
         start: u32,
         in_period: impl Fn(Timestamp) -> bool,
         mut each: impl FnMut(&str),
     ) -> Result<()> {
         // Messages that can't be read have no known calls.
-        let mut messages = SessionRows::new(self, key).messages(start);
+        let mut messages = SessionRows::new(self.store, key).messages(start);
         while let Some(page) = messages.next().await? {
             let answers = page.iter().filter(|message| message.role == Role::Assistant);
             for message in answers.filter(|message| in_period(message.ts)) {

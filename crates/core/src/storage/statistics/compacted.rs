@@ -9,33 +9,33 @@ use crate::{
     model::{Digest, Event, LineKind, Session, SessionKey, SupersededReason},
     search::SessionFilter,
     storage::{
-        SessionStorage, SupersededLine,
+        StoreStatistics, SupersededLine,
         superseded::{all_pieces, unpack_all},
     },
 };
 
-impl SessionStorage {
+impl StoreStatistics<'_> {
     /// The sessions with events that were compacted away.
     pub(super) async fn compacted_sessions(
-        &self,
+        self,
         scope: &Scope,
         filter: &SessionFilter,
     ) -> Result<BTreeSet<SessionKey>> {
         let query =
             SupersededQuery::new(scope.clone()).with_filter(filter.clone()).with_kind(LineKind::Event);
-        let pieces = all_pieces(&*self.backend, query).await?;
+        let pieces = all_pieces(&*self.store.backend, query).await?;
         let compacted = pieces.into_iter().filter(|piece| piece.reason.still_counts());
         Ok(compacted.map(|piece| piece.session).collect())
     }
 
     /// The events of a session that were compacted away, and whether each may only have been edited.
-    pub(in crate::storage) async fn compacted_events(&self, key: &SessionKey) -> Result<Vec<(Event, bool)>> {
-        let Some(stored) = self.backend.get_session(key).await? else { return Ok(Vec::new()) };
+    pub(in crate::storage) async fn compacted_events(self, key: &SessionKey) -> Result<Vec<(Event, bool)>> {
+        let Some(stored) = self.store.backend.get_session(key).await? else { return Ok(Vec::new()) };
         let query = SupersededQuery::new(Scope::User(key.user_id.clone()))
             .with_filter(SessionFilter::default().with_session(key.session_id.clone()))
             .with_kind(LineKind::Event);
         let mut events = Vec::new();
-        unpack_all(self, query, |line| {
+        unpack_all(self.store, query, |line| {
             if line.reason.still_counts() {
                 let is_edited = line.reason == SupersededReason::Edited;
                 events.extend(event(&stored.session, &line).map(|event| (event, is_edited)));

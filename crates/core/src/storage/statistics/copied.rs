@@ -8,7 +8,7 @@ use std::{
 use crate::{
     ErrorKind, Result,
     model::{Digest, MessageState, Session, SessionKey, Timestamp, UserId},
-    storage::SessionStorage,
+    storage::StoreStatistics,
 };
 
 /// What must be known of a session to find copies.
@@ -56,17 +56,17 @@ impl Brief {
     }
 }
 
-impl SessionStorage {
+impl StoreStatistics<'_> {
     /// The families among these sessions, originals before their copies.
     ///
     /// A fork may say which session it is a copy of. Otherwise, a session is a copy if it has the first messages of an
     /// older one, see [`is_certain`]. Only the messages of sessions with the same first prompt are compared.
-    pub(super) async fn families<'a>(&self, briefs: &'a [Brief]) -> Result<Vec<Family<'a>>> {
+    pub(super) async fn families<'a>(self, briefs: &'a [Brief]) -> Result<Vec<Family<'a>>> {
         let mut families = Vec::new();
         for candidates in candidates(briefs) {
             let mut compared = Beginnings::default();
             for brief in candidates {
-                let states = match self.backend.message_states(&brief.key).await {
+                let states = match self.store.backend.message_states(&brief.key).await {
                     // It has no known messages.
                     Err(error) if error.kind() == ErrorKind::Damaged => Vec::new(),
                     states => states?,

@@ -14,7 +14,7 @@ use self::{
     copied::{Brief, Copied},
     tables::Tables,
 };
-use super::{PeriodStatistics, SessionStatistics, SessionStorage, find::PAGE, session_rows::SessionRows};
+use super::{PeriodStatistics, SessionStatistics, StoreStatistics, find::PAGE, session_rows::SessionRows};
 use crate::{
     ErrorKind, Result, Scope,
     backend::{EventCount, MessageCount, SessionQuery, Usage},
@@ -164,14 +164,14 @@ pub struct LeftOut {
     pub usage: Usage,
 }
 
-impl SessionStorage {
+impl StoreStatistics<'_> {
     /// Statistics of the sessions in `scope`. What several of them have, or one of them several times, counts once:
     /// [`Statistics::left_out`] is the rest.
     ///
     /// # Errors
     ///
     /// Errors of the backend.
-    pub async fn get_statistics(&self, scope: &Scope, options: &StatisticsOptions) -> Result<Statistics> {
+    pub async fn get_statistics(self, scope: &Scope, options: &StatisticsOptions) -> Result<Statistics> {
         let (since, until) = (options.since, options.until);
         let query = SessionQuery::new(scope.clone())
             .with_filter(options.sessions.clone())
@@ -180,11 +180,12 @@ impl SessionStorage {
         let in_period =
             |ts: Timestamp| since.is_none_or(|since| ts >= since) && until.is_none_or(|until| ts < until);
         let (mut tables, mut briefs) = (Tables::default(), Vec::new());
-        self.each_page(query, |page| {
-            page.iter().for_each(|session| tables.session(session, in_period));
-            briefs.extend(page.iter().map(Brief::of));
-        })
-        .await?;
+        self.store
+            .each_page(query, |page| {
+                page.iter().for_each(|session| tables.session(session, in_period));
+                briefs.extend(page.iter().map(Brief::of));
+            })
+            .await?;
 
         let messages = SearchFilter::default()
             .with_sessions(options.sessions.clone())
@@ -213,12 +214,12 @@ impl SessionStorage {
     }
 
     async fn message_counts(
-        &self,
+        self,
         scope: &Scope,
         filter: &SearchFilter,
         briefs: &[Brief],
     ) -> Result<Vec<MessageCount>> {
-        let error = match self.backend.count_messages(scope, filter).await {
+        let error = match self.store.backend.count_messages(scope, filter).await {
             Err(error) if error.kind() == ErrorKind::Damaged => error,
             counts => return counts,
         };
@@ -226,19 +227,20 @@ impl SessionStorage {
         let mut counts = Vec::new();
         for Brief { key, .. } in briefs {
             let of_session = filter.clone().with_session(key.session_id.clone());
-            let found = self.backend.count_messages(&Scope::User(key.user_id.clone()), &of_session).await;
+            let found =
+                self.store.backend.count_messages(&Scope::User(key.user_id.clone()), &of_session).await;
             counts.extend(self.unless_damaged(key, found)?);
         }
         Ok(counts)
     }
 
     async fn event_counts(
-        &self,
+        self,
         scope: &Scope,
         filter: &EventFilter,
         briefs: &[Brief],
     ) -> Result<Vec<EventCount>> {
-        let error = match self.backend.count_events(scope, filter).await {
+        let error = match self.store.backend.count_events(scope, filter).await {
             Err(error) if error.kind() == ErrorKind::Damaged => error,
             counts => return counts,
         };
@@ -247,7 +249,7 @@ impl SessionStorage {
         for Brief { key, .. } in briefs.iter().filter(|brief| !filter.sessions.without.contains(&brief.key)) {
             let mut of_session = filter.clone();
             of_session.sessions = of_session.sessions.with_session(key.session_id.clone());
-            let found = self.backend.count_events(&Scope::User(key.user_id.clone()), &of_session).await;
+            let found = self.store.backend.count_events(&Scope::User(key.user_id.clone()), &of_session).await;
             counts.extend(self.unless_damaged(key, found)?);
         }
         Ok(counts)
@@ -255,15 +257,15 @@ impl SessionStorage {
 
     /// Removes the copied messages and events of a session from the counts.
     async fn leave_out(
-        &self,
+        self,
         key: &SessionKey,
         copied: &Copied,
         in_period: impl Fn(Timestamp) -> bool,
         tables: &mut Tables,
     ) -> Result<()> {
-        let Some(stored) = self.backend.get_session(key).await? else { return Ok(()) };
+        let Some(stored) = self.store.backend.get_session(key).await? else { return Ok(()) };
         tables.leave_out(&stored.session, copied);
-        let mut messages = SessionRows::new(self, key).messages(0);
+        let mut messages = SessionRows::new(self.store, key).messages(0);
         while let Some(page) = messages.next().await? {
             if page.first().is_none_or(|message| message.sequence >= copied.messages) {
                 break;
@@ -278,10 +280,10 @@ impl SessionStorage {
     }
 
     /// The counts of a session. If they can't be read, returns nothing and records the session as damaged.
-    fn unless_damaged<T>(&self, key: &SessionKey, counts: Result<Vec<T>>) -> Result<Vec<T>> {
+    fn unless_damaged<T>(self, key: &SessionKey, counts: Result<Vec<T>>) -> Result<Vec<T>> {
         match counts {
             Err(error) if error.kind() == ErrorKind::Damaged => {
-                self.remember_damaged(vec![DamagedRow::of_session(key, &error)]);
+                self.store.remember_damaged(vec![DamagedRow::of_session(key, &error)]);
                 Ok(Vec::new())
             }
             counts => counts,

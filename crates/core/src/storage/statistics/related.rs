@@ -9,7 +9,7 @@ use crate::{
     Result, Scope,
     backend::SessionQuery,
     model::{Session, SessionKey},
-    storage::{Origin, SessionStorage, tree::parent_of},
+    storage::{Origin, StoreStatistics, tree::parent_of},
 };
 
 /// Why a session contains text of another.
@@ -40,7 +40,7 @@ impl Relation {
     }
 }
 
-impl SessionStorage {
+impl StoreStatistics<'_> {
     /// The other sessions in `scope` that contain text of these: their sub-agents, and the sessions that begin with the
     /// same messages.
     ///
@@ -48,11 +48,11 @@ impl SessionStorage {
     ///
     /// Errors of the backend.
     pub async fn sessions_with_text_of(
-        &self,
+        self,
         scope: &Scope,
         keys: &BTreeSet<SessionKey>,
     ) -> Result<Vec<(Session, Relation)>> {
-        let all = self.all_sessions(SessionQuery::new(scope.clone()).with_limit(PAGE)).await?;
+        let all = self.store.all_sessions(SessionQuery::new(scope.clone()).with_limit(PAGE)).await?;
         let (chosen, others): (Vec<&Session>, Vec<&Session>) =
             all.iter().partition(|session| keys.contains(&session.key()));
         if chosen.is_empty() || others.is_empty() {
@@ -77,7 +77,7 @@ impl SessionStorage {
 
     /// The sessions among `others` that have messages of `chosen` at their beginning.
     async fn with_same_beginning(
-        &self,
+        self,
         chosen: &[&Session],
         others: &[&Session],
         originals: &BTreeSet<SessionKey>,

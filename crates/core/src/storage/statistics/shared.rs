@@ -11,7 +11,7 @@ use crate::{
     backend::{EventCount, EventCounter, REQUEST_ID, RESPONSE, SESSION_ID},
     model::{Event, SessionKey},
     search::{EventFilter, SessionFilter},
-    storage::{SessionStorage, session_rows::SessionRows},
+    storage::{StoreStatistics, session_rows::SessionRows},
 };
 
 /// The counts of sessions that are counted one by one.
@@ -38,10 +38,10 @@ struct Known {
     moments: HashSet<u64>,
 }
 
-impl SessionStorage {
+impl StoreStatistics<'_> {
     /// Counts the events that `filter` admits of all sessions that are related to others or were compacted.
     pub(super) async fn shared_rows(
-        &self,
+        self,
         scope: &Scope,
         sessions: &SessionFilter,
         briefs: &[Brief],
@@ -76,7 +76,7 @@ impl SessionStorage {
 
     /// Counts the events of a session, and returns how many of them are copies of those in `known`.
     async fn count_member(
-        &self,
+        self,
         key: &SessionKey,
         members: &[&SessionKey],
         is_compacted: bool,
@@ -84,7 +84,7 @@ impl SessionStorage {
         (counter, known, compacted): (&mut EventCounter, &mut Known, &mut u64),
     ) -> Result<u64> {
         let (mut own, mut copies) = (Known::default(), 0);
-        let mut events = SessionRows::new(self, key).events(0);
+        let mut events = SessionRows::new(self.store, key).events(0);
         while let Some(page) = events.next().await? {
             for mut event in page {
                 forget_members(&mut event, members);

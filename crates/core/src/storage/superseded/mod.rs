@@ -14,7 +14,7 @@ pub use self::{
     search::SupersededMatch,
 };
 
-use super::SessionStorage;
+use super::{StoreContext, SupersededHistory};
 use crate::{
     ErrorKind, Result,
     backend::{StorageBackend, SupersededQuery},
@@ -105,10 +105,11 @@ impl SupersededLine {
     }
 }
 
-/// Reads superseded lines, some at a time: see [`SessionStorage::superseded_lines`].
+/// Reads superseded lines, some at a time: see
+/// [`SupersededHistory::superseded_lines`](crate::storage::SupersededHistory::superseded_lines).
 #[derive(Debug)]
 pub struct SupersededLines {
-    storage: SessionStorage,
+    storage: StoreContext,
     query: SupersededQuery,
     /// Pieces that were read, in reverse order.
     pieces: Vec<SupersededPiece>,
@@ -157,19 +158,19 @@ impl SupersededLines {
     }
 }
 
-impl SessionStorage {
+impl SupersededHistory<'_> {
     /// The sessions that have superseded lines matching `query`, in order of user and id.
     ///
     /// # Errors
     ///
     /// Errors of the backend.
-    pub async fn superseded_sessions(&self, query: &SupersededQuery) -> Result<Vec<SupersededSession>> {
+    pub async fn superseded_sessions(self, query: &SupersededQuery) -> Result<Vec<SupersededSession>> {
         let mut sessions: Vec<SupersededSession> = Vec::new();
-        for piece in all_pieces(&*self.backend, query.clone()).await? {
+        for piece in all_pieces(&*self.store.backend, query.clone()).await? {
             let SessionKey { user_id, session_id } = &piece.session;
             if !sessions.last().is_some_and(|last| last.user_id == *user_id && last.session_id == *session_id)
             {
-                let Some(stored) = self.backend.get_session(&piece.session).await? else { continue };
+                let Some(stored) = self.store.backend.get_session(&piece.session).await? else { continue };
                 sessions.push(SupersededSession {
                     user_id: user_id.clone(),
                     session_id: session_id.clone(),
@@ -189,12 +190,12 @@ impl SessionStorage {
         Ok(sessions)
     }
 
-    /// The superseded lines that match, in order of user, session, kind (events first) and sequence. A sequence may occur
-    /// several times, if its line was superseded several times.
+    /// The superseded lines that match, in order of user, session, kind (events first) and sequence. A sequence may
+    /// occur several times, if its line was superseded several times.
     #[must_use]
-    pub fn superseded_lines(&self, query: SupersededQuery) -> SupersededLines {
+    pub fn superseded_lines(self, query: SupersededQuery) -> SupersededLines {
         let query = query.with_data(true);
-        SupersededLines { storage: self.clone(), query, pieces: Vec::new(), is_at_end: false }
+        SupersededLines { storage: self.store.clone(), query, pieces: Vec::new(), is_at_end: false }
     }
 }
 
@@ -227,11 +228,11 @@ pub(super) async fn all_pieces(
 
 /// Calls `each` with every superseded line that matches and can be read.
 pub(super) async fn unpack_all(
-    storage: &SessionStorage,
+    storage: &StoreContext,
     query: SupersededQuery,
     mut each: impl FnMut(SupersededLine) + Send,
 ) -> Result<()> {
-    let mut lines = storage.superseded_lines(query);
+    let mut lines = SupersededHistory::new(storage).superseded_lines(query);
     loop {
         match lines.next().await {
             Ok(Some(lines)) => lines.into_iter().for_each(&mut each),

@@ -8,7 +8,7 @@ use crate::{
     backend::{Remains, SupersededQuery},
     model::{SessionId, SupersededPiece, Timestamp, UserId},
     search::SessionFilter,
-    storage::SessionStorage,
+    storage::SupersededHistory,
 };
 
 /// Which superseded lines to remove. The default is all.
@@ -58,13 +58,13 @@ pub struct PruneReport {
     pub remains: Vec<Remains>,
 }
 
-impl SessionStorage {
+impl SupersededHistory<'_> {
     /// Removes superseded lines of `user`, and erases them from all files.
     ///
     /// # Errors
     ///
     /// Errors of the backend. Lines of some sessions may already be removed; repeating the call completes it.
-    pub async fn prune_superseded(&self, user: &UserId, options: &PruneOptions) -> Result<PruneReport> {
+    pub async fn prune_superseded(self, user: &UserId, options: &PruneOptions) -> Result<PruneReport> {
         let filter = &options.filter;
         let filters = match &options.sessions {
             Some(sessions) => sessions.iter().map(|id| filter.clone().with_session(id.clone())).collect(),
@@ -75,7 +75,7 @@ impl SessionStorage {
             let query =
                 SupersededQuery::new(Scope::User(user.clone())).with_filter(filter).with_until(options.until);
             report.sessions.extend(self.superseded_sessions(&query).await?);
-            let found = all_pieces(&*self.backend, query).await?;
+            let found = all_pieces(&*self.store.backend, query).await?;
             pieces.extend(found.iter().map(SupersededPiece::piece_ref));
         }
         for session in &report.sessions {
@@ -84,7 +84,7 @@ impl SessionStorage {
             report.bytes += session.bytes;
         }
         if !options.dry_run && !pieces.is_empty() {
-            let pruned = self.backend.prune_superseded(&pieces).await;
+            let pruned = self.store.backend.prune_superseded(&pieces).await;
             pruned.deleted.into_iter().collect::<Result<Vec<bool>>>()?;
             report.remains = pruned.remains;
         }

@@ -11,7 +11,7 @@ use crate::{
     content::extract,
     model::{LineKind, ProjectSlug, Role, SessionKey, SupersededReason, TimeSource, Timestamp},
     search::{Checks, EvidenceFinder, SearchOptions, SearchResult, SearchSource},
-    storage::SessionStorage,
+    storage::SupersededHistory,
     text::{
         Analyzer, QueryWords, Snippets,
         bm25::{CollectionStatistics, DocumentTerms, count_terms, score},
@@ -33,7 +33,7 @@ pub struct SupersededMatch {
     pub reason: SupersededReason,
 }
 
-impl SessionStorage {
+impl SupersededHistory<'_> {
     /// Searches the superseded messages in `scope` for words, best first. Scores are BM25 scores among the superseded
     /// messages. Ignores the mode and the options for semantic search.
     ///
@@ -43,7 +43,7 @@ impl SessionStorage {
     ///
     /// `Validation` if an option is out of range; errors of the backend.
     pub async fn search_superseded(
-        &self,
+        self,
         scope: &Scope,
         options: &SearchOptions,
     ) -> Result<Vec<SupersededMatch>> {
@@ -55,7 +55,7 @@ impl SessionStorage {
         let sessions = self.superseded_sessions(&query).await?.into_iter();
         let projects = sessions.map(|of| (SessionKey::new(of.user_id, of.session_id), of.project)).collect();
         let mut scan = Scan::new(options, &words, projects);
-        unpack_all(self, query, |line| scan.search(&line)).await?;
+        unpack_all(self.store, query, |line| scan.search(&line)).await?;
         Ok(scan.best())
     }
 }

@@ -5,15 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::texts::{TurnCollector, TurnContent, TurnTexts};
 use crate::{
     Result,
-    backend::{NewTurn, SequenceRange, SummaryQuery, TurnQuery, meta},
+    backend::{NewTurn, SequenceRange, TurnQuery, meta},
     content::{ChunkSettings, chunk},
     embedding::EmbeddingProvider,
-    model::{
-        ContentType, EmbeddingSpace, Message, MessageRef, SessionKey, TurnEmbedding, TurnSummary, UserId,
-    },
-    search::SessionFilter,
+    model::{ContentType, EmbeddingSpace, Message, SessionKey, TurnEmbedding, TurnSummary, UserId},
     storage::{
-        EmbedReport, OnEmbedded, SessionStorage, VectorsOf,
+        EmbedReport, OnEmbedded, StoredVectors, VectorsOf,
         embed::{Embedded, embed_all, with_address},
     },
 };
@@ -79,7 +76,7 @@ struct Step {
     secrets: u64,
 }
 
-impl SessionStorage {
+impl StoredVectors<'_> {
     /// Makes the embeddings of turns that are missing or whose text has changed, by its SHA-256. The report contains
     /// the number of turns and any failure of the provider.
     ///
@@ -89,58 +86,58 @@ impl SessionStorage {
     /// # Errors
     ///
     /// `Unsupported` without an embedding provider; errors of the backend.
-    pub async fn embed_turns(&self, of: &VectorsOf, on_embedded: OnEmbedded<'_>) -> Result<EmbedReport> {
-        self.needed_provider()?;
+    pub async fn embed_turns(self, of: &VectorsOf, on_embedded: OnEmbedded<'_>) -> Result<EmbedReport> {
+        StoredVectors::new(self.store).needed_provider()?;
         let mut report = EmbedReport::default();
-        let keys = self.session_keys(of).await?;
+        let keys = StoredVectors::new(self.store).session_keys(of).await?;
         self.embed_turns_in(keys.iter().map(|key| (key, TurnSelection::All)), &mut report, on_embedded)
             .await?;
         Ok(report)
     }
 
-    /// As [`SessionStorage::embed_turns`], for the messages in `report.sessions`, which got vectors. Does nothing after
+    /// As [`Self::embed_turns`], for the messages in `report.sessions`, which got vectors. Does nothing after
     /// a failure.
     ///
     /// # Errors
     ///
     /// Errors of the backend.
-    pub(in crate::storage) async fn embed_turns_of_report(&self, report: &mut EmbedReport) -> Result<()> {
+    pub(in crate::storage) async fn embed_turns_of_report(self, report: &mut EmbedReport) -> Result<()> {
         let sessions = std::mem::take(&mut report.sessions);
         let turns = sessions.iter().map(|(key, first)| (key, TurnSelection::From(*first)));
         self.embed_turns_in(turns, report, &mut |_| {}).await
     }
 
-    /// As [`SessionStorage::embed_turns`], for all sessions of a user. Does nothing after a failure.
+    /// As [`Self::embed_turns`], for all sessions of a user. Does nothing after a failure.
     ///
     /// # Errors
     ///
     /// Errors of the backend.
     pub(in crate::storage) async fn embed_all_turns(
-        &self,
+        self,
         user: &UserId,
         report: &mut EmbedReport,
     ) -> Result<()> {
-        let keys = self.session_keys(&VectorsOf::user(user.clone())).await?;
+        let keys = StoredVectors::new(self.store).session_keys(&VectorsOf::user(user.clone())).await?;
         self.embed_turns_in(keys.iter().map(|key| (key, TurnSelection::All)), report, &mut |_| {}).await
     }
 
     /// Whether a program was stopped before it made the embeddings of the user's turns.
-    pub(in crate::storage) async fn has_unfinished_turns(&self, user: &UserId) -> Result<bool> {
-        let held = self.backend.meta().await?;
+    pub(in crate::storage) async fn has_unfinished_turns(self, user: &UserId) -> Result<bool> {
+        let held = self.store.backend.meta().await?;
         Ok(held.get(&unfinished_turns(user)).is_some_and(|value| value == UNFINISHED))
     }
 
     /// Stores whether turns of the user may lack embeddings.
     pub(in crate::storage) async fn set_unfinished_turns(
-        &self,
+        self,
         user: &UserId,
         unfinished: bool,
     ) -> Result<()> {
         let key = unfinished_turns(user);
-        let held = self.backend.meta().await?.remove(&key);
+        let held = self.store.backend.meta().await?.remove(&key);
         let value = if unfinished { UNFINISHED } else { "" };
         if held.as_deref().unwrap_or_default() != value {
-            self.backend.swap_meta(&key, held.as_deref(), value).await?;
+            self.store.backend.swap_meta(&key, held.as_deref(), value).await?;
         }
         Ok(())
     }
@@ -152,7 +149,7 @@ impl SessionStorage {
     ///
     /// Errors of the backend.
     pub(in crate::storage) async fn embed_turns_again(
-        &self,
+        self,
         key: &SessionKey,
         users: &BTreeSet<u32>,
     ) -> Result<EmbedReport> {
@@ -162,9 +159,9 @@ impl SessionStorage {
         Ok(report)
     }
 
-    /// As [`SessionStorage::embed_turns`], for some turns of sessions.
+    /// As [`Self::embed_turns`], for some turns of sessions.
     pub(super) async fn embed_turns_in(
-        &self,
+        self,
         sessions: impl Iterator<Item = (&SessionKey, TurnSelection<'_>)>,
         report: &mut EmbedReport,
         on_embedded: OnEmbedded<'_>,
@@ -181,15 +178,15 @@ impl SessionStorage {
 
     /// Adds the turns of a session that have no embedding of their current text.
     async fn collect(
-        &self,
+        self,
         key: &SessionKey,
         which: TurnSelection<'_>,
         step: &mut Step,
         report: &mut EmbedReport,
         on_embedded: OnEmbedded<'_>,
     ) -> Result<()> {
-        let Some(provider) = &self.embedding else { return Ok(()) };
-        let redactor = self.redactor_for(provider.as_ref()).cloned();
+        let Some(provider) = &self.store.embedding else { return Ok(()) };
+        let redactor = self.store.redactor_for(provider.as_ref()).cloned();
         // Appending a line to a long session must not cost more than to a short one.
         let start = match which {
             TurnSelection::From(sequence) => self.start_of_turn(key, sequence).await?,
@@ -200,11 +197,11 @@ impl SessionStorage {
             TurnSelection::Again(_) => BTreeMap::new(),
             _ => self.turn_hashes_from(key, provider_name, provider.space(), start).await?,
         };
-        let summaries = self.summaries_from(key, start).await?;
+        let summaries = self.store.summaries_from(key, start).await?;
         let mut range = SequenceRange { start, limit: MESSAGES_A_PAGE };
         let (mut collector, mut stated) = (TurnCollector::default(), Vec::new());
         loop {
-            let page: Vec<Message> = self.readable_page(key, range, &mut Vec::new()).await?;
+            let page: Vec<Message> = self.store.readable_page(key, range, &mut Vec::new()).await?;
             let last = page.last().map(|message| message.sequence);
             let mut turns: Vec<TurnTexts> =
                 page.into_iter().filter_map(|message| collector.push(message)).collect();
@@ -228,7 +225,7 @@ impl SessionStorage {
                 }
             }
             if !stated.is_empty() {
-                self.backend.write_summaries(key, std::mem::take(&mut stated)).await?;
+                self.store.backend.write_summaries(key, std::mem::take(&mut stated)).await?;
             }
             if step.texts.len() >= TEXTS_A_STEP {
                 self.embed_step(step, report, on_embedded).await?;
@@ -241,7 +238,7 @@ impl SessionStorage {
     }
 
     /// The sequence of the first message of the turn with this message, or 0 if there are few messages before it.
-    async fn start_of_turn(&self, key: &SessionKey, sequence: u32) -> Result<u32> {
+    async fn start_of_turn(self, key: &SessionKey, sequence: u32) -> Result<u32> {
         let mut before = 16_u32;
         if sequence <= before {
             return Ok(0);
@@ -249,7 +246,7 @@ impl SessionStorage {
         loop {
             let start = sequence.saturating_sub(before);
             let count = (sequence - start) as usize + 1;
-            let rows = self.readable_rows::<Message>(key, start, count).await?.rows;
+            let rows = self.store.readable_rows::<Message>(key, start, count).await?.rows;
             let Some(last) = rows.last() else { return Ok(sequence) };
             let of_turn = rows.iter().rev().take_while(|message| message.turn == last.turn);
             let first = of_turn.last().map_or(sequence, |message| message.sequence);
@@ -261,26 +258,26 @@ impl SessionStorage {
     }
 
     /// A summary that a line states, to be stored, because searches by words use only stored ones.
-    fn stated_summary(&self, key: &SessionKey, turn: &TurnTexts, text: String) -> TurnSummary {
+    fn stated_summary(self, key: &SessionKey, turn: &TurnTexts, text: String) -> TurnSummary {
         TurnSummary {
             session: key.clone(),
             user_sequence: turn.user.sequence,
             digest: turn.user.digest,
             text,
             is_stated: true,
-            set_at: self.now(),
+            set_at: self.store.now(),
         }
     }
 
     fn add_to_step(
-        &self,
+        self,
         key: &SessionKey,
         turn: &TurnTexts,
         content: TurnContent,
         hash: String,
         step: &mut Step,
     ) {
-        let Some(provider) = &self.embedding else { return };
+        let Some(provider) = &self.store.embedding else { return };
         let limits = provider.limits();
         let settings = ChunkSettings::for_limits(limits.chunk_threshold_tokens, limits.chunk_target_tokens);
         let before = step.texts.len();
@@ -288,7 +285,7 @@ impl SessionStorage {
             step.texts.push(chunk.text.to_owned());
             step.tokens.push(chunk.token_count);
         }
-        let (space, created_at) = (provider.space(), self.now());
+        let (space, created_at) = (provider.space(), self.store.now());
         let name = provider_name(provider.as_ref());
         let embedding = TurnEmbedding {
             id: TurnEmbedding::new_id(key, turn.user.sequence, name, &space.model, created_at),
@@ -317,17 +314,17 @@ impl SessionStorage {
 
     /// Embeds the turns of a step and stores them.
     async fn embed_step(
-        &self,
+        self,
         step: &mut Step,
         report: &mut EmbedReport,
         on_embedded: OnEmbedded<'_>,
     ) -> Result<()> {
-        let Some(provider) = &self.embedding else { return Ok(()) };
+        let Some(provider) = &self.store.embedding else { return Ok(()) };
         let Step { pieces, texts, tokens, secrets } = std::mem::take(step);
         if pieces.is_empty() {
             return Ok(());
         }
-        self.backend.give_way().await;
+        self.store.backend.give_way().await;
         let (embedded, failure) = embed_all(provider.as_ref(), &texts, &tokens).await;
         report.secrets += secrets;
         report.failure = failure.map(|error| with_address(provider.as_ref(), error));
@@ -352,14 +349,14 @@ impl SessionStorage {
                 None => {}
             }
         }
-        report.turns += self.backend.write_turns(made).await? as u64;
+        report.turns += self.store.backend.write_turns(made).await? as u64;
         on_embedded(report);
         Ok(())
     }
 
     /// The hashes of the stored embeddings of a session in a space, by user message.
     pub(in crate::storage) async fn turn_hashes(
-        &self,
+        self,
         key: &SessionKey,
         provider: &str,
         space: &EmbeddingSpace,
@@ -368,7 +365,7 @@ impl SessionStorage {
     }
 
     async fn turn_hashes_from(
-        &self,
+        self,
         key: &SessionKey,
         provider: &str,
         space: &EmbeddingSpace,
@@ -378,7 +375,7 @@ impl SessionStorage {
         query.range.start = start;
         let mut hashes = BTreeMap::new();
         loop {
-            let page = self.backend.read_turns(&query).await?;
+            let page = self.store.backend.read_turns(&query).await?;
             let Some(last) = page.last() else { return Ok(hashes) };
             query.range.start = last.user_sequence.saturating_add(1);
             let comparable = page.into_iter().filter(|turn| turn.dimensions == space.dimensions);
@@ -388,7 +385,7 @@ impl SessionStorage {
 
     /// A page of the embeddings of a session with their texts and vectors, from a user message on.
     pub(in crate::storage) async fn turns_from(
-        &self,
+        self,
         key: &SessionKey,
         provider: &str,
         model: &str,
@@ -396,12 +393,12 @@ impl SessionStorage {
     ) -> Result<Vec<TurnEmbedding>> {
         let range = SequenceRange { start, limit: EMBEDDINGS_A_PAGE };
         let query = TurnQuery::new(key.clone(), provider, model).with_range(range);
-        self.backend.read_turns(&query.with_content(true)).await
+        self.store.backend.read_turns(&query.with_content(true)).await
     }
 
     /// The embedding of the turn of a user message, with its text and vector.
     pub(in crate::storage) async fn turn_at(
-        &self,
+        self,
         key: &SessionKey,
         provider: &str,
         model: &str,
@@ -409,29 +406,8 @@ impl SessionStorage {
     ) -> Result<Option<TurnEmbedding>> {
         let query = TurnQuery::new(key.clone(), provider, model);
         let query = query.with_range(SequenceRange { start: user, limit: 1 }).with_content(true);
-        let page = self.backend.read_turns(&query).await?;
+        let page = self.store.backend.read_turns(&query).await?;
         Ok(page.into_iter().find(|turn| turn.user_sequence == user))
-    }
-
-    /// The stored summaries of a session, by user message.
-    pub(in crate::storage) async fn summaries_of(
-        &self,
-        key: &SessionKey,
-    ) -> Result<BTreeMap<u32, TurnSummary>> {
-        self.summaries_from(key, 0).await
-    }
-
-    async fn summaries_from(&self, key: &SessionKey, start: u32) -> Result<BTreeMap<u32, TurnSummary>> {
-        let filter = SessionFilter::default().with_session(key.session_id.clone());
-        let after = start.checked_sub(1).map(|before| MessageRef::new(key.clone(), before));
-        let mut query = SummaryQuery::new(key.user_id.clone()).with_filter(filter).with_after(after);
-        let mut summaries = BTreeMap::new();
-        loop {
-            let page = self.backend.list_summaries(&query).await?;
-            let Some(last) = page.last() else { return Ok(summaries) };
-            query.after = Some(last.message_ref());
-            summaries.extend(page.into_iter().map(|of| (of.user_sequence, of)));
-        }
     }
 }
 

@@ -13,7 +13,7 @@ pub(super) use self::{
 };
 pub use summaries::{GivenSummary, SummaryReport};
 
-use super::{SessionStorage, context::no_message};
+use super::{StoredTurns, context::no_message};
 use crate::{
     Error, Result, Scope,
     backend::{SequenceRange, TurnQuery},
@@ -144,15 +144,15 @@ impl Turn {
     }
 }
 
-impl SessionStorage {
+impl StoredTurns<'_> {
     /// A turn of a session, by its number.
     ///
     /// # Errors
     ///
     /// `Validation` if the session has no such turn, or if the turn has no user text; errors of the backend.
-    pub async fn get_turn(&self, session: &Session, turn: u32) -> Result<Turn> {
+    pub async fn get_turn(self, session: &Session, turn: u32) -> Result<Turn> {
         let key = session.key();
-        let summaries = self.summaries_of(&key).await?;
+        let summaries = self.store.summaries_of(&key).await?;
         let texts = self.turn_texts(&key, &[turn]).await?.pop();
         let found = texts.and_then(|texts| {
             let summary = summaries.get(&texts.user.sequence);
@@ -171,9 +171,9 @@ impl SessionStorage {
     ///
     /// `SessionNotFound` if the session is not in `scope`; `Validation` if it has no such message, or if the message is
     /// before the first turn; errors of the backend.
-    pub async fn turn_of_message(&self, scope: &Scope, session: &SessionId, sequence: u32) -> Result<u32> {
-        let session = self.existing_session(scope, session).await?;
-        let states = self.backend.message_states(&session.key()).await?;
+    pub async fn turn_of_message(self, scope: &Scope, session: &SessionId, sequence: u32) -> Result<u32> {
+        let session = self.store.existing_session(scope, session).await?;
+        let states = self.store.backend.message_states(&session.key()).await?;
         let Some(state) = states.get(sequence as usize) else {
             return Err(no_message(&session.session_id, sequence, states.len() as u32));
         };
@@ -188,25 +188,25 @@ impl SessionStorage {
     /// # Errors
     ///
     /// Errors of the backend.
-    pub async fn turn_embedding(&self, turn: &Turn) -> Result<Option<StoredTurnEmbedding>> {
-        let Some(provider) = &self.embedding else { return Ok(None) };
+    pub async fn turn_embedding(self, turn: &Turn) -> Result<Option<StoredTurnEmbedding>> {
+        let Some(provider) = &self.store.embedding else { return Ok(None) };
         let model = provider.space().model.clone();
         let range = SequenceRange { start: turn.user.sequence, limit: 1 };
         let query = TurnQuery::new(turn.key(), provider_name(provider.as_ref()), model);
-        let page = self.backend.read_turns(&query.with_range(range).with_content(true)).await?;
+        let page = self.store.backend.read_turns(&query.with_range(range).with_content(true)).await?;
         let found = page.into_iter().find(|of| of.user_sequence == turn.user.sequence);
         Ok(found.map(StoredTurnEmbedding::from))
     }
 
     /// The texts of turns of a session with these numbers, in order. Leaves out turns without a text of the user.
-    pub(super) async fn turn_texts(&self, key: &SessionKey, turns: &[u32]) -> Result<Vec<TurnTexts>> {
-        let states = self.backend.message_states(key).await?;
+    pub(super) async fn turn_texts(self, key: &SessionKey, turns: &[u32]) -> Result<Vec<TurnTexts>> {
+        let states = self.store.backend.message_states(key).await?;
         let mut found = Vec::new();
         for turn in turns {
             let is_of = |state: &crate::model::MessageState| state.turn == Some(*turn);
             let Some(first) = states.iter().position(is_of) else { continue };
             let last = states.iter().rposition(is_of).unwrap_or(first);
-            let rows = self.readable_rows::<Message>(key, first as u32, last + 1 - first).await?.rows;
+            let rows = self.store.readable_rows::<Message>(key, first as u32, last + 1 - first).await?.rows;
             let mut collector = TurnCollector::default();
             let of_turn = rows.into_iter().filter(|message| message.turn == Some(*turn));
             of_turn.for_each(|message| drop(collector.push(message)));

@@ -13,7 +13,9 @@ use crate::{
     backend::SessionChange,
     content::is_real,
     model::{Message, SessionKey, Timestamp, TurnSummary, UserId},
-    storage::{Addressed, AddressedLine, EmbedReport, SessionStorage},
+    storage::{
+        Addressed, AddressedLine, EmbedReport, SessionCatalog, StoredSecrets, StoredTurns, StoredVectors,
+    },
 };
 
 /// The maximum length of a summary in characters.
@@ -57,17 +59,17 @@ pub(in crate::storage) fn stated_in(change: &SessionChange, now: impl Fn() -> Ti
     may_state.filter_map(summary).collect()
 }
 
-impl SessionStorage {
+impl StoredTurns<'_> {
     /// Stores summaries that lines state, for searches by words. Summaries that a user set for the same lines stay.
-    pub(in crate::storage) async fn keep_stated(&self, stated: Vec<TurnSummary>) -> Result<()> {
+    pub(in crate::storage) async fn keep_stated(self, stated: Vec<TurnSummary>) -> Result<()> {
         let mut sessions: BTreeMap<SessionKey, Vec<TurnSummary>> = BTreeMap::new();
         for summary in stated {
             sessions.entry(summary.session.clone()).or_default().push(summary);
         }
         for (key, mut stated) in sessions {
-            let held = self.summaries_of(&key).await?;
+            let held = self.store.summaries_of(&key).await?;
             stated.retain(|of| held.get(&of.user_sequence).is_none_or(|held| held.digest != of.digest));
-            self.backend.write_summaries(&key, stated).await?;
+            self.store.backend.write_summaries(&key, stated).await?;
         }
         Ok(())
     }
@@ -79,15 +81,20 @@ impl SessionStorage {
     ///
     /// `SessionNotFound` or `Validation` if there is no such message or turn, or if the text is empty or longer than
     /// 10,000 characters; errors of the backend.
-    pub async fn resolve_summary(&self, user: &UserId, given: &GivenSummary) -> Result<TurnSummary> {
+    pub async fn resolve_summary(self, user: &UserId, given: &GivenSummary) -> Result<TurnSummary> {
         let text = given.text.trim();
         if text.is_empty() || text.chars().nth(MOST_CHARS).is_some() {
             let rule = format!("must have 1 to {MOST_CHARS} characters");
             return Err(Error::validation("text", rule));
         }
-        let text = self.line_masker().await?.mask_text(Some(text.to_owned()))?.unwrap_or_default();
+        let text = StoredSecrets::new(self.store)
+            .line_masker()
+            .await?
+            .mask_text(Some(text.to_owned()))?
+            .unwrap_or_default();
         let scope = Scope::User(user.clone());
-        let Addressed { session, line, .. } = self.find_address(&scope, &given.message).await?;
+        let Addressed { session, line, .. } =
+            SessionCatalog::new(self.store).find_address(&scope, &given.message).await?;
         let Some(AddressedLine::Message(sequence)) = line else {
             let message = format!("{:?} is not the id of a message", given.message);
             return Err(Error::validation("message_id", message));
@@ -105,7 +112,7 @@ impl SessionStorage {
             digest: turn.user.digest,
             text,
             is_stated: false,
-            set_at: self.now(),
+            set_at: self.store.now(),
         })
     }
 
@@ -116,7 +123,7 @@ impl SessionStorage {
     /// # Errors
     ///
     /// Errors of the backend. If the provider fails, the report has the error.
-    pub async fn set_summaries(&self, summaries: Vec<TurnSummary>) -> Result<SummaryReport> {
+    pub async fn set_summaries(self, summaries: Vec<TurnSummary>) -> Result<SummaryReport> {
         let mut report = SummaryReport::default();
         let mut sessions: BTreeMap<SessionKey, BTreeMap<u32, TurnSummary>> = BTreeMap::new();
         for summary in summaries {
@@ -124,7 +131,7 @@ impl SessionStorage {
         }
         let mut turns: BTreeMap<SessionKey, BTreeSet<u32>> = BTreeMap::new();
         for (key, summaries) in sessions {
-            let stored = self.summaries_of(&key).await?;
+            let stored = self.store.summaries_of(&key).await?;
             let is_new = |of: &TurnSummary| {
                 let known = stored.get(&of.user_sequence).filter(|known| !known.is_stated);
                 known.is_none_or(|known| known.text != of.text)
@@ -133,10 +140,10 @@ impl SessionStorage {
             let count = summaries.len() as u64;
             let new: Vec<TurnSummary> = summaries.into_values().filter(is_new).collect();
             report.unchanged += count - new.len() as u64;
-            report.summaries += self.backend.write_summaries(&key, new).await? as u64;
+            report.summaries += self.store.backend.write_summaries(&key, new).await? as u64;
         }
         let sessions = turns.iter().map(|(key, users)| (key, TurnSelection::Of(users)));
-        self.embed_turns_in(sessions, &mut report.embedded, &mut |_| {}).await?;
+        StoredVectors::new(self.store).embed_turns_in(sessions, &mut report.embedded, &mut |_| {}).await?;
         Ok(report)
     }
 }

@@ -4,10 +4,10 @@ use serde::Serialize;
 
 use super::Sequences;
 use crate::{
-    Result, SessionStorage,
+    Result,
     backend::{RowSpan, SequenceRange},
     model::{Event, Message, Session, SessionKey},
-    storage::damage::SequencedRow,
+    storage::{Verification, damage::SequencedRow},
 };
 
 /// Number of rows read at a time.
@@ -40,15 +40,15 @@ impl Gaps {
     }
 }
 
-impl SessionStorage {
+impl Verification<'_> {
     /// The sequences up to the counts of `session` that have no row. Reads rows only if some are missing.
     ///
     /// # Errors
     ///
     /// Errors of the backend.
-    pub async fn missing_rows(&self, session: &Session) -> Result<Gaps> {
+    pub async fn missing_rows(self, session: &Session) -> Result<Gaps> {
         let key = session.key();
-        let rows = self.backend.session_rows(&key).await?;
+        let rows = self.store.backend.session_rows(&key).await?;
         Ok(Gaps {
             messages: self.gaps_of::<Message>(&key, rows.messages, session.message_count).await?,
             events: self.gaps_of::<Event>(&key, rows.events, session.event_count).await?,
@@ -57,7 +57,7 @@ impl SessionStorage {
 
     /// The sequences without a row before the last row, and up to `stated`.
     pub(in crate::storage) async fn gaps_of<T: SequencedRow>(
-        &self,
+        self,
         key: &SessionKey,
         rows: RowSpan,
         stated: u32,
@@ -68,7 +68,7 @@ impl SessionStorage {
             let mut start = 0;
             loop {
                 let (range, mut damaged) = (SequenceRange { start, limit: PAGE }, Vec::new());
-                let page: Vec<T> = self.readable_page(key, range, &mut damaged).await?;
+                let page: Vec<T> = self.store.readable_page(key, range, &mut damaged).await?;
                 damaged
                     .iter()
                     .filter_map(|row| row.sequence)

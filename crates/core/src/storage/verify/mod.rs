@@ -11,7 +11,7 @@ mod vectors;
 use std::collections::{BTreeMap, BTreeSet};
 
 use self::sequences::Sequences;
-use super::SessionStorage;
+use super::{StoreContext, Verification};
 use crate::{
     Error, ErrorKind, Result,
     backend::{IndexProblem, StoredSession, StrayKind, meta::Generations},
@@ -69,14 +69,14 @@ impl SessionCheck {
 
 /// A session that is being checked.
 struct Checking<'a> {
-    storage: &'a SessionStorage,
+    storage: &'a StoreContext,
     stored: &'a StoredSession,
     key: SessionKey,
     held: Generations,
     check: SessionCheck,
 }
 
-impl SessionStorage {
+impl Verification<'_> {
     /// Compares a stored session with itself. Reads all of its rows, a few at a time, and changes nothing.
     ///
     /// Compares every line with its digest, sequences, counts, turns (if the session was synced from files), the
@@ -86,10 +86,10 @@ impl SessionStorage {
     /// # Errors
     ///
     /// Errors of the backend, except `Damaged`, which is a difference.
-    pub async fn check_session(&self, stored: &StoredSession) -> Result<SessionCheck> {
-        let (key, held) = (stored.session.key(), self.generations().await?);
+    pub async fn check_session(self, stored: &StoredSession) -> Result<SessionCheck> {
+        let (key, held) = (stored.session.key(), self.store.generations().await?);
         let check = SessionCheck::default();
-        let mut checking = Checking { storage: self, stored, key, held, check };
+        let mut checking = Checking { storage: self.store, stored, key, held, check };
         checking.messages().await?;
         checking.events().await?;
         checking.stray_rows().await?;
@@ -101,8 +101,8 @@ impl SessionStorage {
     /// # Errors
     ///
     /// Errors of the backend.
-    pub async fn check_records(&self, user: &UserId) -> Result<Vec<SessionKey>> {
-        self.backend.sessions_without_record(user).await
+    pub async fn check_records(self, user: &UserId) -> Result<Vec<SessionKey>> {
+        self.store.backend.sessions_without_record(user).await
     }
 }
 

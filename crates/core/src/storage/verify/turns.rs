@@ -10,6 +10,7 @@ use crate::{
     ErrorKind, Result,
     content::Redactor,
     model::{Difference, DifferenceKind, EmbeddingSpace, Message, RowKind, TurnEmbedding, TurnSummary},
+    storage::StoredVectors,
     storage::turns::{PROVIDERS, TurnCollector, TurnTexts, provider_name},
 };
 
@@ -89,13 +90,18 @@ impl Checking<'_> {
         provider: &str,
         space: &EmbeddingSpace,
     ) -> Result<BTreeMap<u32, StoredTurn>> {
-        let hashes = self.storage.turn_hashes(&self.key, provider, space).await?;
+        let hashes = StoredVectors::new(self.storage).turn_hashes(&self.key, provider, space).await?;
         let mut stored = BTreeMap::new();
         let mut sequences = hashes.keys().copied().peekable();
         while let Some(start) = sequences.peek().copied() {
-            let page = match self.storage.turns_from(&self.key, provider, &space.model, start).await {
+            let page = match StoredVectors::new(self.storage)
+                .turns_from(&self.key, provider, &space.model, start)
+                .await
+            {
                 Err(error) if error.kind() == ErrorKind::Damaged => {
-                    let of_one = self.storage.turn_at(&self.key, provider, &space.model, start).await;
+                    let of_one = StoredVectors::new(self.storage)
+                        .turn_at(&self.key, provider, &space.model, start)
+                        .await;
                     let one = match of_one {
                         Err(error) if error.kind() == ErrorKind::Damaged => StoredTurn::Unusable,
                         found => found?.map_or(StoredTurn::Unusable, StoredTurn::from),

@@ -41,7 +41,7 @@ async fn an_address_names_a_session_and_optionally_a_line(store: Store) {
     ];
     put(&store, &sessions).await;
     let found = async |address: &str| {
-        let found = store.storage.find_address(&ana(), address).await;
+        let found = store.storage.sessions().find_address(&ana(), address).await;
         found.map(|found| (found.session.session_id.to_string(), found.line))
     };
     let message = |sequence| Some(AddressedLine::Message(sequence));
@@ -92,7 +92,7 @@ async fn an_address_distinguishes_a_session_from_its_sub_agents(store: Store) {
         store.create(&target_of("ana", "p", id), |session| session.parent_id = parent).await;
     }
     let found = async |address: &str| {
-        let found = store.storage.find_session(&ana(), address).await;
+        let found = store.storage.sessions().find_session(&ana(), address).await;
         found.map(|session| session.session_id.to_string())
     };
     for (address, id) in [
@@ -117,7 +117,7 @@ async fn an_address_distinguishes_a_session_from_its_sub_agents(store: Store) {
         assert_eq!(kind(found(address).await), ErrorKind::SessionNotFound, "{address}");
     }
     let ids = [top, &one, &two, below_two].map(|id| SessionId::new(id).unwrap());
-    let short = store.storage.short_ids(&ana(), &ids).await.unwrap();
+    let short = store.storage.sessions().short_ids(&ana(), &ids).await.unwrap();
     let short: Vec<&str> = ids.iter().map(|id| short[id].as_str()).collect();
     assert_eq!(short, ["6513270e", "000000000001", "000000000002", "00000000"]);
     for (id, short) in ids.iter().zip(short) {
@@ -125,8 +125,8 @@ async fn an_address_distinguishes_a_session_from_its_sub_agents(store: Store) {
     }
 }
 
-/// An address splits at the last `#` before digits, unless only the whole of it is an id. A session named `latest` does not
-/// take the word.
+/// An address splits at the last `#` before digits, unless only the whole of it is an id. A session named `latest` does
+/// not take the word.
 async fn ids_may_look_like_addresses(store: Store) {
     for (n, id) in
         ["notes#7", "notes", "issue#12", "latest", "newest", "daily standup"].into_iter().enumerate()
@@ -135,7 +135,7 @@ async fn ids_may_look_like_addresses(store: Store) {
     }
     store.create(&target("newest of all"), |session| session.updated = day(20)).await;
     let find = async |address: &str| {
-        let found = store.storage.find_address(&ana(), address).await?;
+        let found = store.storage.sessions().find_address(&ana(), address).await?;
         Ok::<_, Error>((found.session.session_id.to_string(), found.line))
     };
     let message = |number| Some(AddressedLine::Message(number));
@@ -158,7 +158,12 @@ async fn ids_may_look_like_addresses(store: Store) {
 /// `latest` is the newest session of the reader, also if the reader may see other users' sessions.
 async fn latest_is_the_newest_session_of_the_reader(store: Store) {
     let latest = async |scope: &Scope| {
-        store.storage.find_session(scope, "latest").await.map(|session| session.session_id.to_string())
+        store
+            .storage
+            .sessions()
+            .find_session(scope, "latest")
+            .await
+            .map(|session| session.session_id.to_string())
     };
     assert_eq!(kind(latest(&ana()).await), ErrorKind::SessionNotFound);
     put(&store, &[("ana", "p", "a", ""), ("ana", "p", "b", ""), ("ben", "p", "c", "")]).await;
@@ -171,7 +176,7 @@ async fn latest_is_the_newest_session_of_the_reader(store: Store) {
 /// A session that changed in the future is not `latest`, unless all did. A notice says so.
 async fn a_session_from_the_future_is_not_latest_without_a_notice(store: Store) {
     let latest = async || {
-        let found = store.storage.find_address(&ana(), "latest").await.unwrap();
+        let found = store.storage.sessions().find_address(&ana(), "latest").await.unwrap();
         (found.session.session_id.to_string(), found.notice)
     };
     let line = |time: &str| vec![lines::user("q").at(time)];
@@ -187,7 +192,7 @@ async fn a_session_from_the_future_is_not_latest_without_a_notice(store: Store) 
     let soon = Timestamp::from_micros(store.storage.now().as_micros() + 300_000_000).to_string();
     store.sync(&target("soon"), line(&soon)).await;
     assert_eq!(latest().await.0, "soon");
-    let found = store.storage.find_address(&ana(), "latest#0").await.unwrap();
+    let found = store.storage.sessions().find_address(&ana(), "latest#0").await.unwrap();
     assert_eq!((found.session.session_id.as_str(), found.notice.is_some()), ("soon", true));
 }
 
@@ -207,18 +212,23 @@ async fn short_ids_are_unique_in_the_store(store: Store) {
         ("ben", "p", "3a7c1e90-1f4c", ""),
     ]);
     put(&store, &sessions).await;
-    let listed = store.storage.search_sessions(&SessionQuery::new(ana()).with_limit(100)).await.unwrap();
+    let listed =
+        store.storage.sessions().search_sessions(&SessionQuery::new(ana()).with_limit(100)).await.unwrap();
     let ids: Vec<&SessionId> = listed.iter().map(|session| &session.session_id).collect();
-    let short = store.storage.short_ids(&ana(), ids.iter().copied()).await.unwrap();
+    let short = store.storage.sessions().short_ids(&ana(), ids.iter().copied()).await.unwrap();
     let of = |id: &str| short[&SessionId::new(id).unwrap()].clone();
     assert_eq!(of("3a7c1e90-1f4b"), "3a7c1e90");
     assert_eq!(of("abcdefghix-2"), "abcdefghix");
     assert_eq!([of("abcdefghij-1"), of("abcdefghij-12")], ["abcdefghij-1", "abcdefghij-12"]);
     assert_eq!([of("tiny"), of(&spawned[7])], ["tiny", "07aabbcc"]);
     for id in ids {
-        assert_eq!(store.storage.find_session(&ana(), &short[id]).await.unwrap().session_id, *id);
+        assert_eq!(store.storage.sessions().find_session(&ana(), &short[id]).await.unwrap().session_id, *id);
     }
-    let both = store.storage.short_ids(&Scope::Everyone, [&SessionId::new("3a7c1e90-1f4b").unwrap()]).await;
+    let both = store
+        .storage
+        .sessions()
+        .short_ids(&Scope::Everyone, [&SessionId::new("3a7c1e90-1f4b").unwrap()])
+        .await;
     assert_eq!(both.unwrap().into_values().next().unwrap(), "3a7c1e90-1f4b");
 }
 
@@ -232,7 +242,12 @@ async fn a_project_is_found_by_a_unique_part(store: Store) {
     ];
     put(&store, &sessions).await;
     let found = async |name: &str| {
-        store.storage.find_project(&ana(), name).await.map(|found| found.map(|slug| slug.to_string()))
+        store
+            .storage
+            .sessions()
+            .find_project(&ana(), name)
+            .await
+            .map(|found| found.map(|slug| slug.to_string()))
     };
     for (name, slug) in [
         ("-home-ana-shop", Some("-home-ana-shop")),
@@ -263,7 +278,7 @@ async fn a_project_is_found_by_its_folder(store: Store) {
     ];
     put(&store, &sessions).await;
     let found = async |folder: &str| {
-        let found = store.storage.project_of_folder(&ana(), folder).await.unwrap();
+        let found = store.storage.sessions().project_of_folder(&ana(), folder).await.unwrap();
         found.map(|found| found.slug.to_string())
     };
     assert_eq!(found("/home/ana/shop/").await.as_deref(), Some("-home-ana-shop"));
@@ -295,11 +310,11 @@ async fn folders_with_the_same_slug_are_different(store: Store) {
         store.create(&target_of("ana", "-home-ana-my-app", id), |session| session.parent_id = parent).await;
     }
     let found = async |folder: &str| {
-        let Some(found) = store.storage.project_of_folder(&ana(), folder).await.unwrap() else {
+        let Some(found) = store.storage.sessions().project_of_folder(&ana(), folder).await.unwrap() else {
             return (Vec::new(), Vec::new());
         };
         let query = SessionQuery::new(ana()).with_filter(found.sessions);
-        let sessions = store.storage.all_sessions(query).await.unwrap();
+        let sessions = store.storage.sessions().all_sessions(query).await.unwrap();
         let mut ids: Vec<String> = sessions.iter().map(|session| session.session_id.to_string()).collect();
         ids.sort();
         (ids, found.others.into_iter().collect::<Vec<String>>())
@@ -326,11 +341,12 @@ async fn accents_may_be_written_in_two_ways(store: Store) {
     put(&store, &[("ana", slug.as_str(), "a", folder.as_str())]).await;
     let target = target_of("ana", &slug, "b");
     let metadata = format!(r#"{{"name":"{decomposed}","tags":["{decomposed}"],"bundle":"{decomposed}"}}"#);
-    store.storage.sync_session_metadata(&target, RawJson::new(metadata)).await.unwrap();
+    store.storage.ingestion().sync_session_metadata(&target, RawJson::new(metadata)).await.unwrap();
     for name in [composed, decomposed] {
-        let found = store.storage.find_project(&ana(), name).await.unwrap();
+        let found = store.storage.sessions().find_project(&ana(), name).await.unwrap();
         assert_eq!(found.as_ref(), Some(&target.project_slug), "{name:?}");
-        let found = store.storage.project_of_folder(&ana(), &format!("/home/ana/{name}")).await.unwrap();
+        let found =
+            store.storage.sessions().project_of_folder(&ana(), &format!("/home/ana/{name}")).await.unwrap();
         assert_eq!(found.map(|found| found.slug).as_ref(), Some(&target.project_slug), "{name:?}");
         let none = SessionFilter::default;
         let of_project = ProjectSlug::new(format!("-home-ana-{name}")).unwrap();
@@ -340,14 +356,18 @@ async fn accents_may_be_written_in_two_ways(store: Store) {
             (none().with_bundle(name.to_owned()), 1),
         ] {
             let query = SessionQuery::new(ana()).with_filter(filter.clone());
-            assert_eq!(store.storage.all_sessions(query).await.unwrap().len(), count, "{filter:?}");
+            assert_eq!(
+                store.storage.sessions().all_sessions(query).await.unwrap().len(),
+                count,
+                "{filter:?}"
+            );
         }
         let named = SessionQuery::new(ana()).with_text(Some(name.to_owned()));
-        assert_eq!(store.storage.all_sessions(named).await.unwrap().len(), 1, "{name:?}");
+        assert_eq!(store.storage.sessions().all_sessions(named).await.unwrap().len(), 1, "{name:?}");
     }
     let edit = SessionEdit::default().add_tags([composed]).set_name(decomposed);
-    let edited = store.storage.update_session(&target.key, &edit).await.unwrap();
+    let edited = store.storage.sessions().update_session(&target.key, &edit).await.unwrap();
     assert_eq!((edited.tags, edited.name.as_deref()), (vec![composed.to_owned()], Some(composed)));
     let edited = SessionEdit::default().remove_tags([decomposed]);
-    assert_eq!(store.storage.update_session(&target.key, &edited).await.unwrap().tags, [""; 0]);
+    assert_eq!(store.storage.sessions().update_session(&target.key, &edited).await.unwrap().tags, [""; 0]);
 }

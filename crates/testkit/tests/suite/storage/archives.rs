@@ -19,12 +19,12 @@ on_both_stores![
 async fn exported(store: &Store, scope: &Scope) -> String {
     let mut archive = Vec::new();
     let mut writer = JsonLinesWriter::new(&mut archive);
-    store.storage.export_sessions(scope, SessionFilter::default(), &mut writer).await.unwrap();
+    store.storage.archive().export_sessions(scope, SessionFilter::default(), &mut writer).await.unwrap();
     String::from_utf8(archive).unwrap()
 }
 
 async fn imported(store: &Store, archive: &str, options: &ImportOptions) -> Result<ImportReport> {
-    store.storage.import_sessions(&mut JsonLinesReader::new(archive.as_bytes()), options).await
+    store.storage.archive().import_sessions(&mut JsonLinesReader::new(archive.as_bytes()), options).await
 }
 
 /// Everything except vectors comes back byte for byte, including fields that were edited and those that are not in the
@@ -39,17 +39,24 @@ async fn sessions_come_back_as_they_were(store: Store) {
     }
     store.sync_events(&target, events).await;
     let (_, metadata) = samples::awkward_metadata().swap_remove(0);
-    let mut ingest = store.storage.ingest(target.clone()).await.unwrap();
+    let mut ingest = store.storage.ingestion().ingest(target.clone()).await.unwrap();
     ingest.set_metadata(vec![MetadataFile { name: "metadata.json".to_owned(), raw: metadata }]).unwrap();
     ingest.set_skipped(vec![SkippedLine::new("events.jsonl", 7, "broken")]);
     ingest.set_sync_state("as far as this".to_owned());
     ingest.commit().await.unwrap();
     let edit = SessionEdit::default().set_name("By hand");
-    store.storage.update_session(&target.key, &edit).await.unwrap();
+    store.storage.sessions().update_session(&target.key, &edit).await.unwrap();
     let without_lines = target_of("ana", "p", "t");
     let settings = store.storage.settings().clone().with_events(EventDetail::Summary);
     let summaries = SyncLines::whole(vec![lines::logger_event("tool:post").into()]);
-    store.storage.clone().with_settings(settings).sync_event_lines(&without_lines, summaries).await.unwrap();
+    store
+        .storage
+        .clone()
+        .with_settings(settings)
+        .ingestion()
+        .sync_event_lines(&without_lines, summaries)
+        .await
+        .unwrap();
 
     let scope = Scope::from(target.key.user_id.clone());
     let archive = exported(&store, &scope).await;
@@ -217,7 +224,7 @@ async fn large_sessions_are_checked_before_they_are_stored(store: Store) {
     let event =
         |n: usize| RawJson::from(format!(r#"{{"event":"note","data":{{"n":"{n} {text}"}}}}"#).as_str());
     store.sync_events(&large, (0..40).map(event).collect()).await;
-    let mut ingest = store.storage.ingest(large.clone()).await.unwrap();
+    let mut ingest = store.storage.ingestion().ingest(large.clone()).await.unwrap();
     ingest.set_sync_state("as far as this".to_owned());
     ingest.commit().await.unwrap();
     store.sync(&target("small"), vec![lines::user("hello")]).await;
@@ -225,7 +232,7 @@ async fn large_sessions_are_checked_before_they_are_stored(store: Store) {
     let archive = exported(&store, &scope).await;
     let seekable = async |archive: &str, options: ImportOptions| {
         let mut reader = JsonLinesReader::seekable(std::io::Cursor::new(archive.as_bytes()));
-        store.storage.import_sessions(&mut reader, &options).await.unwrap()
+        store.storage.archive().import_sessions(&mut reader, &options).await.unwrap()
     };
     let replace = || ImportOptions::default().with_replace(true);
     let report = seekable(&archive, replace()).await;
@@ -267,7 +274,8 @@ async fn event_ids_of_other_sessions_are_refused(store: Store) {
 async fn exported_with_vectors(store: &Store) -> String {
     let mut archive = Vec::new();
     let mut writer = JsonLinesWriter::new(&mut archive).with_vectors(true);
-    let report = store.storage.export_sessions(&ana(), SessionFilter::default(), &mut writer).await.unwrap();
+    let report =
+        store.storage.archive().export_sessions(&ana(), SessionFilter::default(), &mut writer).await.unwrap();
     assert_eq!(report.vectors, archive_vectors(&archive));
     String::from_utf8(archive).unwrap()
 }
@@ -334,7 +342,7 @@ async fn archives_of_an_earlier_version_are_imported(store: Store) {
     let backend: Arc<dyn StorageBackend> = store.backend.clone();
     let importing = earlier::storage(backend.clone()).await;
     let mut archive = JsonLinesReader::new(earlier::ARCHIVE.as_bytes());
-    let report = importing.import_sessions(&mut archive, &ImportOptions::default()).await.unwrap();
+    let report = importing.archive().import_sessions(&mut archive, &ImportOptions::default()).await.unwrap();
     assert_eq!((report.sessions, report.messages, report.events), (3, 10, 4));
     assert_eq!((report.vectors, report.turns, report.summaries, report.superseded), (8, 2, 1, 1));
     assert_eq!((report.refused.len(), report.broken.len()), (0, 0));

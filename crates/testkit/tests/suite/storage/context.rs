@@ -30,8 +30,12 @@ async fn a_message_comes_with_its_neighbours(store: Store) {
     store.sync(&target("s"), conversation(10)).await;
     let around = async |sequence: u32, before: u32, after: u32| {
         let session = target("s").key.session_id;
-        let context =
-            store.storage.get_message_context(&ana(), &session, sequence, before, after).await.unwrap();
+        let context = store
+            .storage
+            .reading()
+            .get_message_context(&ana(), &session, sequence, before, after)
+            .await
+            .unwrap();
         assert_eq!(context.session.message_count, 31);
         (sequences(&context.messages), context.has_more_before, context.has_more_after)
     };
@@ -47,7 +51,8 @@ async fn a_turn_comes_with_its_neighbours(store: Store) {
     store.sync(&target("s"), conversation(10)).await;
     let around = async |turn: u32, before: u32, after: u32| {
         let session = target("s").key.session_id;
-        let context = store.storage.get_turn_context(&ana(), &session, turn, before, after).await.unwrap();
+        let context =
+            store.storage.reading().get_turn_context(&ana(), &session, turn, before, after).await.unwrap();
         assert_eq!(context.session.turn_count, 10);
         (sequences(&context.messages), context.has_more_before, context.has_more_after)
     };
@@ -64,11 +69,12 @@ async fn a_missing_position_is_refused(store: Store) {
     store.sync(&target("s"), conversation(2)).await;
     let (scope, session) = (ana(), target("s").key.session_id);
     for turn in [0, 3, u32::MAX] {
-        let error = store.storage.get_turn_context(&scope, &session, turn, 1, 1).await.unwrap_err();
+        let error = store.storage.reading().get_turn_context(&scope, &session, turn, 1, 1).await.unwrap_err();
         assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("turn")));
     }
     for sequence in [7, u32::MAX] {
-        let error = store.storage.get_message_context(&scope, &session, sequence, 1, 1).await.unwrap_err();
+        let error =
+            store.storage.reading().get_message_context(&scope, &session, sequence, 1, 1).await.unwrap_err();
         assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("sequence")));
     }
 }
@@ -80,12 +86,15 @@ async fn context_stays_in_scope(store: Store) {
     store.sync(&ben, conversation(3)).await;
     store.sync(&target_of("ben", "p", "own"), conversation(1)).await;
     let session = &ben.key.session_id;
-    let context = store.storage.get_turn_context(&ana(), session, 1, 9, 9).await.unwrap();
+    let context = store.storage.reading().get_turn_context(&ana(), session, 1, 9, 9).await.unwrap();
     assert_eq!((sequences(&context.messages), context.session.user_id.as_str()), (vec![0], "ana"));
-    assert_eq!(kind(store.storage.get_turn_context(&ana(), session, 2, 0, 0).await), ErrorKind::Validation);
+    assert_eq!(
+        kind(store.storage.reading().get_turn_context(&ana(), session, 2, 0, 0).await),
+        ErrorKind::Validation
+    );
     let own = target("own").key.session_id;
-    let foreign = store.storage.get_message_context(&ana(), &own, 0, 1, 1).await;
+    let foreign = store.storage.reading().get_message_context(&ana(), &own, 0, 1, 1).await;
     assert_eq!(kind(foreign), ErrorKind::SessionNotFound);
-    let all = store.storage.get_message_context(&Scope::Everyone, &own, 0, 1, 1).await.unwrap();
+    let all = store.storage.reading().get_message_context(&Scope::Everyone, &own, 0, 1, 1).await.unwrap();
     assert_eq!(all.session.user_id.as_str(), "ben");
 }

@@ -26,7 +26,7 @@ async fn targets() -> [Store; 2] {
 }
 
 async fn copied(from: &Store, to: &Store, options: &CopyOptions) -> Result<CopyReport> {
-    from.storage.copy_to(&to.storage, options, &|_| {}).await
+    from.storage.copying().copy_to(&to.storage, options, &|_| {}).await
 }
 
 /// Copies everyone's sessions.
@@ -54,7 +54,12 @@ impl ArchiveWriter for Records {
 /// All that a store has of sessions, except vectors.
 async fn content(store: &Store) -> Vec<String> {
     let mut records = Records::default();
-    store.storage.export_sessions(&Scope::Everyone, SessionFilter::default(), &mut records).await.unwrap();
+    store
+        .storage
+        .archive()
+        .export_sessions(&Scope::Everyone, SessionFilter::default(), &mut records)
+        .await
+        .unwrap();
     records.0
 }
 
@@ -81,7 +86,7 @@ async fn fill(store: &Store) {
         events.push(RawJson::new(format!(r#"{{"event":"tool:post","data":{{"result":"{text}"}}}}"#)));
     }
     store.sync_events(&awkward, events).await;
-    let mut ingest = store.storage.ingest(awkward.clone()).await.unwrap();
+    let mut ingest = store.storage.ingestion().ingest(awkward.clone()).await.unwrap();
     let (_, metadata) = samples::awkward_metadata().swap_remove(0);
     ingest.set_metadata(vec![MetadataFile { name: "metadata.json".to_owned(), raw: metadata }]).unwrap();
     let skipped = SkippedLine::new("events.jsonl", 7, "broken");
@@ -89,7 +94,7 @@ async fn fill(store: &Store) {
     ingest.set_sync_state("as far as this".to_owned());
     ingest.commit().await.unwrap();
     let edit = SessionEdit::default().set_name("By hand");
-    store.storage.update_session(&awkward.key, &edit).await.unwrap();
+    store.storage.sessions().update_session(&awkward.key, &edit).await.unwrap();
 
     // Two users with a session of the same id, one of them shared.
     for user in ["ana", "ben"] {
@@ -307,7 +312,7 @@ async fn a_store_that_masks_secrets_refuses_lines_with_secrets(store: Store) {
         assert_eq!(kind(copied(&store, &to, &CopyOptions::new(ana())).await), ErrorKind::Unsupported);
         assert!(to.backend.get_session(&target("s").key).await.unwrap().is_none());
     }
-    let same = store.storage.copy_to(&store.storage, &CopyOptions::new(ana()), &|_| {}).await;
+    let same = store.storage.copying().copy_to(&store.storage, &CopyOptions::new(ana()), &|_| {}).await;
     assert_eq!(kind(same), ErrorKind::Validation);
 }
 

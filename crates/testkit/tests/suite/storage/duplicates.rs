@@ -78,6 +78,7 @@ async fn copies_of_a_session_count_once(store: Store) {
     }
     store
         .storage
+        .sessions()
         .delete_session(
             &UserId::new("ana").unwrap(),
             &target("original").project_slug,
@@ -163,8 +164,8 @@ async fn a_model_call_counts_once(store: Store) {
     assert_eq!((tokens(&found.usage), cost(&found.usage).as_str()), ([4, 400, 40, 0, 0], "1"));
 }
 
-/// A fork that was stored by rules that did not read its parent gets it before the store is written to, even if its files
-/// do not change any more. A name that a person gave it stays.
+/// A fork that was stored by rules that did not read its parent gets it before the store is written to, even if its
+/// files do not change any more. A name that a person gave it stays.
 async fn parents_of_earlier_forks_are_found_later(store: Store) {
     store.sync(&target("fork"), two_turns("fork").0).await;
     let metadata = r#"{"name":"A","fork":{"source_session_id":"original","through_user_turn":2}}"#;
@@ -179,6 +180,6 @@ async fn parents_of_earlier_forks_are_found_later(store: Store) {
         .await;
     let now = amplifier_session_core::content::EXTRACTION.to_string();
     assert!(store.backend.replace_meta(meta::EXTRACTION, &now, "2").await.unwrap());
-    SessionStorage::new(store.backend.clone()).renew().await.unwrap();
+    SessionStorage::new(store.backend.clone()).renewal().renew().await.unwrap();
     assert_eq!(store.stored(&target("fork")).await.session, Session { name: Some("B".to_owned()), ..right });
 }

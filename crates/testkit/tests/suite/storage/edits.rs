@@ -28,7 +28,7 @@ async fn fill(store: &Store, target: &IngestTarget) {
 }
 
 async fn edit(store: &Store, edit: SessionEdit) -> Session {
-    let edited = store.storage.update_session(&target("s").key, &edit).await.unwrap();
+    let edited = store.storage.sessions().update_session(&target("s").key, &edit).await.unwrap();
     assert_eq!(store.stored(&target("s")).await.session, edited);
     edited
 }
@@ -125,7 +125,7 @@ async fn an_edit_changes_nothing_else(store: Store) {
     fill(&store, &target("s")).await;
     let mut expected = store.everything(&target("s")).await;
     let edited = edit(&store, SessionEdit::default().set_name("mine").add_tags(["mine"])).await;
-    let shared = store.storage.share_session(&target("s").key, &Sharing::public()).await.unwrap();
+    let shared = store.storage.sessions().share_session(&target("s").key, &Sharing::public()).await.unwrap();
 
     let session = &mut expected.0.session;
     (session.name, session.tags, session.edited) = (edited.name, edited.tags, edited.edited);
@@ -142,9 +142,12 @@ async fn a_missing_session_is_not_edited(store: Store) {
     fill(&store, &target_of("ben", "shop", "s")).await;
     let key = target("s").key;
     for edit in [SessionEdit::default().set_name("x"), SessionEdit::default()] {
-        assert_eq!(kind(store.storage.update_session(&key, &edit).await), ErrorKind::SessionNotFound);
+        assert_eq!(
+            kind(store.storage.sessions().update_session(&key, &edit).await),
+            ErrorKind::SessionNotFound
+        );
     }
-    let share = store.storage.share_session(&key, &Sharing::public()).await;
+    let share = store.storage.sessions().share_session(&key, &Sharing::public()).await;
     assert_eq!(kind(share), ErrorKind::SessionNotFound);
     assert_eq!(store.backend.get_session(&key).await.unwrap(), None);
     let bens = store.stored(&target_of("ben", "shop", "s")).await.session;
@@ -165,7 +168,7 @@ async fn an_invalid_edit_is_refused(store: Store) {
         (new().add_tags(["a\0b"]), "tags"),
     ];
     for (edit, field) in refused {
-        let error = store.storage.update_session(&target("s").key, &edit).await.unwrap_err();
+        let error = store.storage.sessions().update_session(&target("s").key, &edit).await.unwrap_err();
         assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some(field)));
     }
     assert_eq!(store.stored(&target("s")).await, before);
@@ -182,7 +185,7 @@ async fn concurrent_edits_are_all_kept(store: Store) {
         let store = store.clone();
         tasks.spawn(async move {
             let edit = SessionEdit::default().add_tags([format!("tag{n}")]);
-            store.storage.update_session(&target("s").key, &edit).await.unwrap();
+            store.storage.sessions().update_session(&target("s").key, &edit).await.unwrap();
             store.sync_metadata(&target("s"), &format!(r#"{{"tags":["file {n}"],"bundle":"{n}"}}"#)).await;
         });
     }
@@ -199,8 +202,9 @@ async fn concurrent_edits_are_all_kept(store: Store) {
 /// The time at which a session was first shared never changes.
 async fn the_first_sharing_is_remembered(store: Store) {
     fill(&store, &target("s")).await;
-    let share =
-        async |sharing: Sharing| store.storage.share_session(&target("s").key, &sharing).await.unwrap();
+    let share = async |sharing: Sharing| {
+        store.storage.sessions().share_session(&target("s").key, &sharing).await.unwrap()
+    };
     assert_eq!(share(Sharing::private()).await.shared_at, None);
     let first = share(Sharing::teams(["red", "it's \"blue\""])).await;
     assert!(first.shared_at.is_some());
@@ -231,7 +235,7 @@ async fn sharing_with_an_unnamed_group_is_refused(store: Store) {
         (no_org, "org_id"),
     ];
     for (sharing, field) in refused {
-        let error = store.storage.share_session(&target("s").key, &sharing).await.unwrap_err();
+        let error = store.storage.sessions().share_session(&target("s").key, &sharing).await.unwrap_err();
         assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some(field)));
     }
     assert_eq!(store.stored(&target("s")).await.session.visibility, Visibility::Private);

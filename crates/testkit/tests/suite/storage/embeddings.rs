@@ -45,15 +45,18 @@ fn embeddings(store: &Store) -> Vec<MessageEmbeddings> {
 
 async fn near(storage: &SessionStorage, vector: Vec<f32>) -> Vec<u32> {
     let options = VectorSearchOptions::new(vector).with_min_similarity(0.9);
-    sequences(&storage.vector_search(&ana(), &options).await.unwrap().results)
+    sequences(&storage.search().vector_search(&ana(), &options).await.unwrap().results)
 }
 
 /// Supplied vectors are found by vector without a provider, and by meaning with a provider of the same space.
 async fn supplied_vectors_are_found(store: Store) {
     store.sync_text(&target("s"), messages()).await;
     let alone = store.storage_with(None);
-    assert_eq!(alone.store_embeddings(&target("s").key, &space(), embeddings(&store)).await.unwrap(), 3);
-    assert_eq!(store.storage.embedding_space().await.unwrap(), Some(space()));
+    assert_eq!(
+        alone.ingestion().store_embeddings(&target("s").key, &space(), embeddings(&store)).await.unwrap(),
+        3
+    );
+    assert_eq!(store.storage.vectors().embedding_space().await.unwrap(), Some(space()));
     assert_eq!(store.pending(&target("s")).await, [3]);
     for round in 0..2 {
         for storage in [&alone, &store.again().await.storage] {
@@ -75,7 +78,12 @@ async fn supplied_vectors_are_scaled_to_unit_length(store: Store) {
     for factor in [1.0, 1_000.0, 1e-20, 1e30] {
         let scaled: Vec<f32> = unit.iter().map(|x| x * factor).collect();
         let embedding = of(0, &[(ContentType::UserQuery, scaled)]);
-        store.storage.store_embeddings(&target("s").key, &space(), vec![embedding]).await.unwrap();
+        store
+            .storage
+            .ingestion()
+            .store_embeddings(&target("s").key, &space(), vec![embedding])
+            .await
+            .unwrap();
         let vectors = store.vectors(&target("s")).await;
         assert_eq!(vectors.len(), 1, "{factor}");
         let (sequence, record) = &vectors[0];
@@ -107,7 +115,8 @@ async fn invalid_supplied_vectors_are_refused(store: Store) {
     for (bad, field) in refused {
         let label = format!("{field} of {}", bad.sequence);
         for embeddings in [vec![bad.clone()], vec![of_user(0, good.clone()), bad]] {
-            let stored = store.storage.store_embeddings(&target("s").key, &space(), embeddings).await;
+            let stored =
+                store.storage.ingestion().store_embeddings(&target("s").key, &space(), embeddings).await;
             let error = stored.unwrap_err();
             assert_eq!(
                 (error.kind(), error.context("field")),
@@ -119,7 +128,7 @@ async fn invalid_supplied_vectors_are_refused(store: Store) {
     }
     assert!(store.vectors(&target("s")).await.is_empty());
     assert_eq!(store.pending(&target("s")).await, [0, 1, 3]);
-    assert_eq!(store.storage.embedding_space().await.unwrap(), None);
+    assert_eq!(store.storage.vectors().embedding_space().await.unwrap(), None);
 }
 
 /// A store with vectors of one space refuses those of another.
@@ -131,11 +140,12 @@ async fn vectors_of_another_space_are_refused(store: Store) {
     let shorter = (EmbeddingSpace { dimensions: 63, ..space() }, good[1..].to_vec());
     for (space, vector) in [other_model, shorter] {
         let embedding = of(0, &[(ContentType::UserQuery, vector)]);
-        let stored = store.storage.store_embeddings(&target("s").key, &space, vec![embedding]).await;
+        let stored =
+            store.storage.ingestion().store_embeddings(&target("s").key, &space, vec![embedding]).await;
         assert_eq!(kind(stored), ErrorKind::Embedding, "{space}");
     }
     assert_eq!(store.vectors(&target("s")).await, before);
-    assert_eq!(store.storage.embedding_space().await.unwrap(), Some(space()));
+    assert_eq!(store.storage.vectors().embedding_space().await.unwrap(), Some(space()));
 }
 
 /// Supplied vectors replace all vectors of their messages. Other messages keep theirs.
@@ -144,7 +154,7 @@ async fn supplied_vectors_replace_those_of_the_message(store: Store) {
     store.storage.update_index().await.unwrap();
     let other = store.embedding.vector("entirely different");
     let embedding = of(1, &[(ContentType::AssistantResponse, other.clone())]);
-    store.storage.store_embeddings(&target("s").key, &space(), vec![embedding]).await.unwrap();
+    store.storage.ingestion().store_embeddings(&target("s").key, &space(), vec![embedding]).await.unwrap();
     for _ in 0..2 {
         assert_eq!(near(&store.storage, other.clone()).await, [1]);
         assert!(near(&store.storage, store.embedding.vector("a deep thought")).await.is_empty());
@@ -159,19 +169,19 @@ async fn texts_that_have_vectors_are_listed(store: Store) {
     store.sync_text(&target("s"), messages()).await;
     let listed = async || {
         let target = target("s");
-        store.storage.vector_content_types(&scope(&target), &target.key.session_id).await.unwrap()
+        store.storage.vectors().vector_content_types(&scope(&target), &target.key.session_id).await.unwrap()
     };
     let types = |types: &[ContentType]| types.iter().copied().collect::<ContentTypes>();
     assert!(listed().await.is_empty());
-    store.storage.store_embeddings(&target("s").key, &space(), embeddings(&store)).await.unwrap();
+    store.storage.ingestion().store_embeddings(&target("s").key, &space(), embeddings(&store)).await.unwrap();
     let both = types(&[ContentType::AssistantResponse, ContentType::AssistantThinking]);
     assert_eq!(listed().await, [(0, types(&[ContentType::UserQuery])), (1, both)]);
     let embedding = of(1, &[(ContentType::AssistantThinking, store.embedding.vector("x"))]);
-    store.storage.store_embeddings(&target("s").key, &space(), vec![embedding]).await.unwrap();
+    store.storage.ingestion().store_embeddings(&target("s").key, &space(), vec![embedding]).await.unwrap();
     let thinking = types(&[ContentType::AssistantThinking]);
     assert_eq!(listed().await, [(0, types(&[ContentType::UserQuery])), (1, thinking)]);
     let ben = scope(&target_of("ben", "shop", "s"));
-    let hidden = store.storage.vector_content_types(&ben, &target("s").key.session_id).await;
+    let hidden = store.storage.vectors().vector_content_types(&ben, &target("s").key.session_id).await;
     assert_eq!(kind(hidden), ErrorKind::SessionNotFound);
 
     let many: Vec<Line> = (0..40).map(|n| lines::user(&format!("message {n}"))).collect();
@@ -188,7 +198,7 @@ async fn a_changed_line_loses_its_supplied_vectors(store: Store) {
         of(0, &[(ContentType::UserQuery, given.clone())]),
         of(3, &[(ContentType::ToolOutput, given.clone())]),
     ];
-    store.storage.store_embeddings(&target("s").key, &space(), embeddings).await.unwrap();
+    store.storage.ingestion().store_embeddings(&target("s").key, &space(), embeddings).await.unwrap();
     store.sync_text(&target("s"), messages()).await;
     assert_eq!(near(&store.storage, given.clone()).await, [0, 3]);
 
@@ -205,13 +215,14 @@ async fn a_changed_line_loses_its_supplied_vectors(store: Store) {
 /// Vectors can be supplied only for existing sessions, and do not change another user's session with the same id.
 async fn vectors_are_accepted_only_for_existing_sessions(store: Store) {
     store.sync_text(&target_of("ben", "shop", "s"), messages()).await;
-    let missing = store.storage.store_embeddings(&target("s").key, &space(), embeddings(&store)).await;
+    let missing =
+        store.storage.ingestion().store_embeddings(&target("s").key, &space(), embeddings(&store)).await;
     assert_eq!(kind(missing), ErrorKind::SessionNotFound);
     store.sync_text(&target("s"), messages()).await;
-    store.storage.store_embeddings(&target("s").key, &space(), embeddings(&store)).await.unwrap();
+    store.storage.ingestion().store_embeddings(&target("s").key, &space(), embeddings(&store)).await.unwrap();
     assert_eq!(store.vectors(&target("s")).await.len(), 3);
     assert!(store.vectors(&target_of("ben", "shop", "s")).await.is_empty());
-    let nothing = store.storage.store_embeddings(&target("s").key, &space(), Vec::new()).await;
+    let nothing = store.storage.ingestion().store_embeddings(&target("s").key, &space(), Vec::new()).await;
     assert_eq!(nothing.unwrap(), 0);
     assert_eq!(store.vectors(&target("s")).await.len(), 3);
 }
@@ -220,7 +231,7 @@ async fn vectors_are_accepted_only_for_existing_sessions(store: Store) {
 async fn vectors_can_be_supplied_with_lines(store: Store) {
     let sync = || SyncLines::whole(raw(messages())).with_embeddings(space(), embeddings(&store));
     for _ in 0..2 {
-        store.storage.sync_transcript_lines(&target("s"), sync()).await.unwrap();
+        store.storage.ingestion().sync_transcript_lines(&target("s"), sync()).await.unwrap();
         assert_eq!(store.embedding.texts(), ["a listing"]);
         assert!(store.pending(&target("s")).await.is_empty());
     }
@@ -230,7 +241,7 @@ async fn vectors_can_be_supplied_with_lines(store: Store) {
         MessageEmbeddings::new(4).with_vector(ContentType::UserQuery, store.embedding.vector("given"));
     let later = SyncLines::starting_at(4, raw(vec![lines::user("another question")]));
     let later = later.with_embeddings(space(), vec![given]);
-    store.storage.sync_transcript_lines(&target("s"), later).await.unwrap();
+    store.storage.ingestion().sync_transcript_lines(&target("s"), later).await.unwrap();
     assert_eq!(store.embedding.texts(), ["a listing"]);
     assert_eq!(near(&store.storage, store.embedding.vector("given")).await, [4]);
 }
@@ -242,7 +253,7 @@ async fn supplied_chunks_keep_their_spans(store: Store) {
         .with_chunk(ContentType::UserQuery, (9, 19), vector("the basket"))
         .with_chunk(ContentType::UserQuery, (0, 12), vector("where is the"));
     let sync = SyncLines::whole(raw(messages())).with_embeddings(space(), vec![given]);
-    store.storage.sync_transcript_lines(&target("s"), sync).await.unwrap();
+    store.storage.ingestion().sync_transcript_lines(&target("s"), sync).await.unwrap();
     let vectors = store.vectors(&target("s")).await;
     let of_first: Vec<_> = vectors.iter().filter(|(sequence, _)| *sequence == 0).collect();
     let spans: Vec<_> = of_first
@@ -251,7 +262,7 @@ async fn supplied_chunks_keep_their_spans(store: Store) {
         .collect();
     assert_eq!(spans, [(0, 2, 0, 12), (1, 2, 9, 19)]);
     let options = VectorSearchOptions::new(vector("the basket")).with_min_similarity(0.9);
-    let found = store.storage.vector_search(&ana(), &options).await.unwrap().results;
+    let found = store.storage.search().vector_search(&ana(), &options).await.unwrap().results;
     assert_eq!((sequences(&found), found[0].span), (vec![0], (9, 19)));
 }
 
@@ -272,17 +283,23 @@ async fn lines_with_invalid_vectors_are_not_stored(store: Store) {
     ];
     for (bad, field) in refused {
         let sync = SyncLines::whole(raw(messages())).with_embeddings(space(), vec![bad]);
-        let error = store.storage.sync_transcript_lines(&target("s"), sync).await.unwrap_err();
+        let error = store.storage.ingestion().sync_transcript_lines(&target("s"), sync).await.unwrap_err();
         assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some(field)));
         assert!(error.context("sequence").is_some(), "{field}");
     }
     assert!(store.messages(&target("s")).await.is_empty());
-    assert_eq!((store.embedding.calls(), store.storage.embedding_space().await.unwrap()), (0, None));
+    assert_eq!(
+        (store.embedding.calls(), store.storage.vectors().embedding_space().await.unwrap()),
+        (0, None)
+    );
     // Also if the store has vectors of another model.
     store.sync(&target("t"), messages()).await;
     let other = EmbeddingSpace { model: "other".to_owned(), ..space() };
     let given = vec![of(0, &[(ContentType::UserQuery, good())])];
     let sync = SyncLines::whole(raw(messages())).with_embeddings(other, given);
-    assert_eq!(kind(store.storage.sync_transcript_lines(&target("s"), sync).await), ErrorKind::Embedding);
+    assert_eq!(
+        kind(store.storage.ingestion().sync_transcript_lines(&target("s"), sync).await),
+        ErrorKind::Embedding
+    );
     assert!(store.messages(&target("s")).await.is_empty());
 }

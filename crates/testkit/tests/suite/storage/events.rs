@@ -85,7 +85,7 @@ async fn settings_limit_what_is_stored_of_events(store: Store) {
     let sync = async |session: &str, detail: EventDetail| {
         let storage = store.storage.clone().with_settings(StorageSettings::default().with_events(detail));
         let lines = SyncLines::whole(raw(vec![sized(10), sized(500_000)]));
-        storage.sync_event_lines(&target(session), lines).await.unwrap().events_written
+        storage.ingestion().sync_event_lines(&target(session), lines).await.unwrap().events_written
     };
     assert_eq!(sync("summary", EventDetail::Summary).await, 2);
     let events = store.events(&target("summary")).await;
@@ -112,10 +112,10 @@ async fn omitted_event_data_can_be_added_later(store: Store) {
         raw(vec![sized(10), sized(500_000), lines::logger_event("e").with("event_id", json!("given"))]);
     let summary = StorageSettings::default().with_events(EventDetail::Summary);
     let storage = store.storage.clone().with_settings(summary);
-    storage.sync_event_lines(&target("s"), SyncLines::whole(lines.clone())).await.unwrap();
+    storage.ingestion().sync_event_lines(&target("s"), SyncLines::whole(lines.clone())).await.unwrap();
     let before = store.events(&target("s")).await;
 
-    let mut ingest = store.storage.ingest(target("s")).await.unwrap();
+    let mut ingest = store.storage.ingestion().ingest(target("s")).await.unwrap();
     ingest.begin_events(0).await.unwrap();
     ingest.rewrite_events();
     for line in &lines {
@@ -151,7 +151,7 @@ async fn summaries_of_other_rules_are_remade(store: Store) {
     assert!(store.backend.replace_meta(meta::SUMMARIES, &now, "1").await.unwrap());
     assert_ne!(store.events(&target("s")).await, events);
 
-    SessionStorage::new(store.backend.clone()).renew().await.unwrap();
+    SessionStorage::new(store.backend.clone()).renewal().renew().await.unwrap();
     assert_eq!(store.events(&target("s")).await, events);
     assert_eq!(store.backend.meta().await.unwrap().get(meta::SUMMARIES), Some(&now));
 }
@@ -194,7 +194,8 @@ async fn calls_that_a_program_made_by_itself_tell_nothing_about_the_session(stor
     assert_eq!(of_session().await, (Some("large".to_owned()), begun, ended));
     let times: Vec<_> = store.messages(&target("s")).await.iter().map(|message| message.ts).collect();
     assert!(times.iter().all(|ts| *ts <= ended), "{times:?}");
-    let statistics = store.storage.get_statistics(&ana(), &StatisticsOptions::default()).await.unwrap();
+    let statistics =
+        store.storage.statistics().get_statistics(&ana(), &StatisticsOptions::default()).await.unwrap();
     // Lines that are appended again count once.
     assert_eq!(statistics.usage.cost.to_string(), "0.5");
 }
@@ -204,9 +205,9 @@ async fn a_page_of_events_out_of_range_is_refused(store: Store) {
     store.sync_events(&target("s"), numbered(101)).await;
     for limit in [0, 10_001, usize::MAX] {
         let options = EventSearchOptions::default().with_limit(limit);
-        let error = store.storage.search_events(&Scope::Everyone, &options).await.unwrap_err();
+        let error = store.storage.reading().search_events(&Scope::Everyone, &options).await.unwrap_err();
         assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("limit")));
     }
-    let page = store.storage.search_events(&ana(), &EventSearchOptions::default()).await.unwrap();
+    let page = store.storage.reading().search_events(&ana(), &EventSearchOptions::default()).await.unwrap();
     assert_eq!(page.len(), 100);
 }

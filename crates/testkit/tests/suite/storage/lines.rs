@@ -121,12 +121,13 @@ async fn rows_are_read_in_pages(store: Store) {
         (None, 0, 0..0),
     ];
     for (after, limit, expected) in cases {
-        let messages = store.storage.get_transcript_lines(&ana(), &session, after, limit).await.unwrap();
+        let messages =
+            store.storage.reading().get_transcript_lines(&ana(), &session, after, limit).await.unwrap();
         assert!(messages.iter().map(|message| message.sequence).eq(expected.clone()), "{after:?} {limit}");
         for payload in [false, true] {
             store.backend.reset_counts();
             let lines = EventLines::default().after(after).with_limit(limit).with_payload(payload);
-            let events = store.storage.get_event_lines(&ana(), &session, lines).await.unwrap();
+            let events = store.storage.reading().get_event_lines(&ana(), &session, lines).await.unwrap();
             assert!(
                 events.iter().map(|event| event.event.sequence).eq(expected.clone()),
                 "{after:?} {limit}"
@@ -143,9 +144,9 @@ async fn a_missing_time_is_estimated_once(store: Store) {
         let messages = raw(texts.iter().map(|text| lines::user(text)).collect());
         let event = |text: &&str| RawJson::from(json!({"event": text, "ts": "noon"}).to_string().as_str());
         let of_messages = SyncLines::whole(messages).with_seen(day(seen));
-        store.storage.sync_transcript_lines(&target("s"), of_messages).await.unwrap();
+        store.storage.ingestion().sync_transcript_lines(&target("s"), of_messages).await.unwrap();
         let of_events = SyncLines::whole(texts.iter().map(event).collect()).with_seen(day(seen));
-        store.storage.sync_event_lines(&target("s"), of_events).await.unwrap();
+        store.storage.ingestion().sync_event_lines(&target("s"), of_events).await.unwrap();
     };
     sync(&["a", "b"], 1).await;
     sync(&["a", "b", "a"], 2).await;

@@ -154,7 +154,7 @@ async fn a_session_is_found_by_its_title(store: Store) {
     store.sync(&target("named"), vec![lines::assistant("Hello."), lines::user("Where do we begin?")]).await;
     store.sync(&target("other"), vec![lines::user(&format!("the kickoff {FILLER}"))]).await;
     let edit = SessionEdit::default().set_name("Phoenix kickoff");
-    store.storage.update_session(&target("named").key, &edit).await.unwrap();
+    store.storage.sessions().update_session(&target("named").key, &edit).await.unwrap();
     let found = store.search(&target("named"), &words("phoenix kickoffs")).await.results;
     let first = &found[0];
     assert_eq!((first.session_id.as_str(), first.sequence, first.by_title), ("named", 1, true));

@@ -24,7 +24,7 @@ async fn rewind(store: &Store, turn: u32) -> RewindReport {
 }
 
 async fn try_rewind(store: &Store, options: &RewindOptions) -> Result<RewindReport> {
-    store.storage.rewind(&target("s").key, options).await
+    store.storage.ingestion().rewind(&target("s").key, options).await
 }
 
 /// The texts of the messages and the types of the events that are left.
@@ -185,7 +185,7 @@ async fn title_model_and_dates_are_derived_again(store: Store) {
     store.sync(&target("s"), transcript).await;
     store.sync_events(&target("s"), events).await;
     let edit = SessionEdit::default().set_description("mine").add_tags(["kept"]);
-    let before = store.storage.update_session(&target("s").key, &edit).await.unwrap();
+    let before = store.storage.sessions().update_session(&target("s").key, &edit).await.unwrap();
     assert_eq!(before.first_prompt.as_deref(), Some("the secret request"));
     assert_eq!((before.model.as_deref(), before.updated), (Some("large"), time(&at(14))));
     assert_eq!(before.turn_count, 2);
@@ -271,10 +271,10 @@ async fn edits_during_a_rewind_are_kept(store: Store) {
     let tags = tokio::spawn(async move {
         for n in 0..5 {
             let edit = SessionEdit::default().add_tags([format!("t{n}")]);
-            again.storage.update_session(&target("s").key, &edit).await.unwrap();
+            again.storage.sessions().update_session(&target("s").key, &edit).await.unwrap();
         }
     });
-    storage.rewind(&target("s").key, &RewindOptions::to_turn(1)).await.unwrap();
+    storage.ingestion().rewind(&target("s").key, &RewindOptions::to_turn(1)).await.unwrap();
     tags.await.unwrap();
     let session = store.stored(&target("s")).await.session;
     assert_eq!((session.tags.len(), session.message_count, session.event_count), (5, 2, 5));

@@ -21,14 +21,23 @@ async fn reads(store: &Store, scope: &Scope, id: &SessionId) -> Vec<(&'static st
     let storage = &store.storage;
     let events = EventLines::default().with_payload(true);
     vec![
-        ("session", storage.find_session(scope, id.as_str()).await.map(|_| 2)),
-        ("transcript", storage.get_transcript_lines(scope, id, None, 10).await.map(|rows| rows.len())),
-        ("events", storage.get_event_lines(scope, id, events).await.map(|rows| rows.len() + 1)),
-        ("message", storage.get_message_context(scope, id, 0, 0, 1).await.map(|c| c.messages.len())),
-        ("turn", storage.get_turn_context(scope, id, 1, 0, 0).await.map(|c| c.messages.len())),
-        ("sync", storage.get_sync_statistics(scope, id).await.map(|s| s.rows.messages.count as usize)),
-        ("vectors", storage.vector_content_types(scope, id).await.map(|types| types.len())),
-        ("tree", storage.session_tree(scope, id).await.map(|tree| tree.flattened().len() + 1)),
+        ("session", storage.sessions().find_session(scope, id.as_str()).await.map(|_| 2)),
+        (
+            "transcript",
+            storage.reading().get_transcript_lines(scope, id, None, 10).await.map(|rows| rows.len()),
+        ),
+        ("events", storage.reading().get_event_lines(scope, id, events).await.map(|rows| rows.len() + 1)),
+        (
+            "message",
+            storage.reading().get_message_context(scope, id, 0, 0, 1).await.map(|c| c.messages.len()),
+        ),
+        ("turn", storage.reading().get_turn_context(scope, id, 1, 0, 0).await.map(|c| c.messages.len())),
+        (
+            "sync",
+            storage.statistics().get_sync_statistics(scope, id).await.map(|s| s.rows.messages.count as usize),
+        ),
+        ("vectors", storage.vectors().vector_content_types(scope, id).await.map(|types| types.len())),
+        ("tree", storage.sessions().session_tree(scope, id).await.map(|tree| tree.flattened().len() + 1)),
     ]
 }
 
@@ -60,7 +69,7 @@ async fn trees_contain_only_visible_sessions(store: Store) {
         share(&store, session, sharing).await;
     }
     let tree = async |name: &str, of: &str| {
-        let tree = store.storage.session_tree(&scope_of_viewer(name), &id(of)).await?;
+        let tree = store.storage.sessions().session_tree(&scope_of_viewer(name), &id(of)).await?;
         let all = tree.flattened().into_iter();
         Ok(all.map(|(depth, tree)| format!("{depth} {}", tree.session.session_id)).collect::<Vec<_>>())
     };
@@ -79,14 +88,15 @@ async fn activity_and_statistics_cover_visible_sessions(store: Store) {
     share_all(&store).await;
     for (name, visible) in VIEWERS {
         let (scope, count) = (scope_of_viewer(name), visible.len() as u64);
-        let statistics = store.storage.get_statistics(&scope, &StatisticsOptions::default()).await.unwrap();
+        let statistics =
+            store.storage.statistics().get_statistics(&scope, &StatisticsOptions::default()).await.unwrap();
         let totals = statistics.totals;
         assert_eq!((totals.sessions, totals.messages, totals.events), (count, 2 * count, count), "{name}");
         assert_eq!(statistics.projects[0].counts.sessions, count, "{name}");
         assert_eq!((statistics.event_types[0].events, statistics.tools[0].uses), (count, count), "{name}");
-        let users = store.storage.list_users(&scope, None, None).await.unwrap();
+        let users = store.storage.sessions().list_users(&scope, None, None).await.unwrap();
         assert_eq!((users.len(), users[0].of.as_str(), users[0].sessions), (1, "olga", count), "{name}");
-        let projects = store.storage.list_projects(&scope, None, None).await.unwrap();
+        let projects = store.storage.sessions().list_projects(&scope, None, None).await.unwrap();
         assert_eq!((projects.len(), projects[0].sessions), (1, count), "{name}");
     }
 }
@@ -97,18 +107,22 @@ async fn a_viewers_own_session_takes_precedence(store: Store) {
     for name in ["teammate", "stranger"] {
         fill(&store, &target_of(name, "shop", "public")).await;
         let scope = scope_of_viewer(name);
-        let session = store.storage.get_session(&scope, &id("public")).await.unwrap().unwrap();
+        let session = store.storage.sessions().get_session(&scope, &id("public")).await.unwrap().unwrap();
         assert_eq!(session.user_id.as_str(), name);
-        assert_eq!(store.storage.find_session(&scope, "public").await.unwrap().user_id.as_str(), name);
-        let lines = store.storage.get_transcript_lines(&scope, &id("public"), None, 10).await.unwrap();
+        assert_eq!(
+            store.storage.sessions().find_session(&scope, "public").await.unwrap().user_id.as_str(),
+            name
+        );
+        let lines =
+            store.storage.reading().get_transcript_lines(&scope, &id("public"), None, 10).await.unwrap();
         assert!(lines.iter().all(|line| line.user_id.as_str() == name));
     }
     // To other viewers, the id is ambiguous.
     let other = target_of("ben", "shop", "public");
     fill(&store, &other).await;
-    store.storage.share_session(&other.key, &Sharing::public()).await.unwrap();
+    store.storage.sessions().share_session(&other.key, &Sharing::public()).await.unwrap();
     assert_eq!(
-        kind(store.storage.get_session(&scope_of_viewer("loner"), &id("public")).await),
+        kind(store.storage.sessions().get_session(&scope_of_viewer("loner"), &id("public")).await),
         ErrorKind::Validation
     );
 }

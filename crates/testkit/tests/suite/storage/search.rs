@@ -219,7 +219,7 @@ async fn options_out_of_range_are_errors(store: Store) {
             options().with_min_similarity(2.0),
         ];
         for options in refused {
-            let answer = store.storage.search_transcripts(&ana(), &options).await;
+            let answer = store.storage.search().search_transcripts(&ana(), &options).await;
             assert_eq!(kind(answer), ErrorKind::Validation, "{options:?}");
         }
     }
@@ -271,7 +271,7 @@ async fn hybrid_search_falls_back_to_full_text(store: Store) {
     for answer in answers.into_iter().chain([None]) {
         store.embedding.answer_with(answer.unwrap_or_default());
         store.embedding.fail_always(answer.is_none());
-        let error = store.storage.search_transcripts(&ana(), &meaning("basket")).await.unwrap_err();
+        let error = store.storage.search().search_transcripts(&ana(), &meaning("basket")).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Embedding, "{answer:?}");
         assert!(error.is_retryable() || answer.is_some());
         let found = store.search(&target("s"), &SearchOptions::new("basket")).await;
@@ -284,10 +284,10 @@ async fn hybrid_search_falls_back_to_full_text(store: Store) {
     assert_eq!((found.mode, fell_back_to_full_text(&found)), (SearchMode::Hybrid, false));
 
     let without = store.storage_with(None);
-    let found = without.search_transcripts(&ana(), &SearchOptions::new("basket")).await.unwrap();
+    let found = without.search().search_transcripts(&ana(), &SearchOptions::new("basket")).await.unwrap();
     assert_eq!((found.mode, sequences(&found.results)), (SearchMode::FullText, vec![0]));
     assert!(fell_back_to_full_text(&found));
-    let semantic = without.search_transcripts(&ana(), &meaning("basket")).await;
+    let semantic = without.search().search_transcripts(&ana(), &meaning("basket")).await;
     assert_eq!(kind(semantic), ErrorKind::Unsupported);
 }
 

@@ -19,7 +19,8 @@ on_both_stores![
 /// If the settings require UUIDs, a new session with another id is refused and nothing is stored.
 async fn session_ids_must_be_uuids_if_configured(store: Store) {
     let strict = store.storage.clone().with_settings(StorageSettings::default().with_uuid_session_ids(true));
-    let sync = async |id: &str| strict.sync_session_metadata(&target(id), RawJson::from("{}")).await;
+    let sync =
+        async |id: &str| strict.ingestion().sync_session_metadata(&target(id), RawJson::from("{}")).await;
     let error = sync("span_agent").await.unwrap_err();
     assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("session_id")));
     sync("3a7c1e90-1f4b-4d2a-9c11-0b2e5d6f7a01").await.unwrap();
@@ -30,7 +31,7 @@ async fn session_ids_must_be_uuids_if_configured(store: Store) {
 async fn creating_an_existing_session_is_refused(store: Store) {
     let session = store.create(&target("s"), |session| session.name = Some("first".to_owned())).await;
     let other = Session { name: Some("other".to_owned()), ..session.clone() };
-    assert_eq!(kind(store.storage.create_session(other).await), ErrorKind::SessionExists);
+    assert_eq!(kind(store.storage.ingestion().create_session(other).await), ErrorKind::SessionExists);
     assert_eq!(store.stored(&target("s")).await.session, session);
 }
 
@@ -38,19 +39,21 @@ async fn creating_an_existing_session_is_refused(store: Store) {
 async fn an_unknown_session_is_not_found(store: Store) {
     let (storage, unknown) = (&store.storage, target("unknown"));
     let (scope, id) = (ana(), &unknown.key.session_id);
-    assert_eq!(storage.get_session(&scope, id).await.unwrap(), None);
+    assert_eq!(storage.sessions().get_session(&scope, id).await.unwrap(), None);
     let kinds = [
-        kind(storage.find_session(&scope, "unknown").await),
-        kind(storage.get_transcript_lines(&scope, id, None, 10).await),
-        kind(storage.get_event_lines(&scope, id, EventLines::default()).await),
-        kind(storage.get_turn_context(&scope, id, 1, 0, 0).await),
-        kind(storage.get_message_context(&scope, id, 0, 0, 0).await),
-        kind(storage.get_sync_statistics(&scope, id).await),
-        kind(storage.vector_content_types(&scope, id).await),
-        kind(storage.session_tree(&scope, id).await),
+        kind(storage.sessions().find_session(&scope, "unknown").await),
+        kind(storage.reading().get_transcript_lines(&scope, id, None, 10).await),
+        kind(storage.reading().get_event_lines(&scope, id, EventLines::default()).await),
+        kind(storage.reading().get_turn_context(&scope, id, 1, 0, 0).await),
+        kind(storage.reading().get_message_context(&scope, id, 0, 0, 0).await),
+        kind(storage.statistics().get_sync_statistics(&scope, id).await),
+        kind(storage.vectors().vector_content_types(&scope, id).await),
+        kind(storage.sessions().session_tree(&scope, id).await),
     ];
     assert!(kinds.iter().all(|kind| *kind == ErrorKind::SessionNotFound), "{kinds:?}");
-    assert!(!storage.delete_session(&unknown.key.user_id, &unknown.project_slug, id).await.unwrap());
+    assert!(
+        !storage.sessions().delete_session(&unknown.key.user_id, &unknown.project_slug, id).await.unwrap()
+    );
 }
 
 /// The fields of a session are set from its metadata. Syncing the same metadata again writes nothing.
@@ -91,7 +94,7 @@ async fn metadata_changes_no_identity(store: Store) {
 /// Metadata that is not a JSON object is refused and changes nothing.
 async fn metadata_that_is_not_an_object_is_refused(store: Store) {
     for text in ["", "{", "[]", "\"name\"", "null"] {
-        let result = store.storage.sync_session_metadata(&target("s"), RawJson::from(text)).await;
+        let result = store.storage.ingestion().sync_session_metadata(&target("s"), RawJson::from(text)).await;
         assert_eq!(kind(result), ErrorKind::Validation, "{text:?}");
     }
     assert_eq!(store.backend.get_session(&target("s").key).await.unwrap(), None);
@@ -104,11 +107,11 @@ async fn an_id_of_several_users_is_ambiguous(store: Store) {
     }
     let get = async |id: &str| {
         let id = SessionId::new(id).unwrap();
-        store.storage.get_session(&Scope::Everyone, &id).await
+        store.storage.sessions().get_session(&Scope::Everyone, &id).await
     };
     assert_eq!(kind(get("same").await), ErrorKind::Validation);
     assert_eq!(get("samet").await.unwrap().unwrap().user_id.as_str(), "ben");
-    assert_eq!(store.storage.find_session(&ana(), "sam").await.unwrap().user_id.as_str(), "ana");
+    assert_eq!(store.storage.sessions().find_session(&ana(), "sam").await.unwrap().user_id.as_str(), "ana");
 }
 
 /// A deletion that names the wrong project or user deletes nothing.
@@ -117,7 +120,7 @@ async fn deleting_in_another_project_deletes_nothing(store: Store) {
     store.sync(&target("s"), vec![lines::user("still here")]).await;
     let delete = async |key: &SessionKey, project: &str| {
         let project = ProjectSlug::new(project).unwrap();
-        store.storage.delete_session(&key.user_id, &project, &key.session_id).await.unwrap()
+        store.storage.sessions().delete_session(&key.user_id, &project, &key.session_id).await.unwrap()
     };
     for project in ["other", "Shop", "default", "%"] {
         assert!(!delete(&key, project).await, "{project}");
@@ -132,15 +135,15 @@ async fn deleting_in_another_project_deletes_nothing(store: Store) {
 
 /// The store remembers the first user who writes to it.
 async fn the_first_user_is_pinned(store: Store) {
-    assert_eq!(store.storage.pinned_user().await.unwrap(), None);
+    assert_eq!(store.storage.users().pinned_user().await.unwrap(), None);
     let (ana, ben) = (UserId::new("ana").unwrap(), UserId::new("ben").unwrap());
-    assert_eq!(store.storage.pin_user(&ana).await.unwrap(), ana);
-    assert_eq!(store.storage.pin_user(&ben).await.unwrap(), ana);
-    assert_eq!(store.again().await.storage.pinned_user().await.unwrap(), Some(ana));
+    assert_eq!(store.storage.users().pin_user(&ana).await.unwrap(), ana);
+    assert_eq!(store.storage.users().pin_user(&ben).await.unwrap(), ana);
+    assert_eq!(store.again().await.storage.users().pinned_user().await.unwrap(), Some(ana));
 }
 
 async fn sync_statistics(store: &Store) -> SyncStatistics {
-    store.storage.get_sync_statistics(&ana(), &target("s").key.session_id).await.unwrap()
+    store.storage.statistics().get_sync_statistics(&ana(), &target("s").key.session_id).await.unwrap()
 }
 
 /// A synced session has every sequence up to its last, however it was synced.
@@ -166,7 +169,7 @@ async fn a_synced_session_has_no_gaps(store: Store) {
 async fn skipped_lines_are_reported_and_leave_no_gap(store: Store) {
     let skipped = [(2, "it's \"broken\""), (9, "é")]
         .map(|(line, reason)| SkippedLine::new("transcript.jsonl", line, reason));
-    let mut ingest = store.storage.ingest(target("s")).await.unwrap();
+    let mut ingest = store.storage.ingestion().ingest(target("s")).await.unwrap();
     ingest.begin_transcript(0).await.unwrap();
     for line in [lines::user("one"), lines::user("two")] {
         ingest.transcript_line(line.raw(), store.storage.now()).await.unwrap();

@@ -80,7 +80,7 @@ async fn fill(store: &Store) {
 }
 
 pub(super) async fn statistics(store: &Store, scope: Scope, options: StatisticsOptions) -> Statistics {
-    store.storage.get_statistics(&scope, &options).await.unwrap()
+    store.storage.statistics().get_statistics(&scope, &options).await.unwrap()
 }
 
 pub(super) fn all() -> StatisticsOptions {
@@ -128,10 +128,13 @@ async fn sessions_are_counted_by_project_and_bundle(store: Store) {
     assert_eq!(bundles, [(None, [2, 3, 2, 6]), (Some("x"), [1, 4, 2, 8])]);
     assert_eq!(found.projects[0].last_updated, time(&at(2, 23)));
     let storage = &store.storage;
-    assert_eq!(found.totals, storage.get_session_statistics(&Scope::Everyone, None).await.unwrap());
+    assert_eq!(
+        found.totals,
+        storage.sessions().get_session_statistics(&Scope::Everyone, None).await.unwrap()
+    );
     for (project, expected) in [("shop", [1, 4, 2, 8]), ("none", [0; 4])] {
         let project = ProjectSlug::new(project).unwrap();
-        let found = storage.get_session_statistics(&ana(), Some(&project)).await.unwrap();
+        let found = storage.sessions().get_session_statistics(&ana(), Some(&project)).await.unwrap();
         assert_eq!(counts(&found), expected, "{project}");
     }
 }
@@ -367,7 +370,7 @@ async fn an_empty_store_counts_nothing(store: Store) {
     assert_eq!(statistics(&store, Scope::Everyone, all()).await, Statistics::default());
     assert_eq!(statistics(&store, ana(), all().with_period(day(1), day(2))).await, Statistics::default());
     let metadata = RawJson::from(r#"{"created":"2026-01-05T08:00:00Z"}"#);
-    store.storage.sync_session_metadata(&target("a"), metadata).await.unwrap();
+    store.storage.ingestion().sync_session_metadata(&target("a"), metadata).await.unwrap();
     let found = statistics(&store, ana(), all()).await;
     assert_eq!(counts(&found.totals), [1, 0, 0, 0]);
     assert_eq!(days(&found), [("2026-01-05", [1, 0, 0, 0])]);

@@ -24,7 +24,7 @@ async fn a_summary_takes_the_place_of_the_answer(store: Store) {
     assert_eq!(contents(&store, &target).await, ["User: why\nAssistant: because of the cache"]);
     assert!(embeddings(&store, &target).await[0].used_turn_summary);
     let session = store.stored(&target).await.session;
-    let turn = store.storage.get_turn(&session, 1).await.unwrap();
+    let turn = store.storage.turns().get_turn(&session, 1).await.unwrap();
     assert_eq!(turn.summary_source, Some(SummarySource::Metadata));
     store.embedding.reset_counts();
     let report = set(&store, "s#1", "  set by hand ").await.unwrap();
@@ -32,7 +32,7 @@ async fn a_summary_takes_the_place_of_the_answer(store: Store) {
     assert_eq!(texts_asked_for(&store), ["User: why\nAssistant: set by hand"]);
     // A sync keeps it.
     store.sync(&target, transcript).await;
-    let turn = store.storage.get_turn(&session, 1).await.unwrap();
+    let turn = store.storage.turns().get_turn(&session, 1).await.unwrap();
     assert_eq!(
         (turn.summary.as_deref(), turn.summary_source),
         (Some("set by hand"), Some(SummarySource::Imported))
@@ -96,7 +96,8 @@ async fn turns_are_found_by_their_summaries(store: Store) {
     assert_eq!(found(&store, &words("cold cache")).await, ["s 1"]);
     set(&store, "s_msg_3", "warmed by a zebra").await.unwrap();
     assert_eq!(found(&store, &words("zebras")).await, ["s 2"]);
-    let result = store.storage.search_turns(&ana(), &words("zebra")).await.unwrap().results.swap_remove(0);
+    let result =
+        store.storage.search().search_turns(&ana(), &words("zebra")).await.unwrap().results.swap_remove(0);
     assert_eq!(result.summary.as_ref().map(|summary| summary.text.as_str()), Some("warmed by a zebra"));
     set(&store, "s_msg_0", "warm already").await.unwrap();
     assert!(found(&store, &words("cold")).await.is_empty());
@@ -119,8 +120,8 @@ async fn summaries_in_lines_are_found_without_a_model(store: Store) {
     );
 }
 
-/// A store that begins to mask secrets masks summaries too, keeps them with lines that change, and removes embeddings of
-/// secrets. Later summaries are masked at once.
+/// A store that begins to mask secrets masks summaries too, keeps them with lines that change, and removes embeddings
+/// of secrets. Later summaries are masked at once.
 async fn secrets_in_summaries_are_masked(store: Store) {
     let (store, target) = (with_turns(store), target("s"));
     let ask = |text: &str| [lines::user(text), lines::assistant("an answer")];
@@ -130,7 +131,7 @@ async fn secrets_in_summaries_are_masked(store: Store) {
     let settings = store.storage.settings().clone().with_secrets(Some(SecretsAtRest::Mask));
     let redactor = std::sync::Arc::new(WordRedactor::new(["swordfish"]));
     let masking = store.storage.clone().with_redactor(Redaction::Remote, redactor).with_settings(settings);
-    masking.settle_secrets().await.unwrap();
+    masking.secrets().settle_secrets().await.unwrap();
     let summaries = async || -> Vec<String> {
         let summaries = store.backend.list_summaries(&SummaryQuery::new(ana())).await.unwrap();
         summaries.into_iter().map(|summary| summary.text).collect()

@@ -11,7 +11,7 @@ on_both_stores![
 
 /// Stores a transcript as a sync of a file does.
 async fn replace(store: &Store, target: &IngestTarget, lines: Vec<Line>) -> IngestReport {
-    let mut ingest = store.storage.ingest(target.clone()).await.unwrap();
+    let mut ingest = store.storage.ingestion().ingest(target.clone()).await.unwrap();
     ingest.begin_transcript(0).await.unwrap();
     let lines: Vec<RawJson> = lines.into_iter().map(Line::raw).collect();
     let mut differs = false;
@@ -46,7 +46,7 @@ pub(super) async fn lossy(store: &Store, target: &IngestTarget) {
 }
 
 async fn all(store: &Store, scope: impl Into<Scope>) -> Vec<SupersededLine> {
-    let mut lines = store.storage.superseded_lines(SupersededQuery::new(scope));
+    let mut lines = store.storage.superseded().superseded_lines(SupersededQuery::new(scope));
     let mut found = Vec::new();
     while let Some(lines) = lines.next().await.unwrap() {
         found.extend(lines);
@@ -60,7 +60,7 @@ async fn sessions_with_superseded_lines_are_summed_up(store: Store) {
     }
     store.sync(&target("whole"), vec![lines::user("hello")]).await;
     replace(&store, &target("b"), vec![lines::user("another beginning")]).await;
-    let found = store.storage.superseded_sessions(&SupersededQuery::new(ana())).await.unwrap();
+    let found = store.storage.superseded().superseded_sessions(&SupersededQuery::new(ana())).await.unwrap();
     let shown: Vec<_> = found.iter().map(|of| (of.session_id.as_str(), of.messages, of.events)).collect();
     assert_eq!(shown, [("a", 2, 0), ("b", 3, 0)]);
     let reasons: Vec<_> = found[1].reasons.iter().copied().collect();
@@ -80,7 +80,8 @@ async fn sessions_with_superseded_lines_are_summed_up(store: Store) {
 async fn superseded_messages_are_found_by_words(store: Store) {
     lossy(&store, &target("s")).await;
     let search = async |scope: Scope, query: &str| {
-        let found = store.storage.search_superseded(&scope, &SearchOptions::new(query)).await.unwrap();
+        let found =
+            store.storage.superseded().search_superseded(&scope, &SearchOptions::new(query)).await.unwrap();
         found.into_iter().map(|found| found.result.sequence).collect::<Vec<_>>()
     };
     assert_eq!(search(ana(), "kettles").await, [2]);
@@ -90,7 +91,8 @@ async fn superseded_messages_are_found_by_words(store: Store) {
     assert!(search(ana(), "where").await.is_empty() && search(ana(), "spoon").await.is_empty());
     assert!(search(Scope::User(target_of("ben", "p", "s").key.user_id), "teapot").await.is_empty());
     assert!(store.find(&target("s"), "kettle").await.is_empty());
-    let found = store.storage.search_superseded(&ana(), &SearchOptions::new("kettle")).await.unwrap();
+    let found =
+        store.storage.superseded().search_superseded(&ana(), &SearchOptions::new("kettle")).await.unwrap();
     let json = serde_json::to_value(&found[0]).unwrap();
     assert_eq!(
         (&json["superseded"], &json["reason"], &json["role"]),
@@ -114,12 +116,13 @@ async fn superseded_lines_are_pruned_by_session_project_and_age(store: Store) {
         lines.iter().map(|line| format!("{}/{}", line.user_id, line.session_id)).collect::<Vec<_>>()
     };
     let everything = PruneOptions::default().with_dry_run(true);
-    let report = store.storage.prune_superseded(&user, &everything).await.unwrap();
+    let report = store.storage.superseded().prune_superseded(&user, &everything).await.unwrap();
     assert_eq!((report.sessions.len(), report.messages, report.events), (3, 6, 0));
     assert_eq!(left().await.len(), 8);
     let of_other = SessionFilter::default().with_project(other.project_slug.clone());
-    let prune =
-        async |options: PruneOptions| store.storage.prune_superseded(&user, &options).await.unwrap().messages;
+    let prune = async |options: PruneOptions| {
+        store.storage.superseded().prune_superseded(&user, &options).await.unwrap().messages
+    };
     assert_eq!(prune(PruneOptions::default().with_until(middle)).await, 2);
     assert_eq!(prune(PruneOptions::default().with_filter(of_other)).await, 2);
     assert_eq!(left().await, ["ana/b", "ana/b", "ben/a", "ben/a"]);
@@ -135,8 +138,11 @@ async fn archives_contain_superseded_lines(store: Store) {
     let export = async |storage: &SessionStorage| {
         let mut archive = Vec::new();
         let mut writer = JsonLinesWriter::new(&mut archive);
-        let report =
-            storage.export_sessions(&Scope::Everyone, SessionFilter::default(), &mut writer).await.unwrap();
+        let report = storage
+            .archive()
+            .export_sessions(&Scope::Everyone, SessionFilter::default(), &mut writer)
+            .await
+            .unwrap();
         assert_eq!((report.sessions, report.superseded), (2, 2));
         archive
     };
@@ -147,7 +153,7 @@ async fn archives_contain_superseded_lines(store: Store) {
     for replace in [false, true] {
         let options = ImportOptions::default().with_replace(replace);
         let mut reader = JsonLinesReader::new(archive.as_slice());
-        let report = copy.import_sessions(&mut reader, &options).await.unwrap();
+        let report = copy.archive().import_sessions(&mut reader, &options).await.unwrap();
         assert_eq!((report.sessions, report.superseded, report.broken.len()), (2, 2, 0));
         assert_eq!(export(&copy).await, archive, "replace: {replace}");
     }

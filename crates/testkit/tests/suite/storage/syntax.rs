@@ -182,7 +182,7 @@ async fn sessions_that_touched_a_file_are_found(store: Store) {
     ];
     for _ in 0..2 {
         for (scope, filter, file, expected) in &cases {
-            let touched = store.storage.sessions_that_touched(scope, filter, file).await.unwrap();
+            let touched = store.storage.search().sessions_that_touched(scope, filter, file).await.unwrap();
             let sessions: Vec<String> =
                 touched.sessions.iter().map(|key| format!("{}/{}", key.user_id, key.session_id)).collect();
             assert_eq!(sessions, *expected, "{scope:?} {file}");
@@ -256,7 +256,7 @@ async fn a_prefix_may_have_several_characters_without_spaces(store: Store) {
 async fn a_period_that_ends_before_it_begins_is_an_error(store: Store) {
     let search = async |since, until| {
         let filter = SearchFilter::default().with_since(day(since)).with_until(day(until));
-        store.storage.search_transcripts(&ana(), &words("needle").with_filter(filter)).await
+        store.storage.search().search_transcripts(&ana(), &words("needle").with_filter(filter)).await
     };
     assert_eq!(kind(search(2, 1).await), ErrorKind::Validation);
     assert!(search(2, 2).await.unwrap().results.is_empty());

@@ -24,7 +24,7 @@ async fn put(store: &Store, user: &str, session: &str, created: u32, parent: Opt
 }
 
 async fn tree(store: &Store, session: &str) -> SessionTree {
-    store.storage.session_tree(&ana(), &id(session)).await.unwrap()
+    store.storage.sessions().session_tree(&ana(), &id(session)).await.unwrap()
 }
 
 /// The ids of a tree with their depths.
@@ -106,11 +106,12 @@ async fn children_of_other_users_are_not_in_a_tree(store: Store) {
     }
     put(&store, "eve", "child-of-eve", 2, Some("top")).await;
     assert_eq!(shown(&tree(&store, "top").await), ["0 top", "1 child-of-ana"]);
-    let everyone = store.storage.session_tree(&Scope::Everyone, &id("child-of-ben")).await.unwrap();
+    let everyone =
+        store.storage.sessions().session_tree(&Scope::Everyone, &id("child-of-ben")).await.unwrap();
     assert_eq!(shown(&everyone), ["0 top", "1 child-of-ben"]);
     assert!(everyone.flattened().iter().all(|(_, tree)| tree.session.user_id.as_str() == "ben"));
     let eve = Scope::Visible(Viewer::new(target_of("eve", "p", "s").key.user_id));
-    let own = store.storage.session_tree(&eve, &id("child-of-eve")).await.unwrap();
+    let own = store.storage.sessions().session_tree(&eve, &id("child-of-eve")).await.unwrap();
     assert_eq!(shown(&own), ["0 child-of-eve"]);
 }
 

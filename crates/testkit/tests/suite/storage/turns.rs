@@ -48,12 +48,12 @@ pub(super) fn texts_asked_for(store: &Store) -> Vec<String> {
 
 pub(super) async fn embed_turns(store: &Store) -> EmbedReport {
     let of = VectorsOf::user(target("s").key.user_id);
-    store.storage.embed_turns(&of, &mut |_| {}).await.unwrap()
+    store.storage.vectors().embed_turns(&of, &mut |_| {}).await.unwrap()
 }
 
 /// The turns that a search finds, as `session turn`.
 pub(super) async fn found(store: &Store, options: &SearchOptions) -> Vec<String> {
-    let found = store.storage.search_turns(&ana(), options).await.unwrap();
+    let found = store.storage.search().search_turns(&ana(), options).await.unwrap();
     found.results.iter().map(|result| format!("{} {}", result.session_id, result.turn)).collect()
 }
 
@@ -63,8 +63,8 @@ pub(super) async fn set(store: &Store, message: &str, text: &str) -> Result<Summ
 
 pub(super) async fn set_in(storage: &SessionStorage, message: &str, text: &str) -> Result<SummaryReport> {
     let given = GivenSummary { message: message.to_owned(), text: text.to_owned() };
-    let summary = storage.resolve_summary(&target("s").key.user_id, &given).await?;
-    storage.set_summaries(vec![summary]).await
+    let summary = storage.turns().resolve_summary(&target("s").key.user_id, &given).await?;
+    storage.turns().set_summaries(vec![summary]).await
 }
 
 /// A sync embeds each turn once: the user's text and the last text of the assistant. A further run asks for nothing.
@@ -170,7 +170,7 @@ async fn a_rewound_turn_loses_its_embedding(store: Store) {
     let (store, target) = (with_turns(store), target("s"));
     let ask = |n: u32| [lines::user(&format!("question {n}")), lines::assistant(&format!("answer {n}"))];
     store.sync(&target, (0..3).flat_map(ask).collect::<Vec<_>>()).await;
-    store.storage.rewind(&target.key, &RewindOptions::to_turn(2)).await.unwrap();
+    store.storage.ingestion().rewind(&target.key, &RewindOptions::to_turn(2)).await.unwrap();
     assert_eq!(contents(&store, &target).await.len(), 2);
     assert_eq!(found(&store, &words("question")).await, ["s 1", "s 2"]);
     store.backend.delete_session(&target.key).await.unwrap();
@@ -184,7 +184,7 @@ async fn a_failure_of_the_model_is_reported_and_made_up_for(store: Store) {
     store.embedding.fail_always(true);
     let report = embed_turns(&store).await;
     assert!(report.failure.is_some() && report.turns == 0, "{report:?}");
-    let texts = store.storage.search_turns(&ana(), &words("two")).await.unwrap();
+    let texts = store.storage.search().search_turns(&ana(), &words("two")).await.unwrap();
     assert_eq!(texts.results.len(), 1);
     store.embedding.fail_always(false);
     assert_eq!((embed_turns(&store).await.turns, embed_turns(&store).await.turns), (1, 0));
@@ -196,19 +196,24 @@ async fn turns_of_an_interrupted_sync_are_embedded_by_the_next(store: Store) {
     let (store, target) = (with_turns(store), target("s"));
     store.sync_text(&target, vec![lines::user("one"), lines::assistant("two")]).await;
     store.backend.fail_after(Operation::WriteTurns, 0);
-    store.storage.embed_pending(&target.key.user_id, None).await.unwrap_err();
+    store.storage.vectors().embed_pending(&target.key.user_id, None).await.unwrap_err();
     store.backend.recover();
     assert_eq!((store.vectors(&target).await.len(), embeddings(&store, &target).await.len()), (2, 0));
     let ben = UserId::new("ben").unwrap();
-    assert_eq!(store.storage.embed_pending(&ben, None).await.unwrap().turns, 0);
+    assert_eq!(store.storage.vectors().embed_pending(&ben, None).await.unwrap().turns, 0);
     for turns in [1, 0] {
-        assert_eq!(store.storage.embed_pending(&target.key.user_id, None).await.unwrap().turns, turns);
+        assert_eq!(
+            store.storage.vectors().embed_pending(&target.key.user_id, None).await.unwrap().turns,
+            turns
+        );
     }
     store.embedding.fail_always(true);
     store.sync_text(&target, vec![lines::user("one"), lines::assistant("three")]).await;
-    assert!(store.storage.embed_pending(&target.key.user_id, None).await.unwrap().failure.is_some());
+    assert!(
+        store.storage.vectors().embed_pending(&target.key.user_id, None).await.unwrap().failure.is_some()
+    );
     store.embedding.fail_always(false);
-    assert_eq!(store.storage.embed_pending(&target.key.user_id, None).await.unwrap().turns, 1);
+    assert_eq!(store.storage.vectors().embed_pending(&target.key.user_id, None).await.unwrap().turns, 1);
 }
 
 /// Turns are found by words of both sides and by their vectors. A result has both sides and both ids, and no vector.
@@ -231,7 +236,7 @@ async fn turns_are_found_by_words_and_by_meaning(store: Store) {
     // Thoughts are no side of a turn.
     assert_eq!(found(&store, &meaning("they use an outbox").with_limit(1)).await, ["s 2"]);
     let hybrid = SearchOptions::new("retries outbox");
-    let answer = store.storage.search_turns(&ana(), &hybrid).await.unwrap();
+    let answer = store.storage.search().search_turns(&ana(), &hybrid).await.unwrap();
     let best = &answer.results[0];
     assert_eq!(
         (answer.mode, best.turn, best.sequence, best.source),
@@ -254,7 +259,7 @@ async fn turns_are_found_by_words_and_by_meaning(store: Store) {
     assert!(found(&store, &of_users).await.is_empty());
     // Without a model, words remain.
     let storage = store.storage_with(None);
-    let answer = storage.search_turns(&ana(), &SearchOptions::new("outbox")).await.unwrap();
+    let answer = storage.search().search_turns(&ana(), &SearchOptions::new("outbox")).await.unwrap();
     assert_eq!((answer.mode, answer.results.len()), (SearchMode::FullText, 1));
     assert!(answer.notices.iter().any(|notice| notice.contains("words only")), "{:?}", answer.notices);
 }
@@ -271,7 +276,7 @@ async fn turns_of_others_are_not_found(store: Store) {
         }
     }
     let ben = Scope::User(theirs.key.user_id.clone());
-    assert_eq!(store.storage.search_turns(&ben, &words("zebra")).await.unwrap().results.len(), 1);
+    assert_eq!(store.storage.search().search_turns(&ben, &words("zebra")).await.unwrap().results.len(), 1);
 }
 
 /// A turn is read by its number, and named by any of its messages.
@@ -286,18 +291,21 @@ async fn a_turn_is_read_by_its_number(store: Store) {
     ];
     store.sync(&target, transcript).await;
     let session = store.stored(&target).await.session;
-    let turn = store.storage.get_turn(&session, 1).await.unwrap();
+    let turn = store.storage.turns().get_turn(&session, 1).await.unwrap();
     assert_eq!((turn.user.message_id.as_str(), turn.user.text.as_str()), ("s_msg_1", "one"));
     assert_eq!(turn.assistant.as_ref().map(|side| (side.sequence, side.text.as_str())), Some((3, "two")));
-    let embedding = store.storage.turn_embedding(&turn).await.unwrap().unwrap();
+    let embedding = store.storage.turns().turn_embedding(&turn).await.unwrap().unwrap();
     assert_eq!((embedding.dim, embedding.content_used.as_str()), (64, "User: one\nAssistant: two"));
-    let second = store.storage.get_turn(&session, 2).await.unwrap();
-    assert!(second.assistant.is_none() && store.storage.turn_embedding(&second).await.unwrap().is_none());
-    let error = store.storage.get_turn(&session, 3).await.unwrap_err();
+    let second = store.storage.turns().get_turn(&session, 2).await.unwrap();
+    assert!(
+        second.assistant.is_none() && store.storage.turns().turn_embedding(&second).await.unwrap().is_none()
+    );
+    let error = store.storage.turns().get_turn(&session, 3).await.unwrap_err();
     assert!(error.to_string().contains("no turn 3") && error.to_string().contains("2 turns"), "{error}");
     let number = async |sequence| {
         store
             .storage
+            .turns()
             .turn_of_message(&ana(), &target.key.session_id, sequence)
             .await
             .map_err(|error| error.kind())
@@ -328,14 +336,15 @@ async fn turns_of(store: &Store, target: &IngestTarget) -> (Vec<TurnEmbedding>, 
     (embeddings, store.backend.list_summaries(&SummaryQuery::new(Scope::Everyone)).await.unwrap())
 }
 
-/// A copy has the embeddings and summaries of the source, and a second copy only what is new. Nothing is embedded again.
+/// A copy has the embeddings and summaries of the source, and a second copy only what is new. Nothing is embedded
+/// again.
 async fn embeddings_and_summaries_are_copied(store: Store) {
     let (store, target) = (with_turns(store), target("s"));
     fill(&store).await;
     let to = with_turns(Store::open(std::sync::Arc::new(MemoryBackend::new())).await);
     let copy = async || {
         let options = CopyOptions::new(Scope::Everyone);
-        let report = store.storage.copy_to(&to.storage, &options, &|_| {}).await.unwrap();
+        let report = store.storage.copying().copy_to(&to.storage, &options, &|_| {}).await.unwrap();
         assert!(report.is_complete(), "{report:?}");
         (report.sessions, report.turns, report.summaries)
     };
@@ -358,12 +367,13 @@ async fn embeddings_and_summaries_are_in_archives(store: Store) {
         let mut archive = Vec::new();
         let mut writer = JsonLinesWriter::new(&mut archive).with_vectors(with_vectors);
         let everything = SessionFilter::default();
-        let report = store.storage.export_sessions(&ana(), everything, &mut writer).await.unwrap();
+        let report = store.storage.archive().export_sessions(&ana(), everything, &mut writer).await.unwrap();
         let turns = if with_vectors { 3 } else { 0 };
         assert_eq!((report.turns, report.summaries), (turns, 2));
         assert!(store.backend.delete_session(&target.key).await.unwrap());
         let mut reader = JsonLinesReader::new(archive.as_slice());
-        let report = store.storage.import_sessions(&mut reader, &ImportOptions::default()).await.unwrap();
+        let report =
+            store.storage.archive().import_sessions(&mut reader, &ImportOptions::default()).await.unwrap();
         assert_eq!((report.sessions, report.turns, report.summaries), (1, turns, 2), "{report:?}");
         let after = turns_of(&store, &target).await;
         assert_eq!(after.1, before.1);

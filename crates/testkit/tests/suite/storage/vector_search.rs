@@ -19,7 +19,7 @@ fn near(store: &Store, text: &str) -> VectorSearchOptions {
 
 /// Searches the sessions of ana without a provider.
 async fn search(store: &Store, options: &VectorSearchOptions) -> SearchResults {
-    store.storage_with(None).vector_search(&ana(), options).await.unwrap()
+    store.storage_with(None).search().vector_search(&ana(), options).await.unwrap()
 }
 
 /// A result has the fields of a semantic result. Its score is the similarity, and no provider is called.
@@ -83,7 +83,8 @@ async fn filters_apply_before_vectors_are_ranked(store: Store) {
         found.sort_unstable();
         assert_eq!(found, expected, "{options:?}");
     }
-    let everyone = store.storage.vector_search(&Scope::Everyone, &options().with_limit(1_000)).await.unwrap();
+    let everyone =
+        store.storage.search().vector_search(&Scope::Everyone, &options().with_limit(1_000)).await.unwrap();
     assert_eq!(everyone.results.len(), 122);
 }
 
@@ -162,7 +163,7 @@ async fn options_out_of_range_are_errors(store: Store) {
         (of(&good).with_content_types(ContentTypes::NONE), "content_types"),
     ];
     for (options, field) in refused {
-        let error = store.storage.vector_search(&ana(), &options).await.unwrap_err();
+        let error = store.storage.search().vector_search(&ana(), &options).await.unwrap_err();
         assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some(field)));
     }
     assert_eq!(search(&store, &of(&good)).await.results.len(), 1);
@@ -181,5 +182,8 @@ async fn a_store_without_vectors_returns_no_results(store: Store) {
         assert!(store.search(&target("s"), &meaning(query)).await.results.is_empty(), "{query:?}");
     }
     let zero = VectorSearchOptions::new(vec![0.0; 3]);
-    assert_eq!(kind(store.storage.vector_search(&Scope::Everyone, &zero).await), ErrorKind::Validation);
+    assert_eq!(
+        kind(store.storage.search().vector_search(&Scope::Everyone, &zero).await),
+        ErrorKind::Validation
+    );
 }

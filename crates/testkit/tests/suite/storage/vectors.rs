@@ -60,7 +60,7 @@ async fn every_text_has_its_vector(store: Store) {
         assert!(is_kept(&record.vector, &store.embedding.vector(text)), "{text}");
     }
     for (_, record) in &vectors {
-        record.validate(&store.storage.embedding_space().await.unwrap().unwrap()).unwrap();
+        record.validate(&store.storage.vectors().embedding_space().await.unwrap().unwrap()).unwrap();
     }
     let states = store.messages(&target("s")).await.into_iter().map(|message| message.vectors);
     let stored = VectorState::Stored;
@@ -106,7 +106,7 @@ async fn tool_output_is_embedded_up_to_its_limit(store: Store) {
     let storage = store.storage.clone().with_settings(settings);
     let lines =
         vec![lines::tool("twenty characters, then farbehind"), lines::user("a text of more than twenty")];
-    storage.sync_transcript_lines(&target("s"), SyncLines::whole(raw(lines))).await.unwrap();
+    storage.ingestion().sync_transcript_lines(&target("s"), SyncLines::whole(raw(lines))).await.unwrap();
     assert_eq!(store.embedding.texts(), ["twenty characters, t", "a text of more than twenty"]);
     assert_eq!(store.find(&target("s"), "farbehind").await, [0]);
 }
@@ -182,11 +182,11 @@ async fn a_text_that_cannot_be_embedded_fails_alone(store: Store) {
         store.embed().await;
         assert_eq!((store.embedding.calls(), store.pending(&target(session)).await.len()), (0, 0));
         assert!(store.find(&target(session), "poisoned").await.contains(&7));
-        let counts = store.storage.vector_status(&ana()).await.unwrap().current.unwrap().counts;
+        let counts = store.storage.vectors().vector_status(&ana()).await.unwrap().current.unwrap().counts;
         let reasons: Vec<_> = counts.failed.iter().collect();
         assert!(reasons.len() == 1 && reasons[0].0.contains(why) && *reasons[0].1 == 1, "{reasons:?}");
         fail(session, None);
-        assert_eq!(store.storage.backfill(&of_ana(), &mut |_| {}).await.unwrap().messages, 1);
+        assert_eq!(store.storage.vectors().backfill(&of_ana(), &mut |_| {}).await.unwrap().messages, 1);
         assert_eq!(store.rows(&target(session)).await.vectors, 20);
     }
 }
@@ -227,21 +227,25 @@ async fn vectors_made_before_a_failure_are_kept(store: Store) {
 /// Vectors of another model or length are refused. Full text continues to work, and the store keeps its space.
 async fn vectors_of_another_model_are_refused(store: Store) {
     store.sync(&target("s"), every_kind()).await;
-    let space = store.storage.embedding_space().await.unwrap();
+    let space = store.storage.vectors().embedding_space().await.unwrap();
     for other in [FakeEmbedding::new().with_model("another"), FakeEmbedding::new().with_dimensions(32)] {
         let storage = store.storage_with(Some(other));
         let lines = SyncLines::starting_at(5, raw(vec![lines::user("a basket")]));
-        storage.sync_transcript_lines(&target("s"), lines).await.unwrap();
-        let report = storage.embed_pending(&target("s").key.user_id, None).await.unwrap();
+        storage.ingestion().sync_transcript_lines(&target("s"), lines).await.unwrap();
+        let report = storage.vectors().embed_pending(&target("s").key.user_id, None).await.unwrap();
         assert_eq!(report.failure.map(|error| error.kind()), Some(ErrorKind::Embedding));
         assert_eq!(store.pending(&target("s")).await, [5]);
-        assert_eq!(storage.embedding_space().await.unwrap(), space);
+        assert_eq!(storage.vectors().embedding_space().await.unwrap(), space);
 
-        assert_eq!(kind(storage.search_transcripts(&ana(), &meaning("basket")).await), ErrorKind::Embedding);
-        let results = storage.search_transcripts(&ana(), &SearchOptions::new("basket")).await.unwrap();
+        assert_eq!(
+            kind(storage.search().search_transcripts(&ana(), &meaning("basket")).await),
+            ErrorKind::Embedding
+        );
+        let results =
+            storage.search().search_transcripts(&ana(), &SearchOptions::new("basket")).await.unwrap();
         assert_eq!((results.mode, results.results.len()), (SearchMode::FullText, 1));
         assert!(fell_back_to_full_text(&results));
-        let results = storage.search_transcripts(&ana(), &words("basket")).await.unwrap();
+        let results = storage.search().search_transcripts(&ana(), &words("basket")).await.unwrap();
         assert_eq!((results.results.len(), fell_back_to_full_text(&results)), (1, false));
     }
     store.sync_from(&target("s"), 6, vec![lines::user("more")]).await.unwrap();
@@ -254,11 +258,11 @@ async fn vectors_are_made_once_there_is_a_provider(store: Store) {
     for target in [target("a"), target("b"), target("c"), ben.clone()] {
         store.sync_text(&target, every_kind()).await;
     }
-    assert_eq!(without.embed_pending(&ben.key.user_id, None).await.unwrap().messages, 0);
-    assert_eq!(without.embedding_space().await.unwrap(), None);
+    assert_eq!(without.vectors().embed_pending(&ben.key.user_id, None).await.unwrap().messages, 0);
+    assert_eq!(without.vectors().embedding_space().await.unwrap(), None);
 
     let SessionKey { user_id, session_id } = target("b").key;
-    let report = store.storage.embed_pending(&user_id, Some(&session_id)).await.unwrap();
+    let report = store.storage.vectors().embed_pending(&user_id, Some(&session_id)).await.unwrap();
     assert_eq!((report.messages, report.total()), (4, 5));
     let report = store.embed().await;
     assert_eq!((report.messages, report.total()), (8, 10));
@@ -277,7 +281,7 @@ async fn a_failing_model_does_not_claim_the_store(store: Store) {
     let store = store.with_embedding(other());
     let report = store.embed().await;
     assert!(report.failure.is_none() && report.total() == 1, "{report:?}");
-    assert_eq!(store.storage.embedding_space().await.unwrap().as_ref(), Some(other().space()));
+    assert_eq!(store.storage.vectors().embedding_space().await.unwrap().as_ref(), Some(other().space()));
     assert_eq!(sequences(&store.search(&target("s"), &meaning("apple")).await.results), [0]);
 }
 
@@ -290,7 +294,10 @@ async fn a_claim_without_vectors_is_replaced(store: Store) {
     assert_eq!((found.mode, found.notices.len()), (SearchMode::Hybrid, 0));
 
     store.sync(&target("s"), vec![lines::user("a red apple")]).await;
-    assert_eq!(store.storage.embedding_space().await.unwrap().as_ref(), Some(store.embedding.space()));
+    assert_eq!(
+        store.storage.vectors().embedding_space().await.unwrap().as_ref(),
+        Some(store.embedding.space())
+    );
     assert_eq!(sequences(&store.search(&target("s"), &meaning("apple")).await.results), [0]);
     // From now on the space is fixed.
     store.sync_text(&target("t"), vec![lines::user("a green pear")]).await;

@@ -18,12 +18,12 @@ fn places(check: &SessionCheck) -> Vec<String> {
 }
 
 async fn check(store: &Store) -> SessionCheck {
-    store.storage.check_session(&store.stored(&target("s")).await).await.unwrap()
+    store.storage.verification().check_session(&store.stored(&target("s")).await).await.unwrap()
 }
 
 async fn repair(store: &Store) -> SessionCheck {
     let found = check(store).await;
-    store.storage.repair_session(&target("s").key, &found).await.unwrap();
+    store.storage.verification().repair_session(&target("s").key, &found).await.unwrap();
     store.embed().await;
     check(store).await
 }
@@ -151,7 +151,15 @@ async fn vectors_of_nothing_are_removed(store: Store) {
 async fn missing_rows_are_listed(store: Store) {
     let lines: Vec<Line> = (0..30).map(|n| lines::user(&format!("text {n}"))).collect();
     store.sync(&target("s"), lines).await;
-    assert!(store.storage.missing_rows(&store.stored(&target("s")).await.session).await.unwrap().is_empty());
+    assert!(
+        store
+            .storage
+            .verification()
+            .missing_rows(&store.stored(&target("s")).await.session)
+            .await
+            .unwrap()
+            .is_empty()
+    );
     // Rows 20 to 29 come back as 25 to 29.
     let mut later = store.messages(&target("s")).await.split_off(25);
     later.iter_mut().for_each(|message| message.vectors = VectorState::Nothing);
@@ -163,7 +171,7 @@ async fn missing_rows_are_listed(store: Store) {
         })
         .await;
     let session = store.stored(&target("s")).await.session;
-    let gaps = store.storage.missing_rows(&session).await.unwrap();
+    let gaps = store.storage.verification().missing_rows(&session).await.unwrap();
     assert_eq!((gaps.messages.as_slice(), gaps.count()), (&[(20, 24), (30, 31)][..], (7, 0)));
     let found = check(&store).await;
     assert_eq!(places(&found)[0], "Gap messages 20-24: they are missing");
@@ -178,8 +186,11 @@ async fn a_mending_ingest_writes_damaged_rows_and_no_others(store: Store) {
         message.vectors = VectorState::Nothing;
     })
     .await;
-    let later =
-        store.storage.readable_transcript_lines(&ana(), &target("s").key.session_id, Some(20), 100).await;
+    let later = store
+        .storage
+        .reading()
+        .readable_transcript_lines(&ana(), &target("s").key.session_id, Some(20), 100)
+        .await;
     let mut later = later.unwrap().rows;
     later.iter_mut().for_each(|message| message.vectors = VectorState::Pending);
     let messages = RowChange { put: later, truncate: Some(20) };
@@ -188,7 +199,7 @@ async fn a_mending_ingest_writes_damaged_rows_and_no_others(store: Store) {
     let found = check(&store).await;
     assert_eq!((found.damaged[0].len(), &found.gaps.messages[..]), (1, &[(20, 20)][..]));
 
-    let mut ingest = store.storage.ingest(target("s")).await.unwrap();
+    let mut ingest = store.storage.ingestion().ingest(target("s")).await.unwrap();
     ingest.repair(IngestRepair::new(found.damaged[0].clone(), false, found.gaps.clone()));
     ingest.begin_transcript(0).await.unwrap();
     for line in all {

@@ -1,0 +1,149 @@
+//! The context that all subjects of a [`SessionStorage`](super::SessionStorage) share.
+
+use std::{
+    collections::BTreeSet,
+    fmt,
+    sync::{Arc, Mutex},
+};
+
+use tokio::sync::OnceCell;
+
+use super::{StorageSettings, at_rest::CachedAtRest};
+use crate::{
+    ErrorKind, Result,
+    backend::{StorageBackend, meta::Generations},
+    content::{Redaction, Redactor},
+    embedding::EmbeddingProvider,
+    model::{DamagedRow, Timestamp},
+};
+
+/// How often to retry a write if another process wrote the same session in the meantime.
+const CONFLICT_ATTEMPTS: usize = 64;
+
+type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// The backend, the settings, and what else the subjects need. It knows none of them. Cheap to clone; clones share
+/// everything.
+#[derive(Clone)]
+pub(crate) struct StoreContext {
+    pub(super) backend: Arc<dyn StorageBackend>,
+    pub(super) embedding: Option<Arc<dyn EmbeddingProvider>>,
+    pub(super) redactor: Option<Arc<dyn Redactor>>,
+    pub(super) redaction: Redaction,
+    pub(super) settings: StorageSettings,
+    pub(super) clock: Clock,
+    /// Set once the store is known to follow the current rules.
+    pub(super) renewed: Arc<OnceCell<u64>>,
+    /// The store's setting for secrets.
+    pub(super) at_rest: CachedAtRest,
+    /// Sessions that lists have skipped because they can't be read.
+    pub(super) damaged_sessions: Arc<Mutex<BTreeSet<DamagedRow>>>,
+}
+
+impl StoreContext {
+    pub(super) fn new(backend: Arc<dyn StorageBackend>) -> Self {
+        Self {
+            backend,
+            embedding: None,
+            redactor: None,
+            redaction: Redaction::default(),
+            settings: StorageSettings::default(),
+            clock: Arc::new(Timestamp::now),
+            renewed: Arc::default(),
+            at_rest: CachedAtRest::default(),
+            damaged_sessions: Arc::default(),
+        }
+    }
+
+    /// The redactor that masks secrets in texts for `provider`, if they are masked.
+    pub(super) fn redactor_for(&self, provider: &dyn EmbeddingProvider) -> Option<&Arc<dyn Redactor>> {
+        self.redactor.as_ref().filter(|_| self.redaction.applies_to(provider))
+    }
+
+    /// The time by the clock of the storage.
+    pub(super) fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+
+    /// The generations of the store's vectors.
+    pub(super) async fn generations(&self) -> Result<Generations> {
+        Ok(Generations::of(&self.backend.meta().await?))
+    }
+
+    /// Runs `attempt` until there is no conflict.
+    pub(super) async fn retry_conflicts<T, F: Future<Output = Result<T>>>(
+        &self,
+        attempt: impl Fn() -> F,
+    ) -> Result<T> {
+        for _ in 1..CONFLICT_ATTEMPTS {
+            match attempt().await {
+                Err(error) if error.kind() == ErrorKind::Conflict => {}
+                other => return other,
+            }
+        }
+        attempt().await
+    }
+}
+
+impl fmt::Debug for StoreContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreContext")
+            .field("backend", &self.backend)
+            .field("embedding", &self.embedding)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Declares subjects of a [`SessionStorage`](super::SessionStorage): views of its context whose methods belong together.
+/// A subject that needs another one names its type, so that the imports show which subject uses which.
+macro_rules! subjects {
+    ($($(#[$doc:meta])* $name:ident;)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug, Clone, Copy)]
+            pub struct $name<'a> {
+                pub(in crate::storage) store: &'a StoreContext,
+            }
+
+            impl<'a> $name<'a> {
+                pub(in crate::storage) const fn new(store: &'a StoreContext) -> Self {
+                    Self { store }
+                }
+            }
+        )*
+    };
+}
+
+subjects! {
+    /// Sessions as a whole: finds, lists, changes and deletes them.
+    SessionCatalog;
+    /// The users of a store.
+    StoreUsers;
+    /// Reads the lines of sessions.
+    RowReading;
+    /// Writes sessions from their lines.
+    Ingestion;
+    /// Searches messages and turns.
+    TranscriptSearch;
+    /// Makes vectors, and replaces all of them if the model changes.
+    StoredVectors;
+    /// Turns of conversations, and their summaries.
+    StoredTurns;
+    /// Secrets in stored lines.
+    StoredSecrets;
+    /// Lines that were replaced or rewound.
+    SupersededHistory;
+    /// Exports sessions to files, and imports them.
+    ArchiveTransfer;
+    /// Copies sessions to another store.
+    StoreCopying;
+    /// Takes sessions from a damaged store.
+    StoreSalvage;
+    /// Compares stored data with the lines, and repairs it.
+    Verification;
+    /// Counts what is stored.
+    StoreStatistics;
+    /// Derives data again that earlier versions derived by other rules.
+    Renewal;
+}
