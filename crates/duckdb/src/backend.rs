@@ -10,7 +10,6 @@ use amplifier_session_core::{
     backend::{StoreInfo, StorePlace, VectorQuery},
     blocking,
 };
-use amplifier_session_hnsw::{Hnsw, HnswOptions, VectorRows};
 use amplifier_session_index::{IndexUpdater, SearchIndex};
 use amplifier_session_sql::{
     backend::{Connections, Database},
@@ -22,6 +21,7 @@ use duckdb::Connection;
 use crate::{
     connect::{self, Access},
     connection::Write,
+    hnsw::{Hnsw, HnswOptions, VectorRows},
     open_files,
     pool::{self, Pool},
 };
@@ -71,7 +71,7 @@ impl DuckDb {
             let pool = Arc::new(Pool::open(path, access, file)?);
             let index = SearchIndex::open(file::beside(path, ".index"));
             let index = IndexUpdater::new(index, RowSnapshots::new(Arc::clone(&pool)));
-            let hnsw = Hnsw::new(pool.path(), access == Access::ReadOnly, connect::in_memory);
+            let hnsw = Hnsw::new(pool.path(), access == Access::ReadOnly);
             Ok(Inner { hnsw, store_id: OnceLock::new(), index, pool })
         })?;
         if (access, inner.pool.access()) == (Access::ReadWrite, Access::ReadOnly) {

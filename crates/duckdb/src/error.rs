@@ -8,7 +8,7 @@ use amplifier_session_core::{Error, ErrorKind};
 use amplifier_session_sql::{DISK_FULL, FILE_LIMIT};
 
 /// Maps an error of the database; `operation` names the operation.
-pub fn storage(operation: &'static str) -> impl Fn(duckdb::Error) -> Error {
+pub(crate) fn storage(operation: &'static str) -> impl Fn(duckdb::Error) -> Error {
     move |source| {
         let (kind, message, retry) = describe(&source.to_string());
         let error = Error::new(kind, message).with_operation(operation).with_source(source);

@@ -3,7 +3,7 @@
 //! Their numbers are those of `StoreStatistics::get_statistics`: `core` defines a use, a call and a failure, and the
 //! views repeat the definitions in SQL.
 
-use amplifier_session_duckdb::{FAILED, MAY_RECUR, counted_elsewhere, join_answered, repeats_usage};
+use crate::event_counts::{FAILED, MAY_RECUR, counted_elsewhere, join_answered, repeats_usage};
 
 /// A view that every query can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct ReadyView {
 
 impl ReadyView {
     /// The statement that creates the view.
-    pub(crate) fn create(&self) -> String {
+    pub(super) fn create(&self) -> String {
         let sql = self.sql.replace("{FAILED}", FAILED).replace("{BEGUN}", BEGUN).replace("{ENDED}", ENDED);
         let reported = TOKENS.map(|name| {
             format!(

@@ -5,19 +5,19 @@ use std::io;
 use amplifier_session_core::{Error, ErrorKind};
 
 /// Maps an error of the database.
-pub(crate) fn database(source: duckdb::Error) -> Error {
+pub(super) fn database(source: duckdb::Error) -> Error {
     Error::new(ErrorKind::StorageIo, format!("DuckDB: {}", first_line(&source.to_string())))
         .with_operation("hnsw")
         .with_source(source)
 }
 
 /// The error of an index that cannot be written.
-pub(crate) fn not_written(source: io::Error) -> Error {
+pub(super) fn not_written(source: io::Error) -> Error {
     Error::new(ErrorKind::StorageIo, format!("the HNSW index cannot be written: {source}"))
         .with_source(source)
 }
 
 /// The first line of a message of DuckDB.
-pub(crate) fn first_line(message: &str) -> &str {
+pub(super) fn first_line(message: &str) -> &str {
     message.lines().next().unwrap_or_default()
 }

@@ -13,7 +13,7 @@ pub enum SqlForm {
 }
 
 /// Whether values of the type are numbers, which tables align to the right.
-pub(crate) fn is_number(sql_type: &str) -> bool {
+pub(super) fn is_number(sql_type: &str) -> bool {
     const NUMBERS: [&str; 12] = [
         "TINYINT",
         "SMALLINT",
@@ -32,7 +32,7 @@ pub(crate) fn is_number(sql_type: &str) -> bool {
 }
 
 /// The expression for the column `column` of type `sql_type`.
-pub(crate) fn expression(column: &str, sql_type: &str, form: SqlForm) -> String {
+pub(super) fn expression(column: &str, sql_type: &str, form: SqlForm) -> String {
     let text = text(column, sql_type);
     if form == SqlForm::Text {
         return text;

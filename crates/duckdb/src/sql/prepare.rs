@@ -3,7 +3,7 @@
 use amplifier_session_core::{Error, Result, Scope};
 use duckdb::Connection;
 
-use crate::{
+use super::{
     error,
     format::{self, SqlForm},
     payloads,
@@ -13,15 +13,15 @@ use crate::{
 };
 
 /// A query that may be run.
-pub(crate) struct Prepared {
+pub(super) struct Prepared {
     statement: Statement,
-    pub(crate) columns: Vec<SqlColumn>,
+    pub(super) columns: Vec<SqlColumn>,
     limit: Option<usize>,
 }
 
 impl Prepared {
     /// Checks the scope and the statement, creates the views and finds the columns of the result.
-    pub(crate) fn new(connection: &Connection, scope: &Scope, query: &SqlQuery) -> Result<Self> {
+    pub(super) fn new(connection: &Connection, scope: &Scope, query: &SqlQuery) -> Result<Self> {
         check_scope(connection, scope)?;
         let statement = Statement::parse(connection, &query.sql)?;
         payloads::create_views(connection)?;
@@ -41,13 +41,13 @@ impl Prepared {
     }
 
     /// The statement with every value as text.
-    pub(crate) fn as_text(&self, form: SqlForm) -> String {
+    pub(super) fn as_text(&self, form: SqlForm) -> String {
         self.select(|name, column| format::expression(name, &column.sql_type, form))
     }
 
     /// A `SELECT` with an expression for each column. It gets an unambiguous name for the column: several columns of
     /// the query may have the same name.
-    pub(crate) fn select(&self, expression: impl Fn(&str, &SqlColumn) -> String) -> String {
+    pub(super) fn select(&self, expression: impl Fn(&str, &SqlColumn) -> String) -> String {
         let names: Vec<String> = (0..self.columns.len()).map(|at| format!("c{at}")).collect();
         let expressions: Vec<String> =
             names.iter().zip(&self.columns).map(|(name, column)| expression(name, column)).collect();

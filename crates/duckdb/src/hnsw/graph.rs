@@ -7,7 +7,7 @@ use amplifier_session_index::StoreRevision;
 use amplifier_session_sql::{file, is_one_of, quote};
 use duckdb::{Connection, params};
 
-use crate::{HnswOptions, VectorReader, VectorRows, error::database, extension, log_path};
+use super::{HnswOptions, VectorRows, error::database, extension, log_path};
 
 /// The name of the index, as in databases of the Python library.
 const INDEX: &str = "idx_vectors_hnsw";
@@ -19,31 +19,31 @@ const LEAST_GATHERED: usize = 256;
 
 /// An open file. It is a separate database, so that an error in it does not shut down the store's database.
 #[derive(Debug)]
-pub(crate) struct Graph {
+pub(super) struct Graph {
     file: PathBuf,
     connection: Connection,
-    pub(crate) held: GraphState,
+    pub(super) held: GraphState,
 }
 
 /// The state of a file.
 #[derive(Debug, Clone)]
-pub(crate) struct GraphState {
+pub(super) struct GraphState {
     /// The state of the store that it reflects.
-    pub(crate) store_revision: StoreRevision,
+    pub(super) store_revision: StoreRevision,
     /// The generation of the vectors.
-    pub(crate) generation: u32,
+    pub(super) generation: u32,
     dimensions: usize,
     /// The highest key of a vector.
-    pub(crate) last_key: i64,
+    pub(super) last_key: i64,
     /// The number of vectors.
-    pub(crate) rows: u64,
+    pub(super) rows: u64,
     /// The number of vectors that the store removed since then.
-    pub(crate) removed: u64,
+    pub(super) removed: u64,
 }
 
 impl GraphState {
     /// The state of an empty file for a generation of vectors.
-    pub(crate) fn empty(store_revision: StoreRevision, of: &Generation) -> Self {
+    pub(super) fn empty(store_revision: StoreRevision, of: &Generation) -> Self {
         let (generation, dimensions) = (of.number, of.space.dimensions);
         Self { store_revision, generation, dimensions, last_key: 0, rows: 0, removed: 0 }
     }
@@ -91,7 +91,7 @@ impl GraphState {
 impl Graph {
     /// Opens the file of an index in an in-memory database that has the extension. If the extension is missing, it is
     /// also the reason for a missing file.
-    pub(crate) fn open(file: &Path, read_only: bool, connection: Connection) -> Result<Self> {
+    pub(super) fn open(file: &Path, read_only: bool, connection: Connection) -> Result<Self> {
         let unusable = |why: &str| Error::new(ErrorKind::StorageIo, why);
         if !file.exists() {
             return Err(unusable("it does not exist yet; the next sync creates it"));
@@ -110,7 +110,7 @@ impl Graph {
     }
 
     /// Creates a file without vectors and without the graph.
-    pub(crate) fn create(file: &Path, connection: Connection, held: GraphState) -> Result<Self> {
+    pub(super) fn create(file: &Path, connection: Connection, held: GraphState) -> Result<Self> {
         let create = || {
             attach(&connection, file, false)?;
             connection.execute_batch(&format!(
@@ -126,8 +126,8 @@ impl Graph {
     }
 
     /// Adds the vectors that are new in the store.
-    pub(crate) fn add_new(&mut self, rows: &VectorRows<'_, impl VectorReader>) -> Result<()> {
-        rows.reader.vectors_above(self.held.last_key, &mut |batch| {
+    pub(super) fn add_new(&mut self, rows: &VectorRows<'_>) -> Result<()> {
+        rows.vectors_above(self.held.last_key, &mut |batch| {
             let append = || {
                 let mut appender = self.connection.appender("vectors")?;
                 appender.append_record_batch(batch)?;
@@ -138,7 +138,7 @@ impl Graph {
     }
 
     /// Builds the graph over the vectors and moves it into the file.
-    pub(crate) fn build(&self) -> Result<()> {
+    pub(super) fn build(&self) -> Result<()> {
         let sql = format!(
             "CREATE INDEX {INDEX} ON vectors USING HNSW (vector) WITH (metric = 'cosine'); CHECKPOINT"
         );
@@ -146,11 +146,11 @@ impl Graph {
     }
 
     /// Adds the new vectors and counts the removed ones, so that the file reflects this state of the store.
-    pub(crate) fn change(
+    pub(super) fn change(
         &mut self,
         store_revision: StoreRevision,
         removed: &[u64],
-        rows: &VectorRows<'_, impl VectorReader>,
+        rows: &VectorRows<'_>,
     ) -> Result<()> {
         // DuckDB would create a log that everybody can read.
         file::create(&log_path(&self.file))?;
@@ -171,7 +171,7 @@ impl Graph {
     }
 
     /// The keys of the nearest vectors that the index finds.
-    pub(crate) fn nearest(&self, vector: &[f32], limit: usize) -> Result<Vec<u64>> {
+    pub(super) fn nearest(&self, vector: &[f32], limit: usize) -> Result<Vec<u64>> {
         let gathered = (limit * GATHERED_PER_RESULT).max(LEAST_GATHERED);
         let find = || {
             self.connection.execute_batch(&format!("SET hnsw_ef_search = {gathered}"))?;
@@ -187,11 +187,8 @@ impl Graph {
     }
 }
 
-/// Opens an in-memory database with the limits of the store in this file.
-pub type OpenInMemory = fn(&Path) -> duckdb::Result<Connection>;
-
 /// An in-memory database that has the extension before a file with an HNSW index is attached to it.
-pub(crate) fn with_extension(
+pub(super) fn with_extension(
     opened: duckdb::Result<Connection>,
     options: &HnswOptions,
 ) -> Result<Connection> {

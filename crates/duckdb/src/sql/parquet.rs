@@ -9,12 +9,12 @@ use amplifier_session_sql::{
 };
 use duckdb::Connection;
 
-use crate::{error, prepare::Prepared};
+use super::{error, prepare::Prepared};
 
 /// Writes the result of a query to `target`; returns the number of rows.
 ///
 /// DuckDB may write only in the folder `allowed`, so the file is written there and then moved.
-pub(crate) fn write(connection: &Connection, query: &Prepared, allowed: &Path, target: &Path) -> Result<u64> {
+pub(super) fn write(connection: &Connection, query: &Prepared, allowed: &Path, target: &Path) -> Result<u64> {
     let failed = |source: io::Error| {
         Error::new(ErrorKind::StorageIo, format!("cannot write the file: {source}"))
             .with_operation("sql")

@@ -4,7 +4,7 @@ use amplifier_session_core::Error;
 
 /// Maps the error of a query that is wrong or cannot be computed. DuckDB's message is kept complete, because it shows
 /// the position.
-pub(crate) fn query(source: duckdb::Error) -> Error {
+pub(super) fn query(source: duckdb::Error) -> Error {
     let text = source.to_string();
     // The query is not at fault, and DuckDB's advice concerns settings that are locked.
     if ["Out of Memory Error", "IO Error"].iter().any(|kind| text.starts_with(kind)) {
@@ -15,6 +15,6 @@ pub(crate) fn query(source: duckdb::Error) -> Error {
 }
 
 /// Maps any other error of the database.
-pub(crate) fn storage(source: duckdb::Error) -> Error {
-    amplifier_session_duckdb::storage_error("sql")(source)
+pub(super) fn storage(source: duckdb::Error) -> Error {
+    crate::error::storage("sql")(source)
 }

@@ -1,7 +1,5 @@
 //! SQL queries: what they return, and what is refused.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
-
 use std::sync::Arc;
 
 use amplifier_session_core::{
@@ -11,14 +9,11 @@ use amplifier_session_core::{
     search::{SearchMode, SearchOptions},
     storage::{StatisticsOptions, SyncLines},
 };
-
-use amplifier_session_duckdb_sql::{READY_VIEWS, SqlForm, SqlQuery, SqlReader, SqlRow};
+use amplifier_session_duckdb::sql::{READY_VIEWS, SqlForm, SqlQuery, SqlReader, SqlRow};
 use amplifier_session_testkit::{FakeEmbedding, lines};
 use duckdb::Connection;
 
-mod support;
-
-use support::{Folder, target, whole};
+use crate::support::{Folder, target, whole};
 
 /// A store with a session of Ana's, opened for queries.
 async fn reader(folder: &Folder) -> SqlReader {

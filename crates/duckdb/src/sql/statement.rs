@@ -3,15 +3,15 @@
 use amplifier_session_core::{Error, Result};
 use duckdb::Connection;
 
-use crate::error;
+use super::error;
 
 /// The text of one statement that only reads, without the semicolons around it.
 #[derive(Debug)]
-pub(crate) struct Statement(String);
+pub(super) struct Statement(String);
 
 impl Statement {
     /// Parses a text, which must be one statement.
-    pub(crate) fn parse(connection: &Connection, sql: &str) -> Result<Self> {
+    pub(super) fn parse(connection: &Connection, sql: &str) -> Result<Self> {
         let refused = |why: &str| Err(Error::validation("query", why));
         match Parsed::of(connection, sql)? {
             Parsed::Reads(1) => Self::without_semicolons(connection, sql),
@@ -30,7 +30,7 @@ impl Statement {
     }
 
     /// The statement as a table. It parses, so no parenthesis in it closes ours.
-    pub(crate) fn nested(&self) -> String {
+    pub(super) fn nested(&self) -> String {
         format!("(\n{}\n)", self.0)
     }
 

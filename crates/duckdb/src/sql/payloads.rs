@@ -4,11 +4,12 @@
 //! has, so the views in the file show only short payloads, and a query gets its own views.
 
 use amplifier_session_core::Result;
-use amplifier_session_duckdb::VIEW_DIALECT;
+
 use amplifier_session_sql::views::{EVENTS_WITH_DATA, TRANSCRIPTS_WITH_CONTENT, ViewDialect};
 use duckdb::Connection;
 
-use crate::error;
+use super::error;
+use crate::tables::VIEW_DIALECT;
 
 /// The payload of an event. The pieces of a split line form one compressed text.
 const DATA: (&str, &str) = (
@@ -25,7 +26,7 @@ const DATA: (&str, &str) = (
 
 /// Creates the views of events and messages for a connection. In a file of an earlier version, the view of messages has
 /// fewer columns.
-pub(crate) fn create_views(connection: &Connection) -> Result<()> {
+pub(super) fn create_views(connection: &Connection) -> Result<()> {
     let dialect: Vec<_> = std::iter::once(DATA).chain(VIEW_DIALECT.iter().copied()).collect();
     let dialect: &ViewDialect = &dialect;
     let views = [TRANSCRIPTS_WITH_CONTENT, EVENTS_WITH_DATA]

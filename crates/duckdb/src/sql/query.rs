@@ -3,7 +3,7 @@
 use amplifier_session_core::Result;
 use tokio::sync::mpsc::Receiver;
 
-use crate::format::SqlForm;
+use super::format::SqlForm;
 
 /// A query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -57,9 +57,9 @@ pub type SqlRow = Vec<Option<String>>;
 /// The result of a query. Rows are read from the store as they are consumed.
 #[derive(Debug)]
 pub struct SqlAnswer {
-    pub(crate) columns: Vec<SqlColumn>,
+    pub(super) columns: Vec<SqlColumn>,
     /// Sent by the thread that runs the query.
-    pub(crate) rows: Receiver<Result<Vec<SqlRow>>>,
+    pub(super) rows: Receiver<Result<Vec<SqlRow>>>,
 }
 
 impl SqlAnswer {

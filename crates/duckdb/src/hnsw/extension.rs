@@ -6,14 +6,14 @@ use amplifier_session_core::{Error, ErrorKind, Result};
 use amplifier_session_sql::quote;
 use duckdb::Connection;
 
-use crate::error::first_line;
+use super::error::first_line;
 
 /// The name of its file.
 const FILE: &str = "vss.duckdb_extension";
 
 /// Loads the extension from `directory`, or from where DuckDB installs extensions. Nothing is downloaded, and DuckDB
 /// accepts it only if it is signed and built for its version.
-pub(crate) fn load(connection: &Connection, directory: Option<&Path>) -> Result<()> {
+pub(super) fn load(connection: &Connection, directory: Option<&Path>) -> Result<()> {
     let what = match directory {
         None => "vss".to_owned(),
         Some(directory) => {
