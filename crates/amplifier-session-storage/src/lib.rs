@@ -69,6 +69,8 @@ pub use amplifier_session_duckdb_sql as duckdb_sql;
 pub use amplifier_session_parquet as parquet;
 #[cfg(feature = "postgres")]
 pub use amplifier_session_postgres as postgres;
+#[cfg(feature = "redact")]
+pub use amplifier_session_secrets as secrets;
 pub use amplifier_session_sqlite as sqlite;
 pub use amplifier_session_sync as sync;
 pub use backends::BACKENDS;

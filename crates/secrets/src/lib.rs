@@ -38,8 +38,8 @@ use amplifier_session_core::{
 use rule::{Allowlist, Rule};
 use views::Views;
 
-static GITLEAKS: &str = include_str!("../../rules/gitleaks.toml");
-static OWN: &str = include_str!("../../rules/own.toml");
+static GITLEAKS: &str = include_str!("../rules/gitleaks.toml");
+static OWN: &str = include_str!("../rules/own.toml");
 
 /// The gitleaks rule that applies to names of any kind.
 const GENERIC: &str = "generic-api-key";
