@@ -31,7 +31,7 @@ use std::{borrow::Cow, ops::Range, sync::OnceLock};
 
 use aho_corasick::AhoCorasick;
 use amplifier_session_core::{
-    Error, ErrorKind, Result,
+    Error, ErrorKind, KnownPart, Result,
     content::{Certainty, Masked, Redactor, SecretSpan, merge_secrets},
 };
 
@@ -193,12 +193,12 @@ fn overwrite(text: &str, secrets: &[SecretSpan]) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut done = 0;
     for secret in secrets {
-        masked.push_str(text.get(done..secret.span.start).unwrap_or_default());
-        let hidden = text.get(secret.span.clone()).unwrap_or_default();
+        masked.push_str(text.part(done..secret.span.start));
+        let hidden = text.part(secret.span.clone());
         masked.extend(hidden.chars().map(|c| if matches!(c, '\n' | '\r') { c } else { '*' }));
         done = secret.span.end;
     }
-    masked.push_str(text.get(done..).unwrap_or_default());
+    masked.push_str(text.part(done..));
     masked
 }
 
