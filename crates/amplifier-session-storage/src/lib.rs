@@ -65,6 +65,8 @@ pub use amplifier_session_cosmos as cosmos;
 pub use amplifier_session_duckdb as duckdb;
 #[cfg(feature = "postgres")]
 pub use amplifier_session_postgres as postgres;
+#[cfg(feature = "redact")]
+pub use amplifier_session_secrets as secrets;
 pub use amplifier_session_sqlite as sqlite;
 pub use amplifier_session_sync as sync;
 pub use backends::BACKENDS;

@@ -123,7 +123,7 @@ pub async fn open_at(url: &StoreUrl, options: OpenOptions) -> Result<SessionStor
         .with_settings(options.settings);
     #[cfg(feature = "redact")]
     let storage =
-        storage.with_redactor(options.redaction, Arc::new(amplifier_session_embed::secrets::BuiltInRedactor));
+        storage.with_redactor(options.redaction, Arc::new(amplifier_session_secrets::BuiltInRedactor));
     Ok(storage)
 }
 

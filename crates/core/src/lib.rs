@@ -11,6 +11,7 @@ pub mod content;
 pub mod embedding;
 mod error;
 pub mod events;
+mod known;
 pub mod metadata;
 pub mod model;
 mod scope;
@@ -22,6 +23,7 @@ mod times;
 
 pub use blocking::blocking;
 pub use error::{Error, ErrorKind, HELD_BY, Result};
+pub use known::{KnownPart, known_json};
 pub use scope::{Scope, Viewer};
 pub use secret::Secret;
 pub use storage::{SessionStorage, StorageSettings};

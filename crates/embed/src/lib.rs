@@ -20,8 +20,6 @@ pub mod models;
 mod named;
 #[cfg(feature = "openai")]
 pub mod openai;
-#[cfg(feature = "redact")]
-pub mod secrets;
 #[cfg(feature = "openai")]
 mod service_model;
 #[cfg(feature = "local-transformer")]

@@ -4,7 +4,7 @@ use amplifier_session_core::{
     Error, ErrorKind, Result,
     backend::meta::{SCHEMA_VERSION, STORE_ID, VERSION, WRITER, WRITER_NAME},
 };
-use amplifier_session_sql::{Columns as _, backend::Connections as _, quote, rows::is_pending};
+use amplifier_session_sql::{Columns as _, backend::Connections as _, damaged, quote, rows::is_pending};
 use tokio_postgres::types::Type;
 
 use crate::{
@@ -133,7 +133,8 @@ fn applied(reader: &Read<'_>, schema: &str) -> Result<Option<usize>> {
             .with_operation(OPERATION)
             .with_hint(grants(&quote::name(schema), &quote::name(&row.text(1)?))));
     }
-    Ok(Some(get(reader, MIGRATION)?.and_then(|number| number.parse().ok()).unwrap_or_default()))
+    let number = get(reader, MIGRATION)?.map(|number| number.parse().map_err(|_| damaged("migration")));
+    Ok(Some(number.transpose()?.unwrap_or(0)))
 }
 
 fn check_version(reader: &Read<'_>, schema: &str) -> Result<()> {

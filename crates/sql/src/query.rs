@@ -77,8 +77,8 @@ impl<T> Query<T> {
     }
 }
 
-/// A connection of an embedded database. Every call blocks, and fails with the errors of the database and of a row that
-/// cannot be decoded.
+/// A connection to a SQL database. Every call blocks, and fails with the errors of the database and of a row that cannot
+/// be decoded.
 pub trait Reader {
     /// The dialect of the database.
     const DIALECT: Dialect;

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use amplifier_session_core::model::{
-    Event, Message, MetadataFile, Payload, Session, SessionId, SessionKey, Timestamp,
+use amplifier_session_core::{
+    known_json,
+    model::{Event, Message, MetadataFile, Payload, Session, SessionId, SessionKey, Timestamp},
 };
 
 use crate::rows::{SESSION, SESSION_STATE, encoding};
@@ -141,7 +142,7 @@ impl<'a> SessionRow<'a> {
             session.shared_at.into(),
             (&session.working_dir).into(),
             (&session.first_prompt).into(),
-            Cell::made(serde_json::to_string(&session.edited).unwrap_or_default()),
+            Cell::made(known_json(&session.edited)),
             Cell::text(session.source.as_str()),
             (&session.moved_to).into(),
             Cell::Integer(self.revision),
@@ -227,7 +228,7 @@ pub fn event<'a>(event: &'a Event, payload: &'a Payload) -> [Cell<'a>; 21] {
         (&event.error_type).into(),
         (&event.model).into(),
         (&event.provider).into(),
-        Cell::made(serde_json::to_string(&event.summary).unwrap_or_default()),
+        Cell::made(known_json(&event.summary)),
         Cell::Flag(event.is_chunked),
         event.chunk_count.into(),
         Cell::Integer(size(event.data_size_bytes)),

@@ -7,6 +7,7 @@ use amplifier_session_core::{
     backend::SessionQuery,
     compression::compress,
     events::MAX_LINE_BYTES,
+    known_json,
     model::Level,
     search::{EventFilter, SessionFilter},
 };
@@ -243,7 +244,7 @@ impl ToSql for Bound<'_> {
             Cell::Time(ts) => ToSqlOutput::from(ts.to_string()),
             Cell::Bytes(bytes) => ToSqlOutput::from(*bytes),
             Cell::Line(bytes) => line(bytes),
-            Cell::Texts(texts) => ToSqlOutput::from(serde_json::to_string(texts).unwrap_or_default()),
+            Cell::Texts(texts) => ToSqlOutput::from(known_json(texts)),
         })
     }
 }

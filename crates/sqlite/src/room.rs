@@ -8,9 +8,8 @@
 use std::{fs, path::Path};
 
 use amplifier_session_sql::file;
+use amplifier_session_sqlite_reader::committed_length;
 use rusqlite::Connection;
-
-use crate::salvage::committed_length;
 
 /// Space that a transaction leaves for the log of a deletion.
 const LEFT_FREE: u64 = 256 << 10;

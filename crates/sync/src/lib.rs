@@ -9,22 +9,19 @@
 //!
 //! | file | how |
 //! | --- | --- |
-//! | `metadata.json`, `context-intelligence/metadata.json` | the first takes precedence, the second fills in missing fields; if one is broken or gone, the stored one is kept |
+//! | `metadata.json`, `context-intelligence/metadata.json` | the first takes precedence, the second fills in missing fields; if one is broken or gone, its `.backup` is read, or the stored one is kept |
 //! | `transfer-fence.json` | as long as it exists: where the session goes on |
 //! | `transcript.jsonl` | completely whenever it changed, because writers replace it; one of more than 1 MiB that was only appended to, from the last position |
-//! | `transcript.jsonl.backup` | instead of the transcript while `transcript.jsonl.append-pending` exists |
+//! | `transcript.jsonl.backup` | instead of the transcript while `transcript.jsonl.append-pending` exists, unless a program that crashed left that file behind; also if the transcript is missing, empty or damaged |
 //! | `events.jsonl` | from the last line that was read, if that line is unchanged; otherwise completely |
-//! | `context-intelligence/events.jsonl` | the same, if the session has no `events.jsonl`; a session keeps using the log that was read first |
+//! | `context-intelligence/events.jsonl` | the same; if a session has both logs, each event is stored once, with the text of the log that was read first |
 //!
 //! A sync never writes to a session folder. If a file or folder is gone or damaged, nothing is removed from the store:
 //! see [`SyncReport::kept`].
 //!
-//! [`restore`] writes session folders from a store, with the lines and metadata files that were synced.
+//! [`restore`] writes new session folders from a store, with the lines and metadata files that were synced.
 //! [`verify()`] compares a store with the folders and with itself.
 //! With the feature `watch`, [`mod@watch`] follows the folders and syncs what changes.
-//!
-//! Nothing is ever written to a session folder. If a file or folder is gone or damaged, nothing is removed from the
-//! store: see [`SyncReport::kept`].
 
 #[cfg(feature = "watch")]
 mod changed;

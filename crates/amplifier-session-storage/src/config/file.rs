@@ -8,7 +8,7 @@ use std::{
 };
 
 use amplifier_session_core::{
-    Error, Result,
+    Error, KnownPart, Result,
     config::{Kind, Setting},
 };
 use toml::{
@@ -89,7 +89,7 @@ impl File<'_> {
 
     /// The line number, from 1.
     fn line(&self, place: &Range<usize>) -> usize {
-        let before = self.text.as_bytes().get(..place.start).unwrap_or_default();
+        let before = self.text.as_bytes().part(..place.start);
         1 + before.iter().filter(|byte| **byte == b'\n').count()
     }
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::StoreInfo;
-use crate::{Error, Result, model::EmbeddingSpace};
+use crate::{Error, Result, known_json, model::EmbeddingSpace};
 
 /// Describes the store, and stores values for the store as a whole.
 #[async_trait]
@@ -77,7 +77,7 @@ impl Generation {
     /// The stored form.
     #[must_use]
     pub fn to_value(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
+        known_json(self)
     }
 
     /// Parses the stored form.

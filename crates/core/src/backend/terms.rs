@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use crate::KnownPart;
+
 /// Which terms to find. See [`crate::text`] for terms: they are in lower case, without accents, and stemmed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TermPattern {
@@ -40,7 +42,7 @@ impl TermPattern {
         match self {
             Self::Whole(term) | Self::Prefix(term) => term,
             Self::Suffix(_) | Self::Infix(_) | Self::AnyOf(_) => "",
-            Self::OneTypo(word) => word.get(..first_length(word)).unwrap_or_default(),
+            Self::OneTypo(word) => word.part(..first_length(word)),
         }
     }
 }

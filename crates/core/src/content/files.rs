@@ -7,6 +7,8 @@ use std::{borrow::Cow, ops::Range};
 use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
 use serde_json::{Map, Value};
 
+use crate::KnownPart;
+
 /// Base64 of fewer characters stays in a text. A run of this length covers a character at each multiple of it, so that
 /// most of a text need not be looked at.
 const SHORTEST: usize = 64;
@@ -54,13 +56,13 @@ impl<'a> Readable<'a> {
         while let Some(run) = next_run(text.as_bytes(), at) {
             at = run.end;
             let Some((start, note)) = replaced(text, &run) else { continue };
-            let before = text.get(copied..start).unwrap_or_default();
+            let before = text.part(copied..start);
             has_words |= !before.trim().is_empty();
             readable.push_str(before);
             readable.push_str(&note);
             copied = run.end;
         }
-        let rest = text.get(copied..).unwrap_or_default();
+        let rest = text.part(copied..);
         has_words |= !rest.trim().is_empty();
         if copied == 0 {
             return Self { text: Cow::Borrowed(text), has_words };
@@ -159,7 +161,7 @@ fn run_end(text: &[u8], start: usize) -> usize {
 
 /// The end of the bytes from `start` on that belong together.
 fn end_of(text: &[u8], start: usize, belongs: impl Fn(u8) -> bool) -> usize {
-    let rest = text.get(start..).unwrap_or_default();
+    let rest = text.part(start..);
     start + rest.iter().position(|byte| !belongs(*byte)).unwrap_or(rest.len())
 }
 

@@ -11,7 +11,7 @@
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::{Error, Result, model::RawJson};
+use crate::{Error, Result, known_json, model::RawJson};
 
 /// The top-level fields that are read.
 const TOP: &[&str] = &[
@@ -150,9 +150,9 @@ fn split(line: &[u8]) -> Result<(Envelope, u64)> {
 
 /// [`split`] for a line that needs the tolerant parser. The bytes that it leaves out count as part of `data`.
 fn split_repaired(line: &RawJson) -> Result<(Envelope, u64)> {
-    let repaired = serde_json::to_vec(&line.parse_object()?).unwrap_or_default();
+    let repaired = known_json(&line.parse_object()?);
     let left_out = line.as_bytes().len().saturating_sub(repaired.len()) as u64;
-    let (envelope, size) = split(&repaired)?;
+    let (envelope, size) = split(repaired.as_bytes())?;
     Ok((envelope, if size == 0 { 0 } else { size + left_out }))
 }
 

@@ -30,6 +30,7 @@ use serde_json::{Map, Value};
 
 use super::envelope::Envelope;
 use crate::{
+    KnownPart,
     backend::{PROMPT, RESPONSE, UNREADABLE_COST, repeats_usage},
     content::{prompt_digest, without_base64},
     model::Cost,
@@ -166,7 +167,7 @@ fn error_text(envelope: &Envelope) -> Option<String> {
     let text = texts.find(|text| !text.trim().is_empty())?;
     let text = without_base64(&text).into_owned();
     Some(match text.char_indices().nth(LONGEST_ERROR) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        Some((end, _)) => format!("{}…", text.part(..end)),
         None => text,
     })
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use sha2::{Digest as _, Sha256};
 
 use super::{Digest, SessionKey, Timestamp};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, KnownPart, Result};
 
 /// The vector of one turn: the user's question, and the last answer of the assistant or a summary of the turn.
 ///
@@ -56,7 +56,7 @@ impl TurnEmbedding {
         bytes[6] = bytes[6] & 0x0f | 0x80;
         bytes[8] = bytes[8] & 0x3f | 0x80;
         let digits = format!("{:?}", Digest(bytes));
-        let group = |start: usize, end: usize| digits.get(start..end).unwrap_or_default();
+        let group = |start: usize, end: usize| digits.part(start..end);
         [group(0, 8), group(8, 12), group(12, 16), group(16, 20), group(20, 32)].join("-")
     }
 

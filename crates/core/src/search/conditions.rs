@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::Query;
 use crate::{
+    KnownPart,
     content::{called_tools, extract},
     model::{ContentTypes, Role},
     text::{Analyzer, Phrase, WordList, bm25::count_terms, collapsed, is_unspaced_alone, query_terms},
@@ -155,7 +156,7 @@ fn has_path(text: &str, path: &str) -> bool {
     let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
     text.match_indices(path).any(|(at, _)| {
         let before = text.get(..at).and_then(|before| before.chars().next_back());
-        let mut after = text.get(at + path.len()..).unwrap_or_default().chars();
+        let mut after = text.part(at + path.len()..).chars();
         let (next, second) = (after.next(), after.next());
         let goes_on = next.is_some_and(is_of_name) || next == Some('.') && second.is_some_and(is_of_name);
         !before.is_some_and(|c| is_of_name(c) || c == '.') && !goes_on

@@ -1,5 +1,7 @@
 //! The syntax of queries that people type.
 
+use crate::KnownPart;
+
 /// A field of a query, such as `role:user`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -103,7 +105,7 @@ impl Query {
                 }
                 Part::Prefix(word) => {
                     let begins = last_word(word);
-                    query.prefixes.push(word.get(begins..).unwrap_or_default().to_owned());
+                    query.prefixes.push(word.part(begins..).to_owned());
                     words.push(word);
                 }
                 Part::Excluded(text) => query.excluded.push(text.to_owned()),
@@ -141,7 +143,7 @@ impl<'a> Part<'a> {
     /// The first part of `text`, which begins with no space, and its length in bytes.
     fn first(text: &'a str) -> (Self, usize) {
         let word_end = text.find(char::is_whitespace).unwrap_or(text.len());
-        let word = text.get(..word_end).unwrap_or_default();
+        let word = text.part(..word_end);
         if let Some(phrase) = quoted(text) {
             return (Self::Phrase(phrase), phrase.len() + 2);
         }
@@ -170,7 +172,7 @@ impl<'a> Part<'a> {
             return Some((Self::Field { name, value, is_excluded }, begins + value.len() + 2));
         }
         let end = after.find(char::is_whitespace).unwrap_or(after.len());
-        let value = after.get(..end).unwrap_or_default();
+        let value = after.part(..end);
         // `session::new`, `file:///etc/hosts`
         let is_value = !value.is_empty() && !value.starts_with(':') && !value.starts_with("//");
         is_value.then_some((Self::Field { name, value, is_excluded }, begins + end))
@@ -199,7 +201,7 @@ fn can_be_excluded(word: &str) -> bool {
 
 /// Whether `word*` means words that begin so: not `src/*`, `**bold**` or `a*`.
 fn can_be_prefix(word: &str) -> bool {
-    let last = word.get(last_word(word)..).unwrap_or_default();
+    let last = word.part(last_word(word)..);
     !word.contains('*') && (last.len() >= 2) && last.chars().all(char::is_alphanumeric)
 }
 

@@ -1,6 +1,7 @@
 //! Treatment of secrets in stored lines.
 
 use std::{
+    collections::BTreeMap,
     str::FromStr,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -60,6 +61,20 @@ impl FromStr for SecretsAtRest {
     }
 }
 
+impl SecretsAtRest {
+    /// The setting in the entries of a store, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged` if it is no known one. With the default in its place, lines would be stored unmasked.
+    fn stored(entries: &BTreeMap<String, String>) -> Result<Option<Self>> {
+        let damaged = |error| {
+            Error::new(ErrorKind::Damaged, "the store's setting for secrets can't be read").with_source(error)
+        };
+        entries.get(SECRETS).map(|value| value.parse()).transpose().map_err(damaged)
+    }
+}
+
 /// The store's setting and decisions about secrets.
 type StoredAtRest = (SecretsAtRest, Arc<Judged>);
 
@@ -100,7 +115,7 @@ impl StoredSecrets<'_> {
             return Ok(known);
         }
         let held = self.store.backend.meta().await?;
-        let stored = held.get(SECRETS).and_then(|value| value.parse().ok()).unwrap_or_default();
+        let stored = SecretsAtRest::stored(&held)?.unwrap_or_default();
         let judged = Judged::of(&held);
         self.store.at_rest.set(stored, judged.clone());
         Ok((stored, judged))
@@ -128,7 +143,7 @@ impl StoredSecrets<'_> {
     /// the next call starts over.
     pub async fn settle_secrets(self) -> Result<u64> {
         let held = self.store.backend.meta().await?;
-        let stored: Option<SecretsAtRest> = held.get(SECRETS).and_then(|value| value.parse().ok());
+        let stored = SecretsAtRest::stored(&held)?;
         let wanted = self.store.settings.secrets.or(stored).unwrap_or_default();
         if wanted == SecretsAtRest::Mask && self.store.redactor.is_none() {
             let message = "this build of the library can't mask secrets, but the store masks them";
@@ -384,4 +399,17 @@ fn mask_summary(redactor: &dyn Redactor, summary: &mut TurnSummary) -> Result<bo
     let has_secret = masked != summary.text;
     summary.text = masked;
     Ok(has_secret)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_stored_setting_is_an_error() {
+        let stored = |value: &str| SecretsAtRest::stored(&BTreeMap::from([(SECRETS.into(), value.into())]));
+        assert_eq!(stored("mask").unwrap(), Some(SecretsAtRest::Mask));
+        assert_eq!(stored("masked").unwrap_err().kind(), ErrorKind::Damaged);
+        assert_eq!(SecretsAtRest::stored(&BTreeMap::new()).unwrap(), None);
+    }
 }

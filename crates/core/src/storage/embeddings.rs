@@ -11,7 +11,7 @@ use crate::{
     backend::{MessageVectors, SequenceRange},
     content::{ExtractedText, extract, tokens},
     model::{
-        ContentType, ContentTypes, EmbeddingSpace, Message, MessageRef, RawJson, SessionId, SessionKey,
+        ContentType, ContentTypes, EmbeddingSpace, Message, MessageRef, RawJson, Role, SessionId, SessionKey,
         VectorRecord,
     },
 };
@@ -132,8 +132,7 @@ impl Ingestion<'_> {
                 line.ok_or_else(|| Error::validation("sequence", "the call adds no line with this sequence"));
             let checked = line.and_then(|line| {
                 let line = line.parse_object()?;
-                let role = line.get("role").and_then(|role| role.as_str()).unwrap_or_default().parse()?;
-                records(extract(&line, role), of_message.clone(), &given.space)
+                records(extract(&line, Role::of(&line)?), of_message.clone(), &given.space)
             });
             checked.map_err(|error| error.with("sequence", sequence))?;
         }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{StoredSecrets, SupersededHistory, SupersededLine, session_rows::SessionRows};
 use crate::{
-    Result, Scope,
+    KnownPart, Result, Scope,
     backend::SupersededQuery,
     blocking,
     content::{Certainty, CleanTexts, IgnoredSecrets, SecretSpan, secrets_in_line},
@@ -266,7 +266,7 @@ impl StoredSecrets<'_> {
 /// between them is counted once.
 fn stored_secrets(line: &Searched, spans: Vec<SecretSpan>) -> Vec<StoredSecret> {
     let bytes = line.raw.as_bytes();
-    let part = |range| String::from_utf8_lossy(bytes.get(range).unwrap_or_default());
+    let part = |range| String::from_utf8_lossy(bytes.part(range));
     let (mut done, mut chars, mut breaks) = (0, 0, 0);
     let line_digest = Digest::of(if spans.is_empty() { &[] } else { bytes });
     let secret = |(at, SecretSpan { rule, certainty, span }): (usize, &SecretSpan)| {
@@ -300,7 +300,7 @@ fn context(bytes: &[u8], spans: &[SecretSpan], at: usize) -> String {
     let next = spans.get(at + 1).map_or(bytes.len(), |other| other.span.start);
     let start = previous.max(secret.span.start.saturating_sub(4 * AROUND));
     let end = next.min(secret.span.end.saturating_add(4 * AROUND));
-    let text = |range| String::from_utf8_lossy(bytes.get(range).unwrap_or_default()).into_owned();
+    let text = |range| String::from_utf8_lossy(bytes.part(range)).into_owned();
     let (before, after) = (text(start..secret.span.start), text(secret.span.end..end));
     let skipped = before.chars().count().saturating_sub(AROUND);
     let before: String = before.chars().skip(skipped).collect();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::SessionCatalog;
-use crate::{Result, Scope, backend::SessionName, model::SessionId};
+use crate::{KnownPart, Result, Scope, backend::SessionName, model::SessionId};
 
 /// The minimum length of a short id.
 const SHORTEST: usize = 8;
@@ -99,9 +99,9 @@ impl<'a> Names<'a> {
             // Only whole characters.
             let Some(beginning) = id.get(..length) else { continue };
             let from = like.partition_point(|(other, _)| other.as_str() < beginning);
-            let like_from = like.get(from..).unwrap_or_default();
+            let like_from = like.part(from..);
             let to = like_from.partition_point(|(other, _)| other.as_str().starts_with(beginning));
-            like = like_from.get(..to).unwrap_or_default();
+            like = like_from.part(..to);
             if like.len() <= 1 || like.len() <= FAMILY && top_of(like.iter().copied()) == Some(id) {
                 return beginning;
             }

@@ -2,7 +2,7 @@
 
 use super::TranscriptSearch;
 use crate::{
-    Error, ErrorKind, Result,
+    Error, ErrorKind, KnownPart, Result,
     backend::TermPattern,
     search::{SearchMode, SearchOptions, SearchResult},
     text::{
@@ -161,7 +161,7 @@ impl TranscriptSearch<'_> {
             }
             Err(error) => return Err(error),
         };
-        let of = |expansion: &Expansion| found.get(expansion.patterns.clone()).unwrap_or_default();
+        let of = |expansion: &Expansion| found.part(expansion.patterns.clone());
         let parts = expansions.list.iter().filter(|expansion| expansion.purpose == Purpose::Part);
         let cut =
             parts.clone().filter(|part| of(part).iter().any(|terms| terms.len() >= TERMS_OF_A_PART)).count();
@@ -266,7 +266,7 @@ fn identifiers(query: &str, expansions: &mut Expansions) {
     let mut analyzer = Analyzer::new();
     let mut tokens = analyzer.query_tokens(query);
     while tokens.advance() {
-        let word = query.get(tokens.range()).unwrap_or_default();
+        let word = query.part(tokens.range());
         if is_unspaced_alone(word) {
             let character = folded_words(word).pop().unwrap_or_default();
             expansions.push(Purpose::Character, [TermPattern::Prefix(character)]);
@@ -304,7 +304,7 @@ fn whole_words(text: &str, plan: &mut TextPlan, expansions: &mut Expansions) {
     let mut analyzer = Analyzer::new();
     let mut tokens = analyzer.query_tokens(&lower);
     while tokens.advance() {
-        let word = lower.get(tokens.range()).unwrap_or_default();
+        let word = lower.part(tokens.range());
         match is_unspaced_alone(word) {
             true => expansions.push(Purpose::Part, [TermPattern::Prefix(tokens.term().to_owned())]),
             false => plan.require(&[tokens.term().to_owned()]),
@@ -321,7 +321,7 @@ fn exact_parts(exact: &str, plan: &mut TextPlan, expansions: &mut Expansions) {
     while tokens.advance() {
         let range = tokens.range();
         let (is_first, is_last) = (range.start == 0, range.end == lower.len());
-        let word = lower.get(range).unwrap_or_default();
+        let word = lower.part(range);
         let part = folded_words(word).pop().unwrap_or_default();
         let begins_wide = !word.is_ascii() && folded_words(word).len() > 1;
         if is_unspaced_alone(word) {

@@ -6,6 +6,7 @@ use super::{
     characters::{Byte, Class, fold},
     stems::Stems,
 };
+use crate::KnownPart;
 
 /// Longer runs of letters and digits (mostly encoded files) are split into tokens of this size.
 pub const MAX_TOKEN_BYTES: usize = 1024;
@@ -160,7 +161,7 @@ impl Tokens<'_> {
 
     /// Takes the token that starts at `start`. If there is none, returns where to look next.
     fn take(&mut self, start: usize) -> Result<(), usize> {
-        let rest = self.text.as_bytes().get(start..).unwrap_or_default();
+        let rest = self.text.as_bytes().part(start..);
         let mut letters_only = true;
         let mut end = start;
         for byte in rest.iter().take(MAX_TOKEN_BYTES) {
@@ -176,7 +177,7 @@ impl Tokens<'_> {
         }
         self.put(start..end, end, false);
         self.analyzer.term.clear();
-        let token = self.text.get(start..end).unwrap_or_default();
+        let token = self.text.part(start..end);
         if !self.analyzer.may_be_wanted(token.as_bytes()) {
             return Ok(());
         }
@@ -191,7 +192,7 @@ impl Tokens<'_> {
 
     /// [`Self::take`] for a token with characters beyond ASCII.
     fn take_wide(&mut self, start: usize) -> Result<(), usize> {
-        let rest = self.text.get(start..).unwrap_or_default();
+        let rest = self.text.part(start..);
         let (class, length) = first_unit(rest);
         let next = start + length;
         // The pair before ends with this character.
@@ -199,14 +200,14 @@ impl Tokens<'_> {
         let end = match class {
             Class::Separator | Class::Mark => return Err(next),
             Class::Word | Class::Emoji => next,
-            Class::Unspaced => match first_unit(rest.get(length..).unwrap_or_default()) {
+            Class::Unspaced => match first_unit(rest.part(length..)) {
                 (Class::Unspaced, second) => next + second,
                 _ if is_last_of_run && self.is_query => return Err(next),
                 _ => next,
             },
         };
         let term = &mut self.analyzer.term;
-        fold(self.text.get(start..end).unwrap_or_default(), term);
+        fold(self.text.part(start..end), term);
         if term.is_empty() {
             return Err(next);
         }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::characters::{Byte, Class, fold};
+use crate::KnownPart;
 
 /// The words of a text in order: in lower case and without accents, but not stemmed. Each character of a script
 /// without spaces (Chinese, Thai) and each emoji is a word. Its buffers can be used for many texts.
@@ -41,7 +42,7 @@ impl WordList {
         }
         let length = wide_word(rest);
         let mut folded = std::mem::take(&mut self.folded);
-        fold(rest.get(..length).unwrap_or_default(), &mut folded);
+        fold(rest.part(..length), &mut folded);
         self.push(|letters| letters.push_str(&folded));
         self.folded = folded;
         length
@@ -56,7 +57,7 @@ impl WordList {
     }
 
     fn word(&self, range: &Range<usize>) -> &str {
-        self.letters.get(range.clone()).unwrap_or_default()
+        self.letters.part(range.clone())
     }
 }
 

@@ -1,6 +1,7 @@
 //! The terms of a query.
 
 use super::Analyzer;
+use crate::KnownPart;
 
 /// The maximum number of terms in a query; further ones are ignored.
 pub const MAX_QUERY_TERMS: usize = 64;
@@ -62,7 +63,7 @@ impl QueryWords {
         let (mut words, mut stop_words) = (Self::default(), Self::default());
         let mut sequence = Vec::new();
         while words.terms.len() < MAX_QUERY_TERMS && tokens.advance() {
-            let typed = query.get(tokens.range()).unwrap_or_default();
+            let typed = query.part(tokens.range());
             let list = if is_stop_word(typed) { &mut stop_words } else { &mut words };
             list.add(tokens.term(), typed, 1.0);
             if sequence.len() < MAX_QUERY_TERMS {

@@ -5,6 +5,7 @@ use std::{collections::HashMap, ops::Range};
 use serde::Serialize;
 
 use super::{Analyzer, characters::is_mark};
+use crate::KnownPart;
 
 /// Marks text that was left out.
 const ELLIPSIS: char = '…';
@@ -67,7 +68,7 @@ impl<'a> Snippets<'a> {
             }
             let Some(term) = self.numbers.get(tokens.term()) else { continue };
             let range = tokens.range();
-            let count = |range: Range<usize>| line.get(range).unwrap_or_default().chars().count();
+            let count = |range: Range<usize>| line.part(range).chars().count();
             // Tokens may overlap, but begin one after the other.
             let start = character + count(byte..range.start);
             (byte, character) = (range.start, start);

@@ -1,6 +1,7 @@
 //! Aligns two sequences of texts.
 
 use super::line::TextId;
+use crate::KnownPart;
 
 /// The maximum number of pairs to compare.
 const MOST_PAIRS: usize = 1_000_000;
@@ -33,7 +34,7 @@ fn from_beginning(left: &[Option<TextId>], right: &[Option<TextId>]) -> Vec<(usi
     let same =
         (0..left.len().min(right.len())).take_while(|at| is_same(left.get(*at), right.get(*at))).count();
     let mut pairs: Vec<(usize, usize)> = (0..same).map(|at| (at, at)).collect();
-    let (left, right) = (left.get(same..).unwrap_or_default(), right.get(same..).unwrap_or_default());
+    let (left, right) = (left.part(same..), right.part(same..));
     if left.is_empty() || right.is_empty() || left.len().saturating_mul(right.len()) > MOST_PAIRS {
         return pairs;
     }

@@ -6,6 +6,7 @@
 
 use std::iter;
 
+use amplifier_session_core::KnownPart;
 use unicode_categories::UnicodeCategories;
 use unicode_normalization::UnicodeNormalization;
 
@@ -30,13 +31,13 @@ pub(super) fn tokenize(text: &str, tokens: &mut Vec<u16>) {
             |(literal, _): &&(&str, u16)| text.get(bracket..).is_some_and(|rest| rest.starts_with(literal));
         searched = bracket + 1;
         if let Some((literal, token)) = LITERALS.iter().find(is_literal) {
-            words.add_text(text.get(begin..bracket).unwrap_or_default());
+            words.add_text(text.part(begin..bracket));
             words.tokens.push(*token);
             begin = bracket + literal.len();
             searched = begin;
         }
     }
-    words.add_text(text.get(begin..).unwrap_or_default());
+    words.add_text(text.part(begin..));
 }
 
 /// Forms words from normalised characters.
@@ -95,7 +96,7 @@ impl Words<'_> {
             match longest_token(root, rest) {
                 Some((token, length)) if !is_long => {
                     self.tokens.push(token);
-                    rest = rest.get(length..).unwrap_or_default();
+                    rest = rest.part(length..);
                     root = Root::Continuation;
                 }
                 _ => {

@@ -6,6 +6,7 @@ use std::{
     path::Path,
 };
 
+use amplifier_session_core::KnownPart;
 use sha2::{Digest as _, Sha256};
 
 /// The hash of `bytes`.
@@ -48,7 +49,7 @@ impl<W: Write> Hashing<W> {
 impl<W: Write> Write for Hashing<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.to.write(bytes)?;
-        self.hash.update(bytes.get(..written).unwrap_or_default());
+        self.hash.update(bytes.part(..written));
         self.bytes += written as u64;
         Ok(written)
     }

@@ -51,7 +51,8 @@ impl Encoder {
             transformer: Mutex::new(transformer(folder, weights, &config)?),
             pooling: described.pooling,
             dimensions: described.dimensions,
-            padding: u32::try_from(config.pad_token_id).unwrap_or_default(),
+            padding: u32::try_from(config.pad_token_id)
+                .map_err(|error| broken(folder, CONFIG, "has no valid `pad_token_id`").with_source(error))?,
         };
         Ok((encoder, described, fingerprint))
     }

@@ -1,6 +1,6 @@
 //! Errors from a service's responses.
 
-use amplifier_session_core::{Error, ErrorKind};
+use amplifier_session_core::{Error, ErrorKind, KnownPart};
 use reqwest::{StatusCode, header::HeaderMap};
 use serde_json::Value;
 
@@ -179,7 +179,7 @@ fn quoted(words: &str) -> String {
         }
     }
     match text.char_indices().nth(QUOTED_CHARACTERS) {
-        Some((end, _)) => text.get(..end).unwrap_or_default().to_owned() + "…",
+        Some((end, _)) => text.part(..end).to_owned() + "…",
         None => text,
     }
 }

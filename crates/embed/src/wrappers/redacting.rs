@@ -10,10 +10,10 @@ use amplifier_session_core::{
     content::Redaction,
     embedding::{EmbeddingProvider, EmbeddingPurpose},
 };
+use amplifier_session_secrets::SecretRules;
 use async_trait::async_trait;
 
 use super::forward;
-use crate::secrets::SecretRules;
 
 /// Masks secrets in every text before the provider sees it.
 ///

@@ -14,7 +14,6 @@ mod breaker;
 mod faults;
 mod live;
 mod openai;
-mod outside;
 mod secrets;
 
 /// The only key that the server accepts.

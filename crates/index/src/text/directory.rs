@@ -17,6 +17,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use amplifier_session_core::KnownPart;
 use serde::{Deserialize, Serialize};
 use tantivy::directory::{
     AntiCallToken, Directory, DirectoryLock, FileHandle, Lock, MmapDirectory, TerminatingWrite,
@@ -106,7 +107,7 @@ fn checksum(path: &Path) -> io::Result<u32> {
     loop {
         match file.read(&mut buffer)? {
             0 => return Ok(checksum.finalize()),
-            length => checksum.update(buffer.get(..length).unwrap_or_default()),
+            length => checksum.update(buffer.part(..length)),
         }
     }
 }
@@ -280,7 +281,7 @@ struct CheckedFile {
 impl Write for CheckedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.file.write(bytes)?;
-        self.checksum.update(bytes.get(..written).unwrap_or_default());
+        self.checksum.update(bytes.part(..written));
         Ok(written)
     }
 

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use amplifier_session_core::{Error, Result};
+use amplifier_session_core::{Error, Result, known_json};
 use tantivy::{
     Index, IndexSettings, IndexWriter, TantivyDocument, Term,
     indexer::{IndexWriterOptions, LogMergePolicy, MergePolicy, NoMergePolicy, UserOperation},
@@ -166,7 +166,7 @@ impl Fold {
 
     fn commit(&mut self, writer: &mut IndexWriter) -> Result<()> {
         self.hand_over(writer)?;
-        let note = serde_json::to_string(&self.note).unwrap_or_default();
+        let note = known_json(&self.note);
         let mut commit = writer.prepare_commit().map_err(tantivy_error)?;
         commit.set_payload(&note);
         commit.commit().map_err(tantivy_error)?;

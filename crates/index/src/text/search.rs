@@ -37,12 +37,11 @@ use crate::{
     top::Top,
 };
 
-/// If at least this fraction of all documents has a name, it is checked for each candidate. A rarer name drives the
-/// search..
+/// A name that at least one in this many documents has is checked for each candidate. A rarer name drives the search.
 const COMMON_NAME: u64 = 8;
 
-/// At most this many sessions are looked up in the index to determine whether they can drive the search. More sessions
-/// would have too many messages.
+/// At most this many sessions are looked up in the index to determine whether they can drive the search, which they do
+/// if fewer than one in [`COMMON_NAME`] documents belong to them.
 const FEW_SESSIONS: usize = 256;
 
 /// How far below the worst kept score the upper bound of a block of documents may be before the block is skipped.

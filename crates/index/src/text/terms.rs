@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use amplifier_session_core::{
+    KnownPart,
     backend::{TermFinder, TermPattern},
     text::Analyzer,
 };
@@ -81,7 +82,7 @@ impl OpenText {
                 let mut range = index.terms().range().ge(beginning);
                 // The first bytes above all terms with this beginning.
                 let end = beginning.iter().rposition(|byte| *byte < u8::MAX).map(|at| {
-                    let mut end = beginning.get(..=at).unwrap_or_default().to_vec();
+                    let mut end = beginning.part(..=at).to_vec();
                     end.last_mut().into_iter().for_each(|last| *last += 1);
                     end
                 });

@@ -2,7 +2,9 @@
 
 use std::{collections::HashSet, ops::Range, sync::Arc};
 
-use amplifier_session_core::{Error, Result, backend::VectorQuery, text::bm25::CollectionStatistics};
+use amplifier_session_core::{
+    Error, KnownPart, Result, backend::VectorQuery, text::bm25::CollectionStatistics,
+};
 
 use rayon::prelude::*;
 
@@ -227,7 +229,7 @@ impl Scan<'_> {
     fn compare(&mut self, segment: usize, table: &Table, first: usize, codes: &[u8]) {
         let all = self.filter.admits_all_messages() && self.filter.admits_all_vectors();
         self.codes.products(codes, &mut self.products);
-        let scales = table.coarse_scales.get(first..).unwrap_or_default();
+        let scales = table.coarse_scales.part(first..);
         for ((row, product), scale) in (first..).zip(&self.products).zip(scales) {
             let similarity = self.codes.coarse_similarity(*product, *scale);
             if similarity >= self.top.least()

@@ -13,6 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use amplifier_session_core::KnownPart;
 use amplifier_session_core::model::{ContentType, Role, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -235,7 +236,7 @@ impl Table {
 
 /// The bytes of a row among those of several rows.
 pub(super) fn row_of(codes: &[u8], row: usize, bytes_per_row: usize) -> &[u8] {
-    codes.get(row * bytes_per_row..(row + 1) * bytes_per_row).unwrap_or_default()
+    codes.part(row * bytes_per_row..(row + 1) * bytes_per_row)
 }
 
 #[derive(Debug)]

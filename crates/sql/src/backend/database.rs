@@ -52,9 +52,9 @@ pub trait Database: fmt::Debug + Send + Sync + 'static {
 /// The rows that a transaction removes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removed {
-    /// Superseded lines, which are in no index.
+    /// Rows of a deleted session, whose words may be in the index too.
     Session,
-    /// Superseded lines, which no index has.
+    /// Superseded lines, which are in no index.
     SupersededLines,
 }
 

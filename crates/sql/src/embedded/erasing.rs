@@ -67,6 +67,8 @@ impl<D: EmbeddedDatabase> Indexed<D> {
     fn file_of(&self, leftover: Leftover) -> PathBuf {
         let places = self.info().places;
         let place = places.into_iter().find(|place| place.what == leftover.place());
-        place.and_then(|place| place.files.into_iter().next()).unwrap_or_default()
+        let file = place.and_then(|place| place.files.into_iter().next());
+        debug_assert!(file.is_some(), "an embedded store names its files");
+        file.unwrap_or_default()
     }
 }

@@ -3,18 +3,9 @@
 use std::collections::{BTreeMap, HashMap, btree_map::Entry};
 
 use amplifier_session_core::model::{ProjectSlug, SessionId, SessionKey, Timestamp, UserId};
+use amplifier_session_sqlite_reader::RowPlace;
 
 use super::tables::Table;
-
-/// The position of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) page: u32,
-    /// The number of its cell.
-    pub(super) cell: u16,
-    /// Whether its page was found through the pages above it. Otherwise, it may be an earlier version of the row.
-    pub(super) is_linked: bool,
-}
 
 /// The rows that were found.
 #[derive(Debug, Default)]
@@ -33,20 +24,20 @@ pub(super) struct Catalog {
 /// The rows of a session.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    pub(super) record: Option<Place>,
-    pub(super) metadata: BTreeMap<i64, Place>,
-    pub(super) messages: BTreeMap<u32, Place>,
-    pub(super) events: BTreeMap<u32, Place>,
+    pub(super) record: Option<RowPlace>,
+    pub(super) metadata: BTreeMap<i64, RowPlace>,
+    pub(super) messages: BTreeMap<u32, RowPlace>,
+    pub(super) events: BTreeMap<u32, RowPlace>,
     /// By event and index.
-    pub(super) chunks: BTreeMap<(u32, u32), Place>,
+    pub(super) chunks: BTreeMap<(u32, u32), RowPlace>,
     /// By message and row id.
-    pub(super) vectors: BTreeMap<(u32, i64), Place>,
+    pub(super) vectors: BTreeMap<(u32, i64), RowPlace>,
     /// By id.
-    pub(super) superseded: BTreeMap<String, Place>,
+    pub(super) superseded: BTreeMap<String, RowPlace>,
     /// By user message.
-    pub(super) summaries: BTreeMap<u32, Place>,
+    pub(super) summaries: BTreeMap<u32, RowPlace>,
     /// By user message and row id.
-    pub(super) turn_vectors: BTreeMap<(u32, i64), Place>,
+    pub(super) turn_vectors: BTreeMap<(u32, i64), RowPlace>,
     pub(super) project: Option<ProjectSlug>,
     pub(super) created: Option<Timestamp>,
 }
@@ -83,7 +74,7 @@ impl Catalog {
 }
 
 /// Adds a row. Of two rows with the same key, keeps the one on a linked page.
-pub(super) fn put<K: Ord>(rows: &mut BTreeMap<K, Place>, key: K, place: Place) {
+pub(super) fn put<K: Ord>(rows: &mut BTreeMap<K, RowPlace>, key: K, place: RowPlace) {
     match rows.entry(key) {
         Entry::Vacant(entry) => drop(entry.insert(place)),
         Entry::Occupied(mut entry) if place.is_linked && !entry.get().is_linked => drop(entry.insert(place)),

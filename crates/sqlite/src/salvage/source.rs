@@ -2,7 +2,6 @@
 
 use std::{
     borrow::Cow,
-    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     path::Path,
 };
@@ -24,69 +23,72 @@ use amplifier_session_sql::{
     rows::{self, EVENT, MESSAGES, SESSION, SESSION_STATE, VECTOR, encoding},
     superseded, turns,
 };
+use amplifier_session_sqlite_reader::{PageFile, RowPlace, RowRecord, StoredValue};
 
 use super::{
-    btree::Node,
-    catalog::{Catalog, Found, Place},
-    pages::Pages,
-    record::{Record, Stored},
+    catalog::{Catalog, Found},
     scan::scan,
     tables::Table,
 };
-use crate::columns::{read_vector, stored_line};
+use crate::{
+    columns::{read_vector, stored_line},
+    schema::APPLICATION_ID,
+};
+
+/// The page size of our files, if the header is unreadable.
+const PAGE_SIZE: usize = 8192;
 
 /// The rest of the store in a file.
 #[derive(Debug)]
 pub(crate) struct Salvage {
-    pages: Pages,
+    pages: PageFile,
     catalog: Catalog,
-    /// The last page that was read: consecutive rows are often on the same page.
-    last: RefCell<Option<(u32, Vec<u8>)>>,
 }
 
 impl Salvage {
     /// Finds what is left of the store in the file `path`, with its log.
+    ///
+    /// # Errors
+    ///
+    /// `StorageConnection` if the file can't be opened, or if it is intact but not a store.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let pages = Pages::open(path)?;
+        let pages = PageFile::open(path, PAGE_SIZE).map_err(|source| {
+            Error::new(ErrorKind::StorageConnection, format!("can't open the file: {source}"))
+                .with("file", path.display())
+                .with_source(source)
+        })?;
+        if pages.application_id().is_some_and(|application| application != APPLICATION_ID) {
+            return Err(refused(path, "is not a store of this program"));
+        }
         let catalog = scan(&pages);
         if catalog.sessions.is_empty() && catalog.meta.is_empty() {
             return Err(refused(path, "contains no part of a store"));
         }
-        Ok(Self { pages, catalog, last: RefCell::default() })
+        Ok(Self { pages, catalog })
     }
 
     fn found(&self, key: &SessionKey) -> Result<&Found> {
         self.catalog.sessions.get(key).ok_or_else(lost)
     }
 
-    /// The row at a position.
-    fn row(&self, place: Place) -> Result<Record> {
-        let mut last = self.last.borrow_mut();
-        if last.as_ref().is_none_or(|(number, _)| *number != place.page) {
-            *last = Some((place.page, self.pages.page(place.page).ok_or_else(lost)?));
-        }
-        let page = last.as_ref().map(|(_, page)| page.as_slice()).unwrap_or_default();
-        let node = Node::of(place.page, page, &self.pages).ok_or_else(lost)?;
-        let cell = node.cells.iter().find(|(index, _)| *index == place.cell).ok_or_else(lost)?.1;
-        Record::parse(cell.content(&self.pages), cell.length()).ok_or_else(lost)
-    }
-
     /// Reads a row with these columns. Columns of the session are taken from `session`.
     fn read<T>(
         &self,
         table: Table,
-        place: Place,
+        place: RowPlace,
         columns: &str,
         session: Option<&Session>,
         read: impl Fn(&dyn Columns) -> Result<T>,
     ) -> Result<T> {
-        let row = self.row(place)?;
+        let row = self.pages.row(place).ok_or_else(lost)?;
         let own = table.columns();
         let stored = self.catalog.columns.get(&table).unwrap_or(&own);
         let columns = columns.split(',').map(|column| column.trim().rsplit('.').next().unwrap_or_default());
         let values = columns.map(|column| match (column, session) {
-            ("host_id", Some(session)) => Some(Stored::Text(session.host_id.as_str().as_bytes())),
-            ("project_slug", Some(session)) => Some(Stored::Text(session.project_slug.as_str().as_bytes())),
+            ("host_id", Some(session)) => Some(StoredValue::Text(session.host_id.as_str().as_bytes())),
+            ("project_slug", Some(session)) => {
+                Some(StoredValue::Text(session.project_slug.as_str().as_bytes()))
+            }
             _ => value(&row, stored, column),
         });
         read(&Picked(values.collect()))
@@ -101,7 +103,7 @@ impl Salvage {
     /// The readable metadata files of a session, and why others are missing, if so.
     fn metadata_files(&self, key: &SessionKey) -> Result<(Vec<MetadataFile>, Option<String>)> {
         let found = self.found(key)?;
-        let file = |place: &Place| {
+        let file = |place: &RowPlace| {
             self.read(Table::MetadataFiles, *place, "name, raw", None, |row| {
                 Ok(MetadataFile { name: row.text(0)?, raw: RawJson::new(row.bytes(1)?) })
             })
@@ -140,7 +142,7 @@ impl Salvage {
         (records, created)
     }
 
-    fn payload(&self, found: &Found, sequence: u32, place: Place, chunks: Option<u32>) -> Result<Payload> {
+    fn payload(&self, found: &Found, sequence: u32, place: RowPlace, chunks: Option<u32>) -> Result<Payload> {
         let (encoding, bytes) = self.read(Table::Events, place, "encoding, raw", None, |row| {
             let encoding = row.integer(0)?;
             let has_bytes = matches!(encoding, encoding::PLAIN | encoding::ZSTD);
@@ -237,7 +239,7 @@ impl SalvageSource for Salvage {
                 Err(_) => remaining.lost_summaries.push(*user),
             }
         }
-        let embedding = |place: &Place| {
+        let embedding = |place: &RowPlace| {
             self.read(Table::TurnVectors, *place, turns::WHOLE_EMBEDDING, None, turns::whole_embedding)
         };
         remaining.embeddings =
@@ -287,25 +289,25 @@ fn of_kind_damaged(error: Error) -> Error {
 }
 
 /// The value of a column. Rows that were written before a column was added end before it.
-fn value<'a>(row: &'a Record, stored: &[String], column: &str) -> Option<Stored<'a>> {
+fn value<'a>(row: &'a RowRecord, stored: &[String], column: &str) -> Option<StoredValue<'a>> {
     let index = stored.iter().position(|name| name == column);
     match index {
         Some(index) if index < row.len() => row.get(index),
         _ => Some(match column {
-            "edited" => Stored::Text(b"[]"),
-            "source" => Stored::Text(b"amplifier"),
-            "ts_source" => Stored::Text(b"file"),
-            "generation" => Stored::Integer(0),
-            _ => Stored::Null,
+            "edited" => StoredValue::Text(b"[]"),
+            "source" => StoredValue::Text(b"amplifier"),
+            "ts_source" => StoredValue::Text(b"file"),
+            "generation" => StoredValue::Integer(0),
+            _ => StoredValue::Null,
         }),
     }
 }
 
 /// The chosen columns of a row. A value that can't be read is `None`.
-struct Picked<'a>(Vec<Option<Stored<'a>>>);
+struct Picked<'a>(Vec<Option<StoredValue<'a>>>);
 
 impl Picked<'_> {
-    fn get(&self, index: usize) -> Result<Stored<'_>> {
+    fn get(&self, index: usize) -> Result<StoredValue<'_>> {
         self.0.get(index).copied().flatten().ok_or_else(|| damaged("value"))
     }
 }
@@ -313,22 +315,22 @@ impl Picked<'_> {
 impl Columns for Picked<'_> {
     fn text_ref(&self, index: usize) -> Result<&str> {
         match self.get(index)? {
-            Stored::Text(text) => std::str::from_utf8(text).map_err(|_| damaged("text")),
+            StoredValue::Text(text) => std::str::from_utf8(text).map_err(|_| damaged("text")),
             _ => Err(damaged("text")),
         }
     }
 
     fn maybe_text(&self, index: usize) -> Result<Option<String>> {
         match self.get(index)? {
-            Stored::Null => Ok(None),
+            StoredValue::Null => Ok(None),
             _ => self.text(index).map(Some),
         }
     }
 
     fn maybe_integer(&self, index: usize) -> Result<Option<i64>> {
         match self.get(index)? {
-            Stored::Null => Ok(None),
-            Stored::Integer(number) => Ok(Some(number)),
+            StoredValue::Null => Ok(None),
+            StoredValue::Integer(number) => Ok(Some(number)),
             _ => Err(damaged("number")),
         }
     }
@@ -343,14 +345,14 @@ impl Columns for Picked<'_> {
 
     fn maybe_time(&self, index: usize) -> Result<Option<Timestamp>> {
         match self.get(index)? {
-            Stored::Null => Ok(None),
+            StoredValue::Null => Ok(None),
             _ => Timestamp::parse(self.text_ref(index)?).map(Some),
         }
     }
 
     fn bytes_ref(&self, index: usize) -> Result<&[u8]> {
         match self.get(index)? {
-            Stored::Text(bytes) | Stored::Blob(bytes) => Ok(bytes),
+            StoredValue::Text(bytes) | StoredValue::Blob(bytes) => Ok(bytes),
             _ => Err(damaged("line")),
         }
     }

@@ -1,10 +1,10 @@
 //! Which table a row belongs to, and its columns.
 
 use amplifier_session_core::model::{ContentType, Role};
-
-use super::record::{Record, Stored};
-use crate::tables::TABLES;
 use amplifier_session_sql::{superseded, turns};
+use amplifier_session_sqlite_reader::{RowRecord, StoredValue, column_names};
+
+use crate::tables::TABLES;
 
 /// A table with rows to save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -77,7 +77,7 @@ impl Table {
     }
 
     /// The table to which a row belongs, according to its values. For pages that no readable page refers to.
-    pub(super) fn of_row(has_row_ids: bool, row: &Record) -> Option<Self> {
+    pub(super) fn of_row(has_row_ids: bool, row: &RowRecord) -> Option<Self> {
         let types: String = (0..row.len()).map(|index| letter(row.get(index))).collect();
         let table = match types.get(..2)? {
             "tt" if types == "tt" && !has_row_ids => Self::Meta,
@@ -113,41 +113,15 @@ impl Table {
     }
 }
 
-fn letter(value: Option<Stored<'_>>) -> char {
+fn letter(value: Option<StoredValue<'_>>) -> char {
     match value {
-        Some(Stored::Null) => 'n',
-        Some(Stored::Integer(_)) => 'i',
-        Some(Stored::Real) => 'r',
-        Some(Stored::Text(_)) => 't',
-        Some(Stored::Blob(_)) => 'b',
+        Some(StoredValue::Null) => 'n',
+        Some(StoredValue::Integer(_)) => 'i',
+        Some(StoredValue::Real) => 'r',
+        Some(StoredValue::Text(_)) => 't',
+        Some(StoredValue::Blob(_)) => 'b',
         None => '?',
     }
-}
-
-/// The names of the stored columns in a statement that creates a table.
-pub(super) fn column_names(create: &str) -> Vec<String> {
-    let inner =
-        create.split_once('(').and_then(|(_, rest)| rest.rsplit_once(')')).map_or("", |(inner, _)| inner);
-    let (mut depth, mut parts) = (0, vec![String::new()]);
-    for character in inner.chars() {
-        match character {
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            _ => {}
-        }
-        match parts.last_mut() {
-            Some(part) if character != ',' || depth > 0 => part.push(character),
-            _ => parts.push(String::new()),
-        }
-    }
-    let name = |part: &String| {
-        let first = part.split_whitespace().next()?.trim_matches('"');
-        let is_column = !["UNIQUE", "CHECK", "PRIMARY", "FOREIGN", "CONSTRAINT"]
-            .iter()
-            .any(|word| first.split('(').next().is_some_and(|first| first.eq_ignore_ascii_case(word)));
-        (is_column && !part.contains(" AS (")).then(|| first.to_owned())
-    };
-    parts.iter().filter_map(name).collect()
 }
 
 #[cfg(test)]

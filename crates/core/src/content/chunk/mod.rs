@@ -12,7 +12,7 @@ mod pack;
 mod tests;
 
 use super::tokens;
-use crate::model::ContentType;
+use crate::{KnownPart, model::ContentType};
 
 /// The minimum target: a chunk has at least one character, and a character has at most four tokens.
 const MIN_TARGET_TOKENS: usize = 16;
@@ -114,8 +114,8 @@ fn with_spans<'a>(text: &'a str, pieces: &[pack::Packed]) -> Vec<Chunk<'a>> {
     let (mut byte, mut character) = (0, 0);
     let mut chunks = Vec::with_capacity(pieces.len());
     for (index, piece) in pieces.iter().enumerate() {
-        let skipped = text.get(byte..piece.bytes.start).unwrap_or_default();
-        let chunk_text = text.get(piece.bytes.clone()).unwrap_or_default();
+        let skipped = text.part(byte..piece.bytes.start);
+        let chunk_text = text.part(piece.bytes.clone());
         character += skipped.chars().count();
         byte = piece.bytes.start;
         chunks.push(Chunk {

@@ -3,6 +3,7 @@
 use std::{cmp::Reverse, ops::Range};
 
 use super::{super::tokens, atoms::Atom, lines::Cut};
+use crate::KnownPart;
 
 /// Lengths in tokens.
 #[derive(Debug, Clone, Copy)]
@@ -111,7 +112,7 @@ impl<'a> Packer<'a> {
 
     fn measured(&self, start: usize, end: usize) -> Packed {
         let start = self.offset(start);
-        let text = self.text.get(start..self.offset(end)).unwrap_or_default();
+        let text = self.text.part(start..self.offset(end));
         let trimmed = text.trim_start();
         let start = start + (text.len() - trimmed.len());
         let trimmed = trimmed.trim_end();
@@ -130,13 +131,13 @@ impl<'a> Packer<'a> {
 
     /// The first atom at or after `place` that is not blank, or the end.
     fn content_from(&self, place: usize) -> usize {
-        let rest = self.atoms.get(place..).unwrap_or_default();
+        let rest = self.atoms.part(place..);
         rest.iter().position(|atom| !atom.blank).map_or(self.end, |blanks| place + blanks)
     }
 
     /// The place after the last atom before `place` that is not blank.
     fn content_before(&self, place: usize) -> usize {
-        let before = self.atoms.get(..place).unwrap_or_default();
+        let before = self.atoms.part(..place);
         before.iter().rposition(|atom| !atom.blank).map_or(0, |last| last + 1)
     }
 

@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, ops::Range};
 
+use crate::KnownPart;
+
 /// A string in a JSON text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Literal {
@@ -92,16 +94,16 @@ pub(super) struct Decoded<'a> {
 impl<'a> Decoded<'a> {
     pub(super) fn of(json: &'a str, literal: &Literal) -> Self {
         let Range { start, end } = literal.span;
-        let written = json.get(start..end).unwrap_or_default();
+        let written = json.part(start..end);
         if !written.contains('\\') {
             return Self { text: Cow::Borrowed(written), places: vec![(0, start)] };
         }
         let (mut text, mut places) = (String::with_capacity(written.len()), vec![(0, start)]);
         let mut at = start;
         while at < end {
-            let plain = json.get(at..end).unwrap_or_default();
+            let plain = json.part(at..end);
             let escape = plain.find('\\').unwrap_or(plain.len());
-            text.push_str(plain.get(..escape).unwrap_or_default());
+            text.push_str(plain.part(..escape));
             at += escape;
             let Some((decoded, length)) = character(json, at).filter(|_| at < end) else { break };
             places.push((text.len(), at));

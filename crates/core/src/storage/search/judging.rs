@@ -3,7 +3,7 @@
 
 use super::reading::{ReadMessage, Reading};
 use crate::{
-    Result,
+    KnownPart, Result,
     backend::TextCandidate,
     content::{is_automatic, is_continuation, is_real},
     model::{ContentType, MessageRef, Role},
@@ -142,7 +142,7 @@ fn is_own_output(text: &str) -> bool {
     /// Fields of a result are within this many bytes of the beginning.
     const BEGINNING: usize = 2_000;
     let end = (0..=BEGINNING.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    let beginning = text.get(..end).unwrap_or_default();
+    let beginning = text.part(..end);
     let has_fields = ["\"session_id\"", "\"content_type\"", "\"snippet\"", "\"results\""]
         .iter()
         .all(|field| beginning.contains(field));

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    ErrorKind, Result,
+    ErrorKind, KnownPart, Result,
     model::{Digest, MessageState, Session, SessionKey, Timestamp, UserId},
     storage::StoreStatistics,
 };
@@ -130,7 +130,7 @@ impl<'a> Beginnings<'a> {
         });
         let turns: Vec<Option<u32>> = states.iter().map(|state| state.turn).collect();
         let (of, copies) = match (owner, declared) {
-            (Some(owner), _) if declared.is_some() || is_certain(states.get(..equal).unwrap_or_default()) => {
+            (Some(owner), _) if declared.is_some() || is_certain(states.part(..equal)) => {
                 (Some(owner), equal)
             }
             // The host wrote the lines of the copy in another form.

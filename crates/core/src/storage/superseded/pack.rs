@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Error, ErrorKind, Result,
     compression::{compress, decompress},
+    known_json,
     model::{
         Digest, Event, LineKind, Message, RawJson, SessionKey, SupersededPiece, SupersededReason, TimeSource,
         Timestamp,
@@ -53,7 +54,7 @@ impl OldLine {
     /// An event with its line, if the line is stored.
     pub(in crate::storage) fn of_event(event: Event, line: Option<RawJson>) -> Self {
         let is_summary = line.is_none();
-        let raw = line.unwrap_or_else(|| RawJson::new(serde_json::to_vec(&event).unwrap_or_default()));
+        let raw = line.unwrap_or_else(|| RawJson::new(known_json(&event).into_bytes()));
         let Event { sequence, turn, ts, event_type, .. } = event;
         let (bytes, event_type) = (raw.as_bytes().len(), Some(event_type));
         Self { head: LineHead { sequence, bytes, turn, ts, ts_source: None, event_type, is_summary }, raw }

@@ -98,10 +98,14 @@ impl NewBlock {
         if self.texts.is_empty() {
             return;
         }
-        let key = |message: usize| match self.messages.get(message) {
-            Some(MessageKey::Stored(key)) => *key,
-            Some(MessageKey::New(at)) => keys.get(*at).copied().unwrap_or_default(),
-            None => 0,
+        let key = |message: usize| {
+            let key = match self.messages.get(message) {
+                Some(MessageKey::Stored(key)) => Some(*key),
+                Some(MessageKey::New(at)) => keys.get(*at).copied(),
+                None => None,
+            };
+            debug_assert!(key.is_some(), "a text belongs to a message of its block");
+            key.unwrap_or_default()
         };
         let ids: Vec<(TextId, u32)> = self
             .texts

@@ -7,7 +7,7 @@ use amplifier_session_core::{
     model::{RawJson, Role, SessionKey},
 };
 use amplifier_session_sql::{
-    Columns, Query, Reader as _, Statement, backend::Writer as _, is_one_of, rows::removed::MESSAGE,
+    Columns, Query, Reader as _, Statement, backend::Writer as _, damaged, is_one_of, rows::removed::MESSAGE,
 };
 use tokio_postgres::types::Type;
 
@@ -128,7 +128,7 @@ fn merge(reader: &Read<'_>, user: &String, blocks: &Vec<i64>) -> Result<()> {
         return Ok(());
     }
     let numbers = block_numbers(reader, OPERATION, 1)?;
-    let number = numbers.first().copied().unwrap_or_default();
+    let number = *numbers.first().ok_or_else(|| damaged("block number"))?;
     let (mut block_row, mut rows) = (block_rows(), posting_rows());
     put_block(&mut block_row, user, number, &keys_of(&texts), &texts);
     for (term, mut postings) in terms {

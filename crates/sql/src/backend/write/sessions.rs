@@ -5,6 +5,7 @@ use std::{borrow::Cow, collections::HashSet};
 use amplifier_session_core::{
     Error, ErrorKind, Result,
     backend::{SessionChange, Version},
+    known_json,
     model::{Payload, Retimed, SessionKey, StoredEvent, UserId},
 };
 
@@ -74,7 +75,7 @@ fn session<W: Writer>(writer: &mut W, change: &SessionChange) -> Result<Version>
         session: &change.session,
         revision,
         skipped: match (&change.skipped, &stored) {
-            (Some(lines), _) => Cow::Owned(serde_json::to_string(lines).unwrap_or_default()),
+            (Some(lines), _) => Cow::Owned(known_json(lines)),
             (None, Some(stored)) => Cow::Borrowed(&stored.skipped),
             (None, None) => Cow::Borrowed("[]"),
         },

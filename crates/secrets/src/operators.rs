@@ -6,6 +6,7 @@ use super::{
     names::{Name, NameKind},
     values::is_generated,
 };
+use amplifier_session_core::KnownPart;
 
 /// The maximum number of spaces between a name and its value.
 const BLANKS: usize = 80;
@@ -38,7 +39,7 @@ impl Joint {
 /// Finds the value of a name; `None` if there is none.
 pub(super) fn joint(text: &str, name: &Name) -> Option<Joint> {
     let mut cursor = Cursor::new(text, name.span.end);
-    let before = text.get(..name.span.start).unwrap_or_default();
+    let before = text.part(..name.span.start);
     if before.ends_with("?<") || before.ends_with("?P<") {
         // This is the name of a group in a regular expression.
         return None;
@@ -47,7 +48,7 @@ pub(super) fn joint(text: &str, name: &Name) -> Option<Joint> {
     let closers = closers(&mut cursor);
     let is_quoted_name = closers.contains(['"', '\'', '`']);
     if (is_in_tag || is_quoted_name) && cursor.eat(">") {
-        let tag = if is_in_tag { text.get(name.span.clone()).unwrap_or_default() } else { "" };
+        let tag = if is_in_tag { text.part(name.span.clone()) } else { "" };
         return element(cursor, tag);
     }
     let annotated = annotation(cursor);
@@ -120,7 +121,7 @@ fn closers<'a>(cursor: &mut Cursor<'a>) -> &'a str {
         }
         cursor.bump();
     }
-    cursor.text.get(start..cursor.at).unwrap_or_default()
+    cursor.text.part(start..cursor.at)
 }
 
 /// Whether the quote at the cursor closes a text that begins with the name, as in `"Password: "`.
@@ -269,7 +270,7 @@ fn without_operator(mut cursor: Cursor<'_>, name: &Name, blanks: &str) -> Option
     if starts_quote(&cursor) {
         return joint(Place::Beside, cursor.at, false);
     }
-    let before = cursor.text.get(..name.span.start).unwrap_or_default();
+    let before = cursor.text.part(..name.span.start);
     let is_set = before.trim_end_matches(['/', ':', '_']).ends_with("set ");
     let rest = cursor.rest();
     let is_generated =

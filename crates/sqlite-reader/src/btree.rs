@@ -1,6 +1,6 @@
 //! The cells of a page, and their content.
 
-use super::{number_at, pages::Pages};
+use super::{number_at, pages::PageFile};
 
 /// A page of a B-tree.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(super) struct Cell<'a> {
 
 impl<'a> Node<'a> {
     /// The page with this number as a page of a B-tree. `None` if it is not one.
-    pub(super) fn of(number: u32, page: &'a [u8], pages: &Pages) -> Option<Self> {
+    pub(super) fn of(number: u32, page: &'a [u8], pages: &PageFile) -> Option<Self> {
         let page = page.get(..pages.usable())?;
         let start = if number == 1 { 100 } else { 0 };
         let (has_row_ids, is_inner) = match page.get(start)? {
@@ -106,7 +106,7 @@ impl Cell<'_> {
     }
 
     /// The whole content. If a page of it can't be read, the content before it.
-    pub(super) fn content(&self, pages: &Pages) -> Vec<u8> {
+    pub(super) fn content(&self, pages: &PageFile) -> Vec<u8> {
         let mut content = self.local.to_vec();
         let mut next = self.overflow;
         if self.length as u64 > u64::from(pages.count()) * pages.usable() as u64 {

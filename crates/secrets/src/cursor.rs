@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use amplifier_session_core::KnownPart;
+
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor<'a> {
     pub(super) text: &'a str,
@@ -14,7 +16,7 @@ impl<'a> Cursor<'a> {
     }
 
     pub(super) fn rest(&self) -> &'a str {
-        self.text.get(self.at..).unwrap_or_default()
+        self.text.part(self.at..)
     }
 
     pub(super) fn peek(&self) -> Option<char> {
@@ -22,7 +24,7 @@ impl<'a> Cursor<'a> {
     }
 
     pub(super) fn slice(&self, span: &Range<usize>) -> &'a str {
-        self.text.get(span.clone()).unwrap_or_default()
+        self.text.part(span.clone())
     }
 
     /// Advances by one character.
@@ -39,14 +41,11 @@ impl<'a> Cursor<'a> {
 
     /// Advances over `word` if it comes next, ignoring case, and is a whole word.
     pub(super) fn eat_word(&mut self, word: &str) -> bool {
-        let rest = self.rest();
-        let comes = rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
-        let ends = !rest
-            .get(word.len()..)
-            .unwrap_or_default()
-            .starts_with(|c: char| c.is_alphanumeric() || c == '_');
-        self.at += if comes && ends { word.len() } else { 0 };
-        comes && ends
+        let comes = self.rest().split_at_checked(word.len()).is_some_and(|(start, after)| {
+            start.eq_ignore_ascii_case(word) && !after.starts_with(|c: char| c.is_alphanumeric() || c == '_')
+        });
+        self.at += if comes { word.len() } else { 0 };
+        comes
     }
 
     /// Advances over at most `most` characters that match `of`, and returns them.
@@ -54,6 +53,6 @@ impl<'a> Cursor<'a> {
         let rest = self.rest();
         let length = rest.chars().take(most).take_while(|c| of(*c)).map(char::len_utf8).sum();
         self.at += length;
-        rest.get(..length).unwrap_or_default()
+        rest.part(..length)
     }
 }

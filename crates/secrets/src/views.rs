@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use amplifier_session_core::KnownPart;
+
 /// The maximum number of levels that are removed. Each level of JSON doubles the backslashes, so real texts have far
 /// fewer.
 const MOST_LEVELS: usize = 24;
@@ -56,11 +58,11 @@ impl View {
         let mut view = Self { text: String::with_capacity(text.len()), places: vec![(0, 0)] };
         let (mut done, mut at) = (0, 0);
         while let Some(next) = text.bytes().skip(at).position(is_special).map(|offset| at + offset) {
-            let Some((decoded, length)) = decode(text.get(next..).unwrap_or_default()) else {
+            let Some((decoded, length)) = decode(text.part(next..)) else {
                 at = next + 1;
                 continue;
             };
-            view.text.push_str(text.get(done..next).unwrap_or_default());
+            view.text.push_str(text.part(done..next));
             view.place_at(next);
             view.text.extend(decoded);
             (done, at) = (next + length, next + length);
@@ -69,7 +71,7 @@ impl View {
         if done == 0 {
             return None;
         }
-        view.text.push_str(text.get(done..).unwrap_or_default());
+        view.text.push_str(text.part(done..));
         Some(view)
     }
 

@@ -1,6 +1,7 @@
 //! Distinguishes secrets from words, names, expressions and placeholders.
 
 use super::names::words;
+use amplifier_session_core::KnownPart;
 
 /// The maximum size of a value with templates, in bytes.
 const LONGEST_WITH_TEMPLATES: usize = 500;
@@ -130,7 +131,7 @@ pub(super) fn without_templates(value: &str) -> String {
             Some(after) => rest = after,
             None => {
                 kept.push(c);
-                rest = rest.get(c.len_utf8()..).unwrap_or_default();
+                rest = rest.part(c.len_utf8()..);
             }
         }
     }
@@ -248,7 +249,7 @@ pub(super) fn is_path(value: &str) -> bool {
 pub(super) fn is_expression(value: &str) -> bool {
     let value = value.trim_start_matches(['&', '*', '!', '@', '(', '$', '-', '+', '~']);
     let end = value.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(value.len());
-    let (name, rest) = (value.get(..end).unwrap_or_default(), value.get(end..).unwrap_or_default());
+    let (name, rest) = (value.part(..end), value.part(end..));
     if !is_identifier(name) || is_jumbled(name) {
         return false;
     }

@@ -31,15 +31,15 @@ use std::{borrow::Cow, ops::Range, sync::OnceLock};
 
 use aho_corasick::AhoCorasick;
 use amplifier_session_core::{
-    Error, ErrorKind, Result,
+    Error, ErrorKind, KnownPart, Result,
     content::{Certainty, Masked, Redactor, SecretSpan, merge_secrets},
 };
 
 use rule::{Allowlist, Rule};
 use views::Views;
 
-static GITLEAKS: &str = include_str!("../../rules/gitleaks.toml");
-static OWN: &str = include_str!("../../rules/own.toml");
+static GITLEAKS: &str = include_str!("../rules/gitleaks.toml");
+static OWN: &str = include_str!("../rules/own.toml");
 
 /// The gitleaks rule that applies to names of any kind.
 const GENERIC: &str = "generic-api-key";
@@ -193,12 +193,12 @@ fn overwrite(text: &str, secrets: &[SecretSpan]) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut done = 0;
     for secret in secrets {
-        masked.push_str(text.get(done..secret.span.start).unwrap_or_default());
-        let hidden = text.get(secret.span.clone()).unwrap_or_default();
+        masked.push_str(text.part(done..secret.span.start));
+        let hidden = text.part(secret.span.clone());
         masked.extend(hidden.chars().map(|c| if matches!(c, '\n' | '\r') { c } else { '*' }));
         done = secret.span.end;
     }
-    masked.push_str(text.get(done..).unwrap_or_default());
+    masked.push_str(text.part(done..));
     masked
 }
 

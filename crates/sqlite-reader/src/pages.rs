@@ -1,25 +1,20 @@
 //! The pages of a database file, read without SQLite.
 
 use std::{
+    cell::RefCell,
     fs::File,
-    io::{Read as _, Seek as _, SeekFrom},
-    path::Path,
+    io::{self, Read as _, Seek as _, SeekFrom},
+    path::{Path, PathBuf},
 };
 
-use amplifier_session_core::{Error, ErrorKind, Result};
-use amplifier_session_sql::file::{beside, refused};
-
-use super::{is_page_size, log::Log, number_at};
-use crate::{peek::LOGS, schema::APPLICATION_ID};
+use super::{btree::Node, is_page_size, log::Log, number_at, record::RowRecord};
 
 /// The first bytes of a database.
 const MAGIC: &[u8] = b"SQLite format 3\0";
-/// The page size of our files, if the header is unreadable.
-const PAGE_SIZE: usize = 8192;
 
-/// The pages of a file. Pages are counted from 1.
+/// A database file with its write-ahead log. Pages are counted from 1.
 #[derive(Debug)]
-pub(super) struct Pages {
+pub struct PageFile {
     file: File,
     log: Option<Log>,
     page_size: usize,
@@ -29,24 +24,43 @@ pub(super) struct Pages {
     count: u32,
     /// The first page of the list of free pages, if known.
     free: Option<u32>,
+    application_id: Option<i32>,
+    /// The last page from which a row was read: consecutive rows are often on the same page.
+    last: RefCell<Option<(u32, Vec<u8>)>>,
 }
 
-impl Pages {
-    /// Opens a file with its log.
+/// The position of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowPlace {
+    /// The number of its page.
+    pub page: u32,
+    /// The number of its cell.
+    pub cell: u16,
+    /// Whether its page was found through the pages above it. Otherwise, it may be an earlier version of the row.
+    pub is_linked: bool,
+}
+
+impl PageFile {
+    /// Opens a file with its log. `page_size` is used if the header can't be read.
     ///
     /// # Errors
     ///
-    /// `StorageConnection` if the file can't be opened, or if it is intact but not a store.
-    pub(super) fn open(path: &Path) -> Result<Self> {
-        let failed = |source: std::io::Error| {
-            Error::new(ErrorKind::StorageConnection, format!("can't open the file: {source}"))
-                .with("file", path.display())
-                .with_source(source)
+    /// If the file can't be opened. A file with any content can be.
+    pub fn open(path: &Path, page_size: usize) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        let mut log_path = path.as_os_str().to_owned();
+        log_path.push("-wal");
+        let mut pages = Self {
+            file,
+            log: Log::open(&PathBuf::from(log_path)),
+            page_size,
+            usable: page_size,
+            count: 1,
+            free: None,
+            application_id: None,
+            last: RefCell::default(),
         };
-        let file = File::open(path).map_err(failed)?;
-        let length = file.metadata().map_err(failed)?.len();
-        let log = Log::open(&beside(path, LOGS[0]));
-        let mut pages = Self { file, log, page_size: PAGE_SIZE, usable: PAGE_SIZE, count: 1, free: None };
         let mut header = vec![0; 100];
         pages.read_at(0, &mut header).unwrap_or_default();
         let stated = number_at(&header, 16, 2).map(|size| if size == 1 { 65_536 } else { size as usize });
@@ -62,15 +76,31 @@ impl Pages {
         // The log may contain a newer header.
         let first = pages.page(1).unwrap_or_default();
         if first.starts_with(MAGIC) {
-            let application = number_at(&first, 68, 4).map(u32::cast_signed);
-            if application != Some(APPLICATION_ID) {
-                return Err(refused(path, "is not a store of this program"));
-            }
             let reserved = first.get(20).copied().map_or(0, usize::from);
             pages.usable = pages.page_size.saturating_sub(reserved);
             pages.free = number_at(&first, 32, 4);
+            pages.application_id = number_at(&first, 68, 4).map(u32::cast_signed);
         }
         Ok(pages)
+    }
+
+    /// The `application_id` in the header; `None` if the header can't be read.
+    #[must_use]
+    pub fn application_id(&self) -> Option<i32> {
+        self.application_id
+    }
+
+    /// The row at a position; `None` if it can't be read.
+    #[must_use]
+    pub fn row(&self, place: RowPlace) -> Option<RowRecord> {
+        let mut last = self.last.borrow_mut();
+        if last.as_ref().is_none_or(|(number, _)| *number != place.page) {
+            *last = Some((place.page, self.page(place.page)?));
+        }
+        let (_, page) = last.as_ref()?;
+        let node = Node::of(place.page, page, self)?;
+        let cell = node.cells.iter().find(|(index, _)| *index == place.cell)?.1;
+        RowRecord::parse(cell.content(self), cell.length())
     }
 
     /// The number of pages.

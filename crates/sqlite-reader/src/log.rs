@@ -26,7 +26,8 @@ pub(super) struct Log {
 }
 
 /// The length of the part of a log that was committed; `None` if the file is missing, empty or not a log.
-pub(crate) fn committed_length(path: &Path) -> Option<u64> {
+#[must_use]
+pub fn committed_length(path: &Path) -> Option<u64> {
     Log::open(path).map(|log| log.end)
 }
 

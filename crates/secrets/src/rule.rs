@@ -3,6 +3,7 @@
 use std::{ops::Range, sync::OnceLock};
 
 use aho_corasick::AhoCorasick;
+use amplifier_session_core::KnownPart;
 
 use super::pattern::Pattern;
 
@@ -96,13 +97,13 @@ struct Place<'a> {
 
 impl<'a> Place<'a> {
     fn secret(&self) -> &'a [u8] {
-        self.text.get(self.secret.clone()).unwrap_or_default()
+        self.text.part(self.secret.clone())
     }
 
     fn target(&self, target: Target) -> &'a [u8] {
         match target {
             Target::Secret => self.secret(),
-            Target::Match => self.text.get(self.whole.clone()).unwrap_or_default(),
+            Target::Match => self.text.part(self.whole.clone()),
             Target::Line => self.line(),
         }
     }
@@ -110,11 +111,11 @@ impl<'a> Place<'a> {
     fn line(&self) -> &'a [u8] {
         let earliest = self.whole.start.saturating_sub(LINE_AROUND);
         let latest = self.whole.end.saturating_add(LINE_AROUND).min(self.text.len());
-        let before = self.text.get(earliest..self.whole.start).unwrap_or_default();
-        let after = self.text.get(self.whole.end..latest).unwrap_or_default();
+        let before = self.text.part(earliest..self.whole.start);
+        let after = self.text.part(self.whole.end..latest);
         let start = before.iter().rposition(|byte| *byte == b'\n').map_or(earliest, |at| earliest + at + 1);
         let end = after.iter().position(|byte| *byte == b'\n').map_or(latest, |at| self.whole.end + at);
-        self.text.get(start..end).unwrap_or_default()
+        self.text.part(start..end)
     }
 }
 

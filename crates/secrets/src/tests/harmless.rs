@@ -132,9 +132,9 @@ fn texts() -> Vec<String> {
     }
     // Files of this repository: code, documentation, configuration, a lock file.
     for file in [
-        include_str!("../../../../../Cargo.lock"),
-        include_str!("../../../../../docs/architecture.md"),
-        include_str!("../../wrappers/stack.rs"),
+        include_str!("../../../../Cargo.lock"),
+        include_str!("../../../../docs/architecture.md"),
+        include_str!("../../../embed/src/wrappers/stack.rs"),
     ] {
         let lines: Vec<&str> = file.lines().collect();
         texts.extend(lines.chunks(10).map(|lines| lines.join("\n")));

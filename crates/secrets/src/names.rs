@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use amplifier_session_core::KnownPart;
+
 /// What a name implies about its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NameKind {
@@ -199,7 +201,7 @@ impl Name {
     /// The name at `span`, if its value may be a secret.
     pub(super) fn of(text: &str, span: Range<usize>) -> Option<Self> {
         let name = text.get(span.clone())?;
-        let before = text.get(..span.start).unwrap_or_default();
+        let before = text.part(..span.start);
         let previous = before.strip_suffix(' ').and_then(|rest| {
             let start = rest.char_indices().rev().take_while(|(_, c)| c.is_alphanumeric()).take(20).last();
             rest.get(start?.0..)
@@ -237,13 +239,13 @@ impl Name {
         const FARTHEST: usize = 4_000;
         let earliest = self.span.start.saturating_sub(FARTHEST);
         let earliest = (earliest..=self.span.start).find(|at| text.is_char_boundary(*at)).unwrap_or_default();
-        let before = text.get(earliest..self.span.start).unwrap_or_default();
+        let before = text.part(earliest..self.span.start);
         let start = match before.rfind('\n') {
             Some(end) => end + 1,
             None if earliest == 0 => 0,
             None => return 0,
         };
-        let line = before.get(start..).unwrap_or_default();
+        let line = before.part(start..);
         line.chars().take_while(|c| matches!(c, ' ' | '-')).count()
     }
 }

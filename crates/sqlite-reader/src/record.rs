@@ -4,7 +4,7 @@ use super::btree::varint;
 
 /// A row as it is stored.
 #[derive(Debug)]
-pub(super) struct Record {
+pub struct RowRecord {
     bytes: Vec<u8>,
     /// The type and position of each value.
     values: Vec<(i64, usize)>,
@@ -12,15 +12,20 @@ pub(super) struct Record {
 
 /// A value of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Stored<'a> {
+pub enum StoredValue<'a> {
+    /// NULL.
     Null,
+    /// An integer.
     Integer(i64),
+    /// A floating-point number, which is not decoded.
     Real,
+    /// A text, in the encoding of the database.
     Text(&'a [u8]),
+    /// Bytes.
     Blob(&'a [u8]),
 }
 
-impl Record {
+impl RowRecord {
     /// The row with this content, which should have `length` bytes. `bytes` may be only its beginning. `None` if it is
     /// not a row.
     pub(super) fn parse(bytes: Vec<u8>, length: usize) -> Option<Self> {
@@ -38,43 +43,49 @@ impl Record {
     }
 
     /// The number of values.
-    pub(super) fn len(&self) -> usize {
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "nobody asks for it")]
+    pub fn len(&self) -> usize {
         self.values.len()
     }
 
     /// A value; `None` if it does not exist or can't be read.
-    pub(super) fn get(&self, index: usize) -> Option<Stored<'_>> {
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<StoredValue<'_>> {
         let (kind, at) = *self.values.get(index)?;
         let bytes = self.bytes.get(at..at.checked_add(size(kind)?)?)?;
         Some(match kind {
-            0 => Stored::Null,
-            1..=6 => Stored::Integer(integer(bytes)),
-            7 => Stored::Real,
-            8 => Stored::Integer(0),
-            9 => Stored::Integer(1),
-            _ if kind % 2 == 0 => Stored::Blob(bytes),
-            _ => Stored::Text(bytes),
+            0 => StoredValue::Null,
+            1..=6 => StoredValue::Integer(integer(bytes)),
+            7 => StoredValue::Real,
+            8 => StoredValue::Integer(0),
+            9 => StoredValue::Integer(1),
+            _ if kind % 2 == 0 => StoredValue::Blob(bytes),
+            _ => StoredValue::Text(bytes),
         })
     }
 
     /// A text.
-    pub(super) fn text(&self, index: usize) -> Option<&str> {
+    #[must_use]
+    pub fn text(&self, index: usize) -> Option<&str> {
         match self.get(index)? {
-            Stored::Text(text) => std::str::from_utf8(text).ok(),
+            StoredValue::Text(text) => std::str::from_utf8(text).ok(),
             _ => None,
         }
     }
 
     /// A number.
-    pub(super) fn integer(&self, index: usize) -> Option<i64> {
+    #[must_use]
+    pub fn integer(&self, index: usize) -> Option<i64> {
         match self.get(index)? {
-            Stored::Integer(number) => Some(number),
+            StoredValue::Integer(number) => Some(number),
             _ => None,
         }
     }
 
     /// A number that is a sequence, an index or the like.
-    pub(super) fn number(&self, index: usize) -> Option<u32> {
+    #[must_use]
+    pub fn number(&self, index: usize) -> Option<u32> {
         self.integer(index)?.try_into().ok()
     }
 }
@@ -104,17 +115,17 @@ mod tests {
     #[test]
     fn values_are_decoded() {
         let bytes = vec![7, 0, 1, 9, 17, 14, 2, 0xff, b'o', b'k', 7, 1, 0];
-        let record = Record::parse(bytes.clone(), bytes.len()).unwrap();
+        let record = RowRecord::parse(bytes.clone(), bytes.len()).unwrap();
         let values: Vec<_> = (0..7).map(|index| record.get(index)).collect();
-        use Stored::{Blob, Integer, Null, Text};
+        use StoredValue::{Blob, Integer, Null, Text};
         let expected = [Null, Integer(-1), Integer(1), Text(b"ok"), Blob(&[7]), Integer(256)];
         assert_eq!(values[..6], expected.map(Some));
         assert_eq!(values[6], None);
         // The end of the row is on an unreadable page.
-        let cut = Record::parse(bytes[..10].to_vec(), bytes.len()).unwrap();
+        let cut = RowRecord::parse(bytes[..10].to_vec(), bytes.len()).unwrap();
         assert_eq!((cut.text(3), cut.get(4)), (Some("ok"), None));
         for wrong in [&[][..], &[9, 1], &[3, 10, 11], &[2, 1]] {
-            assert!(Record::parse(wrong.to_vec(), wrong.len()).is_none(), "{wrong:?}");
+            assert!(RowRecord::parse(wrong.to_vec(), wrong.len()).is_none(), "{wrong:?}");
         }
     }
 }

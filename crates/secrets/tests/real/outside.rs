@@ -7,7 +7,7 @@ use amplifier_session_core::{
     content::{CleanTexts, secrets_in_line},
     model::{Digest, RawJson},
 };
-use amplifier_session_embed::secrets::BuiltInRedactor;
+use amplifier_session_secrets::BuiltInRedactor;
 
 /// A finding, without its value.
 struct Finding {

@@ -7,7 +7,7 @@
 use std::{ops::Range, sync::OnceLock};
 
 use aho_corasick::AhoCorasick;
-use amplifier_session_core::content::Certainty;
+use amplifier_session_core::{KnownPart, content::Certainty};
 
 use super::{
     cursor::Cursor,
@@ -71,8 +71,8 @@ pub(super) fn find(text: &str) -> Vec<Graded> {
 
 /// The identifier around a keyword.
 fn name_around(text: &str, hit: Range<usize>) -> Range<usize> {
-    let before = text.get(..hit.start).unwrap_or_default();
-    let after = text.get(hit.end..).unwrap_or_default();
+    let before = text.part(..hit.start);
+    let after = text.part(hit.end..);
     let mut left = 0;
     for c in before.chars().rev().take_while(|c| is_name_char(*c)) {
         if left >= NAME_BEFORE {
@@ -90,7 +90,7 @@ fn name_around(text: &str, hit: Range<usize>) -> Range<usize> {
         right += c.len_utf8();
     }
     let joints = ['-', '.', '$', '@', '_'];
-    let name = text.get(hit.start - left..hit.end + right).unwrap_or_default();
+    let name = text.part(hit.start - left..hit.end + right);
     // `-Dname=value` sets a property.
     let trimmed = name.strip_prefix("-D").unwrap_or(name).trim_start_matches(joints);
     let start = hit.start - left + (name.len() - trimmed.len());
@@ -112,7 +112,7 @@ fn secrets_after(text: &str, name: &Name, joint: Joint) -> Vec<Graded> {
     let Joint { place, at, is_next_line, takes_bare, end } = joint;
     let mut cursor = Cursor::new(text, at);
     let graded = |place, span: Range<usize>| {
-        let certainty = of_quoted(name.kind, place, text.get(span.clone()).unwrap_or_default())?;
+        let certainty = of_quoted(name.kind, place, text.part(span.clone()))?;
         Some((span, certainty))
     };
     if let Some(end) = end {
@@ -239,7 +239,7 @@ fn bare_values(cursor: Cursor<'_>, name: &Name, place: Place) -> Vec<Graded> {
         return Vec::new();
     }
     let place = if start > cursor.at { Place::Flag } else { place };
-    let shown = text.get(value.span.clone()).unwrap_or_default();
+    let shown = text.part(value.span.clone());
     let certainty = of_bare(name.kind, place, shown, value.is_field);
     let end = value.span.end - usize::from(shown.ends_with([',', ';']));
     certainty.map(|certainty| (value.span.start..end, certainty)).into_iter().collect()
