@@ -20,7 +20,7 @@ use crate::{
 /// A file that appears when it is complete, and that only its owner can read.
 #[derive(Debug)]
 pub(crate) struct WholeFile<'a> {
-    writer: BufWriter<Target>,
+    writer: BufWriter<FileTarget>,
     /// The new file, and the path of the file that it will replace: `path`, or the target of a link there. `None` for a
     /// pipe or a device, which is written directly.
     fresh: Option<Fresh>,
@@ -50,14 +50,14 @@ impl Fresh {
 
 /// Where a file is written.
 #[derive(Debug)]
-struct Target {
+struct FileTarget {
     file: File,
     /// On a terminal, the beginning of a line: control characters are not shown, because files may contain text that others
     /// wrote.
     line: Option<Vec<u8>>,
 }
 
-impl Write for Target {
+impl Write for FileTarget {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(line) = &mut self.line else { return self.file.write(bytes) };
         line.extend_from_slice(bytes);
@@ -76,16 +76,16 @@ impl Write for Target {
 }
 
 /// Opens the file to write, and returns it with the `fresh` of [`WholeFile`].
-fn open(path: &Path) -> io::Result<(Target, Option<Fresh>)> {
+fn open(path: &Path) -> io::Result<(FileTarget, Option<Fresh>)> {
     if is_stdout(path) {
-        return Ok((Target { file: stdout()?, line: out::is_terminal().then(Vec::new) }, None));
+        return Ok((FileTarget { file: stdout()?, line: out::is_terminal().then(Vec::new) }, None));
     }
     if is_stream(path) {
         let file = File::options().write(true).open(path)?;
-        return Ok((Target { file, line: None }, None));
+        return Ok((FileTarget { file, line: None }, None));
     }
     let (file, fresh) = Fresh::create(whole(path))?;
-    Ok((Target { file, line: None }, Some(fresh)))
+    Ok((FileTarget { file, line: None }, Some(fresh)))
 }
 
 /// Whether a path is that of a store, or of one of the files beside it.
@@ -132,7 +132,7 @@ pub(crate) fn check_picture(file: &Path) -> Result<(), Failure> {
 pub(crate) fn write_private(file: &Path, text: &str) -> Result<(), Failure> {
     let mut whole = WholeFile::begin(file)?;
     whole.writer().write_all(text.as_bytes())?;
-    whole.place()
+    whole.persist()
 }
 
 /// Another handle of stdout: the one in [`crate::out::Out`] is locked.
@@ -162,7 +162,7 @@ impl<'a> WholeFile<'a> {
     }
 
     /// Moves the complete file to its path, replacing another one.
-    pub(crate) fn place(self) -> Result<(), Failure> {
+    pub(crate) fn persist(self) -> Result<(), Failure> {
         let mut target = self.writer.into_inner().map_err(|error| cannot_write(self.path, error.error()))?;
         target.flush().map_err(|error| cannot_write(self.path, &error))?;
         let Some(Fresh { temporary, path, .. }) = self.fresh else { return Ok(()) };
@@ -195,7 +195,7 @@ impl<'a> NewFile<'a> {
     }
 
     /// Moves the complete file to its path.
-    pub(crate) fn place(self) -> Result<(), Failure> {
+    pub(crate) fn persist(self) -> Result<(), Failure> {
         let Fresh { temporary, path, .. } = self.fresh;
         temporary.persist_noclobber(path).map_err(|error| match error.error.kind() {
             io::ErrorKind::AlreadyExists => exists(self.path),
@@ -228,7 +228,7 @@ impl StagedStore {
     }
 
     /// Moves the complete store to its path. It must be closed.
-    pub(crate) fn place(self) -> Result<(), Failure> {
+    pub(crate) fn persist(self) -> Result<(), Failure> {
         let file = self.temporary();
         let failed = |error: io::Error| cannot_write(&self.path, &error);
         for entry in fs::read_dir(self.folder.path()).map_err(failed)? {
@@ -280,17 +280,17 @@ impl<'a> WholeFolder<'a> {
     }
 
     /// Moves the complete folder to its path.
-    pub(crate) fn place(self) -> Result<(), Failure> {
+    pub(crate) fn persist(self) -> Result<(), Failure> {
         let cannot = |error: io::Error| cannot_write(self.path, &error);
         // The old folder is removed only after the new one is in place, and is restored if the new one can't be moved
         // there.
         let before = private_folder(self.path).map_err(cannot)?;
-        let gives_way = match std::fs::rename(self.path, before.path()) {
+        let had_old = match std::fs::rename(self.path, before.path()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(cannot(error)),
             renamed => renamed.is_ok(),
         };
         if let Err(error) = std::fs::rename(self.fresh.path(), self.path) {
-            if gives_way && std::fs::rename(before.path(), self.path).is_err() {
+            if had_old && std::fs::rename(before.path(), self.path).is_err() {
                 // Keep the old folder under another name rather than lose it.
                 let _ = before.keep();
             }

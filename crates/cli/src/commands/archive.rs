@@ -18,7 +18,7 @@ use amplifier_session_storage::{
 
 use super::masking;
 use crate::{
-    app::{App, Reader},
+    app::{App, StoreReader},
     args::{ArchiveFormat, ExportArgs, ImportArgs, ScopeArg},
     failure::{Failure, Outcome, report_damage, say},
     file::{WholeFile, is_stdout},
@@ -88,7 +88,7 @@ pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, F
 }
 
 async fn to_lines(
-    reader: &Reader,
+    reader: &StoreReader,
     scope: &Scope,
     filter: SessionFilter,
     ExportArgs { out, vectors, .. }: &ExportArgs,
@@ -98,7 +98,7 @@ async fn to_lines(
     let report = reader.storage.export_sessions(scope, filter, &mut lines).await;
     let report = report.map_err(|error| if is_stdout(out) { export_failure(error) } else { error.into() })?;
     if report.sessions > 0 {
-        file.place()?;
+        file.persist()?;
     }
     Ok(report)
 }
@@ -114,7 +114,7 @@ fn export_failure(error: Error) -> Failure {
 
 #[cfg(feature = "parquet")]
 async fn to_parquet(
-    reader: &Reader,
+    reader: &StoreReader,
     scope: &Scope,
     filter: SessionFilter,
     out: &Path,
@@ -125,13 +125,13 @@ async fn to_parquet(
     let mut files = ParquetWriter::new(folder.folder());
     let report = reader.storage.export_sessions(scope, filter, &mut files).await?;
     if report.sessions > 0 {
-        folder.place()?;
+        folder.persist()?;
     }
     Ok(report)
 }
 
 #[cfg(not(feature = "parquet"))]
-async fn to_parquet(_: &Reader, _: &Scope, _: SessionFilter, _: &Path) -> Result<ExportReport, Failure> {
+async fn to_parquet(_: &StoreReader, _: &Scope, _: SessionFilter, _: &Path) -> Result<ExportReport, Failure> {
     Err(no_parquet())
 }
 

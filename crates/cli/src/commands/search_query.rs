@@ -7,9 +7,9 @@ use amplifier_session_storage::{
 };
 
 use crate::{
-    app::{App, Reader},
+    app::{App, StoreReader},
     args::QueryArgs,
-    dates::{self, Bound},
+    dates::{self, PeriodEnd},
     failure::{Failure, say},
 };
 
@@ -54,10 +54,10 @@ impl Typed {
                     typed.role = Some(role);
                 }
                 FieldName::After => {
-                    typed.since = Some(dates::parse(&field.value, Bound::Since, &app.now).map_err(read)?)
+                    typed.since = Some(dates::parse(&field.value, PeriodEnd::Since, &app.now).map_err(read)?)
                 }
                 FieldName::Before => {
-                    typed.until = Some(dates::parse(&field.value, Bound::Since, &app.now).map_err(read)?)
+                    typed.until = Some(dates::parse(&field.value, PeriodEnd::Since, &app.now).map_err(read)?)
                 }
                 FieldName::File => typed.files.push(field.value.clone()),
                 _ => {}
@@ -91,7 +91,7 @@ impl Typed {
     pub(super) async fn resolved(
         &self,
         app: &App,
-        reader: &Reader,
+        reader: &StoreReader,
         options: SearchOptions,
         args: &QueryArgs,
     ) -> Result<SearchOptions, Failure> {
@@ -158,7 +158,7 @@ impl Typed {
 /// The filter with the requested project and session.
 async fn narrowed(
     app: &App,
-    reader: &Reader,
+    reader: &StoreReader,
     options: &SearchOptions,
     args: &QueryArgs,
 ) -> Result<SearchFilter, Failure> {

@@ -21,7 +21,7 @@ use amplifier_session_storage::{
 };
 
 use self::{
-    messages::{Messages, say},
+    messages::{WatchMessages, say},
     metrics::Metrics,
 };
 use crate::{
@@ -41,7 +41,7 @@ pub(super) async fn run(app: &mut App, args: WatchArgs) -> Result<Outcome, Failu
         Some(address) => Some(metrics::serve(metrics::listen(address).await?, Arc::clone(&metrics))),
         None => None,
     };
-    let messages = Messages::new(json);
+    let messages = WatchMessages::new(json);
     let observer = move |event: &WatchEvent<'_>| {
         metrics.add(event);
         messages.add(event);
