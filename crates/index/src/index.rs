@@ -13,7 +13,7 @@ use amplifier_session_core::{
 };
 
 use crate::{
-    answer::{Answer, Found, TextHit, VectorHit},
+    answer::{Found, IndexAnswer, TextHit, VectorHit},
     error::{SearchFailure, io_error},
     files::{create_folder, private_file},
     part::{Part, PartFolder, PartView},
@@ -147,7 +147,7 @@ impl SearchIndex {
     /// # Errors
     ///
     /// Errors of `rows`.
-    pub fn text_candidates(&self, rows: &mut dyn Rows, query: &TextQuery) -> Result<Answer<TextHit>> {
+    pub fn text_candidates(&self, rows: &mut dyn Rows, query: &TextQuery) -> Result<IndexAnswer<TextHit>> {
         self.search(&self.text, &self.text_tail, rows, |view, rows| {
             text::search(view, &self.text_tail, rows, query)
         })
@@ -180,7 +180,11 @@ impl SearchIndex {
     /// # Errors
     ///
     /// `Validation` if the length of the query's vector differs from the store's vectors; errors of `rows`.
-    pub fn vector_candidates(&self, rows: &mut dyn Rows, query: &VectorQuery) -> Result<Answer<VectorHit>> {
+    pub fn vector_candidates(
+        &self,
+        rows: &mut dyn Rows,
+        query: &VectorQuery,
+    ) -> Result<IndexAnswer<VectorHit>> {
         self.search(&self.vectors, &self.vector_tail, rows, |view, rows| {
             vectors::search(view, &self.vector_tail, rows, query)
         })
@@ -262,14 +266,14 @@ impl SearchIndex {
         tail: &Tail<S>,
         rows: &mut dyn Rows,
         run: impl Fn(&PartView<P>, &mut dyn Rows) -> Result<Found<T>, SearchFailure>,
-    ) -> Result<Answer<T>> {
+    ) -> Result<IndexAnswer<T>> {
         let mut view = part_folder.view_for_search(rows)?;
         loop {
             let rebuilt = self.prepare(part_folder, tail, rows, &mut view)?;
             match run(&view, rows) {
                 Ok(Found { hits, statistics, tail_rows }) => {
                     let notice = notice(&view, rebuilt, tail_rows);
-                    return Ok(Answer { hits, statistics, tail_rows, notice });
+                    return Ok(IndexAnswer { hits, statistics, tail_rows, notice });
                 }
                 Err(SearchFailure::Outside(error)) => return Err(error),
                 Err(SearchFailure::Part(error)) => {

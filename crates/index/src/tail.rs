@@ -71,7 +71,7 @@ pub(crate) trait Visitor<S: TailBuffer> {
 
 /// The tail of one part of the index.
 pub(crate) struct Tail<S> {
-    kept: RwLock<Kept<S>>,
+    kept: RwLock<CachedTail<S>>,
     /// Whether there was a search before. The first one caches nothing: it may be the only one of its process, and
     /// caching a row takes several times as long as searching it.
     is_known: AtomicBool,
@@ -87,7 +87,7 @@ pub(crate) struct Scanned {
 
 /// Rows above `after` in the state `upto`. Without `upto`, rows may be missing or outdated.
 #[derive(Default)]
-struct Kept<S> {
+struct CachedTail<S> {
     is_prepared: bool,
     after: u64,
     upto: Option<StoreRevision>,
@@ -150,12 +150,12 @@ impl<S: TailBuffer> Tail<S> {
         kept.scan_rows(rows, after, visitor)
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Kept<S>> {
+    fn read(&self) -> RwLockReadGuard<'_, CachedTail<S>> {
         self.kept.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<S: TailBuffer> Kept<S> {
+impl<S: TailBuffer> CachedTail<S> {
     fn covers(&self, after: u64, now: StoreRevision) -> bool {
         self.after == after && self.upto == Some(now)
     }

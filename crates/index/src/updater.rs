@@ -59,10 +59,10 @@ pub struct VectorRef {
 ///
 /// Its functions need a tokio runtime, and run on its threads for blocking work.
 #[derive(Debug)]
-pub struct IndexUpdater<S>(Arc<Inner<S>>);
+pub struct IndexUpdater<S>(Arc<UpdaterState<S>>);
 
 #[derive(Debug)]
-struct Inner<S> {
+struct UpdaterState<S> {
     index: SearchIndex,
     snapshots: S,
     folding: Folding,
@@ -72,7 +72,7 @@ impl<S: Snapshots> IndexUpdater<S> {
     /// An index and its rows.
     #[must_use]
     pub fn new(index: SearchIndex, snapshots: S) -> Self {
-        Self(Arc::new(Inner { index, snapshots, folding: Folding::default() }))
+        Self(Arc::new(UpdaterState { index, snapshots, folding: Folding::default() }))
     }
 
     /// The index.
@@ -255,7 +255,7 @@ impl<S: Snapshots> IndexUpdater<S> {
     }
 }
 
-impl<S: Snapshots> Inner<S> {
+impl<S: Snapshots> UpdaterState<S> {
     fn fold(&self, when_busy: WhenBusy) -> Result<()> {
         let folded = self.read(|rows| self.index.fold(rows, when_busy))?;
         if let Some(reason) = &folded.rebuilt {

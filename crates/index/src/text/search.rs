@@ -22,7 +22,7 @@ use tantivy::{
 };
 
 use super::{
-    Columns, OpenText, TextPart, TextTailBuffer,
+    OpenText, SegmentColumns, TextPart, TextTailBuffer,
     schema::from_kind,
     tail::{term_hash, texts_of},
 };
@@ -152,7 +152,7 @@ impl IndexSearch<'_> {
     }
 
     /// How to apply the names in the filter; `None` if no document has one of them.
-    fn names(&self) -> tantivy::Result<Option<Names>> {
+    fn names(&self) -> tantivy::Result<Option<RequiredNames>> {
         let OpenText { searcher, fields, .. } = self.index;
         let wanted = [
             (fields.user, self.filter.user()),
@@ -160,7 +160,7 @@ impl IndexSearch<'_> {
             (fields.session, self.filter.session()),
         ];
         let documents = searcher.total_num_docs()?;
-        let mut names = Names::default();
+        let mut names = RequiredNames::default();
         for (field, name) in wanted {
             let Some(name) = name else { continue };
             let term = Term::from_field_text(field, name);
@@ -200,7 +200,7 @@ impl IndexSearch<'_> {
     fn segment(
         &self,
         segment: &SegmentReader,
-        columns: &Columns,
+        columns: &SegmentColumns,
         weight: &dyn Weight,
         looked_up: &[Term],
         top: &mut Top<ContentType>,
@@ -227,7 +227,7 @@ impl IndexSearch<'_> {
     }
 
     /// The key and the content type of a document, if it is admitted.
-    fn admitted(&self, columns: &Columns, doc: u32) -> Option<(u64, ContentType)> {
+    fn admitted(&self, columns: &SegmentColumns, doc: u32) -> Option<(u64, ContentType)> {
         let (role, content_type) = from_kind(columns.kind.first(doc)?)?;
         let ts = Timestamp::from_micros(columns.ts.first(doc)?);
         let key = columns.key.first(doc)?;
@@ -239,7 +239,7 @@ impl IndexSearch<'_> {
     }
 
     /// Whether the session of a document is admitted by its key. Names were compared before.
-    fn admits_session(&self, columns: &Columns, doc: u32) -> bool {
+    fn admits_session(&self, columns: &SegmentColumns, doc: u32) -> bool {
         self.filter.admits_all_keys()
             || columns.session_key.first(doc).is_some_and(|key| self.filter.admits_key(key))
     }
@@ -247,7 +247,7 @@ impl IndexSearch<'_> {
 
 /// Names that a document must have.
 #[derive(Default)]
-struct Names {
+struct RequiredNames {
     /// Rare names: only documents with these names are visited.
     leading: Vec<Box<dyn Query>>,
     /// Common names: checked for each document with a sufficient score. A clause of the query would cost more, because
