@@ -39,7 +39,7 @@ pub struct IndexAnswer<T> {
 }
 
 /// The result of searching a part and the rows above it.
-pub(crate) struct Found<T> {
+pub(crate) struct PartHits<T> {
     pub(crate) hits: Vec<T>,
     pub(crate) statistics: CollectionStatistics,
     /// Number of rows above the part.

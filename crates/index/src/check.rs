@@ -14,7 +14,7 @@ use amplifier_session_core::{
 use crate::{
     error::PartError,
     index::SearchIndex,
-    part::{Part, PartFolder},
+    part::{IndexPart, PartFolder},
     rows::Rows,
     updater::RowRefs,
 };
@@ -23,7 +23,7 @@ use crate::{
 const LOOKED_UP: usize = 1_000;
 
 /// A part whose entries can be compared with rows. An entry is a key and a checksum of its data in the index.
-pub(crate) trait CheckedPart: Part {
+pub(crate) trait CheckedPart: IndexPart {
     /// Compares all files with their checksums.
     fn check_files(&self) -> Result<(), PartError>;
 
@@ -170,7 +170,7 @@ fn name_differences<P: CheckedPart>(
     Ok(())
 }
 
-fn reason<P: Part>(found: Entries, expected: Entries) -> String {
+fn reason<P: IndexPart>(found: Entries, expected: Entries) -> String {
     let name = P::NAME;
     match (found.count, expected.count) {
         (0, _) => format!("it is not in the {name}"),

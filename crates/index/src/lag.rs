@@ -6,7 +6,7 @@ use amplifier_session_core::Result;
 
 use crate::{
     index::SearchIndex,
-    part::{Part as _, PartFolder},
+    part::{IndexPart as _, PartFolder},
     rows::Rows,
     text::TextPart,
     vectors::VectorPart,

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// An opened part: the text index or the vector index.
-pub(crate) trait Part: Sized {
+pub(crate) trait IndexPart: Sized {
     /// The name in messages.
     const NAME: &'static str;
     /// The name of its rows in messages.
@@ -40,7 +40,7 @@ pub(crate) trait Part: Sized {
 }
 
 impl PartError {
-    fn found<P: Part>(self) -> PartState<P> {
+    fn found<P: IndexPart>(self) -> PartState<P> {
         PartState::Unusable(self.reason(P::NAME))
     }
 
@@ -67,7 +67,7 @@ pub(crate) enum PartState<P> {
     Ready(Arc<P>),
 }
 
-impl<P: Part> PartState<P> {
+impl<P: IndexPart> PartState<P> {
     /// The revision of the part, if it can be used.
     pub(crate) fn store_revision(&self) -> Option<StoreRevision> {
         match self {
@@ -98,7 +98,7 @@ pub(crate) struct PartView<P> {
     pub(crate) now: StoreRevision,
 }
 
-impl<P: Part> PartView<P> {
+impl<P: IndexPart> PartView<P> {
     fn new(found: PartState<P>, rows: &mut dyn Rows) -> Result<Self> {
         let now = rows.store_revision()?;
         let (part, reason) = match found {
@@ -127,7 +127,7 @@ pub(crate) struct PartFolder<P> {
     unswept: Mutex<Option<Error>>,
 }
 
-impl<P: Part> PartFolder<P> {
+impl<P: IndexPart> PartFolder<P> {
     /// The folder of a part in the folder of the index.
     pub(crate) fn new(index: &Path) -> Self {
         let manifest = index.join(format!("{}.json", P::FOLDER));
@@ -289,7 +289,7 @@ struct ManifestEnvelope<T> {
 }
 
 /// Writes a manifest to `path`.
-pub(crate) fn publish<P: Part>(path: &Path, manifest: &P::Manifest) -> io::Result<()> {
+pub(crate) fn publish<P: IndexPart>(path: &Path, manifest: &P::Manifest) -> io::Result<()> {
     let json = serde_json::to_vec(&ManifestEnvelope { format: P::FORMAT, body: manifest })?;
     let checksum = format!("{:08x}\n", crc32fast::hash(&json));
     replace_file(path, |file| {
@@ -298,7 +298,7 @@ pub(crate) fn publish<P: Part>(path: &Path, manifest: &P::Manifest) -> io::Resul
     })
 }
 
-fn read_manifest<P: Part>(bytes: &[u8]) -> Result<P::Manifest, String> {
+fn read_manifest<P: IndexPart>(bytes: &[u8]) -> Result<P::Manifest, String> {
     const DAMAGED: &str = "is damaged (the checksum of its manifest does not match)";
     const CHECKSUM_LINE: usize = 9;
     let (line, json) = bytes.split_at_checked(CHECKSUM_LINE).ok_or(DAMAGED)?;

@@ -81,14 +81,14 @@ impl<S: Snapshots> IndexUpdater<S> {
         &self.0.index
     }
 
-    /// Like [`SearchIndex::give_way`], on a thread for blocking work.
+    /// Like [`SearchIndex::yield_to_searches`], on a thread for blocking work.
     ///
     /// # Errors
     ///
     /// `StorageIo` if a thread panicked.
-    pub async fn give_way(&self) -> Result<()> {
+    pub async fn yield_to_searches(&self) -> Result<()> {
         let inner = Arc::clone(&self.0);
-        blocking(move || inner.index.give_way()).await
+        blocking(move || inner.index.yield_to_searches()).await
     }
 
     /// Like [`SearchIndex::text_candidates`], with references.
@@ -204,7 +204,7 @@ impl<S: Snapshots> IndexUpdater<S> {
         let inner = Arc::clone(&self.0);
         tokio::task::spawn_blocking(move || {
             let end = EndFold(&inner.folding);
-            inner.index.give_way();
+            inner.index.yield_to_searches();
             if let Err(error) = inner.fold(WhenBusy::Skip) {
                 tracing::warn!(%error, "the search index could not be brought up to date; searches are slower");
             }

@@ -28,7 +28,7 @@ pub(crate) use search::search;
 pub(crate) use tail::TextTailBuffer;
 pub(crate) use terms::find_terms;
 
-use crate::{error::PartError, part::Part, rows::StoreRevision};
+use crate::{error::PartError, part::IndexPart, rows::StoreRevision};
 
 /// The text index. Opened when a search first needs it.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ struct SegmentColumns {
     ts: Column<i64>,
 }
 
-impl Part for TextPart {
+impl IndexPart for TextPart {
     const NAME: &'static str = "text index";
     const ROWS: &'static str = "messages";
     const FOLDER: &'static str = "text";

@@ -27,13 +27,13 @@ use super::{
     tail::{term_hash, texts_of},
 };
 use crate::{
-    answer::{Found, TextHit},
+    answer::{PartHits, TextHit},
     error::SearchFailure,
     error::tantivy_error,
     filter::Filter,
     part::PartView,
     rows::{MessageRow, Rows},
-    tail::{Tail, Visitor},
+    tail::{PartTail, Visitor},
     top::Top,
 };
 
@@ -59,10 +59,10 @@ const PRUNING_MARGIN: f32 = 1.2;
 /// Finds the best texts for a query in the index and in the tail.
 pub(crate) fn search(
     view: &PartView<TextPart>,
-    tail: &Tail<TextTailBuffer>,
+    tail: &PartTail<TextTailBuffer>,
     rows: &mut dyn Rows,
     query: &TextQuery,
-) -> Result<Found<TextHit>, SearchFailure> {
+) -> Result<PartHits<TextHit>, SearchFailure> {
     let filter = Filter::new(&query.scope, &query.filter, query.content_types, rows)?;
     let mut newer = TailMatches::new(&filter, query);
     let scanned = tail.scan(rows, view.after(), view.now, &mut newer)?;
@@ -77,7 +77,7 @@ pub(crate) fn search(
     }
     let hits = top.into_sorted().into_iter();
     let hits = hits.map(|hit| TextHit { key: hit.key, content_type: hit.item, score: hit.score });
-    Ok(Found { hits: hits.collect(), statistics, tail_rows: scanned.rows })
+    Ok(PartHits { hits: hits.collect(), statistics, tail_rows: scanned.rows })
 }
 
 /// Matches in the tail, scored when the statistics of all texts are known.

@@ -16,7 +16,7 @@ use amplifier_session_core::{
 use crate::{
     filter::{FilterFields, FilterFieldsBuilder},
     rows::{MessageRow, Rows},
-    tail::{Identity, TailBuffer},
+    tail::{RowIdentity, TailBuffer},
 };
 
 /// The texts of a message by content type; empty if its line can't be read.
@@ -158,8 +158,8 @@ impl TailBuffer for TextTailBuffer {
         rows.removed_messages_after(revision)
     }
 
-    fn identity(row: &MessageRow<'_>) -> Identity {
-        Identity {
+    fn identity(row: &MessageRow<'_>) -> RowIdentity {
+        RowIdentity {
             key: row.key,
             revision: row.revision,
             bytes: row.raw.len(),
