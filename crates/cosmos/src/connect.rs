@@ -74,6 +74,7 @@ async fn open_store(
     let (sessions, _) = open(&sessions).await?;
     let (messages, properties) = open(&messages).await?;
     let ((events, _), (chunks, _)) = (open(&events).await?, open(&chunks).await?);
+    // An existing container may have other settings than a new one would get.
     let dimensions = containers::dimensions(&properties).filter(|_| config.enable_vector);
     let store = Store {
         sessions,

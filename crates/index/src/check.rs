@@ -152,10 +152,12 @@ fn name_differences<P: CheckedPart>(
     P::rows(rows, &mut |key, revision, entries| {
         let found = found.remove(&key).unwrap_or_default();
         let expected = Entries::of(entries);
+        // Later rows belong to the tail, not to the part.
         if revision <= upto && found != expected {
             differing.push((key, reason::<P>(found, expected)));
         }
     })?;
+    // The entries that are left have no row.
     let mut without_row: Vec<u64> = found.into_keys().collect();
     without_row.sort_unstable();
     let of_nothing =

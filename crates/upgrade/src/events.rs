@@ -52,6 +52,7 @@ pub(crate) fn event(
     };
     let fields = fields.in_log_of(&session.session_id);
     let payload = store(&raw, fields.data_size_bytes)?;
+    // As for messages, the columns take precedence over the line.
     let ts = row.time("ts").or(fields.ts);
     let event_type = row.text(&["event", "event_type"]).map(|name| name.trim().to_owned());
     let level = row.text(&["lvl", "level"]).and_then(|name| Level::parse(&name));

@@ -70,6 +70,7 @@ pub(super) async fn run(app: &mut App, args: ContextArgs) -> Result<Outcome, Fai
         let last = order.last(portion.items);
         let shown = messages.get(range.clone()).unwrap_or_default();
         let most = args.limits.max_chars(&app.out);
+        // The message that was fitted last is cut to the rest of the budget.
         let max_chars = |at: usize| match Some(range.start + at) == last {
             true => portion.chars_of(portion.items.saturating_sub(1), most),
             false => most,

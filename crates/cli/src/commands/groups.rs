@@ -61,6 +61,7 @@ pub(super) async fn show_groups(
                     chosen.hits.iter().map(|(rank, hit)| (*rank, hit.clone(), group.max_chars))
                 })
                 .collect();
+            // `results` is in order of rank, as without groups.
             flat.sort_by_key(|(rank, ..)| *rank);
             let max_chars: Vec<Option<usize>> = flat.iter().map(|(.., max_chars)| *max_chars).collect();
             let flat: Vec<SearchResult> = flat.into_iter().map(|(_, hit, _)| hit).collect();

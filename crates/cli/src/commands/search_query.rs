@@ -56,6 +56,7 @@ impl Typed {
                 FieldName::After => {
                     typed.since = Some(dates::parse(&field.value, PeriodEnd::Since, &app.now).map_err(read)?)
                 }
+                // Unlike `--until`, `before:` does not include the day itself.
                 FieldName::Before => {
                     typed.until = Some(dates::parse(&field.value, PeriodEnd::Since, &app.now).map_err(read)?)
                 }
@@ -137,6 +138,7 @@ impl Typed {
             filter.sessions.without.insert(current);
         }
         for file in &self.files {
+            // Only within the sessions of the files before, so that a session must have all of them.
             let found = reader.storage.sessions_that_touched(&reader.scope, &filter.sessions, file).await?;
             if found.sessions.is_empty() {
                 say("note", &format!("no session has a tool call on {file}"));

@@ -165,6 +165,7 @@ async fn purge(app: &mut App, address: &str, yes: bool) -> Result<Outcome, Failu
             return Ok(Outcome::Done);
         }
     }
+    // A line may have several secrets.
     let mut lines: Vec<Digest> = Vec::new();
     for secret in &secrets {
         if !lines.contains(&secret.line_digest) {

@@ -180,6 +180,7 @@ impl SqlOutput {
     ) -> Result<(), Failure> {
         match written {
             SqlFormat::Table => {
+                // The widths of the columns depend on all rows.
                 let mut all = Vec::new();
                 while let Some(rows) = self.next().await? {
                     all.extend(rows);

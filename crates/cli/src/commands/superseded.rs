@@ -124,6 +124,7 @@ pub(super) async fn show(
     let query = SupersededQuery::new(reader.scope.clone())
         .with_filter(SessionFilter::default().with_session(session.session_id.clone()))
         .with_kind(kind);
+    // Another user may have a session with the same id.
     let of_owner = |line: &SupersededLine| line.user_id == session.user_id && line.sequence >= from;
     let (lines, has_more) = first_lines(reader, query, limit, of_owner).await?;
     if args.events {

@@ -111,6 +111,7 @@ fn print(app: &mut App, report: &VerifyReport) -> Result<(), Failure> {
     }
     let unlisted = report.difference_count - report.differences.len() as u64;
     if unlisted > 0 {
+        // Before the note on stderr, so that they appear in this order.
         app.out.finish()?;
         let are = if unlisted == 1 { "is" } else { "are" };
         say("note", &format!("{} {are} not listed", counted(unlisted, "more difference")));

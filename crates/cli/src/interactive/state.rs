@@ -347,6 +347,7 @@ impl SearchState {
                 }
             }
             WorkAnswer::Messages { opened, range, found } => {
+                // Another conversation may have been opened meanwhile.
                 let Some(conversation) = self.conversation.as_mut().filter(|_| opened == self.opened) else {
                     return;
                 };

@@ -133,6 +133,7 @@ pub(crate) fn messages(
         let options = options(at);
         let line = message.raw.parse_object().unwrap_or_default();
         let body = message::body(&line, message.role, options, "  ");
+        // The options hide everything in it. An empty message is shown.
         if body.is_empty() && !(options.thinking && options.tools) {
             continue;
         }

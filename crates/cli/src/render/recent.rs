@@ -71,6 +71,7 @@ fn blocks(recent: &Recent, width: usize, paint: Paint, now: &Zoned) -> Vec<Strin
         };
         let rows: Vec<Vec<TableCell>> = newest.iter().map(row).collect();
         let table = table(&[Column::text(""); 4], &rows, width - INDENT.len(), paint);
+        // The tables of all projects have the same columns, so their headers are left out.
         lines.extend(table.iter().skip(1).map(|line| format!("{INDENT}{line}")));
         let more = activity.sessions.saturating_sub(newest.len() as u64);
         if more > 0 {

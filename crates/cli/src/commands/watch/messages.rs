@@ -64,6 +64,7 @@ impl WatchMessages {
                 self.say_failures(report);
             }
             WatchEvent::StoreDown { target, error, retry_in, .. } => {
+                // Once for each kind of error, not for each attempt.
                 let is_new = self.state().down.insert((target.to_owned(), error.kind().as_str()));
                 if is_new {
                     let retry_in = duration(retry_in.as_secs_f64() * 1e3);

@@ -45,6 +45,7 @@ pub(super) async fn run(app: &mut App, args: WatchArgs) -> Result<Outcome, Failu
     let observer = move |event: &WatchEvent<'_>| {
         metrics.add(event);
         messages.add(event);
+        // A service whose store is down runs as well: it waits for the store.
         if matches!(event, WatchEvent::StoreUp { .. } | WatchEvent::StoreDown { .. }) {
             notify::ready();
         }

@@ -77,6 +77,7 @@ pub(super) fn section(
         None => LARGEST,
     };
     let hidden = if shown.all { 0 } else { chart.rows.len().saturating_sub(most) };
+    // The last periods are shown, or the largest of other rows, which come first.
     if unit.is_some() {
         chart.rows.drain(..hidden);
     } else {

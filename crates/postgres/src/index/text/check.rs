@@ -64,6 +64,7 @@ fn check_block(
     let sql = "SELECT term, data FROM postings WHERE user_id = $1 AND block = $2";
     for row in reader.query(OPERATION, sql, &of_block)? {
         let postings = decode_postings(PgRow(&row).bytes_ref(1)?)?;
+        // Texts of removed messages stay in their block until the next update.
         let kept = postings.into_iter().filter(|posting| !removed.have(posting.text));
         stored.entry(PgRow(&row).text(0)?).or_default().extend(kept);
     }

@@ -68,6 +68,7 @@ fn take_removed(reader: &PgReader<'_>, block: &TouchedBlock, removed: &RemovedKe
             changed.push(term);
         }
     }
+    // `COPY` only inserts, so the old rows of the changed terms are deleted first.
     let sql = "DELETE FROM postings WHERE user_id = $1 AND block = $2 AND term = ANY($3)";
     let of_terms: [Parameter<'_>; 3] =
         [(user, Type::TEXT), (number, Type::INT8), (&changed, Type::TEXT_ARRAY)];
@@ -113,6 +114,7 @@ fn merge(reader: &PgReader<'_>, user: &String, blocks: &Vec<i64>) -> Result<()> 
     for row in reader.query(OPERATION, sql, &of_blocks)? {
         texts.extend(decode_texts(PgRow(&row).bytes_ref(0)?)?);
     }
+    // Stored texts and postings contain differences, so they must be in order.
     texts.sort_unstable();
     let sql = "SELECT term, data FROM postings WHERE user_id = $1 AND block = ANY($2)";
     let mut terms: BTreeMap<String, Vec<Posting>> = BTreeMap::new();
