@@ -14,7 +14,7 @@ pub static BACKENDS: &[&BackendFactory] = &[
 ];
 
 /// A backend that this build does not include.
-pub(crate) struct LeftOut {
+pub(crate) struct MissingBackend {
     pub(crate) name: &'static str,
     pub(crate) schemes: &'static [&'static str],
     /// The Cargo feature that adds it; `None` if there is no such backend yet.
@@ -24,23 +24,23 @@ pub(crate) struct LeftOut {
 }
 
 /// The backends that this build does not include.
-pub(crate) static LEFT_OUT: &[LeftOut] = &[
+pub(crate) static LEFT_OUT: &[MissingBackend] = &[
     #[cfg(not(feature = "duckdb-system"))]
-    LeftOut {
+    MissingBackend {
         name: "DuckDB",
         schemes: &["duckdb"],
         feature: Some("duckdb"),
         settings: &["hnsw", "extension_directory"],
     },
     #[cfg(not(feature = "cosmos"))]
-    LeftOut {
+    MissingBackend {
         name: "Azure Cosmos DB",
         schemes: &["cosmos"],
         feature: Some("cosmos"),
         settings: &["cosmos."],
     },
     #[cfg(not(feature = "postgres"))]
-    LeftOut {
+    MissingBackend {
         name: "PostgreSQL",
         schemes: &["postgres", "postgresql"],
         feature: Some("postgres"),
@@ -48,7 +48,7 @@ pub(crate) static LEFT_OUT: &[LeftOut] = &[
     },
 ];
 
-impl LeftOut {
+impl MissingBackend {
     /// Whether it has a setting with this name.
     pub(crate) fn has_setting(&self, key: &str) -> bool {
         self.settings.iter().any(|own| *own == key || own.ends_with('.') && key.starts_with(own))

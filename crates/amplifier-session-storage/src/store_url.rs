@@ -39,13 +39,13 @@ use crate::backends::{BACKENDS, LEFT_OUT, forms};
 #[derive(Debug, Clone)]
 pub struct StoreUrl {
     backend: &'static BackendFactory,
-    target: Target,
+    target: StoreTarget,
     settings: Vec<Entry>,
 }
 
 /// A file or service address, with the function that opens it.
 #[derive(Debug, Clone)]
-enum Target {
+enum StoreTarget {
     File(PathBuf, OpenFile),
     Service(String, OpenService),
 }
@@ -76,8 +76,8 @@ impl StoreUrl {
             Open::Service(_) => rest.split_once('?').unwrap_or((rest, "")),
         };
         let target = match backend.open {
-            Open::File { default, open } => Target::File(path(url, address, default, home)?, open),
-            Open::Service(open) => Target::Service(address.to_owned(), open),
+            Open::File { default, open } => StoreTarget::File(path(url, address, default, home)?, open),
+            Open::Service(open) => StoreTarget::Service(address.to_owned(), open),
         };
         let parameters = parameters.split('&').filter(|parameter| !parameter.is_empty());
         let settings = parameters.map(|parameter| setting(url, backend, parameter)).collect::<Result<_>>()?;
@@ -94,15 +94,15 @@ impl StoreUrl {
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match &self.target {
-            Target::File(path, _) => Some(path),
-            Target::Service(..) => None,
+            StoreTarget::File(path, _) => Some(path),
+            StoreTarget::Service(..) => None,
         }
     }
 
     /// The same kind of store with the same settings in another file. The URL of a service is returned unchanged.
     #[must_use]
     pub fn with_file(mut self, file: PathBuf) -> Self {
-        if let Target::File(path, _) = &mut self.target {
+        if let StoreTarget::File(path, _) = &mut self.target {
             *path = file;
         }
         self
@@ -116,16 +116,16 @@ impl StoreUrl {
     /// Opens the store.
     pub(crate) fn open(&self, request: OpenRequest) -> Opening {
         match &self.target {
-            Target::File(path, open) => open(path.clone(), request),
-            Target::Service(address, open) => open(address.clone(), request),
+            StoreTarget::File(path, open) => open(path.clone(), request),
+            StoreTarget::Service(address, open) => open(address.clone(), request),
         }
     }
 
     /// The part of the URL after the scheme. `None` for a store in a file.
     pub(crate) fn address(&self) -> Option<&str> {
         match &self.target {
-            Target::File(..) => None,
-            Target::Service(address, _) => Some(address),
+            StoreTarget::File(..) => None,
+            StoreTarget::Service(address, _) => Some(address),
         }
     }
 }
@@ -135,13 +135,13 @@ impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = self.backend.schemes.first().copied().unwrap_or_default();
         match &self.target {
-            Target::File(path, _) => {
+            StoreTarget::File(path, _) => {
                 let path = path.to_string_lossy();
                 let slashes = if path.starts_with("//") { "//" } else { "" };
                 let end = if split_file(&path).0 == path { "" } else { "?" };
                 write!(f, "{scheme}:{slashes}{path}{end}")
             }
-            Target::Service(address, _) => write!(f, "{scheme}:{address}"),
+            StoreTarget::Service(address, _) => write!(f, "{scheme}:{address}"),
         }
     }
 }

@@ -5,10 +5,11 @@
 use std::path::Path;
 
 use amplifier_session_core::Result;
-pub use amplifier_session_upgrade::{
-    Counts, OnProgress, Outcome, Progress, PythonDatabase, Upgrade, UpgradeOptions, is_interrupted,
-};
 use amplifier_session_upgrade::{NewStore, OpenStore};
+pub use amplifier_session_upgrade::{
+    OnProgress, PythonDatabase, Upgrade, UpgradeCounts, UpgradeOptions, UpgradeOutcome, UpgradeProgress,
+    is_interrupted,
+};
 
 use crate::{StoreUrl, config::Configuration};
 

@@ -6,7 +6,7 @@ use amplifier_session_storage::{
     Error, OpenOptions, Scope, SessionStorage, StorageSettings, StoreUrl, Viewer,
     config::Configuration,
     embedding::{EmbeddingProvider, check_provider},
-    identity::{Identity, Sources},
+    identity::{Sources, UserIdentity},
     model::{HostId, Session, SessionId, UserId},
     search::SessionFilter,
     storage::Addressed,
@@ -40,13 +40,13 @@ pub(crate) struct App {
 
 /// A store opened for reading.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct StoreReader {
     pub(crate) storage: SessionStorage,
     /// The scope of the sessions.
     pub(crate) scope: Scope,
 }
 
-impl Reader {
+impl StoreReader {
     /// The session that `address` names, with a note if `latest` had to leave one out.
     pub(crate) async fn find_session(&self, address: &str) -> Result<Session, Error> {
         Ok(self.find_address(address).await?.session)
@@ -84,7 +84,7 @@ impl Reader {
 
 /// A store opened for writing, and its user.
 #[derive(Debug)]
-pub(crate) struct Writer {
+pub(crate) struct StoreWriter {
     pub(crate) storage: SessionStorage,
     pub(crate) user: UserId,
     pub(crate) host: HostId,
@@ -107,24 +107,24 @@ impl App {
     }
 
     /// The user and the host.
-    pub(crate) fn who(&self) -> Result<(Identity, HostId), Failure> {
+    pub(crate) fn who(&self) -> Result<(UserIdentity, HostId), Failure> {
         Ok((self.identity()?, self.sources().host_id()?))
     }
 
-    fn identity(&self) -> Result<Identity, Failure> {
+    fn identity(&self) -> Result<UserIdentity, Failure> {
         Ok(self.sources().user()?)
     }
 
     /// Opens the selected store, which must exist, to read the sessions that `--scope` selects. A concurrent sync gives
     /// priority to this reader.
-    pub(crate) async fn reader(&self) -> Result<Reader, Failure> {
+    pub(crate) async fn reader(&self) -> Result<StoreReader, Failure> {
         let reader = self.patient_reader().await?;
         reader.storage.backend().come_first();
         Ok(reader)
     }
 
     /// As [`App::reader`], for commands that take long themselves.
-    pub(crate) async fn patient_reader(&self) -> Result<Reader, Failure> {
+    pub(crate) async fn patient_reader(&self) -> Result<StoreReader, Failure> {
         let reader = self.open_reader(false).await?;
         note_read_only(&reader.storage);
         Ok(reader)
@@ -132,21 +132,21 @@ impl App {
 
     /// As [`App::reader`], for commands that report a read-only store in their results. `with_embedding` also opens the
     /// embedding provider.
-    pub(crate) async fn silent_reader(&self, with_embedding: bool) -> Result<Reader, Failure> {
+    pub(crate) async fn silent_reader(&self, with_embedding: bool) -> Result<StoreReader, Failure> {
         let reader = self.open_reader(with_embedding).await?;
         reader.storage.backend().come_first();
         Ok(reader)
     }
 
     /// As [`App::patient_reader`], for commands that do not care whether the store can be written.
-    pub(crate) async fn open_reader(&self, with_embedding: bool) -> Result<Reader, Failure> {
+    pub(crate) async fn open_reader(&self, with_embedding: bool) -> Result<StoreReader, Failure> {
         let user = self.identity()?.user_id;
         let scope = self.scope(user.clone())?;
         let storage = self.existing_storage(with_embedding).await?;
         if scope != Scope::Everyone {
             self.warn_of_other_user(&storage, &user).await?;
         }
-        Ok(Reader { storage, scope })
+        Ok(StoreReader { storage, scope })
     }
 
     /// The selected store if it is a file that exists, and the scope: for shell completion, which prints no errors.
@@ -162,23 +162,23 @@ impl App {
         Some((self.open(&url, options).await.ok()?, scope))
     }
 
-    /// Opens the selected store, which must exist, to change the user's own sessions: `--scope` applies only to
-    /// reading. `with_embedding` also opens the embedding provider.
-    pub(crate) async fn editor(&self, with_embedding: bool) -> Result<Reader, Failure> {
+    /// Opens the selected store, which must exist, to change the user's own sessions: `--scope` applies only to reading.
+    /// `with_embedding` also opens the embedding provider.
+    pub(crate) async fn editor(&self, with_embedding: bool) -> Result<StoreReader, Failure> {
         let user = self.identity()?.user_id;
         let storage = self.existing_storage(with_embedding).await?;
         check_writable(&storage)?;
         self.warn_of_other_user(&storage, &user).await?;
-        Ok(Reader { storage, scope: Scope::from(user) })
+        Ok(StoreReader { storage, scope: Scope::from(user) })
     }
 
     /// Opens the selected store, which must exist, to read the user's own sessions, regardless of `--scope`.
-    pub(crate) async fn own_reader(&self) -> Result<Reader, Failure> {
+    pub(crate) async fn own_reader(&self) -> Result<StoreReader, Failure> {
         let user = self.identity()?.user_id;
         let storage = self.existing_storage(false).await?;
         note_read_only(&storage);
         self.warn_of_other_user(&storage, &user).await?;
-        Ok(Reader { storage, scope: Scope::from(user) })
+        Ok(StoreReader { storage, scope: Scope::from(user) })
     }
 
     pub(crate) async fn existing_storage(&self, with_embedding: bool) -> Result<SessionStorage, Failure> {
@@ -239,7 +239,7 @@ impl App {
     }
 
     /// Opens the selected store, and creates it if it does not exist.
-    pub(crate) async fn writer(&self, settings: StorageSettings) -> Result<Writer, Failure> {
+    pub(crate) async fn writer(&self, settings: StorageSettings) -> Result<StoreWriter, Failure> {
         let writer = self.writer_on(&self.store_url()?, settings).await?;
         check_writable(&writer.storage)?;
         Ok(writer)
@@ -250,11 +250,11 @@ impl App {
         &self,
         url: &StoreUrl,
         settings: StorageSettings,
-    ) -> Result<Writer, Failure> {
-        let (Identity { user_id: user, .. }, host) = self.who()?;
+    ) -> Result<StoreWriter, Failure> {
+        let (UserIdentity { user_id: user, .. }, host) = self.who()?;
         let storage = self.storage(url, settings).await?;
         self.warn_of_other_user(&storage, &user).await?;
-        Ok(Writer { storage, user, host })
+        Ok(StoreWriter { storage, user, host })
     }
 
     /// The store at `url`, for any user. It is created if it does not exist. Turns are embedded if the model is on this
@@ -312,7 +312,7 @@ impl App {
     /// Warns if the project of `filter` has no sessions: it may be mistyped.
     pub(crate) async fn warn_of_unknown_project(
         &self,
-        reader: &Reader,
+        reader: &StoreReader,
         filter: &SessionFilter,
     ) -> Result<(), Failure> {
         use amplifier_session_storage::backend::SessionQuery;
@@ -327,7 +327,7 @@ impl App {
     }
 
     /// Names a user with sessions if this user has none.
-    pub(crate) async fn hint_at_others(&self, reader: &Reader) -> Result<(), Failure> {
+    pub(crate) async fn hint_at_others(&self, reader: &StoreReader) -> Result<(), Failure> {
         use amplifier_session_storage::backend::SessionQuery;
         let Scope::User(user) = &reader.scope else { return Ok(()) };
         let one = |scope: Scope| SessionQuery::new(scope).with_limit(1);

@@ -10,7 +10,7 @@ use crate::failure::{Failure, say};
 
 /// The end of a period to which a date applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bound {
+pub(crate) enum PeriodEnd {
     /// The beginning: a day means its midnight.
     Since,
     /// The end: a day is included, so it means the next midnight.
@@ -19,17 +19,17 @@ pub(crate) enum Bound {
 
 /// A period.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Period {
+pub(crate) struct DatePeriod {
     pub(crate) since: Option<Timestamp>,
     pub(crate) until: Option<Timestamp>,
 }
 
-impl Period {
+impl DatePeriod {
     /// Parses the values of `--since` and `--until`. Prints a note if the period has not begun yet.
     pub(crate) fn parse(since: Option<&str>, until: Option<&str>, now: &Zoned) -> Result<Self, Failure> {
         let period = Self {
-            since: parse_optional(since, Bound::Since, now)?,
-            until: parse_optional(until, Bound::Until, now)?,
+            since: parse_optional(since, PeriodEnd::Since, now)?,
+            until: parse_optional(until, PeriodEnd::Until, now)?,
         };
         if let (Some(begins), Some(ends)) = (period.since, period.until)
             && ends <= begins
@@ -50,7 +50,7 @@ impl Period {
 
 /// Parses `7d`, `12h`, `2w`, `3 months ago`, `today`, `yesterday`, `monday`, `last week`, an ISO date, or an ISO time
 /// with or without offset.
-pub(crate) fn parse(text: &str, bound: Bound, now: &Zoned) -> Result<Timestamp, Failure> {
+pub(crate) fn parse(text: &str, bound: PeriodEnd, now: &Zoned) -> Result<Timestamp, Failure> {
     moment(text.trim(), bound, now).ok_or_else(|| {
         let hint = "valid dates: 7d, 12h, 2w, '3 months ago', today, yesterday, monday, 'last week', 2026-01-31, \
             2026-01-31T09:30";
@@ -61,7 +61,7 @@ pub(crate) fn parse(text: &str, bound: Bound, now: &Zoned) -> Result<Timestamp, 
 /// [`parse`] for an optional date.
 pub(crate) fn parse_optional(
     text: Option<&str>,
-    bound: Bound,
+    bound: PeriodEnd,
     now: &Zoned,
 ) -> Result<Option<Timestamp>, Failure> {
     text.map(|text| parse(text, bound, now)).transpose()
@@ -94,7 +94,7 @@ fn formatted(ts: Timestamp, format: &str, now: &Zoned) -> String {
     zoned.map_or_else(|_| ts.to_string(), |zoned| zoned.strftime(format).to_string())
 }
 
-fn moment(text: &str, bound: Bound, now: &Zoned) -> Option<Timestamp> {
+fn moment(text: &str, bound: PeriodEnd, now: &Zoned) -> Option<Timestamp> {
     let lower = text.to_ascii_lowercase();
     let words: Vec<&str> = lower.split_whitespace().collect();
     match words[..] {
@@ -113,7 +113,7 @@ fn moment(text: &str, bound: Bound, now: &Zoned) -> Option<Timestamp> {
 
 /// A bound of the calendar period with this name: `last week` begins on a Monday and ends on a Sunday; `last monday` is
 /// the one before today.
-fn calendar(unit: &str, last: bool, bound: Bound, now: &Zoned) -> Option<Timestamp> {
+fn calendar(unit: &str, last: bool, bound: PeriodEnd, now: &Zoned) -> Option<Timestamp> {
     let today = now.date();
     if let Some(weekday) = weekday(unit) {
         let from = if last { today.yesterday().ok()? } else { today };
@@ -186,7 +186,7 @@ fn ago(text: &str, now: &Zoned) -> Option<Timestamp> {
     back(count.parse().ok()?, unit, now)
 }
 
-fn iso(text: &str, bound: Bound, now: &Zoned) -> Option<Timestamp> {
+fn iso(text: &str, bound: PeriodEnd, now: &Zoned) -> Option<Timestamp> {
     if let Ok(instant) = text.parse::<jiff::Timestamp>() {
         return Some(timestamp(instant));
     }
@@ -197,15 +197,15 @@ fn iso(text: &str, bound: Bound, now: &Zoned) -> Option<Timestamp> {
     Some(timestamp(local.timestamp()))
 }
 
-fn day(date: Date, bound: Bound, now: &Zoned) -> Option<Timestamp> {
+fn day(date: Date, bound: PeriodEnd, now: &Zoned) -> Option<Timestamp> {
     bound_of(date, 1.day(), bound, now)
 }
 
 /// A bound of the period that begins on this day and is this long.
-fn bound_of(begins: Date, length: Span, bound: Bound, now: &Zoned) -> Option<Timestamp> {
+fn bound_of(begins: Date, length: Span, bound: PeriodEnd, now: &Zoned) -> Option<Timestamp> {
     let date = match bound {
-        Bound::Since => begins,
-        Bound::Until => begins.checked_add(length).ok()?,
+        PeriodEnd::Since => begins,
+        PeriodEnd::Until => begins.checked_add(length).ok()?,
     };
     Some(timestamp(date.to_zoned(now.time_zone().clone()).ok()?.timestamp()))
 }
@@ -224,11 +224,11 @@ mod tests {
     }
 
     fn since(text: &str) -> String {
-        parse(text, Bound::Since, &now()).unwrap().to_string()
+        parse(text, PeriodEnd::Since, &now()).unwrap().to_string()
     }
 
     fn until(text: &str) -> String {
-        parse(text, Bound::Until, &now()).unwrap().to_string()
+        parse(text, PeriodEnd::Until, &now()).unwrap().to_string()
     }
 
     #[test]
@@ -310,13 +310,13 @@ mod tests {
             "99999999999999999999d",
             "é",
         ] {
-            assert!(matches!(parse(text, Bound::Since, &now()), Err(Failure::WrongUse(_))), "{text:?}");
+            assert!(matches!(parse(text, PeriodEnd::Since, &now()), Err(Failure::WrongUse(_))), "{text:?}");
         }
     }
 
     #[test]
     fn a_period_ends_after_its_beginning() {
-        let period = |since, until| Period::parse(Some(since), Some(until), &now());
+        let period = |since, until| DatePeriod::parse(Some(since), Some(until), &now());
         assert!(period("yesterday", "yesterday").is_ok());
         assert!(period("2w", "7d").is_ok());
         for (since, until) in [("7d", "2w"), ("today", "yesterday"), ("2026-03-02", "2026-03-01")] {

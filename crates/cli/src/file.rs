@@ -18,7 +18,7 @@ use crate::{
 /// A file that appears when it is complete, and that only its owner can read.
 #[derive(Debug)]
 pub(crate) struct WholeFile<'a> {
-    writer: BufWriter<Target>,
+    writer: BufWriter<FileTarget>,
     /// The new file, and the path of the file that it will replace: `path`, or the target of a link there. `None` for a
     /// pipe or a device, which is written directly.
     fresh: Option<Fresh>,
@@ -48,14 +48,14 @@ impl Fresh {
 
 /// Where a file is written.
 #[derive(Debug)]
-struct Target {
+struct FileTarget {
     file: File,
     /// On a terminal, the beginning of a line: control characters are not shown, because files may contain text that others
     /// wrote.
     line: Option<Vec<u8>>,
 }
 
-impl Write for Target {
+impl Write for FileTarget {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(line) = &mut self.line else { return self.file.write(bytes) };
         line.extend_from_slice(bytes);
@@ -74,16 +74,16 @@ impl Write for Target {
 }
 
 /// Opens the file to write, and returns it with the `fresh` of [`WholeFile`].
-fn open(path: &Path) -> io::Result<(Target, Option<Fresh>)> {
+fn open(path: &Path) -> io::Result<(FileTarget, Option<Fresh>)> {
     if is_stdout(path) {
-        return Ok((Target { file: stdout()?, line: out::is_terminal().then(Vec::new) }, None));
+        return Ok((FileTarget { file: stdout()?, line: out::is_terminal().then(Vec::new) }, None));
     }
     if is_stream(path) {
         let file = File::options().write(true).open(path)?;
-        return Ok((Target { file, line: None }, None));
+        return Ok((FileTarget { file, line: None }, None));
     }
     let (file, fresh) = Fresh::create(whole(path))?;
-    Ok((Target { file, line: None }, Some(fresh)))
+    Ok((FileTarget { file, line: None }, Some(fresh)))
 }
 
 /// Whether a path is that of a store, or of one of the files beside it.
@@ -130,7 +130,7 @@ pub(crate) fn check_picture(file: &Path) -> Result<(), Failure> {
 pub(crate) fn write_private(file: &Path, text: &str) -> Result<(), Failure> {
     let mut whole = WholeFile::begin(file)?;
     whole.writer().write_all(text.as_bytes())?;
-    whole.place()
+    whole.persist()
 }
 
 /// Another handle of stdout: the one in [`crate::out::Out`] is locked.
@@ -160,7 +160,7 @@ impl<'a> WholeFile<'a> {
     }
 
     /// Moves the complete file to its path, replacing another one.
-    pub(crate) fn place(self) -> Result<(), Failure> {
+    pub(crate) fn persist(self) -> Result<(), Failure> {
         let mut target = self.writer.into_inner().map_err(|error| cannot_write(self.path, error.error()))?;
         target.flush().map_err(|error| cannot_write(self.path, &error))?;
         let Some(Fresh { temporary, path, .. }) = self.fresh else { return Ok(()) };
@@ -193,7 +193,7 @@ impl<'a> NewFile<'a> {
     }
 
     /// Moves the complete file to its path.
-    pub(crate) fn place(self) -> Result<(), Failure> {
+    pub(crate) fn persist(self) -> Result<(), Failure> {
         let Fresh { temporary, path, .. } = self.fresh;
         temporary.persist_noclobber(path).map_err(|error| match error.error.kind() {
             io::ErrorKind::AlreadyExists => exists(self.path),
@@ -226,7 +226,7 @@ impl StagedStore {
     }
 
     /// Moves the complete store to its path. It must be closed.
-    pub(crate) fn place(self) -> Result<(), Failure> {
+    pub(crate) fn persist(self) -> Result<(), Failure> {
         let file = self.temporary();
         let failed = |error: io::Error| cannot_write(&self.path, &error);
         for entry in fs::read_dir(self.folder.path()).map_err(failed)? {

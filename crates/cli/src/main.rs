@@ -74,6 +74,7 @@ fn main() -> ExitCode {
     let mut config_error = None;
     let config = match cli.global.configure(&matches) {
         Ok(config) => config,
+        // `doctor` reports it among its checks.
         Err(error) if matches!(cli.command, Command::Doctor(_)) => {
             config_error = Some(error);
             Configuration::default()

@@ -137,7 +137,7 @@ impl Progress for Syncing {
 
 /// The plan of a sync for a session.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Planned {
+pub(crate) struct PlannedSession {
     pub(crate) project: String,
     pub(crate) session: String,
     pub(crate) outcome: &'static str,
@@ -146,16 +146,16 @@ pub(crate) struct Planned {
 
 /// Collects the plan of a sync, in a dry run.
 #[derive(Debug, Default)]
-pub(crate) struct Plan(Mutex<Vec<Planned>>);
+pub(crate) struct SyncPlan(Mutex<Vec<PlannedSession>>);
 
-impl Plan {
+impl SyncPlan {
     /// The new and changed sessions.
-    pub(crate) fn into_sessions(self) -> Vec<Planned> {
+    pub(crate) fn into_sessions(self) -> Vec<PlannedSession> {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Progress for Plan {
+impl Progress for SyncPlan {
     fn session(&self, folder: &SessionFolder, outcome: SessionOutcome) {
         let outcome = match outcome {
             SessionOutcome::New => "new",
@@ -164,7 +164,7 @@ impl Progress for Plan {
             _ => return,
         };
         let (project, session) = (folder.project.to_string(), folder.session.to_string());
-        let planned = Planned { project, session, outcome, bytes: folder.bytes };
+        let planned = PlannedSession { project, session, outcome, bytes: folder.bytes };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(planned);
     }
 }

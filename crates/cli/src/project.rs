@@ -7,7 +7,7 @@ use amplifier_session_storage::{
 };
 
 use crate::{
-    app::{App, Reader},
+    app::{App, StoreReader},
     failure::{Failure, say},
     render::text::{counted, one_line},
 };
@@ -20,7 +20,7 @@ impl App {
     /// taken as a slug, which finds nothing. All sessions if nothing is typed.
     pub(crate) async fn project(
         &self,
-        reader: &Reader,
+        reader: &StoreReader,
         typed: Option<&str>,
     ) -> Result<SessionFilter, Failure> {
         let Some(typed) = typed else { return Ok(SessionFilter::default()) };
@@ -36,7 +36,7 @@ impl App {
 }
 
 /// The sessions of a folder, or of the nearest folder above it that has some.
-async fn of_folder(app: &App, reader: &Reader, typed: &str) -> Result<SessionFilter, Failure> {
+async fn of_folder(app: &App, reader: &StoreReader, typed: &str) -> Result<SessionFilter, Failure> {
     let folder = absolute(typed, app.home.as_deref())?;
     // The session may have been started in the folder or through a link to it.
     let resolved = folder.canonicalize().unwrap_or_else(|_| folder.clone());
@@ -65,7 +65,7 @@ async fn of_folder(app: &App, reader: &Reader, typed: &str) -> Result<SessionFil
 }
 
 /// The sessions of a folder without any: none, also if sessions of another folder have its slug.
-async fn of_no_session(reader: &Reader, folder: &Path) -> Result<SessionFilter, Failure> {
+async fn of_no_session(reader: &StoreReader, folder: &Path) -> Result<SessionFilter, Failure> {
     let slug = ProjectSlug::of_folder(&folder.to_string_lossy())?;
     let filter = SessionFilter::default().with_project(slug.clone());
     let query = SessionQuery::new(reader.scope.clone()).with_filter(filter.clone()).with_limit(PAGE);

@@ -10,7 +10,7 @@ use amplifier_session_storage::{
 };
 
 use crate::{
-    app::{App, Reader, with_turns},
+    app::{App, StoreReader, with_turns},
     failure::{Failure, say},
     render::{kept::report_kept, text::counted},
     roots::roots,
@@ -18,7 +18,7 @@ use crate::{
 
 /// Reads what changed in the roots. Prints a note if there is too much to read. Other problems, such as a store
 /// that can't be written, do not prevent the command from reading.
-pub(crate) async fn before_reading(app: &App, reader: &Reader, turned_off: bool) {
+pub(crate) async fn before_reading(app: &App, reader: &StoreReader, turned_off: bool) {
     if turned_off || reader.storage.backend().info().read_only.is_some() {
         return;
     }
@@ -29,7 +29,7 @@ pub(crate) async fn before_reading(app: &App, reader: &Reader, turned_off: bool)
     }
 }
 
-async fn refresh_store(app: &App, reader: &Reader) -> Result<(), Failure> {
+async fn refresh_store(app: &App, reader: &StoreReader) -> Result<(), Failure> {
     if !is_wanted(app)? {
         return Ok(());
     }

@@ -25,7 +25,7 @@ use tokio::sync::Semaphore;
 use crate::{
     batch::{Operation, Size, pack},
     error, limits,
-    query::Query,
+    query::CosmosQuery,
 };
 
 /// How many times a batch is sent if the service is unavailable, and the wait before the second time. The wait doubles
@@ -47,7 +47,7 @@ fn query_failed(error: CosmosError) -> Error {
     error::of_sdk("a query", error)
 }
 
-fn sdk_query<T>(query: Query<T>) -> Result<SdkQuery> {
+fn sdk_query<T>(query: CosmosQuery<T>) -> Result<SdkQuery> {
     let parameters = query.parameters.iter().map(|(name, value)| name.len() + value.to_string().len());
     let bytes = query.text.len() + parameters.sum::<usize>();
     limits::at_most("query", bytes, limits::QUERY_BYTES, "bytes")?;
@@ -156,7 +156,7 @@ impl Container {
     /// The answers to a query, to be read one by one.
     pub(crate) async fn query<T: DeserializeOwned + Send + 'static>(
         &self,
-        mut query: Query<T>,
+        mut query: CosmosQuery<T>,
     ) -> Result<Answers<T>> {
         let partition = query.partition.take();
         let scope = partition.map_or_else(FeedScope::full_container, FeedScope::partition);
@@ -168,7 +168,10 @@ impl Container {
     }
 
     /// All answers to a query.
-    pub(crate) async fn all<T: DeserializeOwned + Send + 'static>(&self, query: Query<T>) -> Result<Vec<T>> {
+    pub(crate) async fn all<T: DeserializeOwned + Send + 'static>(
+        &self,
+        query: CosmosQuery<T>,
+    ) -> Result<Vec<T>> {
         self.query(query).await?.try_collect().await
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     containers, error, meta,
     store::{CosmosBackend, Store},
     totals::CachedTotals,
-    usage::Usage,
+    usage::UsageCounter,
 };
 
 impl CosmosBackend {
@@ -63,7 +63,7 @@ async fn open_store(
     credential: Option<Arc<dyn TokenCredential>>,
     runtime: CosmosRuntimeBuilder,
 ) -> Result<Store> {
-    let usage = Arc::new(Usage::default());
+    let usage = Arc::new(UsageCounter::default());
     let account = client(&config, credential, runtime, Arc::clone(&usage)).await?;
     let writes = Arc::new(Semaphore::new(config.write_concurrency.max(1)));
     let open = async |expected: &ContainerProperties| {
@@ -74,6 +74,7 @@ async fn open_store(
     let (sessions, _) = open(&sessions).await?;
     let (messages, properties) = open(&messages).await?;
     let ((events, _), (chunks, _)) = (open(&events).await?, open(&chunks).await?);
+    // An existing container may have other settings than a new one would get.
     let dimensions = containers::dimensions(&properties).filter(|_| config.enable_vector);
     let store = Store {
         sessions,
@@ -101,7 +102,7 @@ async fn client(
     config: &CosmosConfig,
     credential: Option<Arc<dyn TokenCredential>>,
     runtime: CosmosRuntimeBuilder,
-    usage: Arc<Usage>,
+    usage: Arc<UsageCounter>,
 ) -> Result<CosmosClient> {
     provide_tls();
     let (endpoint, is_plain) = config.address()?;

@@ -112,6 +112,7 @@ pub(crate) fn compare(
                 "is not configured for vectors; set AMPLIFIER_COSMOS_ENABLE_VECTOR=false".to_owned(),
             );
         }
+        // Without a configured length, that of the container is used.
         Some(present) if present != wanted && config.vector_dimensions.is_some() => {
             return differs(format!(
                 "is configured for vectors of {present} dimensions instead of {wanted}; set \

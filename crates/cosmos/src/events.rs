@@ -20,7 +20,7 @@ use crate::{
     containers::order,
     documents::{ChunkDocument, EVENT_FIELDS, EventDocument, PayloadDocument, kind},
     ids,
-    query::{Query, Select, VALUES},
+    query::{CosmosQuery, Select, VALUES},
     scope,
     store::{CosmosBackend, Store},
 };
@@ -102,7 +102,7 @@ impl Events for CosmosBackend {
 }
 
 /// The id, partition and sequence of a user's events: of those in `event_ids`, or of all.
-pub(crate) fn event_refs(user: &UserId, event_ids: Option<&[String]>) -> Query<(String, String, u32)> {
+pub(crate) fn event_refs(user: &UserId, event_ids: Option<&[String]>) -> CosmosQuery<(String, String, u32)> {
     let select = Select::of(kind::EVENT).with("c.user_id = @", user);
     let select = select.with_some("ARRAY_CONTAINS(@, c.event_id)", event_ids);
     select.fields("VALUE [c.event_id, c.user_id_session_id, c.sequence]")
@@ -142,7 +142,7 @@ async fn found<'a>(
     store: &Store,
     scope: &Scope,
     filter: &'a EventFilter,
-    query: Query<EventDocument>,
+    query: CosmosQuery<EventDocument>,
 ) -> Result<BoxStream<'a, Result<Event>>> {
     let sessions = scope::sessions(store, scope, &filter.sessions).await?;
     if sessions.is_empty() {

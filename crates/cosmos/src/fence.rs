@@ -29,14 +29,14 @@ type FenceDocument = Document<FenceFields>;
 
 /// The right to write the rows of a partition.
 #[derive(Debug)]
-pub(crate) struct Fence<'a> {
+pub(crate) struct RowFence<'a> {
     container: &'a Container,
     document: FenceDocument,
     /// Whether this writer has already taken it.
     is_taken: bool,
 }
 
-impl<'a> Fence<'a> {
+impl<'a> RowFence<'a> {
     /// The fence in the state after the last write: with this ETag, or absent. The first batch takes it, and is
     /// rejected if another writer has taken it since.
     pub(crate) fn known(

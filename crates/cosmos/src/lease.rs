@@ -24,9 +24,11 @@ use tokio::time::{Instant, sleep};
 use crate::{
     batch::Operation,
     client::Container,
-    documents::{DeletedDocument, FilesDocument, KnownRows, RenamedFrom, Rows, SessionDocument, new_version},
+    documents::{
+        DeletedDocument, FilesDocument, KnownRows, RenamedFrom, RowsState, SessionDocument, new_version,
+    },
     error,
-    fence::{self, Fence},
+    fence::{self, RowFence},
     ids,
     store::Store,
 };
@@ -129,12 +131,12 @@ impl<'a> WriteLease<'a> {
         &self,
         container: &'f Container,
         partition: &str,
-        known: Option<&Rows>,
-    ) -> Result<Fence<'f>> {
+        known: Option<&RowsState>,
+    ) -> Result<RowFence<'f>> {
         if let Some(known) = known {
-            return Ok(Fence::known(container, partition, self.writer(), known.fence.clone()));
+            return Ok(RowFence::known(container, partition, self.writer(), known.fence.clone()));
         }
-        let fence = Fence::take(container, partition, self.writer()).await?;
+        let fence = RowFence::take(container, partition, self.writer()).await?;
         self.check_ownership().await?;
         Ok(fence)
     }
@@ -202,8 +204,8 @@ impl<'a> WriteLease<'a> {
     /// Takes the fences of the writer from which the session was taken over, and ends its write.
     async fn revoke(mut self, key: &SessionKey) -> Result<()> {
         let partition = ids::partition(key);
-        Fence::take(&self.store.messages, &partition, self.writer()).await?;
-        Fence::take(&self.store.events, &partition, self.writer()).await?;
+        RowFence::take(&self.store.messages, &partition, self.writer()).await?;
+        RowFence::take(&self.store.events, &partition, self.writer()).await?;
         self.release().await
     }
 

@@ -16,7 +16,7 @@ pub(crate) const VALUES: usize = 500;
 
 /// A query with its parameters, whose answers are of type `T`.
 #[derive(Debug)]
-pub(crate) struct Query<T> {
+pub(crate) struct CosmosQuery<T> {
     pub(crate) text: String,
     pub(crate) parameters: Vec<(String, Value)>,
     /// The partition to query; `None` means all of them.
@@ -26,7 +26,7 @@ pub(crate) struct Query<T> {
     answers: PhantomData<fn() -> T>,
 }
 
-impl<T> Query<T> {
+impl<T> CosmosQuery<T> {
     /// Reads pages of a suitable size for about `limit` answers, some of which the caller may drop.
     pub(crate) fn for_about(mut self, limit: usize) -> Self {
         self.page = u32::try_from(limit.clamp(20, 1_000)).ok().and_then(NonZeroU32::new);
@@ -134,21 +134,21 @@ impl Select {
     }
 
     /// The query for these fields, at most `limit` times.
-    pub(crate) fn top<T>(self, limit: usize, fields: &str) -> Query<T> {
+    pub(crate) fn top<T>(self, limit: usize, fields: &str) -> CosmosQuery<T> {
         self.fields(&format!("TOP {limit} {fields}"))
     }
 
     /// The query for whole documents.
-    pub(crate) fn documents<T>(self) -> Query<T> {
+    pub(crate) fn documents<T>(self) -> CosmosQuery<T> {
         self.fields("*")
     }
 
     /// The query for these fields.
-    pub(crate) fn fields<T>(self, fields: &str) -> Query<T> {
+    pub(crate) fn fields<T>(self, fields: &str) -> CosmosQuery<T> {
         let conditions = self.conditions.join(" AND ");
         let filter = if conditions.is_empty() { conditions } else { format!(" WHERE {conditions}") };
         let text = format!("SELECT {fields} FROM c{filter}{}", self.order);
-        Query {
+        CosmosQuery {
             text,
             parameters: self.parameters,
             partition: self.partition,
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn values_become_parameters() {
         let names = [json!("x' OR 1 = 1 --"), json!(2)];
-        let query: Query<Value> =
+        let query: CosmosQuery<Value> =
             Select::of("event").with_all("(c.a > @0 OR c.a = @0 AND c.b > @1)", names).documents();
         let text = "SELECT * FROM c WHERE c.type = 'event' AND (c.a > @p0 OR c.a = @p0 AND c.b > @p1)";
         assert_eq!(query.text, text);

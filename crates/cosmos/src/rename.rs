@@ -11,7 +11,7 @@ use crate::{
     batch::Operation,
     client::Container,
     documents::{
-        DeletedDocument, FilesDocument, KnownRows, RawDocument, RenamedFrom, Rows, SessionDocument, kind,
+        DeletedDocument, FilesDocument, KnownRows, RawDocument, RenamedFrom, RowsState, SessionDocument, kind,
     },
     error,
     events::event_refs,
@@ -39,7 +39,7 @@ pub(crate) async fn rename(store: &Store, from: &UserId, to: &UserId) -> Result<
         // Afterwards, nobody writes it under its old name, even if the deletion is interrupted.
         lease.hide().await?;
         write::complete_deletion(store, lease, false).await?;
-        settle(store, &new).await?;
+        clear_renamed_from(store, &new).await?;
     }
     move_deletions(store, from, to).await?;
     Ok(sessions.len() as u64)
@@ -138,8 +138,8 @@ async fn copy_container(
     container: &Container,
     old: &WriteLease<'_>,
     new: &WriteLease<'_>,
-    known: impl Fn(&KnownRows) -> Option<&Rows>,
-) -> Result<Option<Rows>> {
+    known: impl Fn(&KnownRows) -> Option<&RowsState>,
+) -> Result<Option<RowsState>> {
     let to = new.document.session.key();
     let (old_partition, new_partition) = (ids::partition(&old.document.session.key()), ids::partition(&to));
     // Afterwards, no earlier writer can change the old rows.
@@ -153,7 +153,7 @@ async fn copy_container(
     };
     let operations = Operation::replace(left, &moved)?;
     fence.write(operations.into_iter().map(|operation| vec![operation]).collect()).await?;
-    Ok(known(&old.known).map(|rows| Rows { end: rows.end, fence: fence.into_etag() }))
+    Ok(known(&old.known).map(|rows| RowsState { end: rows.end, fence: fence.into_etag() }))
 }
 
 /// All documents of a partition except the fence.
@@ -171,7 +171,7 @@ fn moved(mut document: RawDocument, key: &SessionKey) -> RawDocument {
 }
 
 /// Records that the new session is no longer a copy, because the old one is deleted.
-async fn settle(store: &Store, key: &SessionKey) -> Result<()> {
+async fn clear_renamed_from(store: &Store, key: &SessionKey) -> Result<()> {
     let Some(mut document) = store.session(key).await? else { return Ok(()) };
     document.renamed_from = None;
     let save = vec![Operation::save(&document)?];

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use crate::{
     batch::Operation,
     client::Container,
-    documents::{RawDocument, Rows, kind},
-    fence::Fence,
+    documents::{RawDocument, RowsState, kind},
+    fence::RowFence,
     lease::WriteLease,
     query::Select,
 };
@@ -32,7 +32,7 @@ pub(crate) struct Rewrite<'a> {
     pub(crate) container: &'a Container,
     pub(crate) partition: &'a str,
     /// The known state of the stored rows.
-    pub(crate) known: Option<&'a Rows>,
+    pub(crate) known: Option<&'a RowsState>,
     /// Rows from this sequence on are removed, unless they are put.
     pub(crate) truncate: u32,
     pub(crate) put: BTreeSet<u32>,
@@ -44,7 +44,7 @@ pub(crate) struct Rewrite<'a> {
 
 impl<'a> Rewrite<'a> {
     /// Changes nothing.
-    pub(crate) fn none(container: &'a Container, partition: &'a str, known: Option<&'a Rows>) -> Self {
+    pub(crate) fn none(container: &'a Container, partition: &'a str, known: Option<&'a RowsState>) -> Self {
         let (put, stored) = (BTreeSet::new(), BTreeMap::new());
         Self { container, partition, known, truncate: u32::MAX, put, project: None, stored }
     }
@@ -55,7 +55,10 @@ impl<'a> Rewrite<'a> {
 
     /// Reads the stored rows from the first changed one on, unless there can be no such rows. Returns the fence, and
     /// the operations on stored rows that must precede the new ones.
-    pub(crate) async fn begin(&mut self, lease: &WriteLease<'_>) -> Result<(Fence<'a>, Vec<Vec<Operation>>)> {
+    pub(crate) async fn begin(
+        &mut self,
+        lease: &WriteLease<'_>,
+    ) -> Result<(RowFence<'a>, Vec<Vec<Operation>>)> {
         let mut fence = lease.fence(self.container, self.partition, self.known).await?;
         if self.first() < self.known_end() {
             fence.hold().await?;
@@ -129,11 +132,11 @@ impl<'a> Rewrite<'a> {
     }
 
     /// The state of the rows for the next writer.
-    pub(crate) fn finish(self, fence: Fence<'_>) -> Rows {
+    pub(crate) fn finish(self, fence: RowFence<'_>) -> RowsState {
         let kept = self.stored.keys().rev().find(|sequence| self.keeps(**sequence));
         let last = kept.max(self.put.last());
         let end = last.map_or(0, |last| last.saturating_add(1));
-        Rows { end: end.max(self.first().min(self.known_end())), fence: fence.into_etag() }
+        RowsState { end: end.max(self.first().min(self.known_end())), fence: fence.into_etag() }
     }
 }
 

@@ -24,7 +24,7 @@ use crate::{
     client::Answers,
     documents::{TextDocument, TextTotals, kind, texts_of},
     ids, meta,
-    query::{Query, Select, VALUES},
+    query::{CosmosQuery, Select, VALUES},
     scope,
     store::{CosmosBackend, Store},
 };
@@ -33,8 +33,8 @@ use crate::{
 /// 1,000.
 const VECTORS: usize = 1_000;
 
-/// The maximum number of messages whose texts are renewed at a time.
-const RENEWED: usize = 100;
+/// The maximum number of messages whose texts are indexed again at a time.
+const REINDEXED: usize = 100;
 
 #[async_trait]
 impl Search for CosmosBackend {
@@ -45,15 +45,16 @@ impl Search for CosmosBackend {
             totals(&self.0)
         );
         let (sessions, (texts, is_cut), totals) = (sessions?, texts?, totals?);
-        let mut matches: HashMap<(MessageRef, ContentType), Match> = HashMap::new();
+        let mut matches: HashMap<(MessageRef, ContentType), TextMatch> = HashMap::new();
         for text in texts {
             let in_scope = sessions.contains_key(&text.of.user_id_session_id)
                 && query.filter.admits_message(text.of.role, text.of.ts)
                 && query.content_types.contains(text.content_type);
-            let found = matches.entry((text.of.message_ref(), text.content_type)).or_insert_with(|| Match {
-                in_scope,
-                terms: DocumentTerms { length: text.length, frequencies: vec![0; query.terms.len()] },
-            });
+            let found =
+                matches.entry((text.of.message_ref(), text.content_type)).or_insert_with(|| TextMatch {
+                    in_scope,
+                    terms: DocumentTerms { length: text.length, frequencies: vec![0; query.terms.len()] },
+                });
             text.count(&query.terms, &mut found.terms);
         }
         let mut statistics = query.no_statistics();
@@ -144,7 +145,7 @@ impl Search for CosmosBackend {
         let _lock = self.0.locks.lock(key).await;
         let partition = ids::partition(key);
         let mut analyzer = Analyzer::new();
-        for sequences in sequences.chunks(RENEWED) {
+        for sequences in sequences.chunks(REINDEXED) {
             let message_refs: Vec<MessageRef> =
                 sequences.iter().map(|of| MessageRef::new(key.clone(), *of)).collect();
             let messages = self.messages_at(&message_refs).await?;
@@ -160,7 +161,7 @@ impl Search for CosmosBackend {
 }
 
 /// How a text matches a query.
-struct Match {
+struct TextMatch {
     in_scope: bool,
     terms: DocumentTerms,
 }
@@ -225,7 +226,7 @@ struct StoredVector {
 
 /// Vectors in these partitions: the nearest ones if the service can compare vectors, otherwise all. With cosine,
 /// `VectorDistance` is a similarity: higher is nearer, and the order is nearest first without `ASC` or `DESC`.
-fn vectors_in(partitions: &[String], query: &VectorQuery, is_indexed: bool) -> Query<StoredVector> {
+fn vectors_in(partitions: &[String], query: &VectorQuery, is_indexed: bool) -> CosmosQuery<StoredVector> {
     let fields = "c.user_id_session_id, c.sequence, c.content_type, c.span_start, c.span_end, c.vector";
     let mut select = Select::of(kind::VECTOR)
         .with("c.generation = @", query.generation)

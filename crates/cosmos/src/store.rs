@@ -15,9 +15,9 @@ use crate::{
     containers::order,
     documents::{DeletedDocument, FilesDocument, SessionDocument, kind},
     ids,
-    query::{Query, Select},
+    query::{CosmosQuery, Select},
     totals::CachedTotals,
-    usage::Usage,
+    usage::UsageCounter,
 };
 
 /// Sessions in Azure Cosmos DB. Cheap to clone; clones share connections.
@@ -32,7 +32,7 @@ pub(crate) struct Store {
     pub(crate) messages: Container,
     pub(crate) events: Container,
     pub(crate) chunks: Container,
-    pub(crate) usage: Arc<Usage>,
+    pub(crate) usage: Arc<UsageCounter>,
     /// The length of the vectors that the service compares, if it compares vectors.
     pub(crate) vector_dimensions: Option<usize>,
     /// Whether the terms of texts have a full-text index.
@@ -64,7 +64,7 @@ impl Store {
         &self,
         container: &Container,
         key: &SessionKey,
-        query: Query<T>,
+        query: CosmosQuery<T>,
     ) -> Result<Vec<T>> {
         let is_shown = self.session(key).await?.is_some_and(|document| document.committed);
         if is_shown { container.all(query).await } else { Ok(Vec::new()) }

@@ -11,15 +11,15 @@ use azure_data_cosmos::{
 
 /// Counters of a store. The SDK reports each completed operation with all requests that it made.
 #[derive(Debug, Default)]
-pub(crate) struct Usage(Mutex<ServiceUsage>);
+pub(crate) struct UsageCounter(Mutex<ServiceUsage>);
 
-impl Usage {
+impl UsageCounter {
     pub(crate) fn total(&self) -> ServiceUsage {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl DiagnosticsHandler for Usage {
+impl DiagnosticsHandler for UsageCounter {
     fn handle(&self, diagnostics: &DiagnosticsContext, _: &Context<'_>) {
         let is_throttled = |status: &CosmosStatus| status.status_code() == StatusCode::TooManyRequests;
         let throttled =

@@ -26,7 +26,7 @@ use crate::{
     ids,
     messages::{self, CountedMessage},
     meta,
-    query::{Query, Select, VALUES},
+    query::{CosmosQuery, Select, VALUES},
     scope,
     store::{CosmosBackend, Store},
     vector_batches,
@@ -221,7 +221,7 @@ async fn is_pending(store: &Store, generation: u32, held: &Generations) -> Resul
 /// Changes the messages of a query until about `limit` of them have changed. Returns their number.
 async fn change_messages(
     store: &Store,
-    query: Query<MessageDocument>,
+    query: CosmosQuery<MessageDocument>,
     limit: usize,
     change: impl Fn(MessageDocument) -> Option<MessageDocument>,
 ) -> Result<usize> {

@@ -16,11 +16,11 @@ use serde::Deserialize;
 use crate::{
     batch::Operation,
     documents::{
-        EventDocument, FilesDocument, MessageDocument, RawDocument, Rows, TextDocument, TextTotals,
+        EventDocument, FilesDocument, MessageDocument, RawDocument, RowsState, TextDocument, TextTotals,
         chunks_of, kind, texts_of,
     },
     error,
-    fence::Fence,
+    fence::RowFence,
     ids,
     lease::{Expected, WriteLease},
     query::{Select, VALUES},
@@ -103,7 +103,7 @@ async fn write_messages(
     lease: &WriteLease<'_>,
     change: &SessionChange,
     mut rewrite: Rewrite<'_>,
-) -> Result<(Option<Rows>, TextTotals)> {
+) -> Result<(Option<RowsState>, TextTotals)> {
     let texts_before = lease.document.texts;
     if rewrite.is_none() && change.retimed.is_empty() {
         return Ok((rewrite.known.cloned(), texts_before));
@@ -155,7 +155,7 @@ fn put_message(
 
 /// Gives messages new times, each with its texts and vectors, because searches filter those by time. If the vectors of
 /// a message are written concurrently, the message changes, and the batch is rejected.
-async fn retime(store: &Store, partition: &str, retimed: &[Retimed], fence: &mut Fence<'_>) -> Result<()> {
+async fn retime(store: &Store, partition: &str, retimed: &[Retimed], fence: &mut RowFence<'_>) -> Result<()> {
     if retimed.is_empty() {
         return Ok(());
     }
@@ -205,7 +205,7 @@ async fn write_events(
     lease: &WriteLease<'_>,
     put: &[StoredEvent],
     mut rewrite: Rewrite<'_>,
-) -> Result<Option<Rows>> {
+) -> Result<Option<RowsState>> {
     if rewrite.is_none() {
         return Ok(rewrite.known.cloned());
     }

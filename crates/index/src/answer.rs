@@ -27,7 +27,7 @@ pub struct VectorHit {
 /// Hits, and information about how they were found.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Answer<T> {
+pub struct IndexAnswer<T> {
     /// Best first; equal scores by ascending key. At most the query's limit.
     pub hits: Vec<T>,
     /// For a text query, the statistics with which the scores were computed; empty for a vector query.
@@ -39,7 +39,7 @@ pub struct Answer<T> {
 }
 
 /// The result of searching a part and the rows above it.
-pub(crate) struct Found<T> {
+pub(crate) struct PartHits<T> {
     pub(crate) hits: Vec<T>,
     pub(crate) statistics: CollectionStatistics,
     /// Number of rows above the part.

@@ -14,7 +14,7 @@ use amplifier_session_core::{
 use crate::{
     error::PartError,
     index::SearchIndex,
-    part::{Part, PartFolder},
+    part::{IndexPart, PartFolder},
     rows::Rows,
     updater::RowRefs,
 };
@@ -23,7 +23,7 @@ use crate::{
 const LOOKED_UP: usize = 1_000;
 
 /// A part whose entries can be compared with rows. An entry is a key and a checksum of its data in the index.
-pub(crate) trait CheckedPart: Part {
+pub(crate) trait CheckedPart: IndexPart {
     /// Compares all files with their checksums.
     fn check_files(&self) -> Result<(), PartError>;
 
@@ -152,10 +152,12 @@ fn name_differences<P: CheckedPart>(
     P::rows(rows, &mut |key, revision, entries| {
         let found = found.remove(&key).unwrap_or_default();
         let expected = Entries::of(entries);
+        // Later rows belong to the tail, not to the part.
         if revision <= upto && found != expected {
             differing.push((key, reason::<P>(found, expected)));
         }
     })?;
+    // The entries that are left have no row.
     let mut without_row: Vec<u64> = found.into_keys().collect();
     without_row.sort_unstable();
     let of_nothing =
@@ -170,7 +172,7 @@ fn name_differences<P: CheckedPart>(
     Ok(())
 }
 
-fn reason<P: Part>(found: Entries, expected: Entries) -> String {
+fn reason<P: IndexPart>(found: Entries, expected: Entries) -> String {
     let name = P::NAME;
     match (found.count, expected.count) {
         (0, _) => format!("it is not in the {name}"),

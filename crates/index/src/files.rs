@@ -79,7 +79,7 @@ pub(crate) fn sweep(folder: &Path, keep: impl Fn(&str) -> bool) -> Result<(), Er
 
 /// The length and the times of a finished file. If they are unchanged, the file has not been written since.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Stamp {
+pub(crate) struct FileStamp {
     /// The length in bytes.
     pub(crate) length: u64,
     /// When the file and its entry were last changed, in nanoseconds since the epoch.
@@ -88,7 +88,7 @@ pub(crate) struct Stamp {
     changed: (i128, i128),
 }
 
-impl Stamp {
+impl FileStamp {
     /// The stamp of a file on disk.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
         let metadata = fs::metadata(path)?;

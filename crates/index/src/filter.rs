@@ -8,7 +8,7 @@ use amplifier_session_core::{
     search::{SearchFilter, SessionFilter},
 };
 
-use crate::rows::{Rows, SessionName, SessionOfRow};
+use crate::rows::{RowSession, Rows, SessionOfRow};
 
 /// The conditions of a query in one snapshot of the rows. A row is searched if its session, its message and its
 /// content type are all admitted.
@@ -114,7 +114,7 @@ impl<'a> Filter<'a> {
 /// The filter fields of a row in the tail.
 #[derive(Debug, Clone)]
 pub(crate) struct FilterFields {
-    session: Arc<SessionName>,
+    session: Arc<RowSession>,
     role: Role,
     ts: Timestamp,
     pub(crate) content_type: ContentType,
@@ -131,7 +131,7 @@ impl FilterFields {
 /// Makes filter fields. Consecutive rows of a session share its names.
 #[derive(Debug, Default)]
 pub(crate) struct FilterFieldsBuilder {
-    last: Option<Arc<SessionName>>,
+    last: Option<Arc<RowSession>>,
 }
 
 impl FilterFieldsBuilder {
@@ -143,7 +143,7 @@ impl FilterFieldsBuilder {
         content_type: ContentType,
     ) -> FilterFields {
         let known = self.last.take().filter(|last| last.of_row() == session);
-        let session = known.unwrap_or_else(|| Arc::new(SessionName::from(session)));
+        let session = known.unwrap_or_else(|| Arc::new(RowSession::from(session)));
         self.last = Some(Arc::clone(&session));
         FilterFields { session, role, ts, content_type }
     }

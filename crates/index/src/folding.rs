@@ -21,12 +21,12 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 #[derive(Debug, Default)]
 pub(crate) struct Folding {
     unfolded_bytes: AtomicU64,
-    fold: Mutex<Fold>,
+    fold: Mutex<FoldState>,
     ended: Condvar,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-enum Fold {
+enum FoldState {
     #[default]
     None,
     Running,
@@ -43,36 +43,36 @@ impl Folding {
     /// Begins a fold, which lasts until [`Folding::end`]. Returns false if one is running.
     pub(crate) fn begin(&self) -> bool {
         let mut fold = self.fold();
-        if *fold != Fold::None {
+        if *fold != FoldState::None {
             return false;
         }
-        *fold = Fold::Running;
+        *fold = FoldState::Running;
         self.unfolded_bytes.store(0, Ordering::Relaxed);
         true
     }
 
     /// Ends the fold.
     pub(crate) fn end(&self) {
-        *self.fold() = Fold::None;
+        *self.fold() = FoldState::None;
         self.ended.notify_all();
     }
 
     /// Whether a fold is running.
     pub(crate) fn is_running(&self) -> bool {
-        *self.fold() != Fold::None
+        *self.fold() != FoldState::None
     }
 
     /// Waits for the running fold, up to [`LONGEST_WAIT`].
     pub(crate) fn wait(&self) {
-        let is_running = |fold: &mut Fold| *fold == Fold::Running;
+        let is_running = |fold: &mut FoldState| *fold == FoldState::Running;
         let waited = self.ended.wait_timeout_while(self.fold(), LONGEST_WAIT, is_running);
         let (mut fold, waited) = waited.unwrap_or_else(PoisonError::into_inner);
         if waited.timed_out() {
-            *fold = Fold::Long;
+            *fold = FoldState::Long;
         }
     }
 
-    fn fold(&self) -> MutexGuard<'_, Fold> {
+    fn fold(&self) -> MutexGuard<'_, FoldState> {
         self.fold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

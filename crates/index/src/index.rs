@@ -13,14 +13,14 @@ use amplifier_session_core::{
 };
 
 use crate::{
-    answer::{Answer, Found, TextHit, VectorHit},
+    answer::{IndexAnswer, PartHits, TextHit, VectorHit},
     error::{SearchFailure, io_error},
     files::{create_folder, private_file},
-    part::{Part, PartFolder, PartView},
+    part::{IndexPart, PartFolder, PartView},
     readers::Readers,
     reserve::Reserve,
     rows::{Rows, StoreRevision},
-    tail::{LONG_TAIL, Tail, TailBuffer},
+    tail::{LONG_TAIL, PartTail, TailBuffer},
     text::{self, TextPart, TextTailBuffer},
     vectors::{self, VectorPart, VectorTailBuffer},
 };
@@ -34,9 +34,9 @@ pub struct SearchIndex {
     dir: PathBuf,
     step_bytes: u64,
     text: PartFolder<TextPart>,
-    text_tail: Tail<TextTailBuffer>,
+    text_tail: PartTail<TextTailBuffer>,
     vectors: PartFolder<VectorPart>,
-    vector_tail: Tail<VectorTailBuffer>,
+    vector_tail: PartTail<VectorTailBuffer>,
     readers: Readers,
     reserve: Reserve,
 }
@@ -91,9 +91,9 @@ impl SearchIndex {
         let dir = dir.into();
         Self {
             text: PartFolder::new(&dir),
-            text_tail: Tail::default(),
+            text_tail: PartTail::default(),
             vectors: PartFolder::new(&dir),
-            vector_tail: Tail::default(),
+            vector_tail: PartTail::default(),
             readers: Readers::new(&dir),
             reserve: Reserve::new(&dir),
             step_bytes: DEFAULT_STEP_BYTES,
@@ -109,16 +109,16 @@ impl SearchIndex {
         self
     }
 
-    /// Makes long work of other handles, in any process, give way as long as this handle exists. For interactive
+    /// Makes long work of other handles, in any process, wait briefly as long as this handle exists. For interactive
     /// searches.
-    pub fn come_first(&self) {
-        self.readers.come_first();
+    pub fn prioritize(&self) {
+        self.readers.prioritize();
     }
 
     /// Waits while a handle with priority searches, at most a tenth of a second. Call this between two pieces of long
     /// work. Blocks.
-    pub fn give_way(&self) {
-        self.readers.give_way();
+    pub fn yield_to_searches(&self) {
+        self.readers.yield_to_searches();
     }
 
     /// Takes the lock of a sync, which is held until it is dropped. Returns `None` if another sync holds it. If the
@@ -147,7 +147,7 @@ impl SearchIndex {
     /// # Errors
     ///
     /// Errors of `rows`.
-    pub fn text_candidates(&self, rows: &mut dyn Rows, query: &TextQuery) -> Result<Answer<TextHit>> {
+    pub fn text_candidates(&self, rows: &mut dyn Rows, query: &TextQuery) -> Result<IndexAnswer<TextHit>> {
         self.search(&self.text, &self.text_tail, rows, |view, rows| {
             text::search(view, &self.text_tail, rows, query)
         })
@@ -168,7 +168,7 @@ impl SearchIndex {
         let answer = self.search(&self.text, &self.text_tail, rows, |view, rows| {
             let finder = text::find_terms(view, &self.text_tail, rows, patterns)?;
             let statistics = CollectionStatistics::default();
-            Ok(Found { hits: finder.finish(limit), statistics, tail_rows: 0 })
+            Ok(PartHits { hits: finder.finish(limit), statistics, tail_rows: 0 })
         })?;
         Ok(answer.hits)
     }
@@ -180,7 +180,11 @@ impl SearchIndex {
     /// # Errors
     ///
     /// `Validation` if the length of the query's vector differs from the store's vectors; errors of `rows`.
-    pub fn vector_candidates(&self, rows: &mut dyn Rows, query: &VectorQuery) -> Result<Answer<VectorHit>> {
+    pub fn vector_candidates(
+        &self,
+        rows: &mut dyn Rows,
+        query: &VectorQuery,
+    ) -> Result<IndexAnswer<VectorHit>> {
         self.search(&self.vectors, &self.vector_tail, rows, |view, rows| {
             vectors::search(view, &self.vector_tail, rows, query)
         })
@@ -256,20 +260,20 @@ impl SearchIndex {
     }
 
     /// Searches a part and the rows above it.
-    fn search<P: Part, S: TailBuffer, T>(
+    fn search<P: IndexPart, S: TailBuffer, T>(
         &self,
         part_folder: &PartFolder<P>,
-        tail: &Tail<S>,
+        tail: &PartTail<S>,
         rows: &mut dyn Rows,
-        run: impl Fn(&PartView<P>, &mut dyn Rows) -> Result<Found<T>, SearchFailure>,
-    ) -> Result<Answer<T>> {
+        run: impl Fn(&PartView<P>, &mut dyn Rows) -> Result<PartHits<T>, SearchFailure>,
+    ) -> Result<IndexAnswer<T>> {
         let mut view = part_folder.view_for_search(rows)?;
         loop {
             let rebuilt = self.prepare(part_folder, tail, rows, &mut view)?;
             match run(&view, rows) {
-                Ok(Found { hits, statistics, tail_rows }) => {
+                Ok(PartHits { hits, statistics, tail_rows }) => {
                     let notice = notice(&view, rebuilt, tail_rows);
-                    return Ok(Answer { hits, statistics, tail_rows, notice });
+                    return Ok(IndexAnswer { hits, statistics, tail_rows, notice });
                 }
                 Err(SearchFailure::Outside(error)) => return Err(error),
                 Err(SearchFailure::Part(error)) => {
@@ -283,10 +287,10 @@ impl SearchIndex {
     }
 
     /// Prepares a part and the rows above it for a search. Returns why the part was rebuilt, if it was.
-    fn prepare<P: Part, S: TailBuffer>(
+    fn prepare<P: IndexPart, S: TailBuffer>(
         &self,
         part_folder: &PartFolder<P>,
-        tail: &Tail<S>,
+        tail: &PartTail<S>,
         rows: &mut dyn Rows,
         view: &mut PartView<P>,
     ) -> Result<Option<String>> {
@@ -341,7 +345,7 @@ impl SearchIndex {
 }
 
 /// The notice of an answer for users.
-fn notice<P: Part>(view: &PartView<P>, rebuilt: Option<String>, tail_rows: u64) -> Option<String> {
+fn notice<P: IndexPart>(view: &PartView<P>, rebuilt: Option<String>, tail_rows: u64) -> Option<String> {
     match (&view.reason, rebuilt) {
         (Some(reason), _) if tail_rows > 0 => {
             Some(format!("{reason}: {tail_rows} {} were searched without it, which is slower", P::ROWS))

@@ -6,7 +6,7 @@ use amplifier_session_core::Result;
 
 use crate::{
     index::SearchIndex,
-    part::{Part as _, PartFolder},
+    part::{IndexPart as _, PartFolder},
     rows::Rows,
     text::TextPart,
     vectors::VectorPart,
@@ -34,7 +34,7 @@ fn lacks_few_messages(folder: &PartFolder<TextPart>, rows: &mut dyn Rows) -> Res
         return Ok(false);
     };
     let after = part.store_revision().revision;
-    let mut missing = Missing::of(part.largest_key());
+    let mut missing = MissingRows::of(part.largest_key());
     rows.messages_after(after, &mut |row| Ok(missing.add(row.key, row.raw.len())))?;
     Ok(missing.is_little && !missing.has_any(&rows.removed_messages_after(after)?))
 }
@@ -42,13 +42,13 @@ fn lacks_few_messages(folder: &PartFolder<TextPart>, rows: &mut dyn Rows) -> Res
 fn lacks_few_vectors(folder: &PartFolder<VectorPart>, rows: &mut dyn Rows) -> Result<bool> {
     let Some(part) = folder.view(rows)?.part else { return Ok(false) };
     let after = part.store_revision().revision;
-    let mut missing = Missing::of(part.largest_key());
+    let mut missing = MissingRows::of(part.largest_key());
     rows.vectors_after(after, &mut |row| Ok(missing.add(row.key, 0)))?;
     Ok(missing.is_little && !missing.has_any(&rows.removed_vectors_after(after)?))
 }
 
 /// The rows that a part lacks.
-struct Missing {
+struct MissingRows {
     /// The largest key in the part: a row with this key or a smaller one was changed.
     largest_key: u64,
     rows: usize,
@@ -56,7 +56,7 @@ struct Missing {
     is_little: bool,
 }
 
-impl Missing {
+impl MissingRows {
     fn of(largest_key: u64) -> Self {
         Self { largest_key, rows: 0, bytes: 0, is_little: true }
     }

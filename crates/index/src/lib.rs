@@ -37,7 +37,7 @@ mod top;
 mod updater;
 mod vectors;
 
-pub use answer::{Answer, TextHit, VectorHit};
+pub use answer::{IndexAnswer, TextHit, VectorHit};
 pub use index::{Folded, SearchIndex, Status, SyncLock, WhenBusy};
 pub use rows::{MessageRow, Rows, SessionOfRow, StoreRevision, VectorRow};
 pub use updater::{IndexUpdater, RowRefs, Snapshots, VectorRef};

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// An opened part: the text index or the vector index.
-pub(crate) trait Part: Sized {
+pub(crate) trait IndexPart: Sized {
     /// The name in messages.
     const NAME: &'static str;
     /// The name of its rows in messages.
@@ -40,8 +40,8 @@ pub(crate) trait Part: Sized {
 }
 
 impl PartError {
-    fn found<P: Part>(self) -> Found<P> {
-        Found::Unusable(self.reason(P::NAME))
+    fn found<P: IndexPart>(self) -> PartState<P> {
+        PartState::Unusable(self.reason(P::NAME))
     }
 
     /// Why the part `name` can't be used.
@@ -58,7 +58,7 @@ impl PartError {
 
 /// The state of a part on disk.
 #[derive(Debug)]
-pub(crate) enum Found<P> {
+pub(crate) enum PartState<P> {
     /// No part exists.
     Missing,
     /// The part can't be used, for this reason.
@@ -67,7 +67,7 @@ pub(crate) enum Found<P> {
     Ready(Arc<P>),
 }
 
-impl<P: Part> Found<P> {
+impl<P: IndexPart> PartState<P> {
     /// The revision of the part, if it can be used.
     pub(crate) fn store_revision(&self) -> Option<StoreRevision> {
         match self {
@@ -77,7 +77,7 @@ impl<P: Part> Found<P> {
     }
 }
 
-impl<P> Clone for Found<P> {
+impl<P> Clone for PartState<P> {
     fn clone(&self) -> Self {
         match self {
             Self::Missing => Self::Missing,
@@ -98,13 +98,13 @@ pub(crate) struct PartView<P> {
     pub(crate) now: StoreRevision,
 }
 
-impl<P: Part> PartView<P> {
-    fn new(found: Found<P>, rows: &mut dyn Rows) -> Result<Self> {
+impl<P: IndexPart> PartView<P> {
+    fn new(found: PartState<P>, rows: &mut dyn Rows) -> Result<Self> {
         let now = rows.store_revision()?;
         let (part, reason) = match found {
-            Found::Missing => (None, Some(format!("the {} is missing", P::NAME))),
-            Found::Unusable(reason) => (None, Some(reason)),
-            Found::Ready(part) => match disagreement(part.store_revision(), now, rows)? {
+            PartState::Missing => (None, Some(format!("the {} is missing", P::NAME))),
+            PartState::Unusable(reason) => (None, Some(reason)),
+            PartState::Ready(part) => match disagreement(part.store_revision(), now, rows)? {
                 None => (Some(part), None),
                 Some(why) => (None, Some(format!("the {} {why}", P::NAME))),
             },
@@ -122,12 +122,12 @@ impl<P: Part> PartView<P> {
 pub(crate) struct PartFolder<P> {
     pub(crate) folder: PathBuf,
     manifest: PathBuf,
-    opened: Mutex<Option<(Vec<u8>, Found<P>)>>,
+    opened: Mutex<Option<(Vec<u8>, PartState<P>)>>,
     /// The error of the last removal of unused files, if one could not be removed.
     unswept: Mutex<Option<Error>>,
 }
 
-impl<P: Part> PartFolder<P> {
+impl<P: IndexPart> PartFolder<P> {
     /// The folder of a part in the folder of the index.
     pub(crate) fn new(index: &Path) -> Self {
         let manifest = index.join(format!("{}.json", P::FOLDER));
@@ -135,16 +135,16 @@ impl<P: Part> PartFolder<P> {
     }
 
     /// Returns the current state on disk. Opens files only if the manifest has changed.
-    pub(crate) fn load(&self) -> Found<P> {
+    pub(crate) fn load(&self) -> PartState<P> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         // Another process may replace the manifest and remove the old files after the manifest was read.
         const TRIES: usize = 10;
-        let mut found = Found::Missing;
+        let mut found = PartState::Missing;
         for _ in 0..TRIES {
             let bytes = match fs::read(&self.manifest) {
                 Ok(bytes) => bytes,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Found::Missing,
-                Err(error) => return Found::Unusable(format!("the {} can't be read ({error})", P::NAME)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return PartState::Missing,
+                Err(error) => return PartState::Unusable(format!("the {} can't be read ({error})", P::NAME)),
             };
             if let Some((known, found)) = &*opened
                 && *known == bytes
@@ -152,7 +152,7 @@ impl<P: Part> PartFolder<P> {
                 return found.clone();
             }
             let before = match &*opened {
-                Some((_, Found::Ready(part))) => Some(Arc::clone(part)),
+                Some((_, PartState::Ready(part))) => Some(Arc::clone(part)),
                 _ => None,
             };
             let (state, gone) = self.open(&bytes, before.as_deref());
@@ -166,10 +166,10 @@ impl<P: Part> PartFolder<P> {
     }
 
     /// Like [`Self::load`], but also reads everything that a search needs.
-    fn load_for_search(&self) -> Found<P> {
+    fn load_for_search(&self) -> PartState<P> {
         loop {
             let found = self.load();
-            let Found::Ready(part) = &found else { return found };
+            let PartState::Ready(part) = &found else { return found };
             match part.prepare_search() {
                 Ok(()) => return found,
                 Err(error) => self.mark_unusable(Some(part), error),
@@ -181,7 +181,7 @@ impl<P: Part> PartFolder<P> {
     pub(crate) fn mark_unusable(&self, part: Option<&Arc<P>>, error: PartError) {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, found)) = &mut *opened
-            && matches!((&*found, part), (Found::Ready(known), Some(part)) if Arc::ptr_eq(known, part))
+            && matches!((&*found, part), (PartState::Ready(known), Some(part)) if Arc::ptr_eq(known, part))
         {
             *found = error.found();
         }
@@ -221,14 +221,14 @@ impl<P: Part> PartFolder<P> {
     }
 
     /// Opens the files of a manifest. Also returns whether a file was missing.
-    fn open(&self, bytes: &[u8], before: Option<&P>) -> (Found<P>, bool) {
+    fn open(&self, bytes: &[u8], before: Option<&P>) -> (PartState<P>, bool) {
         let name = P::NAME;
         let manifest = match read_manifest::<P>(bytes) {
             Ok(manifest) => manifest,
-            Err(reason) => return (Found::Unusable(format!("the {name} {reason}")), false),
+            Err(reason) => return (PartState::Unusable(format!("the {name} {reason}")), false),
         };
         match P::open(&self.folder, manifest, before) {
-            Ok(part) => (Found::Ready(Arc::new(part)), false),
+            Ok(part) => (PartState::Ready(Arc::new(part)), false),
             Err(error) => {
                 let gone = matches!(error, PartError::Gone(_));
                 (error.found(), gone)
@@ -283,14 +283,14 @@ fn disagreement(
 
 /// A manifest with its format and checksum.
 #[derive(Serialize, Deserialize)]
-struct Envelope<T> {
+struct ManifestEnvelope<T> {
     format: u32,
     body: T,
 }
 
 /// Writes a manifest to `path`.
-pub(crate) fn publish<P: Part>(path: &Path, manifest: &P::Manifest) -> io::Result<()> {
-    let json = serde_json::to_vec(&Envelope { format: P::FORMAT, body: manifest })?;
+pub(crate) fn publish<P: IndexPart>(path: &Path, manifest: &P::Manifest) -> io::Result<()> {
+    let json = serde_json::to_vec(&ManifestEnvelope { format: P::FORMAT, body: manifest })?;
     let checksum = format!("{:08x}\n", crc32fast::hash(&json));
     replace_file(path, |file| {
         file.write_all(checksum.as_bytes())?;
@@ -298,14 +298,14 @@ pub(crate) fn publish<P: Part>(path: &Path, manifest: &P::Manifest) -> io::Resul
     })
 }
 
-fn read_manifest<P: Part>(bytes: &[u8]) -> Result<P::Manifest, String> {
+fn read_manifest<P: IndexPart>(bytes: &[u8]) -> Result<P::Manifest, String> {
     const DAMAGED: &str = "is damaged (the checksum of its manifest does not match)";
     const CHECKSUM_LINE: usize = 9;
     let (line, json) = bytes.split_at_checked(CHECKSUM_LINE).ok_or(DAMAGED)?;
     if line != format!("{:08x}\n", crc32fast::hash(json)).as_bytes() {
         return Err(DAMAGED.to_owned());
     }
-    let envelope: Envelope<serde_json::Value> = serde_json::from_slice(json).map_err(|_| DAMAGED)?;
+    let envelope: ManifestEnvelope<serde_json::Value> = serde_json::from_slice(json).map_err(|_| DAMAGED)?;
     if envelope.format != P::FORMAT {
         return Err(format!(
             "has a different format ({}; this program writes {})",

@@ -29,7 +29,7 @@ impl Readers {
 
     /// Makes long work of other handles wait as long as this handle exists. Has no effect if the folder can't be
     /// written.
-    pub(crate) fn come_first(&self) {
+    pub(crate) fn prioritize(&self) {
         self.own.get_or_init(|| {
             let file = private_file().open(&self.path).ok()?;
             file.try_lock_shared().ok().map(|()| file)
@@ -37,7 +37,7 @@ impl Readers {
     }
 
     /// Waits while other handles are searching, but not for long.
-    pub(crate) fn give_way(&self) {
+    pub(crate) fn yield_to_searches(&self) {
         let begun = Instant::now();
         self.wait(|| begun.elapsed(), || std::thread::sleep(PAUSE));
     }
@@ -72,14 +72,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (search, work) = (Readers::new(dir.path()), Readers::new(dir.path()));
         assert!(!work.is_somebody_else() && !search.path.exists());
-        search.come_first();
+        search.prioritize();
         assert!(work.is_somebody_else() && !search.is_somebody_else());
         let second = Readers::new(dir.path());
-        second.come_first();
+        second.prioritize();
         drop(search);
         assert!(work.is_somebody_else());
         // It does not wait forever.
-        work.give_way();
+        work.yield_to_searches();
         drop(second);
         assert!(!work.is_somebody_else());
     }
@@ -88,7 +88,7 @@ mod tests {
     fn late_pauses_do_not_make_the_wait_longer() {
         let dir = tempfile::tempdir().unwrap();
         let (search, work) = (Readers::new(dir.path()), Readers::new(dir.path()));
-        search.come_first();
+        search.prioritize();
         let waited = std::cell::Cell::new(Duration::ZERO);
         work.wait(|| waited.get(), || waited.set(waited.get() + 30 * PAUSE));
         assert_eq!(waited.get(), 60 * PAUSE);
@@ -98,7 +98,7 @@ mod tests {
     fn nobody_waits_if_no_file_can_be_made() {
         let dir = tempfile::tempdir().unwrap();
         let missing = Readers::new(&dir.path().join("missing"));
-        missing.come_first();
+        missing.prioritize();
         assert!(!Readers::new(&dir.path().join("missing")).is_somebody_else());
     }
 }

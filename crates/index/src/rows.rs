@@ -75,21 +75,21 @@ pub struct VectorRow<'a> {
 
 /// A [`SessionOfRow`] that owns its names. Ordered like the rows in a segment.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct SessionName {
+pub(crate) struct RowSession {
     pub(crate) user: String,
     pub(crate) session: String,
     pub(crate) project: String,
     pub(crate) key: u64,
 }
 
-impl SessionName {
+impl RowSession {
     pub(crate) fn of_row(&self) -> SessionOfRow<'_> {
         let Self { user, session, project, key } = self;
         SessionOfRow { key: *key, user, project, session }
     }
 }
 
-impl From<SessionOfRow<'_>> for SessionName {
+impl From<SessionOfRow<'_>> for RowSession {
     fn from(row: SessionOfRow<'_>) -> Self {
         let SessionOfRow { key, user, project, session } = row;
         Self { user: user.to_owned(), session: session.to_owned(), project: project.to_owned(), key }

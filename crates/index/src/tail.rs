@@ -37,7 +37,7 @@ pub(crate) trait TailBuffer: Default + 'static {
 
     fn removed_after(rows: &mut dyn Rows, revision: u64) -> Result<Vec<u64>>;
 
-    fn identity(row: &Self::Row<'_>) -> Identity;
+    fn identity(row: &Self::Row<'_>) -> RowIdentity;
 
     /// Adds a row to the buffer, which must not contain a row with its key.
     fn put(&mut self, row: &Self::Row<'_>);
@@ -51,7 +51,7 @@ pub(crate) trait TailBuffer: Default + 'static {
 
 /// A state of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub(crate) struct RowIdentity {
     pub(crate) key: u64,
     pub(crate) revision: u64,
     /// The size of the row in bytes.
@@ -70,8 +70,8 @@ pub(crate) trait Visitor<S: TailBuffer> {
 }
 
 /// The tail of one part of the index.
-pub(crate) struct Tail<S> {
-    kept: RwLock<Kept<S>>,
+pub(crate) struct PartTail<S> {
+    kept: RwLock<CachedTail<S>>,
     /// Whether there was a search before. The first one caches nothing: it may be the only one of its process, and
     /// caching a row takes several times as long as searching it.
     is_known: AtomicBool,
@@ -87,24 +87,24 @@ pub(crate) struct Scanned {
 
 /// Rows above `after` in the state `upto`. Without `upto`, rows may be missing or outdated.
 #[derive(Default)]
-struct Kept<S> {
+struct CachedTail<S> {
     is_prepared: bool,
     after: u64,
     upto: Option<StoreRevision>,
-    rows: HashMap<u64, Identity>,
+    rows: HashMap<u64, RowIdentity>,
     buffer: S,
     masked: Arc<HashSet<u64>>,
     bytes: usize,
 }
 
-impl<S: TailBuffer> Default for Tail<S> {
+impl<S: TailBuffer> Default for PartTail<S> {
     fn default() -> Self {
         Self { kept: RwLock::default(), is_known: AtomicBool::new(false) }
     }
 }
 
-impl<S: TailBuffer> Tail<S> {
-    /// Whether this is the first search, which needs no [`Tail::prepare`].
+impl<S: TailBuffer> PartTail<S> {
+    /// Whether this is the first search, which needs no [`PartTail::prepare`].
     pub(crate) fn is_first(&self) -> bool {
         !self.is_known.swap(true, Ordering::Relaxed)
     }
@@ -134,7 +134,8 @@ impl<S: TailBuffer> Tail<S> {
     ///
     /// # Errors
     ///
-    /// `LongTail` if these rows exceed [`LONG_TAIL`] bytes and nothing was [prepared](Tail::prepare); errors of `rows`.
+    /// `LongTail` if these rows exceed [`LONG_TAIL`] bytes and nothing was [prepared](PartTail::prepare); errors of
+    /// `rows`.
     pub(crate) fn scan(
         &self,
         rows: &mut dyn Rows,
@@ -150,12 +151,12 @@ impl<S: TailBuffer> Tail<S> {
         kept.scan_rows(rows, after, visitor)
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Kept<S>> {
+    fn read(&self) -> RwLockReadGuard<'_, CachedTail<S>> {
         self.kept.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<S: TailBuffer> Kept<S> {
+impl<S: TailBuffer> CachedTail<S> {
     fn covers(&self, after: u64, now: StoreRevision) -> bool {
         self.after == after && self.upto == Some(now)
     }
@@ -243,7 +244,7 @@ impl<S: TailBuffer> Kept<S> {
         Ok(fits)
     }
 
-    fn put(&mut self, identity: Identity, row: &S::Row<'_>) {
+    fn put(&mut self, identity: RowIdentity, row: &S::Row<'_>) {
         if self.rows.get(&identity.key) != Some(&identity) {
             self.remove(identity.key);
             self.bytes += identity.bytes;
@@ -260,7 +261,7 @@ impl<S: TailBuffer> Kept<S> {
         }
     }
 
-    fn retain(&mut self, keep: impl Fn(&Identity) -> bool) {
+    fn retain(&mut self, keep: impl Fn(&RowIdentity) -> bool) {
         self.rows.retain(|_, identity| keep(identity));
         self.bytes = self.rows.values().map(|identity| identity.bytes).sum();
         let rows = &self.rows;

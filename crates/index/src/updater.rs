@@ -59,10 +59,10 @@ pub struct VectorRef {
 ///
 /// Its functions need a tokio runtime, and run on its threads for blocking work.
 #[derive(Debug)]
-pub struct IndexUpdater<S>(Arc<Inner<S>>);
+pub struct IndexUpdater<S>(Arc<UpdaterState<S>>);
 
 #[derive(Debug)]
-struct Inner<S> {
+struct UpdaterState<S> {
     index: SearchIndex,
     snapshots: S,
     folding: Folding,
@@ -72,7 +72,7 @@ impl<S: Snapshots> IndexUpdater<S> {
     /// An index and its rows.
     #[must_use]
     pub fn new(index: SearchIndex, snapshots: S) -> Self {
-        Self(Arc::new(Inner { index, snapshots, folding: Folding::default() }))
+        Self(Arc::new(UpdaterState { index, snapshots, folding: Folding::default() }))
     }
 
     /// The index.
@@ -81,14 +81,14 @@ impl<S: Snapshots> IndexUpdater<S> {
         &self.0.index
     }
 
-    /// Like [`SearchIndex::give_way`], on a thread for blocking work.
+    /// Like [`SearchIndex::yield_to_searches`], on a thread for blocking work.
     ///
     /// # Errors
     ///
     /// `StorageIo` if a thread panicked.
-    pub async fn give_way(&self) -> Result<()> {
+    pub async fn yield_to_searches(&self) -> Result<()> {
         let inner = Arc::clone(&self.0);
-        blocking(move || inner.index.give_way()).await
+        blocking(move || inner.index.yield_to_searches()).await
     }
 
     /// Like [`SearchIndex::text_candidates`], with references.
@@ -204,7 +204,7 @@ impl<S: Snapshots> IndexUpdater<S> {
         let inner = Arc::clone(&self.0);
         tokio::task::spawn_blocking(move || {
             let end = EndFold(&inner.folding);
-            inner.index.give_way();
+            inner.index.yield_to_searches();
             if let Err(error) = inner.fold(WhenBusy::Skip) {
                 tracing::warn!(%error, "the search index could not be brought up to date; searches are slower");
             }
@@ -255,7 +255,7 @@ impl<S: Snapshots> IndexUpdater<S> {
     }
 }
 
-impl<S: Snapshots> Inner<S> {
+impl<S: Snapshots> UpdaterState<S> {
     fn fold(&self, when_busy: WhenBusy) -> Result<()> {
         let folded = self.read(|rows| self.index.fold(rows, when_busy))?;
         if let Some(reason) = &folded.rebuilt {

@@ -15,15 +15,15 @@ use crate::{error, text};
 pub(crate) const EPOCH: i64 = 946_684_800_000_000;
 
 /// A row of a result.
-pub(crate) struct Fields<'a>(pub(crate) &'a Row);
+pub(crate) struct PgRow<'a>(pub(crate) &'a Row);
 
-impl Fields<'_> {
+impl PgRow<'_> {
     fn get<'a, T: FromSql<'a>>(&'a self, index: usize) -> Result<T> {
         self.0.try_get(index).map_err(error::column)
     }
 }
 
-impl Columns for Fields<'_> {
+impl Columns for PgRow<'_> {
     /// Only for texts without control characters, such as ids.
     fn text_ref(&self, index: usize) -> Result<&str> {
         self.get(index)

@@ -95,7 +95,7 @@ pub struct PostgresConfig {
 /// Without the password.
 impl fmt::Debug for PostgresConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PostgresConfig").field("place", &self.place()).finish_non_exhaustive()
+        f.debug_struct("PostgresConfig").field("address", &self.address()).finish_non_exhaustive()
     }
 }
 
@@ -202,7 +202,7 @@ impl PostgresConfig {
     }
 
     /// The address without secrets.
-    pub(crate) fn place(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         let ports = self.connection.get_ports();
         let host = |(at, host): (usize, &Host)| {
             let name = match host {
@@ -249,12 +249,12 @@ mod tests {
     fn the_settings_fill_what_the_url_leaves_out() {
         let values =
             [("host", "db.example"), ("port", "6000"), ("dbname", "team"), ("user", "ana"), ("schema", "s")];
-        assert_eq!(config("//", &values).unwrap().place(), "postgres://db.example:6000/team?schema=s");
+        assert_eq!(config("//", &values).unwrap().address(), "postgres://db.example:6000/team?schema=s");
         let url = config("//ben@other.example:7000/own", &values).unwrap();
-        assert_eq!(url.place(), "postgres://other.example:7000/own?schema=s");
+        assert_eq!(url.address(), "postgres://other.example:7000/own?schema=s");
         assert_eq!(url.connection.get_user(), Some("ben"));
         let empty = config("//ana@/", &[]).unwrap();
-        assert_eq!(empty.place(), "postgres://localhost:5432/ana?schema=amplifier_sessions");
+        assert_eq!(empty.address(), "postgres://localhost:5432/ana?schema=amplifier_sessions");
     }
 
     #[test]
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn no_output_has_the_password() {
         let valid = config("//ana:quondam@db.example/d", &[]).unwrap();
-        assert!(!format!("{valid:?} {}", valid.place()).contains("quondam"));
+        assert!(!format!("{valid:?} {}", valid.address()).contains("quondam"));
         let error = config("//ana:quondam@db.example:port/d", &[]).unwrap_err();
         assert!(!format!("{error} {error:?}").contains("quondam"), "{error:?}");
     }

@@ -30,22 +30,22 @@ use tokio_postgres::{
 };
 
 use crate::{
-    columns::Fields,
-    copy::{Key, Rows},
+    columns::PgRow,
+    copy::{CopyRows, Key},
     error::storage,
-    index::text::{NewTexts, StoredMessage},
+    index::text::{IndexedMessage, NewTexts},
     runtime::ConnectionRuntime,
     text,
 };
 
-/// A value that [`Read::query`] binds, with its type.
+/// A value that [`PgReader::query`] binds, with its type.
 pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// A connection with a transaction, which ends with this.
 ///
 /// No statement stays prepared: behind a pooler, the next transaction may be on another connection of the server, where
 /// the name of a prepared statement is unknown, or has another meaning.
-pub struct Read<'a> {
+pub struct PgReader<'a> {
     runtime: &'a ConnectionRuntime,
     client: &'a ClientWrapper,
     /// Whether row level security restricts the role.
@@ -56,13 +56,13 @@ pub struct Read<'a> {
     ends: cell::Cell<bool>,
 }
 
-impl fmt::Debug for Read<'_> {
+impl fmt::Debug for PgReader<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Read").finish_non_exhaustive()
+        f.debug_struct("PgReader").finish_non_exhaustive()
     }
 }
 
-impl Drop for Read<'_> {
+impl Drop for PgReader<'_> {
     fn drop(&mut self) {
         if self.ends.get() {
             // It only has to be sent: there is nothing to commit.
@@ -71,7 +71,7 @@ impl Drop for Read<'_> {
     }
 }
 
-impl Reader for Read<'_> {
+impl Reader for PgReader<'_> {
     const DIALECT: Dialect = POSTGRES;
 
     fn each_row(
@@ -83,7 +83,7 @@ impl Reader for Read<'_> {
     }
 }
 
-impl<'a> Read<'a> {
+impl<'a> PgReader<'a> {
     /// Uses a connection with an open transaction.
     pub(crate) fn new(
         runtime: &'a ConnectionRuntime,
@@ -148,7 +148,7 @@ impl<'a> Read<'a> {
     }
 
     /// Copies rows to their table. A transaction must be open.
-    pub(crate) fn copy(&self, operation: &'static str, rows: Rows) -> Result<()> {
+    pub(crate) fn copy(&self, operation: &'static str, rows: CopyRows) -> Result<()> {
         let (table, columns) = (rows.table(), rows.columns().to_owned());
         if !self.is_restricted {
             return self.copy_to(table, operation, rows);
@@ -163,7 +163,7 @@ impl<'a> Read<'a> {
         self.batch(operation, &format!("{insert}; DROP TABLE pg_temp.incoming"))
     }
 
-    fn copy_to(&self, table: &str, operation: &'static str, rows: Rows) -> Result<()> {
+    fn copy_to(&self, table: &str, operation: &'static str, rows: CopyRows) -> Result<()> {
         let (sql, bytes) = rows.into_copy(table);
         let copy = async {
             let mut sink = pin!(self.client.copy_in(&sql).await?);
@@ -189,7 +189,7 @@ impl<'a> Read<'a> {
     ) -> Result<u64> {
         let mut rows = pin!(self.wait(operation, rows)?);
         while let Some(row) = self.wait(operation, rows.try_next())? {
-            if each(&Fields(&row))?.is_break() {
+            if each(&PgRow(&row))?.is_break() {
                 return Ok(0);
             }
         }
@@ -227,25 +227,25 @@ const BUFFERED: usize = 16 << 20;
 
 /// A write transaction. Inserted rows are buffered, and copied to their tables when there are many or it ends.
 #[derive(Debug)]
-pub struct Write<'a> {
-    read: Read<'a>,
-    rows: BTreeMap<(&'static str, bool), Rows>,
+pub struct PgWriter<'a> {
+    read: PgReader<'a>,
+    rows: BTreeMap<(&'static str, bool), CopyRows>,
     texts: NewTexts,
 }
 
-impl<'a> Write<'a> {
+impl<'a> PgWriter<'a> {
     /// Uses a connection with an open transaction. [`Self::flush`] must be called before it ends.
-    pub(crate) fn new(read: Read<'a>) -> Self {
+    pub(crate) fn new(read: PgReader<'a>) -> Self {
         Self { read, rows: BTreeMap::new(), texts: NewTexts::default() }
     }
 
     /// The connection, which sees what was flushed.
-    pub(crate) fn reader(&self) -> &Read<'a> {
+    pub(crate) fn reader(&self) -> &PgReader<'a> {
         &self.read
     }
 
     /// Adds the texts of a message that is already stored to the index.
-    pub(crate) fn index(&mut self, message: &StoredMessage) {
+    pub(crate) fn index(&mut self, message: &IndexedMessage) {
         self.texts.add(Some(message.key), &message.user, message.role, &message.raw);
     }
 
@@ -270,22 +270,22 @@ impl<'a> Write<'a> {
     fn new_keys(&self, operation: &'static str, count: usize) -> Result<Vec<i64>> {
         let sql = "SELECT nextval('message_keys') FROM generate_series(1, $1)";
         let rows = self.read.query(operation, sql, &[(&(count as i64), Type::INT8)])?;
-        let mut keys = rows.iter().map(|row| Fields(row).integer(0)).collect::<Result<Vec<_>>>()?;
+        let mut keys = rows.iter().map(|row| PgRow(row).integer(0)).collect::<Result<Vec<_>>>()?;
         keys.sort_unstable();
         Ok(keys)
     }
 
     fn buffered(&self) -> usize {
-        self.rows.values().map(Rows::len).sum()
+        self.rows.values().map(CopyRows::len).sum()
     }
 
     fn add(&mut self, table: &Table, key: Key, row: &[Cell<'_>]) {
         let rows = self.rows.entry((table.name, key == Key::LeftOut));
-        rows.or_insert_with(|| Rows::of(table, key)).add(table, key, row);
+        rows.or_insert_with(|| CopyRows::of(table, key)).add(table, key, row);
     }
 }
 
-impl Reader for Write<'_> {
+impl Reader for PgWriter<'_> {
     const DIALECT: Dialect = POSTGRES;
 
     fn each_row(
@@ -297,7 +297,7 @@ impl Reader for Write<'_> {
     }
 }
 
-impl Writer for Write<'_> {
+impl Writer for PgWriter<'_> {
     fn execute(&self, statement: &Statement) -> Result<usize> {
         let changed = self
             .read
@@ -338,7 +338,7 @@ impl Writer for Write<'_> {
 
     fn insert_vectors(&mut self, target: &VectorTarget<'_>, vectors: &[NewVector<'_>]) -> Result<()> {
         let rows = self.rows.entry(("transcript_vectors", true));
-        let rows = rows.or_insert_with(|| Rows::new("transcript_vectors", VECTOR_COLUMNS));
+        let rows = rows.or_insert_with(|| CopyRows::new("transcript_vectors", VECTOR_COLUMNS));
         for NewVector { sequence, created_at, record } in vectors {
             rows.begin(VECTOR_COLUMNS.len());
             rows.text(target.key.user_id.as_str());

@@ -11,7 +11,7 @@ const TRAILER: &[u8] = &(-1_i16).to_be_bytes();
 
 /// Rows to copy to a table.
 #[derive(Debug)]
-pub(crate) struct Rows {
+pub(crate) struct CopyRows {
     table: &'static str,
     columns: String,
     bytes: Vec<u8>,
@@ -26,11 +26,11 @@ pub(crate) enum Key {
     Given,
     /// The column `key` is left out: the database assigns it.
     LeftOut,
-    /// The column `key` is set by [`Rows::assign_keys`].
+    /// The column `key` is set by [`CopyRows::assign_keys`].
     Later,
 }
 
-impl Rows {
+impl CopyRows {
     /// No rows yet, for the table with these columns.
     pub(crate) fn new(table: &'static str, columns: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
         let columns: Vec<String> = columns.into_iter().map(|column| column.as_ref().to_owned()).collect();

@@ -14,11 +14,11 @@ use amplifier_session_sql::{
 
 use crate::{
     PostgresConfig,
-    columns::Fields,
-    connection::{Read, Write},
+    columns::PgRow,
+    connection::{PgReader, PgWriter},
     encoding,
     error::OPEN,
-    pool::{Lock, Pool},
+    pool::{Lock, PgPool},
     row_security, schema,
     vector_support::VectorSupport,
 };
@@ -29,9 +29,9 @@ pub type PostgresBackend = SqlBackend<Postgres>;
 /// A schema of a PostgreSQL database with the tables of a store.
 #[derive(Debug)]
 pub struct Postgres {
-    pool: Pool,
+    pool: PgPool,
     schema: String,
-    place: String,
+    address: String,
     read_only: Option<String>,
     vectors: VectorSupport,
     only_user: Option<UserId>,
@@ -49,7 +49,7 @@ impl Postgres {
     }
 
     fn open_now(config: &PostgresConfig) -> Result<PostgresBackend> {
-        let pool = Pool::new(config)?;
+        let pool = PgPool::new(config)?;
         let read_only = pool.define(OPEN, read_only)?;
         let vectors = match read_only {
             None => schema::prepare(&pool, &config.schema, config.must_exist)?,
@@ -62,7 +62,7 @@ impl Postgres {
         Ok(SqlBackend::new(Self {
             pool: pool.with_restriction(only_user.is_some()),
             schema: config.schema.clone(),
-            place: config.place(),
+            address: config.address(),
             read_only,
             vectors,
             only_user,
@@ -102,17 +102,17 @@ impl Postgres {
 }
 
 /// Why the server does not let this role write.
-fn read_only(reader: &Read<'_>) -> Result<Option<String>> {
+fn read_only(reader: &PgReader<'_>) -> Result<Option<String>> {
     let sql = "SELECT CASE WHEN pg_is_in_recovery() THEN 'the server is a standby'
         ELSE 'this role may only read' END WHERE current_setting('transaction_read_only') = 'on'";
-    reader.query(OPEN, sql, &[])?.first().map(|row| Fields(row).text(0)).transpose()
+    reader.query(OPEN, sql, &[])?.first().map(|row| PgRow(row).text(0)).transpose()
 }
 
 impl Database for Postgres {
-    type Connections = Pool;
-    type Writer<'a> = Write<'a>;
+    type Connections = PgPool;
+    type Writer<'a> = PgWriter<'a>;
 
-    fn connections(&self) -> &Pool {
+    fn connections(&self) -> &PgPool {
         &self.pool
     }
 
@@ -120,7 +120,7 @@ impl Database for Postgres {
         StoreInfo::new("postgres")
             .with_read_only(self.read_only.clone())
             .with_only_user(self.only_user.clone())
-            .with_places(vec![StorePlace::remote("store", self.place.clone())])
+            .with_places(vec![StorePlace::remote("store", self.address.clone())])
     }
 
     fn check_writable(&self) -> Result<()> {
@@ -130,7 +130,7 @@ impl Database for Postgres {
     fn transaction<T>(
         &self,
         operation: &'static str,
-        write: impl FnMut(&mut Write<'_>) -> Result<T>,
+        write: impl FnMut(&mut PgWriter<'_>) -> Result<T>,
     ) -> Result<T> {
         self.check_writable()?;
         let lock = if EXCLUSIVE.contains(&operation) { Lock::All } else { Lock::Shared };

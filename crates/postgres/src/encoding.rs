@@ -3,13 +3,13 @@
 use amplifier_session_core::{Error, ErrorKind, Result};
 use amplifier_session_sql::Columns as _;
 
-use crate::{columns::Fields, connection::Read, error::OPEN as OPERATION};
+use crate::{columns::PgRow, connection::PgReader, error::OPEN as OPERATION};
 
 /// The only encoding that has every character.
 const UTF8: &str = "UTF8";
 
 /// Fails if the database can't hold every text, so that no store is created in it.
-pub(crate) fn check(reader: &Read<'_>) -> Result<()> {
+pub(crate) fn check(reader: &PgReader<'_>) -> Result<()> {
     let Some((encoding, database)) = other(reader)? else { return Ok(()) };
     let message = format!(
         "the database {database} has the encoding {encoding}, which does not have every character; a store needs {UTF8}"
@@ -20,7 +20,7 @@ pub(crate) fn check(reader: &Read<'_>) -> Result<()> {
 }
 
 /// Warns about a store in a database that can't hold every text: an earlier version may have created it.
-pub(crate) fn warn(reader: &Read<'_>) -> Result<()> {
+pub(crate) fn warn(reader: &PgReader<'_>) -> Result<()> {
     if let Some((encoding, database)) = other(reader)? {
         tracing::warn!(
             encoding,
@@ -32,9 +32,9 @@ pub(crate) fn warn(reader: &Read<'_>) -> Result<()> {
 }
 
 /// The encoding, unless it is UTF-8, and the name of the database.
-fn other(reader: &Read<'_>) -> Result<Option<(String, String)>> {
+fn other(reader: &PgReader<'_>) -> Result<Option<(String, String)>> {
     let sql = "SELECT current_setting('server_encoding'), current_database()::text";
     let row = reader.query(OPERATION, sql, &[])?;
-    let found = row.first().map(|row| Ok((Fields(row).text(0)?, Fields(row).text(1)?))).transpose()?;
+    let found = row.first().map(|row| Ok((PgRow(row).text(0)?, PgRow(row).text(1)?))).transpose()?;
     Ok(found.filter(|(encoding, _): &(String, String)| encoding != UTF8))
 }

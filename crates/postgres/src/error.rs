@@ -187,17 +187,17 @@ pub(crate) fn grants(schema: &str, role: &str) -> String {
 
 /// What errors say about the server.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ErrorContext {
     server: String,
     schema: String,
     /// Unknown if it is the name of the system user.
     role: Option<String>,
 }
 
-impl Place {
+impl ErrorContext {
     pub(crate) fn of(config: &PostgresConfig) -> Self {
         let role = config.connection.get_user().map(str::to_owned);
-        Self { server: config.place(), schema: config.schema.clone(), role }
+        Self { server: config.address(), schema: config.schema.clone(), role }
     }
 
     /// Names the server and the role.

@@ -40,8 +40,8 @@ mod tls;
 mod vector_support;
 
 pub use config::PostgresConfig;
-pub use connection::{Read, Write};
+pub use connection::{PgReader, PgWriter};
 pub use database::{Postgres, PostgresBackend};
 pub use factory::FACTORY;
-pub use pool::Pool;
+pub use pool::PgPool;
 pub use vector_support::VectorSupport;

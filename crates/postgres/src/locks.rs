@@ -48,13 +48,13 @@ impl fmt::Display for Holder {
 /// Asks again and again who holds locks, as long as a call takes long.
 #[derive(Debug)]
 pub(crate) struct LockWatch {
-    seen: Arc<Seen>,
+    seen: Arc<ObservedLocks>,
     longest: Duration,
 }
 
 /// The calls, and the answers.
 #[derive(Debug, Default)]
-struct Seen {
+struct ObservedLocks {
     calls: Mutex<Calls>,
     /// The last holders, and when they were seen.
     holders: Mutex<Option<(Instant, Vec<Holder>)>>,
@@ -69,12 +69,12 @@ struct Calls {
 
 /// A call, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Call<'a> {
-    seen: &'a Seen,
+pub(crate) struct RunningCall<'a> {
+    seen: &'a ObservedLocks,
     number: u64,
 }
 
-impl Drop for Call<'_> {
+impl Drop for RunningCall<'_> {
     fn drop(&mut self) {
         lock(&self.seen.calls).began.remove(&self.number);
     }
@@ -87,18 +87,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl LockWatch {
     /// Begins. `longest` is how long a call may wait for a lock.
     pub(crate) fn start(runtime: &Handle, connector: Arc<Connector>, longest: Duration) -> Self {
-        let seen = Arc::new(Seen::default());
+        let seen = Arc::new(ObservedLocks::default());
         runtime.spawn(watch(connector, longest / ASKED, Arc::clone(&seen)));
         Self { seen, longest }
     }
 
     /// Begins a call.
-    pub(crate) fn call(&self) -> Call<'_> {
+    pub(crate) fn call(&self) -> RunningCall<'_> {
         let mut calls = lock(&self.seen.calls);
         calls.last += 1;
         let number = calls.last;
         calls.began.insert(number, Instant::now());
-        Call { seen: &self.seen, number }
+        RunningCall { seen: &self.seen, number }
     }
 
     /// The error of a call that waited too long.
@@ -125,7 +125,7 @@ impl LockWatch {
     }
 }
 
-async fn watch(connector: Arc<Connector>, pause: Duration, seen: Arc<Seen>) {
+async fn watch(connector: Arc<Connector>, pause: Duration, seen: Arc<ObservedLocks>) {
     loop {
         sleep(pause).await;
         let takes_long = lock(&seen.calls).began.values().any(|began| began.elapsed() >= pause);

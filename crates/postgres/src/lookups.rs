@@ -18,12 +18,12 @@ use amplifier_session_sql::{
 use tokio_postgres::types::Type;
 
 use crate::{
-    columns::Fields,
-    connection::{Parameter, Read},
+    columns::PgRow,
+    connection::{Parameter, PgReader},
     event_counts, text,
 };
 
-impl Lookups for Read<'_> {
+impl Lookups for PgReader<'_> {
     fn messages_at(&self, message_refs: &[MessageRef]) -> Result<Vec<Message>> {
         let wanted = MessageKeys::of(message_refs.iter());
         let sql = format!(
@@ -41,7 +41,7 @@ impl Lookups for Read<'_> {
         let values: [Parameter<'_>; 2] = [(&user.as_str(), Type::TEXT), (&stored, Type::TEXT_ARRAY)];
         let mut found = HashMap::new();
         for row in self.query("find_events", sql, &values)? {
-            let row = Fields(&row);
+            let row = PgRow(&row);
             let session = SessionKey::new(user.clone(), SessionId::new(row.text(1)?)?);
             found.insert(row.text(0)?, MessageRef::new(session, number(&row, 2)?));
         }

@@ -21,8 +21,8 @@ use tokio::time::timeout_at;
 use crate::{
     PostgresConfig,
     connect::Connector,
-    connection::{Read, Write},
-    error::{self, Place},
+    connection::{PgReader, PgWriter},
+    error::{self, ErrorContext},
     locks::LockWatch,
     runtime::ConnectionRuntime,
 };
@@ -72,7 +72,7 @@ fn pause(attempt: u32) {
 }
 
 /// Connections, which are opened when needed, and kept.
-pub struct Pool {
+pub struct PgPool {
     connections: Deadpool,
     connector: Arc<Connector>,
     runtime: ConnectionRuntime,
@@ -80,7 +80,7 @@ pub struct Pool {
     /// What every transaction begins with.
     settings: String,
     /// For errors.
-    place: Place,
+    context: ErrorContext,
     patience: Duration,
     lock_timeout: Duration,
     /// Whether the server was reached before.
@@ -89,10 +89,10 @@ pub struct Pool {
     is_restricted: bool,
 }
 
-impl fmt::Debug for Pool {
+impl fmt::Debug for PgPool {
     /// Without the configuration, which contains the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Pool").field(&self.connections.status()).finish()
+        f.debug_tuple("PgPool").field(&self.connections.status()).finish()
     }
 }
 
@@ -130,7 +130,7 @@ mod mode {
     pub(super) const DEFINE: &str = "ISOLATION LEVEL READ COMMITTED";
 }
 
-impl Pool {
+impl PgPool {
     /// No connections yet to the server of `config`.
     pub(crate) fn new(config: &PostgresConfig) -> Result<Self> {
         let connector = Connector::new(config)?;
@@ -155,7 +155,7 @@ impl Pool {
             connector,
             runtime,
             settings: settings(config),
-            place: Place::of(config),
+            context: ErrorContext::of(config),
             patience: config.patience,
             lock_timeout: config.lock_timeout,
             was_reached: AtomicBool::new(false),
@@ -174,8 +174,8 @@ impl Pool {
         self.runtime.wait(work)
     }
 
-    fn reader<'a>(&'a self, client: &'a ClientWrapper) -> Read<'a> {
-        Read::new(&self.runtime, client, self.is_restricted)
+    fn reader<'a>(&'a self, client: &'a ClientWrapper) -> PgReader<'a> {
+        PgReader::new(&self.runtime, client, self.is_restricted)
     }
 
     /// Runs `write` in one transaction. Runs it again if it conflicts with other transactions, or if the connection is
@@ -184,7 +184,7 @@ impl Pool {
         &self,
         operation: &'static str,
         lock: Lock,
-        mut write: impl FnMut(&mut Write<'_>) -> Result<T>,
+        mut write: impl FnMut(&mut PgWriter<'_>) -> Result<T>,
     ) -> Result<T> {
         self.explained(|| {
             let mut attempt = 1;
@@ -208,11 +208,11 @@ impl Pool {
         &self,
         operation: &'static str,
         lock: Lock,
-        write: &mut impl FnMut(&mut Write<'_>) -> Result<T>,
+        write: &mut impl FnMut(&mut PgWriter<'_>) -> Result<T>,
     ) -> std::result::Result<T, Failed> {
         let begin = || self.begin(operation, mode::WRITE, lock.statement());
         let transaction = self.patiently(begin).map_err(Failed::Finally)?;
-        let mut writer = Write::new(self.reader(&transaction));
+        let mut writer = PgWriter::new(self.reader(&transaction));
         let answer = write(&mut writer).and_then(|answer| writer.flush(operation).map(|()| answer));
         drop(writer);
         let answer = answer.map_err(Failed::BeforeCommit)?;
@@ -231,7 +231,7 @@ impl Pool {
     pub(crate) fn define<T>(
         &self,
         operation: &'static str,
-        define: impl Fn(&Read<'_>) -> Result<T>,
+        define: impl Fn(&PgReader<'_>) -> Result<T>,
     ) -> Result<T> {
         self.explained(|| {
             self.patiently(|| {
@@ -258,7 +258,7 @@ impl Pool {
     ///
     /// `BEGIN` is sent together with the first statement, and the end is not waited for, so that a single statement
     /// takes no longer than without a transaction.
-    fn read_in<T>(&self, mode: &str, mut read: impl FnMut(&Read<'_>) -> Result<T>) -> Result<T> {
+    fn read_in<T>(&self, mode: &str, mut read: impl FnMut(&PgReader<'_>) -> Result<T>) -> Result<T> {
         let begin = self.begin_sql(mode, "");
         self.explained(|| {
             self.patiently(|| {
@@ -280,7 +280,7 @@ impl Pool {
 
     fn get(&self) -> Result<Object> {
         let client = self.wait(self.connections.get());
-        let client = client.map_err(|source| self.place.name(error::connection(source)))?;
+        let client = client.map_err(|source| self.context.name(error::connection(source)))?;
         self.was_reached.store(true, Ordering::Relaxed);
         Ok(client)
     }
@@ -309,12 +309,12 @@ impl Pool {
         let _call = self.locks.call();
         call().map_err(|error| {
             let waited = error::is_lock_timeout(&error);
-            self.place.explain(if waited { self.locks.describe(error) } else { error })
+            self.context.explain(if waited { self.locks.describe(error) } else { error })
         })
     }
 }
 
-impl Drop for Pool {
+impl Drop for PgPool {
     /// Waits until the last read transactions have ended. A pooler would close the connections to the server with which a
     /// client disappears in the middle of a transaction.
     fn drop(&mut self) {
@@ -342,14 +342,14 @@ enum Failed {
     Finally(Error),
 }
 
-impl Connections for Pool {
-    type Reader<'a> = Read<'a>;
+impl Connections for PgPool {
+    type Reader<'a> = PgReader<'a>;
 
-    fn read<T>(&self, read: impl FnMut(&Read<'_>) -> Result<T>) -> Result<T> {
+    fn read<T>(&self, read: impl FnMut(&PgReader<'_>) -> Result<T>) -> Result<T> {
         self.read_in(mode::READ, read)
     }
 
-    fn read_snapshot<T>(&self, read: impl FnMut(&Read<'_>) -> Result<T>) -> Result<T> {
+    fn read_snapshot<T>(&self, read: impl FnMut(&PgReader<'_>) -> Result<T>) -> Result<T> {
         self.read_in(mode::SNAPSHOT, read)
     }
 }
@@ -357,7 +357,7 @@ impl Connections for Pool {
 /// A connection with an open transaction, which is rolled back when this is dropped.
 struct Transaction<'a> {
     client: Object,
-    pool: &'a Pool,
+    pool: &'a PgPool,
     is_open: bool,
 }
 
@@ -399,7 +399,7 @@ mod tests {
     use amplifier_session_testkit::postgres;
 
     use super::*;
-    use crate::{Postgres, columns::Fields};
+    use crate::{Postgres, columns::PgRow};
 
     /// Behind a pooler, another program would get the connection with whatever stays on it.
     const STATE: &str = "SELECT 'the setting ' || name FROM pg_settings WHERE source = 'session'
@@ -424,7 +424,7 @@ mod tests {
             let pool = store.connections();
             let client = pool.get().unwrap();
             let rows = pool.wait(client.query_typed(STATE, &[])).unwrap();
-            let state: Vec<_> = rows.iter().map(|row| Fields(row).text(0).unwrap()).collect();
+            let state: Vec<_> = rows.iter().map(|row| PgRow(row).text(0).unwrap()).collect();
             assert!(state.is_empty(), "{state:?}");
             drop(client);
             store.drop_schema().unwrap();

@@ -10,7 +10,7 @@ use amplifier_session_core::{
 use amplifier_session_sql::{Columns as _, quote};
 use tokio_postgres::types::Type;
 
-use crate::{columns::Fields, connection::Read, entries::MIGRATION, error::OPEN as OPERATION};
+use crate::{columns::PgRow, connection::PgReader, entries::MIGRATION, error::OPEN as OPERATION};
 
 /// The entries of `schema_meta` that every role can read. Each other entry belongs to a user.
 const SHARED: [&str; 4] = [VERSION, WRITER, STORE_ID, MIGRATION];
@@ -20,7 +20,7 @@ const LONGEST_NAME: usize = 63;
 
 /// Restricts all roles except the owner, and gives every user with sessions the entries of the store. A transaction must
 /// be open.
-pub(crate) fn enable(reader: &Read<'_>, schema: &str) -> Result<()> {
+pub(crate) fn enable(reader: &PgReader<'_>, schema: &str) -> Result<()> {
     if !is_enabled(reader)? {
         let shared = shared();
         let give = format!(
@@ -37,7 +37,7 @@ pub(crate) fn enable(reader: &Read<'_>, schema: &str) -> Result<()> {
 
 /// Restricts roles on tables that a migration added, and gives them the same permissions on these tables as on
 /// `sessions`. A transaction must be open.
-pub(crate) fn renew(reader: &Read<'_>, schema: &str) -> Result<()> {
+pub(crate) fn restrict_new_tables(reader: &PgReader<'_>, schema: &str) -> Result<()> {
     if !is_enabled(reader)? {
         return Ok(());
     }
@@ -50,7 +50,7 @@ pub(crate) fn renew(reader: &Read<'_>, schema: &str) -> Result<()> {
             AND a.privilege_type IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE')
         GROUP BY 1";
     for row in reader.query(OPERATION, sql, &[])? {
-        let row = Fields(&row);
+        let row = PgRow(&row);
         let (role, rights) = (row.text(0)?, row.text(1)?);
         reader.batch(OPERATION, &format!("GRANT {rights} ON ALL TABLES IN SCHEMA {schema} TO {role}"))?;
         if row.flag(2)? {
@@ -61,9 +61,9 @@ pub(crate) fn renew(reader: &Read<'_>, schema: &str) -> Result<()> {
 }
 
 /// The user whose rows this role is restricted to; `None` if it is not restricted.
-pub(crate) fn only_user(reader: &Read<'_>) -> Result<Option<UserId>> {
+pub(crate) fn only_user(reader: &PgReader<'_>) -> Result<Option<UserId>> {
     let sql = "SELECT current_user::text WHERE row_security_active('sessions'::regclass)";
-    reader.query(OPERATION, sql, &[])?.first().map(|row| UserId::new(Fields(row).text(0)?)).transpose()
+    reader.query(OPERATION, sql, &[])?.first().map(|row| UserId::new(PgRow(row).text(0)?)).transpose()
 }
 
 /// The statements that create the role of a user.
@@ -81,20 +81,20 @@ pub(crate) fn role_of(user: &UserId, schema: &str) -> Result<String> {
     ))
 }
 
-fn is_enabled(reader: &Read<'_>) -> Result<bool> {
+fn is_enabled(reader: &PgReader<'_>) -> Result<bool> {
     let sql = "SELECT 1 FROM pg_class WHERE oid = 'meta_entries'::regclass AND relrowsecurity";
     Ok(!reader.query(OPERATION, sql, &[])?.is_empty())
 }
 
 /// Adds the policies to every table with a column `user_id`.
-fn restrict(reader: &Read<'_>, schema: &str) -> Result<()> {
+fn restrict(reader: &PgReader<'_>, schema: &str) -> Result<()> {
     // Also partitions, because a role may name them.
     let tables = "SELECT c.relname::text FROM pg_class c
         JOIN pg_namespace n ON n.oid = c.relnamespace
         JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'user_id'
         WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') ORDER BY 1";
     for row in reader.query(OPERATION, tables, &[(&schema, Type::TEXT)])? {
-        let table = quote::name(&Fields(&row).text(0)?);
+        let table = quote::name(&PgRow(&row).text(0)?);
         let is_own = "user_id = current_user::text COLLATE \"C\"";
         reader.batch(
             OPERATION,

@@ -8,12 +8,12 @@ use amplifier_session_sql::{Columns as _, backend::Connections as _, damaged, qu
 use tokio_postgres::types::Type;
 
 use crate::{
-    columns::Fields,
-    connection::Read,
+    columns::PgRow,
+    connection::PgReader,
     encoding,
     entries::{MIGRATION, get, set},
     error::{OPEN as OPERATION, grants},
-    pool::Pool,
+    pool::PgPool,
     row_security,
     vector_support::VectorSupport,
 };
@@ -34,7 +34,7 @@ const ENTRIES: &str = include_str!("../migrations/entries.sql");
 const ADVISORY_LOCK: i64 = 0x416d_5373;
 
 /// Turns the schema into a store, or upgrades it, unless that was already done. Several clients may call this at once.
-pub(crate) fn prepare(pool: &Pool, schema: &str, must_exist: bool) -> Result<VectorSupport> {
+pub(crate) fn prepare(pool: &PgPool, schema: &str, must_exist: bool) -> Result<VectorSupport> {
     let (applied, ready) = pool.read(|reader| {
         let applied = applied(reader, schema)?;
         if applied != Some(MIGRATIONS.len()) {
@@ -57,19 +57,19 @@ pub(crate) fn prepare(pool: &Pool, schema: &str, must_exist: bool) -> Result<Vec
     pool.define(OPERATION, |reader| {
         lock(reader)?;
         if applied != Some(MIGRATIONS.len()) {
-            row_security::renew(reader, schema)?;
+            row_security::restrict_new_tables(reader, schema)?;
         }
         VectorSupport::prepare(reader)
     })
 }
 
-fn lock(reader: &Read<'_>) -> Result<()> {
+fn lock(reader: &PgReader<'_>) -> Result<()> {
     let sql = "SELECT pg_advisory_xact_lock($1)";
     reader.query(OPERATION, sql, &[(&ADVISORY_LOCK, Type::INT8)]).map(drop)
 }
 
 /// Creates the schema and the table of entries, if they are missing.
-fn create(reader: &Read<'_>, schema: &str) -> Result<()> {
+fn create(reader: &PgReader<'_>, schema: &str) -> Result<()> {
     lock(reader)?;
     if applied(reader, schema)?.is_none() {
         encoding::check(reader)?;
@@ -87,7 +87,7 @@ fn create(reader: &Read<'_>, schema: &str) -> Result<()> {
     check_version(reader, schema)
 }
 
-fn create_schema(reader: &Read<'_>, schema: &str) -> Result<()> {
+fn create_schema(reader: &PgReader<'_>, schema: &str) -> Result<()> {
     let sql = "SELECT 1 FROM pg_namespace WHERE nspname = $1";
     if !reader.query(OPERATION, sql, &[(&schema, Type::TEXT)])?.is_empty() {
         return Ok(());
@@ -96,7 +96,7 @@ fn create_schema(reader: &Read<'_>, schema: &str) -> Result<()> {
 }
 
 /// Checks a store that cannot be written.
-pub(crate) fn check(reader: &Read<'_>, schema: &str) -> Result<VectorSupport> {
+pub(crate) fn check(reader: &PgReader<'_>, schema: &str) -> Result<VectorSupport> {
     if applied(reader, schema)?.is_none_or(|applied| applied < MIGRATIONS.len()) {
         let message = format!(
             "the store in the schema {schema:?} is missing or not up to date, and it can't be written"
@@ -107,7 +107,7 @@ pub(crate) fn check(reader: &Read<'_>, schema: &str) -> Result<VectorSupport> {
     VectorSupport::found(reader)
 }
 
-fn migrate(reader: &Read<'_>, schema: &str, at: usize, migration: &str) -> Result<()> {
+fn migrate(reader: &PgReader<'_>, schema: &str, at: usize, migration: &str) -> Result<()> {
     lock(reader)?;
     if applied(reader, schema)?.is_some_and(|applied| applied > at) {
         return Ok(());
@@ -119,13 +119,13 @@ fn migrate(reader: &Read<'_>, schema: &str, at: usize, migration: &str) -> Resul
 }
 
 /// The number of migrations that were applied; `None` if there is no store.
-fn applied(reader: &Read<'_>, schema: &str) -> Result<Option<usize>> {
+fn applied(reader: &PgReader<'_>, schema: &str) -> Result<Option<usize>> {
     // By its schema, because the search path contains another one, too.
     let sql = "SELECT has_schema_privilege(n.oid, 'USAGE'), current_user::text
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE n.nspname = $1 AND c.relname = 'schema_meta'";
     let rows = reader.query(OPERATION, sql, &[(&schema, Type::TEXT)])?;
-    let Some(row) = rows.first().map(Fields) else { return Ok(None) };
+    let Some(row) = rows.first().map(PgRow) else { return Ok(None) };
     if !row.flag(0)? {
         // The search path would leave out the schema, and names would mean tables of the other one.
         let message = format!("the role {:?} may not use the schema {schema:?}", row.text(1)?);
@@ -137,7 +137,7 @@ fn applied(reader: &Read<'_>, schema: &str) -> Result<Option<usize>> {
     Ok(Some(number.transpose()?.unwrap_or(0)))
 }
 
-fn check_version(reader: &Read<'_>, schema: &str) -> Result<()> {
+fn check_version(reader: &PgReader<'_>, schema: &str) -> Result<()> {
     let (version, migration) = (get(reader, VERSION)?, applied(reader, schema)?.unwrap_or_default());
     if version.as_deref() == Some(SCHEMA_VERSION.to_string().as_str()) && migration <= MIGRATIONS.len() {
         return Ok(());

@@ -4,7 +4,7 @@ use amplifier_session_core::Result;
 use amplifier_session_sql::Columns as _;
 use tokio_postgres::types::Type;
 
-use crate::{columns::Fields, connection::Read, error::OPEN as OPERATION};
+use crate::{columns::PgRow, connection::PgReader, error::OPEN as OPERATION};
 
 /// The abilities of the database's extension pgvector.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl VectorSupport {
     }
 
     /// Creates the extension and the column, if possible. A transaction must be open, and no other one may do the same.
-    pub(crate) fn prepare(reader: &Read<'_>) -> Result<Self> {
+    pub(crate) fn prepare(reader: &PgReader<'_>) -> Result<Self> {
         if version(reader, "SELECT extversion FROM pg_extension WHERE extname = 'vector'")?.is_none() {
             let available = "SELECT default_version FROM pg_available_extensions WHERE name = 'vector'";
             if version(reader, available)?.is_none() {
@@ -64,7 +64,7 @@ impl VectorSupport {
     }
 
     /// The support that exists, if nothing needs to be prepared.
-    pub(crate) fn ready(reader: &Read<'_>) -> Result<Option<Self>> {
+    pub(crate) fn ready(reader: &PgReader<'_>) -> Result<Option<Self>> {
         if !Self::has_column(reader)? {
             return Ok(None);
         }
@@ -72,7 +72,7 @@ impl VectorSupport {
     }
 
     /// The support that exists, for a store that cannot be written.
-    pub(crate) fn found(reader: &Read<'_>) -> Result<Self> {
+    pub(crate) fn found(reader: &PgReader<'_>) -> Result<Self> {
         Ok(match Self::has_column(reader)? {
             true => Self::Copies,
             false => Self::Unavailable(
@@ -81,7 +81,7 @@ impl VectorSupport {
         })
     }
 
-    fn has_column(reader: &Read<'_>) -> Result<bool> {
+    fn has_column(reader: &PgReader<'_>) -> Result<bool> {
         let sql =
             "SELECT 1 FROM pg_attribute WHERE attrelid = 'transcript_vectors'::regclass AND attname = $1";
         Ok(!reader.query(OPERATION, sql, &[(&"half", Type::TEXT)])?.is_empty())
@@ -89,7 +89,7 @@ impl VectorSupport {
 }
 
 /// Why the version of the extension cannot be used, if so.
-fn too_old(reader: &Read<'_>) -> Result<Option<String>> {
+fn too_old(reader: &PgReader<'_>) -> Result<Option<String>> {
     let found =
         version(reader, "SELECT extversion FROM pg_extension WHERE extname = 'vector'")?.unwrap_or_default();
     if parse(&found) < NEEDED {
@@ -103,8 +103,8 @@ fn too_old(reader: &Read<'_>) -> Result<Option<String>> {
     Ok(None)
 }
 
-fn version(reader: &Read<'_>, sql: &str) -> Result<Option<String>> {
-    reader.query(OPERATION, sql, &[])?.first().map(|row| Fields(row).text(0)).transpose()
+fn version(reader: &PgReader<'_>, sql: &str) -> Result<Option<String>> {
+    reader.query(OPERATION, sql, &[])?.first().map(|row| PgRow(row).text(0)).transpose()
 }
 
 fn parse(version: &str) -> [u32; 3] {

@@ -14,7 +14,7 @@ use amplifier_session_sql::{
     file, is_disk_full,
 };
 
-use crate::{connection::Write, pool::Pool};
+use crate::{connection::SqliteWriter, pool::SqlitePool};
 
 /// Sessions in one SQLite file. Cheap to clone; clones share connections.
 pub type SqliteBackend = Embedded<Sqlite>;
@@ -22,8 +22,8 @@ pub type SqliteBackend = Embedded<Sqlite>;
 /// An SQLite file with its search index.
 #[derive(Debug)]
 pub struct Sqlite {
-    pool: Arc<Pool>,
-    index: IndexUpdater<RowSnapshots<Pool>>,
+    pool: Arc<SqlitePool>,
+    index: IndexUpdater<RowSnapshots<SqlitePool>>,
 }
 
 impl Sqlite {
@@ -44,11 +44,11 @@ impl Sqlite {
 
     fn open_now(path: &Path) -> Result<SqliteBackend> {
         let index = SearchIndex::open(file::beside(path, ".index"));
-        let pool = match Pool::open(path) {
+        let pool = match SqlitePool::open(path) {
             // Without a little free space, nothing can be read or deleted. The index can be rebuilt.
             Err(error) if is_disk_full(&error) && index.discard().is_ok() => {
                 tracing::info!("the disk is full: the search index was removed to make room");
-                Pool::open(path)?
+                SqlitePool::open(path)?
             }
             opened => opened?,
         };
@@ -65,10 +65,10 @@ impl Sqlite {
 }
 
 impl Database for Sqlite {
-    type Connections = Pool;
-    type Writer<'a> = Write<'a>;
+    type Connections = SqlitePool;
+    type Writer<'a> = SqliteWriter<'a>;
 
-    fn connections(&self) -> &Pool {
+    fn connections(&self) -> &SqlitePool {
         &self.pool
     }
 
@@ -87,7 +87,7 @@ impl Database for Sqlite {
     fn transaction<T>(
         &self,
         operation: &'static str,
-        write: impl FnMut(&mut Write<'_>) -> Result<T>,
+        write: impl FnMut(&mut SqliteWriter<'_>) -> Result<T>,
     ) -> Result<T> {
         self.pool.transaction(operation, write)
     }
@@ -101,7 +101,7 @@ impl Database for Sqlite {
 impl EmbeddedDatabase for Sqlite {
     const IS_SHARED: bool = true;
 
-    fn index(&self) -> &IndexUpdater<RowSnapshots<Pool>> {
+    fn index(&self) -> &IndexUpdater<RowSnapshots<SqlitePool>> {
         &self.index
     }
 

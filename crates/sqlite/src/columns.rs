@@ -13,7 +13,7 @@ use rusqlite::{Row, types::FromSql};
 
 use crate::error;
 
-impl Columns for Cursor<'_> {
+impl Columns for SqliteRow<'_> {
     fn text_ref(&self, index: usize) -> Result<&str> {
         self.0.get_ref(index).map_err(error::column)?.as_str().map_err(|_| damaged("text"))
     }
@@ -59,7 +59,7 @@ impl Columns for Cursor<'_> {
 }
 
 /// A row of a result.
-pub(crate) struct Cursor<'a>(pub(crate) &'a Row<'a>);
+pub(crate) struct SqliteRow<'a>(pub(crate) &'a Row<'a>);
 
 /// A column of a row as a Rust value.
 pub(crate) fn column<T: FromSql>(row: &Row<'_>, index: usize) -> Result<T> {

@@ -13,7 +13,7 @@ pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 /// The size of a page, twice the default: half as many pages are written to the log and then to the file.
 const PAGE_BYTES: i64 = 8192;
 
-/// The size of the write-ahead log at which it is emptied, in parallel with writes: see `Pool::checkpoint`.
+/// The size of the write-ahead log at which it is emptied, in parallel with writes: see `SqlitePool::checkpoint`.
 pub(crate) const LONG_LOG_BYTES: u64 = 16 << 20;
 
 /// The size of the write-ahead log at which writes wait until it is emptied.

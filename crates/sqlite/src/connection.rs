@@ -22,15 +22,15 @@ use rusqlite::{
 };
 
 use crate::{
-    columns::{Cursor, vector_bytes},
+    columns::{SqliteRow, vector_bytes},
     error::storage,
 };
 
 /// A read connection.
 #[derive(Debug)]
-pub struct Read<'a>(pub(crate) &'a Connection);
+pub struct SqliteReader<'a>(pub(crate) &'a Connection);
 
-impl Reader for Read<'_> {
+impl Reader for SqliteReader<'_> {
     const DIALECT: Dialect = SQLITE;
 
     fn each_row(
@@ -42,7 +42,7 @@ impl Reader for Read<'_> {
         prepared(self.0, statement, |prepared| {
             let mut found = prepared.query(params(&statement.values)).map_err(&failed)?;
             while let Some(row) = found.next().map_err(&failed)? {
-                if each(&Cursor(row))?.is_break() {
+                if each(&SqliteRow(row))?.is_break() {
                     break;
                 }
             }
@@ -53,9 +53,9 @@ impl Reader for Read<'_> {
 
 /// A write transaction.
 #[derive(Debug)]
-pub struct Write<'a>(pub(crate) Transaction<'a>);
+pub struct SqliteWriter<'a>(pub(crate) Transaction<'a>);
 
-impl Reader for Write<'_> {
+impl Reader for SqliteWriter<'_> {
     const DIALECT: Dialect = SQLITE;
 
     fn each_row(
@@ -63,11 +63,11 @@ impl Reader for Write<'_> {
         statement: &Statement,
         each: &mut dyn FnMut(&dyn Columns) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        Read(&self.0).each_row(statement, each)
+        SqliteReader(&self.0).each_row(statement, each)
     }
 }
 
-impl Writer for Write<'_> {
+impl Writer for SqliteWriter<'_> {
     fn execute(&self, statement: &Statement) -> Result<usize> {
         prepared(&self.0, statement, |prepared| {
             prepared.execute(params(&statement.values)).map_err(storage(statement.operation))
@@ -93,7 +93,7 @@ impl Writer for Write<'_> {
         let inserted = self
             .0
             .prepare_cached(&table.insert(&values.join(", ")))
-            .and_then(|mut insert| insert.execute(params_from_iter(row.iter().map(Bound))));
+            .and_then(|mut insert| insert.execute(params_from_iter(row.iter().map(BoundCell))));
         inserted.map(drop).map_err(storage("write"))
     }
 
@@ -232,9 +232,9 @@ fn params(values: &[Value]) -> ParamsFromIter<impl Iterator<Item = ToSqlOutput<'
 const COMPRESSED_ABOVE: usize = 512;
 
 /// A written value as SQLite stores it.
-struct Bound<'a>(&'a Cell<'a>);
+struct BoundCell<'a>(&'a Cell<'a>);
 
-impl ToSql for Bound<'_> {
+impl ToSql for BoundCell<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(match self.0 {
             Cell::Null => ToSqlOutput::from(Null),

@@ -10,7 +10,7 @@ use amplifier_session_sql::{
     Query, Reader, read, read::events::GroupedEvents, rows::EVENT_OF_SESSION as OF_SESSION,
 };
 
-use crate::connection::{Read, own_events_index};
+use crate::connection::{SqliteReader, own_events_index};
 
 /// Day, type, tool, model, provider, `Event::failed`, and the session that the line names. Only a JSON `true` is a
 /// failure. A summary that is not JSON reports nothing.
@@ -25,7 +25,11 @@ const AGAIN: &str = "lines_again(s.key, CASE WHEN NOT e.ts_estimated AND (substr
     THEN e.digest END)";
 
 /// The events that match `filter`, counted by group.
-pub(crate) fn count(reader: &Read<'_>, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+pub(crate) fn count(
+    reader: &SqliteReader<'_>,
+    scope: &Scope,
+    filter: &EventFilter,
+) -> Result<Vec<EventCount>> {
     let sql = GroupedEvents {
         group: GROUP,
         from: &in_any_order(scope, filter),
@@ -42,7 +46,7 @@ pub(crate) fn count(reader: &Read<'_>, scope: &Scope, filter: &EventFilter) -> R
 }
 
 /// Whether a session has a response with usage.
-fn is_answered(reader: &Read<'_>, key: &SessionKey) -> Result<bool> {
+fn is_answered(reader: &SqliteReader<'_>, key: &SessionKey) -> Result<bool> {
     let sql = format!(
         "SELECT 1 FROM events INDEXED BY events_by_session_type
          WHERE user_id = ?1 AND session_id = ?2 AND event_type = '{RESPONSE}'

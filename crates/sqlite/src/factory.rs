@@ -7,7 +7,7 @@ use amplifier_session_core::{
     blocking,
 };
 
-use crate::{Sqlite, pool::Pool, salvage::Salvage};
+use crate::{Sqlite, pool::SqlitePool, salvage::Salvage};
 
 /// SQLite stores: `sqlite:PATH`.
 pub static FACTORY: BackendFactory = BackendFactory {
@@ -28,7 +28,7 @@ pub static FACTORY: BackendFactory = BackendFactory {
         },
     },
     backup: Some(|from, to| {
-        Box::pin(async move { blocking(move || Pool::open(&from)?.copy_to(&to)).await? })
+        Box::pin(async move { blocking(move || SqlitePool::open(&from)?.copy_to(&to)).await? })
     }),
     salvage: Some(|path| {
         Box::pin(async move {

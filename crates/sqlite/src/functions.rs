@@ -47,17 +47,17 @@ fn text<'a>(row: &'a Context<'_>, index: usize) -> Option<&'a str> {
 struct LinesAgain;
 
 #[derive(Default)]
-struct Lines {
+struct SeenLines {
     seen: HashSet<u64>,
     again: i64,
 }
 
-impl Aggregate<Lines, i64> for LinesAgain {
-    fn init(&self, _: &mut Context<'_>) -> Result<Lines> {
-        Ok(Lines::default())
+impl Aggregate<SeenLines, i64> for LinesAgain {
+    fn init(&self, _: &mut Context<'_>) -> Result<SeenLines> {
+        Ok(SeenLines::default())
     }
 
-    fn step(&self, row: &mut Context<'_>, lines: &mut Lines) -> Result<()> {
+    fn step(&self, row: &mut Context<'_>, lines: &mut SeenLines) -> Result<()> {
         if let (Ok(session), Ok(digest)) = (row.get_raw(0).as_i64(), row.get_raw(1).as_blob()) {
             let mut hasher = DefaultHasher::new();
             (session, digest).hash(&mut hasher);
@@ -66,7 +66,7 @@ impl Aggregate<Lines, i64> for LinesAgain {
         Ok(())
     }
 
-    fn finalize(&self, _: &mut Context<'_>, lines: Option<Lines>) -> Result<i64> {
+    fn finalize(&self, _: &mut Context<'_>, lines: Option<SeenLines>) -> Result<i64> {
         Ok(lines.unwrap_or_default().again)
     }
 }

@@ -14,9 +14,9 @@ use amplifier_session_sql::{
     unless_damaged,
 };
 
-use crate::{connection::Read, event_counts};
+use crate::{connection::SqliteReader, event_counts};
 
-impl Lookups for Read<'_> {
+impl Lookups for SqliteReader<'_> {
     fn messages_at(&self, message_refs: &[MessageRef]) -> Result<Vec<Message>> {
         let sql = format!("{MESSAGES} WHERE t.user_id = ?1 AND t.session_id = ?2 AND t.sequence = ?3");
         let message =

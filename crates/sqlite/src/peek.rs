@@ -16,13 +16,13 @@ pub(crate) const LOGS: [&str; 2] = ["-wal", "-journal"];
 
 /// A file that was opened to inspect it, whatever it contains.
 #[derive(Debug)]
-pub(crate) struct Peek {
+pub(crate) struct SqlitePeek {
     pub(crate) connection: Connection,
     /// The copy that is read instead.
     _copy: Option<FileCopy>,
 }
 
-impl Peek {
+impl SqlitePeek {
     /// Opens a file. Its log is read in place if its `-shm` file, which reading requires, exists.
     pub(crate) fn open(file: &Path) -> Result<Self> {
         if holds_something(&beside(file, LOGS[0])) && !beside(file, "-shm").exists() {

@@ -29,7 +29,7 @@ use rusqlite::{
 };
 
 use crate::{
-    connection::{Read, SQLITE, Write},
+    connection::{SQLITE, SqliteReader, SqliteWriter},
     functions, schema,
 };
 
@@ -102,28 +102,28 @@ fn listed(
     narrow: impl Fn(SessionQuery) -> SessionQuery,
 ) -> Result<()> {
     let cursor = SessionCursor { updated: at(), key: key() };
-    let reader = Read(connection);
+    let reader = SqliteReader(connection);
     read::sessions::list(&reader, &narrow(SessionQuery::new(scope.clone())))?;
     read::sessions::list(&reader, &narrow(SessionQuery::new(scope)).with_after(Some(cursor))).map(drop)
 }
 
 fn keys(connection: &Connection, scope: Scope, filter: SessionFilter) -> Result<()> {
-    read::sessions::keys(&Read(connection), &scope, &filter).map(drop)
+    read::sessions::keys(&SqliteReader(connection), &scope, &filter).map(drop)
 }
 
 fn found(connection: &Connection, scope: Scope, filter: EventFilter) -> Result<()> {
     let after = EventCursor { ts: at(), event: MessageRef::new(key(), 3) };
-    let reader = Read(connection);
+    let reader = SqliteReader(connection);
     read::events::search(&reader, &scope, &EventSearchOptions::new(filter.clone()))?;
     read::events::search(&reader, &scope, &EventSearchOptions::new(filter).with_after(after)).map(drop)
 }
 
 fn counted(connection: &Connection, scope: Scope, filter: EventFilter) -> Result<()> {
-    Read(connection).count_events(&scope, &filter).map(drop)
+    SqliteReader(connection).count_events(&scope, &filter).map(drop)
 }
 
 fn counted_messages(connection: &Connection, scope: Scope, filter: SearchFilter) -> Result<()> {
-    read::messages::counts(&Read(connection), &scope, &filter).map(drop)
+    read::messages::counts(&SqliteReader(connection), &scope, &filter).map(drop)
 }
 
 fn pending(connection: &Connection, is_current: bool) -> Result<()> {
@@ -141,20 +141,20 @@ fn pending(connection: &Connection, is_current: bool) -> Result<()> {
 
 fn of_index(
     connection: &Connection,
-    read: impl Fn(&mut IndexRows<'_, Read<'_>>) -> Result<()>,
+    read: impl Fn(&mut IndexRows<'_, SqliteReader<'_>>) -> Result<()>,
 ) -> Result<()> {
-    read(&mut IndexRows::new(&Read(connection), &OnceLock::new()))
+    read(&mut IndexRows::new(&SqliteReader(connection), &OnceLock::new()))
 }
 
 fn run<T>(connection: &Connection, query: &Query<T>) -> Result<()> {
-    Read(connection).rows(query).map(drop)
+    SqliteReader(connection).rows(query).map(drop)
 }
 
 /// Every read of the backend, by name.
 fn reads() -> Vec<(&'static str, Allowed, Run)> {
     use Allowed::{AllSessions, Group, Last, Nothing, SortFew, Walk};
     vec![
-        ("a session", Nothing, |c| read::sessions::get(&Read(c), &key()).map(drop)),
+        ("a session", Nothing, |c| read::sessions::get(&SqliteReader(c), &key()).map(drop)),
         ("a list", Nothing, |c| listed(c, own(), |q| q)),
         ("a list of a time", Nothing, |c| {
             listed(c, own(), |q| {
@@ -201,21 +201,23 @@ fn reads() -> Vec<(&'static str, Allowed, Run)> {
         ("keys of everyone's sessions", AllSessions, |c| keys(c, Scope::Everyone, tags())),
         ("message states", Nothing, |c| run(c, &read::messages::states(&key()))),
         ("messages", Nothing, |c| run(c, &read::messages::of_session_from(&key(), range()))),
-        ("messages at places", Nothing, |c| Read(c).messages_at(&[MessageRef::new(key(), 1)]).map(drop)),
+        ("messages at places", Nothing, |c| {
+            SqliteReader(c).messages_at(&[MessageRef::new(key(), 1)]).map(drop)
+        }),
         ("messages with pending vectors", Nothing, |c| pending(c, true)),
         ("messages with pending vectors of the next generation", Nothing, |c| pending(c, false)),
         ("vectors of texts", Nothing, |c| {
-            Read(c).vectors_of(0, &[(MessageRef::new(key(), 1), ContentType::UserQuery)]).map(drop)
+            SqliteReader(c).vectors_of(0, &[(MessageRef::new(key(), 1), ContentType::UserQuery)]).map(drop)
         }),
         ("texts that have vectors", Nothing, |c| {
-            read::vectors::types(&Read(c), 0, &key(), range()).map(drop)
+            read::vectors::types(&SqliteReader(c), 0, &key(), range()).map(drop)
         }),
-        ("vectors counted", Group, |c| read::vectors::counts(&Read(c), &own()).map(drop)),
-        ("rows of a session", Nothing, |c| read::sessions::stored_rows(&Read(c), &key()).map(drop)),
+        ("vectors counted", Group, |c| read::vectors::counts(&SqliteReader(c), &own()).map(drop)),
+        ("rows of a session", Nothing, |c| read::sessions::stored_rows(&SqliteReader(c), &key()).map(drop)),
         ("event digests", Nothing, |c| run(c, &read::events::digests(&key(), range()))),
         ("events", Nothing, |c| run(c, &read::events::page(&key(), range()))),
-        ("event payloads", Nothing, |c| read::events::of_sequences(&Read(c), &key(), &[3]).map(drop)),
-        ("events by id", Nothing, |c| Read(c).find_events(&key().user_id, &["e".into()]).map(drop)),
+        ("event payloads", Nothing, |c| read::events::of_sequences(&SqliteReader(c), &key(), &[3]).map(drop)),
+        ("events by id", Nothing, |c| SqliteReader(c).find_events(&key().user_id, &["e".into()]).map(drop)),
         ("newest events", Walk, |c| found(c, own(), events_of())),
         ("newest events of a time", Nothing, |c| {
             found(c, own(), events_of().with_since(at()).with_until(at()))
@@ -299,7 +301,7 @@ fn store() -> (Connection, Arc<Mutex<Vec<String>>>) {
 }
 
 fn put(connection: &mut Connection, session: &SessionRow<'_>) {
-    let mut writer = Write(connection.transaction().unwrap());
+    let mut writer = SqliteWriter(connection.transaction().unwrap());
     writer.insert(&SESSIONS, &session.cells()).unwrap();
     writer.0.commit().unwrap();
 }

@@ -25,13 +25,13 @@ use crate::{
     connect::{
         BUSY_TIMEOUT, LONG_LOG_BYTES, READER_CACHE_KIB, TOO_LONG_LOG_BYTES, WRITER_CACHE_KIB, connect,
     },
-    connection::{Read, Write},
+    connection::{SqliteReader, SqliteWriter},
     error::storage,
     indexes,
     peek::LOGS,
     read_only::{ReadOnlyConnection, ReadOnlyStore},
     rights,
-    room::{Room, cut_log},
+    room::{DiskSpace, cut_log},
     schema,
 };
 
@@ -51,9 +51,9 @@ const CHECKPOINT_PAUSE: Duration = Duration::from_millis(5);
 
 /// The connections of this process to one database file.
 #[derive(Debug)]
-pub struct Pool {
+pub struct SqlitePool {
     path: PathBuf,
-    handles: Handles,
+    handles: PoolConnections,
     /// Whether the write-ahead log must still be emptied because a connection was reading from it.
     log_to_empty: AtomicBool,
     /// The size of the log at which a write next waits until it is emptied. It grows while a connection keeps reading
@@ -62,21 +62,21 @@ pub struct Pool {
 }
 
 #[derive(Debug)]
-enum Handles {
+enum PoolConnections {
     /// The file can be read and written.
     Writable { writer: Mutex<Connection>, readers: Idle<Connection> },
     /// The file can only be read.
     ReadOnly { store: ReadOnlyStore, readers: Idle<ReadOnlyConnection> },
 }
 
-impl Pool {
+impl SqlitePool {
     /// Opens the file, which is created if it is missing. A file that cannot be written is opened read-only.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         if let Some(reason) = file::read_only(path) {
             let (store, connection) = ReadOnlyStore::open(path, reason)?;
             let readers = Idle::default();
             readers.keep(connection);
-            return Ok(Self::new(path, Handles::ReadOnly { store, readers }));
+            return Ok(Self::new(path, PoolConnections::ReadOnly { store, readers }));
         }
         rights::restore(path);
         schema::check(path)?;
@@ -86,10 +86,10 @@ impl Pool {
         let mut writer = connect(path, WRITER_CACHE_KIB)?;
         schema::prepare(&mut writer)?;
         let (writer, readers) = (Mutex::new(writer), Idle::default());
-        Ok(Self::new(path, Handles::Writable { writer, readers }))
+        Ok(Self::new(path, PoolConnections::Writable { writer, readers }))
     }
 
-    fn new(path: &Path, handles: Handles) -> Self {
+    fn new(path: &Path, handles: PoolConnections) -> Self {
         Self {
             path: path.to_owned(),
             handles,
@@ -101,8 +101,8 @@ impl Pool {
     /// The reason why the file can only be read, if so.
     pub(crate) fn read_only(&self) -> Option<&str> {
         match &self.handles {
-            Handles::Writable { .. } => None,
-            Handles::ReadOnly { store, .. } => Some(store.reason()),
+            PoolConnections::Writable { .. } => None,
+            PoolConnections::ReadOnly { store, .. } => Some(store.reason()),
         }
     }
 
@@ -120,13 +120,13 @@ impl Pool {
     pub(crate) fn transaction<T>(
         &self,
         operation: &'static str,
-        write: impl FnOnce(&mut Write<'_>) -> Result<T>,
+        write: impl FnOnce(&mut SqliteWriter<'_>) -> Result<T>,
     ) -> Result<T> {
         let mut writer = self.writer()?;
         let before = self.room_to_write(&writer);
         let answer = in_transaction(&mut writer, operation, |transaction| {
             let answer = write(transaction)?;
-            let after = before.and_then(|_| Room::of(&self.path, &transaction.0));
+            let after = before.and_then(|_| DiskSpace::of(&self.path, &transaction.0));
             match before.zip(after).is_none_or(|(before, after)| after.allows_commit(before)) {
                 true => Ok(answer),
                 false => Err(Error::new(ErrorKind::StorageIo, DISK_FULL).with_operation(operation)),
@@ -141,20 +141,20 @@ impl Pool {
     }
 
     /// The room on the disk for a transaction, after the log was emptied if the disk is nearly full.
-    fn room_to_write(&self, writer: &Connection) -> Option<Room> {
-        let room = Room::of(&self.path, writer)?;
+    fn room_to_write(&self, writer: &Connection) -> Option<DiskSpace> {
+        let room = DiskSpace::of(&self.path, writer)?;
         if room.is_enough() || !room.can_empty_log() {
             return Some(room);
         }
         let emptied = empty_log(writer, LOG_PATIENCE);
         tracing::debug!(?emptied, "the disk is nearly full, so the write-ahead log is emptied");
-        Room::of(&self.path, writer)
+        DiskSpace::of(&self.path, writer)
     }
 
     /// Closes idle read connections, and empties the cache of the write connection: after much work, a process may be
     /// idle for hours.
     pub(crate) fn release_memory(&self) {
-        let Handles::Writable { writer, readers } = &self.handles else { return };
+        let PoolConnections::Writable { writer, readers } = &self.handles else { return };
         readers.clear();
         if let Err(error) = lock(writer).execute_batch("PRAGMA shrink_memory") {
             tracing::debug!(%error, "the cache of the database could not be emptied");
@@ -216,7 +216,7 @@ impl Pool {
 
     fn empty_log_within(&self, patience: Duration) -> Result<bool> {
         let writer = self.writer()?;
-        let empty = || match Room::of(&self.path, &writer).is_none_or(Room::can_empty_log) {
+        let empty = || match DiskSpace::of(&self.path, &writer).is_none_or(DiskSpace::can_empty_log) {
             true => empty_log(&writer, patience).map_err(storage("checkpoint")),
             false => Err(Error::new(ErrorKind::StorageIo, DISK_FULL).with_operation("checkpoint")),
         };
@@ -287,22 +287,22 @@ impl Pool {
 
     fn writer(&self) -> Result<MutexGuard<'_, Connection>> {
         match &self.handles {
-            Handles::Writable { writer, .. } => Ok(lock(writer)),
-            Handles::ReadOnly { store, .. } => Err(store.refusal()),
+            PoolConnections::Writable { writer, .. } => Ok(lock(writer)),
+            PoolConnections::ReadOnly { store, .. } => Err(store.refusal()),
         }
     }
 
     /// Runs `read` on a read connection.
     fn on_reader<T>(&self, read: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
         match &self.handles {
-            Handles::Writable { readers, .. } => {
+            PoolConnections::Writable { readers, .. } => {
                 let mut connection =
                     readers.take().map_or_else(|| connect(&self.path, READER_CACHE_KIB), Ok)?;
                 let answer = read(&mut connection);
                 readers.keep(connection);
                 answer
             }
-            Handles::ReadOnly { store, readers } => {
+            PoolConnections::ReadOnly { store, readers } => {
                 let idle = readers.take().filter(|idle| store.is_current(idle));
                 let mut opened = idle.map_or_else(|| store.connect(), Ok)?;
                 let answer = read(&mut opened.connection);
@@ -318,27 +318,27 @@ impl Pool {
 fn in_transaction<T>(
     connection: &mut Connection,
     operation: &'static str,
-    write: impl FnOnce(&mut Write<'_>) -> Result<T>,
+    write: impl FnOnce(&mut SqliteWriter<'_>) -> Result<T>,
 ) -> Result<T> {
     let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
-    let mut writer = Write(begun.map_err(storage(operation))?);
+    let mut writer = SqliteWriter(begun.map_err(storage(operation))?);
     let answer = write(&mut writer)?;
     writer.0.commit().map_err(storage(operation))?;
     Ok(answer)
 }
 
-impl Connections for Pool {
-    type Reader<'a> = Read<'a>;
+impl Connections for SqlitePool {
+    type Reader<'a> = SqliteReader<'a>;
 
-    fn read<T>(&self, mut read: impl FnMut(&Read<'_>) -> Result<T>) -> Result<T> {
-        self.on_reader(|connection| read(&Read(connection)))
+    fn read<T>(&self, mut read: impl FnMut(&SqliteReader<'_>) -> Result<T>) -> Result<T> {
+        self.on_reader(|connection| read(&SqliteReader(connection)))
     }
 
-    fn read_snapshot<T>(&self, mut read: impl FnMut(&Read<'_>) -> Result<T>) -> Result<T> {
+    fn read_snapshot<T>(&self, mut read: impl FnMut(&SqliteReader<'_>) -> Result<T>) -> Result<T> {
         self.on_reader(|connection| {
             let begun = connection.transaction_with_behavior(TransactionBehavior::Deferred);
             let snapshot = begun.map_err(storage("read"))?;
-            read(&Read(&snapshot))
+            read(&SqliteReader(&snapshot))
         })
     }
 
@@ -349,7 +349,7 @@ impl Connections for Pool {
     }
 }
 
-impl Drop for Pool {
+impl Drop for SqlitePool {
     fn drop(&mut self) {
         if let Ok(writer) = self.writer() {
             self.empty_log_if_due(&writer);

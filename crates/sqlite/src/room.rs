@@ -16,7 +16,7 @@ const LEFT_FREE: u64 = 256 << 10;
 
 /// The sizes of a database and its disk, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Room {
+pub(crate) struct DiskSpace {
     /// The size of the file.
     file: u64,
     /// The size that the file has after the log is emptied.
@@ -24,7 +24,7 @@ pub(crate) struct Room {
     free: u64,
 }
 
-impl Room {
+impl DiskSpace {
     /// As `connection` sees it, also during a transaction. `None` if the space is unknown.
     pub(crate) fn of(path: &Path, connection: &Connection) -> Option<Self> {
         let number =
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn a_commit_leaves_the_room_that_emptying_the_log_needs() {
         let mega = |bytes: u64| bytes << 20;
-        let room = |database, free| Room { file: mega(9), database: mega(database), free: mega(free) };
+        let room = |database, free| DiskSpace { file: mega(9), database: mega(database), free: mega(free) };
         let before = room(9, 20);
         assert!(before.is_enough() && before.allows_commit(before));
         // The file grows by 5 MB, and up to 5 MB are still to be written to the log.

@@ -16,7 +16,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
 use crate::{
     error::storage,
-    peek::{Peek, unopened},
+    peek::{SqlitePeek, unopened},
     tables::{LAYOUT, OLDEST_LAYOUT, TABLES, UPGRADES, indexes, views},
 };
 
@@ -30,9 +30,9 @@ pub(crate) fn check(path: &Path) -> Result<()> {
         Ok(file) if file.is_dir() => return Err(refused(path, "is a folder")),
         _ => return Ok(()),
     }
-    let contents = match contents(&Peek::open(path)?.connection) {
+    let contents = match contents(&SqlitePeek::open(path)?.connection) {
         // A process was killed during a transaction. Rolling it back would change the file.
-        Err(error) if is_unfinished(&error) => contents(&Peek::copy(path)?.connection),
+        Err(error) if is_unfinished(&error) => contents(&SqlitePeek::copy(path)?.connection),
         contents => contents,
     };
     contents.map_err(|error| unopened(path, error))?.accept(path, OLDEST_LAYOUT, LAYOUT)

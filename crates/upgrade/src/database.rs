@@ -11,13 +11,13 @@ pub(crate) trait OldDatabase: Debug {
     fn tables(&self) -> Result<Tables>;
 
     /// Calls `each` with each row that a statement returns.
-    fn read(&self, sql: &str, each: &mut dyn FnMut(Vec<Cell>) -> Result<()>) -> Result<()>;
+    fn read(&self, sql: &str, each: &mut dyn FnMut(Vec<OldCell>) -> Result<()>) -> Result<()>;
 }
 
 /// A value in a row.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(not(feature = "duckdb"), allow(dead_code, reason = "SQLite has no values of some types"))]
-pub(crate) enum Cell {
+pub(crate) enum OldCell {
     Null,
     /// A whole number, or a boolean as 1 or 0.
     Integer(i64),

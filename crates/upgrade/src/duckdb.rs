@@ -16,7 +16,7 @@ use duckdb::{
     types::{ListType, Value, ValueRef},
 };
 
-use crate::database::{Cell, OldDatabase};
+use crate::database::{OldCell, OldDatabase};
 
 /// The logs that DuckDB keeps beside a file. The last two exist while it processes the first.
 pub(crate) const LOGS: [&str; 3] = [".wal", ".wal.checkpoint", ".wal.recovery"];
@@ -67,7 +67,7 @@ impl OldDatabase for OldDuckDb {
         columns.collect::<duckdb::Result<_>>().map_err(failed)
     }
 
-    fn read(&self, sql: &str, each: &mut dyn FnMut(Vec<Cell>) -> Result<()>) -> Result<()> {
+    fn read(&self, sql: &str, each: &mut dyn FnMut(Vec<OldCell>) -> Result<()>) -> Result<()> {
         let mut statement = self.connection.prepare(sql).map_err(failed)?;
         let mut rows = statement.query([]).map_err(failed)?;
         let columns = rows.as_ref().map_or(0, |statement| statement.column_count());
@@ -78,47 +78,47 @@ impl OldDatabase for OldDuckDb {
     }
 }
 
-fn cell(row: &Row<'_>, index: usize) -> Result<Cell> {
+fn cell(row: &Row<'_>, index: usize) -> Result<OldCell> {
     Ok(match row.get_ref(index).map_err(failed)? {
-        ValueRef::Boolean(yes) => Cell::Integer(yes.into()),
-        ValueRef::TinyInt(number) => Cell::Integer(number.into()),
-        ValueRef::SmallInt(number) => Cell::Integer(number.into()),
-        ValueRef::Int(number) => Cell::Integer(number.into()),
-        ValueRef::BigInt(number) => Cell::Integer(number),
-        ValueRef::HugeInt(number) => i64::try_from(number).map_or(Cell::Null, Cell::Integer),
-        ValueRef::UTinyInt(number) => Cell::Integer(number.into()),
-        ValueRef::USmallInt(number) => Cell::Integer(number.into()),
-        ValueRef::UInt(number) => Cell::Integer(number.into()),
-        ValueRef::UBigInt(number) => i64::try_from(number).map_or(Cell::Null, Cell::Integer),
-        ValueRef::Float(number) => Cell::Real(number.into()),
-        ValueRef::Double(number) => Cell::Real(number),
+        ValueRef::Boolean(yes) => OldCell::Integer(yes.into()),
+        ValueRef::TinyInt(number) => OldCell::Integer(number.into()),
+        ValueRef::SmallInt(number) => OldCell::Integer(number.into()),
+        ValueRef::Int(number) => OldCell::Integer(number.into()),
+        ValueRef::BigInt(number) => OldCell::Integer(number),
+        ValueRef::HugeInt(number) => i64::try_from(number).map_or(OldCell::Null, OldCell::Integer),
+        ValueRef::UTinyInt(number) => OldCell::Integer(number.into()),
+        ValueRef::USmallInt(number) => OldCell::Integer(number.into()),
+        ValueRef::UInt(number) => OldCell::Integer(number.into()),
+        ValueRef::UBigInt(number) => i64::try_from(number).map_or(OldCell::Null, OldCell::Integer),
+        ValueRef::Float(number) => OldCell::Real(number.into()),
+        ValueRef::Double(number) => OldCell::Real(number),
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
-            Cell::Text(String::from_utf8_lossy(bytes).into_owned())
+            OldCell::Text(String::from_utf8_lossy(bytes).into_owned())
         }
         ValueRef::Timestamp(unit, value) => time(unit.to_micros(value)),
         ValueRef::Date32(days) => time(i64::from(days).saturating_mul(86_400_000_000)),
         value @ (ValueRef::Array(..) | ValueRef::List(..)) => list(value),
-        _ => Cell::Null,
+        _ => OldCell::Null,
     })
 }
 
 /// A point in time. `infinity` and times that are not on the calendar become `NULL`.
-fn time(micros: i64) -> Cell {
+fn time(micros: i64) -> OldCell {
     let time = Timestamp::from_micros(micros);
-    if Timestamp::parse(&time.to_string()).is_ok() { Cell::Time(time) } else { Cell::Null }
+    if Timestamp::parse(&time.to_string()).is_ok() { OldCell::Time(time) } else { OldCell::Null }
 }
 
 /// A list: of floats, of doubles, or of texts, which becomes JSON.
-fn list(value: ValueRef<'_>) -> Cell {
+fn list(value: ValueRef<'_>) -> OldCell {
     let items = match value {
         ValueRef::Array(arrays, at) => Some(arrays.value(at)),
         ValueRef::List(ListType::Regular(lists), at) => Some(lists.value(at)),
         _ => None,
     };
     if let Some(floats) = items.as_ref().and_then(|items| items.as_any().downcast_ref::<Float32Array>()) {
-        return Cell::Vector(floats.values().to_vec());
+        return OldCell::Vector(floats.values().to_vec());
     }
-    let (Value::List(items) | Value::Array(items)) = value.to_owned() else { return Cell::Null };
+    let (Value::List(items) | Value::Array(items)) = value.to_owned() else { return OldCell::Null };
     let float = |item: &Value| match item {
         Value::Double(number) => Some(*number as f32),
         _ => None,
@@ -129,12 +129,12 @@ fn list(value: ValueRef<'_>) -> Cell {
     };
     if let Some(vector) = items.iter().map(float).collect::<Option<Vec<_>>>().filter(|list| !list.is_empty())
     {
-        return Cell::Vector(vector);
+        return OldCell::Vector(vector);
     }
     // Anything else is not a vector, which this text shows.
     match items.into_iter().map(text).collect::<Option<Vec<_>>>() {
-        Some(texts) => Cell::Text(serde_json::json!(texts).to_string()),
-        None => Cell::Text("?".to_owned()),
+        Some(texts) => OldCell::Text(serde_json::json!(texts).to_string()),
+        None => OldCell::Text("?".to_owned()),
     }
 }
 

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use amplifier_session_core::Result;
 
-use crate::{database::OldDatabase, old::OldFile, tables::Table};
+use crate::{database::OldDatabase, old::OldFile, tables::OldTable};
 
 /// Which rows belong to which events.
 #[derive(Debug)]
 pub(crate) struct EventChunks {
-    table: Table,
+    table: OldTable,
     /// The numbers of the rows in order, by event and session. Not every file contains the session.
     rows: HashMap<[String; 2], Vec<i64>>,
 }
@@ -18,9 +18,9 @@ impl EventChunks {
     /// The chunks of a database, if it has any.
     pub(crate) fn find(old: &OldFile) -> Result<Option<Self>> {
         const COLUMNS: [&str; 4] = ["event_id", "session_id", "chunk_index", "chunk_data"];
-        let Some(table) = Table::of(&old.tables, "event_chunks", &COLUMNS) else { return Ok(None) };
+        let Some(table) = OldTable::of(&old.tables, "event_chunks", &COLUMNS) else { return Ok(None) };
         let mut rows: HashMap<[String; 2], Vec<i64>> = HashMap::new();
-        table.places(
+        table.row_numbers(
             old.database.as_ref(),
             ["event_id", "session_id"],
             Some("chunk_index"),

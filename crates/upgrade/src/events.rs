@@ -6,7 +6,7 @@ use amplifier_session_core::{
     model::{Digest, Event, Level, RawJson, Session, StoredEvent, Timestamp},
 };
 
-use crate::{json, tables::Row};
+use crate::{json, tables::OldRow};
 
 /// The columns of an event that are read.
 pub(crate) const COLUMNS: [&str; 17] = [
@@ -36,7 +36,7 @@ pub(crate) const COLUMNS: [&str; 17] = [
 ///
 /// Errors of compressing its line.
 pub(crate) fn event(
-    row: &Row<'_>,
+    row: &OldRow<'_>,
     data: Option<String>,
     session: &Session,
     sequence: u32,
@@ -52,6 +52,7 @@ pub(crate) fn event(
     };
     let fields = fields.in_log_of(&session.session_id);
     let payload = store(&raw, fields.data_size_bytes)?;
+    // As for messages, the columns take precedence over the line.
     let ts = row.time("ts").or(fields.ts);
     let event_type = row.text(&["event", "event_type"]).map(|name| name.trim().to_owned());
     let level = row.text(&["lvl", "level"]).and_then(|name| Level::parse(&name));
@@ -82,7 +83,7 @@ pub(crate) fn event(
 }
 
 /// `data` with its fields, if it is the complete line of the log. The library mostly stored it in this way.
-fn whole_line(row: &Row<'_>, data: Option<&str>) -> Option<(RawJson, EventFields)> {
+fn whole_line(row: &OldRow<'_>, data: Option<&str>) -> Option<(RawJson, EventFields)> {
     let line = RawJson::new(json::part(data?).into_bytes());
     let fields = parse_event_line(&line).ok()?;
     let names = row.text(&["event", "event_type"]).is_none_or(|name| same_type(&name, &fields.event_type));
@@ -95,7 +96,7 @@ fn same_type(name: &str, other: &str) -> bool {
 }
 
 /// A line with the values of the columns.
-fn made_line(row: &Row<'_>, data: Option<String>) -> RawJson {
+fn made_line(row: &OldRow<'_>, data: Option<String>) -> RawJson {
     let mut line = String::from("{");
     if let Some(ts) = row.time("ts").map(|ts| ts.to_string()).or_else(|| row.text(&["ts"])) {
         line += &format!("\"ts\":{},", json::string(&ts));
@@ -116,7 +117,7 @@ fn made_line(row: &Row<'_>, data: Option<String>) -> RawJson {
 }
 
 /// The id in a row, unless it looks like a derived one.
-fn given_id(row: &Row<'_>) -> Option<String> {
+fn given_id(row: &OldRow<'_>) -> Option<String> {
     row.text(&["event_id", "id"]).filter(|id| {
         let mut parts = id.rsplit("_evt_");
         let looks_derived =

@@ -32,7 +32,7 @@ mod ids;
 mod json;
 mod messages;
 mod old;
-mod place;
+mod replacement;
 mod report;
 mod run;
 mod sessions;
@@ -45,6 +45,6 @@ mod vectors;
 mod writing;
 
 pub use amplifier_session_sql::python::PythonDatabase;
-pub use place::is_interrupted;
-pub use report::{Counts, OnProgress, Outcome, Progress, Upgrade};
+pub use replacement::is_interrupted;
+pub use report::{OnProgress, Upgrade, UpgradeCounts, UpgradeOutcome, UpgradeProgress};
 pub use run::{NewStore, OpenStore, UpgradeOptions, upgrade};

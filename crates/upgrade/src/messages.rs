@@ -6,7 +6,7 @@ use amplifier_session_core::{
 };
 use serde_json::{Map, Value};
 
-use crate::{json, tables::Row};
+use crate::{json, tables::OldRow};
 
 /// The columns of a message that are read, without the vectors of the first generation.
 pub(crate) const COLUMNS: [&str; 13] = [
@@ -42,7 +42,7 @@ pub(crate) struct OldMessage {
 /// Role, turn and time come from the columns, even if the line differs, because the old library showed and searched
 /// those.
 pub(crate) fn message(
-    row: &Row<'_>,
+    row: &OldRow<'_>,
     session: &Session,
     sequence: u32,
     before: Timestamp,
@@ -82,7 +82,7 @@ fn role(named: &str) -> (Role, bool) {
 }
 
 /// The line from which the row was made, as far as it is known: of the line, the library kept only `content`.
-fn line(row: &Row<'_>, role: &str) -> RawJson {
+fn line(row: &OldRow<'_>, role: &str) -> RawJson {
     let content = row.text(&["content_json", "content"]);
     if let Some(line) = content.as_deref().and_then(|content| whole_line(content, role)) {
         return line;

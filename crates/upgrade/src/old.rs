@@ -17,7 +17,7 @@ use amplifier_session_sql::{
 };
 
 use crate::{
-    database::{Cell, OldDatabase},
+    database::{OldCell, OldDatabase},
     sqlite,
 };
 
@@ -91,7 +91,7 @@ fn entry(database: &dyn OldDatabase, tables: &Tables, key: &str) -> Result<Optio
     let mut value = None;
     let sql = format!("SELECT CAST(value AS VARCHAR) FROM schema_meta WHERE CAST(key AS VARCHAR) = '{key}'");
     database.read(&sql, &mut |mut cells| {
-        if let Some(Cell::Text(text)) = cells.pop() {
+        if let Some(OldCell::Text(text)) = cells.pop() {
             value = Some(text);
         }
         Ok(())

@@ -8,7 +8,7 @@ use serde::Serialize;
 /// The result of an upgrade.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum UpgradeOutcome {
     /// The file is already a store of this library.
     #[default]
     UpToDate,
@@ -20,7 +20,7 @@ pub enum Outcome {
 
 /// Numbers of rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+pub struct UpgradeCounts {
     /// Sessions.
     pub sessions: u64,
     /// Messages.
@@ -36,7 +36,7 @@ pub struct Counts {
 #[non_exhaustive]
 pub struct Upgrade {
     /// The result.
-    pub outcome: Outcome,
+    pub outcome: UpgradeOutcome,
     /// The old file.
     pub file: PathBuf,
     /// The new store.
@@ -45,7 +45,7 @@ pub struct Upgrade {
     pub generation: Option<u32>,
     /// The rows that were written to the store, or would be written to an empty one.
     #[serde(flatten)]
-    pub counts: Counts,
+    pub counts: UpgradeCounts,
     /// Sessions that were not changed, because the store has them or they were deleted from it.
     pub skipped: u64,
     /// The space of the store's vectors.
@@ -70,7 +70,7 @@ impl Upgrade {
 
 /// The progress of an upgrade.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct UpgradeProgress {
     /// Messages and events that were processed.
     pub done: u64,
     /// All messages and events.
@@ -78,4 +78,4 @@ pub struct Progress {
 }
 
 /// Called from time to time with the progress.
-pub type OnProgress = Box<dyn FnMut(Progress) + Send>;
+pub type OnProgress = Box<dyn FnMut(UpgradeProgress) + Send>;

@@ -7,9 +7,9 @@ use tokio::runtime::Handle;
 
 use crate::{
     old::OldFile,
-    place::{self, Place},
-    report::{OnProgress, Outcome, Upgrade},
-    target::Target,
+    replacement::{self, FileReplacement},
+    report::{OnProgress, Upgrade, UpgradeOutcome},
+    target::TargetStore,
     transfer::Transfer,
 };
 
@@ -80,24 +80,24 @@ pub async fn upgrade(
     progress: OnProgress,
 ) -> Result<Upgrade> {
     let (old, runtime) = (old.to_owned(), Handle::current());
-    blocking(move || Run { store, runtime, options, progress }.run(&old)).await?
+    blocking(move || UpgradeRun { store, runtime, options, progress }.run(&old)).await?
 }
 
-struct Run {
+struct UpgradeRun {
     store: NewStore,
     runtime: Handle,
     options: UpgradeOptions,
     progress: OnProgress,
 }
 
-impl Run {
+impl UpgradeRun {
     fn run(self, old: &Path) -> Result<Upgrade> {
-        let old = place::resolved(old);
-        let in_place = self.store.file.as_deref().is_some_and(|file| place::resolved(file) == old);
+        let old = replacement::resolved(old);
+        let in_place = self.store.file.as_deref().is_some_and(|file| replacement::resolved(file) == old);
         match (in_place, self.options.check) {
             (true, false) => self.replace(&old),
-            (true, true) if place::is_interrupted(&old) => {
-                let backup = place::last_backup(&old).unwrap_or(old);
+            (true, true) if replacement::is_interrupted(&old) => {
+                let backup = replacement::last_backup(&old).unwrap_or(old);
                 self.copy(&backup)
             }
             _ => self.copy(&old),
@@ -109,9 +109,9 @@ impl Run {
         let mut upgrade = Upgrade::nothing(old.to_owned(), self.store.name.clone());
         if let Some(old) = OldFile::open(old)? {
             let (check, file) = (self.options.check, self.store.file.clone());
-            upgrade.outcome = if check { Outcome::WouldUpgrade } else { Outcome::Upgraded };
-            if check && file.is_some_and(|file| place::resolved(&file) == old.path) {
-                upgrade.backup = Some(place::next_backup(&old.path));
+            upgrade.outcome = if check { UpgradeOutcome::WouldUpgrade } else { UpgradeOutcome::Upgraded };
+            if check && file.is_some_and(|file| replacement::resolved(&file) == old.path) {
+                upgrade.backup = Some(replacement::next_backup(&old.path));
             }
             let file = self.store.file.clone();
             self.transfer(&old, file, false, &mut upgrade)?;
@@ -121,25 +121,25 @@ impl Run {
 
     /// Replaces the file by the store.
     fn replace(self, old: &Path) -> Result<Upgrade> {
-        let place = Place::enter(old)?;
-        place.recover()?;
+        let replacement = FileReplacement::begin(old)?;
+        replacement.recover()?;
         let mut upgrade = Upgrade::nothing(old.to_owned(), self.store.name.clone());
         let Some(found) = OldFile::open(old)? else {
             // Another program created a store there before the new one was in place. The backup is copied to it.
-            if let Some(backup) = place::last_backup(old).filter(|_| place.staged().exists()) {
+            if let Some(backup) = replacement::last_backup(old).filter(|_| replacement.staged().exists()) {
                 upgrade = self.copy(&backup)?;
             }
-            place.clear()?;
+            replacement.clear()?;
             return Ok(upgrade);
         };
-        place.clear()?;
-        upgrade.outcome = Outcome::Upgraded;
-        if let Err(error) = self.transfer(&found, Some(place.staged()), true, &mut upgrade) {
-            let _ = place.clear();
+        replacement.clear()?;
+        upgrade.outcome = UpgradeOutcome::Upgraded;
+        if let Err(error) = self.transfer(&found, Some(replacement.staged()), true, &mut upgrade) {
+            let _ = replacement.clear();
             return Err(error);
         }
         drop(found);
-        upgrade.backup = Some(place.put()?);
+        upgrade.backup = Some(replacement.put()?);
         Ok(upgrade)
     }
 
@@ -158,7 +158,7 @@ impl Run {
                 true => None,
                 false => {
                     let backend = runtime.block_on(open(file, transfer.dimensions()))?;
-                    Some(Target::new(backend, runtime.clone(), is_new)?)
+                    Some(TargetStore::new(backend, runtime.clone(), is_new)?)
                 }
             };
             transfer.run(target)

@@ -6,7 +6,7 @@ use amplifier_session_core::{
     model::{MetadataFile, RawJson, Session, SessionKey, Timestamp},
 };
 
-use crate::{ids, tables::Row};
+use crate::{ids, tables::OldRow};
 
 /// The columns of a session that are read.
 pub(crate) const COLUMNS: [&str; 20] = [
@@ -45,7 +45,12 @@ pub(crate) struct OldSession {
 
 impl OldSession {
     /// The session of a row. If the session has no row, `row` is one of its messages or events.
-    pub(crate) fn of(key: SessionKey, row: Option<&Row<'_>>, is_own: bool, now: Timestamp) -> Result<Self> {
+    pub(crate) fn of(
+        key: SessionKey,
+        row: Option<&OldRow<'_>>,
+        is_own: bool,
+        now: Timestamp,
+    ) -> Result<Self> {
         let text = |name| row.and_then(|row| row.text(&[name]));
         let (host, project) = (ids::host(text("host_id"))?, ids::project(text("project_slug"))?);
         let mut session = Session::new(key, host, project, now);
@@ -66,7 +71,7 @@ impl OldSession {
 }
 
 /// Applies the columns. They take precedence over the metadata: later versions of the library could set them.
-fn apply(row: &Row<'_>, session: &mut Session) {
+fn apply(row: &OldRow<'_>, session: &mut Session) {
     let given = |name| row.text(&[name]).filter(|text| !text.trim().is_empty());
     let fill = |field: &mut Option<String>, name| {
         if let Some(text) = given(name) {

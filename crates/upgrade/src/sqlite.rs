@@ -10,7 +10,7 @@ use amplifier_session_sql::{
 };
 use rusqlite::{Connection, OpenFlags, types::ValueRef};
 
-use crate::database::{Cell, OldDatabase};
+use crate::database::{OldCell, OldDatabase};
 
 /// The logs that SQLite keeps beside a file.
 pub(crate) const LOGS: [&str; 2] = ["-wal", "-journal"];
@@ -45,7 +45,7 @@ impl OldDatabase for OldSqlite {
         columns.collect::<rusqlite::Result<_>>().map_err(failed)
     }
 
-    fn read(&self, sql: &str, each: &mut dyn FnMut(Vec<Cell>) -> Result<()>) -> Result<()> {
+    fn read(&self, sql: &str, each: &mut dyn FnMut(Vec<OldCell>) -> Result<()>) -> Result<()> {
         let mut statement = self.connection.prepare(sql).map_err(failed)?;
         let columns = statement.column_count();
         let mut rows = statement.query([]).map_err(failed)?;
@@ -57,13 +57,13 @@ impl OldDatabase for OldSqlite {
     }
 }
 
-fn cell(value: ValueRef<'_>) -> Cell {
+fn cell(value: ValueRef<'_>) -> OldCell {
     match value {
-        ValueRef::Null => Cell::Null,
-        ValueRef::Integer(number) => Cell::Integer(number),
-        ValueRef::Real(number) => Cell::Real(number),
+        ValueRef::Null => OldCell::Null,
+        ValueRef::Integer(number) => OldCell::Integer(number),
+        ValueRef::Real(number) => OldCell::Real(number),
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
-            Cell::Text(String::from_utf8_lossy(bytes).into_owned())
+            OldCell::Text(String::from_utf8_lossy(bytes).into_owned())
         }
     }
 }

@@ -5,26 +5,26 @@ use std::collections::HashMap;
 use amplifier_session_core::{Error, ErrorKind, Result, model::Timestamp};
 use amplifier_session_sql::python::Tables;
 
-use crate::database::{Cell, OldDatabase};
+use crate::database::{OldCell, OldDatabase};
 
 /// Rows whose numbers differ by at most this are read together with the rows between them.
 const NEAR: i64 = 8;
 
 /// A table, with the wanted columns that exist.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct OldTable {
     name: &'static str,
     columns: Vec<&'static str>,
 }
 
-/// A row of a [`Table`].
+/// A row of an [`OldTable`].
 #[derive(Debug)]
-pub(crate) struct Row<'a> {
+pub(crate) struct OldRow<'a> {
     columns: &'a [&'static str],
-    cells: Vec<Cell>,
+    cells: Vec<OldCell>,
 }
 
-impl Table {
+impl OldTable {
     /// The table with this name, if it exists.
     pub(crate) fn of(tables: &Tables, name: &'static str, wanted: &[&'static str]) -> Option<Self> {
         let columns = wanted.iter().copied().filter(|column| tables.has(name, column)).collect();
@@ -41,7 +41,7 @@ impl Table {
     }
 
     /// The numbers of all rows with the values of two columns, ordered by the column `order` if it exists.
-    pub(crate) fn places(
+    pub(crate) fn row_numbers(
         &self,
         database: &dyn OldDatabase,
         columns: [&str; 2],
@@ -52,7 +52,7 @@ impl Table {
         let order = order.filter(|order| self.has(order)).map_or_else(String::new, |o| format!("\"{o}\", "));
         let sql = format!("SELECT rowid, {first}, {second} FROM \"{}\" ORDER BY {order}rowid", self.name);
         database.read(&sql, &mut |cells| {
-            let [Cell::Integer(number), first, second] = cells.as_slice() else {
+            let [OldCell::Integer(number), first, second] = cells.as_slice() else {
                 return Err(unreadable(self.name));
             };
             each(*number, [first, second].map(|cell| text(cell).unwrap_or_default()));
@@ -61,7 +61,7 @@ impl Table {
     }
 
     /// The rows with these numbers, in this order.
-    pub(crate) fn rows(&self, database: &dyn OldDatabase, numbers: &[i64]) -> Result<Vec<(i64, Row<'_>)>> {
+    pub(crate) fn rows(&self, database: &dyn OldDatabase, numbers: &[i64]) -> Result<Vec<(i64, OldRow<'_>)>> {
         if self.columns.is_empty() {
             return Ok(Vec::new());
         }
@@ -76,7 +76,7 @@ impl Table {
             let sql = format!("{select} WHERE rowid BETWEEN {first} AND {last}");
             database.read(&sql, &mut |mut cells| {
                 let values = cells.split_off(1.min(cells.len()));
-                let Some(Cell::Integer(number)) = cells.first() else { return Err(unreadable(self.name)) };
+                let Some(OldCell::Integer(number)) = cells.first() else { return Err(unreadable(self.name)) };
                 if run.binary_search(number).is_ok() {
                     found.insert(*number, values);
                 }
@@ -85,17 +85,17 @@ impl Table {
         }
         let rows = numbers.iter().map(|number| {
             let cells = found.remove(number).ok_or_else(|| unreadable(self.name))?;
-            Ok((*number, Row { columns: &self.columns, cells }))
+            Ok((*number, OldRow { columns: &self.columns, cells }))
         });
         rows.collect()
     }
 }
 
-impl Row<'_> {
+impl OldRow<'_> {
     /// The value of a column; `Null` if it does not exist.
-    pub(crate) fn get(&self, column: &str) -> &Cell {
+    pub(crate) fn get(&self, column: &str) -> &OldCell {
         let index = self.columns.iter().position(|name| *name == column);
-        index.and_then(|index| self.cells.get(index)).unwrap_or(&Cell::Null)
+        index.and_then(|index| self.cells.get(index)).unwrap_or(&OldCell::Null)
     }
 
     /// The first text in these columns.
@@ -106,9 +106,9 @@ impl Row<'_> {
     /// A whole number of at least 0.
     pub(crate) fn number(&self, column: &str) -> Option<u32> {
         let number: i64 = match self.get(column) {
-            Cell::Integer(number) => *number,
-            Cell::Real(number) if number.fract() == 0.0 && number.abs() < 1e15 => *number as i64,
-            Cell::Text(text) => text.trim().parse().ok()?,
+            OldCell::Integer(number) => *number,
+            OldCell::Real(number) if number.fract() == 0.0 && number.abs() < 1e15 => *number as i64,
+            OldCell::Text(text) => text.trim().parse().ok()?,
             _ => return None,
         };
         u32::try_from(number).ok()
@@ -122,10 +122,10 @@ impl Row<'_> {
     /// A point in time.
     pub(crate) fn time(&self, column: &str) -> Option<Timestamp> {
         match self.get(column) {
-            Cell::Time(time) => Some(*time),
-            Cell::Text(text) => time(text.trim()),
-            Cell::Integer(number) => Timestamp::from_json(&(*number).into()),
-            Cell::Real(number) => Timestamp::from_json(&(*number).into()),
+            OldCell::Time(time) => Some(*time),
+            OldCell::Text(text) => time(text.trim()),
+            OldCell::Integer(number) => Timestamp::from_json(&(*number).into()),
+            OldCell::Real(number) => Timestamp::from_json(&(*number).into()),
             _ => None,
         }
     }
@@ -137,13 +137,13 @@ fn time(text: &str) -> Option<Timestamp> {
     Timestamp::parse(text.trim_end_matches(" UTC")).ok().or_else(number)
 }
 
-fn text(cell: &Cell) -> Option<String> {
+fn text(cell: &OldCell) -> Option<String> {
     match cell {
-        Cell::Text(text) => Some(text.clone()),
-        Cell::Integer(number) => Some(number.to_string()),
-        Cell::Real(number) => Some(number.to_string()),
-        Cell::Time(time) => Some(time.to_string()),
-        Cell::Null | Cell::Vector(_) => None,
+        OldCell::Text(text) => Some(text.clone()),
+        OldCell::Integer(number) => Some(number.to_string()),
+        OldCell::Real(number) => Some(number.to_string()),
+        OldCell::Time(time) => Some(time.to_string()),
+        OldCell::Null | OldCell::Vector(_) => None,
     }
 }
 

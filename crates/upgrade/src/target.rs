@@ -23,7 +23,7 @@ pub(crate) const UPGRADING: &str = "upgrading";
 
 /// A store to which sessions are written.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct TargetStore {
     pub(crate) backend: Arc<dyn StorageBackend>,
     runtime: Handle,
     /// Whether the store was empty before.
@@ -46,7 +46,7 @@ pub(crate) enum Start {
     Again(Box<StoredSession>),
 }
 
-impl Target {
+impl TargetStore {
     pub(crate) fn new(backend: Arc<dyn StorageBackend>, runtime: Handle, is_new: bool) -> Result<Self> {
         let unfinished = match is_new {
             true => None,

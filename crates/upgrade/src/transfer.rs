@@ -8,17 +8,17 @@ use amplifier_session_core::{
 };
 
 use crate::{
-    database::{Cell, OldDatabase},
+    database::{OldCell, OldDatabase},
     event_chunks::EventChunks,
     events, ids, messages,
     old::OldFile,
-    report::{OnProgress, Progress, Upgrade},
+    report::{OnProgress, Upgrade, UpgradeProgress},
     sessions::{self, OldSession},
     spaces::Spaces,
-    tables::{Row, Table},
-    target::{Start, Target},
+    tables::{OldRow, OldTable},
+    target::{Start, TargetStore},
     vectors::{self, OldVector},
-    writing::Writing,
+    writing::SessionUpgrade,
 };
 
 /// How many rows are read and written at a time.
@@ -26,13 +26,13 @@ const BATCH: usize = 256;
 
 /// The numbers of the rows of a session.
 #[derive(Debug, Default)]
-struct Rows {
+struct RowNumbers {
     own: Option<i64>,
     messages: Vec<i64>,
     events: Vec<i64>,
 }
 
-impl Rows {
+impl RowNumbers {
     /// How many messages and events it has.
     fn count(&self) -> u64 {
         self.messages.len() as u64 + self.events.len() as u64
@@ -42,20 +42,20 @@ impl Rows {
 /// Copies all rows, or only counts what would be written.
 pub(crate) struct Transfer<'a> {
     database: &'a dyn OldDatabase,
-    target: Option<Target>,
+    target: Option<TargetStore>,
     now: Timestamp,
     progress: OnProgress,
-    sessions: Table,
-    messages: Table,
-    events: Option<Table>,
+    sessions: OldTable,
+    messages: OldTable,
+    events: Option<OldTable>,
     event_chunks: Option<EventChunks>,
-    vectors: Option<Table>,
+    vectors: Option<OldTable>,
     has_inline: bool,
-    rows: BTreeMap<[String; 2], Rows>,
+    rows: BTreeMap<[String; 2], RowNumbers>,
     /// The message and the row number of each vector that has its own row, in order.
     vector_rows: Vec<(i64, i64)>,
     spaces: Spaces,
-    done: Progress,
+    done: UpgradeProgress,
     /// The report.
     upgrade: &'a mut Upgrade,
 }
@@ -72,26 +72,26 @@ impl<'a> Transfer<'a> {
         let wanted: Vec<&'static str> =
             messages::COLUMNS.into_iter().chain(inline.clone()).chain(["embedding_model"]).collect();
         let missing = || Error::new(ErrorKind::StorageIo, "a table of the old database is missing");
-        let messages = Table::of(&old.tables, "transcripts", &wanted).ok_or_else(missing)?;
+        let messages = OldTable::of(&old.tables, "transcripts", &wanted).ok_or_else(missing)?;
         let mut transfer = Self {
             database: old.database.as_ref(),
             target: None,
             now,
             progress,
-            sessions: Table::of(&old.tables, "sessions", &sessions::COLUMNS).ok_or_else(missing)?,
+            sessions: OldTable::of(&old.tables, "sessions", &sessions::COLUMNS).ok_or_else(missing)?,
             has_inline: inline.into_iter().any(|column| messages.has(column)),
             messages,
-            events: Table::of(&old.tables, "events", &events::COLUMNS),
+            events: OldTable::of(&old.tables, "events", &events::COLUMNS),
             event_chunks: EventChunks::find(old)?,
-            vectors: Table::of(&old.tables, "transcript_vectors", &vectors::COLUMNS),
+            vectors: OldTable::of(&old.tables, "transcript_vectors", &vectors::COLUMNS),
             rows: BTreeMap::new(),
             vector_rows: Vec::new(),
             spaces: Spaces::default(),
-            done: Progress::default(),
+            done: UpgradeProgress::default(),
             upgrade,
         };
         transfer.find_rows()?;
-        transfer.done.total = transfer.rows.values().map(Rows::count).sum();
+        transfer.done.total = transfer.rows.values().map(RowNumbers::count).sum();
         (transfer.progress)(transfer.done);
         transfer.find_vectors()?;
         transfer.choose_space()?;
@@ -104,7 +104,7 @@ impl<'a> Transfer<'a> {
     }
 
     /// Copies everything to `target`, and completes it. Without a target, only counts.
-    pub(crate) fn run(mut self, target: Option<Target>) -> Result<()> {
+    pub(crate) fn run(mut self, target: Option<TargetStore>) -> Result<()> {
         self.target = target;
         if let (Some(target), Some(space)) = (&mut self.target, &self.spaces.chosen) {
             // The store may have vectors of another space.
@@ -124,15 +124,15 @@ impl<'a> Transfer<'a> {
     /// Finds the numbers of all rows, by user and session. Creates sessions for messages and events without one.
     fn find_rows(&mut self) -> Result<()> {
         const KEY: [&str; 2] = ["user_id", "session_id"];
-        let mut sessions: BTreeMap<[String; 2], Rows> = BTreeMap::new();
-        self.sessions.places(self.database, KEY, None, &mut |number, key| {
+        let mut sessions: BTreeMap<[String; 2], RowNumbers> = BTreeMap::new();
+        self.sessions.row_numbers(self.database, KEY, None, &mut |number, key| {
             sessions.entry(key).or_default().own = Some(number);
         })?;
-        self.messages.places(self.database, KEY, Some("sequence"), &mut |number, key| {
+        self.messages.row_numbers(self.database, KEY, Some("sequence"), &mut |number, key| {
             sessions.entry(key).or_default().messages.push(number);
         })?;
         if let Some(events) = &self.events {
-            events.places(self.database, KEY, Some("sequence"), &mut |number, key| {
+            events.row_numbers(self.database, KEY, Some("sequence"), &mut |number, key| {
                 sessions.entry(key).or_default().events.push(number);
             })?;
         }
@@ -151,8 +151,8 @@ impl<'a> Transfer<'a> {
         let (mut found, mut lost) = (Vec::new(), Vec::new());
         self.database.read(&sql, &mut |cells| {
             match cells.as_slice() {
-                [Cell::Integer(vector), Cell::Integer(message)] => found.push((*message, *vector)),
-                [Cell::Integer(vector), ..] => lost.push(*vector),
+                [OldCell::Integer(vector), OldCell::Integer(message)] => found.push((*message, *vector)),
+                [OldCell::Integer(vector), ..] => lost.push(*vector),
                 _ => {}
             }
             Ok(())
@@ -195,7 +195,7 @@ impl<'a> Transfer<'a> {
         Ok(())
     }
 
-    fn session(&mut self, key: SessionKey, rows: &Rows) -> Result<()> {
+    fn session(&mut self, key: SessionKey, rows: &RowNumbers) -> Result<()> {
         let start = self.target.as_mut().map_or(Ok(Start::New), |target| target.begin(&key))?;
         let replaced = match start {
             Start::New => None,
@@ -207,7 +207,7 @@ impl<'a> Transfer<'a> {
             }
         };
         let old = self.old_session(key, rows)?;
-        let mut writing = Writing::new(old, self.target.as_ref(), replaced.as_deref(), self.now);
+        let mut writing = SessionUpgrade::new(old, self.target.as_ref(), replaced.as_deref(), self.now);
         for numbers in rows.messages.chunks(BATCH) {
             self.read_messages(numbers, &mut writing)?;
             writing.flush_when_full(self.target.as_ref())?;
@@ -220,21 +220,21 @@ impl<'a> Transfer<'a> {
         self.finish(writing)
     }
 
-    fn old_session(&self, key: SessionKey, rows: &Rows) -> Result<OldSession> {
-        let places = [
+    fn old_session(&self, key: SessionKey, rows: &RowNumbers) -> Result<OldSession> {
+        let rows_of_session = [
             (Some(&self.sessions), rows.own),
             (Some(&self.messages), rows.messages.first().copied()),
             (self.events.as_ref(), rows.events.first().copied()),
         ];
-        let place = places.into_iter().find_map(|(table, number)| table.zip(number));
-        let found = match place {
+        let row = rows_of_session.into_iter().find_map(|(table, number)| table.zip(number));
+        let found = match row {
             Some((table, number)) => table.rows(self.database, &[number])?,
             None => Vec::new(),
         };
         OldSession::of(key, found.first().map(|(_, row)| row), rows.own.is_some(), self.now)
     }
 
-    fn read_messages(&mut self, numbers: &[i64], writing: &mut Writing) -> Result<()> {
+    fn read_messages(&mut self, numbers: &[i64], writing: &mut SessionUpgrade) -> Result<()> {
         let mut of_messages = self.vectors_of(numbers)?;
         for (number, row) in self.messages.rows(self.database, numbers)? {
             let (session, sequence) = (&writing.session, writing.messages);
@@ -257,23 +257,23 @@ impl<'a> Transfer<'a> {
     /// The vectors that have their own rows, by message.
     fn vectors_of(&self, messages: &[i64]) -> Result<HashMap<i64, Vec<OldVector>>> {
         let Some(table) = &self.vectors else { return Ok(HashMap::new()) };
-        let mut places: Vec<(i64, i64)> = Vec::new();
+        let mut vectors: Vec<(i64, i64)> = Vec::new();
         for message in messages {
             let start = self.vector_rows.partition_point(|(of, _)| of < message);
-            places.extend(self.vector_rows.iter().skip(start).take_while(|(of, _)| of == message));
+            vectors.extend(self.vector_rows.iter().skip(start).take_while(|(of, _)| of == message));
         }
         let mut of_messages: HashMap<i64, Vec<OldVector>> = HashMap::new();
-        for places in places.chunks(BATCH) {
-            let numbers: Vec<i64> = places.iter().map(|(_, vector)| *vector).collect();
+        for vectors in vectors.chunks(BATCH) {
+            let numbers: Vec<i64> = vectors.iter().map(|(_, vector)| *vector).collect();
             let rows = table.rows(self.database, &numbers)?;
-            for ((message, _), (_, row)) in places.iter().zip(&rows) {
+            for ((message, _), (_, row)) in vectors.iter().zip(&rows) {
                 of_messages.entry(*message).or_default().extend(OldVector::of_row(row));
             }
         }
         Ok(of_messages)
     }
 
-    fn read_events(&mut self, numbers: &[i64], writing: &mut Writing) -> Result<()> {
+    fn read_events(&mut self, numbers: &[i64], writing: &mut SessionUpgrade) -> Result<()> {
         let Some(table) = &self.events else { return Ok(()) };
         let rows = table.rows(self.database, numbers)?;
         for (_, row) in rows {
@@ -286,7 +286,7 @@ impl<'a> Transfer<'a> {
         Ok(())
     }
 
-    fn event_data(&self, row: &Row<'_>, session: &Session) -> Result<Option<String>> {
+    fn event_data(&self, row: &OldRow<'_>, session: &Session) -> Result<Option<String>> {
         let (data, id) = (row.text(&["data", "data_json"]), row.text(&["event_id", "id"]));
         match (data, &self.event_chunks, id) {
             (None, Some(chunks), Some(id)) => {
@@ -298,7 +298,7 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    fn finish(&mut self, mut writing: Writing) -> Result<()> {
+    fn finish(&mut self, mut writing: SessionUpgrade) -> Result<()> {
         writing.finish(self.target.as_ref())?;
         self.upgrade.counts.sessions += 1;
         self.upgrade.counts.messages += u64::from(writing.messages);

@@ -8,7 +8,7 @@ use amplifier_session_core::{
     model::{ContentType, Message, Timestamp, VectorRecord},
 };
 
-use crate::{database::Cell, spaces::Spaces, tables::Row};
+use crate::{database::OldCell, spaces::Spaces, tables::OldRow};
 
 /// The columns of `transcript_vectors` that are read.
 pub(crate) const COLUMNS: [&str; 12] = [
@@ -44,7 +44,7 @@ const UNKNOWN_TYPE: &str = "of an unknown content type";
 const TWICE: &str = "that are there twice";
 
 /// The number of vectors that are not copied, by reason.
-pub(crate) type LeftOut = BTreeMap<String, u64>;
+pub(crate) type SkippedVectors = BTreeMap<String, u64>;
 
 /// A vector as it was stored.
 #[derive(Debug)]
@@ -55,12 +55,12 @@ pub(crate) struct OldVector {
     pub(crate) model: Option<String>,
     values: Option<Vec<f32>>,
     created_at: Option<Timestamp>,
-    chunk: Option<Chunk>,
+    chunk: Option<OldChunk>,
 }
 
 /// The part of a text to which a vector belongs.
 #[derive(Debug)]
-struct Chunk {
+struct OldChunk {
     index: Option<u32>,
     total: Option<u32>,
     start: Option<u32>,
@@ -71,7 +71,7 @@ struct Chunk {
 
 impl OldVector {
     /// The vector of a row of `transcript_vectors`; `None` if the row has no vector yet.
-    pub(crate) fn of_row(row: &Row<'_>) -> Option<Self> {
+    pub(crate) fn of_row(row: &OldRow<'_>) -> Option<Self> {
         let values = ["vector", "vector_json"].map(|name| row.get(name)).into_iter().find_map(values)?;
         Some(Self {
             content_type: row
@@ -80,7 +80,7 @@ impl OldVector {
             model: model(row),
             values,
             created_at: row.time("created_at"),
-            chunk: Some(Chunk {
+            chunk: Some(OldChunk {
                 index: row.number("chunk_index"),
                 total: row.number("total_chunks"),
                 start: row.number("span_start"),
@@ -92,7 +92,7 @@ impl OldVector {
     }
 
     /// The vectors in the columns of a row of `transcripts`.
-    pub(crate) fn inline(row: &Row<'_>) -> Vec<Self> {
+    pub(crate) fn inline(row: &OldRow<'_>) -> Vec<Self> {
         let vectors = INLINE.iter().filter_map(|(content_type, column, json)| {
             let values = [column, json].map(|name| row.get(name)).into_iter().find_map(values)?;
             let (content_type, model) = (Some(*content_type), model(row));
@@ -107,17 +107,17 @@ impl OldVector {
     }
 }
 
-fn model(row: &Row<'_>) -> Option<String> {
+fn model(row: &OldRow<'_>) -> Option<String> {
     row.text(&["embedding_model"]).filter(|name| !name.trim().is_empty())
 }
 
 /// The numbers of a vector, scaled to unit length; `Some(None)` if they cannot be read.
-fn values(cell: &Cell) -> Option<Option<Vec<f32>>> {
+fn values(cell: &OldCell) -> Option<Option<Vec<f32>>> {
     let mut values = match cell {
-        Cell::Null => return None,
-        Cell::Vector(values) => values.clone(),
-        Cell::Text(text) if text.trim().is_empty() || text.trim() == "null" => return None,
-        Cell::Text(text) => match serde_json::from_str::<Vec<f32>>(text) {
+        OldCell::Null => return None,
+        OldCell::Vector(values) => values.clone(),
+        OldCell::Text(text) if text.trim().is_empty() || text.trim() == "null" => return None,
+        OldCell::Text(text) => match serde_json::from_str::<Vec<f32>>(text) {
             Ok(values) => values,
             Err(_) => return Some(None),
         },
@@ -139,7 +139,7 @@ pub(crate) fn of_message(
     texts: &[ExtractedText],
     vectors: Vec<OldVector>,
     spaces: &Spaces,
-    left_out: &mut LeftOut,
+    left_out: &mut SkippedVectors,
 ) -> Option<MessageVectors> {
     let created_at = vectors.iter().filter_map(|vector| vector.created_at).max();
     let (mut records, mut seen) = (Vec::new(), HashSet::new());
@@ -208,7 +208,7 @@ fn record(vector: OldVector, texts: &[ExtractedText], spaces: &Spaces) -> Result
 
 /// The position of a chunk in the text of the message. Blocks may have been joined differently, so the text of the chunk is
 /// searched for. If it is not found, the stored numbers count, up to the end of the text.
-fn span(chunk: &Chunk, text: &str) -> (u32, u32) {
+fn span(chunk: &OldChunk, text: &str) -> (u32, u32) {
     let length = characters(text);
     let (start, end) = (chunk.start.unwrap_or(0), chunk.end.unwrap_or(length));
     let source = chunk.text.as_deref().filter(|source| !source.is_empty());
@@ -235,9 +235,9 @@ fn characters(text: &str) -> u32 {
 mod tests {
     use super::*;
 
-    fn chunk(start: u32, end: u32, text: &str) -> Chunk {
+    fn chunk(start: u32, end: u32, text: &str) -> OldChunk {
         let text = Some(text.to_owned()).filter(|text| !text.is_empty());
-        Chunk { index: None, total: None, start: Some(start), end: Some(end), tokens: None, text }
+        OldChunk { index: None, total: None, start: Some(start), end: Some(end), tokens: None, text }
     }
 
     #[test]
@@ -255,12 +255,12 @@ mod tests {
     #[test]
     fn vectors_stay_as_they_are_or_get_unit_length() {
         let unit = vec![0.6, 0.8];
-        assert_eq!(values(&Cell::Vector(unit.clone())), Some(Some(unit)));
-        assert_eq!(values(&Cell::Text("[3, 4.0]".to_owned())), Some(Some(vec![0.6, 0.8])));
+        assert_eq!(values(&OldCell::Vector(unit.clone())), Some(Some(unit)));
+        assert_eq!(values(&OldCell::Text("[3, 4.0]".to_owned())), Some(Some(vec![0.6, 0.8])));
         for text in ["[0,0]", "[1e999]", "[1,null]", "oops", "[]"] {
-            assert_eq!(values(&Cell::Text(text.to_owned())), Some(None), "{text}");
+            assert_eq!(values(&OldCell::Text(text.to_owned())), Some(None), "{text}");
         }
-        assert_eq!(values(&Cell::Null), None);
-        assert_eq!(values(&Cell::Text("null".to_owned())), None);
+        assert_eq!(values(&OldCell::Null), None);
+        assert_eq!(values(&OldCell::Text("null".to_owned())), None);
     }
 }

@@ -10,11 +10,11 @@ use amplifier_session_core::{
 use crate::{
     messages::OldMessage,
     sessions::OldSession,
-    target::{Target, UPGRADING},
+    target::{TargetStore, UPGRADING},
 };
 
 /// A session that is being written, or whose rows are only counted.
-pub(crate) struct Writing {
+pub(crate) struct SessionUpgrade {
     pub(crate) session: Session,
     created: Option<Timestamp>,
     updated: Option<Timestamp>,
@@ -28,11 +28,11 @@ pub(crate) struct Writing {
     before: Option<Timestamp>,
 }
 
-impl Writing {
+impl SessionUpgrade {
     /// Begins to write a session to a target, in place of the stored one. Without a target, counts.
     pub(crate) fn new(
         old: OldSession,
-        target: Option<&Target>,
+        target: Option<&TargetStore>,
         replaced: Option<&StoredSession>,
         now: Timestamp,
     ) -> Self {
@@ -91,7 +91,7 @@ impl Writing {
     }
 
     /// Writes the rows if they are large.
-    pub(crate) fn flush_when_full(&mut self, target: Option<&Target>) -> Result<()> {
+    pub(crate) fn flush_when_full(&mut self, target: Option<&TargetStore>) -> Result<()> {
         match (target, &mut self.writer) {
             (Some(target), Some(writer)) => target.wait(writer.flush_when_full()),
             _ => Ok(()),
@@ -99,7 +99,7 @@ impl Writing {
     }
 
     /// Writes the rest of the session, with the fields that depend on all rows, and checks that the store contains all.
-    pub(crate) fn finish(&mut self, target: Option<&Target>) -> Result<()> {
+    pub(crate) fn finish(&mut self, target: Option<&TargetStore>) -> Result<()> {
         let created = self.created.or(self.first).unwrap_or(self.session.created);
         let updated = self.updated.or(self.last).unwrap_or(created).max(created);
         let (Some(target), Some(mut writer)) = (target, self.writer.take()) else { return Ok(()) };
@@ -117,7 +117,7 @@ impl Writing {
         self.check(target)
     }
 
-    fn check(&self, target: &Target) -> Result<()> {
+    fn check(&self, target: &TargetStore) -> Result<()> {
         let rows = target.wait(target.backend.session_rows(&self.session.key()))?;
         let expected = (u64::from(self.messages), u64::from(self.events), self.vectors);
         let found = (rows.messages.count, rows.events.count, rows.vectors);

@@ -36,7 +36,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Values>> {
 
 /// The values in `text`; `path` is for errors.
 fn parse(path: &Path, text: &str) -> Result<Values> {
-    let file = File { path: path.to_owned(), text };
+    let file = ConfigFile { path: path.to_owned(), text };
     // Only the message: the whole error shows the line, which may contain a key.
     let document = DeTable::parse(text)
         .map_err(|error| file.wrong(error.span().unwrap_or_default(), error.message()))?;
@@ -55,41 +55,41 @@ fn parse(path: &Path, text: &str) -> Result<Values> {
     Ok(values)
 }
 
-struct File<'a> {
+struct ConfigFile<'a> {
     path: PathBuf,
     text: &'a str,
 }
 
-impl File<'_> {
+impl ConfigFile<'_> {
     fn take(
         &self,
         values: &mut Values,
         name: &str,
-        place: Range<usize>,
+        span: Range<usize>,
         value: &Spanned<DeValue<'_>>,
     ) -> Result<()> {
         let Some(setting) = in_file().find(|setting| setting.key == name) else {
             // Other builds of the program may read the same file.
             let of_other_build = LEFT_OUT.iter().any(|backend| backend.has_setting(name));
-            return if of_other_build { Ok(()) } else { Err(self.wrong(place, &unknown(name))) };
+            return if of_other_build { Ok(()) } else { Err(self.wrong(span, &unknown(name))) };
         };
         let Some(text) = text_of(setting, value.get_ref()) else {
-            return Err(self.wrong(place, &format!("{name} must be {}", setting.kind.rule())));
+            return Err(self.wrong(span, &format!("{name} must be {}", setting.kind.rule())));
         };
         if !text.trim().is_empty() {
-            values.insert(setting.key, (text, self.line(&place)));
+            values.insert(setting.key, (text, self.line(&span)));
         }
         Ok(())
     }
 
-    fn wrong(&self, place: Range<usize>, what: &str) -> Error {
+    fn wrong(&self, span: Range<usize>, what: &str) -> Error {
         let what = what.trim().replace('\n', ", ");
-        Error::validation("config", format!("{}, line {}: {what}", self.path.display(), self.line(&place)))
+        Error::validation("config", format!("{}, line {}: {what}", self.path.display(), self.line(&span)))
     }
 
     /// The line number, from 1.
-    fn line(&self, place: &Range<usize>) -> usize {
-        let before = self.text.as_bytes().part(..place.start);
+    fn line(&self, span: &Range<usize>) -> usize {
+        let before = self.text.as_bytes().part(..span.start);
         1 + before.iter().filter(|byte| **byte == b'\n').count()
     }
 }

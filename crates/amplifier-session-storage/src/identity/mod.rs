@@ -38,7 +38,7 @@ pub struct Sources {
 
 /// A user, and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
+pub struct UserIdentity {
     /// The user.
     pub user_id: UserId,
     /// Where the id comes from.
@@ -95,17 +95,20 @@ impl Sources {
     /// # Errors
     ///
     /// `Validation` when the configured name is not a user id, or no source has one.
-    pub fn user(&self) -> Result<Identity> {
+    pub fn user(&self) -> Result<UserIdentity> {
         if let Some(name) = &self.configured_user {
-            return Ok(Identity { user_id: UserId::new(name.trim())?, source: UserSource::Configuration });
+            return Ok(UserIdentity {
+                user_id: UserId::new(name.trim())?,
+                source: UserSource::Configuration,
+            });
         }
         let azure = self.azure_profile.as_deref().and_then(azure::signed_in_user);
         if let Some(user_id) = azure.and_then(|name| UserId::new(name).ok()) {
-            return Ok(Identity { user_id, source: UserSource::AzureCli });
+            return Ok(UserIdentity { user_id, source: UserSource::AzureCli });
         }
         let user_id = self.system_users.iter().find_map(|name| UserId::new(name.trim()).ok());
         let user_id = user_id.ok_or_else(|| Error::validation("user_id", "the user is unknown"))?;
-        Ok(Identity { user_id, source: UserSource::System })
+        Ok(UserIdentity { user_id, source: UserSource::System })
     }
 
     /// The machine. The id is the same in every process of an installation, also after a restart.

@@ -9,8 +9,8 @@ use jiff::Zoned;
 
 use super::at_least_one;
 use crate::{
-    app::{App, Reader},
-    dates::Period,
+    app::{App, StoreReader},
+    dates::DatePeriod,
     failure::{Failure, say},
     out::Out,
 };
@@ -32,13 +32,13 @@ pub(crate) struct FilterArgs {
 
 impl FilterArgs {
     /// The sessions of the project in the scope of `reader`, if one is given.
-    pub(crate) async fn project(&self, app: &App, reader: &Reader) -> Result<SessionFilter, Failure> {
+    pub(crate) async fn project(&self, app: &App, reader: &StoreReader) -> Result<SessionFilter, Failure> {
         app.project(reader, self.project.as_deref()).await
     }
 
     /// The period.
-    pub(crate) fn period(&self, now: &Zoned) -> Result<Period, Failure> {
-        Period::parse(self.since.as_deref(), self.until.as_deref(), now)
+    pub(crate) fn period(&self, now: &Zoned) -> Result<DatePeriod, Failure> {
+        DatePeriod::parse(self.since.as_deref(), self.until.as_deref(), now)
     }
 }
 

@@ -128,6 +128,7 @@ impl GlobalArgs {
             ("redact", self.redact.as_ref()),
             ("org", self.org.as_ref()),
         ];
+        // Options also have values by default, which must not hide those of the configuration.
         let is_typed = |key| matches.value_source(key) == Some(ValueSource::CommandLine);
         for (key, value) in typed {
             if let Some(value) = value.filter(|_| is_typed(key)) {

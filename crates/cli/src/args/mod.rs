@@ -68,7 +68,7 @@ pub(crate) use recent::RecentArgs;
 pub(crate) use restore::RestoreArgs;
 pub(crate) use rewind::RewindArgs;
 pub(crate) use salvage::SalvageArgs;
-pub(crate) use search::{SearchArgs, UnitArg};
+pub(crate) use search::{ResultUnitArg, SearchArgs};
 pub(crate) use secrets::SecretsArgs;
 pub(crate) use sessions::SessionsArgs;
 pub(crate) use share::ShareArgs;

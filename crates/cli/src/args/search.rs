@@ -62,7 +62,7 @@ pub(crate) struct SearchArgs {
     pub(crate) group: Option<GroupArg>,
     /// Find messages, or turns: what was asked, with the last answer or its summary
     #[arg(long, value_name = "UNIT", default_value = "message")]
-    pub(crate) unit: UnitArg,
+    pub(crate) unit: ResultUnitArg,
     /// Maximum number of results, 1 to 1000; with --group session, of sessions
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) limit: usize,
@@ -90,7 +90,7 @@ pub(crate) struct SearchArgs {
 
 /// The kind of thing that `search` returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum UnitArg {
+pub(crate) enum ResultUnitArg {
     Message,
     Turn,
 }

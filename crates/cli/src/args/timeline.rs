@@ -33,7 +33,7 @@ pub(crate) struct TimelineArgs {
     pub(crate) query: QueryArgs,
     /// Count by day, week or month [default: depends on the time between the first message and the last]
     #[arg(long, value_name = "UNIT", hide_possible_values = true)]
-    pub(crate) by: Option<UnitArg>,
+    pub(crate) by: Option<PeriodUnitArg>,
     /// Draw the chart to an SVG file, which only you can read; `-` is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
@@ -44,18 +44,18 @@ pub(crate) struct TimelineArgs {
 
 /// The unit of the periods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum UnitArg {
+pub(crate) enum PeriodUnitArg {
     Day,
     Week,
     Month,
 }
 
-impl From<UnitArg> for PeriodUnit {
-    fn from(arg: UnitArg) -> Self {
+impl From<PeriodUnitArg> for PeriodUnit {
+    fn from(arg: PeriodUnitArg) -> Self {
         match arg {
-            UnitArg::Day => Self::Day,
-            UnitArg::Week => Self::Week,
-            UnitArg::Month => Self::Month,
+            PeriodUnitArg::Day => Self::Day,
+            PeriodUnitArg::Week => Self::Week,
+            PeriodUnitArg::Month => Self::Month,
         }
     }
 }

@@ -15,7 +15,7 @@ use amplifier_session_storage::{
 
 use super::masking;
 use crate::{
-    app::{App, Reader},
+    app::{App, StoreReader},
     args::{ExportArgs, ImportArgs, ScopeArg},
     failure::{Failure, Outcome, report_damage, say},
     file::{WholeFile, is_stdout},
@@ -73,7 +73,7 @@ pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, F
 }
 
 async fn to_lines(
-    reader: &Reader,
+    reader: &StoreReader,
     scope: &Scope,
     filter: SessionFilter,
     ExportArgs { out, vectors, .. }: &ExportArgs,
@@ -83,7 +83,7 @@ async fn to_lines(
     let report = reader.storage.archive().export_sessions(scope, filter, &mut lines).await;
     let report = report.map_err(|error| if is_stdout(out) { export_failure(error) } else { error.into() })?;
     if report.sessions > 0 {
-        file.place()?;
+        file.persist()?;
     }
     Ok(report)
 }

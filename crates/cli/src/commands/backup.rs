@@ -15,7 +15,7 @@ use crate::{
 
 /// The result as JSON.
 #[derive(Serialize)]
-struct View<'a> {
+struct BackupView<'a> {
     file: &'a Path,
     bytes: u64,
 }
@@ -35,9 +35,9 @@ pub(super) async fn run(app: &mut App, args: BackupArgs) -> Result<Outcome, Fail
     let file = NewFile::begin(&args.file)?;
     backup(&url, file.temporary()).await?;
     let bytes = std::fs::metadata(file.temporary())?.len();
-    file.place()?;
+    file.persist()?;
     if app.out.is_json() {
-        app.out.json(&View { file: &args.file, bytes })?;
+        app.out.json(&BackupView { file: &args.file, bytes })?;
     } else {
         app.out.line(&printable(&format!("{} ({})", args.file.display(), size(bytes))))?;
     }

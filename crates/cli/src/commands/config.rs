@@ -13,14 +13,14 @@ use crate::{
     out::Out,
     paint::Paint,
     render::{
-        table::{Cell, Column, Style, table as laid_out},
+        table::{Column, Style, TableCell, table as laid_out},
         text::one_line,
     },
 };
 
 /// The configuration, as JSON.
 #[derive(Serialize)]
-struct View {
+struct ConfigView {
     file: Option<String>,
     file_exists: bool,
     settings: Vec<SettingView>,
@@ -80,7 +80,7 @@ fn show(app: &mut App) -> Result<Outcome, Failure> {
     if app.out.is_json() {
         let file = config.file().map(|file| file.display().to_string());
         let settings = config.entries().iter().map(SettingView::from).collect();
-        app.out.json(&View { file, file_exists: config.file_exists(), settings })?;
+        app.out.json(&ConfigView { file, file_exists: config.file_exists(), settings })?;
     } else if app.out.is_terminal() {
         table(&mut app.out, config.entries())?;
     } else {
@@ -99,7 +99,7 @@ fn table(out: &mut Out, entries: &[Entry]) -> std::io::Result<()> {
         Column::text(""),
         Column::text(""),
         // The end of the path with its line is the most informative part.
-        Column::text("").giving_way(1, 12).cut_at_start(),
+        Column::text("").shrinking(1, 12).cut_at_start(),
     ];
     let row = |entry: &Entry| {
         let style: Style = if entry.origin == Origin::Default { Paint::aside } else { Paint::plain };
@@ -108,9 +108,9 @@ fn table(out: &mut Out, entries: &[Entry]) -> std::io::Result<()> {
             one_line(entry.shown().unwrap_or("not set")),
             one_line(&entry.origin.to_string()),
         ];
-        cells.map(|text| Cell::styled(text, style)).to_vec()
+        cells.map(|text| TableCell::styled(text, style)).to_vec()
     };
-    let rows: Vec<Vec<Cell>> = entries.iter().map(row).collect();
+    let rows: Vec<Vec<TableCell>> = entries.iter().map(row).collect();
     let lines = laid_out(&columns, &rows, out.width, out.paint);
     lines.iter().skip(1).try_for_each(|line| out.line(line))
 }

@@ -9,13 +9,13 @@ use amplifier_session_storage::{
 use serde::Serialize;
 
 use crate::{
-    app::{App, Reader},
+    app::{App, StoreReader},
     args::{ContextArgs, LimitArgs, PositionArgs},
     budget::{self, Items},
     failure::{Failure, Outcome, report_damage},
     messages::{Estimated, MessageView, SessionView},
     render::{
-        conversation::{self, Head},
+        conversation::{self, SessionHeader},
         message::MessageOptions,
     },
 };
@@ -27,7 +27,7 @@ const MESSAGES: u32 = 3;
 
 /// The answer as JSON.
 #[derive(Serialize)]
-struct View<'a> {
+struct ContextView<'a> {
     session: SessionView<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     turn: Option<u32>,
@@ -45,7 +45,7 @@ struct View<'a> {
 }
 
 /// A turn or a message with its context.
-struct Context {
+struct ContextMessages {
     session: Session,
     messages: Vec<Message>,
     has_more_before: bool,
@@ -57,7 +57,7 @@ pub(super) async fn run(app: &mut App, args: ContextArgs) -> Result<Outcome, Fai
     let reader = app.reader().await?;
     let Addressed { session, line, .. } = reader.find_address(&args.session).await?;
     let position = position(&args, line)?;
-    let Context { session, messages, has_more_before, has_more_after, damaged } =
+    let ContextMessages { session, messages, has_more_before, has_more_after, damaged } =
         context(&reader, &session.session_id, position, &args).await?;
     let PositionArgs { turn, message: sequence } = position;
     let (name, parent_name) = reader.short_names(&session).await?;
@@ -70,6 +70,7 @@ pub(super) async fn run(app: &mut App, args: ContextArgs) -> Result<Outcome, Fai
         let last = order.last(portion.items);
         let shown = messages.get(range.clone()).unwrap_or_default();
         let most = args.limits.max_chars(&app.out);
+        // The message that was fitted last is cut to the rest of the budget.
         let max_chars = |at: usize| match Some(range.start + at) == last {
             true => portion.chars_of(portion.items.saturating_sub(1), most),
             false => most,
@@ -78,7 +79,7 @@ pub(super) async fn run(app: &mut App, args: ContextArgs) -> Result<Outcome, Fai
         let has_more_after = has_more_after || range.end < messages.len();
         if app.out.is_json() {
             let view = |(at, message)| MessageView::new(message, &name, max_chars(at));
-            return Ok(app.out.json(&View {
+            return Ok(app.out.json(&ContextView {
                 session: SessionView::with_estimates(&session, &estimated),
                 turn,
                 sequence,
@@ -89,7 +90,7 @@ pub(super) async fn run(app: &mut App, args: ContextArgs) -> Result<Outcome, Fai
                 damaged: &damaged,
             })?);
         }
-        let head = Head {
+        let head = SessionHeader {
             session: &session,
             parent_name: parent_name.as_deref(),
             is_estimated: estimated.has(&session),
@@ -183,17 +184,17 @@ fn position(args: &ContextArgs, line: Option<AddressedLine>) -> Result<PositionA
 }
 
 async fn context(
-    reader: &Reader,
+    reader: &StoreReader,
     id: &SessionId,
     position: PositionArgs,
     args: &ContextArgs,
-) -> Result<Context, Failure> {
-    let Reader { storage, scope } = reader;
+) -> Result<ContextMessages, Failure> {
+    let StoreReader { storage, scope } = reader;
     let sides = |default: u32| (args.before.unwrap_or(default), args.after.unwrap_or(default));
     if let Some(turn) = position.turn {
         let (before, after) = sides(TURNS);
         let found = storage.reading().get_turn_context(scope, id, turn, before, after).await?;
-        return Ok(Context {
+        return Ok(ContextMessages {
             session: found.session,
             messages: found.messages,
             has_more_before: found.has_more_before,
@@ -204,7 +205,7 @@ async fn context(
     let (before, after) = sides(MESSAGES);
     let sequence = position.message.unwrap_or_default();
     let found = storage.reading().get_message_context(scope, id, sequence, before, after).await?;
-    Ok(Context {
+    Ok(ContextMessages {
         session: found.session,
         messages: found.messages,
         has_more_before: found.has_more_before,

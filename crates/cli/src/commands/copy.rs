@@ -10,9 +10,9 @@ use amplifier_session_storage::{
 use serde::Serialize;
 
 use crate::{
-    app::{App, Reader, check_writable},
+    app::{App, StoreReader, check_writable},
     args::{CopyArgs, quoted},
-    dates::{self, Bound},
+    dates::{self, PeriodEnd},
     failure::{Failure, Outcome, say},
     program,
     progress::Bar,
@@ -24,7 +24,7 @@ const LISTED: usize = 20;
 
 /// The result as JSON.
 #[derive(Serialize)]
-struct View<'a> {
+struct CopyView<'a> {
     from: String,
     to: String,
     #[serde(flatten)]
@@ -42,7 +42,8 @@ pub(super) async fn run(app: &mut App, args: CopyArgs) -> Result<Outcome, Failur
     app.global.read_only = from.backend().read_only;
     let reader = app.open_reader(false).await?;
     let project = app.project(&reader, args.project.as_deref()).await?;
-    let since = args.since.as_deref().map(|since| dates::parse(since, Bound::Since, &app.now)).transpose()?;
+    let since =
+        args.since.as_deref().map(|since| dates::parse(since, PeriodEnd::Since, &app.now)).transpose()?;
     let options = CopyOptions::new(reader.scope.clone())
         .with_filter(project.clone())
         .with_since(since)
@@ -78,7 +79,7 @@ fn check_different(from: &StoreUrl, to: &StoreUrl) -> Result<(), Failure> {
 }
 
 /// Opens the target, and creates it if it does not exist.
-async fn target(app: &App, reader: &Reader, to: &StoreUrl) -> Result<SessionStorage, Failure> {
+async fn target(app: &App, reader: &StoreReader, to: &StoreUrl) -> Result<SessionStorage, Failure> {
     let space = reader.storage.vectors().embedding_space().await?;
     let options = app
         .open_options()?
@@ -92,7 +93,7 @@ async fn target(app: &App, reader: &Reader, to: &StoreUrl) -> Result<SessionStor
 
 fn print(app: &mut App, from: &StoreUrl, to: &StoreUrl, report: &CopyReport) -> Result<(), Failure> {
     if app.out.is_json() {
-        app.out.json(&View { from: from.to_string(), to: to.to_string(), report })?;
+        app.out.json(&CopyView { from: from.to_string(), to: to.to_string(), report })?;
         return Ok(app.out.finish()?);
     }
     let mut sessions = format!("{} copied and verified", grouped(report.sessions));
@@ -124,7 +125,7 @@ fn print(app: &mut App, from: &StoreUrl, to: &StoreUrl, report: &CopyReport) -> 
 /// Prints what was not copied, and why.
 async fn explain(
     app: &App,
-    reader: &Reader,
+    reader: &StoreReader,
     report: &CopyReport,
     project: &SessionFilter,
     to: &StoreUrl,

@@ -15,9 +15,9 @@ use serde::Serialize;
 
 use super::confirm::confirmed;
 use crate::{
-    app::{App, Reader},
+    app::{App, StoreReader},
     args::{DeleteArgs, quoted},
-    dates::{self, Bound},
+    dates::{self, PeriodEnd},
     failure::{Failure, Outcome, say, with_causes},
     messages::SessionView,
     render::{
@@ -36,7 +36,7 @@ const PAGE: usize = 1_000;
 
 /// The result as JSON.
 #[derive(Default, Serialize)]
-struct View<'a> {
+struct DeleteView<'a> {
     deleted: Vec<DeletedView<'a>>,
     failed: &'a [NotDeleted],
     /// The files that still contain words of deleted sessions.
@@ -130,7 +130,13 @@ pub(super) async fn run(app: &mut App, args: DeleteArgs) -> Result<Outcome, Fail
     if app.out.is_json() {
         let deleted = gone.iter().map(DeletedView::from).collect();
         let keep_text = kept.iter().map(KeptView::from).collect();
-        app.out.json(&View { deleted, failed: &failed, remains: &remains, keep_text, would_delete: None })?;
+        app.out.json(&DeleteView {
+            deleted,
+            failed: &failed,
+            remains: &remains,
+            keep_text,
+            would_delete: None,
+        })?;
     } else {
         deleted::list(&mut app.out, "deleted", gone.iter().map(|gone| &gone.session), &short_ids)?;
     }
@@ -142,8 +148,8 @@ pub(super) async fn run(app: &mut App, args: DeleteArgs) -> Result<Outcome, Fail
 /// The time before which the last activity of a session must be.
 fn oldest(app: &App, age: Option<&str>) -> Result<Option<Timestamp>, Failure> {
     let Some(age) = age else { return Ok(None) };
-    let before = dates::parse(age, Bound::Since, &app.now)?;
-    if before > dates::parse("now", Bound::Since, &app.now)? {
+    let before = dates::parse(age, PeriodEnd::Since, &app.now)?;
+    if before > dates::parse("now", PeriodEnd::Since, &app.now)? {
         let message = format!("--older-than {age} is in the future");
         return Err(Failure::wrong_use(message, "it would match all sessions; --all deletes them"));
     }
@@ -153,7 +159,7 @@ fn oldest(app: &App, age: Option<&str>) -> Result<Option<Timestamp>, Failure> {
 /// The user's sessions that match the filters.
 async fn matching(
     app: &App,
-    reader: &Reader,
+    reader: &StoreReader,
     args: &DeleteArgs,
     before: Option<Timestamp>,
 ) -> Result<Vec<Session>, Failure> {
@@ -217,7 +223,7 @@ fn would_delete(
     if app.out.is_json() {
         let sessions = sessions.iter().map(SessionView::from).collect();
         let keep_text = kept.iter().map(KeptView::from).collect();
-        app.out.json(&View { would_delete: Some(sessions), keep_text, ..View::default() })?;
+        app.out.json(&DeleteView { would_delete: Some(sessions), keep_text, ..DeleteView::default() })?;
     } else if app.out.is_terminal() {
         let width = app.out.width;
         app.out.lines(&deleted::preview(sessions, short_ids, width))?;
@@ -230,7 +236,7 @@ fn would_delete(
 }
 
 /// The sessions, without duplicates.
-async fn found(reader: &Reader, typed: &[String]) -> Result<Vec<Session>, Failure> {
+async fn found(reader: &StoreReader, typed: &[String]) -> Result<Vec<Session>, Failure> {
     let mut sessions = Vec::new();
     let mut seen = HashSet::new();
     for typed in typed {
@@ -259,7 +265,10 @@ fn is_confirmed(app: &App, sessions: &[Session], short_ids: &ShortIds) -> Result
 }
 
 /// Deletes the sessions. If one fails, the others are still deleted.
-async fn delete(reader: &Reader, sessions: Vec<Session>) -> (Vec<Deleted>, Vec<NotDeleted>, Vec<NotErased>) {
+async fn delete(
+    reader: &StoreReader,
+    sessions: Vec<Session>,
+) -> (Vec<Deleted>, Vec<NotDeleted>, Vec<NotErased>) {
     let mut folders = Vec::with_capacity(sessions.len());
     for session in &sessions {
         folders.push(folder(reader, session).await);
@@ -282,7 +291,7 @@ async fn delete(reader: &Reader, sessions: Vec<Session>) -> (Vec<Deleted>, Vec<N
 }
 
 /// The folder that a session was read from. It is only for a hint, so errors are ignored.
-async fn folder(reader: &Reader, session: &Session) -> Option<PathBuf> {
+async fn folder(reader: &StoreReader, session: &Session) -> Option<PathBuf> {
     let stored = reader.storage.backend().get_session(&session.key()).await.ok()??;
     source_folder(&stored.sync_state?)
 }
@@ -293,25 +302,25 @@ fn say_where_the_files_are(app: &App, gone: &[Deleted]) {
         [_] => ("its files", "the session"),
         _ => ("their files", "the sessions"),
     };
-    let places: BTreeSet<String> = gone.iter().filter_map(|gone| place(gone.folder.as_deref()?)).collect();
+    let folders: BTreeSet<String> = gone.iter().filter_map(|gone| root_of(gone.folder.as_deref()?)).collect();
     let usual = roots(app, &[]).unwrap_or_default();
-    let is_usual = |place: &String| usual.iter().any(|root| *root.to_string_lossy() == **place);
-    let root = match places.first() {
-        Some(place) if places.len() == 1 && !is_usual(place) => {
-            format!(" --root {}", quoted(place))
+    let is_usual = |folder: &String| usual.iter().any(|root| *root.to_string_lossy() == **folder);
+    let root = match folders.first() {
+        Some(folder) if folders.len() == 1 && !is_usual(folder) => {
+            format!(" --root {}", quoted(folder))
         }
         _ => String::new(),
     };
-    let places = match places.is_empty() {
+    let folders = match folders.is_empty() {
         true => String::new(),
-        false => format!(" in {}", places.into_iter().collect::<Vec<_>>().join(" and ")),
+        false => format!(" in {}", folders.into_iter().collect::<Vec<_>>().join(" and ")),
     };
-    say("note", &format!("{files}{places} are not deleted, and later syncs skip {session}"));
+    say("note", &format!("{files}{folders} are not deleted, and later syncs skip {session}"));
     say("hint", &format!("`{} sync{root} --include-deleted` reads deleted sessions again", app.program()));
 }
 
 /// The root of a session folder `<root>/projects/<project>/sessions/<session>`, or with `state/workspaces`.
-fn place(folder: &Path) -> Option<String> {
+fn root_of(folder: &Path) -> Option<String> {
     let projects = folder.ancestors().nth(3)?;
     let root =
         if projects.ends_with("state/workspaces") { projects.ancestors().nth(2) } else { projects.parent() };

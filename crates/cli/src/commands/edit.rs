@@ -10,7 +10,7 @@ use crate::{
     args::{EditArgs, FieldArg},
     failure::{Failure, Outcome},
     messages::ChangedView,
-    render::card::{Field, card},
+    render::card::{CardField, card},
 };
 
 pub(super) async fn run(app: &mut App, args: EditArgs) -> Result<Outcome, Failure> {
@@ -61,7 +61,7 @@ fn edit(args: &EditArgs) -> Result<SessionEdit, Failure> {
 }
 
 /// The fields that a user can set, and whether each was set.
-fn fields(session: &Session) -> Vec<Field> {
+fn fields(session: &Session) -> Vec<CardField> {
     let fields = [
         (SessionField::Name, session.name.clone()),
         (SessionField::Description, session.description.clone()),
@@ -69,7 +69,7 @@ fn fields(session: &Session) -> Vec<Field> {
     ];
     let noted = |(field, value): (SessionField, Option<String>)| {
         let by_hand = session.edited.contains(&field);
-        Field::new(label(field), value).with_note(if by_hand { "set by hand" } else { "" })
+        CardField::new(label(field), value).with_note(if by_hand { "set by hand" } else { "" })
     };
     fields.into_iter().map(noted).collect()
 }

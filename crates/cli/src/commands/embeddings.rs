@@ -10,7 +10,7 @@ use amplifier_session_storage::{
 use serde::Serialize;
 
 use crate::{
-    app::{App, Reader, with_turns},
+    app::{App, StoreReader, with_turns},
     args::{BackfillArgs, EmbeddingsAction, EmbeddingsArgs, EstimateArgs, PartArgs, RebuildArgs, TurnsArgs},
     failure::{Failure, Outcome, say},
     messages::{HasVectors, has_vectors},
@@ -194,7 +194,7 @@ async fn estimate(
 }
 
 /// The store with its embedding provider, and the requested part of the user's sessions.
-async fn part(app: &App, args: &PartArgs) -> Result<(Reader, VectorsOf), Failure> {
+async fn part(app: &App, args: &PartArgs) -> Result<(StoreReader, VectorsOf), Failure> {
     if app.global.embedding == "none" {
         return Err(Failure::wrong_use(
             "--embedding none creates no vectors",

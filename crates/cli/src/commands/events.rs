@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::superseded;
 use crate::{
-    app::{App, Reader},
+    app::{App, StoreReader},
     args::EventsArgs,
     failure::{Failure, Outcome, report_damage, say},
     messages::EventView,
@@ -22,7 +22,7 @@ use crate::{
 
 /// The result as JSON.
 #[derive(Serialize)]
-struct View<'a> {
+struct EventListView<'a> {
     events: Vec<EventView<'a>>,
     has_more: bool,
     /// The cursor for `--after`.
@@ -73,7 +73,12 @@ pub(super) async fn run(app: &mut App, args: EventsArgs) -> Result<Outcome, Fail
         let view = |event| EventView::new(event, payloads.of(event), event_address(&short_ids, event));
         let events = found.iter().map(view).collect();
         let next_page = next.as_ref().map(write_cursor);
-        app.out.json(&View { events, has_more: next.is_some(), next: next_page, damaged: &damaged })?;
+        app.out.json(&EventListView {
+            events,
+            has_more: next.is_some(),
+            next: next_page,
+            damaged: &damaged,
+        })?;
     } else if !found.is_empty() {
         let beside = Beside { payloads: &payloads, short_ids: &short_ids, owners: reader.names_owners() };
         events::found(&mut app.out, &found, beside, &app.now)?;
@@ -105,7 +110,7 @@ fn filter(app: &App, args: &EventsArgs) -> Result<EventFilter, Failure> {
 }
 
 async fn of_session(
-    reader: &Reader,
+    reader: &StoreReader,
     filter: SessionFilter,
     args: &EventsArgs,
 ) -> Result<SessionFilter, Failure> {
@@ -115,7 +120,7 @@ async fn of_session(
 
 /// The cursor of the page, if more events follow.
 async fn next(
-    reader: &Reader,
+    reader: &StoreReader,
     options: EventSearchOptions,
     found: &[Event],
 ) -> Result<Option<EventCursor>, Failure> {
@@ -130,7 +135,7 @@ async fn next(
 /// An event whose line can't be read is moved to `damaged`.
 async fn write_with_lines(
     app: &mut App,
-    reader: &Reader,
+    reader: &StoreReader,
     found: &mut Vec<Event>,
     (next, damaged): (Option<&EventCursor>, &mut Vec<DamagedRow>),
     short_ids: &ShortIds,
@@ -154,7 +159,7 @@ async fn write_with_lines(
 
 /// The lines of the events, if they are stored. An event whose line can't be read is moved to `damaged`.
 async fn payloads(
-    reader: &Reader,
+    reader: &StoreReader,
     found: &mut Vec<Event>,
     damaged: &mut Vec<DamagedRow>,
 ) -> Result<Payloads, Failure> {
@@ -178,7 +183,7 @@ async fn payloads(
 /// Prints hints about likely mistakes: an unknown project, or an incomplete name.
 async fn explain_nothing(
     app: &App,
-    reader: &Reader,
+    reader: &StoreReader,
     args: &EventsArgs,
     project: &SessionFilter,
 ) -> Result<(), Failure> {

@@ -8,7 +8,7 @@ use amplifier_session_storage::{
 use serde::Serialize;
 
 use crate::{
-    app::{App, Reader},
+    app::{App, StoreReader},
     args::GapsArgs,
     failure::{Failure, Outcome, say},
     render::text::counted,
@@ -74,7 +74,7 @@ pub(super) async fn run(app: &mut App, args: GapsArgs) -> Result<Outcome, Failur
 }
 
 impl GapsView {
-    async fn add(&mut self, session: &Session, reader: &Reader) -> Result<(), Failure> {
+    async fn add(&mut self, session: &Session, reader: &StoreReader) -> Result<(), Failure> {
         let gaps: Gaps = reader.storage.verification().missing_rows(session).await?;
         let (messages, events) = gaps.count();
         self.sessions += 1;

@@ -6,7 +6,7 @@ use amplifier_session_storage::{
 };
 
 use crate::{
-    app::{App, Reader},
+    app::{App, StoreReader},
     args::SearchArgs,
     budget::{self, Items, Portion},
     cut,
@@ -15,7 +15,7 @@ use crate::{
     messages::Estimated,
     render::{
         groups::{self as render, Group, GroupOptions, GroupView},
-        result::Names,
+        result::ResultNames,
         search::FoundView,
     },
 };
@@ -28,9 +28,9 @@ struct Chosen {
 
 pub(super) async fn show_groups(
     app: &mut App,
-    reader: &Reader,
+    reader: &StoreReader,
     found: &SearchResults,
-    names: &Names,
+    names: &ResultNames,
     args: &SearchArgs,
 ) -> Result<(), Failure> {
     let limits = args.limits;
@@ -61,6 +61,7 @@ pub(super) async fn show_groups(
                     chosen.hits.iter().map(|(rank, hit)| (*rank, hit.clone(), group.max_chars))
                 })
                 .collect();
+            // `results` is in order of rank, as without groups.
             flat.sort_by_key(|(rank, ..)| *rank);
             let max_chars: Vec<Option<usize>> = flat.iter().map(|(.., max_chars)| *max_chars).collect();
             let flat: Vec<SearchResult> = flat.into_iter().map(|(_, hit, _)| hit).collect();

@@ -12,7 +12,7 @@ use crate::{
 
 /// The result as JSON.
 #[derive(Serialize)]
-struct View<'a> {
+struct InitView<'a> {
     store: String,
     row_security: bool,
     roles: Vec<RoleView<'a>>,
@@ -37,7 +37,7 @@ pub(super) async fn run(app: &mut App, args: InitArgs) -> Result<Outcome, Failur
     if app.out.is_json() {
         let roles = args.roles.iter().zip(&roles);
         let roles = roles.map(|(user_id, statements)| RoleView { user_id, statements }).collect();
-        app.out.json(&View { store: url.to_string(), row_security: args.with_rls, roles })?;
+        app.out.json(&InitView { store: url.to_string(), row_security: args.with_rls, roles })?;
     } else {
         for statements in &roles {
             let is_terminal = app.out.is_terminal();

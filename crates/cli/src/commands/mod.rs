@@ -18,7 +18,6 @@ mod init;
 mod masking;
 mod models;
 pub(crate) mod names;
-mod place;
 mod prune;
 mod quickstart;
 mod recent;
@@ -40,6 +39,7 @@ mod sql;
 mod stats;
 #[cfg(feature = "watch")]
 mod status;
+mod store_folder;
 mod summaries;
 mod superseded;
 mod sync;

@@ -13,7 +13,7 @@ use crate::{
     paint::Paint,
     progress::Bar,
     render::{
-        table::{Cell, Column, table},
+        table::{Column, TableCell, table},
         text::{counted, one_line, size},
     },
 };
@@ -131,17 +131,17 @@ fn show(app: &mut App, views: &[ModelView]) -> Result<(), Failure> {
         Column::text("state"),
         Column::number("dimensions"),
         Column::number("size"),
-        Column::text("about").giving_way(1, 12),
+        Column::text("about").shrinking(1, 12),
     ];
     // On a narrow terminal, the description is more useful than the dimensions.
     let has_room = app.out.width >= ROOMY;
     let row = |view: &ModelView| {
         vec![
-            Cell::styled(view.name.clone(), Paint::title),
-            Cell::plain(view.state),
-            Cell::plain(if has_room { dimensions(view) } else { String::new() }),
-            Cell::plain(size(view.bytes)),
-            Cell::styled(view.about.clone(), Paint::aside),
+            TableCell::styled(view.name.clone(), Paint::title),
+            TableCell::plain(view.state),
+            TableCell::plain(if has_room { dimensions(view) } else { String::new() }),
+            TableCell::plain(size(view.bytes)),
+            TableCell::styled(view.about.clone(), Paint::aside),
         ]
     };
     let rows: Vec<_> = views.iter().map(row).collect();
@@ -232,7 +232,7 @@ fn print_verified(app: &mut App, verified: Vec<Verification>) -> Result<(), Fail
         return Ok(());
     }
     let columns = [Column::text("model"), Column::text("file"), Column::text("state")];
-    let rows: Vec<Vec<Cell>> = rows.into_iter().map(|row| row.map(Cell::plain).to_vec()).collect();
+    let rows: Vec<Vec<TableCell>> = rows.into_iter().map(|row| row.map(TableCell::plain).to_vec()).collect();
     app.out.lines(&table(&columns, &rows, app.out.width, app.out.paint))?;
     Ok(())
 }

@@ -9,14 +9,14 @@ use amplifier_session_storage::{
     search::SearchResult,
 };
 
-use crate::{failure::Failure, render::result::Names};
+use crate::{failure::Failure, render::result::ResultNames};
 
 /// The titles and short ids of the sessions in the results.
 pub(crate) async fn names<'a>(
     storage: &SessionStorage,
     scope: &Scope,
     results: impl IntoIterator<Item = &'a SearchResult>,
-) -> Result<Names, Failure> {
+) -> Result<ResultNames, Failure> {
     let keys = results
         .into_iter()
         .map(|result| SessionKey::new(result.user_id.clone(), result.session_id.clone()))
@@ -29,7 +29,7 @@ pub(crate) async fn names_of(
     storage: &SessionStorage,
     scope: &Scope,
     keys: BTreeSet<SessionKey>,
-) -> Result<Names, Failure> {
+) -> Result<ResultNames, Failure> {
     let ids: Vec<SessionId> = keys.iter().map(|key| key.session_id.clone()).collect();
     let mut sessions = Vec::new();
     if !keys.is_empty() {
@@ -38,5 +38,5 @@ pub(crate) async fn names_of(
         let query = SessionQuery::new(scope.clone()).with_keys(keys).with_limit(limit);
         sessions = storage.sessions().search_sessions(&query).await?;
     }
-    Ok(Names::new(sessions, storage.sessions().short_ids(scope, &ids).await?))
+    Ok(ResultNames::new(sessions, storage.sessions().short_ids(scope, &ids).await?))
 }

@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use super::confirm::confirmed;
 use crate::{
-    app::{App, Reader},
+    app::{App, StoreReader},
     args::PruneArgs,
-    dates::{self, Bound},
+    dates::{self, PeriodEnd},
     failure::{Failure, Outcome, say, with_causes},
     render::{
         superseded::{self, amount},
@@ -20,7 +20,7 @@ use crate::{
 
 /// The result as JSON.
 #[derive(Serialize)]
-struct View<'a> {
+struct PruneView<'a> {
     pruned: &'a [SupersededSession],
     /// The files that still contain removed lines.
     remains: Vec<String>,
@@ -32,7 +32,7 @@ struct View<'a> {
     bytes: u64,
 }
 
-impl<'a> View<'a> {
+impl<'a> PruneView<'a> {
     fn new(report: &'a PruneReport, dry_run: bool) -> Self {
         let sessions = report.sessions.as_slice();
         Self {
@@ -48,7 +48,7 @@ impl<'a> View<'a> {
 
 pub(super) async fn run(app: &mut App, args: PruneArgs) -> Result<Outcome, Failure> {
     let until =
-        args.older_than.as_deref().map(|age| dates::parse(age, Bound::Since, &app.now)).transpose()?;
+        args.older_than.as_deref().map(|age| dates::parse(age, PeriodEnd::Since, &app.now)).transpose()?;
     let reader = if args.dry_run { app.own_reader().await? } else { app.editor(false).await? };
     let sessions = found(&reader, &args.sessions).await?;
     let project = app.project(&reader, args.project.as_deref()).await?;
@@ -83,7 +83,7 @@ pub(super) async fn run(app: &mut App, args: PruneArgs) -> Result<Outcome, Failu
 }
 
 /// The named sessions, if any.
-async fn found(reader: &Reader, typed: &[String]) -> Result<Option<Vec<SessionId>>, Failure> {
+async fn found(reader: &StoreReader, typed: &[String]) -> Result<Option<Vec<SessionId>>, Failure> {
     let mut sessions = Vec::new();
     for typed in typed {
         let session = reader.find_session(typed).await?.session_id;
@@ -107,7 +107,7 @@ fn is_confirmed(app: &App, planned: &PruneReport) -> Result<bool, Failure> {
 fn show(app: &mut App, report: &PruneReport, dry_run: bool) -> Result<(), Failure> {
     let label = if dry_run { "would-prune" } else { "pruned" };
     if app.out.is_json() {
-        app.out.json(&View::new(report, dry_run))?;
+        app.out.json(&PruneView::new(report, dry_run))?;
     } else {
         for session in &report.sessions {
             let line = match app.out.is_terminal() {

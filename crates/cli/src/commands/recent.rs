@@ -9,9 +9,9 @@ use amplifier_session_storage::{
 use serde::Serialize;
 
 use crate::{
-    app::{App, Reader},
+    app::{App, StoreReader},
     args::RecentArgs,
-    dates::Period,
+    dates::DatePeriod,
     failure::{Failure, Outcome, say},
     messages::{Estimated, SessionView},
     render::{
@@ -23,7 +23,7 @@ use crate::{
 
 /// The result as JSON.
 #[derive(Serialize)]
-struct View<'a> {
+struct RecentView<'a> {
     since: Timestamp,
     projects: Vec<ProjectView<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ struct View<'a> {
 struct ProjectView<'a> {
     project: &'a ProjectSlug,
     #[serde(flatten)]
-    counts: Counts,
+    counts: RecentCounts,
     users: u64,
     newest: Vec<SessionView<'a>>,
 }
@@ -46,12 +46,12 @@ struct ProjectView<'a> {
 struct UserView<'a> {
     user_id: &'a UserId,
     #[serde(flatten)]
-    counts: Counts,
+    counts: RecentCounts,
     projects: u64,
 }
 
 #[derive(Serialize)]
-struct Counts {
+struct RecentCounts {
     sessions: u64,
     messages: u64,
     events: u64,
@@ -59,7 +59,7 @@ struct Counts {
     last: Timestamp,
 }
 
-impl<T> From<&Activity<T>> for Counts {
+impl<T> From<&Activity<T>> for RecentCounts {
     fn from(activity: &Activity<T>) -> Self {
         let Activity { sessions, messages, events, first, last, .. } = *activity;
         Self { sessions, messages, events, first, last }
@@ -68,13 +68,13 @@ impl<T> From<&Activity<T>> for Counts {
 
 pub(super) async fn run(app: &mut App, args: RecentArgs) -> Result<Outcome, Failure> {
     let typed = args.since();
-    let since = Period::parse(Some(&typed), None, &app.now)?.since;
+    let since = DatePeriod::parse(Some(&typed), None, &app.now)?.since;
     let reader = app.reader().await?;
     let found =
         find(&reader, since.unwrap_or(Timestamp::from_micros(0)), args.limit, app.out.is_terminal()).await?;
     if app.out.is_json() {
         let damaged = app.out.damaged_sessions();
-        app.out.json(&View { damaged, ..View::from(&found) })?;
+        app.out.json(&RecentView { damaged, ..RecentView::from(&found) })?;
     } else {
         recent::recent(&mut app.out, &found, &app.now)?;
     }
@@ -96,8 +96,13 @@ fn no_sessions_since(typed: &str) -> String {
 }
 
 /// Finds the projects and sessions. `as_blocks` adds short ids for the terminal.
-async fn find(reader: &Reader, since: Timestamp, limit: usize, as_blocks: bool) -> Result<Recent, Failure> {
-    let Reader { storage, scope } = reader;
+async fn find(
+    reader: &StoreReader,
+    since: Timestamp,
+    limit: usize,
+    as_blocks: bool,
+) -> Result<Recent, Failure> {
+    let StoreReader { storage, scope } = reader;
     let mut projects = Vec::new();
     for activity in storage.sessions().list_projects(scope, Some(since), None).await? {
         let filter = SessionFilter::default().with_project(activity.of.clone());
@@ -119,11 +124,11 @@ async fn find(reader: &Reader, since: Timestamp, limit: usize, as_blocks: bool) 
     Ok(Recent { since, projects, users, estimated, short_ids })
 }
 
-impl<'a> From<&'a Recent> for View<'a> {
+impl<'a> From<&'a Recent> for RecentView<'a> {
     fn from(recent: &'a Recent) -> Self {
         let project = |Project { activity, newest }: &'a Project| ProjectView {
             project: &activity.of,
-            counts: Counts::from(activity),
+            counts: RecentCounts::from(activity),
             users: activity.across,
             newest: newest
                 .iter()
@@ -132,7 +137,7 @@ impl<'a> From<&'a Recent> for View<'a> {
         };
         let user = |activity: &'a Activity<UserId>| UserView {
             user_id: &activity.of,
-            counts: Counts::from(activity),
+            counts: RecentCounts::from(activity),
             projects: activity.across,
         };
         Self {

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::confirm::confirmed;
 use crate::{
-    app::{App, Reader},
+    app::{App, StoreReader},
     args::RewindArgs,
     failure::{Failure, Outcome, say},
     messages::SessionView,
@@ -26,28 +26,28 @@ use crate::{
 
 /// The result as JSON.
 #[derive(Serialize)]
-struct View<'a> {
+struct RewindView<'a> {
     /// The session as it is now.
     session: SessionView<'a>,
     to_turn: u32,
     dry_run: bool,
     /// The last turn before the rewind.
     last_turn: Option<u32>,
-    removed: Removed,
+    removed: RemovedView,
     /// The folder that it was read from, if known.
     folder: Option<String>,
 }
 
 /// The numbers of removed rows as JSON.
 #[derive(Serialize)]
-struct Removed {
+struct RemovedView {
     turns: u64,
     messages: u64,
     messages_with_vectors: u64,
     events: u64,
 }
 
-impl From<&RewindReport> for Removed {
+impl From<&RewindReport> for RemovedView {
     fn from(report: &RewindReport) -> Self {
         Self {
             turns: report.turns,
@@ -79,7 +79,7 @@ pub(super) async fn run(app: &mut App, args: RewindArgs) -> Result<Outcome, Fail
 /// Shows what would be removed, and asks for confirmation.
 async fn is_confirmed(
     app: &App,
-    reader: &Reader,
+    reader: &StoreReader,
     args: &RewindArgs,
     session: &Session,
     plan: &RewindReport,
@@ -99,7 +99,7 @@ async fn is_confirmed(
 /// Prints what was or would be removed, and where the files are.
 async fn show(
     app: &mut App,
-    reader: &Reader,
+    reader: &StoreReader,
     args: &RewindArgs,
     session: Session,
     report: &RewindReport,
@@ -111,7 +111,7 @@ async fn show(
         (false, false) => What::Removed,
     };
     if app.out.is_json() {
-        app.out.json(&View {
+        app.out.json(&RewindView {
             session: SessionView::from(&session),
             to_turn: args.to_turn,
             dry_run: args.dry_run,
@@ -138,7 +138,7 @@ async fn show(
 }
 
 /// The folder that a session was read from. It is only for a note, so errors are ignored.
-async fn folder(reader: &Reader, session: &Session) -> Option<PathBuf> {
+async fn folder(reader: &StoreReader, session: &Session) -> Option<PathBuf> {
     let stored = reader.storage.backend().get_session(&session.key()).await.ok()??;
     source_folder(&stored.sync_state?)
 }

@@ -31,7 +31,7 @@ const LISTED: usize = 10;
 
 /// The result as JSON.
 #[derive(Serialize)]
-struct View<'a> {
+struct SalvageView<'a> {
     store: String,
     #[serde(flatten)]
     report: &'a SalvageReport,
@@ -45,10 +45,10 @@ pub(super) async fn run(app: &mut App, args: SalvageArgs) -> Result<Outcome, Fai
     let written = new.as_ref().map_or_else(|| to.clone(), |new| to.clone().with_file(new.temporary()));
     let report = write(app, &from, &written).await?;
     if let Some(new) = new {
-        new.place()?;
+        new.persist()?;
     }
     if app.out.is_json() {
-        app.out.json(&View { store: to.to_string(), report: &report })?;
+        app.out.json(&SalvageView { store: to.to_string(), report: &report })?;
     } else {
         let derived = match report.derived {
             0 => String::new(),

@@ -10,14 +10,14 @@ use super::{
     search_turns, superseded,
 };
 use crate::{
-    app::{App, Reader},
-    args::{GroupArg, LimitArgs, SearchArgs, UnitArg},
+    app::{App, StoreReader},
+    args::{GroupArg, LimitArgs, ResultUnitArg, SearchArgs},
     budget::{self, Items},
     cut,
     failure::{Failure, Outcome, damaged_sessions_note, report_damage, say},
     groups, interactive, refresh,
     render::{
-        result::Names,
+        result::ResultNames,
         search::{self as render, FoundView, ResultOptions},
     },
 };
@@ -31,7 +31,7 @@ const GROUPED_INDENT: usize = 10;
 
 pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Failure> {
     let is_interactive = !args.query.is_given();
-    let finds_turns = args.unit == UnitArg::Turn;
+    let finds_turns = args.unit == ResultUnitArg::Turn;
     if finds_turns {
         search_turns::check(&args)?;
     }
@@ -83,7 +83,11 @@ fn is_grouped(app: &App, args: &SearchArgs) -> bool {
     !args.explain && GroupArg::by_session(args.group, &app.out)
 }
 
-async fn find(reader: &Reader, options: &SearchOptions, is_grouped: bool) -> Result<SearchResults, Failure> {
+async fn find(
+    reader: &StoreReader,
+    options: &SearchOptions,
+    is_grouped: bool,
+) -> Result<SearchResults, Failure> {
     Ok(match is_grouped {
         true => groups::find(&reader.storage, &reader.scope, options).await?,
         false => reader.storage.search().search_transcripts(&reader.scope, options).await?,
@@ -102,7 +106,7 @@ fn options(app: &App, args: &SearchArgs) -> Result<SearchOptions, Failure> {
         options = options.with_min_similarity(least);
     }
     if app.out.is_terminal() && !app.out.is_json() {
-        let is_grouped = is_grouped(app, args) && !args.superseded || args.unit == UnitArg::Turn;
+        let is_grouped = is_grouped(app, args) && !args.superseded || args.unit == ResultUnitArg::Turn;
         let width = app.out.width;
         let chars =
             if is_grouped { GROUPED_LINES * (width - GROUPED_INDENT) } else { TERMINAL_LINES * width };
@@ -113,9 +117,9 @@ fn options(app: &App, args: &SearchArgs) -> Result<SearchOptions, Failure> {
 
 fn show(
     app: &mut App,
-    reader: &Reader,
+    reader: &StoreReader,
     found: &SearchResults,
-    names: &Names,
+    names: &ResultNames,
     limits: LimitArgs,
 ) -> Result<(), Failure> {
     let count = found.results.len();

@@ -6,12 +6,12 @@ use amplifier_session_storage::{
 };
 
 use crate::{
-    app::{App, Reader},
+    app::{App, StoreReader},
     args::QueryArgs,
     failure::{Failure, USAGE_HINT, say},
     program,
     render::{
-        result::Names,
+        result::ResultNames,
         text::{fitted, grouped},
     },
 };
@@ -19,7 +19,7 @@ use crate::{
 /// Prints the notices of a search, after adding one about missing vectors.
 pub(super) async fn say_notices(
     app: &App,
-    reader: &Reader,
+    reader: &StoreReader,
     options: &SearchOptions,
     found: &mut SearchResults,
 ) -> Result<(), Failure> {
@@ -36,7 +36,7 @@ pub(super) async fn say_notices(
 /// Prints that nothing was found, and the likely reason.
 pub(super) async fn say_nothing_found(
     app: &App,
-    reader: &Reader,
+    reader: &StoreReader,
     options: &SearchOptions,
     args: &QueryArgs,
     note: &str,
@@ -58,7 +58,7 @@ pub(super) fn no_query(command: &str) -> Failure {
 }
 
 /// A note that nothing was found, with the message nearest in meaning if there is one.
-pub(super) fn nothing_found(found: &SearchResults, names: &Names) -> String {
+pub(super) fn nothing_found(found: &SearchResults, names: &ResultNames) -> String {
     const CHARS: usize = 80;
     let Some(nearest) = &found.nearest else { return "no message matches".to_owned() };
     let address = names.address(nearest);
@@ -69,7 +69,7 @@ pub(super) fn nothing_found(found: &SearchResults, names: &Names) -> String {
 /// A note that messages have no vectors yet, and how to make them.
 async fn missing_note(
     app: &App,
-    reader: &Reader,
+    reader: &StoreReader,
     missing: MissingVectors,
     is_filtered: bool,
 ) -> Result<String, Failure> {

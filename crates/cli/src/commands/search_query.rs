@@ -7,9 +7,9 @@ use amplifier_session_storage::{
 };
 
 use crate::{
-    app::{App, Reader},
+    app::{App, StoreReader},
     args::QueryArgs,
-    dates::{self, Bound},
+    dates::{self, PeriodEnd},
     failure::{Failure, say},
 };
 
@@ -54,10 +54,11 @@ impl Typed {
                     typed.role = Some(role);
                 }
                 FieldName::After => {
-                    typed.since = Some(dates::parse(&field.value, Bound::Since, &app.now).map_err(read)?)
+                    typed.since = Some(dates::parse(&field.value, PeriodEnd::Since, &app.now).map_err(read)?)
                 }
+                // Unlike `--until`, `before:` does not include the day itself.
                 FieldName::Before => {
-                    typed.until = Some(dates::parse(&field.value, Bound::Since, &app.now).map_err(read)?)
+                    typed.until = Some(dates::parse(&field.value, PeriodEnd::Since, &app.now).map_err(read)?)
                 }
                 FieldName::File => typed.files.push(field.value.clone()),
                 _ => {}
@@ -91,7 +92,7 @@ impl Typed {
     pub(super) async fn resolved(
         &self,
         app: &App,
-        reader: &Reader,
+        reader: &StoreReader,
         options: SearchOptions,
         args: &QueryArgs,
     ) -> Result<SearchOptions, Failure> {
@@ -137,6 +138,7 @@ impl Typed {
             filter.sessions.without.insert(current);
         }
         for file in &self.files {
+            // Only within the sessions of the files before, so that a session must have all of them.
             let found =
                 reader.storage.search().sessions_that_touched(&reader.scope, &filter.sessions, file).await?;
             if found.sessions.is_empty() {
@@ -159,7 +161,7 @@ impl Typed {
 /// The filter with the requested project and session.
 async fn narrowed(
     app: &App,
-    reader: &Reader,
+    reader: &StoreReader,
     options: &SearchOptions,
     args: &QueryArgs,
 ) -> Result<SearchFilter, Failure> {

@@ -4,7 +4,7 @@ use amplifier_session_storage::search::{SearchOptions, TurnResults};
 
 use super::{names::names_of, search_notes::say_nothing_found};
 use crate::{
-    app::{App, Reader},
+    app::{App, StoreReader},
     args::SearchArgs,
     failure::{Failure, Outcome, damaged_sessions_note, report_damage, say},
     render::turn::{self as render, TurnsView},
@@ -30,7 +30,7 @@ pub(super) fn check(args: &SearchArgs) -> Result<(), Failure> {
 
 pub(super) async fn run(
     app: &mut App,
-    reader: &Reader,
+    reader: &StoreReader,
     options: &SearchOptions,
     args: &SearchArgs,
 ) -> Result<Outcome, Failure> {

@@ -12,12 +12,12 @@ use serde::Serialize;
 
 use super::confirm::confirmed;
 use crate::{
-    app::{App, Reader},
+    app::{App, StoreReader},
     args::SecretsArgs,
     failure::{Failure, Outcome, report_damage, say},
     progress::Bar,
     render::{
-        secrets::{self, Addresses, Found},
+        secrets::{self, Addresses, FoundSecret},
         text::{counted, one_line},
     },
 };
@@ -27,7 +27,7 @@ const PAGE: usize = 1_000;
 
 /// The result as JSON.
 #[derive(Serialize)]
-struct View<'a> {
+struct SecretsView<'a> {
     /// How secrets in stored lines are treated.
     redact: SecretsAtRest,
     /// The number of sessions that were searched.
@@ -37,12 +37,12 @@ struct View<'a> {
     /// The number of findings that are ignored.
     ignored: u64,
     /// The sessions with secrets.
-    sessions: Vec<SessionView<'a>>,
+    sessions: Vec<SessionSecretsView<'a>>,
 }
 
 /// A session with secrets as JSON.
 #[derive(Serialize)]
-struct SessionView<'a> {
+struct SessionSecretsView<'a> {
     user_id: &'a str,
     session_id: &'a str,
     project_slug: &'a str,
@@ -106,7 +106,7 @@ async fn list(app: &mut App, args: SecretsArgs) -> Result<Outcome, Failure> {
     let addresses = Addresses(reader.storage.sessions().short_ids(&reader.scope, ids).await?);
     if app.out.is_json() {
         let sessions = found.iter().map(|session| view(session, &addresses)).collect();
-        app.out.json(&View { redact, searched, count, ignored, sessions })?;
+        app.out.json(&SecretsView { redact, searched, count, ignored, sessions })?;
     } else {
         secrets::list(&mut app.out, &found, &addresses)?;
     }
@@ -130,9 +130,9 @@ async fn list(app: &mut App, args: SecretsArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::found(count > 0))
 }
 
-fn view<'a>(session: &'a SessionSecrets, addresses: &Addresses) -> SessionView<'a> {
-    let of_secret = |secret| SecretView { address: addresses.of(Found { session, secret }), secret };
-    SessionView {
+fn view<'a>(session: &'a SessionSecrets, addresses: &Addresses) -> SessionSecretsView<'a> {
+    let of_secret = |secret| SecretView { address: addresses.of(FoundSecret { session, secret }), secret };
+    SessionSecretsView {
         user_id: session.user_id.as_str(),
         session_id: session.session_id.as_str(),
         project_slug: session.project_slug.as_str(),
@@ -165,6 +165,7 @@ async fn purge(app: &mut App, address: &str, yes: bool) -> Result<Outcome, Failu
             return Ok(Outcome::Done);
         }
     }
+    // A line may have several secrets.
     let mut lines: Vec<Digest> = Vec::new();
     for secret in &secrets {
         if !lines.contains(&secret.line_digest) {
@@ -220,7 +221,7 @@ fn is_at(secret: &StoredSecret, line: Option<AddressedLine>) -> bool {
 }
 
 /// The named sessions, or all that match the filter.
-async fn selected(app: &App, reader: &Reader, args: &SecretsArgs) -> Result<Vec<Session>, Failure> {
+async fn selected(app: &App, reader: &StoreReader, args: &SecretsArgs) -> Result<Vec<Session>, Failure> {
     let project = app.project(reader, args.project.as_deref()).await?;
     if !args.sessions.is_empty() {
         let (mut sessions, mut seen) = (Vec::new(), HashSet::new());
@@ -243,7 +244,7 @@ async fn selected(app: &App, reader: &Reader, args: &SecretsArgs) -> Result<Vec<
 }
 
 /// Searches sessions, with a progress bar.
-async fn search(reader: &Reader, sessions: &[Session]) -> Result<Vec<SessionSecrets>, Error> {
+async fn search(reader: &StoreReader, sessions: &[Session]) -> Result<Vec<SessionSecrets>, Error> {
     let bar = Bar::new(sessions.len() as u64, "searching {wide_bar} {pos}/{len} sessions");
     let ids: Vec<SessionId> = sessions.iter().map(|session| session.session_id.clone()).collect();
     reader.storage.secrets().secrets_of_sessions(&reader.scope, &ids, &mut || bar.add(1)).await

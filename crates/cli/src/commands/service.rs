@@ -57,7 +57,7 @@ struct Service {
 
 /// The state of the service.
 #[derive(Serialize)]
-struct View {
+struct ServiceView {
     /// The file that defines it.
     file: String,
     /// As the system names it, for example `active` or `failed`.
@@ -148,7 +148,7 @@ fn status(app: &mut App) -> Result<Outcome, Failure> {
     };
     let state = state
         .map_err(|error| Failure::without_hint(format!("the state of the service is unknown: {error}")))?;
-    let view = View { file: file.display().to_string(), state, log: log(app) };
+    let view = ServiceView { file: file.display().to_string(), state, log: log(app) };
     if app.out.is_json() {
         app.out.json(&view)?;
     } else {

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::superseded;
 use crate::{
-    app::{App, Reader},
+    app::{App, StoreReader},
     args::SessionsArgs,
     failure::{Failure, Outcome, say},
     messages::{Estimated, SessionView},
@@ -19,7 +19,7 @@ use crate::{
 
 /// A list of sessions or trees as JSON.
 #[derive(Serialize)]
-struct View<T> {
+struct SessionListView<T> {
     sessions: Vec<T>,
     has_more: bool,
     /// Sessions that can't be read.
@@ -44,7 +44,7 @@ impl<'a> TreeView<'a> {
 }
 
 /// A page of sessions.
-struct Page {
+struct SessionsPage {
     sessions: Vec<Session>,
     estimated: Estimated,
     short_ids: ShortIds,
@@ -85,7 +85,12 @@ pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Fa
 }
 
 /// A page of sessions. `as_table` adds short ids for the terminal.
-async fn page(reader: &Reader, query: SessionQuery, limit: usize, as_table: bool) -> Result<Page, Failure> {
+async fn page(
+    reader: &StoreReader,
+    query: SessionQuery,
+    limit: usize,
+    as_table: bool,
+) -> Result<SessionsPage, Failure> {
     // One more than needed, to know whether there are more.
     let query = query.with_limit(limit.saturating_add(1));
     let mut sessions = reader.storage.sessions().search_sessions(&query).await?;
@@ -100,11 +105,11 @@ async fn page(reader: &Reader, query: SessionQuery, limit: usize, as_table: bool
         }
         false => ShortIds::new(),
     };
-    Ok(Page { sessions, estimated, short_ids, has_more })
+    Ok(SessionsPage { sessions, estimated, short_ids, has_more })
 }
 
-fn show(app: &mut App, page: Page, tree: bool, owners: bool) -> Result<(), Failure> {
-    let Page { sessions, estimated, short_ids, has_more } = page;
+fn show(app: &mut App, page: SessionsPage, tree: bool, owners: bool) -> Result<(), Failure> {
+    let SessionsPage { sessions, estimated, short_ids, has_more } = page;
     let App { out, now, .. } = app;
     let damaged = out.damaged_sessions();
     let options = ListOptions { owners, estimated: &estimated, short_ids: &short_ids, now };
@@ -112,14 +117,14 @@ fn show(app: &mut App, page: Page, tree: bool, owners: bool) -> Result<(), Failu
         let forest = SessionTree::forest(sessions);
         if out.is_json() {
             let sessions: Vec<_> = forest.iter().map(|tree| TreeView::new(tree, &estimated)).collect();
-            out.json(&View { sessions, has_more, damaged })?;
+            out.json(&SessionListView { sessions, has_more, damaged })?;
         } else if !forest.is_empty() {
             render::sessions::tree(out, &forest, options)?;
         }
     } else if out.is_json() {
         let view = |session| SessionView::with_estimates(session, &estimated);
         let sessions: Vec<_> = sessions.iter().map(view).collect();
-        out.json(&View { sessions, has_more, damaged })?;
+        out.json(&SessionListView { sessions, has_more, damaged })?;
     } else if !sessions.is_empty() {
         render::sessions::list(out, &sessions, options)?;
     }

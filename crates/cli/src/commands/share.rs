@@ -8,7 +8,7 @@ use crate::{
     dates,
     failure::{Failure, Outcome},
     messages::ChangedView,
-    render::card::{Field, card},
+    render::card::{CardField, card},
 };
 
 pub(super) async fn run(app: &mut App, args: ShareArgs) -> Result<Outcome, Failure> {
@@ -24,9 +24,9 @@ pub(super) async fn run(app: &mut App, args: ShareArgs) -> Result<Outcome, Failu
         false => dates::with_offset(at, &app.now),
     });
     let fields = vec![
-        Field::new("visibility", session.visibility.as_str().to_owned()),
-        Field::new("visible to", visible_to(&session)),
-        Field::new("first shared", first.or_else(|| Some("never".to_owned()))),
+        CardField::new("visibility", session.visibility.as_str().to_owned()),
+        CardField::new("visible to", visible_to(&session)),
+        CardField::new("first shared", first.or_else(|| Some("never".to_owned()))),
     ];
     card(&mut app.out, &session, fields)?;
     Ok(Outcome::Done)

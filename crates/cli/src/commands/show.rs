@@ -11,13 +11,13 @@ use serde::Serialize;
 
 use super::superseded;
 use crate::{
-    app::{App, Reader},
+    app::{App, StoreReader},
     args::{LimitArgs, ShowArgs},
     budget::{self, Items},
     failure::{Failure, Outcome, report_damage, say},
     messages::{Estimated, EventView, MessageView, SessionView},
     render::{
-        conversation::{self, Head},
+        conversation::{self, SessionHeader},
         events,
         ids::event_address,
         message::MessageOptions,
@@ -60,7 +60,7 @@ pub(super) async fn run(app: &mut App, args: ShowArgs) -> Result<Outcome, Failur
     if args.superseded {
         return superseded::show(app, &reader, &session, &args).await;
     }
-    let part = Part::of(&args, line)?;
+    let part = RequestedRange::of(&args, line)?;
     if args.events || matches!(line, Some(AddressedLine::Event(_))) {
         show_events(app, &reader, &session, &args, part).await
     } else {
@@ -70,14 +70,14 @@ pub(super) async fn run(app: &mut App, args: ShowArgs) -> Result<Outcome, Failur
 
 /// The requested range of messages or events.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct RequestedRange {
     from: u32,
     limit: usize,
     /// Whether an address names a single one.
     is_one: bool,
 }
 
-impl Part {
+impl RequestedRange {
     fn of(args: &ShowArgs, line: Option<AddressedLine>) -> Result<Self, Failure> {
         const LIMIT: usize = 100;
         let named = match line {
@@ -104,12 +104,12 @@ impl Part {
 
 async fn show(
     app: &mut App,
-    reader: &Reader,
+    reader: &StoreReader,
     session: &Session,
     args: &ShowArgs,
-    part: Part,
+    part: RequestedRange,
 ) -> Result<Outcome, Failure> {
-    let Reader { storage, scope } = reader;
+    let StoreReader { storage, scope } = reader;
     let after = part.from.checked_sub(1);
     let Readable { rows: messages, damaged, .. } =
         storage.reading().readable_transcript_lines(scope, &session.session_id, after, part.limit).await?;
@@ -155,7 +155,7 @@ async fn show(
         if is_beyond_end {
             return Ok(());
         }
-        let head = Head {
+        let head = SessionHeader {
             session,
             parent_name: parent_name.as_deref(),
             is_estimated: estimated.has(session),
@@ -196,10 +196,10 @@ fn message_options(app: &App, args: &ShowArgs) -> MessageOptions {
 
 async fn show_events(
     app: &mut App,
-    reader: &Reader,
+    reader: &StoreReader,
     session: &Session,
     args: &ShowArgs,
-    part: Part,
+    part: RequestedRange,
 ) -> Result<Outcome, Failure> {
     // A single event is shown in full, like a single message.
     let full = args.full || part.is_one;
@@ -243,7 +243,7 @@ struct Page {
 }
 
 impl Page {
-    fn new(total: u32, part: Part, shown: usize) -> Self {
+    fn new(total: u32, part: RequestedRange, shown: usize) -> Self {
         Self { total: total.into(), from: part.from.into(), shown: shown as u64, is_one: part.is_one }
     }
 

@@ -64,7 +64,7 @@ pub(super) async fn run(app: &mut App, mut args: SqlArgs) -> Result<Outcome, Fai
     // One more than needed, to know whether there are more.
     let query = query.with_limit(limit.map(|limit| limit.saturating_add(1)));
     let mut answer =
-        Answer { rows: reader.query(&scope, &query).await?, left: limit, has_more: false, count: 0 };
+        SqlOutput { rows: reader.query(&scope, &query).await?, left: limit, has_more: false, count: 0 };
     let (width, paint) = (app.out.width, app.out.paint);
     match &args.out {
         // JSON is written only when it is complete. On a terminal, control characters in JSON and CSV are removed.
@@ -83,7 +83,7 @@ pub(super) async fn run(app: &mut App, mut args: SqlArgs) -> Result<Outcome, Fai
         Some(file) => {
             let mut fresh = WholeFile::begin(file)?;
             answer.write(written, fresh.writer(), usize::MAX, Paint::new(false)).await?;
-            fresh.place()?;
+            fresh.persist()?;
             return in_file(app, file, answer.count);
         }
     }
@@ -150,7 +150,7 @@ fn in_file(app: &mut App, file: &Path, rows: u64) -> Result<Outcome, Failure> {
 }
 
 /// An answer that is being written.
-struct Answer {
+struct SqlOutput {
     rows: SqlAnswer,
     /// How many more rows to show.
     left: Option<usize>,
@@ -158,7 +158,7 @@ struct Answer {
     count: u64,
 }
 
-impl Answer {
+impl SqlOutput {
     /// The next rows to show.
     async fn next(&mut self) -> Result<Option<Vec<SqlRow>>, Failure> {
         let Some(mut rows) = self.rows.next_rows().await? else { return Ok(None) };
@@ -180,6 +180,7 @@ impl Answer {
     ) -> Result<(), Failure> {
         match written {
             SqlFormat::Table => {
+                // The widths of the columns depend on all rows.
                 let mut all = Vec::new();
                 while let Some(rows) = self.next().await? {
                     all.extend(rows);

@@ -7,14 +7,14 @@ use amplifier_session_storage::{
 };
 
 use crate::{
-    app::{App, Reader},
+    app::{App, StoreReader},
     args::StatsArgs,
-    dates::Period,
+    dates::DatePeriod,
     failure::{Failure, Outcome, say},
     file::{check_picture, is_stdout, write_private},
     render::{
         over_time::Unit,
-        stats::{self, Facts, Shown, Vectors},
+        stats::{self, Facts, StatsOptions, StoreVectors},
     },
 };
 
@@ -43,7 +43,7 @@ pub(super) async fn run(app: &mut App, args: StatsArgs) -> Result<Outcome, Failu
         damaged: reader.storage.sessions().damaged_sessions(),
     };
     let any = facts.statistics.totals.sessions > 0;
-    let has_period = period != Period::default();
+    let has_period = period != DatePeriod::default();
     let plot = args.plot.as_deref().filter(|_| any);
     if let Some(file) = plot {
         write_private(file, &stats::svg(&facts.statistics, Unit::of(&args.by)))?;
@@ -68,7 +68,7 @@ fn show(app: &mut App, facts: &Facts, args: &StatsArgs, has_period: bool) -> Res
     if app.out.is_json() {
         app.out.json(facts)?;
     } else if facts.statistics.totals.sessions > 0 {
-        let shown = Shown { by: &args.by, all: args.all, has_period, home: app.home.as_deref() };
+        let shown = StatsOptions { by: &args.by, all: args.all, has_period, home: app.home.as_deref() };
         let lines = match app.out.is_terminal() {
             true => stats::blocks(facts, shown, app.out.width, app.out.paint),
             false => stats::tabbed(facts, shown),
@@ -79,10 +79,10 @@ fn show(app: &mut App, facts: &Facts, args: &StatsArgs, has_period: bool) -> Res
 }
 
 /// The state of the store's vectors, without counting all of them.
-async fn vectors(reader: &Reader) -> Result<Vectors, Failure> {
+async fn vectors(reader: &StoreReader) -> Result<StoreVectors, Failure> {
     let space = reader.storage.vectors().embedding_space().await?;
     let Scope::User(user) = &reader.scope else {
-        return Ok(Vectors { space, pending_messages: None, pending_more: false });
+        return Ok(StoreVectors { space, pending_messages: None, pending_more: false });
     };
     let backend = reader.storage.backend();
     let generation = Generations::of(&backend.meta().await?).current_number();
@@ -95,5 +95,9 @@ async fn vectors(reader: &Reader) -> Result<Vectors, Failure> {
         pending += page.len();
         query.after = Some(last.message_ref());
     }
-    Ok(Vectors { space, pending_messages: Some(pending.min(MOST_OWING)), pending_more: pending > MOST_OWING })
+    Ok(StoreVectors {
+        space,
+        pending_messages: Some(pending.min(MOST_OWING)),
+        pending_more: pending > MOST_OWING,
+    })
 }

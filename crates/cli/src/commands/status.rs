@@ -121,6 +121,7 @@ fn rows(app: &App, root: &RootView) -> Vec<(&'static str, String)> {
         let place = format!("{}/{session}", one_line(&failure.project));
         ("failed", format!("{place}: {} ({})", one_line(&failure.error), time(failure.at)))
     }));
+    // The watcher also knows when it failed, so its entry is shown.
     let is_known = |failure: &&FolderFailure| {
         let mut watched = root.watcher.iter().flat_map(|watcher| &watcher.failures);
         watched.any(|known| (&known.project, &known.session) == (&failure.project, &failure.session))

@@ -14,7 +14,7 @@ use amplifier_session_storage::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    app::{App, Reader},
+    app::{App, StoreReader},
     args::{ImportSummariesArgs, SummariesAction, SummariesArgs},
     failure::{Failure, Outcome},
     file::is_stdout,
@@ -23,14 +23,14 @@ use crate::{
 
 /// A line of the file.
 #[derive(Deserialize)]
-struct Line {
+struct SummaryLine {
     message_id: String,
     text: String,
 }
 
 /// The report as JSON.
 #[derive(Serialize)]
-struct View<'a> {
+struct SummariesView<'a> {
     summaries: u64,
     unchanged: u64,
     /// Turns that were embedded again.
@@ -56,7 +56,7 @@ async fn import(app: &mut App, args: &ImportSummariesArgs) -> Result<Outcome, Fa
     let reason = embedded.failure.as_ref().map(ToString::to_string);
     if app.out.is_json() {
         let (summaries, unchanged, turns) = (*summaries, *unchanged, embedded.turns);
-        app.out.json(&View { summaries, unchanged, turns, pending_reason: reason.as_deref() })?;
+        app.out.json(&SummariesView { summaries, unchanged, turns, pending_reason: reason.as_deref() })?;
     } else {
         let unchanged = match unchanged {
             0 => String::new(),
@@ -77,7 +77,7 @@ async fn import(app: &mut App, args: &ImportSummariesArgs) -> Result<Outcome, Fa
 }
 
 /// The summaries in a file. All of them must be valid.
-async fn read(reader: &Reader, user: &UserId, path: &Path) -> Result<Vec<TurnSummary>, Failure> {
+async fn read(reader: &StoreReader, user: &UserId, path: &Path) -> Result<Vec<TurnSummary>, Failure> {
     const HINT: &str = "each line is {\"message_id\": \"3a7c1e90#4\", \"text\": \"…\"}; nothing was stored";
     let name = if is_stdout(path) { "stdin".to_owned() } else { path.display().to_string() };
     let lines: Box<dyn BufRead> = match is_stdout(path) {
@@ -100,7 +100,7 @@ async fn read(reader: &Reader, user: &UserId, path: &Path) -> Result<Vec<TurnSum
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let Line { message_id, text } =
+        let SummaryLine { message_id, text } =
             serde_json::from_slice(line).map_err(|error| wrong(error.to_string()))?;
         let given = GivenSummary { message: message_id, text };
         let summary = reader.storage.turns().resolve_summary(user, &given).await;

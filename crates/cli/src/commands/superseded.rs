@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::names::names;
 use crate::{
-    app::{App, Reader},
+    app::{App, StoreReader},
     args::{EventsArgs, SearchArgs, SessionsArgs, ShowArgs},
     failure::{Failure, Outcome, say},
     messages::{MessageView, SessionView, line},
@@ -44,7 +44,7 @@ struct SupersededMessageView {
 }
 
 #[derive(Serialize)]
-struct ConversationView<'a> {
+struct SupersededConversationView<'a> {
     session: SessionView<'a>,
     messages: Vec<SupersededMessageView>,
     has_more_after: bool,
@@ -61,13 +61,13 @@ struct SupersededEventView<'a> {
 }
 
 #[derive(Serialize)]
-struct EventsView<'a> {
+struct SupersededEventsView<'a> {
     events: Vec<SupersededEventView<'a>>,
     has_more: bool,
 }
 
 #[derive(Serialize)]
-struct ResultView<'a> {
+struct SupersededResultView<'a> {
     title: Option<&'a str>,
     #[serde(flatten)]
     result: &'a SupersededMatch,
@@ -75,7 +75,7 @@ struct ResultView<'a> {
 
 #[derive(Serialize)]
 struct ResultsView<'a> {
-    results: Vec<ResultView<'a>>,
+    results: Vec<SupersededResultView<'a>>,
 }
 
 /// `sessions --superseded`.
@@ -114,7 +114,7 @@ pub(super) async fn sessions(app: &mut App, args: SessionsArgs) -> Result<Outcom
 /// `show SESSION --superseded`.
 pub(super) async fn show(
     app: &mut App,
-    reader: &Reader,
+    reader: &StoreReader,
     session: &Session,
     args: &ShowArgs,
 ) -> Result<Outcome, Failure> {
@@ -124,6 +124,7 @@ pub(super) async fn show(
     let query = SupersededQuery::new(reader.scope.clone())
         .with_filter(SessionFilter::default().with_session(session.session_id.clone()))
         .with_kind(kind);
+    // Another user may have a session with the same id.
     let of_owner = |line: &SupersededLine| line.user_id == session.user_id && line.sequence >= from;
     let (lines, has_more) = first_lines(reader, query, limit, of_owner).await?;
     if args.events {
@@ -139,7 +140,7 @@ pub(super) async fn show(
             reason: line.reason.as_str(),
             raw: is_unreadable(line).then(|| line.raw.to_text().into_owned()),
         };
-        app.out.json(&ConversationView {
+        app.out.json(&SupersededConversationView {
             session: SessionView::from(session),
             messages: lines.iter().map(view).collect(),
             has_more_after: has_more,
@@ -195,7 +196,7 @@ pub(super) async fn events(app: &mut App, args: EventsArgs) -> Result<Outcome, F
 
 fn events_found(
     app: &mut App,
-    reader: &Reader,
+    reader: &StoreReader,
     lines: &[SupersededLine],
     has_more: bool,
     full: bool,
@@ -205,7 +206,7 @@ fn events_found(
             let line = Some(event).filter(|_| full).and_then(|event: &SupersededLine| line(&event.raw));
             SupersededEventView { event, superseded: true, line }
         };
-        app.out.json(&EventsView { events: lines.iter().map(view).collect(), has_more })?;
+        app.out.json(&SupersededEventsView { events: lines.iter().map(view).collect(), has_more })?;
     } else {
         for event in lines {
             app.out.line(&render::event(event, reader.names_owners(), full, &app.now))?;
@@ -218,7 +219,7 @@ fn events_found(
 
 /// The first matching lines, and whether there are more.
 async fn first_lines(
-    reader: &Reader,
+    reader: &StoreReader,
     query: SupersededQuery,
     limit: usize,
     matches: impl Fn(&SupersededLine) -> bool,
@@ -273,7 +274,7 @@ fn is_unreadable(line: &SupersededLine) -> bool {
 /// `search --superseded`.
 pub(super) async fn search(
     app: &mut App,
-    reader: &Reader,
+    reader: &StoreReader,
     options: &SearchOptions,
     args: &SearchArgs,
 ) -> Result<Outcome, Failure> {
@@ -282,8 +283,10 @@ pub(super) async fn search(
     let names = names(&reader.storage, &reader.scope, &results).await?;
     let most = args.limits.max_chars(&app.out);
     if app.out.is_json() {
-        let results =
-            found.iter().map(|result| ResultView { title: names.title(&result.result), result }).collect();
+        let results = found
+            .iter()
+            .map(|result| SupersededResultView { title: names.title(&result.result), result })
+            .collect();
         app.out.json(&ResultsView { results })?;
     } else {
         let max_chars = |_: usize| most;

@@ -8,18 +8,18 @@ use amplifier_session_storage::{
 };
 use serde::Serialize;
 
-use super::{masking, place};
+use super::{masking, store_folder};
 use crate::{
-    app::{App, Writer, with_turns},
+    app::{App, StoreWriter, with_turns},
     args::SyncArgs,
-    dates::{self, Bound},
+    dates::{self, PeriodEnd},
     failure::{Failure, Outcome, say},
     out::Out,
-    progress::{Plan, Planned, Syncing},
+    progress::{PlannedSession, SyncPlan, Syncing},
     render::{
         kept::report_kept,
         summary,
-        table::{Cell, Column, table},
+        table::{Column, TableCell, table},
         text::{counted, one_line, size},
     },
     roots,
@@ -35,11 +35,11 @@ struct DryRunView<'a> {
     #[serde(flatten)]
     report: &'a SyncReport,
     /// The sessions that would be read.
-    plan: &'a [Planned],
+    plan: &'a [PlannedSession],
 }
 
 pub(super) async fn run(app: &mut App, args: SyncArgs) -> Result<Outcome, Failure> {
-    let since = dates::parse_optional(args.since.as_deref(), Bound::Since, &app.now)?;
+    let since = dates::parse_optional(args.since.as_deref(), PeriodEnd::Since, &app.now)?;
     // They must exist before a store is created for them.
     let roots = roots::existing(app, &args.root)?;
     let settings = match args.events {
@@ -48,7 +48,7 @@ pub(super) async fn run(app: &mut App, args: SyncArgs) -> Result<Outcome, Failur
     };
     let exclude: Vec<String> = app.config.list("exclude").iter().cloned().chain(args.exclude).collect();
     let captures = app.config.captures();
-    let options = |writer: &Writer| {
+    let options = |writer: &StoreWriter| {
         SyncOptions::new("", writer.user.clone(), writer.host.clone())
             .with_roots(roots)
             .with_captures(captures)
@@ -67,7 +67,7 @@ pub(super) async fn run(app: &mut App, args: SyncArgs) -> Result<Outcome, Failur
     let is_new = !app.store_exists()?;
     let writer = app.writer(settings).await?;
     if is_new {
-        place::say_warning(app);
+        store_folder::say_warning(app);
     }
     if !masking::is_confirmed(app, &writer.storage, args.yes).await? {
         say("note", "nothing was read or changed");
@@ -114,12 +114,12 @@ pub(super) async fn interruptible(
 async fn dry_run(
     app: &mut App,
     settings: StorageSettings,
-    options: impl FnOnce(&Writer) -> SyncOptions,
+    options: impl FnOnce(&StoreWriter) -> SyncOptions,
 ) -> Result<Outcome, Failure> {
     let empty = TemporaryFolder::create()?;
     let url = if app.store_exists()? { app.store_url()? } else { App::temporary_store(empty.path())? };
     let writer = app.writer_on(&url, settings).await?;
-    let plan = Plan::default();
+    let plan = SyncPlan::default();
     let report = sync(&writer.storage, &options(&writer), &plan).await?;
     let plan = plan.into_sessions();
     if app.out.is_json() {
@@ -136,9 +136,9 @@ async fn dry_run(
 }
 
 /// Prints what would be read: a table on a terminal, tab-separated fields in a pipe.
-fn list(out: &mut Out, plan: &[Planned]) -> io::Result<()> {
+fn list(out: &mut Out, plan: &[PlannedSession]) -> io::Result<()> {
     if !out.is_terminal() {
-        return plan.iter().try_for_each(|Planned { project, session, outcome, bytes }| {
+        return plan.iter().try_for_each(|PlannedSession { project, session, outcome, bytes }| {
             out.line(&format!("{outcome}\t{}\t{session}\t{}", one_line(project), size(*bytes)))
         });
     }
@@ -147,15 +147,15 @@ fn list(out: &mut Out, plan: &[Planned]) -> io::Result<()> {
     }
     let columns = [
         Column::text(""),
-        Column::text("project").giving_way(1, 8).cut_at_start(),
-        Column::text("session").giving_way(2, 16),
+        Column::text("project").shrinking(1, 8).cut_at_start(),
+        Column::text("session").shrinking(2, 16),
         Column::number("size"),
     ];
-    let row = |Planned { project, session, outcome, bytes }: &Planned| {
+    let row = |PlannedSession { project, session, outcome, bytes }: &PlannedSession| {
         let cells = [outcome.to_string(), one_line(project), session.to_string(), size(*bytes)];
-        cells.map(Cell::plain).to_vec()
+        cells.map(TableCell::plain).to_vec()
     };
-    let rows: Vec<Vec<Cell>> = plan.iter().map(row).collect();
+    let rows: Vec<Vec<TableCell>> = plan.iter().map(row).collect();
     out.lines(&table(&columns, &rows, out.width, out.paint))
 }
 

@@ -8,13 +8,13 @@ use amplifier_session_storage::{
 use serde::Serialize;
 
 use crate::{
-    app::{App, Reader},
+    app::{App, StoreReader},
     args::TagArgs,
     failure::{Failure, Outcome, say},
     messages::ChangedView,
     render::{
-        card::{Field, card},
-        chart::{Chart, Row},
+        card::{CardField, card},
+        chart::{Chart, ChartRow},
         text::{grouped, one_line},
     },
 };
@@ -56,7 +56,7 @@ pub(super) async fn run(app: &mut App, mut args: TagArgs) -> Result<Outcome, Fai
 
 async fn of_session(
     app: &mut App,
-    reader: &Reader,
+    reader: &StoreReader,
     session: &str,
     args: &TagArgs,
 ) -> Result<Outcome, Failure> {
@@ -83,7 +83,7 @@ fn show(app: &mut App, session: &Session) -> Result<(), Failure> {
     if app.out.is_json() {
         app.out.json(&ChangedView::from(session))?;
     } else if app.out.is_terminal() {
-        card(&mut app.out, session, vec![Field::new("tags", session.tags.join(", "))])?;
+        card(&mut app.out, session, vec![CardField::new("tags", session.tags.join(", "))])?;
     } else {
         session.tags.iter().try_for_each(|tag| app.out.line(&one_line(tag)))?;
     }
@@ -94,7 +94,7 @@ fn show(app: &mut App, session: &Session) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn list(app: &mut App, reader: &Reader) -> Result<Outcome, Failure> {
+async fn list(app: &mut App, reader: &StoreReader) -> Result<Outcome, Failure> {
     let tags = in_use(reader).await?;
     let any = !tags.is_empty();
     if app.out.is_json() {
@@ -113,7 +113,7 @@ async fn list(app: &mut App, reader: &Reader) -> Result<Outcome, Failure> {
 }
 
 /// The tags of all sessions, the most frequent first.
-async fn in_use(reader: &Reader) -> Result<Vec<TagCount>, Failure> {
+async fn in_use(reader: &StoreReader) -> Result<Vec<TagCount>, Failure> {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     let query = SessionQuery::new(reader.scope.clone()).with_limit(PAGE);
     for tag in
@@ -128,11 +128,11 @@ async fn in_use(reader: &Reader) -> Result<Vec<TagCount>, Failure> {
 }
 
 fn chart(tags: &[TagCount]) -> Chart {
-    let row = |of: &TagCount| Row {
+    let row = |of: &TagCount| ChartRow {
         label: of.tag.clone(),
         numbers: vec![grouped(of.sessions)],
         value: of.sessions as f64,
-        ..Row::default()
+        ..ChartRow::default()
     };
     let rows = tags.iter().map(row).collect();
     Chart { title: "Tag".to_owned(), columns: vec!["sessions"], rows, ..Chart::default() }

@@ -10,7 +10,7 @@ use super::{
     search_query::Typed,
 };
 use crate::{
-    app::{App, Reader},
+    app::{App, StoreReader},
     args::TimelineArgs,
     failure::{Failure, Outcome, damaged_sessions_note, report_damage, say},
     file::{check_picture, is_stdout, write_private},
@@ -88,7 +88,7 @@ fn say_more(plot: Option<&Path>, has_more: bool) {
 
 async fn explain_nothing(
     app: &App,
-    reader: &Reader,
+    reader: &StoreReader,
     options: &SearchOptions,
     found: &SearchResults,
     args: &TimelineArgs,

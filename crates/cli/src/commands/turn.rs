@@ -12,7 +12,7 @@ use crate::{
 
 /// A turn as JSON.
 #[derive(Serialize)]
-struct View<'a> {
+struct TurnView<'a> {
     /// The address of the user's message.
     address: &'a str,
     title: &'a str,
@@ -49,7 +49,7 @@ pub(super) async fn run(app: &mut App, args: TurnArgs) -> Result<Outcome, Failur
     if app.out.is_json() {
         let embedding = reader.storage.turns().turn_embedding(&turn).await?;
         let address = address(&name, turn.user.sequence);
-        app.out.json(&View { address: &address, title: session.title(), turn: &turn, embedding })?;
+        app.out.json(&TurnView { address: &address, title: session.title(), turn: &turn, embedding })?;
     } else {
         render::whole(&mut app.out, &turn, &session, &name, &app.now)?;
     }

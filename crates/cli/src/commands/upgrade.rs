@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use amplifier_session_storage::{
     StoreUrl,
     model::Timestamp,
-    upgrade::{Outcome as Became, Progress, UpgradeOptions, is_interrupted, upgrade},
+    upgrade::{UpgradeOptions, UpgradeOutcome, UpgradeProgress, is_interrupted, upgrade},
 };
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ use crate::{
 /// A file that needs no upgrade, as JSON.
 #[derive(Serialize)]
 struct Nothing<'a> {
-    outcome: Became,
+    outcome: UpgradeOutcome,
     file: &'a Path,
 }
 
@@ -33,11 +33,13 @@ pub(super) async fn run(app: &mut App, args: UpgradeArgs) -> Result<Outcome, Fai
     let old = old_file(app, &url, args.old)?;
     let options = UpgradeOptions::new(Timestamp::now()).with_check(args.check);
     let bar = Bar::new(0, "upgrading {wide_bar} {pos}/{len} rows, {eta} left");
-    let on_progress = Box::new(move |progress: Progress| bar.set(progress.done, progress.total));
+    let on_progress = Box::new(move |progress: UpgradeProgress| bar.set(progress.done, progress.total));
     let upgraded = upgrade(&old, &url, &app.config, options, on_progress).await?;
     if app.out.is_json() {
         match upgraded.outcome {
-            Became::UpToDate => app.out.json(&Nothing { outcome: upgraded.outcome, file: &upgraded.file })?,
+            UpgradeOutcome::UpToDate => {
+                app.out.json(&Nothing { outcome: upgraded.outcome, file: &upgraded.file })?
+            }
             _ => app.out.json(&upgraded)?,
         }
     } else {
@@ -52,7 +54,7 @@ pub(super) async fn run(app: &mut App, args: UpgradeArgs) -> Result<Outcome, Fai
         let messages = counted(upgraded.unknown_roles, "message");
         say("note", &format!("stored as system messages: {messages} with an unknown role"));
     }
-    if upgraded.outcome == Became::WouldUpgrade {
+    if upgraded.outcome == UpgradeOutcome::WouldUpgrade {
         say("hint", "run the same command without --check to upgrade");
     }
     Ok(Outcome::Done)

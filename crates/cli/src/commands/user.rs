@@ -8,14 +8,14 @@ use crate::{
     args::{RenameArgs, UserAction, UserArgs},
     failure::{Failure, Outcome, say},
     render::{
-        card::{Field, fields},
+        card::{CardField, fields},
         text::{counted, one_line},
     },
 };
 
 /// The current user as JSON.
 #[derive(Serialize)]
-struct View<'a> {
+struct CurrentUserView<'a> {
     user_id: &'a str,
     source: String,
     host_id: &'a str,
@@ -53,7 +53,7 @@ async fn show(app: &mut App) -> Result<Outcome, Failure> {
     }
     let (teams, org) = (app.global.team.clone(), app.global.org.clone());
     if app.out.is_json() {
-        app.out.json(&View {
+        app.out.json(&CurrentUserView {
             user_id: identity.user_id.as_str(),
             source: identity.source.to_string(),
             host_id: host.as_str(),
@@ -66,13 +66,13 @@ async fn show(app: &mut App) -> Result<Outcome, Failure> {
     }
     let source = identity.source.to_string();
     let listed = vec![
-        Field::new("user", identity.user_id.to_string()),
-        Field::new("source", source),
-        Field::new("machine", host.to_string()),
-        Field::new("teams", teams.join(", ")),
-        Field::new("organisation", org),
-        Field::new("store's user", pinned.map(|user| user.to_string())),
-        Field::new("sessions", counts.map(|counts| counts.sessions.to_string())),
+        CardField::new("user", identity.user_id.to_string()),
+        CardField::new("source", source),
+        CardField::new("machine", host.to_string()),
+        CardField::new("teams", teams.join(", ")),
+        CardField::new("organisation", org),
+        CardField::new("store's user", pinned.map(|user| user.to_string())),
+        CardField::new("sessions", counts.map(|counts| counts.sessions.to_string())),
     ];
     fields(&mut app.out, &listed)?;
     Ok(Outcome::Done)

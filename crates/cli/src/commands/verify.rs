@@ -9,7 +9,7 @@ use amplifier_session_storage::{
 };
 
 use crate::{
-    app::{App, Reader, with_turns},
+    app::{App, StoreReader, with_turns},
     args::VerifyArgs,
     failure::{Failure, Outcome, say},
     progress::Bar,
@@ -64,7 +64,7 @@ fn roots_of(app: &App, args: &VerifyArgs) -> Result<Vec<PathBuf>, Failure> {
 
 /// The sessions given as arguments; `None` without any. A session that is not stored may be on disk.
 async fn named(
-    reader: &Reader,
+    reader: &StoreReader,
     roots: &[PathBuf],
     typed: &[String],
 ) -> Result<Option<Vec<SessionId>>, Failure> {
@@ -111,6 +111,7 @@ fn print(app: &mut App, report: &VerifyReport) -> Result<(), Failure> {
     }
     let unlisted = report.difference_count - report.differences.len() as u64;
     if unlisted > 0 {
+        // Before the note on stderr, so that they appear in this order.
         app.out.finish()?;
         let are = if unlisted == 1 { "is" } else { "are" };
         say("note", &format!("{} {are} not listed", counted(unlisted, "more difference")));

@@ -20,20 +20,20 @@ const PAGE: usize = 500;
 
 /// A completion of a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Candidate {
+pub(super) struct WordCompletion {
     pub(super) value: String,
     /// A description, or empty.
     pub(super) help: String,
 }
 
-impl Candidate {
+impl WordCompletion {
     pub(super) fn new(value: impl Into<String>, help: impl AsRef<str>) -> Self {
         Self { value: value.into(), help: one_line(help.as_ref()) }
     }
 }
 
 /// The candidates for the argument `id` of `command` that begin with `typed`. Earlier words may name another store.
-pub(super) fn of(command: &str, id: &str, words: &[String], typed: &str) -> Vec<Candidate> {
+pub(super) fn of(command: &str, id: &str, words: &[String], typed: &str) -> Vec<WordCompletion> {
     match (command, id) {
         (_, "session" | "sessions") => sessions(words, typed),
         (_, "project") => of_sessions(words, |session| Some(session.project_slug.to_string())),
@@ -53,26 +53,26 @@ pub(super) fn of(command: &str, id: &str, words: &[String], typed: &str) -> Vec<
     }
 }
 
-fn fixed(values: &[&str]) -> Vec<Candidate> {
-    values.iter().map(|value| Candidate::new(*value, "")).collect()
+fn fixed(values: &[&str]) -> Vec<WordCompletion> {
+    values.iter().map(|value| WordCompletion::new(*value, "")).collect()
 }
 
 /// The newest sessions whose ids begin with `typed`.
-fn sessions(words: &[String], typed: &str) -> Vec<Candidate> {
+fn sessions(words: &[String], typed: &str) -> Vec<WordCompletion> {
     let found = ask(words, async |storage, scope| {
         let query = SessionQuery::new(scope).with_id_prefix(Some(typed.to_owned())).with_limit(MOST);
         storage.sessions().search_sessions(&query).await.ok()
     });
     let found = found.unwrap_or_default();
-    let latest = found.first().map(|session| Candidate::new("latest", session.title()));
-    let candidate = |session: &Session| Candidate::new(session.session_id.as_str(), session.title());
+    let latest = found.first().map(|session| WordCompletion::new("latest", session.title()));
+    let candidate = |session: &Session| WordCompletion::new(session.session_id.as_str(), session.title());
     latest.into_iter().filter(|_| typed.is_empty()).chain(found.iter().map(candidate)).collect()
 }
 
 fn of_sessions<V: IntoIterator<Item = String>>(
     words: &[String],
     of: impl Fn(&Session) -> V,
-) -> Vec<Candidate> {
+) -> Vec<WordCompletion> {
     values(all(words, |own| own, of))
 }
 
@@ -92,9 +92,9 @@ fn models(words: &[String]) -> BTreeSet<String> {
 }
 
 /// The values that fit on a line unchanged.
-fn values(values: Option<BTreeSet<String>>) -> Vec<Candidate> {
+fn values(values: Option<BTreeSet<String>>) -> Vec<WordCompletion> {
     let shown = values.unwrap_or_default().into_iter().filter(|value| *value == one_line(value));
-    shown.map(|value| Candidate::new(value, "")).collect()
+    shown.map(|value| WordCompletion::new(value, "")).collect()
 }
 
 fn installed(words: &[String]) -> Option<Vec<String>> {

@@ -2,12 +2,12 @@
 
 use clap::{Arg, Command, ValueHint};
 
-use super::candidates::{self, Candidate};
+use super::candidates::{self, WordCompletion};
 
 /// The result of completion.
 #[derive(Debug, PartialEq)]
 pub(super) enum Completion {
-    Candidates(Vec<Candidate>),
+    Candidates(Vec<WordCompletion>),
     /// A file or folder, which the shell completes.
     Path,
 }
@@ -110,7 +110,7 @@ impl<'a> Position<'a> {
         Completion::Candidates(found)
     }
 
-    fn subcommands(&self, typed: &str) -> Vec<Candidate> {
+    fn subcommands(&self, typed: &str) -> Vec<WordCompletion> {
         if self.escaped || self.positionals > 0 {
             return Vec::new();
         }
@@ -118,17 +118,17 @@ impl<'a> Position<'a> {
         let fits = known.filter(|command| command.get_name().starts_with(typed));
         let candidate = |command: &Command| {
             let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-            Candidate::new(command.get_name(), about)
+            WordCompletion::new(command.get_name(), about)
         };
         fits.map(candidate).collect()
     }
 
-    fn options(&self, typed: &str) -> Vec<Candidate> {
+    fn options(&self, typed: &str) -> Vec<WordCompletion> {
         let known = self.command.get_arguments().filter(|option| !option.is_hide_set());
         let candidate = |option: &Arg| {
             let name = format!("--{}", option.get_long()?);
             let help = option.get_help().map(ToString::to_string).unwrap_or_default();
-            name.starts_with(typed).then(|| Candidate::new(name, help))
+            name.starts_with(typed).then(|| WordCompletion::new(name, help))
         };
         known.filter_map(candidate).collect()
     }
@@ -157,7 +157,7 @@ impl<'a> Position<'a> {
             let help = |value: &clap::builder::PossibleValue| {
                 value.get_help().map(ToString::to_string).unwrap_or_default()
             };
-            shown.map(|value| Candidate::new(value.get_name(), help(value))).collect()
+            shown.map(|value| WordCompletion::new(value.get_name(), help(value))).collect()
         };
         found.retain(|candidate| candidate.value.starts_with(typed));
         for candidate in &mut found {

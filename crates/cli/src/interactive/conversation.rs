@@ -5,7 +5,7 @@ use std::{collections::VecDeque, ops::Range};
 use amplifier_session_storage::model::{Message, SessionId};
 use ratatui::text::Line;
 
-use super::text::{How, Look, Shown};
+use super::text::{How, Look, MessageLines};
 use crate::render::ids::address;
 
 /// Messages to read at once.
@@ -28,8 +28,8 @@ pub(super) struct Conversation {
     /// The requested message, which is marked.
     asked: u32,
     /// The message to begin with.
-    place: u32,
-    entries: VecDeque<Entry>,
+    start: u32,
+    entries: VecDeque<ConversationEntry>,
     /// The numbers of the messages that were read.
     read: Range<u32>,
     /// The first line that is shown: an entry, and a line of it.
@@ -42,7 +42,7 @@ pub(super) struct Conversation {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct ConversationEntry {
     message: Message,
     lines: Vec<Line<'static>>,
     /// The first line with a word of the query.
@@ -50,16 +50,16 @@ struct Entry {
 }
 
 impl Conversation {
-    pub(super) fn new(session: SessionId, short: String, title: String, project: String, place: u32) -> Self {
-        let start = place.saturating_sub(BEFORE);
+    pub(super) fn new(session: SessionId, short: String, title: String, project: String, asked: u32) -> Self {
+        let start = asked.saturating_sub(BEFORE);
         Self {
             session,
             short,
             title,
             project,
             total: None,
-            asked: place,
-            place,
+            asked,
+            start: asked,
             entries: VecDeque::new(),
             read: start..start,
             top: (0, 0),
@@ -94,7 +94,7 @@ impl Conversation {
         self.is_loading = false;
         self.total = Some(total);
         let messages = messages.into_iter().filter(|message| range.contains(&message.sequence));
-        let entries: Vec<Entry> = messages.map(|message| self.entry(message, look)).collect();
+        let entries: Vec<ConversationEntry> = messages.map(|message| self.entry(message, look)).collect();
         if range.end <= self.read.start && !is_first {
             self.read.start = range.start;
             self.top.0 += entries.len();
@@ -104,9 +104,9 @@ impl Conversation {
             self.entries.extend(entries);
         }
         if is_first {
-            let place = self.entries.iter().position(|entry| entry.message.sequence >= self.place);
-            let place = place.unwrap_or(0);
-            self.top = (place, self.first_line(place));
+            let entry = self.entries.iter().position(|entry| entry.message.sequence >= self.start);
+            let entry = entry.unwrap_or(0);
+            self.top = (entry, self.first_line(entry));
         }
         self.clamp();
     }
@@ -129,7 +129,7 @@ impl Conversation {
         self.total.is_none() && !self.has_failed
     }
 
-    fn entry(&self, message: Message, look: &Look) -> Entry {
+    fn entry(&self, message: Message, look: &Look) -> ConversationEntry {
         let is_marked = message.sequence == self.asked;
         let how = How {
             width: self.size.0,
@@ -138,8 +138,8 @@ impl Conversation {
             is_marked,
             rest: "(f shows them)",
         };
-        let Shown { lines, first_match } = look.message(&message, how);
-        Entry { message, lines, first_match }
+        let MessageLines { lines, first_match } = look.message(&message, how);
+        ConversationEntry { message, lines, first_match }
     }
 
     fn redo(&mut self, look: &Look) {
@@ -179,7 +179,7 @@ impl Conversation {
 
     /// Its address, or the address of the requested message if no message is shown.
     pub(super) fn address(&self) -> String {
-        address(&self.short, self.current().unwrap_or(self.place))
+        address(&self.short, self.current().unwrap_or(self.start))
     }
 
     /// Scrolls by screens, minus two lines.
@@ -226,8 +226,8 @@ impl Conversation {
         if is_read {
             self.top = if is_end { (self.entries.len().saturating_sub(1), 0) } else { (0, 0) };
         } else if !self.is_loading {
-            self.place = if is_end { total.saturating_sub(1) } else { 0 };
-            let start = self.place.saturating_sub(BEFORE);
+            self.start = if is_end { total.saturating_sub(1) } else { 0 };
+            let start = self.start.saturating_sub(BEFORE);
             (self.total, self.read) = (None, start..start);
             self.entries.clear();
             self.top = (0, 0);

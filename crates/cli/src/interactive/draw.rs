@@ -10,8 +10,8 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     conversation::Conversation,
-    keys::Place,
-    state::{Row, State},
+    keys::Focus,
+    state::{ListRow, SearchState},
     text::{Look, marked},
 };
 use crate::render::{
@@ -28,7 +28,7 @@ const NUMBER: usize = 5;
 const KIND: usize = 11;
 
 /// Draws everything, and adjusts scroll positions to the size of the screen.
-pub(super) fn draw(frame: &mut Frame<'_>, state: &mut State) {
+pub(super) fn draw(frame: &mut Frame<'_>, state: &mut SearchState) {
     let area = frame.area();
     if state.conversation.is_some() {
         draw_conversation(frame, area, state);
@@ -55,7 +55,7 @@ fn put(frame: &mut Frame<'_>, area: Rect, at: u16, line: &Line<'_>) {
     }
 }
 
-fn draw_search(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
+fn draw_search(frame: &mut Frame<'_>, area: Rect, state: &mut SearchState) {
     let (query, rest) = split(area, 1);
     draw_query(frame, query, state);
     let filters = filter_lines(state, usize::from(area.width));
@@ -93,7 +93,7 @@ fn draw_search(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
 }
 
 /// The message that replaces an empty list of results.
-fn explanation(state: &State) -> String {
+fn explanation(state: &SearchState) -> String {
     let text = if state.is_empty {
         "The store has no sessions yet: `amplifier-sessions sync` reads them."
     } else if state.query.is_blank() {
@@ -106,7 +106,7 @@ fn explanation(state: &State) -> String {
     format!(" {text}")
 }
 
-fn draw_query(frame: &mut Frame<'_>, area: Rect, state: &State) {
+fn draw_query(frame: &mut Frame<'_>, area: Rect, state: &SearchState) {
     const LABEL: &str = " Search: ";
     let width = usize::from(area.width);
     let mut count = match state.is_searching() {
@@ -129,14 +129,14 @@ fn draw_query(frame: &mut Frame<'_>, area: Rect, state: &State) {
         Span::styled(count, state.look.aside()),
     ];
     put(frame, area, 0, &spans.into_iter().collect());
-    if state.place == Place::Query && area.height > 0 {
+    if state.focus == Focus::Query && area.height > 0 {
         let column = area.x.saturating_add((LABEL.len() + cursor) as u16);
         frame.set_cursor_position(Position::new(column.min(area.right().saturating_sub(1)), area.y));
     }
 }
 
 /// The filters, on as many lines as they need.
-fn filter_lines(state: &State, width: usize) -> Vec<Line<'static>> {
+fn filter_lines(state: &SearchState, width: usize) -> Vec<Line<'static>> {
     let mut lines = vec![Line::raw(" ")];
     let mut used = 1;
     for (at, filter) in state.filters.shown().into_iter().enumerate() {
@@ -149,7 +149,7 @@ fn filter_lines(state: &State, width: usize) -> Vec<Line<'static>> {
             used = 1;
         }
         let mut style = if filter.is_on { Style::new() } else { state.look.aside() };
-        if state.place == Place::Filters && at == state.filters.at() {
+        if state.focus == Focus::Filters && at == state.filters.at() {
             style = style.add_modifier(Modifier::REVERSED);
         }
         if let Some(line) = lines.last_mut() {
@@ -172,14 +172,14 @@ fn rule(title: &str, width: usize, look: &Look) -> Line<'static> {
     Line::styled(title + &rest, look.aside())
 }
 
-fn draw_list(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
+fn draw_list(frame: &mut Frame<'_>, area: Rect, state: &mut SearchState) {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     state.snippet_width = width.saturating_sub(NUMBER + KIND + 5);
     let rows = state.rows();
     let selected = rows.iter().position(|row| state.is_selected(*row)).unwrap_or(0);
     // The heading of the session stays in view with its first result.
     let from = match selected.checked_sub(1).and_then(|before| rows.get(before)) {
-        Some(Row::Session(_)) => selected - 1,
+        Some(ListRow::Session(_)) => selected - 1,
         _ => selected,
     };
     state.list_top = state.list_top.min(from).max((selected + 1).saturating_sub(height));
@@ -189,10 +189,10 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
     }
 }
 
-fn row_line(row: Row, width: usize, state: &State) -> Line<'static> {
+fn row_line(row: ListRow, width: usize, state: &SearchState) -> Line<'static> {
     let look = &state.look;
     match row {
-        Row::Session(at) => {
+        ListRow::Session(at) => {
             let Some(group) = state.found.groups.get(at) else { return Line::default() };
             let when = format!(" {} ", group.when);
             let when = if width < 50 { String::new() } else { when };
@@ -204,11 +204,11 @@ fn row_line(row: Row, width: usize, state: &State) -> Line<'static> {
                 [Span::raw(" "), Span::styled(title, bold), Span::raw(gap), Span::styled(when, look.aside())];
             spans.into_iter().collect()
         }
-        Row::More(count) => {
+        ListRow::More(count) => {
             let text = more(count).unwrap_or_default();
             Line::styled(format!("   {text} (→ shows them)"), look.aside())
         }
-        Row::Hit(group, hit) => {
+        ListRow::Hit(group, hit) => {
             let found = state.found.groups.get(group).and_then(|group| group.hits.get(hit));
             let Some(found) = found else { return Line::default() };
             let is_selected = state.is_selected(row);
@@ -233,7 +233,7 @@ fn row_line(row: Row, width: usize, state: &State) -> Line<'static> {
     }
 }
 
-fn draw_preview(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
+fn draw_preview(frame: &mut Frame<'_>, area: Rect, state: &mut SearchState) {
     let width = usize::from(area.width);
     let (above, area) = split(area, 1);
     let Some(preview) = &mut state.preview else { return };
@@ -247,13 +247,13 @@ fn draw_preview(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
     }
 }
 
-fn draw_footer(frame: &mut Frame<'_>, area: Rect, state: &State) {
+fn draw_footer(frame: &mut Frame<'_>, area: Rect, state: &SearchState) {
     let notice = state.found.notices.first();
-    let text = match (&state.status, state.place, notice) {
+    let text = match (&state.status, state.focus, notice) {
         (Some(status), ..) => one_line(status),
-        (None, Place::Filters, _) => "←→ choose · Space or ↑↓ change · Tab search · Esc back".to_owned(),
+        (None, Focus::Filters, _) => "←→ choose · Space or ↑↓ change · Tab search · Esc back".to_owned(),
         (None, _, Some(notice)) => one_line(notice),
-        (None, Place::Results, None) => {
+        (None, Focus::Results, None) => {
             "↑↓ choose · Enter open · y copy address · → more · / search · Esc quit".to_owned()
         }
         (None, _, None) => "↑↓ choose · Enter open · Tab results, filters · Esc quit".to_owned(),
@@ -266,8 +266,8 @@ fn draw_status(frame: &mut Frame<'_>, area: Rect, text: &str, look: &Look) {
     put(frame, area, 0, &Line::styled(format!(" {text}"), look.aside()));
 }
 
-fn draw_conversation(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
-    let State { conversation, look, status, .. } = state;
+fn draw_conversation(frame: &mut Frame<'_>, area: Rect, state: &mut SearchState) {
+    let SearchState { conversation, look, status, .. } = state;
     let Some(conversation) = conversation else { return };
     let (head, rest) = split(area, 2);
     let (rest, footer) = split_last(rest);

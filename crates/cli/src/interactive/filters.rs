@@ -34,7 +34,7 @@ pub(super) struct Filters {
 
 /// A filter as it is shown.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Shown {
+pub(super) struct FilterLabel {
     pub(super) text: String,
     /// Whether it excludes something or is switched on.
     pub(super) is_on: bool,
@@ -108,17 +108,17 @@ impl Filters {
     }
 
     /// All filters, in their order.
-    pub(super) fn shown(&self) -> Vec<Shown> {
+    pub(super) fn shown(&self) -> Vec<FilterLabel> {
         let mode = MODES.get(self.mode).map_or("", |(_, name)| *name);
         let switch = |(name, types): &(&str, &[ContentType])| {
             let is_on = types.iter().any(|one| self.content_types.contains(*one));
-            Shown { text: format!("[{}]{name}", if is_on { 'x' } else { ' ' }), is_on, is_long: false }
+            FilterLabel { text: format!("[{}]{name}", if is_on { 'x' } else { ' ' }), is_on, is_long: false }
         };
         let project = match &self.project {
-            Some(project) => Shown { text: one_line(project.as_str()), is_on: true, is_long: true },
-            None => Shown { text: "all projects".to_owned(), is_on: true, is_long: false },
+            Some(project) => FilterLabel { text: one_line(project.as_str()), is_on: true, is_long: true },
+            None => FilterLabel { text: "all projects".to_owned(), is_on: true, is_long: false },
         };
-        let mode = Shown { text: format!("mode {mode}"), is_on: true, is_long: false };
+        let mode = FilterLabel { text: format!("mode {mode}"), is_on: true, is_long: false };
         std::iter::once(mode).chain(SWITCHES.iter().map(switch)).chain([project]).collect()
     }
 }

@@ -4,7 +4,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 /// The part of the screen that receives keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Focus {
     /// The query, which is being typed.
     Query,
     /// The results, one of which is selected.
@@ -52,17 +52,17 @@ pub(super) enum Action {
 }
 
 /// The action of a key in the current view; `None` if it has none.
-pub(super) fn action(key: KeyEvent, place: Place) -> Option<Action> {
+pub(super) fn action(key: KeyEvent, focus: Focus) -> Option<Action> {
     if key.kind == KeyEventKind::Release {
         return None;
     }
     if key.modifiers.contains(KeyModifiers::CONTROL) {
-        return with_control(key.code, place);
+        return with_control(key.code, focus);
     }
     if key.modifiers.contains(KeyModifiers::ALT) {
         return None;
     }
-    Some(match (key.code, place) {
+    Some(match (key.code, focus) {
         (KeyCode::Esc, _) => Action::Back,
         (KeyCode::Up, _) => Action::Up,
         (KeyCode::Down, _) => Action::Down,
@@ -72,20 +72,20 @@ pub(super) fn action(key: KeyEvent, place: Place) -> Option<Action> {
         (KeyCode::End, _) => Action::End,
         (KeyCode::PageUp, _) => Action::PageUp,
         (KeyCode::PageDown, _) => Action::PageDown,
-        (code, Place::Conversation) => return in_conversation(code),
+        (code, Focus::Conversation) => return in_conversation(code),
         (KeyCode::Tab, _) => Action::Next,
         (KeyCode::BackTab, _) => Action::Previous,
-        (KeyCode::Enter | KeyCode::Char(' '), Place::Filters) => Action::Toggle,
+        (KeyCode::Enter | KeyCode::Char(' '), Focus::Filters) => Action::Toggle,
         (KeyCode::Enter, _) => Action::Open,
-        (KeyCode::Char(c), Place::Query) => Action::Type(c),
-        (KeyCode::Backspace, Place::Query) => Action::Backspace,
-        (KeyCode::Delete, Place::Query) => Action::Delete,
+        (KeyCode::Char(c), Focus::Query) => Action::Type(c),
+        (KeyCode::Backspace, Focus::Query) => Action::Backspace,
+        (KeyCode::Delete, Focus::Query) => Action::Delete,
         (KeyCode::Char('/') | KeyCode::Backspace, _) => Action::Search,
-        (KeyCode::Char('y'), Place::Results) => Action::Copy,
-        (KeyCode::Char('j'), Place::Results) => Action::Down,
-        (KeyCode::Char('k'), Place::Results) => Action::Up,
-        (KeyCode::Char('h'), Place::Filters) => Action::Left,
-        (KeyCode::Char('l'), Place::Filters) => Action::Right,
+        (KeyCode::Char('y'), Focus::Results) => Action::Copy,
+        (KeyCode::Char('j'), Focus::Results) => Action::Down,
+        (KeyCode::Char('k'), Focus::Results) => Action::Up,
+        (KeyCode::Char('h'), Focus::Filters) => Action::Left,
+        (KeyCode::Char('l'), Focus::Filters) => Action::Right,
         _ => return None,
     })
 }
@@ -107,19 +107,19 @@ fn in_conversation(code: KeyCode) -> Option<Action> {
     })
 }
 
-fn with_control(code: KeyCode, place: Place) -> Option<Action> {
+fn with_control(code: KeyCode, focus: Focus) -> Option<Action> {
     let KeyCode::Char(c) = code else { return None };
-    Some(match (c, place) {
+    Some(match (c, focus) {
         ('c', _) => Action::Quit,
         ('y', _) => Action::Copy,
-        ('d', Place::Conversation) => Action::PageDown,
-        ('u', Place::Conversation) => Action::PageUp,
+        ('d', Focus::Conversation) => Action::PageDown,
+        ('u', Focus::Conversation) => Action::PageUp,
         ('n', _) => Action::Down,
         ('p', _) => Action::Up,
-        ('a', Place::Query) => Action::Home,
-        ('e', Place::Query) => Action::End,
-        ('u', Place::Query) => Action::Clear,
-        ('w' | 'h', Place::Query) => Action::DeleteWord,
+        ('a', Focus::Query) => Action::Home,
+        ('e', Focus::Query) => Action::End,
+        ('u', Focus::Query) => Action::Clear,
+        ('w' | 'h', Focus::Query) => Action::DeleteWord,
         _ => return None,
     })
 }
@@ -128,28 +128,28 @@ fn with_control(code: KeyCode, place: Place) -> Option<Action> {
 mod tests {
     use super::*;
 
-    fn pressed(code: KeyCode, place: Place) -> Option<Action> {
-        action(KeyEvent::new(code, KeyModifiers::NONE), place)
+    fn pressed(code: KeyCode, focus: Focus) -> Option<Action> {
+        action(KeyEvent::new(code, KeyModifiers::NONE), focus)
     }
 
     #[test]
     fn letters_are_typed_only_into_the_query() {
-        assert_eq!(pressed(KeyCode::Char('y'), Place::Query), Some(Action::Type('y')));
-        assert_eq!(pressed(KeyCode::Char('Y'), Place::Query), Some(Action::Type('Y')));
-        assert_eq!(pressed(KeyCode::Char('y'), Place::Results), Some(Action::Copy));
-        assert_eq!(pressed(KeyCode::Char('y'), Place::Conversation), Some(Action::Copy));
-        assert_eq!(pressed(KeyCode::Char('q'), Place::Results), None);
-        assert_eq!(pressed(KeyCode::Char('q'), Place::Conversation), Some(Action::Back));
-        assert_eq!(pressed(KeyCode::Char(' '), Place::Filters), Some(Action::Toggle));
-        assert_eq!(pressed(KeyCode::Char(' '), Place::Query), Some(Action::Type(' ')));
+        assert_eq!(pressed(KeyCode::Char('y'), Focus::Query), Some(Action::Type('y')));
+        assert_eq!(pressed(KeyCode::Char('Y'), Focus::Query), Some(Action::Type('Y')));
+        assert_eq!(pressed(KeyCode::Char('y'), Focus::Results), Some(Action::Copy));
+        assert_eq!(pressed(KeyCode::Char('y'), Focus::Conversation), Some(Action::Copy));
+        assert_eq!(pressed(KeyCode::Char('q'), Focus::Results), None);
+        assert_eq!(pressed(KeyCode::Char('q'), Focus::Conversation), Some(Action::Back));
+        assert_eq!(pressed(KeyCode::Char(' '), Focus::Filters), Some(Action::Toggle));
+        assert_eq!(pressed(KeyCode::Char(' '), Focus::Query), Some(Action::Type(' ')));
     }
 
     #[test]
     fn control_c_quits_everywhere_and_escape_goes_back() {
-        for place in [Place::Query, Place::Results, Place::Filters, Place::Conversation] {
+        for focus in [Focus::Query, Focus::Results, Focus::Filters, Focus::Conversation] {
             let key = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-            assert_eq!(action(key, place), Some(Action::Quit));
-            assert_eq!(pressed(KeyCode::Esc, place), Some(Action::Back));
+            assert_eq!(action(key, focus), Some(Action::Quit));
+            assert_eq!(pressed(KeyCode::Esc, focus), Some(Action::Back));
         }
     }
 
@@ -157,7 +157,7 @@ mod tests {
     fn releasing_a_key_does_nothing() {
         let mut key = KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE);
         key.kind = KeyEventKind::Release;
-        assert_eq!(action(key, Place::Query), None);
-        assert_eq!(action(KeyEvent::new(KeyCode::Char('x'), KeyModifiers::ALT), Place::Query), None);
+        assert_eq!(action(key, Focus::Query), None);
+        assert_eq!(action(KeyEvent::new(KeyCode::Char('x'), KeyModifiers::ALT), Focus::Query), None);
     }
 }

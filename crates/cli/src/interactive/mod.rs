@@ -27,20 +27,20 @@ use tokio::{
 };
 
 use crate::{
-    app::{App, Reader},
+    app::{App, StoreReader},
     failure::{Failure, Outcome},
     paint::Paint,
 };
 use keys::Action;
-use state::{Answer, Effect, State};
+use state::{Effect, SearchState, WorkAnswer};
 use terminal::Screen;
 use text::Look;
-use work::Worker;
+use work::WorkContext;
 
 /// How long to wait for further typing before a search.
-const SETTLED: Duration = Duration::from_millis(120);
-/// As [`SETTLED`], if each search requests a vector from a service.
-const SETTLED_FOR_SERVICE: Duration = Duration::from_millis(500);
+const DEBOUNCE: Duration = Duration::from_millis(120);
+/// As [`DEBOUNCE`], if each search requests a vector from a service.
+const DEBOUNCE_FOR_SERVICE: Duration = Duration::from_millis(500);
 
 /// Whether there is a terminal, and the results are for a person.
 pub(crate) fn is_possible(app: &App) -> bool {
@@ -51,27 +51,27 @@ pub(crate) fn is_possible(app: &App) -> bool {
 /// syntax of queries.
 pub(crate) async fn run(
     app: &mut App,
-    reader: Reader,
+    reader: StoreReader,
     options: SearchOptions,
     is_plain: bool,
 ) -> Result<Outcome, Failure> {
     let is_coloured = app.out.paint == Paint::new(true);
-    let mut state = State::new(options, Look::new(is_coloured, app.now.clone())).with_plain(is_plain);
-    let worker = Worker { storage: reader.storage, scope: reader.scope, now: app.now.clone() };
+    let mut state = SearchState::new(options, Look::new(is_coloured, app.now.clone())).with_plain(is_plain);
+    let worker = WorkContext { storage: reader.storage, scope: reader.scope, now: app.now.clone() };
     let is_local = app.global.embedding == "none" || app.global.embedding.starts_with("local");
-    let settled = if is_local { SETTLED } else { SETTLED_FOR_SERVICE };
+    let debounce = if is_local { DEBOUNCE } else { DEBOUNCE_FOR_SERVICE };
     app.out.finish()?;
     let mut screen = Screen::open()?;
     let mut events = terminal::events();
-    let mut work: JoinSet<Answer> = JoinSet::new();
-    let mut settles_at: Option<Instant> = None;
+    let mut work: JoinSet<WorkAnswer> = JoinSet::new();
+    let mut debounced_at: Option<Instant> = None;
     let mut told_to_end = std::pin::pin!(told_to_end());
     loop {
         screen.draw(|frame| draw::draw(frame, &mut state))?;
         while let Some(next) = state.next_work() {
             work.spawn(worker.clone().run(next));
         }
-        let at = settles_at.unwrap_or_else(Instant::now);
+        let at = debounced_at.unwrap_or_else(Instant::now);
         tokio::select! {
             event = events.recv() => {
                 let Some(event) = event else { return Ok(Outcome::Done) };
@@ -79,7 +79,7 @@ pub(crate) async fn run(
                 while let Some(event) = next {
                     match effect(event?, &mut state) {
                         Effect::None => {}
-                        Effect::Settle => settles_at = Some(Instant::now() + settled),
+                        Effect::Debounce => debounced_at = Some(Instant::now() + debounce),
                         Effect::Copy(address) => {
                             screen.copy(&address)?;
                             state.status = Some(format!("copied {address}"));
@@ -91,16 +91,16 @@ pub(crate) async fn run(
                 }
             }
             Some(answer) = work.join_next(), if !work.is_empty() => state.answer(answered(answer)?),
-            () = sleep_until(at), if settles_at.is_some() => {
-                settles_at = None;
-                state.settle();
+            () = sleep_until(at), if debounced_at.is_some() => {
+                debounced_at = None;
+                state.debounced();
             }
             () = &mut told_to_end => return Ok(Outcome::Done),
         }
     }
 }
 
-fn effect(event: Event, state: &mut State) -> Effect {
+fn effect(event: Event, state: &mut SearchState) -> Effect {
     let action = match event {
         Event::Key(key) => keys::action(key, state.keys_go_to()),
         Event::Paste(text) => Some(Action::Paste(text)),
@@ -110,7 +110,7 @@ fn effect(event: Event, state: &mut State) -> Effect {
 }
 
 /// The answer of a task. If the task panicked, the program panics too, after restoring the terminal.
-fn answered(answer: Result<Answer, JoinError>) -> Result<Answer, Failure> {
+fn answered(answer: Result<WorkAnswer, JoinError>) -> Result<WorkAnswer, Failure> {
     answer.map_err(|error| match error.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
         Err(error) => io::Error::other(error).into(),

@@ -11,7 +11,7 @@ use super::{
     conversation::Conversation,
     filters::Filters,
     input::Input,
-    keys::{Action, Place},
+    keys::{Action, Focus},
     latest::Latest,
     preview::Preview,
     text::Look,
@@ -20,7 +20,7 @@ use crate::{groups::HITS, render::text::counted};
 
 /// The results of a session.
 #[derive(Debug, Clone)]
-pub(super) struct Group {
+pub(super) struct SessionHits {
     pub(super) session: SessionId,
     /// The short id of the session.
     pub(super) short: String,
@@ -45,14 +45,14 @@ pub(super) struct Hit {
 
 /// The answer to a search.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Found {
-    pub(super) groups: Vec<Group>,
+pub(super) struct FoundGroups {
+    pub(super) groups: Vec<SessionHits>,
     pub(super) notices: Vec<String>,
 }
 
 /// A line of the list of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Row {
+pub(super) enum ListRow {
     Session(usize),
     Hit(usize, usize),
     /// The number of results of a session that are not shown.
@@ -82,9 +82,9 @@ pub(super) enum Work {
 
 /// The result of a task. An error is its message.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum WorkAnswer {
     Began { projects: Vec<ProjectSlug>, is_empty: bool },
-    Found { number: u64, found: Result<Found, String> },
+    Found { number: u64, found: Result<FoundGroups, String> },
     Preview { number: u64, found: Result<Vec<Message>, String> },
     Messages { opened: u64, range: Range<u32>, found: Result<(u32, Vec<Message>), String> },
 }
@@ -93,20 +93,20 @@ pub(super) enum Answer {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     None,
-    /// Wait for further typing, and then call [`State::settle`].
-    Settle,
+    /// Wait for further typing, and then call [`SearchState::debounced`].
+    Debounce,
     Copy(String),
     Quit,
 }
 
 /// The interactive search.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct SearchState {
     pub(super) query: Input,
     pub(super) filters: Filters,
-    pub(super) place: Place,
+    pub(super) focus: Focus,
     pub(super) look: Look,
-    pub(super) found: Found,
+    pub(super) found: FoundGroups,
     pub(super) preview: Option<Preview>,
     pub(super) conversation: Option<Conversation>,
     /// The latest status message: the copied text, or an error.
@@ -126,22 +126,22 @@ pub(super) struct State {
     previews: Latest,
     /// The address, project and number of the message that is being read for the preview.
     previewed: (String, String, u32),
-    is_settled: bool,
+    is_debounced: bool,
     has_begun: bool,
     opened: u64,
     /// Whether queries have no syntax.
     is_plain: bool,
 }
 
-impl State {
+impl SearchState {
     /// A search with the options of the command line.
     pub(super) fn new(base: SearchOptions, look: Look) -> Self {
         Self {
             query: Input::default(),
             filters: Filters::of(&base),
-            place: Place::Query,
+            focus: Focus::Query,
             look,
-            found: Found::default(),
+            found: FoundGroups::default(),
             preview: None,
             conversation: None,
             status: None,
@@ -154,7 +154,7 @@ impl State {
             search: Latest::default(),
             previews: Latest::default(),
             previewed: Default::default(),
-            is_settled: false,
+            is_debounced: false,
             has_begun: false,
             opened: 0,
             is_plain: false,
@@ -167,8 +167,8 @@ impl State {
     }
 
     /// The part of the screen that receives keys now.
-    pub(super) fn keys_go_to(&self) -> Place {
-        if self.conversation.is_some() { Place::Conversation } else { self.place }
+    pub(super) fn keys_go_to(&self) -> Focus {
+        if self.conversation.is_some() { Focus::Conversation } else { self.focus }
     }
 
     /// Performs the action of a key.
@@ -178,9 +178,9 @@ impl State {
             return Effect::Quit;
         }
         match self.keys_go_to() {
-            Place::Conversation => self.act_in_conversation(&action),
-            Place::Filters => self.act_in_filters(&action),
-            Place::Query | Place::Results => self.act_in_search(action),
+            Focus::Conversation => self.act_in_conversation(&action),
+            Focus::Filters => self.act_in_filters(&action),
+            Focus::Query | Focus::Results => self.act_in_search(action),
         }
     }
 
@@ -205,9 +205,9 @@ impl State {
 
     fn act_in_filters(&mut self, action: &Action) -> Effect {
         match action {
-            Action::Back | Action::Search => self.place = Place::Query,
-            Action::Next => self.place = Place::Query,
-            Action::Previous => self.place = Place::Results,
+            Action::Back | Action::Search => self.focus = Focus::Query,
+            Action::Next => self.focus = Focus::Query,
+            Action::Previous => self.focus = Focus::Results,
             Action::Left => self.filters.previous(),
             Action::Right => self.filters.next(),
             Action::Toggle | Action::Down if self.filters.change(true) => return self.changed(),
@@ -219,13 +219,13 @@ impl State {
     }
 
     fn act_in_search(&mut self, action: Action) -> Effect {
-        let is_query = self.place == Place::Query;
+        let is_query = self.focus == Focus::Query;
         match action {
             Action::Back => return Effect::Quit,
-            Action::Next if is_query && self.hit().is_some() => self.place = Place::Results,
-            Action::Next => self.place = Place::Filters,
-            Action::Previous if is_query => self.place = Place::Filters,
-            Action::Previous | Action::Search => self.place = Place::Query,
+            Action::Next if is_query && self.hit().is_some() => self.focus = Focus::Results,
+            Action::Next => self.focus = Focus::Filters,
+            Action::Previous if is_query => self.focus = Focus::Filters,
+            Action::Previous | Action::Search => self.focus = Focus::Query,
             Action::Open => self.open(),
             Action::Copy => return self.copy(),
             Action::Up => self.step(false),
@@ -250,7 +250,7 @@ impl State {
                 return self.changed();
             }
             Action::Paste(text) => {
-                self.place = Place::Query;
+                self.focus = Focus::Query;
                 self.query.paste(&text);
                 return self.changed();
             }
@@ -271,19 +271,19 @@ impl State {
 
     /// Handles a change of the query or of a filter.
     fn changed(&mut self) -> Effect {
-        self.is_settled = false;
+        self.is_debounced = false;
         if self.query.is_blank() {
             self.search.forget();
-            self.show(Found::default());
+            self.show(FoundGroups::default());
             return Effect::None;
         }
         self.search.want();
-        Effect::Settle
+        Effect::Debounce
     }
 
     /// Handles a pause in typing.
-    pub(super) fn settle(&mut self) {
-        self.is_settled = true;
+    pub(super) fn debounced(&mut self) {
+        self.is_debounced = true;
     }
 
     /// The next task to start, if any. Call it again until it returns `None`.
@@ -297,7 +297,7 @@ impl State {
             let session = conversation.session.clone();
             return Some(Work::Messages { opened: self.opened, session, range });
         }
-        if self.is_settled
+        if self.is_debounced
             && let Some(number) = self.search.start()
         {
             return Some(Work::Search { number, options: Box::new(self.options()) });
@@ -327,13 +327,13 @@ impl State {
     }
 
     /// Processes the result of a task.
-    pub(super) fn answer(&mut self, answer: Answer) {
+    pub(super) fn answer(&mut self, answer: WorkAnswer) {
         match answer {
-            Answer::Began { projects, is_empty } => {
+            WorkAnswer::Began { projects, is_empty } => {
                 self.filters.offer(projects);
                 self.is_empty = is_empty;
             }
-            Answer::Found { number, found } => {
+            WorkAnswer::Found { number, found } => {
                 if self.search.accepts(number) {
                     match found {
                         Ok(found) => self.show(found),
@@ -341,12 +341,13 @@ impl State {
                     }
                 }
             }
-            Answer::Preview { number, found } => {
+            WorkAnswer::Preview { number, found } => {
                 if self.previews.accepts(number) {
                     self.show_preview(found);
                 }
             }
-            Answer::Messages { opened, range, found } => {
+            WorkAnswer::Messages { opened, range, found } => {
+                // Another conversation may have been opened meanwhile.
                 let Some(conversation) = self.conversation.as_mut().filter(|_| opened == self.opened) else {
                     return;
                 };
@@ -361,7 +362,7 @@ impl State {
         }
     }
 
-    fn show(&mut self, found: Found) {
+    fn show(&mut self, found: FoundGroups) {
         self.look.highlight(&self.parsed().text);
         self.found = found;
         self.unfolded.clear();
@@ -369,8 +370,8 @@ impl State {
         if self.found.groups.is_empty() {
             self.previews.forget();
             self.preview = None;
-            if self.place == Place::Results {
-                self.place = Place::Query;
+            if self.focus == Focus::Results {
+                self.focus = Focus::Query;
             }
         } else {
             self.select((0, 0));
@@ -394,25 +395,25 @@ impl State {
     }
 
     /// The lines of the list.
-    pub(super) fn rows(&self) -> Vec<Row> {
+    pub(super) fn rows(&self) -> Vec<ListRow> {
         let mut rows = Vec::new();
         for (at, group) in self.found.groups.iter().enumerate() {
             let shown = if self.unfolded.contains(&at) { usize::MAX } else { HITS }.min(group.hits.len());
-            rows.push(Row::Session(at));
-            rows.extend((0..shown).map(|hit| Row::Hit(at, hit)));
-            rows.extend((shown < group.hits.len()).then_some(Row::More(group.hits.len() - shown)));
+            rows.push(ListRow::Session(at));
+            rows.extend((0..shown).map(|hit| ListRow::Hit(at, hit)));
+            rows.extend((shown < group.hits.len()).then_some(ListRow::More(group.hits.len() - shown)));
         }
         rows
     }
 
     /// The selected result and its session.
-    pub(super) fn hit(&self) -> Option<(&Group, &Hit)> {
+    pub(super) fn hit(&self) -> Option<(&SessionHits, &Hit)> {
         let group = self.found.groups.get(self.selected.0)?;
         Some((group, group.hits.get(self.selected.1)?))
     }
 
     /// Whether this row is the selected one.
-    pub(super) fn is_selected(&self, row: Row) -> bool {
+    pub(super) fn is_selected(&self, row: ListRow) -> bool {
         hit_of(row) == Some(self.selected)
     }
 
@@ -429,11 +430,11 @@ impl State {
         match next.and_then(|next| hits.get(next)) {
             Some(next) => {
                 self.select(*next);
-                self.place = Place::Results;
+                self.focus = Focus::Results;
             }
             // The query is above the first result.
-            None if !is_down => self.place = Place::Query,
-            None => self.place = Place::Results,
+            None if !is_down => self.focus = Focus::Query,
+            None => self.focus = Focus::Results,
         }
     }
 
@@ -452,7 +453,7 @@ impl State {
 
     fn open(&mut self) {
         let Some((group, hit)) = self.hit() else { return };
-        let Group { session, short, title, project, .. } = group.clone();
+        let SessionHits { session, short, title, project, .. } = group.clone();
         self.conversation = Some(Conversation::new(session, short, title, project, hit.sequence));
         self.opened += 1;
     }
@@ -470,9 +471,9 @@ impl State {
     }
 }
 
-fn hit_of(row: Row) -> Option<(usize, usize)> {
+fn hit_of(row: ListRow) -> Option<(usize, usize)> {
     match row {
-        Row::Hit(group, hit) => Some((group, hit)),
-        Row::Session(_) | Row::More(_) => None,
+        ListRow::Hit(group, hit) => Some((group, hit)),
+        ListRow::Session(_) | ListRow::More(_) => None,
     }
 }

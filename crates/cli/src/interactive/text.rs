@@ -43,7 +43,7 @@ pub(super) struct How {
 
 /// A message as lines: a heading, the text, and an empty line.
 #[derive(Debug, Default)]
-pub(super) struct Shown {
+pub(super) struct MessageLines {
     pub(super) lines: Vec<Line<'static>>,
     /// The first line with a highlighted word.
     pub(super) first_match: Option<usize>,
@@ -76,7 +76,7 @@ impl Look {
     }
 
     /// The message as lines.
-    pub(super) fn message(&self, message: &Message, how: How) -> Shown {
+    pub(super) fn message(&self, message: &Message, how: How) -> MessageLines {
         let line = message.raw.parse_object().unwrap_or_default();
         let paint = Paint::new(true);
         let options = MessageOptions {
@@ -90,7 +90,7 @@ impl Look {
         let role = paint.speaker(message.role, &message::speaker(&line, message.role));
         let when = dates::about_minute(message.ts, message.ts_estimated(), &self.now);
         let heading = format!("{mark}{place} {role}{}", paint.aside(&format!(" · {when}")));
-        let mut shown = Shown { lines: wrapped(&self.chars(&heading), how.width), first_match: None };
+        let mut shown = MessageLines { lines: wrapped(&self.chars(&heading), how.width), first_match: None };
         let mut analyzer = Analyzer::looking_for(&self.terms);
         for text in message::body(&line, message.role, options, "  ") {
             let text = text.replace("(--full)", how.rest).replace("(--max-chars 0)", "");

@@ -10,7 +10,7 @@ use amplifier_session_storage::{
 };
 use jiff::Zoned;
 
-use super::state::{Answer, Found, Group, Hit, Work};
+use super::state::{FoundGroups, Hit, SessionHits, Work, WorkAnswer};
 use crate::{
     commands::names::names,
     dates,
@@ -18,7 +18,7 @@ use crate::{
     groups,
     messages::Estimated,
     render::{
-        result::{Names, label},
+        result::{ResultNames, label},
         text::counted,
     },
 };
@@ -28,41 +28,41 @@ const NEIGHBOURS: u32 = 2;
 
 /// The data that all tasks need.
 #[derive(Debug, Clone)]
-pub(super) struct Worker {
+pub(super) struct WorkContext {
     pub(super) storage: SessionStorage,
     pub(super) scope: Scope,
     pub(super) now: Zoned,
 }
 
-impl Worker {
-    pub(super) async fn run(self, work: Work) -> Answer {
+impl WorkContext {
+    pub(super) async fn run(self, work: Work) -> WorkAnswer {
         let text = |failure: Failure| failure.message().to_owned();
         match work {
             Work::Begin => self.begin().await,
             Work::Search { number, options } => {
-                Answer::Found { number, found: self.search(&options).await.map_err(text) }
+                WorkAnswer::Found { number, found: self.search(&options).await.map_err(text) }
             }
             Work::Preview { number, session, sequence } => {
-                Answer::Preview { number, found: self.neighbours(&session, sequence).await.map_err(text) }
+                WorkAnswer::Preview { number, found: self.neighbours(&session, sequence).await.map_err(text) }
             }
             Work::Messages { opened, session, range } => {
                 let found = self.messages(&session, range.clone()).await.map_err(text);
-                Answer::Messages { opened, range, found }
+                WorkAnswer::Messages { opened, range, found }
             }
         }
     }
 
-    async fn begin(&self) -> Answer {
+    async fn begin(&self) -> WorkAnswer {
         let projects =
             self.storage.sessions().list_projects(&self.scope, None, None).await.unwrap_or_default();
         let projects: Vec<_> = projects.into_iter().map(|activity| activity.of).collect();
         let one = SessionQuery::new(self.scope.clone()).with_limit(1);
         let is_empty = projects.is_empty()
             && self.storage.sessions().search_sessions(&one).await.is_ok_and(|sessions| sessions.is_empty());
-        Answer::Began { projects, is_empty }
+        WorkAnswer::Began { projects, is_empty }
     }
 
-    async fn search(&self, options: &SearchOptions) -> Result<Found, Failure> {
+    async fn search(&self, options: &SearchOptions) -> Result<FoundGroups, Failure> {
         let found = groups::find(&self.storage, &self.scope, options).await?;
         let names = names(&self.storage, &self.scope, &found.results).await?;
         let ranks = groups::by_session(&found.results);
@@ -78,7 +78,7 @@ impl Worker {
                 Some(session) => (session.updated, estimated.has(session)),
                 None => (best.ts, best.ts_estimated),
             };
-            Some(Group {
+            Some(SessionHits {
                 session: best.session_id.clone(),
                 short: names.short_id(best).to_owned(),
                 title: names.title(best).unwrap_or(best.project.as_str()).to_owned(),
@@ -93,7 +93,7 @@ impl Worker {
             let messages = counted(found.damaged.len() as u64, "message");
             notices.push(format!("{messages} can't be read; `search QUERY` lists the rows"));
         }
-        Ok(Found { groups, notices })
+        Ok(FoundGroups { groups, notices })
     }
 
     async fn neighbours(&self, session: &SessionId, sequence: u32) -> Result<Vec<Message>, Failure> {
@@ -113,7 +113,7 @@ impl Worker {
     }
 }
 
-fn hit(result: &amplifier_session_storage::search::SearchResult, names: &Names) -> Hit {
+fn hit(result: &amplifier_session_storage::search::SearchResult, names: &ResultNames) -> Hit {
     Hit {
         sequence: result.sequence,
         address: names.address(result),

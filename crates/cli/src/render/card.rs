@@ -15,7 +15,7 @@ const LABEL: usize = 9;
 
 /// A field with a label.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Field {
+pub(crate) struct CardField {
     pub(crate) label: &'static str,
     /// Its value, if any.
     pub(crate) value: Option<String>,
@@ -23,7 +23,7 @@ pub(crate) struct Field {
     pub(crate) note: &'static str,
 }
 
-impl Field {
+impl CardField {
     pub(crate) fn new(label: &'static str, value: impl Into<Option<String>>) -> Self {
         let value = value.into().map(|value| one_line(&value)).filter(|value| !value.is_empty());
         Self { label, value, note: "" }
@@ -36,8 +36,8 @@ impl Field {
 }
 
 /// Writes the title of a session, its id, and fields.
-pub(crate) fn card(out: &mut Out, session: &Session, known: Vec<Field>) -> io::Result<()> {
-    let mut all = vec![Field::new("session", session.session_id.to_string())];
+pub(crate) fn card(out: &mut Out, session: &Session, known: Vec<CardField>) -> io::Result<()> {
+    let mut all = vec![CardField::new("session", session.session_id.to_string())];
     all.extend(known);
     if out.is_terminal() {
         out.line(&out.paint.title(&fitted(&one_line(session.title()), out.width)))?;
@@ -68,14 +68,15 @@ fn note_of(note: &str) -> String {
 }
 
 /// Writes one line per field. A pipe gets label, value and note, separated by tabs.
-pub(crate) fn fields(out: &mut Out, all: &[Field]) -> io::Result<()> {
+pub(crate) fn fields(out: &mut Out, all: &[CardField]) -> io::Result<()> {
     if !out.is_terminal() {
-        let tabbed =
-            |field: &Field| [field.label, field.value.as_deref().unwrap_or_default(), field.note].join("\t");
+        let tabbed = |field: &CardField| {
+            [field.label, field.value.as_deref().unwrap_or_default(), field.note].join("\t")
+        };
         return all.iter().try_for_each(|field| out.line(tabbed(field).trim_end_matches('\t')));
     }
     let width = all.iter().map(|field| field.label.len()).max().unwrap_or(0);
-    for Field { label, value, note } in all {
+    for CardField { label, value, note } in all {
         let room = out.width.saturating_sub(width + 2);
         let note = note_of(note);
         let whole = value.as_deref().map_or_else(|| "none".to_owned(), str::to_owned) + &note;

@@ -25,14 +25,14 @@ pub(crate) struct Chart {
     pub(crate) title: String,
     /// The headers of the numbers.
     pub(crate) columns: Vec<&'static str>,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<ChartRow>,
     /// Whether to cut labels at their beginning.
     pub(crate) cut_at_start: bool,
 }
 
 /// A line of a chart.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Row {
+pub(crate) struct ChartRow {
     pub(crate) label: String,
     /// A shorter label for narrow terminals, if any.
     pub(crate) short_label: Option<String>,
@@ -74,7 +74,7 @@ impl Chart {
         lines
     }
 
-    fn labels(&self, of: fn(&Row) -> &String) -> Vec<String> {
+    fn labels(&self, of: fn(&ChartRow) -> &String) -> Vec<String> {
         self.rows.iter().map(|row| one_line(of(row))).collect()
     }
 
@@ -84,14 +84,14 @@ impl Chart {
     }
 
     /// The columns that are not empty. If labels would get too little room, only the first of these.
-    fn columns_that_fit(&self, width: usize, widest_label: usize) -> Vec<Column> {
+    fn columns_that_fit(&self, width: usize, widest_label: usize) -> Vec<NumberColumn> {
         let column = |(at, name): (usize, &&'static str)| {
             let numbers = || self.rows.iter().filter_map(move |row| row.numbers.get(at));
             let widest = numbers().map(|number| number.width()).max().unwrap_or(0);
             let is_empty = numbers().all(String::is_empty) && !self.rows.is_empty();
-            (!is_empty).then(|| Column { at, name, width: widest.max(name.width()) })
+            (!is_empty).then(|| NumberColumn { at, name, width: widest.max(name.width()) })
         };
-        let mut columns: Vec<Column> = self.columns.iter().enumerate().filter_map(column).collect();
+        let mut columns: Vec<NumberColumn> = self.columns.iter().enumerate().filter_map(column).collect();
         while columns.len() > 1 && width < total(&columns) + widest_label.min(READABLE_LABEL) {
             columns.pop();
         }
@@ -101,7 +101,7 @@ impl Chart {
 
 /// A column of numbers that is shown.
 #[derive(Debug)]
-struct Column {
+struct NumberColumn {
     /// The index of its numbers.
     at: usize,
     name: &'static str,
@@ -109,7 +109,7 @@ struct Column {
 }
 
 /// The width of the columns, with the gaps before them.
-fn total(columns: &[Column]) -> usize {
+fn total(columns: &[NumberColumn]) -> usize {
     columns.iter().map(|column| column.width + GAP).sum()
 }
 
@@ -128,7 +128,7 @@ fn aligned<'a>(
     label: &str,
     width: usize,
     numbers: impl Iterator<Item = &'a str>,
-    columns: &[Column],
+    columns: &[NumberColumn],
 ) -> String {
     let mut line = label.to_owned() + &" ".repeat(width.saturating_sub(label.width()));
     for (number, column) in numbers.zip(columns) {
@@ -154,11 +154,11 @@ mod tests {
     use super::*;
 
     fn chart(rows: &[(&str, &str, f64)]) -> Chart {
-        let row = |(label, number, value): &(&str, &str, f64)| Row {
+        let row = |(label, number, value): &(&str, &str, f64)| ChartRow {
             label: (*label).to_owned(),
             numbers: vec![(*number).to_owned()],
             value: *value,
-            ..Row::default()
+            ..ChartRow::default()
         };
         let rows = rows.iter().map(row).collect();
         Chart { title: "Tools".to_owned(), columns: vec!["uses"], rows, ..Chart::default() }
@@ -218,11 +218,11 @@ mod tests {
 
     #[test]
     fn a_narrow_terminal_gets_fewer_columns_and_no_empty_ones() {
-        let row = Row {
+        let row = ChartRow {
             label: "2026-01-31".to_owned(),
             numbers: ["7", "", "12", "345"].map(str::to_owned).to_vec(),
             value: 1.0,
-            ..Row::default()
+            ..ChartRow::default()
         };
         let columns = vec!["sessions", "nothing", "messages", "events"];
         let chart = Chart { title: "Day".to_owned(), columns, rows: vec![row], ..Chart::default() };

@@ -21,7 +21,7 @@ const LABEL: usize = 10;
 
 /// The data for the header of a session.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Head<'a> {
+pub(crate) struct SessionHeader<'a> {
     pub(crate) session: &'a Session,
     /// The short id of its parent.
     pub(crate) parent_name: Option<&'a str>,
@@ -34,7 +34,7 @@ pub(crate) struct Head<'a> {
 }
 
 /// Writes the header of a session.
-pub(crate) fn head(out: &mut Out, head: Head<'_>, now: &Zoned) -> io::Result<()> {
+pub(crate) fn head(out: &mut Out, head: SessionHeader<'_>, now: &Zoned) -> io::Result<()> {
     out.line(&out.paint.title(&one_line(head.session.title())))?;
     for (label, value) in fields(head, now) {
         let width = out.is_terminal().then(|| out.width - LABEL);
@@ -46,8 +46,8 @@ pub(crate) fn head(out: &mut Out, head: Head<'_>, now: &Zoned) -> io::Result<()>
     Ok(())
 }
 
-fn fields(head: Head<'_>, now: &Zoned) -> Vec<(&'static str, String)> {
-    let Head { session, parent_name, is_estimated, names_owner, skipped } = head;
+fn fields(head: SessionHeader<'_>, now: &Zoned) -> Vec<(&'static str, String)> {
+    let SessionHeader { session, parent_name, is_estimated, names_owner, skipped } = head;
     let id = &session.session_id;
     let [from, to] = [session.created, session.updated].map(|ts| dates::about_minute(ts, is_estimated, now));
     let fields = [
@@ -133,6 +133,7 @@ pub(crate) fn messages(
         let options = options(at);
         let line = message.raw.parse_object().unwrap_or_default();
         let body = message::body(&line, message.role, options, "  ");
+        // The options hide everything in it. An empty message is shown.
         if body.is_empty() && !(options.thinking && options.tools) {
             continue;
         }

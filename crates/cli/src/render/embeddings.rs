@@ -9,13 +9,13 @@ use super::{
     card::{labelled, row},
     result::label,
     summary::{detailed, list},
-    table::{Cell, Column, table as laid_out},
+    table::{Column, TableCell, table as laid_out},
     text::{counted, grouped, one_line},
 };
 use crate::paint::Paint;
 
 const COLUMNS: [Column; 6] = [
-    Column::text("Model").giving_way(1, 16),
+    Column::text("Model").shrinking(1, 16),
     Column::number("Messages"),
     Column::number("Vectors"),
     Column::number("Pending"),
@@ -26,15 +26,15 @@ const COLUMNS: [Column; 6] = [
 /// A table of the models, for a terminal.
 pub(crate) fn table(status: &VectorStatus, width: usize, paint: Paint) -> Vec<String> {
     let mut lines = Vec::new();
-    let rows: Vec<Vec<Cell>> = generations(status)
+    let rows: Vec<Vec<TableCell>> = generations(status)
         .map(|(state, of)| {
             let counts = [of.counts.messages, of.counts.vectors, of.counts.pending];
-            let mut row = vec![Cell::plain(one_line(&of.space.to_string()))];
-            row.extend(counts.map(|count| Cell::plain(grouped(count))));
+            let mut row = vec![TableCell::plain(one_line(&of.space.to_string()))];
+            row.extend(counts.map(|count| TableCell::plain(grouped(count))));
             // A column without failures is left out.
             let failed = Some(failed(of)).filter(|failed| *failed > 0);
-            row.push(Cell::plain(failed.map(grouped).unwrap_or_default()));
-            row.push(Cell::styled(state, Paint::aside));
+            row.push(TableCell::plain(failed.map(grouped).unwrap_or_default()));
+            row.push(TableCell::styled(state, Paint::aside));
             row
         })
         .collect();

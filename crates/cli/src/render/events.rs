@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     ids::{ShortIds, event_address},
-    table::{Cell, Column, Style, table},
+    table::{Column, Style, TableCell, table},
     text::{duration, fitted, grouped, one_line, printable, size},
 };
 use crate::{dates, out::Out, paint::Paint};
@@ -51,21 +51,21 @@ const NARROW: usize = 80;
 const COLUMNS: [Column; 7] = [
     Column::text("time"),
     Column::text("level"),
-    Column::text("type").giving_way(3, 12),
-    Column::text("tool, model").giving_way(2, 12),
+    Column::text("type").shrinking(3, 12),
+    Column::text("tool, model").shrinking(2, 12),
     Column::text("owner"),
     Column::text("event"),
-    Column::text("details").giving_way(1, 12),
+    Column::text("details").shrinking(1, 12),
 ];
 
 /// The columns on a narrower terminal: the level is a letter, and the tool or model is in the details.
 const FEWER_COLUMNS: [Column; 6] = [
     Column::text("time"),
     Column::text(""),
-    Column::text("type").giving_way(2, 8),
-    Column::text("owner").giving_way(3, 4),
+    Column::text("type").shrinking(2, 8),
+    Column::text("owner").shrinking(3, 4),
     Column::text("event"),
-    Column::text("details").giving_way(1, 12),
+    Column::text("details").shrinking(1, 12),
 ];
 
 /// Writes the events of a session, one per line: number, time, level, type, details, size. If an event has its original
@@ -81,11 +81,11 @@ pub(crate) fn log(out: &mut Out, events: &[EventLine], now: &Zoned) -> io::Resul
         Column::number("event"),
         Column::text("time"),
         Column::text(if out.width < ROOMY { "" } else { "level" }),
-        Column::text("type").giving_way(2, 12),
-        Column::text("details").giving_way(1, 12),
+        Column::text("type").shrinking(2, 12),
+        Column::text("details").shrinking(1, 12),
         Column::number("size"),
     ];
-    let rows: Vec<Vec<Cell>> = events.iter().map(|line| log_row(&line.event, out.width, now)).collect();
+    let rows: Vec<Vec<TableCell>> = events.iter().map(|line| log_row(&line.event, out.width, now)).collect();
     below_header(
         out,
         &table(&columns, &rows, out.width, out.paint),
@@ -117,19 +117,19 @@ fn below_header<'a>(
     Ok(())
 }
 
-fn log_row(event: &Event, width: usize, now: &Zoned) -> Vec<Cell> {
+fn log_row(event: &Event, width: usize, now: &Zoned) -> Vec<TableCell> {
     let (time, level) = if width < ROOMY {
         (short_time(event, now), event.level.as_str().get(..1).unwrap_or_default())
     } else {
         (dates::second(event.ts, now), event.level.as_str())
     };
     vec![
-        Cell::plain(event.sequence.to_string()),
-        Cell::styled(time, Paint::aside),
-        Cell::styled(level, level_style(event.level)),
-        Cell::plain(one_line(&event.event_type)),
+        TableCell::plain(event.sequence.to_string()),
+        TableCell::styled(time, Paint::aside),
+        TableCell::styled(level, level_style(event.level)),
+        TableCell::plain(one_line(&event.event_type)),
         beside_type(event, width),
-        Cell::styled(size(event.data_size_bytes), Paint::aside),
+        TableCell::styled(size(event.data_size_bytes), Paint::aside),
     ]
 }
 
@@ -159,34 +159,34 @@ pub(crate) fn found(out: &mut Out, events: &[Event], beside: Beside<'_>, now: &Z
         return Ok(());
     }
     let lines = if out.width < ROOMY {
-        let rows: Vec<Vec<Cell>> =
+        let rows: Vec<Vec<TableCell>> =
             events.iter().map(|event| shorter_row(event, beside, out.width, now)).collect();
         table(&FEWER_COLUMNS, &rows, out.width, out.paint)
     } else {
-        let rows: Vec<Vec<Cell>> = events.iter().map(|event| row(event, beside, now)).collect();
+        let rows: Vec<Vec<TableCell>> = events.iter().map(|event| row(event, beside, now)).collect();
         table(&COLUMNS, &rows, out.width, out.paint)
     };
     below_header(out, &lines, events.iter().map(|event| (event, beside.payloads.of(event))))
 }
 
-fn row(event: &Event, beside: Beside<'_>, now: &Zoned) -> Vec<Cell> {
+fn row(event: &Event, beside: Beside<'_>, now: &Zoned) -> Vec<TableCell> {
     vec![
-        Cell::styled(dates::second(event.ts, now), Paint::aside),
-        Cell::styled(event.level.as_str(), level_style(event.level)),
-        Cell::plain(one_line(&event.event_type)),
-        Cell::plain(one_line(subject(event).unwrap_or_default())),
+        TableCell::styled(dates::second(event.ts, now), Paint::aside),
+        TableCell::styled(event.level.as_str(), level_style(event.level)),
+        TableCell::plain(one_line(&event.event_type)),
+        TableCell::plain(one_line(subject(event).unwrap_or_default())),
         owner(event, beside),
         address(event, beside),
-        Cell::styled(one_line(&known(event).unwrap_or_default()), details_style(event)),
+        TableCell::styled(one_line(&known(event).unwrap_or_default()), details_style(event)),
     ]
 }
 
-fn shorter_row(event: &Event, beside: Beside<'_>, width: usize, now: &Zoned) -> Vec<Cell> {
+fn shorter_row(event: &Event, beside: Beside<'_>, width: usize, now: &Zoned) -> Vec<TableCell> {
     let letter = event.level.as_str().get(..1).unwrap_or_default();
     vec![
-        Cell::styled(short_time(event, now), Paint::aside),
-        Cell::styled(letter, level_style(event.level)),
-        Cell::plain(one_line(&event.event_type)),
+        TableCell::styled(short_time(event, now), Paint::aside),
+        TableCell::styled(letter, level_style(event.level)),
+        TableCell::plain(one_line(&event.event_type)),
         owner(event, beside),
         address(event, beside),
         beside_type(event, width),
@@ -199,8 +199,8 @@ fn short_time(event: &Event, now: &Zoned) -> String {
 }
 
 /// The details, unless they are on a separate line.
-fn beside_type(event: &Event, width: usize) -> Cell {
-    Cell::styled(if width < NARROW { String::new() } else { details(event) }, details_style(event))
+fn beside_type(event: &Event, width: usize) -> TableCell {
+    TableCell::styled(if width < NARROW { String::new() } else { details(event) }, details_style(event))
 }
 
 /// The details, with the tool or model.
@@ -216,12 +216,12 @@ fn subject(event: &Event) -> Option<&str> {
     event.tool_name.as_deref().or(event.model.as_deref())
 }
 
-fn owner(event: &Event, beside: Beside<'_>) -> Cell {
-    Cell::plain(if beside.owners { one_line(event.user_id.as_str()) } else { String::new() })
+fn owner(event: &Event, beside: Beside<'_>) -> TableCell {
+    TableCell::plain(if beside.owners { one_line(event.user_id.as_str()) } else { String::new() })
 }
 
-fn address(event: &Event, beside: Beside<'_>) -> Cell {
-    Cell::plain(event_address(beside.short_ids, event))
+fn address(event: &Event, beside: Beside<'_>) -> TableCell {
+    TableCell::plain(event_address(beside.short_ids, event))
 }
 
 fn details_style(event: &Event) -> Style {

@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     message::MessageOptions,
-    result::{Names, ResultView, label, remarks, whole_message},
+    result::{ResultNames, ResultView, label, remarks, whole_message},
     snippet::wrapped,
     text::{fitted, fitted_end, grouped, one_line},
 };
@@ -32,7 +32,7 @@ pub(crate) struct Group<'a> {
 /// How to show groups.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GroupOptions<'a> {
-    pub(crate) names: &'a Names,
+    pub(crate) names: &'a ResultNames,
     /// Whether to name the owners.
     pub(crate) owners: bool,
     /// The sessions whose dates are estimates.
@@ -60,7 +60,7 @@ pub(crate) struct GroupView<'a> {
 
 impl<'a> GroupView<'a> {
     /// The group, unless it is empty.
-    pub(crate) fn new(group: &Group<'a>, names: &'a Names, estimated: &Estimated) -> Option<Self> {
+    pub(crate) fn new(group: &Group<'a>, names: &'a ResultNames, estimated: &Estimated) -> Option<Self> {
         let best = *group.hits.first()?;
         let session = names.session(best);
         let view = |hit: &&'a SearchResult| ResultView::new(hit, names, group.max_chars);
@@ -133,7 +133,7 @@ fn when(best: &SearchResult, options: GroupOptions<'_>, now: &Zoned) -> String {
 }
 
 /// A result: its address and role, and its snippet or complete message.
-fn hit_lines(out: &Out, hit: &SearchResult, max_chars: Option<usize>, names: &Names) -> Vec<String> {
+fn hit_lines(out: &Out, hit: &SearchResult, max_chars: Option<usize>, names: &ResultNames) -> Vec<String> {
     const DEEPER: &str = "      ";
     let known = [vec![label(hit.content_type).to_owned()], remarks(hit)].concat();
     let kind = out.paint.aside(&format!("· {}", known.join(" · ")));

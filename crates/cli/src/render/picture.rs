@@ -29,7 +29,7 @@ const STYLE: &str = "\
 ";
 
 /// The parts of bars: their class and name.
-pub(super) type Names<'a> = [(&'a str, &'a str)];
+pub(super) type BarNames<'a> = [(&'a str, &'a str)];
 
 /// The whole picture. `title` is its accessible name.
 pub(super) fn page(title: &str, height: f64, body: &str) -> String {
@@ -47,7 +47,7 @@ pub(super) fn over_time(
     y: f64,
     of: &str,
     unit: Unit,
-    names: &Names<'_>,
+    names: &BarNames<'_>,
     bars: &Bars,
 ) -> f64 {
     let title = if of == "tokens" { "Tokens" } else { "Messages" };
@@ -109,7 +109,7 @@ pub(super) fn nothing(body: &mut String, y: f64) -> f64 {
     y + 24.0
 }
 
-pub(super) fn legend(body: &mut String, (mut x, y): (f64, f64), names: &Names<'_>) -> f64 {
+pub(super) fn legend(body: &mut String, (mut x, y): (f64, f64), names: &BarNames<'_>) -> f64 {
     for (class, name) in names {
         let _ =
             writeln!(body, r#"<rect class="{class}" x="{x:.1}" y="{:.1}" width="10" height="10"/>"#, y + 9.0);

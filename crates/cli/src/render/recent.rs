@@ -11,7 +11,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     ids::{ShortIds, short},
-    table::{Cell, Column, table},
+    table::{Column, TableCell, table},
     text::{counted, fitted, fitted_end, one_line},
 };
 use crate::{dates, messages::Estimated, out::Out, paint::Paint};
@@ -69,8 +69,9 @@ fn blocks(recent: &Recent, width: usize, paint: Paint, now: &Zoned) -> Vec<Strin
             let changed = dates::about_minute(session.updated, recent.estimated.has(session), now);
             row(session, &recent.short_ids, owners, changed)
         };
-        let rows: Vec<Vec<Cell>> = newest.iter().map(row).collect();
+        let rows: Vec<Vec<TableCell>> = newest.iter().map(row).collect();
         let table = table(&[Column::text(""); 4], &rows, width - INDENT.len(), paint);
+        // The tables of all projects have the same columns, so their headers are left out.
         lines.extend(table.iter().skip(1).map(|line| format!("{INDENT}{line}")));
         let more = activity.sessions.saturating_sub(newest.len() as u64);
         if more > 0 {
@@ -100,13 +101,13 @@ fn counts<T>(activity: &Activity<T>, across: Option<String>, last: String) -> St
     format!("· {sessions} · {messages}{across} · {last}")
 }
 
-fn row(session: &Session, short_ids: &ShortIds, owners: bool, changed: String) -> Vec<Cell> {
+fn row(session: &Session, short_ids: &ShortIds, owners: bool, changed: String) -> Vec<TableCell> {
     let owner = if owners { one_line(session.user_id.as_str()) } else { String::new() };
     vec![
-        Cell::plain(short(short_ids, &session.session_id)),
-        Cell::plain(owner),
-        Cell::styled(changed, Paint::aside),
-        Cell::plain(one_line(session.title())),
+        TableCell::plain(short(short_ids, &session.session_id)),
+        TableCell::plain(owner),
+        TableCell::styled(changed, Paint::aside),
+        TableCell::plain(one_line(session.title())),
     ]
 }
 

@@ -20,13 +20,13 @@ use crate::cut::{self, Truncated};
 
 /// Sessions of results, for their titles, and their short ids.
 #[derive(Debug)]
-pub(crate) struct Names {
+pub(crate) struct ResultNames {
     sessions: HashMap<SessionKey, Session>,
     /// Short forms of their ids, unique in the store.
     short_ids: ShortIds,
 }
 
-impl Names {
+impl ResultNames {
     pub(crate) fn new(sessions: Vec<Session>, short_ids: ShortIds) -> Self {
         Self { sessions: sessions.into_iter().map(|session| (session.key(), session)).collect(), short_ids }
     }
@@ -81,7 +81,7 @@ pub(super) struct ResultView<'a> {
 
 impl<'a> ResultView<'a> {
     /// A result with its message cut to `max_chars`.
-    pub(super) fn new(result: &'a SearchResult, names: &'a Names, max_chars: Option<usize>) -> Self {
+    pub(super) fn new(result: &'a SearchResult, names: &'a ResultNames, max_chars: Option<usize>) -> Self {
         let (result, truncated) = cut(result, max_chars);
         let title = names.sessions.get(&key_of(&result)).map(Session::title);
         Self { address: names.address(&result), title, result, truncated }

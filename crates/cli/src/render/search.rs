@@ -13,7 +13,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::{
     groups::GroupView,
     message::MessageOptions,
-    result::{Names, ResultView, label, remarks, whole_message},
+    result::{ResultNames, ResultView, label, remarks, whole_message},
     snippet::wrapped,
     text::{counted, fitted, fitted_end, one_line},
 };
@@ -47,7 +47,7 @@ impl<'a> FoundView<'a> {
     pub(crate) fn new(
         found: &'a SearchResults,
         shown: &'a [SearchResult],
-        names: &'a Names,
+        names: &'a ResultNames,
         max_chars: impl Fn(usize) -> Option<usize>,
     ) -> Self {
         let view = |(rank, result)| ResultView::new(result, names, max_chars(rank));
@@ -72,7 +72,7 @@ impl<'a> FoundView<'a> {
 /// How to show results.
 #[derive(Clone, Copy)]
 pub(crate) struct ResultOptions<'a> {
-    pub(crate) names: &'a Names,
+    pub(crate) names: &'a ResultNames,
     /// Whether to name the owners.
     pub(crate) owners: bool,
     /// The maximum length in characters of the message at a rank, if there is a limit.

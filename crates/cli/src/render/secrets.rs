@@ -15,7 +15,7 @@ use crate::out::Out;
 
 /// A secret and its session.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Found<'a> {
+pub(crate) struct FoundSecret<'a> {
     pub(crate) session: &'a SessionSecrets,
     pub(crate) secret: &'a StoredSecret,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Addresses(pub(crate) ShortIds);
 
 impl Addresses {
     /// The address of the message or event. That of a metadata file and of a superseded line is the session's.
-    pub(crate) fn of(&self, found: Found<'_>) -> String {
+    pub(crate) fn of(&self, found: FoundSecret<'_>) -> String {
         let session = short(&self.0, &found.session.session_id);
         match (found.secret.kind, found.secret.sequence) {
             _ if found.secret.superseded_at.is_some() => session.to_owned(),
@@ -42,9 +42,9 @@ pub(crate) fn list(out: &mut Out, sessions: &[SessionSecrets], addresses: &Addre
     if out.is_terminal() {
         return sessions.iter().try_for_each(|session| below_session(out, session, addresses));
     }
-    let mut all: Vec<Found<'_>> = Vec::new();
+    let mut all: Vec<FoundSecret<'_>> = Vec::new();
     for session in sessions {
-        all.extend(session.secrets.iter().map(|secret| Found { session, secret }));
+        all.extend(session.secrets.iter().map(|secret| FoundSecret { session, secret }));
     }
     all.sort_by_key(|found| Reverse(found.secret.certainty));
     all.into_iter().try_for_each(|found| out.line(&tabbed(found, addresses)))
@@ -56,7 +56,7 @@ fn below_session(out: &mut Out, session: &SessionSecrets, addresses: &Addresses)
     let heading = format!("{id}  {}  {project}", counted(session.count, "secret"));
     out.line(&fitted(&heading, out.width))?;
     let place = |secret| {
-        let address = addresses.of(Found { session, secret });
+        let address = addresses.of(FoundSecret { session, secret });
         match (secret.superseded_at, secret.kind) {
             (Some(_), _) => format!("{address} --superseded"),
             (None, SecretIn::Metadata) => format!("{address} {}:{}", secret.file, secret.line),
@@ -83,8 +83,8 @@ pub(crate) fn certainties<'a>(secrets: impl Iterator<Item = &'a StoredSecret> + 
     Certainty::ALL.into_iter().rev().filter_map(of).collect::<Vec<_>>().join(", ")
 }
 
-fn tabbed(found: Found<'_>, addresses: &Addresses) -> String {
-    let Found { session, secret } = found;
+fn tabbed(found: FoundSecret<'_>, addresses: &Addresses) -> String {
+    let FoundSecret { session, secret } = found;
     let (start, end) = secret.span;
     let fields = [
         session.session_id.to_string(),

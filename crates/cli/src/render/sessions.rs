@@ -10,7 +10,7 @@ use jiff::Zoned;
 
 use super::{
     ids::{ShortIds, short},
-    table::{Cell, Column, table},
+    table::{Column, TableCell, table},
     text::{grouped, one_line},
 };
 use crate::{dates, messages::Estimated, out::Out, paint::Paint};
@@ -26,9 +26,9 @@ fn columns(width: usize) -> [Column<'static>; 6] {
         Column::text("session"),
         Column::text("owner"),
         Column::text("changed"),
-        Column::text("project").giving_way(1, project).cut_at_start(),
+        Column::text("project").shrinking(1, project).cut_at_start(),
         Column::number(messages),
-        Column::text("title").giving_way(2, 12),
+        Column::text("title").shrinking(2, 12),
     ]
 }
 
@@ -51,20 +51,20 @@ pub(crate) fn list(out: &mut Out, sessions: &[Session], options: ListOptions<'_>
             .try_for_each(|session| out.line(&tabbed(session, options.owners, options.now).join("\t")));
     }
     let narrow = out.width < ROOMY;
-    let title = |session: &Session| Cell::plain(one_line(session.title()));
-    let rows: Vec<Vec<Cell>> =
+    let title = |session: &Session| TableCell::plain(one_line(session.title()));
+    let rows: Vec<Vec<TableCell>> =
         sessions.iter().map(|session| row(session, title(session), narrow, options)).collect();
     out.lines(&table(&columns(out.width), &rows, out.width, out.paint))
 }
 
 /// Writes one line per session, parents before their sub-agents and forks.
 pub(crate) fn tree(out: &mut Out, forest: &[SessionTree], options: ListOptions<'_>) -> io::Result<()> {
-    let lines: Vec<Line<'_>> = forest.iter().flat_map(lines).collect();
+    let lines: Vec<TreeLine<'_>> = forest.iter().flat_map(lines).collect();
     if !out.is_terminal() {
         return lines.iter().try_for_each(|line| out.line(&line.tabbed(options.owners, options.now)));
     }
     let narrow = out.width < ROOMY;
-    let rows: Vec<Vec<Cell>> = lines
+    let rows: Vec<Vec<TableCell>> = lines
         .iter()
         .map(|line| row(&line.tree.session, line.title(options.short_ids), narrow, options))
         .collect();
@@ -72,17 +72,17 @@ pub(crate) fn tree(out: &mut Out, forest: &[SessionTree], options: ListOptions<'
 }
 
 /// The cells of a session, without the time of day if `narrow`.
-fn row(session: &Session, title: Cell, narrow: bool, options: ListOptions<'_>) -> Vec<Cell> {
+fn row(session: &Session, title: TableCell, narrow: bool, options: ListOptions<'_>) -> Vec<TableCell> {
     let ListOptions { owners, estimated, short_ids, now } = options;
     let owner = if owners { one_line(session.user_id.as_str()) } else { String::new() };
     let minute = dates::about_minute(session.updated, estimated.has(session), now);
     let changed = if narrow { minute.split(' ').next().unwrap_or_default() } else { &minute };
     vec![
-        Cell::plain(short(short_ids, &session.session_id)),
-        Cell::plain(owner),
-        Cell::styled(changed, Paint::aside),
-        Cell::plain(one_line(session.project_slug.as_str())),
-        Cell::plain(grouped(session.message_count.into())),
+        TableCell::plain(short(short_ids, &session.session_id)),
+        TableCell::plain(owner),
+        TableCell::styled(changed, Paint::aside),
+        TableCell::plain(one_line(session.project_slug.as_str())),
+        TableCell::plain(grouped(session.message_count.into())),
         title,
     ]
 }
@@ -102,13 +102,13 @@ fn tabbed(session: &Session, owners: bool, now: &Zoned) -> Vec<String> {
 }
 
 /// A session of a tree, with the branch drawn before it.
-struct Line<'a> {
+struct TreeLine<'a> {
     tree: &'a SessionTree,
     depth: usize,
     branch: String,
 }
 
-impl Line<'_> {
+impl TreeLine<'_> {
     fn tabbed(&self, owners: bool, now: &Zoned) -> String {
         let session = &self.tree.session;
         let parent = session.parent_id.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
@@ -118,7 +118,7 @@ impl Line<'_> {
     }
 
     /// The branch, the relation to the parent, and the title.
-    fn title(&self, short_ids: &ShortIds) -> Cell {
+    fn title(&self, short_ids: &ShortIds) -> TableCell {
         let session = &self.tree.session;
         let mut kind = match (self.tree.origin, session.forked_from_turn) {
             (Origin::Root, _) => String::new(),
@@ -133,7 +133,7 @@ impl Line<'_> {
         if !kind.is_empty() {
             kind.push_str(" · ");
         }
-        Cell::styled(&self.branch, Paint::aside)
+        TableCell::styled(&self.branch, Paint::aside)
             .and(kind, Paint::warning)
             .and(one_line(session.title()), Paint::plain)
     }
@@ -148,12 +148,12 @@ pub(crate) fn word(origin: Origin) -> &'static str {
     }
 }
 
-fn lines(tree: &SessionTree) -> Vec<Line<'_>> {
+fn lines(tree: &SessionTree) -> Vec<TreeLine<'_>> {
     let mut lines = Vec::new();
     // Sessions to visit, with the branch before each, and the one before its children.
     let mut open = vec![(tree, 0, String::new(), String::new())];
     while let Some((tree, depth, branch, below)) = open.pop() {
-        lines.push(Line { tree, depth, branch });
+        lines.push(TreeLine { tree, depth, branch });
         for (at, child) in tree.children.iter().enumerate().rev() {
             let (corner, line) =
                 if at + 1 == tree.children.len() { ("└─ ", "   ") } else { ("├─ ", "│  ") };

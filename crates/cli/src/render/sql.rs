@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     markdown::wrapped,
-    table::{self, Cell, Column},
+    table::{self, Column, TableCell},
     text::{fitted, one_line},
 };
 use crate::paint::Paint;
@@ -60,11 +60,12 @@ pub(crate) fn table(columns: &[SqlColumn], rows: &[SqlRow], width: usize, paint:
         .collect();
     let cell = |(cell, width): (&Option<String>, &usize)| match cell {
         // A column of empty cells would be left out.
-        Some(text) if text.is_empty() => Cell::plain(" "),
-        Some(text) => Cell::plain(fitted(text, *width)),
-        None => Cell::styled(NULL, Paint::aside),
+        Some(text) if text.is_empty() => TableCell::plain(" "),
+        Some(text) => TableCell::plain(fitted(text, *width)),
+        None => TableCell::styled(NULL, Paint::aside),
     };
-    let cells: Vec<Vec<Cell>> = texts.iter().map(|row| row.iter().zip(&widths).map(cell).collect()).collect();
+    let cells: Vec<Vec<TableCell>> =
+        texts.iter().map(|row| row.iter().zip(&widths).map(cell).collect()).collect();
     if cells.is_empty() {
         return Vec::new();
     }

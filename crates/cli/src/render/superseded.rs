@@ -7,7 +7,7 @@ use amplifier_session_storage::{
 use jiff::Zoned;
 
 use super::{
-    table::{Cell, Column, table},
+    table::{Column, TableCell, table},
     text::{counted, grouped, one_line, size},
 };
 use crate::{dates, out::Out, paint::Paint};
@@ -46,10 +46,10 @@ pub(crate) fn sessions(
         return sessions.iter().try_for_each(|session| out.line(&tabbed(session, owners, now)));
     }
     let columns = [
-        Column::text("session").giving_way(2, 12),
+        Column::text("session").shrinking(2, 12),
         Column::text("owner"),
         Column::text("superseded"),
-        Column::text("project").giving_way(1, 8).cut_at_start(),
+        Column::text("project").shrinking(1, 8).cut_at_start(),
         Column::number("messages"),
         Column::number("events"),
         Column::number("size"),
@@ -57,17 +57,17 @@ pub(crate) fn sessions(
     ];
     let row = |session: &SupersededSession| {
         vec![
-            Cell::plain(session.session_id.to_string()),
-            Cell::plain(if owners { one_line(session.user_id.as_str()) } else { String::new() }),
-            Cell::styled(dates::minute(session.last_superseded_at, now), Paint::aside),
-            Cell::plain(one_line(session.project.as_str())),
-            Cell::plain(grouped(session.messages)),
-            Cell::plain(grouped(session.events)),
-            Cell::plain(size(session.bytes)),
-            Cell::plain(reasons(session)),
+            TableCell::plain(session.session_id.to_string()),
+            TableCell::plain(if owners { one_line(session.user_id.as_str()) } else { String::new() }),
+            TableCell::styled(dates::minute(session.last_superseded_at, now), Paint::aside),
+            TableCell::plain(one_line(session.project.as_str())),
+            TableCell::plain(grouped(session.messages)),
+            TableCell::plain(grouped(session.events)),
+            TableCell::plain(size(session.bytes)),
+            TableCell::plain(reasons(session)),
         ]
     };
-    let rows: Vec<Vec<Cell>> = sessions.iter().map(row).collect();
+    let rows: Vec<Vec<TableCell>> = sessions.iter().map(row).collect();
     out.lines(&table(&columns, &rows, out.width, out.paint))
 }
 

@@ -17,9 +17,9 @@ pub(crate) type Style = fn(Paint, &str) -> String;
 
 /// The content of one column in one row.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Cell(Vec<(String, Style)>);
+pub(crate) struct TableCell(Vec<(String, Style)>);
 
-impl Cell {
+impl TableCell {
     /// Plain text.
     pub(crate) fn plain(text: impl Into<String>) -> Self {
         Self::styled(text, Paint::plain)
@@ -63,14 +63,14 @@ pub(crate) struct Column<'a> {
     header: &'a str,
     right: bool,
     /// The order in which it is shortened before the widest columns are, and its minimum width.
-    gives_way: Option<(u8, usize)>,
+    shrinks: Option<(u8, usize)>,
     fit: fn(&str, usize) -> String,
 }
 
 impl<'a> Column<'a> {
     /// A column of text.
     pub(crate) const fn text(header: &'a str) -> Self {
-        Self { header, right: false, gives_way: None, fit: fitted }
+        Self { header, right: false, shrinks: None, fit: fitted }
     }
 
     /// A column of numbers.
@@ -80,8 +80,8 @@ impl<'a> Column<'a> {
 
     /// A column that is shortened to `least` columns if there is too little room: first the one with `turn` 1, then the
     /// next, and then the widest.
-    pub(crate) const fn giving_way(self, turn: u8, least: usize) -> Self {
-        Self { gives_way: Some((turn, least)), ..self }
+    pub(crate) const fn shrinking(self, turn: u8, least: usize) -> Self {
+        Self { shrinks: Some((turn, least)), ..self }
     }
 
     /// A column whose cells are cut at the beginning.
@@ -91,9 +91,16 @@ impl<'a> Column<'a> {
 }
 
 /// The header and one line per row, none wider than `width`. Empty columns are left out.
-pub(crate) fn table(columns: &[Column<'_>], rows: &[Vec<Cell>], width: usize, paint: Paint) -> Vec<String> {
-    let header: Vec<Cell> = columns.iter().map(|column| Cell::styled(column.header, Paint::aside)).collect();
-    let widest = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(Cell::width).max().unwrap_or(0);
+pub(crate) fn table(
+    columns: &[Column<'_>],
+    rows: &[Vec<TableCell>],
+    width: usize,
+    paint: Paint,
+) -> Vec<String> {
+    let header: Vec<TableCell> =
+        columns.iter().map(|column| TableCell::styled(column.header, Paint::aside)).collect();
+    let widest =
+        |at: usize| rows.iter().filter_map(|row| row.get(at)).map(TableCell::width).max().unwrap_or(0);
     let mut layout: Vec<(Column<'_>, usize)> = Vec::new();
     for (at, column) in columns.iter().enumerate() {
         let widest = widest(at);
@@ -108,10 +115,10 @@ pub(crate) fn table(columns: &[Column<'_>], rows: &[Vec<Cell>], width: usize, pa
     std::iter::once(line(&header, &headers, paint) + rest).chain(rows).collect()
 }
 
-/// Makes the columns fit into `width`: first columns that give way, in their order, then the widest. Returns whether
+/// Makes the columns fit into `width`: first columns that may shrink, in their order, then the widest. Returns whether
 /// columns were left out because there are too many.
 fn fit(layout: &mut [(Column<'_>, usize)], width: usize) -> bool {
-    let turns = layout.iter().enumerate().filter_map(|(at, (column, _))| Some((column.gives_way?, at)));
+    let turns = layout.iter().enumerate().filter_map(|(at, (column, _))| Some((column.shrinks?, at)));
     let mut turns: Vec<((u8, usize), usize)> = turns.collect();
     turns.sort_unstable_by_key(|((turn, _), at)| (*turn, *at));
     for ((_, least), at) in turns {
@@ -141,7 +148,7 @@ fn total(layout: &[(Column<'_>, usize)]) -> usize {
     shown.map(|wide| wide + GAP.len()).sum::<usize>().saturating_sub(GAP.len())
 }
 
-fn line(row: &[Cell], layout: &[(Column<'_>, usize)], paint: Paint) -> String {
+fn line(row: &[TableCell], layout: &[(Column<'_>, usize)], paint: Paint) -> String {
     let mut line = String::new();
     let mut pending = 0;
     for (cell, (column, width)) in row.iter().zip(layout).filter(|(_, (_, width))| *width > 0) {
@@ -168,8 +175,8 @@ mod tests {
     const COLUMNS: [Column; 4] =
         [Column::text("name"), Column::number("n"), Column::text("nothing"), Column::text("title")];
 
-    fn row(name: &str, number: &str, title: &str) -> Vec<Cell> {
-        vec![Cell::plain(name), Cell::plain(number), Cell::default(), Cell::plain(title)]
+    fn row(name: &str, number: &str, title: &str) -> Vec<TableCell> {
+        vec![TableCell::plain(name), TableCell::plain(number), TableCell::default(), TableCell::plain(title)]
     }
 
     #[test]
@@ -185,11 +192,11 @@ mod tests {
     fn columns_are_shortened_in_order_and_then_the_widest() {
         let columns = [
             Column::text("id"),
-            Column::text("project").giving_way(1, 6).cut_at_start(),
-            Column::text("title").giving_way(2, 8),
+            Column::text("project").shrinking(1, 6).cut_at_start(),
+            Column::text("title").shrinking(2, 8),
         ];
         let row = ["7f3c9a52", "-home-mira-bakery", "Why is the dough too wet?"];
-        let rows = [row.map(Cell::plain).to_vec()];
+        let rows = [row.map(TableCell::plain).to_vec()];
         let at = |width| table(&columns, &rows, width, Paint::new(false)).pop().unwrap();
         assert_eq!(at(54), "7f3c9a52  -home-mira-bakery  Why is the dough too wet?");
         assert_eq!(at(50), "7f3c9a52  …-mira-bakery  Why is the dough too wet?");
@@ -202,7 +209,7 @@ mod tests {
     fn no_line_is_wider_than_the_terminal() {
         let names: Vec<String> = (0..20).map(|n| format!("column {n}")).collect();
         let columns: Vec<Column<'_>> = names.iter().map(|name| Column::text(name)).collect();
-        let rows = [names.iter().map(|_| Cell::plain("日本語日本語")).collect()];
+        let rows = [names.iter().map(|_| TableCell::plain("日本語日本語")).collect()];
         for width in [40, 60, 80, 120, 400] {
             let lines = table(&columns, &rows, width, Paint::new(false));
             assert!(lines.iter().all(|line| line.width() <= width), "{width}: {lines:?}");
@@ -212,7 +219,7 @@ mod tests {
 
     #[test]
     fn parts_of_a_cell_are_styled_separately_and_cut_together() {
-        let cell = Cell::styled("abc ", Paint::aside).and("def", Paint::title);
+        let cell = TableCell::styled("abc ", Paint::aside).and("def", Paint::title);
         assert_eq!(cell.painted(6, fitted, Paint::new(true)), "\x1b[2mabc \x1b[0m\x1b[1md…\x1b[0m");
         assert_eq!(cell.painted(4, fitted, Paint::new(false)), "abc ");
     }

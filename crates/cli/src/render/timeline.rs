@@ -8,7 +8,7 @@ use jiff::civil::Date;
 use serde::Serialize;
 
 use super::{
-    chart::{Chart, Row},
+    chart::{Chart, ChartRow},
     over_time::{Dated, Unit, bars},
     picture::{over_time, page, text},
     text::{counted, fitted, grouped, one_line},
@@ -94,9 +94,9 @@ fn summary(timeline: &Timeline) -> Option<String> {
     Some(format!("{}, {time}{estimated}", counted(timeline.matches, "message")))
 }
 
-fn chart_row(by: PeriodUnit, period: &Period) -> Row {
+fn chart_row(by: PeriodUnit, period: &Period) -> ChartRow {
     let (label, short_label) = labels(by, period);
-    Row { label, short_label, numbers: vec![grouped(period.count)], value: period.count as f64 }
+    ChartRow { label, short_label, numbers: vec![grouped(period.count)], value: period.count as f64 }
 }
 
 /// The label of a period, and a short one if it is long.

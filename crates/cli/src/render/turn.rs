@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::{
     ids::address,
     markdown::wrapped as wrapped_line,
-    result::Names,
+    result::ResultNames,
     snippet::wrapped,
     text::{fitted, one_line, printable},
 };
@@ -30,7 +30,7 @@ pub(crate) struct TurnsView<'a> {
     /// `turn`: the kind of results.
     unit: &'static str,
     notices: &'a [String],
-    results: Vec<ResultView<'a>>,
+    results: Vec<TurnResultView<'a>>,
     /// Messages that would be among the results, but can't be read.
     #[serde(skip_serializing_if = "<[DamagedRow]>::is_empty")]
     damaged: &'a [DamagedRow],
@@ -38,7 +38,7 @@ pub(crate) struct TurnsView<'a> {
 
 /// A turn that was found, as JSON.
 #[derive(Debug, Serialize)]
-struct ResultView<'a> {
+struct TurnResultView<'a> {
     /// The address of the user's message, for `turn`, `show` and `context`.
     address: String,
     /// The title of the session.
@@ -48,8 +48,8 @@ struct ResultView<'a> {
 }
 
 impl<'a> TurnsView<'a> {
-    pub(crate) fn new(found: &'a TurnResults, names: &'a Names) -> Self {
-        let view = |result: &'a TurnResult| ResultView {
+    pub(crate) fn new(found: &'a TurnResults, names: &'a ResultNames) -> Self {
+        let view = |result: &'a TurnResult| TurnResultView {
             address: address(names.short_id_of(&result.session_id), result.sequence),
             title: names.title_of(&key_of(result)),
             result,
@@ -70,7 +70,7 @@ pub(crate) fn key_of(result: &TurnResult) -> SessionKey {
 }
 
 /// The address of the assistant's message, if there is one.
-fn answer_of(result: &TurnResult, names: &Names) -> Option<String> {
+fn answer_of(result: &TurnResult, names: &ResultNames) -> Option<String> {
     let (_, sequence) = result.assistant_message_id.as_ref()?.rsplit_once('_')?;
     Some(format!("{}#{sequence}", names.short_id_of(&result.session_id)))
 }
@@ -89,7 +89,7 @@ fn sides(result: &TurnResult) -> Vec<(&'static str, &Snippet)> {
 pub(crate) fn blocks(
     out: &mut Out,
     results: &[TurnResult],
-    names: &Names,
+    names: &ResultNames,
     owners: bool,
     now: &Zoned,
 ) -> io::Result<()> {
@@ -131,7 +131,7 @@ pub(crate) fn blocks(
 pub(crate) fn lines(
     out: &mut Out,
     results: &[TurnResult],
-    names: &Names,
+    names: &ResultNames,
     owners: bool,
     now: &Zoned,
 ) -> io::Result<()> {

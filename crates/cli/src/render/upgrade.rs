@@ -1,6 +1,6 @@
 //! The result of an upgrade, or of a dry run.
 
-use amplifier_session_storage::upgrade::{Outcome, Upgrade};
+use amplifier_session_storage::upgrade::{Upgrade, UpgradeOutcome};
 
 use super::{
     card::row,
@@ -13,7 +13,7 @@ pub(crate) fn summary(upgrade: &Upgrade, terminal: bool) -> Vec<String> {
     let Some(generation) = upgrade.generation else {
         return vec![format!("{file} needs no upgrade: nothing to do")];
     };
-    let is_planned = upgrade.outcome == Outcome::WouldUpgrade;
+    let is_planned = upgrade.outcome == UpgradeOutcome::WouldUpgrade;
     let done = match (&upgrade.backup, is_planned) {
         (Some(_), true) => "would be upgraded".to_owned(),
         (Some(_), false) => "was upgraded".to_owned(),

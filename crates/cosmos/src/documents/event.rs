@@ -15,7 +15,7 @@ pub(crate) const EVENT_FIELDS: &str = "c.id, c.type, c.user_id_session_id, c.eve
     c.error_type, c.model, c.provider, c.summary, c.is_chunked, c.chunk_count, c.data_size_bytes, c.synced_at, c.digest";
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct EventFields {
+pub(crate) struct EventDocumentFields {
     pub(crate) user_id_session_id: String,
     #[serde(flatten)]
     event: Event,
@@ -27,7 +27,7 @@ pub(crate) struct EventFields {
     payload: Option<PayloadDocument>,
 }
 
-pub(crate) type EventDocument = Document<EventFields>;
+pub(crate) type EventDocument = Document<EventDocumentFields>;
 
 impl EventDocument {
     pub(crate) fn new(stored: &StoredEvent, chunks: &[ChunkDocument]) -> Self {
@@ -46,12 +46,12 @@ impl EventDocument {
         Self::of(
             kind::EVENT,
             id,
-            EventFields { user_id_session_id, event, synced_at, digest, payload: Some(payload) },
+            EventDocumentFields { user_id_session_id, event, synced_at, digest, payload: Some(payload) },
         )
     }
 
     pub(crate) fn into_event(self) -> Event {
-        let EventFields { event, synced_at, digest, .. } = self.fields;
+        let EventDocumentFields { event, synced_at, digest, .. } = self.fields;
         Event { synced_at, digest, ..event }
     }
 }

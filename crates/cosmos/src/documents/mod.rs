@@ -26,7 +26,8 @@ use crate::ids;
 pub(crate) use event::{ChunkDocument, EVENT_FIELDS, EventDocument, PayloadDocument, chunks_of};
 pub(crate) use message::{GenerationState, MessageDocument, PieceDocument};
 pub(crate) use session::{
-    DeletedDocument, FilesDocument, KnownRows, RenamedFrom, Rows, SessionDocument, TextTotals, new_version,
+    DeletedDocument, FilesDocument, KnownRows, RenamedFrom, RowsState, SessionDocument, TextTotals,
+    new_version,
 };
 pub(crate) use superseded::{PIECE_FIELDS, SupersededDocument};
 pub(crate) use text::{TextDocument, texts_of};

@@ -59,14 +59,14 @@ impl std::ops::Add for TextTotals {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct KnownRows {
     #[serde(rename = "message_rows", default, skip_serializing_if = "Option::is_none")]
-    pub(crate) messages: Option<Rows>,
+    pub(crate) messages: Option<RowsState>,
     #[serde(rename = "event_rows", default, skip_serializing_if = "Option::is_none")]
-    pub(crate) events: Option<Rows>,
+    pub(crate) events: Option<RowsState>,
 }
 
 /// The state of a partition after the last write.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Rows {
+pub(crate) struct RowsState {
     /// One more than the highest sequence.
     pub(crate) end: u32,
     /// The ETag of the fence, if there is one.
@@ -83,7 +83,7 @@ impl SessionDocument {
             pending: None,
             renamed_from: None,
             texts: TextTotals::default(),
-            rows: KnownRows { messages: Some(Rows::default()), events: Some(Rows::default()) },
+            rows: KnownRows { messages: Some(RowsState::default()), events: Some(RowsState::default()) },
         };
         Self::of(kind::SESSION, ids::session(&fields.session.session_id), fields)
     }
@@ -92,7 +92,8 @@ impl SessionDocument {
         let SessionFields { session, version, .. } = self.fields;
         let FilesFields { metadata_files, skipped, sync_state, .. } =
             files.unwrap_or_else(|| FilesDocument::new(&session)).fields;
-        let metadata_files = metadata_files.into_iter().map(File::into_metadata).collect::<Result<_>>()?;
+        let metadata_files =
+            metadata_files.into_iter().map(StoredFile::into_metadata).collect::<Result<_>>()?;
         Ok(StoredSession { session, version: Version(version), metadata_files, skipped, sync_state })
     }
 }
@@ -107,7 +108,7 @@ pub(crate) fn new_version() -> String {
 pub(crate) struct FilesFields {
     pub(crate) user_id: UserId,
     session_id: SessionId,
-    metadata_files: Vec<File>,
+    metadata_files: Vec<StoredFile>,
     skipped: Vec<SkippedLine>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sync_state: Option<String>,
@@ -116,12 +117,12 @@ pub(crate) struct FilesFields {
 pub(crate) type FilesDocument = Document<FilesFields>;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct File {
+struct StoredFile {
     name: String,
     raw: Bytes,
 }
 
-impl File {
+impl StoredFile {
     fn into_metadata(self) -> Result<MetadataFile> {
         Ok(MetadataFile { name: self.name, raw: RawJson::new(self.raw.into_bytes()?) })
     }
@@ -142,7 +143,8 @@ impl FilesDocument {
     /// Moves the data that `change` replaces into the document.
     pub(crate) fn merge(&mut self, change: &mut SessionChange) {
         if let Some(files) = change.metadata_files.take() {
-            let file = |file: MetadataFile| File { name: file.name, raw: Bytes::of(file.raw.as_bytes()) };
+            let file =
+                |file: MetadataFile| StoredFile { name: file.name, raw: Bytes::of(file.raw.as_bytes()) };
             self.metadata_files = files.into_iter().map(file).collect();
         }
         if let Some(skipped) = change.skipped.take() {

@@ -8,7 +8,7 @@ use super::{TextPart, schema::kind, tail::texts_of};
 use crate::{
     check::{CheckedPart, checksum},
     error::PartError,
-    part::Part,
+    part::IndexPart,
     rows::Rows,
     updater::RowRefs,
 };

@@ -28,7 +28,7 @@ use tantivy::directory::{
 use super::TextPart;
 use crate::{
     error::PartError,
-    files::{Stamp, private_file, sync_folder},
+    files::{FileStamp, private_file, sync_folder},
     part::publish,
 };
 
@@ -50,7 +50,7 @@ pub(crate) struct TextManifest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct WrittenFile {
     checksum: u32,
-    stamp: Stamp,
+    stamp: FileStamp,
 }
 
 impl TextManifest {
@@ -73,7 +73,7 @@ impl TextManifest {
     pub(super) fn verify(&mut self, folder: &Path) -> Result<(), PartError> {
         for (name, file) in &mut self.files {
             let path = folder.join(name);
-            let stamp = Stamp::of(&path).map_err(|error| PartError::reading(&error, &path))?;
+            let stamp = FileStamp::of(&path).map_err(|error| PartError::reading(&error, &path))?;
             if stamp == file.stamp {
                 continue;
             }
@@ -293,7 +293,8 @@ impl Write for CheckedFile {
 impl TerminatingWrite for CheckedFile {
     fn terminate_ref(&mut self, _: AntiCallToken) -> io::Result<()> {
         self.file.sync_data()?;
-        let file = WrittenFile { checksum: self.checksum.clone().finalize(), stamp: Stamp::of(&self.path)? };
+        let file =
+            WrittenFile { checksum: self.checksum.clone().finalize(), stamp: FileStamp::of(&self.path)? };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.files.insert(std::mem::take(&mut self.name), file);
         Ok(())

@@ -13,7 +13,7 @@ use super::{
     CommitNote, TextPart,
     directory::{TextDirectory, TextManifest},
     part_error,
-    schema::{Fields, TOKENIZER, TextTokenizer, kind, schema},
+    schema::{DocumentFields, TOKENIZER, TextTokenizer, kind, schema},
     tail::texts_of,
 };
 use crate::{
@@ -47,7 +47,7 @@ pub(crate) fn fold(
     if note.store_revision == view.now && !manifest.has_deleted_documents() {
         return Ok(folded);
     }
-    let mut fold = Fold::open(part_folder, manifest, note, step_bytes)?;
+    let mut fold = TextFold::open(part_folder, manifest, note, step_bytes)?;
     folded.rows = fold.put_rows(rows, view.now)?;
     fold.drop_deleted()?;
     let manifest = fold.directory.committed();
@@ -55,17 +55,17 @@ pub(crate) fn fold(
     Ok(folded)
 }
 
-struct Fold {
+struct TextFold {
     directory: TextDirectory,
     index: Index,
-    fields: Fields,
+    fields: DocumentFields,
     note: CommitNote,
     step_bytes: u64,
     /// Operations that were not passed to the indexing thread yet.
     operations: Vec<UserOperation>,
 }
 
-impl Fold {
+impl TextFold {
     fn open(
         part_folder: &PartFolder<TextPart>,
         manifest: TextManifest,

@@ -23,12 +23,12 @@ use tantivy::{
 
 use directory::{TextDirectory, TextManifest};
 pub(crate) use fold::fold;
-use schema::{Fields, names, schema};
+use schema::{DocumentFields, names, schema};
 pub(crate) use search::search;
 pub(crate) use tail::TextTailBuffer;
 pub(crate) use terms::find_terms;
 
-use crate::{error::PartError, part::Part, rows::StoreRevision};
+use crate::{error::PartError, part::IndexPart, rows::StoreRevision};
 
 /// The text index. Opened when a search first needs it.
 #[derive(Debug)]
@@ -52,13 +52,13 @@ struct CommitNote {
 #[derive(Debug)]
 struct OpenText {
     searcher: Searcher,
-    fields: Fields,
+    fields: DocumentFields,
     /// The filter fields of each segment.
-    columns: Vec<Columns>,
+    columns: Vec<SegmentColumns>,
 }
 
 /// The filter fields of the documents of a segment.
-struct Columns {
+struct SegmentColumns {
     /// The lengths of the texts as they are stored.
     lengths: FieldNormReader,
     /// Their sum, including deleted documents.
@@ -69,7 +69,7 @@ struct Columns {
     ts: Column<i64>,
 }
 
-impl Part for TextPart {
+impl IndexPart for TextPart {
     const NAME: &'static str = "text index";
     const ROWS: &'static str = "messages";
     const FOLDER: &'static str = "text";
@@ -124,19 +124,20 @@ impl OpenText {
         }
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).doc_store_cache_num_blocks(0);
         let searcher = reader.try_into()?.searcher();
-        let columns = searcher.segment_readers().iter().map(|segment| Columns::open(segment, fields.text));
+        let columns =
+            searcher.segment_readers().iter().map(|segment| SegmentColumns::open(segment, fields.text));
         let columns = columns.collect::<tantivy::Result<_>>()?;
         Ok(Self { searcher, fields, columns })
     }
 }
 
-impl fmt::Debug for Columns {
+impl fmt::Debug for SegmentColumns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Columns").field("tokens", &self.tokens).finish_non_exhaustive()
+        f.debug_struct("SegmentColumns").field("tokens", &self.tokens).finish_non_exhaustive()
     }
 }
 
-impl Columns {
+impl SegmentColumns {
     fn open(segment: &SegmentReader, text: Field) -> tantivy::Result<Self> {
         let fields = segment.fast_fields();
         let lengths = segment.get_fieldnorms_reader(text)?;

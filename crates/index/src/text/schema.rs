@@ -16,7 +16,7 @@ pub(super) const TOKENIZER: &str = "amplifier";
 
 /// The fields of a document.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Fields {
+pub(super) struct DocumentFields {
     /// The text, as terms with their frequencies.
     pub(super) text: Field,
     /// The key of the message.
@@ -41,13 +41,13 @@ pub(super) mod names {
 }
 
 /// The schema and its fields. No field is stored: results are read from the rows.
-pub(super) fn schema() -> (Schema, Fields) {
+pub(super) fn schema() -> (Schema, DocumentFields) {
     let mut builder = Schema::builder();
     let text = TextFieldIndexing::default()
         .set_tokenizer(TOKENIZER)
         .set_index_option(IndexRecordOption::WithFreqs)
         .set_fieldnorms(true);
-    let fields = Fields {
+    let fields = DocumentFields {
         text: builder.add_text_field("text", TextOptions::default().set_indexing_options(text)),
         key: builder.add_u64_field(names::KEY, INDEXED | FAST),
         session_key: builder.add_u64_field(names::SESSION_KEY, INDEXED | FAST),

@@ -22,18 +22,18 @@ use tantivy::{
 };
 
 use super::{
-    Columns, OpenText, TextPart, TextTailBuffer,
+    OpenText, SegmentColumns, TextPart, TextTailBuffer,
     schema::from_kind,
     tail::{term_hash, texts_of},
 };
 use crate::{
-    answer::{Found, TextHit},
+    answer::{PartHits, TextHit},
     error::SearchFailure,
     error::tantivy_error,
     filter::Filter,
     part::PartView,
     rows::{MessageRow, Rows},
-    tail::{Tail, Visitor},
+    tail::{PartTail, Visitor},
     top::Top,
 };
 
@@ -58,10 +58,10 @@ const PRUNING_MARGIN: f32 = 1.2;
 /// Finds the best texts for a query in the index and in the tail.
 pub(crate) fn search(
     view: &PartView<TextPart>,
-    tail: &Tail<TextTailBuffer>,
+    tail: &PartTail<TextTailBuffer>,
     rows: &mut dyn Rows,
     query: &TextQuery,
-) -> Result<Found<TextHit>, SearchFailure> {
+) -> Result<PartHits<TextHit>, SearchFailure> {
     let filter = Filter::new(&query.scope, &query.filter, query.content_types, rows)?;
     let mut newer = TailMatches::new(&filter, query);
     let scanned = tail.scan(rows, view.after(), view.now, &mut newer)?;
@@ -76,7 +76,7 @@ pub(crate) fn search(
     }
     let hits = top.into_sorted().into_iter();
     let hits = hits.map(|hit| TextHit { key: hit.key, content_type: hit.item, score: hit.score });
-    Ok(Found { hits: hits.collect(), statistics, tail_rows: scanned.rows })
+    Ok(PartHits { hits: hits.collect(), statistics, tail_rows: scanned.rows })
 }
 
 /// Matches in the tail, scored when the statistics of all texts are known.
@@ -151,7 +151,7 @@ impl IndexSearch<'_> {
     }
 
     /// How to apply the names in the filter; `None` if no document has one of them.
-    fn names(&self) -> tantivy::Result<Option<Names>> {
+    fn names(&self) -> tantivy::Result<Option<RequiredNames>> {
         let OpenText { searcher, fields, .. } = self.index;
         let wanted = [
             (fields.user, self.filter.user()),
@@ -159,7 +159,7 @@ impl IndexSearch<'_> {
             (fields.session, self.filter.session()),
         ];
         let documents = searcher.total_num_docs()?;
-        let mut names = Names::default();
+        let mut names = RequiredNames::default();
         for (field, name) in wanted {
             let Some(name) = name else { continue };
             let term = Term::from_field_text(field, name);
@@ -199,7 +199,7 @@ impl IndexSearch<'_> {
     fn segment(
         &self,
         segment: &SegmentReader,
-        columns: &Columns,
+        columns: &SegmentColumns,
         weight: &dyn Weight,
         looked_up: &[Term],
         top: &mut Top<ContentType>,
@@ -226,7 +226,7 @@ impl IndexSearch<'_> {
     }
 
     /// The key and the content type of a document, if it is admitted.
-    fn admitted(&self, columns: &Columns, doc: u32) -> Option<(u64, ContentType)> {
+    fn admitted(&self, columns: &SegmentColumns, doc: u32) -> Option<(u64, ContentType)> {
         let (role, content_type) = from_kind(columns.kind.first(doc)?)?;
         let ts = Timestamp::from_micros(columns.ts.first(doc)?);
         let key = columns.key.first(doc)?;
@@ -238,7 +238,7 @@ impl IndexSearch<'_> {
     }
 
     /// Whether the session of a document is admitted by its key. Names were compared before.
-    fn admits_session(&self, columns: &Columns, doc: u32) -> bool {
+    fn admits_session(&self, columns: &SegmentColumns, doc: u32) -> bool {
         self.filter.admits_all_keys()
             || columns.session_key.first(doc).is_some_and(|key| self.filter.admits_key(key))
     }
@@ -246,7 +246,7 @@ impl IndexSearch<'_> {
 
 /// Names that a document must have.
 #[derive(Default)]
-struct Names {
+struct RequiredNames {
     /// Rare names: only documents with these names are visited.
     leading: Vec<Box<dyn Query>>,
     /// Common names: checked for each document with a sufficient score. A clause of the query would cost more, because

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use amplifier_session_core::text::bm25::CollectionStatistics;
 use tantivy::{DocId, DocSet, SegmentReader, Term, schema::IndexRecordOption};
 
-use super::{Columns, OpenText};
+use super::{OpenText, SegmentColumns};
 
 /// Looking a key up takes about as long as comparing this many documents.
 const LOOKUP: usize = 100;
@@ -33,7 +33,7 @@ impl OpenText {
     fn left_out(
         &self,
         segment: &SegmentReader,
-        columns: &Columns,
+        columns: &SegmentColumns,
         masked: &HashSet<u64>,
     ) -> tantivy::Result<Vec<DocId>> {
         // Most masked messages are new: their keys are greater than all in the index.
@@ -72,7 +72,7 @@ impl OpenText {
 
 fn statistics(
     segment: &SegmentReader,
-    columns: &Columns,
+    columns: &SegmentColumns,
     terms: &[Term],
     left_out: &[DocId],
 ) -> tantivy::Result<CollectionStatistics> {

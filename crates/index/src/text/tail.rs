@@ -16,7 +16,7 @@ use amplifier_session_core::{
 use crate::{
     filter::{FilterFields, FilterFieldsBuilder},
     rows::{MessageRow, Rows},
-    tail::{Identity, TailBuffer},
+    tail::{RowIdentity, TailBuffer},
 };
 
 /// The texts of a message by content type; empty if its line can't be read.
@@ -32,14 +32,14 @@ pub(crate) struct TextTailBuffer {
     /// The positions of the texts of a message.
     by_key: HashMap<u64, Range<usize>>,
     /// For each term, by its hash, the positions of the texts that contain it, with its frequency.
-    postings: HashMap<u64, Postings>,
+    postings: HashMap<u64, TailPostings>,
     removed: usize,
     filter_fields: FilterFieldsBuilder,
     analyzer: Analyzer,
 }
 
 /// The texts that contain a term.
-struct Postings {
+struct TailPostings {
     term: Box<str>,
     /// Their positions, with the frequency of the term.
     texts: Vec<(u32, u32)>,
@@ -92,7 +92,7 @@ impl TextTailBuffer {
     pub(super) fn each_term(&self, each: &mut dyn FnMut(&str, u64)) {
         let is_kept =
             |(text, _): &&(u32, u32)| self.texts.get(*text as usize).is_some_and(|text| !text.removed);
-        for Postings { term, texts } in self.postings.values() {
+        for TailPostings { term, texts } in self.postings.values() {
             let texts = texts.iter().filter(is_kept).count();
             if texts > 0 {
                 each(term, texts as u64);
@@ -106,7 +106,7 @@ impl TextTailBuffer {
         let mut tokens = self.analyzer.tokens(text);
         while tokens.advance() {
             length += 1;
-            let new = || Postings { term: tokens.term().into(), texts: Vec::new() };
+            let new = || TailPostings { term: tokens.term().into(), texts: Vec::new() };
             let postings = &mut self.postings.entry(term_hash(tokens.term())).or_insert_with(new).texts;
             match postings.last_mut() {
                 Some((last, count)) if *last == position => *count += 1,
@@ -129,7 +129,7 @@ impl TextTailBuffer {
                 position
             })
             .collect();
-        self.postings.retain(|_, Postings { texts: postings, .. }| {
+        self.postings.retain(|_, TailPostings { texts: postings, .. }| {
             let stays = |(text, count): (u32, u32)| Some((moved.get(text as usize).copied()??, count));
             *postings = postings.drain(..).filter_map(stays).collect();
             !postings.is_empty()
@@ -158,8 +158,8 @@ impl TailBuffer for TextTailBuffer {
         rows.removed_messages_after(revision)
     }
 
-    fn identity(row: &MessageRow<'_>) -> Identity {
-        Identity {
+    fn identity(row: &MessageRow<'_>) -> RowIdentity {
+        RowIdentity {
             key: row.key,
             revision: row.revision,
             bytes: row.raw.len(),

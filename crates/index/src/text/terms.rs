@@ -13,7 +13,7 @@ use crate::{
     error::{SearchFailure, tantivy_error},
     part::PartView,
     rows::{MessageRow, Rows},
-    tail::{Tail, Visitor},
+    tail::{PartTail, Visitor},
 };
 
 /// Finds terms in the index and in the tail.
@@ -22,7 +22,7 @@ use crate::{
 /// read, and for a suffix or an infix, all of it.
 pub(crate) fn find_terms<'a>(
     view: &PartView<TextPart>,
-    tail: &Tail<TextTailBuffer>,
+    tail: &PartTail<TextTailBuffer>,
     rows: &mut dyn Rows,
     patterns: &'a [TermPattern],
 ) -> Result<TermFinder<'a>, SearchFailure> {

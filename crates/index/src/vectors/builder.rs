@@ -8,14 +8,14 @@ use super::{
 };
 use crate::{
     error::PartError,
-    rows::{SessionName, SessionOfRow, VectorRow},
+    rows::{RowSession, SessionOfRow, VectorRow},
 };
 
 /// Rows of one generation in any order, to be written as a segment.
 pub(super) struct SegmentBuilder {
     kind: Kind,
-    sessions: Vec<SessionName>,
-    numbers: HashMap<SessionName, usize>,
+    sessions: Vec<RowSession>,
+    numbers: HashMap<RowSession, usize>,
     rows: Vec<GatheredRow>,
     codes: Codes,
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::segment::{SegmentEntry, Table, row_of};
-use crate::{error::PartError, files::Stamp};
+use crate::{error::PartError, files::FileStamp};
 
 /// A segment of which only the used parts are in memory.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl LazySegment {
     /// Opens a segment. If the length or the times of its file have changed, checks its bytes.
     pub(super) fn open(folder: &Path, mut entry: SegmentEntry) -> Result<Self, PartError> {
         let path = folder.join(&entry.name);
-        let stamp = Stamp::of(&path).map_err(|error| PartError::reading(&error, &path))?;
+        let stamp = FileStamp::of(&path).map_err(|error| PartError::reading(&error, &path))?;
         if stamp != entry.stamp {
             Table::open(folder, &entry)?.check_codes()?;
             entry.stamp = stamp;

@@ -28,7 +28,7 @@ pub(crate) use scan::search;
 use segment::SegmentEntry;
 pub(crate) use tail::VectorTailBuffer;
 
-use crate::{error::PartError, part::Part, rows::StoreRevision};
+use crate::{error::PartError, part::IndexPart, rows::StoreRevision};
 
 /// The vector index. Segments are read when a search first needs them.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub(crate) struct VectorManifest {
     segments: Vec<SegmentEntry>,
 }
 
-impl Part for VectorPart {
+impl IndexPart for VectorPart {
     const NAME: &'static str = "vector index";
     const ROWS: &'static str = "vectors";
     const FOLDER: &'static str = "vectors";

@@ -15,12 +15,12 @@ use super::{
     segment::Table,
 };
 use crate::{
-    answer::{Found, VectorHit},
+    answer::{PartHits, VectorHit},
     error::{PartError, SearchFailure},
     filter::Filter,
     part::PartView,
     rows::{Rows, VectorRow},
-    tail::{Tail, Visitor},
+    tail::{PartTail, Visitor},
     top::{Ranked, Top},
 };
 
@@ -41,10 +41,10 @@ const ON_ONE_CORE: u64 = 4 << 20;
 /// Finds the vectors nearest to the query's in the index and in the tail.
 pub(crate) fn search(
     view: &PartView<VectorPart>,
-    tail: &Tail<VectorTailBuffer>,
+    tail: &PartTail<VectorTailBuffer>,
     rows: &mut dyn Rows,
     query: &VectorQuery,
-) -> Result<Found<VectorHit>, SearchFailure> {
+) -> Result<PartHits<VectorHit>, SearchFailure> {
     let filter = Filter::new(&query.scope, &query.filter, query.content_types, rows)?;
     let (top, same_length) = (Top::new(query.limit), true);
     let mut nearest = Nearest { filter: &filter, query, top, same_length };
@@ -65,7 +65,7 @@ pub(crate) fn search(
     let hits = nearest.top.into_sorted().into_iter();
     let hits = hits.map(|hit| VectorHit { key: hit.key, similarity: hit.score, vector: hit.item });
     let statistics = CollectionStatistics::default();
-    Ok(Found { hits: hits.collect(), statistics, tail_rows: scanned.rows })
+    Ok(PartHits { hits: hits.collect(), statistics, tail_rows: scanned.rows })
 }
 
 /// The nearest vectors, compared in full.

@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 use super::codes::{Scales, bytes_per_row};
 use crate::{
     error::PartError,
-    files::{Stamp, replace_file},
-    rows::{SessionName, VectorRow},
+    files::{FileStamp, replace_file},
+    rows::{RowSession, VectorRow},
 };
 
 const MAGIC: [u8; 8] = *b"ASVECTOR";
@@ -55,7 +55,7 @@ pub(super) struct SegmentEntry {
     /// The checksum of the header, which contains the checksums of everything else.
     header: u32,
     /// The length and the times of the file.
-    pub(super) stamp: Stamp,
+    pub(super) stamp: FileStamp,
 }
 
 impl SegmentEntry {
@@ -73,7 +73,7 @@ pub(super) struct Table {
     header: Header,
     /// The bytes of coarse codes of a row, and also of its fine codes.
     pub(super) bytes_per_row: usize,
-    pub(super) sessions: Vec<(SessionName, Range<usize>)>,
+    pub(super) sessions: Vec<(RowSession, Range<usize>)>,
     pub(super) keys: Vec<u64>,
     times: Vec<i64>,
     pub(super) coarse_scales: Vec<f32>,
@@ -118,7 +118,7 @@ impl Table {
             let (user, session, project) = (reader.text()?, reader.text()?, reader.text()?);
             let key = reader.u64()?;
             let end = start + usize::try_from(reader.u32()?).ok()?;
-            sessions.push((SessionName { user, session, project, key }, start..end));
+            sessions.push((RowSession { user, session, project, key }, start..end));
             start = end;
         }
         let table = Self {
@@ -280,7 +280,7 @@ fn checksum(parts: &[&[u8]]) -> u32 {
 /// The rows of a new segment and their codes, in the order of the file.
 pub(super) struct SortedRows<'a> {
     pub(super) kind: Kind,
-    pub(super) sessions: Vec<(&'a SessionName, u32)>,
+    pub(super) sessions: Vec<(&'a RowSession, u32)>,
     pub(super) rows: Vec<SegmentRow>,
     pub(super) coarse: Vec<&'a [u8]>,
     pub(super) fine: Vec<&'a [u8]>,
@@ -302,7 +302,7 @@ impl SortedRows<'_> {
             kind: self.kind,
             keys: (keys.clone().min().unwrap_or(0), keys.max().unwrap_or(0)),
             header: 0,
-            stamp: Stamp::default(),
+            stamp: FileStamp::default(),
         };
         let header = write_header(&entry, &header);
         entry.header = crc32fast::hash(&header);
@@ -314,7 +314,7 @@ impl SortedRows<'_> {
             self.coarse.iter().chain(&self.fine).try_for_each(|codes| file.write_all(codes))?;
             file.flush()
         })?;
-        entry.stamp = Stamp::of(&path)?;
+        entry.stamp = FileStamp::of(&path)?;
         Ok(entry)
     }
 

@@ -7,7 +7,7 @@ use amplifier_session_core::Result;
 use crate::{
     filter::{FilterFields, FilterFieldsBuilder},
     rows::{Rows, VectorRow},
-    tail::{Identity, TailBuffer},
+    tail::{RowIdentity, TailBuffer},
 };
 
 /// Vectors by their keys.
@@ -40,9 +40,9 @@ impl TailBuffer for VectorTailBuffer {
         rows.removed_vectors_after(revision)
     }
 
-    fn identity(row: &VectorRow<'_>) -> Identity {
+    fn identity(row: &VectorRow<'_>) -> RowIdentity {
         let bytes = size_of_val(row.vector);
-        Identity { key: row.key, revision: row.revision, bytes, checksum: checksum(row.vector) }
+        RowIdentity { key: row.key, revision: row.revision, bytes, checksum: checksum(row.vector) }
     }
 
     fn put(&mut self, row: &VectorRow<'_>) {

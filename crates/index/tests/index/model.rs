@@ -12,7 +12,7 @@ use amplifier_session_core::{
         query_terms,
     },
 };
-use amplifier_session_index::{Answer, SearchIndex, TextHit, VectorHit};
+use amplifier_session_index::{IndexAnswer, SearchIndex, TextHit, VectorHit};
 
 use super::store::{Place, State, Store};
 
@@ -124,7 +124,7 @@ pub(crate) fn check_text(
     store: &Store,
     query: &TextQuery,
     scores: bool,
-) -> Answer<TextHit> {
+) -> IndexAnswer<TextHit> {
     let answer = index.text_candidates(&mut store.rows(), query).unwrap();
     let expected = text_model(&store.state(), query);
     let matches = |hits: &[TextHit]| {
@@ -143,7 +143,11 @@ pub(crate) fn check_text(
 }
 
 /// Searches and compares with the model: the same similarities.
-pub(crate) fn check_vectors(index: &SearchIndex, store: &Store, query: &VectorQuery) -> Answer<VectorHit> {
+pub(crate) fn check_vectors(
+    index: &SearchIndex,
+    store: &Store,
+    query: &VectorQuery,
+) -> IndexAnswer<VectorHit> {
     let answer = index.vector_candidates(&mut store.rows(), query).unwrap();
     let expected = vector_model(&store.state(), query);
     assert_eq!(answer.hits.len(), expected.len(), "{query:?}");

@@ -55,7 +55,7 @@ impl DerivedIndex for Postgres {
         on_thread(self, move |database| {
             database
                 .connections()
-                .transaction("renew_texts", Lock::Shared, |writer| text::renew(writer, &key, &sequences))
+                .transaction("renew_texts", Lock::Shared, |writer| text::reindex(writer, &key, &sequences))
         })
         .await
     }

@@ -155,12 +155,12 @@ impl<D: EmbeddedDatabase> DerivedIndex for Indexed<D> {
     }
 
     fn come_first(&self) {
-        self.index().index().come_first();
+        self.index().index().prioritize();
     }
 
     async fn give_way(&self) {
         // If giving way fails, the work continues without pausing.
-        let _ = self.index().give_way().await;
+        let _ = self.index().yield_to_searches().await;
     }
 
     fn begin_sync(&self) -> Option<SyncGuard> {

@@ -5,7 +5,7 @@ use std::fs;
 use amplifier_session_core::ErrorKind;
 use amplifier_session_sqlite::Sqlite;
 use amplifier_session_testkit::python_library::{Dialect, PythonLibrary, assert_upgraded};
-use amplifier_session_upgrade::{Outcome, PythonDatabase, is_interrupted};
+use amplifier_session_upgrade::{PythonDatabase, UpgradeOutcome, is_interrupted};
 use rusqlite::Connection;
 
 use crate::support::{
@@ -101,7 +101,7 @@ async fn two_upgrades_at_the_same_time_make_one_store() {
         let mut upgraded = 0;
         for one in both {
             match one.await.unwrap() {
-                Ok(upgrade) => upgraded += usize::from(upgrade.outcome == Outcome::Upgraded),
+                Ok(upgrade) => upgraded += usize::from(upgrade.outcome == UpgradeOutcome::Upgraded),
                 Err(error) => assert_eq!(error.kind(), ErrorKind::StorageConnection, "{error}"),
             }
         }

@@ -13,7 +13,7 @@ use amplifier_session_core::{
 };
 use amplifier_session_sqlite::Sqlite;
 use amplifier_session_testkit::python_library::{Dialect, PythonLibrary};
-use amplifier_session_upgrade::{NewStore, Outcome, Upgrade, UpgradeOptions, upgrade};
+use amplifier_session_upgrade::{NewStore, Upgrade, UpgradeOptions, UpgradeOutcome, upgrade};
 use rusqlite::Connection;
 
 pub(crate) const GENERATIONS: [u32; 3] = [1, 2, 3];
@@ -110,14 +110,14 @@ pub(crate) async fn becomes_a_store(
     assert_eq!((done.generation, counts(&done)), (Some(generation), [3, 45, 12, 60]));
     assert!(done.left_out.is_empty() && done.pending == 0 && done.unknown_roles == 0, "{done:?}");
     let mut expected = done.clone();
-    expected.outcome = Outcome::WouldUpgrade;
+    expected.outcome = UpgradeOutcome::WouldUpgrade;
     assert_eq!(planned, expected);
     let backup = folder.join("old.python-backup");
     assert_eq!(done.backup.as_ref(), Some(&backup));
     assert!(fs::read(backup).unwrap() == before[0].1);
     assert_eq!(folder.names(), ["old", "old.index", "old.python-backup"]);
     for check in [true, false] {
-        assert_eq!(run(&old, store(old.clone()), check).await.unwrap().outcome, Outcome::UpToDate);
+        assert_eq!(run(&old, store(old.clone()), check).await.unwrap().outcome, UpgradeOutcome::UpToDate);
     }
 }
 

@@ -18,13 +18,13 @@ use crate::{
 /// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Status {
+enum CheckStatus {
     Ok,
     Warning,
     Failed,
 }
 
-impl Status {
+impl CheckStatus {
     fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -38,7 +38,7 @@ impl Status {
 #[derive(Debug, Serialize)]
 struct Check {
     name: &'static str,
-    status: Status,
+    status: CheckStatus,
     /// The finding.
     text: String,
     /// The suggested action.
@@ -47,28 +47,28 @@ struct Check {
 
 impl Check {
     fn ok(name: &'static str, text: impl Into<String>) -> Self {
-        Self { name, status: Status::Ok, text: text.into(), hint: None }
+        Self { name, status: CheckStatus::Ok, text: text.into(), hint: None }
     }
 
     fn warning(name: &'static str, text: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { name, status: Status::Warning, text: text.into(), hint: Some(hint.into()) }
+        Self { name, status: CheckStatus::Warning, text: text.into(), hint: Some(hint.into()) }
     }
 
     fn failed(name: &'static str, text: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { name, status: Status::Failed, text: text.into(), hint: Some(hint.into()) }
+        Self { name, status: CheckStatus::Failed, text: text.into(), hint: Some(hint.into()) }
     }
 
     /// A check that failed with an error.
     fn of(name: &'static str, app: &App, failure: &Failure) -> Self {
         let store = app.store_url().ok().map(|url| url.to_string());
         let hint = failure.hint(&app.program(), store.as_deref());
-        Self { name, status: Status::Failed, text: failure.message().to_owned(), hint }
+        Self { name, status: CheckStatus::Failed, text: failure.message().to_owned(), hint }
     }
 }
 
 /// The results as JSON.
 #[derive(Serialize)]
-struct View<'a> {
+struct DoctorView<'a> {
     ok: bool,
     checks: &'a [Check],
 }
@@ -76,15 +76,15 @@ struct View<'a> {
 pub(super) async fn run(app: &mut App) -> Result<Outcome, Failure> {
     let mut checks = vec![configuration(app)];
     // Without the configuration, it is unknown what to check.
-    if checks.iter().all(|check| check.status != Status::Failed) {
+    if checks.iter().all(|check| check.status != CheckStatus::Failed) {
         store::check(app, &mut checks).await;
         machine::check_roots(app, &mut checks);
         checks.extend([limits::open_files(), limits::notifications()].into_iter().flatten());
         store::copies(app, &mut checks).await;
     }
-    let failed = checks.iter().filter(|check| check.status == Status::Failed).count();
+    let failed = checks.iter().filter(|check| check.status == CheckStatus::Failed).count();
     if app.out.is_json() {
-        app.out.json(&View { ok: failed == 0, checks: &checks })?;
+        app.out.json(&DoctorView { ok: failed == 0, checks: &checks })?;
     } else {
         print(app, &checks)?;
     }
@@ -122,9 +122,9 @@ fn print(app: &mut App, checks: &[Check]) -> io::Result<()> {
         }
         let shown = format!("{:<7}", status.as_str());
         let shown = match status {
-            Status::Ok => paint.aside(&shown),
-            Status::Warning => paint.warning(&shown),
-            Status::Failed => paint.failure(&shown),
+            CheckStatus::Ok => paint.aside(&shown),
+            CheckStatus::Warning => paint.warning(&shown),
+            CheckStatus::Failed => paint.failure(&shown),
         };
         app.out.line(&format!("{shown}  {name:<13}  {text}"))?;
         if let Some(hint) = hint {

@@ -12,7 +12,7 @@ use amplifier_session_storage::{
 };
 
 use super::{Check, limits, machine};
-use crate::{app::App, commands::place, failure::Failure, render::text::counted, roots::roots};
+use crate::{app::App, commands::store_folder, failure::Failure, render::text::counted, roots::roots};
 
 /// Checks the store, and everything that requires an open store.
 pub(super) async fn check(app: &App, checks: &mut Vec<Check>) {
@@ -33,7 +33,7 @@ pub(super) async fn check(app: &App, checks: &mut Vec<Check>) {
     let info = storage.backend().info();
     checks.push(match &info.read_only {
         None => {
-            let hint = place::warning(app).map(|(warning, setting)| format!("{warning}; {setting}"));
+            let hint = store_folder::warning(app).map(|(warning, setting)| format!("{warning}; {setting}"));
             Check { hint, ..Check::ok("store", url.to_string()) }
         }
         Some(reason) => {

@@ -21,11 +21,11 @@ use unicode_width::UnicodeWidthStr as _;
 use super::{
     masking,
     names::names,
-    place,
+    store_folder,
     sync::{interruptible, report_problems},
 };
 use crate::{
-    app::{App, Writer},
+    app::{App, StoreWriter},
     args::{QuickstartArgs, quoted},
     failure::{Failure, Outcome, say},
     progress::Syncing,
@@ -54,17 +54,17 @@ const TRIED: usize = 12;
 
 /// The result as JSON.
 #[derive(Serialize)]
-struct View {
+struct QuickstartView {
     /// `own` or `samples`.
     source: &'static str,
     /// The number of sessions in the folder.
     available: u64,
     sync: SyncReport,
-    searches: Vec<Answer>,
+    searches: Vec<QuickstartSearch>,
 }
 
 #[derive(Serialize)]
-struct Answer {
+struct QuickstartSearch {
     query: String,
     /// Whether only messages of the assistant were searched: the best match of a prompt is the prompt itself.
     only_assistant: bool,
@@ -73,11 +73,11 @@ struct Answer {
 }
 
 /// The sessions to read.
-struct Source {
+struct QuickstartSource {
     name: &'static str,
     roots: Vec<PathBuf>,
     available: usize,
-    writer: Writer,
+    writer: StoreWriter,
     /// Whether the store did not exist.
     is_new: bool,
     /// The temporary folders of the samples and their store.
@@ -93,9 +93,9 @@ pub(super) async fn run(app: &mut App, args: QuickstartArgs) -> Result<Outcome, 
         introduce(app, &source)?;
     }
     if source.is_new {
-        place::say_warning(app);
+        store_folder::say_warning(app);
     }
-    let Writer { storage, user, host } = &source.writer;
+    let StoreWriter { storage, user, host } = &source.writer;
     let exclude: &[String] = if source.is_samples() { &[] } else { app.config.list("exclude") };
     let captures = if source.is_samples() { None } else { app.config.captures() };
     let options = SyncOptions::new("", user.clone(), host.clone())
@@ -116,7 +116,7 @@ pub(super) async fn run(app: &mut App, args: QuickstartArgs) -> Result<Outcome, 
     let anything = answers.iter().any(|answer| !answer.found.results.is_empty());
     if app.out.is_json() {
         let available = source.available as u64;
-        app.out.json(&View { source: source.name, available, sync: report, searches: answers })?;
+        app.out.json(&QuickstartView { source: source.name, available, sync: report, searches: answers })?;
     } else {
         let store = if source.is_samples() { None } else { Some(app.store_url()?) };
         summary::summary(&mut app.out, &report, store.as_ref())?;
@@ -127,13 +127,13 @@ pub(super) async fn run(app: &mut App, args: QuickstartArgs) -> Result<Outcome, 
     Ok(Outcome::found(anything || args.question.is_empty()))
 }
 
-impl Source {
+impl QuickstartSource {
     fn is_samples(&self) -> bool {
         self.name == "samples"
     }
 
     /// The folders, as text.
-    fn places(&self) -> String {
+    fn folders(&self) -> String {
         self.roots.iter().map(|root| root.display().to_string()).collect::<Vec<_>>().join(" and ")
     }
 }
@@ -151,24 +151,24 @@ fn own_sessions(app: &App) -> Option<(Vec<PathBuf>, usize)> {
     (available > 0).then_some((roots, available))
 }
 
-async fn own(app: &App, roots: Vec<PathBuf>, available: usize) -> Result<Source, Failure> {
+async fn own(app: &App, roots: Vec<PathBuf>, available: usize) -> Result<QuickstartSource, Failure> {
     let is_new = !app.store_exists()?;
     let writer = app.writer(app.settings()?).await?;
     if !masking::is_confirmed(app, &writer.storage, false).await? {
         let hint = format!("`{} sync --redact mark` leaves the secrets as they are", app.program());
         return Err(Failure::failed("nothing was read or changed", hint));
     }
-    Ok(Source { name: "own", roots, available, writer, is_new, _folders: None })
+    Ok(QuickstartSource { name: "own", roots, available, writer, is_new, _folders: None })
 }
 
-async fn sample(app: &App) -> Result<Source, Failure> {
+async fn sample(app: &App) -> Result<QuickstartSource, Failure> {
     let (files, store) = (samples::unpack()?, TemporaryFolder::create()?);
     let url = App::temporary_store(store.path())?;
     let (user, host) = (UserId::new(samples::OWNER)?, HostId::new(samples::HOST)?);
     let storage = app.storage(&url, StorageSettings::default()).await?;
     let available = discover(files.path())?.sessions.len();
-    let writer = Writer { storage, user, host };
-    Ok(Source {
+    let writer = StoreWriter { storage, user, host };
+    Ok(QuickstartSource {
         name: "samples",
         roots: vec![files.path().to_owned()],
         available,
@@ -178,16 +178,16 @@ async fn sample(app: &App) -> Result<Source, Failure> {
     })
 }
 
-fn introduce(app: &mut App, source: &Source) -> Result<(), Failure> {
+fn introduce(app: &mut App, source: &QuickstartSource) -> Result<(), Failure> {
     let available = source.available as u64;
     let text = if source.is_samples() {
         let samples = counted(available, "sample session");
         format!("There are no sessions in ~/.amplifier yet. This is a demonstration with {samples}.")
     } else if source.available > NEWEST {
         let sessions = counted(available, "session");
-        format!("Reading the newest {NEWEST} of {sessions} in {}.", source.places())
+        format!("Reading the newest {NEWEST} of {sessions} in {}.", source.folders())
     } else {
-        format!("Reading {} in {}.", counted(available, "session"), source.places())
+        format!("Reading {} in {}.", counted(available, "session"), source.folders())
     };
     let lines = wrapped(&printable(&text), app.out.wrap_at());
     app.out.lines(&lines)?;
@@ -218,7 +218,7 @@ async fn chosen(
     storage: &SessionStorage,
     user: &UserId,
     questions: &[String],
-) -> Result<Vec<Answer>, Failure> {
+) -> Result<Vec<QuickstartSearch>, Failure> {
     let mut answers = Vec::new();
     for question in questions.iter().take(TRIED) {
         let answer = answer(storage, user, question, true).await?;
@@ -238,22 +238,22 @@ async fn answer(
     user: &UserId,
     query: &str,
     only_assistant: bool,
-) -> Result<Answer, Failure> {
+) -> Result<QuickstartSearch, Failure> {
     let mut options = SearchOptions::new(query).with_limit(RESULTS);
     if only_assistant {
         options = options.with_content_types(ContentTypes::from_iter([ContentType::AssistantResponse]));
     }
     let found = storage.search().search_transcripts(&Scope::from(user.clone()), &options).await?;
-    Ok(Answer { query: query.to_owned(), only_assistant, found })
+    Ok(QuickstartSearch { query: query.to_owned(), only_assistant, found })
 }
 
 async fn show(
     app: &mut App,
     storage: &SessionStorage,
     scope: &Scope,
-    answers: &[Answer],
+    answers: &[QuickstartSearch],
 ) -> Result<(), Failure> {
-    for Answer { query, only_assistant, found } in answers {
+    for QuickstartSearch { query, only_assistant, found } in answers {
         let only = if *only_assistant { " --in assistant" } else { "" };
         let command = format!("{} search{only} {}", app.program(), quoted(query));
         app.out.line(&format!("\n$ {}\n", app.out.paint.command(&one_line(&command))))?;
@@ -270,7 +270,7 @@ async fn show(
     Ok(())
 }
 
-fn say_what_is_next(app: &mut App, source: &Source) -> Result<(), Failure> {
+fn say_what_is_next(app: &mut App, source: &QuickstartSource) -> Result<(), Failure> {
     let rest = source.available.saturating_sub(NEWEST) as u64;
     let mut next = Vec::new();
     if source.is_samples() {

@@ -22,13 +22,13 @@ const REMEMBERED: usize = 1_000;
 
 /// Prints what a watcher does: a line for each batch that wrote something, and one for each problem.
 #[derive(Debug)]
-pub(super) struct Messages {
+pub(super) struct WatchMessages {
     json: bool,
-    state: Mutex<State>,
+    state: Mutex<WatchState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct WatchState {
     /// The stores that were compared at least once.
     compared: HashSet<String>,
     /// The stores that are down, with the kinds of errors that were printed.
@@ -37,7 +37,7 @@ struct State {
     failed: HashSet<String>,
 }
 
-impl Messages {
+impl WatchMessages {
     pub(super) fn new(json: bool) -> Self {
         Self { json, state: Mutex::default() }
     }
@@ -64,6 +64,7 @@ impl Messages {
                 self.say_failures(report);
             }
             WatchEvent::StoreDown { target, error, retry_in, .. } => {
+                // Once for each kind of error, not for each attempt.
                 let is_new = self.state().down.insert((target.to_owned(), error.kind().as_str()));
                 if is_new {
                     let retry_in = duration(retry_in.as_secs_f64() * 1e3);
@@ -100,7 +101,7 @@ impl Messages {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WatchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

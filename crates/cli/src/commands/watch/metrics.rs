@@ -24,10 +24,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Counts what a watcher does, by store.
 #[derive(Debug, Default)]
-pub(super) struct Metrics(Mutex<BTreeMap<String, Counts>>);
+pub(super) struct Metrics(Mutex<BTreeMap<String, StoreMetrics>>);
 
 #[derive(Debug, Default)]
-struct Counts {
+struct StoreMetrics {
     syncs: u64,
     sessions: u64,
     messages: u64,
@@ -65,17 +65,17 @@ impl Metrics {
         }
     }
 
-    fn change(&self, target: &str, change: impl FnOnce(&mut Counts)) {
+    fn change(&self, target: &str, change: impl FnOnce(&mut StoreMetrics)) {
         change(self.lock().entry(target.to_owned()).or_default());
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Counts>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, StoreMetrics>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The metrics in the text format of Prometheus. Unknown values are left out.
     fn text(&self) -> String {
-        type Value = fn(&Counts) -> Option<f64>;
+        type Value = fn(&StoreMetrics) -> Option<f64>;
         let metrics: [(&str, &str, &str, Value); 10] = [
             ("syncs_total", "counter", "Syncs.", |c| Some(c.syncs as f64)),
             ("sessions_total", "counter", "New and changed sessions.", |c| Some(c.sessions as f64)),

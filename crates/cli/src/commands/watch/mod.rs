@@ -21,7 +21,7 @@ use amplifier_session_storage::{
 };
 
 use self::{
-    messages::{Messages, say},
+    messages::{WatchMessages, say},
     metrics::Metrics,
 };
 use crate::{
@@ -41,10 +41,11 @@ pub(super) async fn run(app: &mut App, args: WatchArgs) -> Result<Outcome, Failu
         Some(address) => Some(metrics::serve(metrics::listen(address).await?, Arc::clone(&metrics))),
         None => None,
     };
-    let messages = Messages::new(json);
+    let messages = WatchMessages::new(json);
     let observer = move |event: &WatchEvent<'_>| {
         metrics.add(event);
         messages.add(event);
+        // A service whose store is down runs as well: it waits for the store.
         if matches!(event, WatchEvent::StoreUp { .. } | WatchEvent::StoreDown { .. }) {
             notify::ready();
         }

@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::{super::draw::draw, *};
 
 /// Draws until everything that drawing asks for is there.
-fn drawn(state: &mut State, width: u16, height: u16) -> Terminal<TestBackend> {
+fn drawn(state: &mut SearchState, width: u16, height: u16) -> Terminal<TestBackend> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     for _ in 0..2 {
         terminal.draw(|frame| draw(frame, state)).unwrap();
@@ -33,7 +33,7 @@ fn text(terminal: &Terminal<TestBackend>) -> String {
     rows.collect::<Vec<_>>().join("\n")
 }
 
-fn check(name: &str, state: &mut State, width: u16, height: u16) {
+fn check(name: &str, state: &mut SearchState, width: u16, height: u16) {
     let terminal = drawn(state, width, height);
     insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
         insta::assert_snapshot!(name, text(&terminal));
@@ -52,7 +52,7 @@ fn neighbours() -> Vec<Message> {
     ]
 }
 
-fn with_results() -> State {
+fn with_results() -> SearchState {
     state().with("dough", found()).with_preview(neighbours())
 }
 
@@ -75,9 +75,9 @@ fn a_chosen_result_with_its_match_far_below() {
 #[test]
 fn nothing_to_show() {
     check("empty_query", &mut state(), 60, 8);
-    check("no_match", &mut state().with("xyzzy", Found::default()), 60, 8);
+    check("no_match", &mut state().with("xyzzy", FoundGroups::default()), 60, 8);
     let mut empty = state();
-    empty.answer(Answer::Began { projects: Vec::new(), is_empty: true });
+    empty.answer(WorkAnswer::Began { projects: Vec::new(), is_empty: true });
     check("empty_store", &mut empty, 80, 8);
     let mut searching = state();
     searching.typed("xyz");
@@ -89,7 +89,7 @@ fn filters() {
     let mut state = with_results();
     let projects = ["-home-mira-bakery", "-home-mira-a-very-long-name-of-a-project-in-a-deep-folder"];
     let projects = projects.map(|slug| amplifier_session_storage::model::ProjectSlug::new(slug).unwrap());
-    state.answer(Answer::Began { projects: projects.to_vec(), is_empty: false });
+    state.answer(WorkAnswer::Began { projects: projects.to_vec(), is_empty: false });
     state.act(Action::Previous);
     state.act(Action::Left);
     state.act(Action::Up);

@@ -14,13 +14,13 @@ use jiff::tz::TimeZone;
 
 use super::{
     keys::Action,
-    state::{Answer, Effect, Found, Group, Hit, State, Work},
+    state::{Effect, FoundGroups, Hit, SearchState, SessionHits, Work, WorkAnswer},
     text::Look,
 };
 
-fn state() -> State {
+fn state() -> SearchState {
     let now = "2026-01-05T08:00:00Z".parse::<jiff::Timestamp>().unwrap().to_zoned(TimeZone::UTC);
-    State::new(SearchOptions::new(""), Look::new(true, now))
+    SearchState::new(SearchOptions::new(""), Look::new(true, now))
 }
 
 fn hit(short: &str, sequence: u32, kind: &'static str, snippet: &str) -> Hit {
@@ -33,8 +33,8 @@ fn hit(short: &str, sequence: u32, kind: &'static str, snippet: &str) -> Hit {
     }
 }
 
-fn group(short: &str, title: &str, hits: Vec<Hit>) -> Group {
-    Group {
+fn group(short: &str, title: &str, hits: Vec<Hit>) -> SessionHits {
+    SessionHits {
         session: SessionId::new(short).unwrap(),
         short: short.to_owned(),
         title: title.to_owned(),
@@ -45,10 +45,10 @@ fn group(short: &str, title: &str, hits: Vec<Hit>) -> Group {
 }
 
 /// Two sessions with five and one results.
-fn found() -> Found {
+fn found() -> FoundGroups {
     let flour = (0..5).map(|n| hit("7f3c9a52", n * 3, "assistant", "…the flour is wet, so the dough sticks"));
     let oven = hit("38e6d1f5", 14, "tool output", "烤箱 oven: 230 °C\u{1b}[31m dough in\u{202e} 🥖 45 min");
-    Found {
+    FoundGroups {
         groups: vec![
             group("7f3c9a52", "Why does the dough stick?", flour.collect()),
             group(
@@ -83,7 +83,7 @@ fn message(sequence: u32, text: &str) -> Message {
     }
 }
 
-impl State {
+impl SearchState {
     fn typed(&mut self, text: &str) -> Effect {
         let mut effect = Effect::None;
         for c in text.chars() {
@@ -103,18 +103,18 @@ impl State {
     }
 
     /// Searches for `query`, which finds `found`.
-    fn with(mut self, query: &str, found: Found) -> Self {
+    fn with(mut self, query: &str, found: FoundGroups) -> Self {
         self.typed(query);
-        self.settle();
+        self.debounced();
         let (number, _) = self.search().unwrap();
-        self.answer(Answer::Found { number, found: Ok(found) });
+        self.answer(WorkAnswer::Found { number, found: Ok(found) });
         self
     }
 
     /// Answers the request for a preview, if there is one.
     fn with_preview(mut self, messages: Vec<Message>) -> Self {
         if let Some(Work::Preview { number, .. }) = self.next_work() {
-            self.answer(Answer::Preview { number, found: Ok(messages) });
+            self.answer(WorkAnswer::Preview { number, found: Ok(messages) });
         }
         self
     }
@@ -125,7 +125,7 @@ impl State {
             if let Work::Messages { opened, range, .. } = work {
                 let messages = range.clone().take_while(|sequence| *sequence < total);
                 let messages = messages.map(|n| message(n, &format!("Line {n} of the dough."))).collect();
-                self.answer(Answer::Messages { opened, range, found: Ok((total, messages)) });
+                self.answer(WorkAnswer::Messages { opened, range, found: Ok((total, messages)) });
             }
         }
     }

@@ -2,15 +2,15 @@
 
 use amplifier_session_storage::search::SearchMode;
 
-use super::{super::keys::Place, *};
+use super::{super::keys::Focus, *};
 
 #[test]
 fn a_search_starts_when_nothing_more_is_typed() {
     let mut state = state();
     assert!(matches!(state.next_work(), Some(Work::Begin)) && state.next_work().is_none());
-    assert_eq!(state.typed("dough"), Effect::Settle);
+    assert_eq!(state.typed("dough"), Effect::Debounce);
     assert!(state.is_searching() && state.next_work().is_none());
-    state.settle();
+    state.debounced();
     let (_, options) = state.search().unwrap();
     assert_eq!(options.query, "dough");
     assert!(state.search().is_none());
@@ -20,18 +20,18 @@ fn a_search_starts_when_nothing_more_is_typed() {
 fn an_older_answer_never_replaces_a_newer_one() {
     let mut state = state();
     state.typed("d");
-    state.settle();
+    state.debounced();
     let (first, _) = state.search().unwrap();
     state.typed("ough");
-    state.settle();
+    state.debounced();
     assert!(state.search().is_none(), "one search at a time");
-    state.answer(Answer::Found { number: first, found: Ok(Found::default()) });
+    state.answer(WorkAnswer::Found { number: first, found: Ok(FoundGroups::default()) });
     assert!(state.is_searching());
     let (second, options) = state.search().unwrap();
     assert_eq!(options.query, "dough");
-    state.answer(Answer::Found { number: second, found: Ok(found()) });
+    state.answer(WorkAnswer::Found { number: second, found: Ok(found()) });
     assert!(!state.is_searching());
-    state.answer(Answer::Found { number: first, found: Ok(Found::default()) });
+    state.answer(WorkAnswer::Found { number: first, found: Ok(FoundGroups::default()) });
     assert_eq!(state.selected(), Some("7f3c9a52#0"));
 }
 
@@ -41,10 +41,10 @@ fn without_a_query_there_are_no_results() {
     assert_eq!(state.act(Action::Clear), Effect::None);
     assert!(state.selected().is_none() && !state.is_searching() && state.search().is_none());
     state.typed("x");
-    state.settle();
+    state.debounced();
     let (number, _) = state.search().unwrap();
     assert_eq!(state.act(Action::Backspace), Effect::None);
-    state.answer(Answer::Found { number, found: Ok(found()) });
+    state.answer(WorkAnswer::Found { number, found: Ok(found()) });
     assert!(state.selected().is_none());
 }
 
@@ -52,13 +52,13 @@ fn without_a_query_there_are_no_results() {
 fn an_error_is_shown_and_the_next_search_runs() {
     let mut state = state().with("dough", found());
     state.typed("s");
-    state.settle();
+    state.debounced();
     let (number, _) = state.search().unwrap();
-    state.answer(Answer::Found { number, found: Err("the store is gone".to_owned()) });
+    state.answer(WorkAnswer::Found { number, found: Err("the store is gone".to_owned()) });
     assert_eq!(state.status.as_deref(), Some("the store is gone"));
-    assert_eq!(state.typed("y"), Effect::Settle);
+    assert_eq!(state.typed("y"), Effect::Debounce);
     assert_eq!(state.status, None);
-    state.settle();
+    state.debounced();
     assert!(state.search().is_some());
 }
 
@@ -69,11 +69,11 @@ fn arrows_choose_results_across_sessions() {
         state.act(Action::Down);
         assert_eq!(state.selected(), Some(expected));
     }
-    assert_eq!(state.place, Place::Results);
+    assert_eq!(state.focus, Focus::Results);
     state.act(Action::Home);
     assert_eq!(state.selected(), Some("7f3c9a52#0"));
     state.act(Action::Up);
-    assert_eq!(state.place, Place::Query);
+    assert_eq!(state.focus, Focus::Query);
     assert_eq!(state.act(Action::Copy), Effect::Copy("7f3c9a52#0".to_owned()));
 }
 
@@ -95,27 +95,27 @@ fn a_session_unfolds() {
 #[test]
 fn tab_goes_through_query_results_and_filters() {
     let mut state = state().with("dough", found());
-    for expected in [Place::Results, Place::Filters, Place::Query] {
+    for expected in [Focus::Results, Focus::Filters, Focus::Query] {
         state.act(Action::Next);
-        assert_eq!(state.place, expected);
+        assert_eq!(state.focus, expected);
     }
-    for expected in [Place::Filters, Place::Results, Place::Query] {
+    for expected in [Focus::Filters, Focus::Results, Focus::Query] {
         state.act(Action::Previous);
-        assert_eq!(state.place, expected);
+        assert_eq!(state.focus, expected);
     }
     state.act(Action::Clear);
     state.act(Action::Next);
-    assert_eq!(state.place, Place::Filters);
+    assert_eq!(state.focus, Focus::Filters);
     assert_eq!(state.act(Action::Back), Effect::None);
-    assert_eq!((state.place, state.act(Action::Back)), (Place::Query, Effect::Quit));
+    assert_eq!((state.focus, state.act(Action::Back)), (Focus::Query, Effect::Quit));
 }
 
 #[test]
 fn a_changed_filter_searches_again() {
     let mut state = state().with("dough", found());
     state.act(Action::Previous);
-    assert_eq!(state.act(Action::Down), Effect::Settle);
-    state.settle();
+    assert_eq!(state.act(Action::Down), Effect::Debounce);
+    state.debounced();
     let (_, options) = state.search().unwrap();
     assert_eq!((options.query.as_str(), options.mode), ("dough", SearchMode::Semantic));
 }
@@ -127,10 +127,10 @@ fn the_preview_is_that_of_the_selected_result() {
     assert_eq!(sequence, 0);
     state.act(Action::Down);
     state.act(Action::Down);
-    state.answer(Answer::Preview { number, found: Ok(vec![message(0, "old")]) });
+    state.answer(WorkAnswer::Preview { number, found: Ok(vec![message(0, "old")]) });
     let Some(Work::Preview { number, sequence, .. }) = state.next_work() else { panic!("no preview") };
     assert_eq!(sequence, 6);
-    state.answer(Answer::Preview { number, found: Err("gone".to_owned()) });
+    state.answer(WorkAnswer::Preview { number, found: Err("gone".to_owned()) });
     assert!(state.preview.is_none() && state.status.is_some());
 }
 
@@ -163,7 +163,7 @@ fn a_session_opens_at_the_result_and_loads_what_is_read() {
     assert_eq!(state.conversation.as_ref().unwrap().current(), Some(0));
     assert_eq!(state.act(Action::Back), Effect::None);
     assert!(state.conversation.is_none());
-    assert_eq!(state.keys_go_to(), Place::Query);
+    assert_eq!(state.keys_go_to(), Focus::Query);
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn messages_of_a_session_that_was_left_are_ignored() {
     let Some(Work::Messages { opened, range, .. }) = state.next_work() else { panic!("no messages") };
     state.act(Action::Back);
     state.act(Action::Open);
-    state.answer(Answer::Messages { opened, range, found: Ok((1, vec![message(0, "x")])) });
+    state.answer(WorkAnswer::Messages { opened, range, found: Ok((1, vec![message(0, "x")])) });
     assert!(state.conversation.as_ref().unwrap().is_loading());
 }
 
@@ -196,7 +196,7 @@ fn a_session_that_cannot_be_read_says_so() {
     let mut state = state().with("dough", found());
     state.act(Action::Open);
     let Some(Work::Messages { opened, range, .. }) = state.next_work() else { panic!("no messages") };
-    state.answer(Answer::Messages { opened, range, found: Err("damaged".to_owned()) });
+    state.answer(WorkAnswer::Messages { opened, range, found: Err("damaged".to_owned()) });
     assert_eq!(state.status.as_deref(), Some("damaged"));
     assert!(!matches!(state.next_work(), Some(Work::Messages { .. })), "not again and again");
 }

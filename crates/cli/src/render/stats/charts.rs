@@ -10,14 +10,14 @@ use amplifier_session_storage::{
 use jiff::civil::Date;
 
 use super::{
-    Shown,
+    StatsOptions,
     text::{cost, share},
 };
 use crate::{
     args::By,
     paint::Paint,
     render::{
-        chart::{Chart, Row},
+        chart::{Chart, ChartRow},
         text::{counted, grouped},
     },
 };
@@ -58,7 +58,13 @@ pub(super) fn chart(statistics: &Statistics, by: By) -> Chart {
 }
 
 /// The lines of a chart, limited to the rows to show.
-pub(super) fn section(mut chart: Chart, by: By, shown: Shown<'_>, width: usize, paint: Paint) -> Vec<String> {
+pub(super) fn section(
+    mut chart: Chart,
+    by: By,
+    shown: StatsOptions<'_>,
+    width: usize,
+    paint: Paint,
+) -> Vec<String> {
     let unit = match by {
         By::Day => Some("day"),
         By::Week => Some("week"),
@@ -71,6 +77,7 @@ pub(super) fn section(mut chart: Chart, by: By, shown: Shown<'_>, width: usize, 
         None => LARGEST,
     };
     let hidden = if shown.all { 0 } else { chart.rows.len().saturating_sub(most) };
+    // The last periods are shown, or the largest of other rows, which come first.
     if unit.is_some() {
         chart.rows.drain(..hidden);
     } else {
@@ -88,72 +95,72 @@ pub(super) fn section(mut chart: Chart, by: By, shown: Shown<'_>, width: usize, 
     lines
 }
 
-fn new<T>(title: &str, columns: &[&'static str], items: &[T], row: impl Fn(&T) -> Row) -> Chart {
+fn new<T>(title: &str, columns: &[&'static str], items: &[T], row: impl Fn(&T) -> ChartRow) -> Chart {
     let rows = items.iter().map(row).collect();
     Chart { title: title.to_owned(), columns: columns.to_vec(), rows, ..Chart::default() }
 }
 
-fn day(of: &DayStatistics) -> Row {
+fn day(of: &DayStatistics) -> ChartRow {
     let weekday = of.day.parse::<Date>().map(|date| date.strftime("%a ").to_string());
     over_time(weekday.unwrap_or_default() + &of.day, [of.sessions, of.messages, of.events], of.usage)
 }
 
-fn week(of: &PeriodStatistics) -> Row {
+fn week(of: &PeriodStatistics) -> ChartRow {
     let label = format!("{} from {}", of.period, of.first_day);
     let begins = of.first_day.parse::<Date>().map(|date| date.strftime(", %-d %b").to_string());
     let short = of.period.clone() + &begins.unwrap_or_default();
     let row = over_time(label, [of.sessions, of.messages, of.events], of.usage);
-    Row { short_label: Some(short), ..row }
+    ChartRow { short_label: Some(short), ..row }
 }
 
-fn month(of: &PeriodStatistics) -> Row {
+fn month(of: &PeriodStatistics) -> ChartRow {
     let name = of.first_day.parse::<Date>().map(|date| date.strftime("%b %Y").to_string());
     over_time(name.unwrap_or_else(|_| of.period.clone()), [of.sessions, of.messages, of.events], of.usage)
 }
 
 /// The bar shows messages.
-fn over_time(label: String, [sessions, messages, events]: [u64; 3], usage: Usage) -> Row {
-    Row {
+fn over_time(label: String, [sessions, messages, events]: [u64; 3], usage: Usage) -> ChartRow {
+    ChartRow {
         label,
         numbers: vec![grouped(sessions), grouped(messages), grouped(events), cost(usage.cost)],
         value: messages as f64,
-        ..Row::default()
+        ..ChartRow::default()
     }
 }
 
-fn sessions<T>(of: &SessionGroup<T>, name: impl Fn(&T) -> String) -> Row {
+fn sessions<T>(of: &SessionGroup<T>, name: impl Fn(&T) -> String) -> ChartRow {
     let counts = of.counts;
-    Row {
+    ChartRow {
         label: name(&of.of),
         numbers: vec![grouped(counts.sessions), grouped(counts.messages), grouped(counts.events)],
         value: counts.sessions as f64,
-        ..Row::default()
+        ..ChartRow::default()
     }
 }
 
-fn event_type(of: &EventTypeStatistics) -> Row {
-    Row {
+fn event_type(of: &EventTypeStatistics) -> ChartRow {
+    ChartRow {
         label: of.event_type.clone(),
         numbers: vec![grouped(of.events), share(of.failures, of.events)],
         value: of.events as f64,
-        ..Row::default()
+        ..ChartRow::default()
     }
 }
 
-fn tool(of: &ToolStatistics) -> Row {
-    Row {
+fn tool(of: &ToolStatistics) -> ChartRow {
+    ChartRow {
         label: of.tool.clone(),
         numbers: vec![grouped(of.uses), share(of.failures, of.uses)],
         value: of.uses as f64,
-        ..Row::default()
+        ..ChartRow::default()
     }
 }
 
 /// The bar shows tokens if any events report them, or else calls.
-fn model(of: &ModelStatistics, has_tokens: bool) -> Row {
+fn model(of: &ModelStatistics, has_tokens: bool) -> ChartRow {
     let usage = of.usage;
     let provider = of.provider.as_ref().map_or_else(String::new, |provider| format!(" ({provider})"));
-    Row {
+    ChartRow {
         label: format!("{}{provider}", of.model),
         short_label: Some(of.model.clone()),
         numbers: vec![

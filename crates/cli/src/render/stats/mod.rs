@@ -27,7 +27,7 @@ pub(crate) struct Facts {
     pub(crate) statistics: Statistics,
     /// The files of the store and its index.
     pub(crate) places: Vec<StorePlace>,
-    pub(crate) vectors: Vectors,
+    pub(crate) vectors: StoreVectors,
     /// Sessions that can't be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) damaged: Vec<DamagedRow>,
@@ -35,7 +35,7 @@ pub(crate) struct Facts {
 
 /// The vectors of the store.
 #[derive(Debug, Serialize)]
-pub(crate) struct Vectors {
+pub(crate) struct StoreVectors {
     /// Their model; `None` if there are no vectors.
     pub(crate) space: Option<EmbeddingSpace>,
     /// Messages with pending vectors; `None` if the scope includes more than one user.
@@ -48,7 +48,7 @@ pub(crate) struct Vectors {
 
 /// The parts to show.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shown<'a> {
+pub(crate) struct StatsOptions<'a> {
     /// Only these charts; everything if empty.
     pub(crate) by: &'a [By],
     /// Whether to show all rows of each chart.
@@ -59,7 +59,7 @@ pub(crate) struct Shown<'a> {
     pub(crate) home: Option<&'a Path>,
 }
 
-impl Shown<'_> {
+impl StatsOptions<'_> {
     fn everything(&self) -> bool {
         self.by.is_empty()
     }
@@ -74,7 +74,7 @@ impl Shown<'_> {
 }
 
 /// Totals, charts and files; or only the requested charts.
-pub(crate) fn blocks(facts: &Facts, shown: Shown<'_>, width: usize, paint: Paint) -> Vec<String> {
+pub(crate) fn blocks(facts: &Facts, shown: StatsOptions<'_>, width: usize, paint: Paint) -> Vec<String> {
     let mut blocks = Vec::new();
     if shown.everything() {
         blocks.push(totals(&facts.statistics, shown.has_period, width));

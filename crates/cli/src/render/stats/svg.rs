@@ -11,7 +11,7 @@ use jiff::civil::Date;
 use super::{charts::tokens, text::cost};
 use crate::render::{
     over_time::{Unit, bars},
-    picture::{Names, WIDTH, escaped, legend, nothing, over_time, page, short, text},
+    picture::{BarNames, WIDTH, escaped, legend, nothing, over_time, page, short, text},
     text::{counted, fitted, grouped, one_line},
 };
 
@@ -30,7 +30,7 @@ const LABEL: usize = 24;
 const GAP: f64 = 42.0;
 
 /// A bar with a label, and a part in another colour.
-struct Bar {
+struct SvgBar {
     label: String,
     value: u64,
     part: u64,
@@ -94,13 +94,13 @@ fn time_spans(statistics: &Statistics, unit: Unit) -> Vec<TimeSpan> {
     }
 }
 
-fn tools(statistics: &Statistics) -> Vec<Bar> {
+fn tools(statistics: &Statistics) -> Vec<SvgBar> {
     let bar = |of: &ToolStatistics| {
         let failed = match of.failures {
             0 => String::new(),
             failures => format!(", {} failed", grouped(failures)),
         };
-        Bar {
+        SvgBar {
             label: of.tool.clone(),
             value: of.uses,
             part: of.failures.min(of.uses),
@@ -110,14 +110,14 @@ fn tools(statistics: &Statistics) -> Vec<Bar> {
     shortened(statistics.tools.iter().map(bar).collect(), "tools", grouped)
 }
 
-fn models(statistics: &Statistics) -> Vec<Bar> {
+fn models(statistics: &Statistics) -> Vec<SvgBar> {
     let bar = |of: &ModelStatistics| {
         let tokens = tokens(of.usage);
         let cost = match cost(of.usage.cost) {
             none if none.is_empty() => none,
             cost => format!(", {cost}"),
         };
-        Bar {
+        SvgBar {
             label: of.model.clone(),
             value: tokens,
             part: of.usage.output_tokens,
@@ -128,19 +128,19 @@ fn models(statistics: &Statistics) -> Vec<Bar> {
 }
 
 /// The largest bars, and the rest combined into one.
-fn shortened(mut bars: Vec<Bar>, what: &str, format: fn(u64) -> String) -> Vec<Bar> {
+fn shortened(mut bars: Vec<SvgBar>, what: &str, format: fn(u64) -> String) -> Vec<SvgBar> {
     if bars.len() > LARGEST + 1 {
         let rest = bars.split_off(LARGEST);
-        let sum = |of: fn(&Bar) -> u64| rest.iter().map(of).fold(0, u64::saturating_add);
+        let sum = |of: fn(&SvgBar) -> u64| rest.iter().map(of).fold(0, u64::saturating_add);
         let (value, part) = (sum(|bar| bar.value), sum(|bar| bar.part));
         let label = format!("{} other {what}", grouped(rest.len() as u64));
-        bars.push(Bar { label, value, part, value_text: format(value) });
+        bars.push(SvgBar { label, value, part, value_text: format(value) });
     }
     bars
 }
 
 /// Draws horizontal bars, and returns their lower end. `names` are the names of the parts.
-fn by_name(body: &mut String, y: f64, title: &str, names: &Names<'_>, bars: Vec<Bar>) -> f64 {
+fn by_name(body: &mut String, y: f64, title: &str, names: &BarNames<'_>, bars: Vec<SvgBar>) -> f64 {
     text(body, (24.0, y), "head", "start", title);
     let most = bars.iter().map(|bar| bar.value).max().unwrap_or(0);
     if most == 0 {

@@ -5,14 +5,14 @@ use amplifier_session_storage::{
     storage::{DayStatistics, LeftOut, ModelStatistics, PeriodStatistics, SessionStatistics, Statistics},
 };
 
-use super::{Facts, Shown, Vectors};
+use super::{Facts, StatsOptions, StoreVectors};
 use crate::{args::By, render::text::one_line};
 
 /// Marks unknown values.
 const UNKNOWN: &str = "-";
 
 /// One line per count, without leaving anything out, or only those of the requested charts.
-pub(crate) fn tabbed(facts: &Facts, shown: Shown<'_>) -> Vec<String> {
+pub(crate) fn tabbed(facts: &Facts, shown: StatsOptions<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     if shown.everything() {
         let totals = facts.statistics.totals;
@@ -121,7 +121,7 @@ fn model(of: &ModelStatistics) -> String {
     line("model", &of.model, &numbers)
 }
 
-fn vectors(vectors: &Vectors) -> String {
+fn vectors(vectors: &StoreVectors) -> String {
     let model = or_unknown(vectors.space.as_ref().map(|space| space.model.as_str()));
     let dimensions = vectors.space.as_ref().map_or(0, |space| space.dimensions);
     let pending = match (vectors.pending_messages, vectors.pending_more) {

@@ -10,7 +10,7 @@ use amplifier_session_storage::{
 
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{Facts, Vectors};
+use super::{Facts, StoreVectors};
 use crate::{
     paint::Paint,
     render::{
@@ -126,7 +126,7 @@ fn below_home(location: &str, home: Option<&Path>) -> String {
     below.map_or_else(|| location.to_owned(), |below| format!("~/{}", below.display()))
 }
 
-fn vectors(vectors: &Vectors) -> String {
+fn vectors(vectors: &StoreVectors) -> String {
     let made = vectors.space.as_ref().map_or_else(|| "none".to_owned(), |space| one_line(&space.to_string()));
     let pending = match (vectors.pending_messages, vectors.pending_more) {
         (None, _) => return made,
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn pending_vectors_are_counted() {
         let text = |pending_messages, pending_more| {
-            vectors(&Vectors { space: None, pending_messages, pending_more })
+            vectors(&StoreVectors { space: None, pending_messages, pending_more })
         };
         assert_eq!(text(None, false), "none");
         assert_eq!(text(Some(0), false), "none; none pending");

@@ -10,9 +10,9 @@ use amplifier_session_sql::damaged;
 
 /// The name of a text: the key of its message, then its content type in the last three bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct TextId(u64);
+pub(super) struct TextKey(u64);
 
-impl TextId {
+impl TextKey {
     const TYPE_BITS: u32 = 3;
 
     /// The text with this content type of the message with this key, which is not negative.
@@ -36,7 +36,7 @@ impl TextId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Posting {
     /// The text.
-    pub(super) text: TextId,
+    pub(super) text: TextKey,
     /// How often it contains the term.
     pub(super) frequency: u32,
     /// Its [stored length](amplifier_session_core::text::bm25::stored_length).
@@ -58,7 +58,7 @@ pub(super) fn encode_postings(postings: &[Posting]) -> Vec<u8> {
 /// The postings of [`encode_postings`].
 pub(super) fn decode_postings(bytes: &[u8]) -> Result<Vec<Posting>> {
     let mut postings = Vec::with_capacity(bytes.len() / 3);
-    for posting in Postings::of(bytes) {
+    for posting in PostingsReader::of(bytes) {
         postings.push(posting?);
     }
     Ok(postings)
@@ -66,12 +66,12 @@ pub(super) fn decode_postings(bytes: &[u8]) -> Result<Vec<Posting>> {
 
 /// The postings of [`encode_postings`], one after the other.
 #[derive(Debug)]
-pub(super) struct Postings<'a> {
+pub(super) struct PostingsReader<'a> {
     bytes: &'a [u8],
     last: u64,
 }
 
-impl<'a> Postings<'a> {
+impl<'a> PostingsReader<'a> {
     pub(super) fn of(bytes: &'a [u8]) -> Self {
         Self { bytes, last: 0 }
     }
@@ -79,11 +79,11 @@ impl<'a> Postings<'a> {
     fn take(&mut self) -> Result<Posting> {
         self.last = self.last.saturating_add(take(&mut self.bytes)?);
         let (frequency, length) = (take_small(&mut self.bytes)?, take_small(&mut self.bytes)?);
-        Ok(Posting { text: TextId(self.last), frequency, length })
+        Ok(Posting { text: TextKey(self.last), frequency, length })
     }
 }
 
-impl Iterator for Postings<'_> {
+impl Iterator for PostingsReader<'_> {
     type Item = Result<Posting>;
 
     fn next(&mut self) -> Option<Result<Posting>> {
@@ -92,7 +92,7 @@ impl Iterator for Postings<'_> {
 }
 
 /// The bytes of texts with their stored lengths, which are in increasing order.
-pub(super) fn encode_texts(texts: &[(TextId, u32)]) -> Vec<u8> {
+pub(super) fn encode_texts(texts: &[(TextKey, u32)]) -> Vec<u8> {
     let (mut bytes, mut last) = (Vec::with_capacity(3 * texts.len()), 0);
     for (text, length) in texts {
         put(&mut bytes, text.0 - last);
@@ -103,11 +103,11 @@ pub(super) fn encode_texts(texts: &[(TextId, u32)]) -> Vec<u8> {
 }
 
 /// The texts of [`encode_texts`].
-pub(super) fn decode_texts(mut bytes: &[u8]) -> Result<Vec<(TextId, u32)>> {
+pub(super) fn decode_texts(mut bytes: &[u8]) -> Result<Vec<(TextKey, u32)>> {
     let (mut texts, mut last) = (Vec::with_capacity(bytes.len() / 2), 0_u64);
     while !bytes.is_empty() {
         last = last.saturating_add(take(&mut bytes)?);
-        texts.push((TextId(last), take_small(&mut bytes)?));
+        texts.push((TextKey(last), take_small(&mut bytes)?));
     }
     Ok(texts)
 }
@@ -165,11 +165,11 @@ mod tests {
 
     #[test]
     fn blocks_come_back() {
-        let ids = [1, 2, 300, 1 << 40].map(|key| TextId::new(key, ContentType::ToolOutput));
+        let ids = [1, 2, 300, 1 << 40].map(|key| TextKey::new(key, ContentType::ToolOutput));
         let postings: Vec<Posting> =
             ids.iter().map(|text| Posting { text: *text, frequency: 3, length: 70_000 }).collect();
         assert_eq!(decode_postings(&encode_postings(&postings)).unwrap(), postings);
-        let texts: Vec<(TextId, u32)> = ids.iter().map(|text| (*text, 8)).collect();
+        let texts: Vec<(TextKey, u32)> = ids.iter().map(|text| (*text, 8)).collect();
         assert_eq!(decode_texts(&encode_texts(&texts)).unwrap(), texts);
         assert_eq!((ids[2].key(), ids[2].content_type()), (300, Some(ContentType::ToolOutput)));
         assert!(decode_postings(&[0x80]).is_err() && decode_texts(&[1]).is_err());

@@ -13,14 +13,14 @@ use amplifier_session_sql::{Columns, Query, Reader as _, number};
 use tokio_postgres::types::Type;
 
 use super::{
-    block::{Posting, TextId, decode_postings, decode_texts},
+    block::{Posting, TextKey, decode_postings, decode_texts},
     new::count,
     removed::RemovedKeys,
     update::messages_of,
 };
 use crate::{
-    columns::Fields,
-    connection::{Parameter, Read},
+    columns::PgRow,
+    connection::{Parameter, PgReader},
 };
 
 const OPERATION: &str = "check_index";
@@ -29,11 +29,11 @@ const OPERATION: &str = "check_index";
 const COMPARED: usize = 512;
 
 /// Compares every block with the messages that it has, and finds messages that no block has. `reader` reads one snapshot.
-pub(crate) fn check(reader: &Read<'_>) -> Result<IndexCheck> {
+pub(crate) fn check(reader: &PgReader<'_>) -> Result<IndexCheck> {
     let removed = RemovedKeys::read(reader, OPERATION)?;
     let (mut check, mut indexed) = (IndexCheck::default(), HashSet::new());
     for row in reader.query(OPERATION, "SELECT user_id, block FROM text_blocks", &[])? {
-        let (user, block) = (Fields(&row).text(0)?, Fields(&row).integer(1)?);
+        let (user, block) = (PgRow(&row).text(0)?, PgRow(&row).integer(1)?);
         check_block(reader, (&user, block), &removed, &mut check, &mut indexed)?;
     }
     for (key, message) in without_texts(reader, &indexed)? {
@@ -48,7 +48,7 @@ pub(crate) fn check(reader: &Read<'_>) -> Result<IndexCheck> {
 type Terms = BTreeMap<String, BTreeSet<Posting>>;
 
 fn check_block(
-    reader: &Read<'_>,
+    reader: &PgReader<'_>,
     (user, block): (&String, i64),
     removed: &RemovedKeys,
     check: &mut IndexCheck,
@@ -56,16 +56,17 @@ fn check_block(
 ) -> Result<()> {
     let of_block: [Parameter<'_>; 2] = [(user, Type::TEXT), (&block, Type::INT8)];
     let sql = "SELECT texts FROM text_blocks WHERE user_id = $1 AND block = $2";
-    let mut texts: Vec<(TextId, u32)> = Vec::new();
+    let mut texts: Vec<(TextKey, u32)> = Vec::new();
     for row in reader.query(OPERATION, sql, &of_block)? {
-        texts.extend(decode_texts(Fields(&row).bytes_ref(0)?)?);
+        texts.extend(decode_texts(PgRow(&row).bytes_ref(0)?)?);
     }
     let mut stored = Terms::new();
     let sql = "SELECT term, data FROM postings WHERE user_id = $1 AND block = $2";
     for row in reader.query(OPERATION, sql, &of_block)? {
-        let postings = decode_postings(Fields(&row).bytes_ref(1)?)?;
+        let postings = decode_postings(PgRow(&row).bytes_ref(1)?)?;
+        // Texts of removed messages stay in their block until the next update.
         let kept = postings.into_iter().filter(|posting| !removed.have(posting.text));
-        stored.entry(Fields(&row).text(0)?).or_default().extend(kept);
+        stored.entry(PgRow(&row).text(0)?).or_default().extend(kept);
     }
     stored.retain(|_, postings| !postings.is_empty());
     let keys: BTreeSet<i64> =
@@ -95,11 +96,11 @@ fn check_block(
     Ok(())
 }
 
-fn add_terms(key: i64, message: &super::update::StoredMessage, terms: &mut Terms) {
+fn add_terms(key: i64, message: &super::update::IndexedMessage, terms: &mut Terms) {
     let (mut analyzer, mut found) = (Analyzer::new(), HashMap::new());
     for text in extract(&message.raw.parse_object().unwrap_or_default(), message.role) {
         let length = count(&mut analyzer, &text.text, &mut found);
-        let id = TextId::new(key, text.content_type);
+        let id = TextKey::new(key, text.content_type);
         for (term, frequency) in found.drain() {
             terms.entry(term).or_default().insert(Posting { text: id, frequency, length });
         }
@@ -107,7 +108,7 @@ fn add_terms(key: i64, message: &super::update::StoredMessage, terms: &mut Terms
 }
 
 /// The messages with texts that no block has.
-fn without_texts(reader: &Read<'_>, indexed: &HashSet<i64>) -> Result<Vec<(i64, MessageRef)>> {
+fn without_texts(reader: &PgReader<'_>, indexed: &HashSet<i64>) -> Result<Vec<(i64, MessageRef)>> {
     let sql = "SELECT key, user_id, session_id, sequence FROM transcripts";
     let decode = |row: &dyn Columns| {
         let session = SessionKey::new(UserId::new(row.text(1)?)?, SessionId::new(row.text(2)?)?);

@@ -31,4 +31,4 @@ pub(crate) use check::check;
 pub(crate) use new::NewTexts;
 pub(crate) use search::candidates;
 pub(crate) use terms::terms;
-pub(crate) use update::{StoredMessage, rebuild, renew, update};
+pub(crate) use update::{IndexedMessage, rebuild, reindex, update};

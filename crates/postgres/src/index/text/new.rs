@@ -11,8 +11,8 @@ use amplifier_session_core::{
 use amplifier_session_sql::Columns as _;
 use tokio_postgres::types::Type;
 
-use super::block::{Posting, TextId, encode_postings, encode_texts, stored_term};
-use crate::{columns::Fields, connection::Read, copy::Rows};
+use super::block::{Posting, TextKey, encode_postings, encode_texts, stored_term};
+use crate::{columns::PgRow, connection::PgReader, copy::CopyRows};
 
 /// The texts of new messages, by user.
 #[derive(Debug, Default)]
@@ -65,7 +65,7 @@ impl NewTexts {
     }
 
     /// Writes a block for each user. `keys` are those of the new messages, in the order in which they were added.
-    pub(crate) fn write(self, writer: &Read<'_>, operation: &'static str, keys: &[i64]) -> Result<()> {
+    pub(crate) fn write(self, writer: &PgReader<'_>, operation: &'static str, keys: &[i64]) -> Result<()> {
         if self.users.is_empty() {
             return Ok(());
         }
@@ -94,7 +94,7 @@ impl NewBlock {
         }
     }
 
-    fn put(&self, keys: &[i64], user: &str, number: i64, blocks: &mut Rows, postings: &mut Rows) {
+    fn put(&self, keys: &[i64], user: &str, number: i64, blocks: &mut CopyRows, postings: &mut CopyRows) {
         if self.texts.is_empty() {
             return;
         }
@@ -107,10 +107,10 @@ impl NewBlock {
             debug_assert!(key.is_some(), "a text belongs to a message of its block");
             key.unwrap_or_default()
         };
-        let ids: Vec<(TextId, u32)> = self
+        let ids: Vec<(TextKey, u32)> = self
             .texts
             .iter()
-            .map(|text| (TextId::new(key(text.message), text.content_type), text.length))
+            .map(|text| (TextKey::new(key(text.message), text.content_type), text.length))
             .collect();
         let message_keys: Vec<i64> = (0..self.messages.len()).map(key).collect();
         let mut texts = ids.clone();
@@ -146,14 +146,20 @@ pub(super) fn count(analyzer: &mut Analyzer, text: &str, found: &mut HashMap<Str
 }
 
 /// Rows of `text_blocks`, to be added by [`put_block`].
-pub(super) fn block_rows() -> Rows {
+pub(super) fn block_rows() -> CopyRows {
     let columns =
         ["user_id", "block", "first_key", "last_key", "message_count", "text_count", "token_count", "texts"];
-    Rows::new("text_blocks", columns)
+    CopyRows::new("text_blocks", columns)
 }
 
 /// Adds a block with these messages and texts. Messages may be without texts; texts are in order.
-pub(super) fn put_block(rows: &mut Rows, user: &str, number: i64, messages: &[i64], texts: &[(TextId, u32)]) {
+pub(super) fn put_block(
+    rows: &mut CopyRows,
+    user: &str,
+    number: i64,
+    messages: &[i64],
+    texts: &[(TextKey, u32)],
+) {
     let tokens: i64 = texts.iter().map(|(_, length)| i64::from(*length)).sum();
     rows.begin(8);
     rows.text(user);
@@ -166,12 +172,12 @@ pub(super) fn put_block(rows: &mut Rows, user: &str, number: i64, messages: &[i6
 }
 
 /// Rows of `postings`, to be added by [`put_postings`].
-pub(super) fn posting_rows() -> Rows {
-    Rows::new("postings", ["user_id", "block", "term", "text_count", "data"])
+pub(super) fn posting_rows() -> CopyRows {
+    CopyRows::new("postings", ["user_id", "block", "term", "text_count", "data"])
 }
 
 /// Adds the postings of a term in a block, which are in order.
-pub(super) fn put_postings(rows: &mut Rows, user: &str, number: i64, term: &str, list: &[Posting]) {
+pub(super) fn put_postings(rows: &mut CopyRows, user: &str, number: i64, term: &str, list: &[Posting]) {
     rows.begin(5);
     rows.text(user);
     rows.integer(number);
@@ -181,8 +187,12 @@ pub(super) fn put_postings(rows: &mut Rows, user: &str, number: i64, term: &str,
 }
 
 /// Numbers for new blocks.
-pub(super) fn block_numbers(reader: &Read<'_>, operation: &'static str, count: usize) -> Result<Vec<i64>> {
+pub(super) fn block_numbers(
+    reader: &PgReader<'_>,
+    operation: &'static str,
+    count: usize,
+) -> Result<Vec<i64>> {
     let sql = "SELECT nextval('text_block_numbers') FROM generate_series(1, $1)";
     let rows = reader.query(operation, sql, &[(&(count as i64), Type::INT8)])?;
-    rows.iter().map(|row| Fields(row).integer(0)).collect()
+    rows.iter().map(|row| PgRow(row).integer(0)).collect()
 }

@@ -6,8 +6,8 @@ use amplifier_session_core::Result;
 use amplifier_session_sql::{Columns as _, rows::removed::MESSAGE};
 use tokio_postgres::types::Type;
 
-use super::block::{TextId, decode_texts};
-use crate::{columns::Fields, connection::Read};
+use super::block::{TextKey, decode_texts};
+use crate::{columns::PgRow, connection::PgReader};
 
 /// The keys of removed messages.
 #[derive(Debug, Default)]
@@ -20,25 +20,25 @@ pub(super) struct RemovedKeys {
 pub(super) struct TouchedBlock {
     pub(super) user: String,
     pub(super) number: i64,
-    pub(super) texts: Vec<(TextId, u32)>,
+    pub(super) texts: Vec<(TextKey, u32)>,
 }
 
 impl RemovedKeys {
     /// Those that the blocks may still have.
-    pub(super) fn read(reader: &Read<'_>, operation: &'static str) -> Result<Self> {
+    pub(super) fn read(reader: &PgReader<'_>, operation: &'static str) -> Result<Self> {
         let sql = "SELECT DISTINCT key FROM removed WHERE kind = $1";
         let rows = reader.query(operation, sql, &[(&MESSAGE, Type::INT8)])?;
-        let keys = rows.iter().map(|row| Fields(row).integer(0)).collect::<Result<_>>()?;
+        let keys = rows.iter().map(|row| PgRow(row).integer(0)).collect::<Result<_>>()?;
         Ok(Self { keys })
     }
 
     /// Whether the message of a text was removed.
-    pub(super) fn have(&self, text: TextId) -> bool {
+    pub(super) fn have(&self, text: TextKey) -> bool {
         self.keys.contains(&text.key())
     }
 
     /// The blocks with texts of removed messages.
-    pub(super) fn blocks(&self, reader: &Read<'_>, operation: &'static str) -> Result<Vec<TouchedBlock>> {
+    pub(super) fn blocks(&self, reader: &PgReader<'_>, operation: &'static str) -> Result<Vec<TouchedBlock>> {
         let Some((first, last)) = self.keys.iter().min().zip(self.keys.iter().max()) else {
             return Ok(Vec::new());
         };
@@ -46,7 +46,7 @@ impl RemovedKeys {
         let rows = reader.query(operation, sql, &[(first, Type::INT8), (last, Type::INT8)])?;
         let mut blocks = Vec::new();
         for row in &rows {
-            let row = Fields(row);
+            let row = PgRow(row);
             let texts = decode_texts(row.bytes_ref(2)?)?;
             if texts.iter().any(|(text, _)| self.have(*text)) {
                 blocks.push(TouchedBlock { user: row.text(0)?, number: row.integer(1)?, texts });

@@ -15,12 +15,12 @@ use amplifier_session_sql::{Columns, Query, Reader as _, is_one_of, number};
 use tokio_postgres::types::Type;
 
 use super::{
-    block::{Posting, Postings, TextId, stored_term},
+    block::{Posting, PostingsReader, TextKey, stored_term},
     removed::RemovedKeys,
 };
 use crate::{
-    columns::Fields,
-    connection::{Parameter, Read},
+    columns::PgRow,
+    connection::{Parameter, PgReader},
     index::in_scope_of,
 };
 
@@ -33,7 +33,7 @@ const SPARE: usize = 32;
 const LOOKED_UP: usize = 8_192;
 
 /// The best texts for a query. `reader` reads one snapshot.
-pub(crate) fn candidates(reader: &Read<'_>, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
+pub(crate) fn candidates(reader: &PgReader<'_>, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
     let removed = RemovedKeys::read(reader, OPERATION)?;
     let mut statistics = query.no_statistics();
     count_texts(reader, &removed, &mut statistics)?;
@@ -50,15 +50,15 @@ pub(crate) fn candidates(reader: &Read<'_>, query: &TextQuery) -> Result<Candida
 
 /// Counts the texts of the store and their tokens.
 fn count_texts(
-    reader: &Read<'_>,
+    reader: &PgReader<'_>,
     removed: &RemovedKeys,
     statistics: &mut CollectionStatistics,
 ) -> Result<()> {
     let sql =
         "SELECT coalesce(sum(text_count), 0)::bigint, coalesce(sum(token_count), 0)::bigint FROM text_blocks";
     for row in reader.query(OPERATION, sql, &[])? {
-        statistics.documents = number(&Fields(&row), 0)?;
-        statistics.tokens = number(&Fields(&row), 1)?;
+        statistics.documents = number(&PgRow(&row), 0)?;
+        statistics.tokens = number(&PgRow(&row), 1)?;
     }
     for block in removed.blocks(reader, OPERATION)? {
         for (_, length) in block.texts.iter().filter(|(text, _)| removed.have(*text)) {
@@ -90,7 +90,7 @@ impl TermList {
             return Ok(self.text_count);
         };
         let mut texts = 0;
-        for posting in Postings::of(data) {
+        for posting in PostingsReader::of(data) {
             texts += u64::from(!removed.have(posting?.text));
         }
         Ok(texts)
@@ -98,7 +98,7 @@ impl TermList {
 }
 
 /// The lists of the terms of a query in all blocks.
-fn lists(reader: &Read<'_>, query: &TextQuery, removed: &RemovedKeys) -> Result<Vec<TermList>> {
+fn lists(reader: &PgReader<'_>, query: &TextQuery, removed: &RemovedKeys) -> Result<Vec<TermList>> {
     let stored: Vec<String> = query.terms.iter().map(|term| stored_term(term).into_owned()).collect();
     let positions: HashMap<&str, usize> =
         stored.iter().enumerate().map(|(at, term)| (term.as_str(), at)).collect();
@@ -132,7 +132,7 @@ fn lists(reader: &Read<'_>, query: &TextQuery, removed: &RemovedKeys) -> Result<
 /// A text that matches a query. The greatest is the best.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Scored {
-    text: TextId,
+    text: TextKey,
     score: f32,
 }
 
@@ -180,7 +180,7 @@ fn scored(
 /// The texts of a block that contain a term, in order.
 struct Merged<'a> {
     /// Each term, with the rest of its postings after the first one.
-    lists: Vec<(usize, Posting, Postings<'a>)>,
+    lists: Vec<(usize, Posting, PostingsReader<'a>)>,
     /// What the current text has of the terms.
     terms: DocumentTerms,
 }
@@ -190,7 +190,7 @@ impl<'a> Merged<'a> {
         let mut merged =
             Self { lists: Vec::new(), terms: DocumentTerms { length: 0, frequencies: vec![0; terms] } };
         for list in lists {
-            let mut postings = Postings::of(list.data.as_deref().unwrap_or_default());
+            let mut postings = PostingsReader::of(list.data.as_deref().unwrap_or_default());
             if let Some(first) = postings.next().transpose()? {
                 merged.lists.push((list.term, first, postings));
             }
@@ -199,7 +199,7 @@ impl<'a> Merged<'a> {
     }
 
     /// Advances to the next text. A query has few terms, so it is found by comparing all of them.
-    fn next(&mut self) -> Result<Option<TextId>> {
+    fn next(&mut self) -> Result<Option<TextKey>> {
         let Some(text) = self.lists.iter().map(|(_, first, _)| first.text).min() else { return Ok(None) };
         self.terms.frequencies.fill(0);
         let mut at = 0;
@@ -226,7 +226,7 @@ impl<'a> Merged<'a> {
 
 /// The best of the texts whose messages the query admits, as the rows are now.
 fn in_scope(
-    reader: &Read<'_>,
+    reader: &PgReader<'_>,
     query: &TextQuery,
     mut scored: BinaryHeap<Scored>,
 ) -> Result<Vec<TextCandidate>> {
@@ -248,7 +248,11 @@ fn in_scope(
 }
 
 /// The messages with these keys that the query admits.
-fn admitted(reader: &Read<'_>, query: &TextQuery, keys: BTreeSet<i64>) -> Result<HashMap<i64, MessageRef>> {
+fn admitted(
+    reader: &PgReader<'_>,
+    query: &TextQuery,
+    keys: BTreeSet<i64>,
+) -> Result<HashMap<i64, MessageRef>> {
     let (tables, conditions) = in_scope_of("transcripts", "t", &query.scope, &query.filter)?;
     let sql = format!(
         "SELECT t.key, t.user_id, t.session_id, t.sequence {tables} WHERE {} AND {}",

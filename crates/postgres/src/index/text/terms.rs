@@ -8,12 +8,16 @@ use amplifier_session_sql::{Columns as _, number};
 use tokio_postgres::types::Type;
 
 use super::block::{is_shortened, stored_term};
-use crate::{columns::Fields, connection::Read};
+use crate::{columns::PgRow, connection::PgReader};
 
 const OPERATION: &str = "terms";
 
 /// [`Search::terms`](amplifier_session_core::backend::Search::terms).
-pub(crate) fn terms(reader: &Read<'_>, patterns: &[TermPattern], limit: usize) -> Result<Vec<Vec<String>>> {
+pub(crate) fn terms(
+    reader: &PgReader<'_>,
+    patterns: &[TermPattern],
+    limit: usize,
+) -> Result<Vec<Vec<String>>> {
     let mut finder = TermFinder::new(patterns);
     for (at, pattern) in patterns.iter().enumerate() {
         for (term, texts) in matching(reader, pattern)? {
@@ -24,7 +28,7 @@ pub(crate) fn terms(reader: &Read<'_>, patterns: &[TermPattern], limit: usize) -
 }
 
 /// The terms that may match a pattern, with the number of texts that contain them.
-fn matching(reader: &Read<'_>, pattern: &TermPattern) -> Result<Vec<(String, u64)>> {
+fn matching(reader: &PgReader<'_>, pattern: &TermPattern) -> Result<Vec<(String, u64)>> {
     let select = "SELECT p.term, sum(p.text_count)::bigint
         FROM text_blocks b JOIN postings p ON p.user_id = b.user_id AND p.block = b.block WHERE";
     let one_of = |terms: Vec<String>| {
@@ -42,6 +46,6 @@ fn matching(reader: &Read<'_>, pattern: &TermPattern) -> Result<Vec<(String, u64
             reader.query(OPERATION, &sql, &[(&first, Type::TEXT), (&last, Type::TEXT)])?
         }
     };
-    let found = rows.iter().map(|row| Ok((Fields(row).text(0)?, number(&Fields(row), 1)?)));
+    let found = rows.iter().map(|row| Ok((PgRow(row).text(0)?, number(&PgRow(row), 1)?)));
     found.filter(|found| !matches!(found, Ok((term, _)) if is_shortened(term))).collect()
 }

@@ -12,13 +12,13 @@ use amplifier_session_sql::{
 use tokio_postgres::types::Type;
 
 use super::{
-    block::{Posting, TextId, decode_postings, decode_texts},
+    block::{Posting, TextKey, decode_postings, decode_texts},
     new::{block_numbers, block_rows, posting_rows, put_block, put_postings},
     removed::{RemovedKeys, TouchedBlock},
 };
 use crate::{
-    columns::Fields,
-    connection::{Parameter, Read, Write},
+    columns::PgRow,
+    connection::{Parameter, PgReader, PgWriter},
 };
 
 const OPERATION: &str = "update_index";
@@ -33,7 +33,7 @@ const LARGE: i64 = 32_768;
 const READ: i64 = 512;
 
 /// Takes the texts of removed messages from the blocks, and merges small blocks. The transaction has the lock of the index.
-pub(crate) fn update(writer: &Write<'_>) -> Result<()> {
+pub(crate) fn update(writer: &PgWriter<'_>) -> Result<()> {
     let reader = writer.reader();
     let removed = RemovedKeys::read(reader, OPERATION)?;
     for block in removed.blocks(reader, OPERATION)? {
@@ -51,23 +51,24 @@ pub(crate) fn update(writer: &Write<'_>) -> Result<()> {
 }
 
 /// Removes the texts of removed messages from a block. Rows of other terms stay as they are.
-fn take_removed(reader: &Read<'_>, block: &TouchedBlock, removed: &RemovedKeys) -> Result<()> {
+fn take_removed(reader: &PgReader<'_>, block: &TouchedBlock, removed: &RemovedKeys) -> Result<()> {
     let TouchedBlock { user, number, texts } = block;
     let sql = "SELECT term, data FROM postings WHERE user_id = $1 AND block = $2";
     let of_block: [Parameter<'_>; 2] = [(user, Type::TEXT), (number, Type::INT8)];
     let (mut changed, mut rows) = (Vec::new(), posting_rows());
     for row in reader.query(OPERATION, sql, &of_block)? {
-        let mut postings = decode_postings(Fields(&row).bytes_ref(1)?)?;
+        let mut postings = decode_postings(PgRow(&row).bytes_ref(1)?)?;
         let before = postings.len();
         postings.retain(|posting| !removed.have(posting.text));
         if postings.len() < before {
-            let term = Fields(&row).text(0)?;
+            let term = PgRow(&row).text(0)?;
             if !postings.is_empty() {
                 put_postings(&mut rows, user, *number, &term, &postings);
             }
             changed.push(term);
         }
     }
+    // `COPY` only inserts, so the old rows of the changed terms are deleted first.
     let sql = "DELETE FROM postings WHERE user_id = $1 AND block = $2 AND term = ANY($3)";
     let of_terms: [Parameter<'_>; 3] =
         [(user, Type::TEXT), (number, Type::INT8), (&changed, Type::TEXT_ARRAY)];
@@ -76,7 +77,7 @@ fn take_removed(reader: &Read<'_>, block: &TouchedBlock, removed: &RemovedKeys) 
 
     let sql = "DELETE FROM text_blocks WHERE user_id = $1 AND block = $2";
     reader.query(OPERATION, sql, &of_block)?;
-    let texts: Vec<(TextId, u32)> = texts.iter().copied().filter(|(text, _)| !removed.have(*text)).collect();
+    let texts: Vec<(TextKey, u32)> = texts.iter().copied().filter(|(text, _)| !removed.have(*text)).collect();
     if texts.is_empty() {
         return Ok(());
     }
@@ -86,18 +87,18 @@ fn take_removed(reader: &Read<'_>, block: &TouchedBlock, removed: &RemovedKeys) 
 }
 
 /// The messages of texts, which are in order.
-fn keys_of(texts: &[(TextId, u32)]) -> Vec<i64> {
+fn keys_of(texts: &[(TextKey, u32)]) -> Vec<i64> {
     let mut keys: Vec<i64> = texts.iter().map(|(text, _)| text.key()).collect();
     keys.dedup();
     keys
 }
 
 /// The blocks of each user that become one.
-fn to_merge(reader: &Read<'_>) -> Result<Vec<(String, Vec<i64>)>> {
+fn to_merge(reader: &PgReader<'_>) -> Result<Vec<(String, Vec<i64>)>> {
     let sql = "SELECT user_id, block, message_count FROM text_blocks WHERE message_count < $1 ORDER BY user_id, block";
     let mut sizes: BTreeMap<(String, u32), Vec<i64>> = BTreeMap::new();
     for row in reader.query(OPERATION, sql, &[(&LARGE, Type::INT8)])? {
-        let row = Fields(&row);
+        let row = PgRow(&row);
         let size = row.integer(2)?.unsigned_abs().max(1).ilog(MERGED.into());
         sizes.entry((row.text(0)?, size)).or_default().push(row.integer(1)?);
     }
@@ -106,19 +107,20 @@ fn to_merge(reader: &Read<'_>) -> Result<Vec<(String, Vec<i64>)>> {
 }
 
 /// Makes one block of several.
-fn merge(reader: &Read<'_>, user: &String, blocks: &Vec<i64>) -> Result<()> {
+fn merge(reader: &PgReader<'_>, user: &String, blocks: &Vec<i64>) -> Result<()> {
     let of_blocks: [Parameter<'_>; 2] = [(user, Type::TEXT), (blocks, Type::INT8_ARRAY)];
     let sql = "SELECT texts FROM text_blocks WHERE user_id = $1 AND block = ANY($2)";
-    let mut texts: Vec<(TextId, u32)> = Vec::new();
+    let mut texts: Vec<(TextKey, u32)> = Vec::new();
     for row in reader.query(OPERATION, sql, &of_blocks)? {
-        texts.extend(decode_texts(Fields(&row).bytes_ref(0)?)?);
+        texts.extend(decode_texts(PgRow(&row).bytes_ref(0)?)?);
     }
+    // Stored texts and postings contain differences, so they must be in order.
     texts.sort_unstable();
     let sql = "SELECT term, data FROM postings WHERE user_id = $1 AND block = ANY($2)";
     let mut terms: BTreeMap<String, Vec<Posting>> = BTreeMap::new();
     for row in reader.query(OPERATION, sql, &of_blocks)? {
-        let postings = decode_postings(Fields(&row).bytes_ref(1)?)?;
-        terms.entry(Fields(&row).text(0)?).or_default().extend(postings);
+        let postings = decode_postings(PgRow(&row).bytes_ref(1)?)?;
+        terms.entry(PgRow(&row).text(0)?).or_default().extend(postings);
     }
     for table in ["text_blocks", "postings"] {
         let sql = format!("DELETE FROM {table} WHERE user_id = $1 AND block = ANY($2)");
@@ -140,7 +142,7 @@ fn merge(reader: &Read<'_>, user: &String, blocks: &Vec<i64>) -> Result<()> {
 }
 
 /// Makes the index anew. No other transaction writes meanwhile.
-pub(crate) fn rebuild(writer: &mut Write<'_>) -> Result<()> {
+pub(crate) fn rebuild(writer: &mut PgWriter<'_>) -> Result<()> {
     for sql in ["DELETE FROM postings", "DELETE FROM text_blocks", "DELETE FROM removed"] {
         writer.execute(&Statement::new(OPERATION, sql, []))?;
     }
@@ -158,14 +160,14 @@ pub(crate) fn rebuild(writer: &mut Write<'_>) -> Result<()> {
 
 /// What the index needs of a message.
 #[derive(Debug)]
-pub(crate) struct StoredMessage {
+pub(crate) struct IndexedMessage {
     pub(crate) key: i64,
     pub(crate) user: String,
     pub(crate) role: Role,
     pub(crate) raw: RawJson,
 }
 
-impl StoredMessage {
+impl IndexedMessage {
     pub(super) const COLUMNS: &'static str = "key, user_id, role, raw";
 
     pub(super) fn read(row: &dyn Columns) -> Result<Self> {
@@ -174,17 +176,17 @@ impl StoredMessage {
     }
 }
 
-fn stored_messages(reader: &Read<'_>, after: i64) -> Result<Vec<StoredMessage>> {
-    let columns = StoredMessage::COLUMNS;
+fn stored_messages(reader: &PgReader<'_>, after: i64) -> Result<Vec<IndexedMessage>> {
+    let columns = IndexedMessage::COLUMNS;
     let sql = format!("SELECT {columns} FROM transcripts WHERE key > ?1 ORDER BY key LIMIT {READ}");
-    reader.rows(&Query::new(OPERATION, sql, [after.into()], StoredMessage::read))
+    reader.rows(&Query::new(OPERATION, sql, [after.into()], IndexedMessage::read))
 }
 
 /// Indexes the texts of messages again: they get new keys, and their old ones are removed from the index later.
-pub(crate) fn renew(writer: &mut Write<'_>, key: &SessionKey, sequences: &[u32]) -> Result<()> {
+pub(crate) fn reindex(writer: &mut PgWriter<'_>, key: &SessionKey, sequences: &[u32]) -> Result<()> {
     let which = is_one_of("sequence", sequences.iter().copied().map(i64::from));
     let of_session = [key.user_id.as_str().into(), key.session_id.as_str().into()];
-    let columns = StoredMessage::COLUMNS;
+    let columns = IndexedMessage::COLUMNS;
     let mine = format!("user_id = ?1 AND session_id = ?2 AND {which}");
     let note = format!(
         "INSERT INTO removed (user_id, kind, revision, key)
@@ -195,15 +197,15 @@ pub(crate) fn renew(writer: &mut Write<'_>, key: &SessionKey, sequences: &[u32])
         writer.execute(&Statement::once("renew_texts", sql, of_session.clone()))?;
     }
     let sql = format!("SELECT {columns} FROM transcripts WHERE {mine}");
-    let messages = writer.rows(&Query::new("renew_texts", sql, of_session, StoredMessage::read).once())?;
+    let messages = writer.rows(&Query::new("renew_texts", sql, of_session, IndexedMessage::read).once())?;
     messages.iter().for_each(|message| writer.index(message));
     Ok(())
 }
 
 /// The messages of these keys, as the rows are.
-pub(super) fn messages_of(reader: &Read<'_>, keys: &[i64]) -> Result<HashMap<i64, StoredMessage>> {
+pub(super) fn messages_of(reader: &PgReader<'_>, keys: &[i64]) -> Result<HashMap<i64, IndexedMessage>> {
     let which = is_one_of("key", keys.iter().copied());
-    let sql = format!("SELECT {} FROM transcripts WHERE {which}", StoredMessage::COLUMNS);
-    let found = reader.rows(&Query::new("check_index", sql, [], StoredMessage::read).once())?;
+    let sql = format!("SELECT {} FROM transcripts WHERE {which}", IndexedMessage::COLUMNS);
+    let found = reader.rows(&Query::new("check_index", sql, [], IndexedMessage::read).once())?;
     Ok(found.into_iter().map(|message| (message.key, message)).collect())
 }

@@ -7,7 +7,7 @@ use amplifier_session_core::{Result, backend::meta::Generations};
 use amplifier_session_sql::{Columns as _, quote, read};
 use tokio_postgres::types::Type;
 
-use crate::{columns::Fields, connection::Read, error, pool::Pool};
+use crate::{columns::PgRow, connection::PgReader, error, pool::PgPool};
 
 /// So many vectors are compared one by one: that takes few milliseconds and finds all that is to be found.
 pub(super) const EXACT: i64 = 10_000;
@@ -40,20 +40,20 @@ pub(super) fn settings(rows: usize) -> String {
 
 /// The most vectors in scope that are compared one by one; `None` if the generation has no index, so that all are.
 pub(super) fn exact_below(
-    reader: &Read<'_>,
+    reader: &PgReader<'_>,
     operation: &'static str,
     generation: u32,
 ) -> Result<Option<i64>> {
     let sql = "SELECT CAST(c.reltuples AS bigint) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
         WHERE i.indexrelid = to_regclass($1) AND i.indrelid = 'transcript_vectors'::regclass AND i.indisvalid";
     let rows = reader.query(operation, sql, &[(&quote::name(&name(generation)), Type::TEXT)])?;
-    let total = rows.first().map(|row| Fields(row).integer(0)).transpose()?;
+    let total = rows.first().map(|row| PgRow(row).integer(0)).transpose()?;
     Ok(total.map(|total| EXACT.max(total / SMALLEST_SHARE)))
 }
 
 /// Makes the index of each generation that has many vectors, and drops the others. Does nothing if this role does not own
 /// the table, if the table is divided between servers, or if another client is at it.
-pub(crate) fn update(pool: &Pool) -> Result<()> {
+pub(crate) fn update(pool: &PgPool) -> Result<()> {
     // Concurrently: others go on writing. This is not possible in a transaction.
     for sql in pool.define(OPERATION, outdated)? {
         match pool.outside_transactions(OPERATION, &sql) {
@@ -67,7 +67,7 @@ pub(crate) fn update(pool: &Pool) -> Result<()> {
 }
 
 /// The statements that make and drop indexes.
-fn outdated(reader: &Read<'_>) -> Result<Vec<String>> {
+fn outdated(reader: &PgReader<'_>) -> Result<Vec<String>> {
     let Some(table) = VectorTable::to_index(reader)? else { return Ok(Vec::new()) };
     // If no other client is at it, each invalid index was being made when a connection was lost.
     reader.batch(OPERATION, "LOCK TABLE transcript_vectors IN SHARE UPDATE EXCLUSIVE MODE")?;
@@ -76,7 +76,7 @@ fn outdated(reader: &Read<'_>) -> Result<Vec<String>> {
         WHERE i.indrelid = 'transcript_vectors'::regclass AND starts_with(c.relname, $1)";
     let (mut valid, mut statements) = (Vec::new(), Vec::new());
     for row in reader.query(OPERATION, sql, &[(&PREFIX, Type::TEXT)])? {
-        let (found, is_valid) = (Fields(&row).text(0)?, Fields(&row).flag(1)?);
+        let (found, is_valid) = (PgRow(&row).text(0)?, PgRow(&row).flag(1)?);
         if is_valid && generations.numbers().any(|generation| name(generation) == found) {
             valid.push(found);
         } else {
@@ -102,7 +102,7 @@ struct VectorTable {
 
 impl VectorTable {
     /// The table, if this client may make indexes of it now.
-    fn to_index(reader: &Read<'_>) -> Result<Option<Self>> {
+    fn to_index(reader: &PgReader<'_>) -> Result<Option<Self>> {
         // Of sessions of other roles, the table is not shown.
         let sql = "SELECT n.nspname::text, x.nspname::text
             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace,
@@ -112,7 +112,7 @@ impl VectorTable {
                 AND NOT EXISTS (SELECT FROM pg_stat_progress_create_index p
                     WHERE p.datname = current_database() AND coalesce(p.relid, c.oid) = c.oid)";
         let found = reader.query(OPERATION, sql, &[])?;
-        let table = |row| Ok(Self { schema: Fields(row).text(0)?, extension: Fields(row).text(1)? });
+        let table = |row| Ok(Self { schema: PgRow(row).text(0)?, extension: PgRow(row).text(1)? });
         found.first().map(table).transpose()
     }
 
@@ -132,7 +132,7 @@ impl VectorTable {
     }
 }
 
-fn has_many(reader: &Read<'_>, operation: &'static str, generation: u32) -> Result<bool> {
+fn has_many(reader: &PgReader<'_>, operation: &'static str, generation: u32) -> Result<bool> {
     let sql = "SELECT 1 FROM transcript_vectors WHERE generation = $1 OFFSET $2 LIMIT 1";
     let generation = i64::from(generation);
     Ok(!reader.query(operation, sql, &[(&generation, Type::INT8), (&EXACT, Type::INT8)])?.is_empty())

@@ -18,7 +18,7 @@ use amplifier_session_core::{
 use amplifier_session_sql::{Columns, Conditions, Query, Reader as _, number, read, unless_damaged};
 
 pub(crate) use self::graph::update;
-use crate::{connection::Read, index::in_scope_of, vector_support::VectorSupport};
+use crate::{connection::PgReader, index::in_scope_of, vector_support::VectorSupport};
 
 const OPERATION: &str = "vector_candidates";
 
@@ -27,7 +27,7 @@ const CERTAINLY: i64 = 3;
 
 /// The vectors nearest to that of a query. `reader` reads one snapshot.
 pub(crate) fn candidates(
-    reader: &Read<'_>,
+    reader: &PgReader<'_>,
     query: &VectorQuery,
     support: &VectorSupport,
 ) -> Result<Candidates<VectorCandidate>> {
@@ -51,7 +51,7 @@ enum SearchMethod {
 }
 
 impl SearchMethod {
-    fn of(reader: &Read<'_>, query: &VectorQuery, support: &VectorSupport) -> Result<Self> {
+    fn of(reader: &PgReader<'_>, query: &VectorQuery, support: &VectorSupport) -> Result<Self> {
         if !support.has_copies() {
             return Ok(Self::Client);
         }
@@ -102,7 +102,7 @@ fn in_scope(query: &VectorQuery) -> Result<(String, Conditions)> {
 }
 
 /// The planner's estimate of the number of vectors in scope. It takes a tenth of the time of counting up to `EXACT`.
-fn estimated(reader: &Read<'_>, query: &VectorQuery) -> Result<i64> {
+fn estimated(reader: &PgReader<'_>, query: &VectorQuery) -> Result<i64> {
     let (tables, conditions) = in_scope(query)?;
     let sql = format!("EXPLAIN SELECT 1 {tables} WHERE {}", conditions.sql());
     let plan = Query::with_conditions(OPERATION, sql, conditions, |row| row.text(0)).once();
@@ -112,7 +112,7 @@ fn estimated(reader: &Read<'_>, query: &VectorQuery) -> Result<i64> {
     Ok(rows.unwrap_or(0))
 }
 
-fn has_more_than(reader: &Read<'_>, query: &VectorQuery, most: i64) -> Result<bool> {
+fn has_more_than(reader: &PgReader<'_>, query: &VectorQuery, most: i64) -> Result<bool> {
     let (tables, mut conditions) = in_scope(query)?;
     let most = conditions.bind(most);
     let sql = format!("SELECT 1 {tables} WHERE {} OFFSET {most} LIMIT 1", conditions.sql());
@@ -138,7 +138,7 @@ fn compared_again(query: &VectorQuery) -> usize {
 const KEPT: usize = 4_096;
 
 fn nearest(
-    reader: &Read<'_>,
+    reader: &PgReader<'_>,
     query: &VectorQuery,
     vectors: Query<Option<VectorCandidate>>,
 ) -> Result<Vec<VectorCandidate>> {

@@ -16,7 +16,7 @@ use amplifier_session_core::{
 use amplifier_session_sql::{Query, Reader as _, backend::Connections as _, quote};
 
 use super::{SearchMethod, candidates, graph, update};
-use crate::{PostgresConfig, connection::Read, pool::Pool, schema};
+use crate::{PostgresConfig, connection::PgReader, pool::PgPool, schema};
 
 const DIMENSIONS: usize = 16;
 
@@ -25,13 +25,13 @@ const MANY: i64 = graph::EXACT + 2_000;
 const FEW: i64 = 300;
 
 /// Runs `test` on a store with vectors of two users, each with two projects, in a schema of its own.
-async fn with_vectors(test: impl FnOnce(&Pool) + Send + 'static) {
+async fn with_vectors(test: impl FnOnce(&PgPool) + Send + 'static) {
     let url = amplifier_session_testkit::postgres::url();
     let unique = tempfile::Builder::new().prefix("vectors_").rand_bytes(16).tempdir().unwrap();
     let schema = unique.path().file_name().unwrap().to_str().unwrap().to_lowercase();
     let config = PostgresConfig::new(url.split_once(':').unwrap().1, &Settings::default()).unwrap();
     let config = config.with_schema(schema.as_str());
-    let pool = Pool::new(&config).unwrap();
+    let pool = PgPool::new(&config).unwrap();
     tokio::task::spawn_blocking(move || {
         let prepared = schema::prepare(&pool, &schema, false).unwrap();
         assert!(prepared.has_copies(), "the server for tests has pgvector");
@@ -46,7 +46,7 @@ async fn with_vectors(test: impl FnOnce(&Pool) + Send + 'static) {
     .unwrap();
 }
 
-fn fill(reader: &Read<'_>) -> Result<()> {
+fn fill(reader: &PgReader<'_>) -> Result<()> {
     let space = EmbeddingSpace { model: "m".into(), dimensions: DIMENSIONS };
     let generation = meta::Generation { space, number: 0 }.to_value();
     let mut sql = format!(
@@ -84,7 +84,7 @@ fn query(user: &str, filter: SearchFilter, number: usize) -> VectorQuery {
 }
 
 /// Runs `test` in a transaction, as searches are.
-fn in_snapshot(pool: &Pool, test: impl Fn(&Read<'_>)) {
+fn in_snapshot(pool: &PgPool, test: impl Fn(&PgReader<'_>)) {
     pool.read_snapshot(|reader| {
         test(reader);
         Ok(())
@@ -93,7 +93,7 @@ fn in_snapshot(pool: &Pool, test: impl Fn(&Read<'_>)) {
 }
 
 /// How a query is run, and the plan of its statement.
-fn plan(reader: &Read<'_>, query: &VectorQuery) -> (SearchMethod, String) {
+fn plan(reader: &PgReader<'_>, query: &VectorQuery) -> (SearchMethod, String) {
     let method = SearchMethod::of(reader, query, &crate::VectorSupport::Copies).unwrap();
     if method == SearchMethod::Graph {
         reader.batch("plan", &graph::settings(32)).unwrap();
@@ -132,7 +132,7 @@ async fn vectors_are_searched_on_a_graph_or_exactly() {
     .await;
 }
 
-fn many_vectors_are_searched_on_a_graph_and_few_exactly(pool: &Pool) {
+fn many_vectors_are_searched_on_a_graph_and_few_exactly(pool: &PgPool) {
     in_snapshot(pool, |reader| {
         let many = [SearchFilter::default(), first_project()].map(|filter| query("many", filter, 0));
         let few = [query("few", SearchFilter::default(), 0), query("many", second_project(), 0)];
@@ -150,7 +150,7 @@ fn many_vectors_are_searched_on_a_graph_and_few_exactly(pool: &Pool) {
     })
 }
 
-fn a_graph_finds_what_is_nearest(pool: &Pool) {
+fn a_graph_finds_what_is_nearest(pool: &PgPool) {
     in_snapshot(pool, |reader| {
         let found = |query: &VectorQuery, support| {
             let found = candidates(reader, query, &support).unwrap().items;
@@ -174,7 +174,7 @@ fn a_graph_finds_what_is_nearest(pool: &Pool) {
     })
 }
 
-fn an_index_that_was_not_completed_is_made_again(pool: &Pool) {
+fn an_index_that_was_not_completed_is_made_again(pool: &PgPool) {
     let run = |sql: &str| pool.define("test", |reader| reader.batch("test", sql)).unwrap();
     let exact_below = || pool.read(|reader| graph::exact_below(reader, "test", 0)).unwrap();
     assert_eq!(exact_below(), Some(graph::EXACT));
@@ -190,7 +190,7 @@ fn an_index_that_was_not_completed_is_made_again(pool: &Pool) {
 }
 
 /// Vectors that do not fit into a page are stored elsewhere, but never the ids of their rows.
-fn vectors_are_compared_where_their_rows_are(pool: &Pool) {
+fn vectors_are_compared_where_their_rows_are(pool: &PgPool) {
     pool.define("test", |reader| {
         for (dimensions, is_in_row) in [(1_536, true), (3_072, true), (16_000, false)] {
             let sql = format!(

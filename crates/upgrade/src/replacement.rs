@@ -2,8 +2,8 @@
 //!
 //! The store is built as `<old>.upgrading`. Two renames put it in place: `<old>` becomes `<old>.python-backup`, and
 //! `<old>.upgrading` becomes `<old>`. A process that is killed before the first rename leaves the old file. One that is
-//! killed between the two leaves a backup and no old file; [`Place::recover`] undoes this, so that the upgrade starts
-//! over.
+//! killed between the two leaves a backup and no old file; [`FileReplacement::recover`] undoes this, so that the
+//! upgrade starts over.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -25,15 +25,15 @@ const BACKUP: &str = ".python-backup";
 /// The files that SQLite and DuckDB keep beside a file. They would mistake those of another file for their own.
 const LOGS: [&str; 6] = ["-wal", "-journal", "-shm", ".wal", ".wal.checkpoint", ".wal.recovery"];
 
-/// The place of an old file. Only one process at a time can have it.
+/// Replaces an old file by a store. Only one process at a time can do this.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct FileReplacement {
     old: PathBuf,
     _lock: File,
 }
 
-impl Place {
-    pub(crate) fn enter(old: &Path) -> Result<Self> {
+impl FileReplacement {
+    pub(crate) fn begin(old: &Path) -> Result<Self> {
         let path = beside(old, LOCK);
         let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
         let lock = lock.map_err(|error| failed("create", &path, error))?;
@@ -129,7 +129,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for FileReplacement {
     fn drop(&mut self) {
         // Removed while it is locked. If that fails, it does no harm.
         let _ = fs::remove_file(beside(&self.old, LOCK));
@@ -306,7 +306,7 @@ mod tests {
     fn the_store_takes_the_place_of_the_old_file_and_its_log() {
         let (folder, old) = staged();
         write(&beside(&old, ".python-backup-2"), "somebody's");
-        let backup = Place::enter(&old).unwrap().put().unwrap();
+        let backup = FileReplacement::begin(&old).unwrap().put().unwrap();
         assert_eq!(backup, beside(&old, ".python-backup-3"));
         let expected = [
             ("old", "new"),
@@ -328,10 +328,10 @@ mod tests {
                 move_logs(&old, &beside(&old, BACKUP)).unwrap();
             }
             assert!(is_interrupted(&old));
-            let place = Place::enter(&old).unwrap();
-            place.recover().unwrap();
-            place.clear().unwrap();
-            drop(place);
+            let replacement = FileReplacement::begin(&old).unwrap();
+            replacement.recover().unwrap();
+            replacement.clear().unwrap();
+            drop(replacement);
             assert_eq!(texts(&content(folder.path())), [("old", "old"), ("old-wal", "log")]);
         }
     }
@@ -339,11 +339,11 @@ mod tests {
     #[test]
     fn a_file_that_another_program_makes_meanwhile_is_not_replaced() {
         let (folder, old) = staged();
-        let (place, backup) = (Place::enter(&old).unwrap(), beside(&old, BACKUP));
+        let (replacement, backup) = (FileReplacement::begin(&old).unwrap(), beside(&old, BACKUP));
         fs::rename(&old, &backup).unwrap();
         write(&old, "other");
-        assert_eq!(place.finish(&backup).unwrap_err().kind(), ErrorKind::Conflict);
-        drop(place);
+        assert_eq!(replacement.finish(&backup).unwrap_err().kind(), ErrorKind::Conflict);
+        drop(replacement);
         let found = content(folder.path());
         for kept in [("old", "other"), ("old.python-backup", "old"), ("old.upgrading", "new")] {
             assert!(texts(&found).contains(&kept), "{found:?}");
@@ -353,9 +353,11 @@ mod tests {
     #[test]
     fn one_process_at_a_time() {
         let (_folder, old) = staged();
-        let place = Place::enter(&old).unwrap();
-        assert!(Place::enter(&old).unwrap_err().to_string().contains("another process is upgrading"));
-        drop(place);
-        Place::enter(&old).unwrap();
+        let replacement = FileReplacement::begin(&old).unwrap();
+        assert!(
+            FileReplacement::begin(&old).unwrap_err().to_string().contains("another process is upgrading")
+        );
+        drop(replacement);
+        FileReplacement::begin(&old).unwrap();
     }
 }
