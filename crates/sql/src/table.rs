@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use amplifier_session_core::model::{
-    Event, Message, MetadataFile, Payload, Session, SessionId, SessionKey, Timestamp,
+use amplifier_session_core::{
+    backend::StoredSyncState,
+    model::{Event, Message, MetadataFile, Payload, Session, SessionId, SessionKey, Timestamp},
 };
 
 use crate::rows::{SESSION, SESSION_STATE, encoding};
@@ -107,8 +108,8 @@ pub struct SessionRow<'a> {
     pub revision: i64,
     /// The skipped lines, as JSON.
     pub skipped: Cow<'a, str>,
-    /// The sync state: how far its files were read.
-    pub sync_state: Option<Cow<'a, str>>,
+    /// How far its files were read.
+    pub sync_state: Option<&'a StoredSyncState>,
     /// The key, unless the database assigns it.
     pub key: Option<i64>,
 }
@@ -116,8 +117,10 @@ pub struct SessionRow<'a> {
 impl<'a> SessionRow<'a> {
     /// The row in [`SESSIONS`].
     #[must_use]
-    pub fn cells(&'a self) -> [Cell<'a>; 29] {
+    pub fn cells(&'a self) -> [Cell<'a>; 32] {
         let session = self.session;
+        let state = self.sync_state;
+        let rewound = state.and_then(|state| state.rewound);
         [
             Cell::text(session.user_id.as_str()),
             Cell::text(session.session_id.as_str()),
@@ -146,7 +149,10 @@ impl<'a> SessionRow<'a> {
             (&session.moved_to).into(),
             Cell::Integer(self.revision),
             Cell::text(&self.skipped),
-            self.sync_state.as_deref().map_or(Cell::Null, Cell::text),
+            state.map_or(Cell::Null, |state| Cell::text(&state.files)),
+            state.map_or(Cell::Null, |state| (&state.settled).into()),
+            rewound.map(|rewound| rewound.messages).into(),
+            rewound.map(|rewound| rewound.events).into(),
             self.key.into(),
         ]
     }
