@@ -25,9 +25,8 @@ pub const SESSION: &str = "user_id, session_id, host_id, project_slug, created, 
     model, turn_count, message_count, event_count, parent_id, forked_from_turn, tags, visibility, org_id, team_ids, \
     shared_at, working_dir, first_prompt, edited, source, moved_to";
 
-/// The columns after [`SESSION`] that [`stored_session`] reads.
-pub const SESSION_STATE: &str =
-    "revision, skipped_lines, sync_state, settled, rewound_messages, rewound_events";
+/// The columns between [`SESSION`] and [`SYNC_STATE`] that [`stored_session`] reads.
+pub const SESSION_STATE: &str = "revision, skipped_lines";
 
 /// The columns of a session that [`sync_state`] reads.
 pub const SYNC_STATE: &str = "sync_state, settled, rewound_messages, rewound_events";
@@ -109,7 +108,7 @@ fn read_session(row: &dyn Columns) -> Result<Session> {
     })
 }
 
-/// The session of a row of [`SESSION`] and [`SESSION_STATE`], without its metadata files.
+/// The session of a row of [`SESSION`], [`SESSION_STATE`] and [`SYNC_STATE`], without its metadata files.
 pub fn stored_session(row: &dyn Columns) -> Result<StoredSession> {
     named(row, (0, 1, None), read_stored_session(row))
 }

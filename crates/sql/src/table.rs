@@ -7,7 +7,7 @@ use amplifier_session_core::{
     model::{Event, Message, MetadataFile, Payload, Session, SessionId, SessionKey, Timestamp},
 };
 
-use crate::rows::{SESSION, SESSION_STATE, encoding};
+use crate::rows::{SESSION, SESSION_STATE, SYNC_STATE, encoding};
 
 /// A table, with its columns in the order in which rows are written.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ fn size(number: impl TryInto<i64>) -> i64 {
 }
 
 /// Sessions.
-pub const SESSIONS: Table = Table { name: "sessions", columns: &[SESSION, SESSION_STATE, "key"] };
+pub const SESSIONS: Table = Table { name: "sessions", columns: &[SESSION, SESSION_STATE, SYNC_STATE, "key"] };
 
 /// A session with the stored values that are not its fields.
 #[derive(Debug)]

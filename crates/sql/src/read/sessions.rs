@@ -17,8 +17,9 @@ use crate::{
 
 /// A session with its metadata files, in order.
 pub fn get(reader: &impl Reader, key: &SessionKey) -> Result<Option<StoredSession>> {
-    let sql =
-        format!("SELECT {SESSION}, {SESSION_STATE} FROM sessions WHERE user_id = ?1 AND session_id = ?2");
+    let sql = format!(
+        "SELECT {SESSION}, {SESSION_STATE}, {SYNC_STATE} FROM sessions WHERE user_id = ?1 AND session_id = ?2"
+    );
     let stored = Query::new("get_session", sql, of_session(key), rows::stored_session);
     let Some(mut session) = reader.first(&stored)? else { return Ok(None) };
     let sql = "SELECT name, raw FROM metadata_files WHERE user_id = ?1 AND session_id = ?2 ORDER BY position";

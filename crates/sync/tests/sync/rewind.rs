@@ -1,12 +1,12 @@
 //! Rewinds of sessions whose files still contain the removed turns.
 
 use amplifier_session_core::{
-    backend::{RewoundTo, SessionChange, StoredSyncState, prelude::*},
+    backend::{RewoundTo, SessionChange, prelude::*},
     model::{SessionId, SessionKey},
     storage::{EventDetail, RewindOptions, RewindReport},
 };
 use amplifier_session_testkit::lines::{self, Line};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, NOW, set_modified, user};
 
@@ -66,26 +66,29 @@ async fn removed_turns_stay_away_while_the_files_are_unchanged() {
     assert_eq!((fixture.sync_and_count().await.1, counts(&fixture).await), (0, (2, 4)));
 }
 
-/// A session that an earlier version synced and rewound is not read again, as others are, to derive its data by the current
-/// rules. That version stored the rewind in the state of the files, as a sync of another file does now.
+/// A session that an earlier version synced is not read again, as others are, to derive its data by the current rules, if
+/// this version has rewound it, or the earlier one. That one stored the rows that were left in the state of the files.
 #[tokio::test]
-async fn turns_that_an_earlier_version_removed_stay_away() {
-    for is_of_earlier in [false, true] {
+async fn turns_that_were_removed_from_an_earlier_session_stay_away() {
+    for is_rewound_by_earlier in [false, true] {
         let fixture = synced().await;
         rewind_to(&fixture, 2).await;
-        if is_of_earlier {
-            fixture.folder().metadata(r#"{"name":"later"}"#).unwrap();
-            fixture.sync().await;
-        }
         let stored = fixture.stored("s").await.unwrap();
+        let mut state = stored.sync_state.unwrap();
+        let mut files: Value = serde_json::from_str(&state.files).unwrap();
+        files["version"] = json!(2);
+        if is_rewound_by_earlier {
+            state.rewound = None;
+            files["rewound"] = json!({"metadata.json": 2, "transcript.jsonl": 2, "events.jsonl": 4});
+            files["files"]
+                .as_object_mut()
+                .unwrap()
+                .values_mut()
+                .for_each(|file| file["settled"] = json!(true));
+        }
+        state.files = files.to_string();
         let mut change = SessionChange::new(stored.session, Some(stored.version));
-        let state = stored.sync_state.unwrap();
-        assert_eq!(
-            (state.rewound.is_none(), state.files.contains("rewound")),
-            (is_of_earlier, is_of_earlier)
-        );
-        let files = state.files.replacen("\"version\":3", "\"version\":2", 1);
-        change.sync_state = Some(StoredSyncState { files, ..state });
+        change.sync_state = Some(state);
         fixture.backend.write_one(change).await.unwrap();
         fixture.sync().await;
         assert_eq!(counts(&fixture).await, (2, 4));
