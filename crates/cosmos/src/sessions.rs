@@ -6,13 +6,14 @@ use amplifier_session_core::{
     Result, Scope,
     backend::{
         Deletion, RowCounts, SessionChange, SessionCursor, SessionName, SessionQuery, Sessions,
-        StoredSession, Version,
+        StoredSession, StoredSyncState, Version,
     },
     model::{Session, SessionId, SessionKey, Timestamp, UserId},
     search::SessionFilter,
 };
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
@@ -26,6 +27,14 @@ use crate::{
     store::CosmosBackend,
     write,
 };
+
+/// The sync state of a session.
+#[derive(Debug, Deserialize)]
+struct SessionSyncState {
+    session_id: SessionId,
+    #[serde(flatten)]
+    state: StoredSyncState,
+}
 
 #[async_trait]
 impl Sessions for CosmosBackend {
@@ -88,13 +97,14 @@ impl Sessions for CosmosBackend {
         user: &UserId,
         after: Option<&SessionId>,
         limit: usize,
-    ) -> Result<Vec<(SessionId, String)>> {
+    ) -> Result<Vec<(SessionId, StoredSyncState)>> {
         let select = Select::rows(kind::FILES, user.as_str())
             .and("IS_DEFINED(c.sync_state)")
             .with_some("c.session_id > @", after)
             .ordered(order::SESSION_ID);
-        let query = select.fields("VALUE [c.session_id, c.sync_state]").for_about(limit);
-        self.0.sessions.query(query).await?.take(limit).try_collect().await
+        let query = select.fields("c.session_id, c.sync_state, c.settled, c.rewound").for_about(limit);
+        let states = self.0.sessions.query::<SessionSyncState>(query).await?.take(limit);
+        states.map_ok(|found| (found.session_id, found.state)).try_collect().await
     }
 
     async fn write(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {

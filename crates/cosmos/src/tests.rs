@@ -6,8 +6,8 @@ use std::{sync::Arc, time::Duration};
 use amplifier_session_core::{
     ErrorKind, Secret,
     backend::{
-        MessageVectors, RowChange, SequenceRange, SessionChange, SkippedLine, TextQuery, Version, meta,
-        prelude::*,
+        MessageVectors, RewoundTo, RowChange, SequenceRange, SessionChange, SkippedLine, StoredSyncState,
+        TextQuery, Version, meta, prelude::*,
     },
     model::{
         ContentType, ContentTypes, Digest, EmbeddingSpace, Event, HostId, Level, Message, MessageRef,
@@ -320,7 +320,11 @@ async fn documents_have_this_form() {
             raw: RawJson::from("{}"),
         }]),
         skipped: Some(vec![SkippedLine::new("events.jsonl", 7, "no")]),
-        sync_state: Some("{}".to_owned()),
+        sync_state: Some(StoredSyncState {
+            settled: Some("{}".to_owned()),
+            rewound: Some(RewoundTo { messages: 2, events: 3 }),
+            ..StoredSyncState::of("{}")
+        }),
         messages: RowChange { put: vec![message(0), message(1), long], truncate: None },
         events: RowChange { put: events.collect(), truncate: None },
         ..SessionChange::new(session(), None)

@@ -20,10 +20,14 @@ pub(crate) const LAYOUT: usize = OLDEST_LAYOUT + UPGRADES.len();
 
 /// The steps from [`OLDEST_LAYOUT`] on, each to the next layout, after which [`views`] are recreated. Each step can be
 /// repeated: DuckDB does not allow changing a table and its rows in one transaction.
-pub(crate) const UPGRADES: [&str; 1] = [
+pub(crate) const UPGRADES: [&str; 2] = [
     // The program that wrote a session, and where the session went.
     "ALTER TABLE sessions ADD COLUMN IF NOT EXISTS source VARCHAR DEFAULT 'amplifier';
      ALTER TABLE sessions ADD COLUMN IF NOT EXISTS moved_to VARCHAR;",
+    // The settled rows, and the rows that a rewind left: before, they were parts of the sync state.
+    "ALTER TABLE sessions ADD COLUMN IF NOT EXISTS settled VARCHAR;
+     ALTER TABLE sessions ADD COLUMN IF NOT EXISTS rewound_messages UINTEGER;
+     ALTER TABLE sessions ADD COLUMN IF NOT EXISTS rewound_events UINTEGER;",
 ];
 
 /// The tables of schema version 4, except for [`vectors`].
@@ -72,6 +76,9 @@ CREATE TABLE sessions (
     sync_state VARCHAR,
     source VARCHAR DEFAULT 'amplifier',
     moved_to VARCHAR,
+    settled VARCHAR,
+    rewound_messages UINTEGER,
+    rewound_events UINTEGER,
     PRIMARY KEY (user_id, session_id)
 );
 

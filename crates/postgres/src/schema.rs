@@ -19,11 +19,12 @@ use crate::{
 };
 
 /// The steps from an empty schema to the current tables. Published steps do not change.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("../migrations/0001_tables.sql"),
     include_str!("../migrations/0002_text_index.sql"),
     include_str!("../migrations/0003_turns.sql"),
     include_str!("../migrations/0004_sources.sql"),
+    include_str!("../migrations/0005_sync_states.sql"),
 ];
 
 /// Creates `schema_meta`.

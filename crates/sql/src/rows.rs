@@ -6,8 +6,8 @@
 use amplifier_session_core::{
     Result,
     backend::{
-        EventGroup, EventTime, MessageCount, RowSpan, SkippedLine, StoredSession, UsageRow, Version,
-        is_background,
+        EventGroup, EventTime, MessageCount, RewoundTo, RowSpan, SkippedLine, StoredSession, StoredSyncState,
+        UsageRow, Version, is_background,
     },
     model::{
         Digest, Event, HostId, Level, Message, MessageState, ProjectSlug, RawJson, Role, Session, SessionId,
@@ -25,8 +25,11 @@ pub const SESSION: &str = "user_id, session_id, host_id, project_slug, created, 
     model, turn_count, message_count, event_count, parent_id, forked_from_turn, tags, visibility, org_id, team_ids, \
     shared_at, working_dir, first_prompt, edited, source, moved_to";
 
-/// The columns after [`SESSION`] that [`stored_session`] reads.
-pub const SESSION_STATE: &str = "revision, skipped_lines, sync_state";
+/// The columns between [`SESSION`] and [`SYNC_STATE`] that [`stored_session`] reads.
+pub const SESSION_STATE: &str = "revision, skipped_lines";
+
+/// The columns of a session that [`sync_state`] reads.
+pub const SYNC_STATE: &str = "sync_state, settled, rewound_messages, rewound_events";
 
 /// The columns of a message and of its session that [`message`] reads. It is a left join so that DuckDB first looks up
 /// the message by its key; otherwise, it would scan all messages.
@@ -105,7 +108,7 @@ fn read_session(row: &dyn Columns) -> Result<Session> {
     })
 }
 
-/// The session of a row of [`SESSION`] and [`SESSION_STATE`], without its metadata files.
+/// The session of a row of [`SESSION`], [`SESSION_STATE`] and [`SYNC_STATE`], without its metadata files.
 pub fn stored_session(row: &dyn Columns) -> Result<StoredSession> {
     named(row, (0, 1, None), read_stored_session(row))
 }
@@ -118,8 +121,19 @@ fn read_stored_session(row: &dyn Columns) -> Result<StoredSession> {
         metadata_files: Vec::new(),
         skipped: serde_json::from_str::<Vec<SkippedLine>>(&skipped)
             .map_err(|_| damaged("list of skipped lines"))?,
-        sync_state: row.maybe_text(27)?,
+        sync_state: sync_state(row, 27)?,
     })
+}
+
+/// The sync state in the columns [`SYNC_STATE`] from `index` on.
+pub fn sync_state(row: &dyn Columns, index: usize) -> Result<Option<StoredSyncState>> {
+    let Some(files) = row.maybe_text(index)? else { return Ok(None) };
+    let rewound = maybe_number(row, index + 2)?.zip(maybe_number(row, index + 3)?);
+    Ok(Some(StoredSyncState {
+        files,
+        settled: row.maybe_text(index + 1)?,
+        rewound: rewound.map(|(messages, events)| RewoundTo { messages, events }),
+    }))
 }
 
 /// The message of a row of [`MESSAGES`].

@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 
 use amplifier_session_core::{
+    backend::StoredSyncState,
     known_json,
     model::{Event, Message, MetadataFile, Payload, Session, SessionId, SessionKey, Timestamp},
 };
 
-use crate::rows::{SESSION, SESSION_STATE, encoding};
+use crate::rows::{SESSION, SESSION_STATE, SYNC_STATE, encoding};
 
 /// A table, with its columns in the order in which rows are written.
 #[derive(Debug)]
@@ -97,7 +98,7 @@ fn size(number: impl TryInto<i64>) -> i64 {
 }
 
 /// Sessions.
-pub const SESSIONS: Table = Table { name: "sessions", columns: &[SESSION, SESSION_STATE, "key"] };
+pub const SESSIONS: Table = Table { name: "sessions", columns: &[SESSION, SESSION_STATE, SYNC_STATE, "key"] };
 
 /// A session with the stored values that are not its fields.
 #[derive(Debug)]
@@ -108,8 +109,8 @@ pub struct SessionRow<'a> {
     pub revision: i64,
     /// The skipped lines, as JSON.
     pub skipped: Cow<'a, str>,
-    /// The sync state: how far its files were read.
-    pub sync_state: Option<Cow<'a, str>>,
+    /// How far its files were read.
+    pub sync_state: Option<&'a StoredSyncState>,
     /// The key, unless the database assigns it.
     pub key: Option<i64>,
 }
@@ -117,8 +118,10 @@ pub struct SessionRow<'a> {
 impl<'a> SessionRow<'a> {
     /// The row in [`SESSIONS`].
     #[must_use]
-    pub fn cells(&'a self) -> [Cell<'a>; 29] {
+    pub fn cells(&'a self) -> [Cell<'a>; 32] {
         let session = self.session;
+        let state = self.sync_state;
+        let rewound = state.and_then(|state| state.rewound);
         [
             Cell::text(session.user_id.as_str()),
             Cell::text(session.session_id.as_str()),
@@ -147,7 +150,10 @@ impl<'a> SessionRow<'a> {
             (&session.moved_to).into(),
             Cell::Integer(self.revision),
             Cell::text(&self.skipped),
-            self.sync_state.as_deref().map_or(Cell::Null, Cell::text),
+            state.map_or(Cell::Null, |state| Cell::text(&state.files)),
+            state.map_or(Cell::Null, |state| (&state.settled).into()),
+            rewound.map(|rewound| rewound.messages).into(),
+            rewound.map(|rewound| rewound.events).into(),
             self.key.into(),
         ]
     }

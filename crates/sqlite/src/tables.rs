@@ -60,6 +60,9 @@ CREATE TABLE sessions (
     edited TEXT NOT NULL DEFAULT '[]',
     source TEXT NOT NULL DEFAULT 'amplifier',
     moved_to TEXT,
+    settled TEXT,
+    rewound_messages INTEGER,
+    rewound_events INTEGER,
     UNIQUE (user_id, session_id)
 );
 
@@ -269,8 +272,12 @@ pub(crate) fn views() -> String {
 }
 
 /// The steps from [`OLDEST_LAYOUT`] on, each to the next layout, after which [`indexes`] and [`views`] are created.
-pub(crate) const UPGRADES: [&str; 1] = [
+pub(crate) const UPGRADES: [&str; 2] = [
     // The program that wrote a session, and where the session went.
     "ALTER TABLE sessions ADD COLUMN source TEXT NOT NULL DEFAULT 'amplifier';
      ALTER TABLE sessions ADD COLUMN moved_to TEXT;",
+    // The settled rows, and the rows that a rewind left: before, they were parts of the sync state.
+    "ALTER TABLE sessions ADD COLUMN settled TEXT;
+     ALTER TABLE sessions ADD COLUMN rewound_messages INTEGER;
+     ALTER TABLE sessions ADD COLUMN rewound_events INTEGER;",
 ];

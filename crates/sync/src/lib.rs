@@ -40,7 +40,6 @@ mod progress;
 mod refresh;
 mod report;
 mod restore;
-mod rewind;
 mod roots;
 mod run;
 mod second_log;
@@ -61,7 +60,6 @@ pub use report::{EventCounts, Failure, Kept, MessageCounts, SessionCounts, Skipp
 pub use restore::{
     DifferingFile, DiffersBecause, NotRestored, RestoreOptions, RestoreProgress, RestoreReport, restore,
 };
-pub use rewind::rewind;
 pub use roots::is_root;
 pub use run::sync;
 pub use state::source_folder;

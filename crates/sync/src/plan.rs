@@ -264,8 +264,9 @@ pub(crate) async fn states(storage: &SessionStorage, user: &UserId) -> Result<Ha
         let page = storage.backend().sync_states(user, after.as_ref(), PAGE).await?;
         let Some((last, _)) = page.last() else { return Ok(states) };
         after = Some(last.clone());
-        states
-            .extend(page.into_iter().filter_map(|(session, json)| Some((session, SyncState::parse(&json)?))));
+        states.extend(
+            page.into_iter().filter_map(|(session, state)| Some((session, SyncState::parse(&state)?))),
+        );
     }
 }
 

@@ -6,9 +6,10 @@ use std::{
 };
 
 use amplifier_session_core::{
+    backend::{RewoundTo, StoredSyncState},
     metadata::TRANSFER_FENCE,
-    model::{HostId, ProjectSlug, Session, SupersededReason, Timestamp},
-    storage::{EventDetail, SettledRows},
+    model::{HostId, ProjectSlug, SupersededReason, Timestamp},
+    storage::EventDetail,
 };
 use serde::{Deserialize, Serialize};
 
@@ -51,9 +52,6 @@ pub(crate) struct SyncState {
     /// For files that count as read although they contain more: the number of rows that a rewind left.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     rewound: BTreeMap<String, u32>,
-    /// The known state of the stored rows, to continue from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) settled: Option<SettledRows>,
     /// For a state in the previous format: whether payloads of events were stored.
     #[serde(skip)]
     earlier: Option<bool>,
@@ -130,13 +128,13 @@ impl FileState {
 
 /// The folder from which a session was read, if its stored sync state contains it.
 #[must_use]
-pub fn source_folder(sync_state: &str) -> Option<PathBuf> {
+pub fn source_folder(sync_state: &StoredSyncState) -> Option<PathBuf> {
     SyncState::parse(sync_state)?.folder.map(PathBuf::from)
 }
 
 impl SyncState {
     /// The stored state of a session that is now in `project`, or an empty state if there is none.
-    pub(crate) fn of(project: &ProjectSlug, stored: Option<&str>) -> Self {
+    pub(crate) fn of(project: &ProjectSlug, stored: Option<&StoredSyncState>) -> Self {
         let known = stored.and_then(Self::parse).unwrap_or_default();
         Self { version: VERSION, project: project.to_string(), ..known }
     }
@@ -182,12 +180,15 @@ impl SyncState {
     }
 
     /// Parses a stored state; `None` if it has another format.
-    pub(crate) fn parse(json: &str) -> Option<Self> {
-        let mut state: Self = serde_json::from_str(json).ok()?;
+    pub(crate) fn parse(stored: &StoredSyncState) -> Option<Self> {
+        let mut state: Self = serde_json::from_str(&stored.files).ok()?;
         match state.version {
             VERSION => {}
             EARLIER => state.reset(),
             _ => return None,
+        }
+        if let Some(rows) = stored.rewound {
+            state.set_rewound(rows);
         }
         Some(state)
     }
@@ -195,7 +196,6 @@ impl SyncState {
     /// Makes the next sync read the same files again from their beginning, except those whose last rows a rewind removed:
     /// reading them would store these rows again.
     fn reset(&mut self) {
-        self.settled = None;
         let mut logs = self.files.values().filter_map(|file| file.log.as_ref());
         self.earlier = Some(logs.any(|log| log.payloads));
         for (_, file) in self.files.iter_mut().filter(|(name, _)| !self.rewound.contains_key(*name)) {
@@ -358,7 +358,6 @@ impl SyncState {
 
     /// Makes the next sync read all files from their beginning.
     pub(crate) fn forget_positions(&mut self) {
-        self.settled = None;
         self.copies.clear();
         for file in self.files.values_mut() {
             (file.settled, file.head, file.timed) = (false, None, None);
@@ -368,19 +367,18 @@ impl SyncState {
         }
     }
 
-    /// Makes the completely read files count as unchanged, although rows of `session` were removed since.
-    pub(crate) fn set_rewound(&mut self, session: &Session) {
+    /// Makes the completely read files count as unchanged, although only these of their rows are left since a rewind.
+    fn set_rewound(&mut self, left: RewoundTo) {
         self.version = VERSION;
-        self.settled = None;
         // Data derived by an earlier version stays until the files change.
         let is_of_earlier = self.earlier.take().is_some();
-        let (second, of_first) = (self.second_log(), self.rows_of_first(session.event_count));
+        let (second, of_first) = (self.second_log(), self.rows_of_first(left.events));
         for (name, file) in &mut self.files {
             file.settled |= is_of_earlier || file.is_whole();
             let rows = match name {
-                name if Some(name.as_str()) == second => session.event_count - of_first,
+                name if Some(name.as_str()) == second => left.events - of_first,
                 name if EVENTS.contains(&name.as_str()) => of_first,
-                _ => session.message_count,
+                _ => left.messages,
             };
             if let Some(damage) = &mut file.damage {
                 damage.missing = damage.missing.min(rows);

@@ -12,8 +12,8 @@ use amplifier_session_core::{
         Candidates, Deletion, EventCount, EventTime, Events, IndexCheck, Integrity, MessageCount,
         MessageVectors, Messages, MessagesToEmbed, Meta, NewTurn, PendingQuery, RowCounts, Scheduling,
         Search, SequenceRange, SessionChange, SessionName, SessionQuery, Sessions, StorageBackend, StoreInfo,
-        StorePlace, StoredSession, StrayRows, SummaryQuery, Superseded, SupersededQuery, SyncGuard,
-        TermPattern, TextCandidate, TextQuery, TurnCandidate, TurnQuery, TurnVectorQuery, Turns,
+        StorePlace, StoredSession, StoredSyncState, StrayRows, SummaryQuery, Superseded, SupersededQuery,
+        SyncGuard, TermPattern, TextCandidate, TextQuery, TurnCandidate, TurnQuery, TurnVectorQuery, Turns,
         VectorCandidate, VectorCounts, VectorQuery, Vectors, Version,
     },
     model::{
@@ -242,7 +242,7 @@ impl Sessions for FlakyBackend {
         user: &UserId,
         after: Option<&SessionId>,
         limit: usize,
-    ) -> Result<Vec<(SessionId, String)>> {
+    ) -> Result<Vec<(SessionId, StoredSyncState)>> {
         self.call(Operation::SyncStates)?.sync_states(user, after, limit).await
     }
 

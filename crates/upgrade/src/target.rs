@@ -76,8 +76,10 @@ impl TargetStore {
         let name = format!("{}\t{}", key.user_id, key.session_id);
         if let Some(stored) = self.wait(self.backend.get_session(key))? {
             // A sync has written the session since, so the stored rows are newer.
-            let is_ours =
-                stored.sync_state.as_deref().is_none_or(|state| state.is_empty() || state == UPGRADING);
+            let is_ours = stored
+                .sync_state
+                .as_ref()
+                .is_none_or(|state| state.files.is_empty() || state.files == UPGRADING);
             let again = is_ours && self.unfinished.as_ref() == Some(&name);
             return Ok(if again { Start::Again(Box::new(stored)) } else { Start::Skip });
         }

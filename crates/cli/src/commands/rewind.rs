@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use amplifier_session_storage::{
     model::Session,
     storage::{RewindOptions, RewindReport},
-    sync::{self, source_folder},
+    sync::source_folder,
 };
 use serde::Serialize;
 
@@ -71,7 +71,7 @@ pub(super) async fn run(app: &mut App, args: RewindArgs) -> Result<Outcome, Fail
         say("note", "nothing was removed");
         return Ok(Outcome::Done);
     }
-    let report = sync::rewind(&reader.storage, &session.key(), options).await?;
+    let report = reader.storage.ingestion().rewind(&session.key(), &options).await?;
     let now = reader.storage.sessions().get_session(&reader.scope, &session.session_id).await?;
     show(app, &reader, &args, now.unwrap_or(session), &report).await
 }

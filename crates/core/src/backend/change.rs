@@ -45,6 +45,38 @@ impl SkippedLine {
     }
 }
 
+/// How far the files of a session were read, and facts about its rows that hold only together with this state. So it is
+/// always replaced as a whole.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredSyncState {
+    /// The state of the files, in a format known only to the sync.
+    #[serde(rename = "sync_state")]
+    pub files: String,
+    /// The state of the rows from which the next ingest continues, in a format known only to the ingest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled: Option<String>,
+    /// The rows that a rewind left since the files were read. The files may still contain the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rewound: Option<RewoundTo>,
+}
+
+impl StoredSyncState {
+    /// The state of files, without facts about rows.
+    #[must_use]
+    pub fn of(files: impl Into<String>) -> Self {
+        Self { files: files.into(), ..Self::default() }
+    }
+}
+
+/// The rows that a rewind left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RewoundTo {
+    /// The number of messages.
+    pub messages: u32,
+    /// The number of events.
+    pub events: u32,
+}
+
 /// A session with the data stored beside its fields.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredSession {
@@ -56,8 +88,8 @@ pub struct StoredSession {
     pub metadata_files: Vec<MetadataFile>,
     /// The lines of its files that were skipped.
     pub skipped: Vec<SkippedLine>,
-    /// How far its files were read, in a format known only to the sync.
-    pub sync_state: Option<String>,
+    /// How far its files were read.
+    pub sync_state: Option<StoredSyncState>,
 }
 
 /// One write of one session: each value that is `Some` replaces the stored one.
@@ -72,7 +104,7 @@ pub struct SessionChange {
     /// The skipped lines.
     pub skipped: Option<Vec<SkippedLine>>,
     /// How far the files were read.
-    pub sync_state: Option<String>,
+    pub sync_state: Option<StoredSyncState>,
     /// Messages to store and to remove.
     pub messages: RowChange<Message>,
     /// Stored messages whose time changes.

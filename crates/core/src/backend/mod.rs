@@ -38,8 +38,8 @@ use std::fmt::Debug;
 use async_trait::async_trait;
 
 pub use change::{
-    KeptLine, MessageVectors, MessagesToEmbed, RemovedMessages, RowChange, SessionChange, SkippedLine,
-    StoredSession, Version,
+    KeptLine, MessageVectors, MessagesToEmbed, RemovedMessages, RewoundTo, RowChange, SessionChange,
+    SkippedLine, StoredSession, StoredSyncState, Version,
 };
 pub use counts::{
     EventTime, GenerationCounts, MessageCount, PROMPT, REPEATS, REQUEST_ID, RESPONSE, RowCounts, RowSpan,

@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 
-use super::{Deletion, RowCounts, SessionChange, SessionName, SessionQuery, StoredSession, Version};
+use super::{
+    Deletion, RowCounts, SessionChange, SessionName, SessionQuery, StoredSession, StoredSyncState, Version,
+};
 use crate::{
     Result,
     model::{Session, SessionId, SessionKey, UserId},
@@ -31,7 +33,7 @@ pub trait Sessions: Send + Sync {
         user: &UserId,
         after: Option<&SessionId>,
         limit: usize,
-    ) -> Result<Vec<(SessionId, String)>>;
+    ) -> Result<Vec<(SessionId, StoredSyncState)>>;
 
     /// Writes sessions with their messages and events. Returns a result for each change, in order; each succeeds or
     /// fails independently. May write several in one transaction.

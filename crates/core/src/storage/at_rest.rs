@@ -19,7 +19,7 @@ use super::{
 use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{
-        SessionChange, SessionQuery, StorageBackendExt, SupersededQuery,
+        SessionChange, SessionQuery, StorageBackendExt, StoredSyncState, SupersededQuery,
         meta::{self, MASKED, SECRETS},
     },
     blocking,
@@ -192,11 +192,11 @@ impl StoredSecrets<'_> {
     /// Makes the next sync read the files of a session again.
     async fn forget_files(self, key: &SessionKey) -> Result<()> {
         let Some(stored) = self.store.backend.get_session(key).await? else { return Ok(()) };
-        if stored.sync_state.is_none_or(|state| state.is_empty()) {
+        if stored.sync_state.is_none_or(|state| state.files.is_empty()) {
             return Ok(());
         }
         let mut change = SessionChange::new(stored.session, Some(stored.version));
-        change.sync_state = Some(String::new());
+        change.sync_state = Some(StoredSyncState::default());
         self.store.backend.write_one(change).await.map(drop)
     }
 

@@ -70,15 +70,12 @@ pub use embed::{EmbedReport, OnEmbedded};
 pub use embeddings::{EmbeddedChunk, GivenEmbeddings, MessageEmbeddings};
 pub use events::{EventLine, EventLines};
 pub use find::{Addressed, AddressedLine};
-pub use ingest::{
-    Extent, IngestRepair, IngestReport, IngestTarget, LineOutcome, Remaining, SessionIngest, SettledRows,
-    SyncStateWithSettled,
-};
+pub use ingest::{Extent, IngestRepair, IngestReport, IngestTarget, LineOutcome, Remaining, SessionIngest};
 pub use line_masker::LineDigester;
 pub use periods::PeriodStatistics;
 pub use projects::FolderProject;
 pub use rebuild::{Estimate, EstimateOf, GenerationStatus, VectorStatus, VectorsOf};
-pub use rewind::{RewindOptions, RewindReport, SyncStateAfterRewind};
+pub use rewind::{RewindOptions, RewindReport};
 pub use salvage::SalvageReport;
 pub use secrets::{SecretIn, SessionSecrets, StoredSecret};
 pub use session_writer::{Finished, SessionWriter, WrittenRows};

@@ -3,14 +3,7 @@
 use serde::Serialize;
 
 use super::{IngestTarget, Ingestion, Renewal};
-use crate::{
-    Error, Result,
-    backend::SequenceRange,
-    model::{Session, SessionKey},
-};
-
-/// Derives a new sync state from the stored one and the session after a rewind. `None` leaves it as it is.
-pub type SyncStateAfterRewind = fn(&str, &Session) -> Option<String>;
+use crate::{Error, Result, backend::SequenceRange, model::SessionKey};
 
 /// Number of messages read at a time.
 const PAGE: usize = 1_000;
@@ -25,8 +18,6 @@ pub struct RewindOptions {
     pub keep_events: bool,
     /// Whether to only report what would be removed. Default: no.
     pub dry_run: bool,
-    /// How to change the sync state, whose format only the sync knows. By default, it does not change.
-    pub sync_state: Option<SyncStateAfterRewind>,
 }
 
 impl RewindOptions {
@@ -41,13 +32,6 @@ impl RewindOptions {
         with_keep_events(keep_events: bool);
         /// Sets whether to only report.
         with_dry_run(dry_run: bool);
-    }
-
-    /// Sets what to do with the sync state.
-    #[must_use]
-    pub fn with_sync_state(mut self, sync_state: SyncStateAfterRewind) -> Self {
-        self.sync_state = Some(sync_state);
-        self
     }
 }
 
@@ -85,6 +69,8 @@ impl Ingestion<'_> {
     ///   details.
     /// - Counts, title and times are derived from the remaining rows. Fields that a user set, metadata files, skipped
     ///   lines and sub-agents' sessions stay.
+    /// - Files that the session was read from count as read, although they may still contain the removed rows: a sync
+    ///   reads them again only if they change, and then stores everything in them.
     /// - If the session has no later turn, nothing is written.
     ///
     /// With [`atomic_writes`](crate::backend::StoreInfo::atomic_writes), either everything is removed or nothing, even
@@ -113,7 +99,7 @@ impl Ingestion<'_> {
         let mut ingest = self.ingest_of(target, stored);
         let report = ingest.rewind(options).await?;
         if !report.is_empty() && !options.dry_run {
-            ingest.commit_rewind(options.sync_state).await?;
+            ingest.commit_rewind().await?;
         }
         Ok(report)
     }

@@ -11,7 +11,7 @@ use crate::{
     Result,
     backend::{
         MessageVectors, RowChange, SessionChange, SkippedLine, StorageBackend, StorageBackendExt,
-        StoredSession, Version,
+        StoredSession, StoredSyncState, Version,
     },
     content::{ExtractedText, TitleFinder},
     model::{
@@ -239,7 +239,7 @@ impl SessionWriter {
     ///
     /// As [`SessionWriter::flush_when_full`].
     pub async fn flush(&mut self) -> Result<()> {
-        self.change.sync_state.clone_from(&self.unfinished);
+        self.change.sync_state = self.unfinished.clone().map(StoredSyncState::of);
         self.has_state |= self.unfinished.is_some();
         self.write().await
     }
@@ -249,9 +249,9 @@ impl SessionWriter {
     /// # Errors
     ///
     /// As [`SessionWriter::flush_when_full`].
-    pub async fn finish(mut self, sync_state: Option<String>) -> Result<Finished> {
+    pub async fn finish(mut self, sync_state: Option<StoredSyncState>) -> Result<Finished> {
         // A stored state can't be removed. An empty one means that no files were read.
-        self.change.sync_state = sync_state.or_else(|| self.has_state.then(String::new));
+        self.change.sync_state = sync_state.or_else(|| self.has_state.then(StoredSyncState::default));
         self.write().await?;
         Ok(Finished { version: self.change.expected, rows: self.written })
     }

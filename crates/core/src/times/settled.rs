@@ -29,7 +29,7 @@
 //!
 //! Times before it need nothing after it, so they are final. Times after it need little of what is before it: whether
 //! there are events at all, whether the log begins with the session, whether the transcript was shortened, whether texts
-//! match, and which tool calls were seen. [`Settled`] has these facts, and is stored in the sync state of the session.
+//! match, and which tool calls were seen. [`Settled`] has these facts, and is stored with the sync state of the session.
 //!
 //! # What happens when lines are appended
 //!

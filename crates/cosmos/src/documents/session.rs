@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     Result,
-    backend::{SessionChange, SkippedLine, StoredSession, Version},
+    backend::{SessionChange, SkippedLine, StoredSession, StoredSyncState, Version},
     model::{MetadataFile, RawJson, Session, SessionId, UserId},
 };
 use serde::{Deserialize, Serialize};
@@ -110,8 +110,8 @@ pub(crate) struct FilesFields {
     session_id: SessionId,
     metadata_files: Vec<StoredFile>,
     skipped: Vec<SkippedLine>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    sync_state: Option<String>,
+    #[serde(flatten)]
+    sync_state: Option<StoredSyncState>,
 }
 
 pub(crate) type FilesDocument = Document<FilesFields>;

@@ -3,7 +3,8 @@
 use amplifier_session_core::{
     Result, Scope,
     backend::{
-        Deletion, RowCounts, SessionChange, SessionName, SessionQuery, Sessions, StoredSession, Version,
+        Deletion, RowCounts, SessionChange, SessionName, SessionQuery, Sessions, StoredSession,
+        StoredSyncState, Version,
     },
     model::{Session, SessionId, SessionKey, UserId},
 };
@@ -61,7 +62,7 @@ impl<D: DerivedIndex> Sessions for SqlBackend<D> {
         user: &UserId,
         after: Option<&SessionId>,
         limit: usize,
-    ) -> Result<Vec<(SessionId, String)>> {
+    ) -> Result<Vec<(SessionId, StoredSyncState)>> {
         let (user, after) = (user.clone(), after.cloned());
         self.read(move |reader| read::sessions::read_sync_states(reader, &user, after.as_ref(), limit)).await
     }

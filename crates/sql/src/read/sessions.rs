@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use amplifier_session_core::{
     Error, Result, Scope,
-    backend::{RowCounts, SessionName, SessionQuery, StoredSession},
+    backend::{RowCounts, SessionName, SessionQuery, StoredSession, StoredSyncState},
     model::{MetadataFile, RawJson, Session, SessionId, SessionKey, UserId},
     search::SessionFilter,
 };
@@ -12,13 +12,14 @@ use amplifier_session_core::{
 use super::{limit, meta, of_session, one_by_one};
 use crate::{
     Conditions, Query, Reader, deletions,
-    rows::{self, SESSION, SESSION_STATE, count, is_pending, span},
+    rows::{self, SESSION, SESSION_STATE, SYNC_STATE, count, is_pending, span},
 };
 
 /// A session with its metadata files, in order.
 pub fn get(reader: &impl Reader, key: &SessionKey) -> Result<Option<StoredSession>> {
-    let sql =
-        format!("SELECT {SESSION}, {SESSION_STATE} FROM sessions WHERE user_id = ?1 AND session_id = ?2");
+    let sql = format!(
+        "SELECT {SESSION}, {SESSION_STATE}, {SYNC_STATE} FROM sessions WHERE user_id = ?1 AND session_id = ?2"
+    );
     let stored = Query::new("get_session", sql, of_session(key), rows::stored_session);
     let Some(mut session) = reader.first(&stored)? else { return Ok(None) };
     let sql = "SELECT name, raw FROM metadata_files WHERE user_id = ?1 AND session_id = ?2 ORDER BY position";
@@ -128,17 +129,17 @@ pub fn read_sync_states(
     user: &UserId,
     after: Option<&SessionId>,
     most: usize,
-) -> Result<Vec<(SessionId, String)>> {
+) -> Result<Vec<(SessionId, StoredSyncState)>> {
     match reader.rows(&sync_states(user, after, most)) {
         Err(error) if one_by_one::is_unnamed_damage(&error) => {
-            let state = |row: &dyn crate::Columns| Ok((SessionId::new(row.text(0)?)?, row.text(1)?));
             let mut states = one_by_one::readable(reader, error, |one| {
                 if one.name.user_id != *user || after.is_some_and(|after| one.name.session_id <= *after) {
                     return Ok(Vec::new());
                 }
-                let sql =
-                    "SELECT session_id, sync_state FROM sessions WHERE key = ?1 AND sync_state IS NOT NULL";
-                reader.rows(&Query::new("sync_states", sql, [one.key.into()], state))
+                let sql = format!(
+                    "SELECT session_id, {SYNC_STATE} FROM sessions WHERE key = ?1 AND sync_state IS NOT NULL"
+                );
+                reader.rows(&Query::new("sync_states", sql, [one.key.into()], named_sync_state))
             })?;
             states.sort_by(|(a, _), (b, _)| a.cmp(b));
             states.truncate(most);
@@ -150,12 +151,22 @@ pub fn read_sync_states(
 
 /// The statement of [`read_sync_states`].
 #[must_use]
-pub fn sync_states(user: &UserId, after: Option<&SessionId>, most: usize) -> Query<(SessionId, String)> {
-    let sql = "SELECT session_id, sync_state FROM sessions
-        WHERE user_id = ?1 AND session_id > ?2 AND sync_state IS NOT NULL ORDER BY session_id LIMIT ?3";
+pub fn sync_states(
+    user: &UserId,
+    after: Option<&SessionId>,
+    most: usize,
+) -> Query<(SessionId, StoredSyncState)> {
+    let sql = format!(
+        "SELECT session_id, {SYNC_STATE} FROM sessions
+         WHERE user_id = ?1 AND session_id > ?2 AND sync_state IS NOT NULL ORDER BY session_id LIMIT ?3"
+    );
     let after = after.map_or("", SessionId::as_str).to_owned();
     let values = [user.to_string().into(), after.into(), limit(most).into()];
-    Query::new("sync_states", sql, values, |row| Ok((SessionId::new(row.text(0)?)?, row.text(1)?)))
+    Query::new("sync_states", sql, values, named_sync_state)
+}
+
+fn named_sync_state(row: &dyn crate::Columns) -> Result<(SessionId, StoredSyncState)> {
+    Ok((SessionId::new(row.text(0)?)?, rows::sync_state(row, 1)?.unwrap_or_default()))
 }
 
 /// The sessions of a user that were deleted, in order.

@@ -20,7 +20,7 @@ use amplifier_session_core::{
 use amplifier_session_sql::{
     Columns, damaged,
     file::refused,
-    rows::{self, EVENT, MESSAGES, SESSION, SESSION_STATE, VECTOR, encoding},
+    rows::{self, EVENT, MESSAGES, SESSION, SESSION_STATE, SYNC_STATE, VECTOR, encoding},
     superseded, turns,
 };
 use amplifier_session_sqlite_reader::{PageFile, RowPlace, RowRecord, StoredValue};
@@ -96,7 +96,7 @@ impl Salvage {
 
     fn stored_session(&self, key: &SessionKey) -> Result<StoredSession> {
         let place = self.found(key)?.record.ok_or_else(lost)?;
-        let columns = format!("{SESSION}, {SESSION_STATE}");
+        let columns = format!("{SESSION}, {SESSION_STATE}, {SYNC_STATE}");
         self.read(Table::Sessions, place, &columns, None, rows::stored_session)
     }
 

@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(columns[..4], ["key", "user_id", "session_id", "sequence"]);
         assert_eq!((columns.len(), columns.last().unwrap().as_str()), (15, "ts_source"));
         assert_eq!(Table::MetadataFiles.columns(), ["user_id", "session_id", "position", "name", "raw"]);
-        assert_eq!(Table::Sessions.columns().len(), 29);
+        assert_eq!(Table::Sessions.columns().len(), 32);
         for table in Table::ALL.into_iter().filter(|table| *table != Table::Deleted) {
             assert!(!table.columns().is_empty(), "{table:?}");
         }

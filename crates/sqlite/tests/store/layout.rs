@@ -52,7 +52,7 @@ async fn a_store_with_layout_10_is_carried_over() {
         backend.unwrap();
     }
     new.backend().await;
-    assert_eq!((layout(&folder), layout(&new)), (11, 11));
+    assert_eq!((layout(&folder), layout(&new)), (12, 12));
     assert_eq!(schema(&folder), schema(&new));
 
     let backend = folder.backend().await;

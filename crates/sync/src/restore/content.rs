@@ -84,7 +84,7 @@ impl Content {
             differing: Vec::new(),
             damaged: Vec::new(),
         };
-        let state = stored.sync_state.as_deref().and_then(SyncState::parse);
+        let state = stored.sync_state.as_ref().and_then(SyncState::parse);
         let unreadable = Unreadable::read(storage, stored).await?;
         let reader = Reader { storage, stored, state, unreadable };
         content.metadata(&reader)?;

@@ -210,7 +210,7 @@ impl Restore<'_> {
     /// The folder of a session. Its names come from the store, and must not lead elsewhere.
     fn target(&self, stored: &StoredSession) -> Result<PathBuf, Problem> {
         let session = &stored.session;
-        let folder = stored.sync_state.as_deref().and_then(source_folder);
+        let folder = stored.sync_state.as_ref().and_then(source_folder);
         // The folder that was read may have accents in another form.
         let read = folder.as_deref().and_then(project_folder);
         let project = read

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use amplifier_session_core::{
     Result,
-    backend::{SessionChange, StorageBackendExt, StoredSession},
+    backend::{SessionChange, StorageBackendExt, StoredSession, StoredSyncState},
     storage::{LineDigester, SessionIngest},
 };
 
@@ -26,9 +26,8 @@ impl SessionReader<'_> {
     pub(super) async fn is_copy(&mut self, ingest: &SessionIngest, files: &SessionFiles) -> Result<bool> {
         let options = self.context.options;
         let (Some(stored), Some(transcript)) = (ingest.stored(), files.transcript) else { return Ok(false) };
-        let Some(mut state) = stored.sync_state.as_deref().and_then(SyncState::parse) else {
-            return Ok(false);
-        };
+        let Some(known) = &stored.sync_state else { return Ok(false) };
+        let Some(mut state) = SyncState::parse(known) else { return Ok(false) };
         let Some(read) = state.read_elsewhere(&self.folder.path, &options.host) else { return Ok(false) };
         if options.accepts_removals() || options.mirror {
             return Ok(false);
@@ -46,7 +45,7 @@ impl SessionReader<'_> {
         self.report.copy(self.folder, Some(transcript.name), kind.reason(&read, &options.host));
         if state.add_copy(&self.folder.path, KnownCopy { stamp: transcript.stamp, kind }) {
             let mut change = SessionChange::new(stored.session.clone(), Some(stored.version.clone()));
-            change.sync_state = Some(state.to_json());
+            change.sync_state = Some(StoredSyncState { files: state.to_json(), ..known.clone() });
             self.context.storage.backend().write_one(change).await?;
         }
         Ok(true)

@@ -17,7 +17,7 @@ use amplifier_session_core::{
     backend::{SkippedLine, StoredSession},
     blocking,
     model::SessionKey,
-    storage::{IngestReport, IngestTarget, SessionIngest, SettledRows},
+    storage::{IngestReport, IngestTarget, SessionIngest},
 };
 use futures_util::{
     FutureExt,
@@ -111,13 +111,6 @@ pub(crate) async fn finish<'a>(
     written.await
 }
 
-/// Adds the known state of the stored rows to a sync state.
-fn with_settled(state: &str, settled: SettledRows) -> Option<String> {
-    let mut state = SyncState::parse(state)?;
-    state.settled = Some(settled);
-    Some(state.to_json())
-}
-
 /// The result of an attempt to read a session folder.
 enum Attempt<'a> {
     Read(Read<'a>),
@@ -195,7 +188,9 @@ impl<'a> SessionReader<'a> {
         }
         ingest.set_seen(folder.modified);
         ingest.set_source(folder.source);
-        ingest.continue_settled(reader.state.settled.take(), with_settled);
+        if reader.before.is_none() {
+            ingest.continue_settled();
+        }
         if let Some(had_payloads) = reader.state.is_of_earlier_version() {
             ingest.derive_again(had_payloads == reader.keeps_payloads());
         }
@@ -220,8 +215,7 @@ impl<'a> SessionReader<'a> {
     }
 
     fn new(context: Context<'a>, folder: &'a SessionFolder, stored: Option<&StoredSession>) -> Self {
-        let mut state =
-            SyncState::of(&folder.project, stored.and_then(|stored| stored.sync_state.as_deref()));
+        let mut state = SyncState::of(&folder.project, stored.and_then(|stored| stored.sync_state.as_ref()));
         if context.options.accepts_removals() {
             state.forget_damage();
         }

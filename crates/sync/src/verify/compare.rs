@@ -86,7 +86,7 @@ impl<'a> Comparison<'a> {
         stored: &'a StoredSession,
         check: &'a SessionCheck,
     ) -> Self {
-        let state = SyncState::of(&folder.project, stored.sync_state.as_deref());
+        let state = SyncState::of(&folder.project, stored.sync_state.as_ref());
         let (digester, found) = (LineDigester::default(), Compared::default());
         Self { storage, folder, stored, check, key: stored.session.key(), state, digester, found }
     }

@@ -10,7 +10,9 @@ use std::{
 
 use amplifier_session_core::{
     SessionStorage,
+    backend::{SessionChange, StorageBackendExt as _, StoredSyncState},
     model::{Message, SessionKey},
+    storage::RewindOptions,
 };
 use amplifier_session_sync::{NoProgress, sync};
 use amplifier_session_testkit::{MemoryBackend, Operation, SessionFolder as Folder};
@@ -265,5 +267,40 @@ async fn a_rewound_long_transcript_is_continued() {
     folder.append(TRANSCRIPT, text(&turn(TURNS)[0])).unwrap().append(EVENTS, text(&turn(TURNS)[1])).unwrap();
     let report = fixture.sync().await;
     assert_eq!((report.messages.written, report.events.written), (4, 5));
+    is_as_if_read_now(&fixture).await;
+}
+
+/// What an earlier or a later version settled is not known. It is read once.
+#[tokio::test]
+async fn a_long_session_without_known_settled_rows_is_read_completely() {
+    let (fixture, folder) = long().await;
+    let mut next = (TURNS..).map(turn);
+    for settled in [None, Some("{}".to_owned())] {
+        let stored = fixture.stored("s").await.unwrap();
+        let mut change = SessionChange::new(stored.session, Some(stored.version));
+        change.sync_state = Some(StoredSyncState { settled, ..stored.sync_state.unwrap() });
+        fixture.backend.write_one(change).await.unwrap();
+        let [lines, _] = next.next().unwrap();
+        folder.append(TRANSCRIPT, text(&lines)).unwrap();
+        let report = fixture.sync().await;
+        assert!(report.bytes > FEW_BYTES && report.messages.written == 4, "{report:?}");
+        let [lines, _] = next.next().unwrap();
+        folder.append(TRANSCRIPT, text(&lines)).unwrap();
+        assert_eq!(appended(&fixture).await, (4, 0));
+    }
+    is_as_if_read_now(&fixture).await;
+}
+
+#[tokio::test]
+async fn a_long_session_that_was_rewound_in_the_store_is_read_completely() {
+    let (fixture, folder) = long().await;
+    let key = SessionKey::new(user(), "s".parse().unwrap());
+    let options = RewindOptions::to_turn(TURNS as u32 - 2);
+    assert_eq!(fixture.storage.ingestion().rewind(&key, &options).await.unwrap().messages, 8);
+    let state = fixture.stored("s").await.unwrap().sync_state.unwrap();
+    assert_eq!((state.settled, state.rewound.unwrap().messages as usize), (None, TURNS * 4 - 8));
+    assert_eq!(fixture.sync_and_count().await.1, 0);
+    folder.append(TRANSCRIPT, text(&turn(TURNS)[0])).unwrap().append(EVENTS, text(&turn(TURNS)[1])).unwrap();
+    assert_eq!(fixture.sync().await.messages.written, 12);
     is_as_if_read_now(&fixture).await;
 }

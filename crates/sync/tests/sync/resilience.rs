@@ -12,7 +12,7 @@ use std::{
 
 use amplifier_session_core::{
     Error, ErrorKind, SessionStorage,
-    backend::{SessionChange, prelude::*},
+    backend::{SessionChange, StoredSyncState, prelude::*},
     model::SessionKey,
     storage::StorageSettings,
 };
@@ -242,7 +242,7 @@ async fn a_sync_state_of_another_version_is_ignored() {
     for state in ["", "{\"version\":99}", "not json"] {
         let stored_now = fixture.stored("s").await.unwrap();
         let mut change = SessionChange::new(stored_now.session, Some(stored_now.version));
-        change.sync_state = Some(state.to_owned());
+        change.sync_state = Some(StoredSyncState::of(state));
         fixture.backend.write_one(change).await.unwrap();
         let report = fixture.sync().await;
         assert_eq!((report.sessions.unchanged, report.messages.written, report.events.written), (1, 0, 0));

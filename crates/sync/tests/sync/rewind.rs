@@ -1,19 +1,18 @@
 //! Rewinds of sessions whose files still contain the removed turns.
 
 use amplifier_session_core::{
-    backend::{SessionChange, prelude::*},
+    backend::{RewoundTo, SessionChange, prelude::*},
     model::{SessionId, SessionKey},
     storage::{EventDetail, RewindOptions, RewindReport},
 };
-use amplifier_session_sync::rewind;
 use amplifier_session_testkit::lines::{self, Line};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, NOW, set_modified, user};
 
 async fn rewind_to(fixture: &Fixture, turn: u32) -> RewindReport {
     let key = SessionKey::new(user(), SessionId::new("s").unwrap());
-    rewind(&fixture.storage, &key, RewindOptions::to_turn(turn)).await.unwrap()
+    fixture.storage.ingestion().rewind(&key, &RewindOptions::to_turn(turn)).await.unwrap()
 }
 
 fn at(turn: u32) -> String {
@@ -59,26 +58,44 @@ async fn removed_turns_stay_away_while_the_files_are_unchanged() {
     assert_eq!((counts(&fixture).await, fixture.stored("s").await.unwrap()), ((2, 4), before));
     // The metadata is another file.
     fixture.folder().metadata(r#"{"name":"later"}"#).unwrap();
+    let rewound = async || fixture.stored("s").await.unwrap().sync_state.unwrap().rewound;
+    assert_eq!(rewound().await, Some(RewoundTo { messages: 2, events: 4 }));
     fixture.sync().await;
-    assert_eq!(counts(&fixture).await, (2, 4));
+    assert_eq!((counts(&fixture).await, rewound().await), ((2, 4), None));
     assert_eq!(fixture.stored("s").await.unwrap().session.name.as_deref(), Some("later"));
+    assert_eq!((fixture.sync_and_count().await.1, counts(&fixture).await), (0, (2, 4)));
 }
 
-/// A session that an earlier version rewound is not read again, as others are, to derive its data by the current rules.
+/// A session that an earlier version synced is not read again, as others are, to derive its data by the current rules, if
+/// this version has rewound it, or the earlier one. That one stored the rows that were left in the state of the files.
 #[tokio::test]
-async fn turns_that_an_earlier_version_removed_stay_away() {
-    let fixture = synced().await;
-    rewind_to(&fixture, 2).await;
-    let stored = fixture.stored("s").await.unwrap();
-    let state = stored.sync_state.as_deref().unwrap().replacen("\"version\":3", "\"version\":2", 1);
-    let mut change = SessionChange::new(stored.session, Some(stored.version));
-    change.sync_state = Some(state);
-    fixture.backend.write_one(change).await.unwrap();
-    fixture.sync().await;
-    assert_eq!(counts(&fixture).await, (2, 4));
-    fixture.folder().append_transcript(turns(5..=5)).unwrap().append_events(log(5..=5)).unwrap();
-    fixture.sync().await;
-    assert_eq!(counts(&fixture).await, (5, 10));
+async fn turns_that_were_removed_from_an_earlier_session_stay_away() {
+    for is_rewound_by_earlier in [false, true] {
+        let fixture = synced().await;
+        rewind_to(&fixture, 2).await;
+        let stored = fixture.stored("s").await.unwrap();
+        let mut state = stored.sync_state.unwrap();
+        let mut files: Value = serde_json::from_str(&state.files).unwrap();
+        files["version"] = json!(2);
+        if is_rewound_by_earlier {
+            state.rewound = None;
+            files["rewound"] = json!({"metadata.json": 2, "transcript.jsonl": 2, "events.jsonl": 4});
+            files["files"]
+                .as_object_mut()
+                .unwrap()
+                .values_mut()
+                .for_each(|file| file["settled"] = json!(true));
+        }
+        state.files = files.to_string();
+        let mut change = SessionChange::new(stored.session, Some(stored.version));
+        change.sync_state = Some(state);
+        fixture.backend.write_one(change).await.unwrap();
+        fixture.sync().await;
+        assert_eq!(counts(&fixture).await, (2, 4));
+        fixture.folder().append_transcript(turns(5..=5)).unwrap().append_events(log(5..=5)).unwrap();
+        fixture.sync().await;
+        assert_eq!(counts(&fixture).await, (5, 10));
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::{fs, path::Path, sync::Arc};
 
 use amplifier_session_core::{
-    backend::{SessionChange, SessionQuery, prelude::*},
+    backend::{SessionChange, SessionQuery, StoredSyncState, prelude::*},
     model::{Retimed, SessionId, TimeSource, Timestamp},
     storage::EventDetail,
 };
@@ -287,14 +287,14 @@ async fn many_times_are_corrected_in_several_writes() {
 /// A session as an earlier version stored it.
 async fn make_earlier(fixture: &Fixture) {
     let stored = fixture.stored("s").await.unwrap();
-    let mut state: Value = serde_json::from_str(stored.sync_state.as_deref().unwrap()).unwrap();
+    let mut state: Value = serde_json::from_str(&stored.sync_state.unwrap().files).unwrap();
     state["version"] = json!(2);
     let mut change = SessionChange::new(stored.session, Some(stored.version));
     let wrong = Timestamp::parse("2026-07-01T00:00:00Z").unwrap();
     (change.session.created, change.session.updated) = (wrong, wrong);
     change.session.first_prompt = Some("<system-reminder>".to_owned());
     change.session.turn_count = 99;
-    change.sync_state = Some(state.to_string());
+    change.sync_state = Some(StoredSyncState::of(state.to_string()));
     change.retimed =
         (0..4).map(|sequence| Retimed { sequence, ts: wrong, ts_source: TimeSource::File }).collect();
     fixture.backend.write_one(change).await.unwrap();

@@ -7,7 +7,7 @@ use amplifier_session_core::{
     model::{HostId, RawJson, SessionId, SessionKey, VectorState},
     storage::{EventDetail, RewindOptions},
 };
-use amplifier_session_sync::{NoProgress, VerifyOptions, VerifyReport, rewind, verify};
+use amplifier_session_sync::{NoProgress, VerifyOptions, VerifyReport, verify};
 use amplifier_session_testkit::{FakeEmbedding, lines};
 
 use crate::fixture::{Fixture, user};
@@ -152,7 +152,8 @@ async fn deleted_sessions_and_those_without_a_folder_are_known() {
 #[tokio::test]
 async fn rewound_sessions_are_known_and_stay_rewound() {
     let fixture = synced().await;
-    rewind(&fixture.storage, &key(), RewindOptions::to_turn(2).with_keep_events(true)).await.unwrap();
+    let options = RewindOptions::to_turn(2).with_keep_events(true);
+    fixture.storage.ingestion().rewind(&key(), &options).await.unwrap();
     assert_eq!(assert_is_clean(&fixture).await.known.rewound_lines, 2);
     // A repair of something else does not bring them back.
     let stored = fixture.stored("s").await.unwrap();

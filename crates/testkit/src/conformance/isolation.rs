@@ -94,15 +94,16 @@ pub async fn pending_vectors_and_sync_states_are_kept_per_user(store: Store) {
     store.embedding.fail_always(true);
     for target in &targets {
         fill(&store, target).await;
-        let state = Some(format!("state of {}", target.key.user_id));
-        store.write(target, |change| change.sync_state = state).await;
+        let state = StoredSyncState::of(format!("state of {}", target.key.user_id));
+        store.write(target, |change| change.sync_state = Some(state)).await;
     }
     store.embedding.fail_always(false);
     assert_eq!(store.embed().await.messages, 2);
     assert_eq!((store.pending(&targets[0]).await, store.pending(&targets[1]).await), (vec![], vec![0, 1]));
     for target in &targets {
         let states = store.backend.sync_states(&target.key.user_id, None, 10).await.unwrap();
-        assert_eq!(states, [(target.key.session_id.clone(), format!("state of {}", target.key.user_id))]);
+        let state = StoredSyncState::of(format!("state of {}", target.key.user_id));
+        assert_eq!(states, [(target.key.session_id.clone(), state)]);
     }
 }
 

@@ -169,6 +169,7 @@ macro_rules! conformance_suite {
                 rows_follow_their_session_to_another_project,
                 writes_are_visible_through_other_handles_at_once,
                 reads_of_unknown_rows_return_nothing,
+                a_sync_state_is_replaced_as_a_whole,
                 sync_states_are_listed_in_order,
                 rows_of_a_session_are_counted,
             ] + [

@@ -65,15 +65,16 @@ pub async fn a_change_leaves_everything_else_alone(store: Store) {
     let files = vec![file("metadata.json", "{\"a\":1}"), file("context-intelligence/metadata.json", "{}")];
     let reason = "it's \"broken\"";
     let skipped = vec![SkippedLine::new("transcript.jsonl", 7, reason)];
+    let state = sync_state("state 'one'", 7);
     let beside = |change: &mut SessionChange| {
         change.metadata_files = Some(files.clone());
         change.skipped = Some(skipped.clone());
-        change.sync_state = Some("state 'one'".to_owned());
+        change.sync_state = Some(state.clone());
     };
     store.write(&target, beside).await;
     let mut expected = store.everything(&target).await;
     assert_eq!((&expected.0.metadata_files, &expected.0.skipped), (&files, &skipped));
-    assert_eq!(expected.0.sync_state.as_deref(), Some("state 'one'"));
+    assert_eq!(expected.0.sync_state, Some(state));
 
     let name = Some("renamed".to_owned());
     expected.0.session.name.clone_from(&name);
@@ -86,6 +87,27 @@ pub async fn a_change_leaves_everything_else_alone(store: Store) {
     store.write(&target, emptied).await;
     let stored = store.stored(&target).await;
     assert!(stored.skipped.is_empty() && stored.metadata_files.is_empty() && stored.sync_state.is_some());
+}
+
+/// A sync state with the facts that depend on it.
+fn sync_state(files: &str, messages: u32) -> StoredSyncState {
+    let rewound = Some(RewoundTo { messages, events: u32::MAX });
+    StoredSyncState { files: files.to_owned(), settled: Some(format!("{{\"of\":{messages}}}")), rewound }
+}
+
+/// A sync state is replaced together with the facts that depend on it.
+pub async fn a_sync_state_is_replaced_as_a_whole(store: Store) {
+    store.create(&target("s"), |_| {}).await;
+    let whole = sync_state("first", 0);
+    let without_settled = StoredSyncState { settled: None, ..sync_state("second", 2) };
+    let without_rewound = StoredSyncState { rewound: None, ..sync_state("third", 3) };
+    for state in [whole, without_settled, without_rewound, StoredSyncState::of("last")] {
+        store.write(&target("s"), |change| change.sync_state = Some(state.clone())).await;
+        store.sync(&target("s"), three_messages()).await;
+        assert_eq!(store.stored(&target("s")).await.sync_state, Some(state.clone()));
+        let listed = store.backend.sync_states(&target("s").key.user_id, None, 10).await.unwrap();
+        assert_eq!(listed, [(target("s").key.session_id, state)]);
+    }
 }
 
 /// A write based on an outdated version is a retryable conflict and changes nothing.
@@ -231,11 +253,11 @@ pub async fn sync_states_are_listed_in_order(store: Store) {
             let state = (n % 4 != 0).then(|| format!("{user} {n}"));
             let target = target_of(user, "p", &format!("s{n:02}"));
             store.create(&target, |_| {}).await;
-            store.write(&target, |change| change.sync_state = state).await;
+            store.write(&target, |change| change.sync_state = state.map(StoredSyncState::of)).await;
         }
     }
     let ana = target("x").key.user_id;
-    let mut listed: Vec<(SessionId, String)> = Vec::new();
+    let mut listed: Vec<(SessionId, StoredSyncState)> = Vec::new();
     loop {
         let page = store.backend.sync_states(&ana, listed.last().map(|(id, _)| id), 4).await.unwrap();
         assert!(page.len() <= 4);
@@ -244,7 +266,7 @@ pub async fn sync_states_are_listed_in_order(store: Store) {
         }
         listed.extend(page);
     }
-    let listed: Vec<_> = listed.iter().map(|(id, state)| format!("{id} {state}")).collect();
+    let listed: Vec<_> = listed.iter().map(|(id, state)| format!("{id} {}", state.files)).collect();
     let expected: Vec<_> = (0..20).filter(|n| n % 4 != 0).map(|n| format!("s{n:02} ana {n}")).collect();
     assert_eq!(listed, expected);
 }

@@ -6,7 +6,7 @@ use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{
         self, Deletion, SessionChange, SessionCursor, SessionName, SessionQuery, Sessions, StoredSession,
-        Version,
+        StoredSyncState, Version,
     },
     model::{Session, SessionId, SessionKey, UserId},
 };
@@ -58,7 +58,7 @@ impl Sessions for MemoryBackend {
         user: &UserId,
         after: Option<&SessionId>,
         limit: usize,
-    ) -> Result<Vec<(SessionId, String)>> {
+    ) -> Result<Vec<(SessionId, StoredSyncState)>> {
         let rows = self.rows();
         let stored = rows.of_user(user).filter_map(|session| session.stored.as_ref());
         let states = stored.filter_map(|of| Some((of.session.session_id.clone(), of.sync_state.clone()?)));

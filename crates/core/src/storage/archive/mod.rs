@@ -35,7 +35,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Error, Result,
-    backend::SkippedLine,
+    backend::{SkippedLine, StoredSyncState},
     events::MAX_LINE_BYTES,
     model::{Digest, EmbeddingSpace, Level, RawJson, Role, Session, TimeSource, Timestamp, time_fields},
     text::size,
@@ -156,8 +156,9 @@ pub struct SessionRecord {
     pub metadata_files: Vec<FileRecord>,
     /// The skipped lines of its files.
     pub skipped: Vec<SkippedLine>,
-    /// How far its files were synced, in the format of the sync.
-    pub sync_state: Option<String>,
+    /// How far its files were synced.
+    #[serde(flatten)]
+    pub sync_state: Option<StoredSyncState>,
     /// The space of the vectors of its messages, if they are in the archive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embedding_space: Option<EmbeddingSpace>,

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     Result,
-    backend::{StorageBackend, StoredSession},
+    backend::{StorageBackend, StoredSession, StoredSyncState},
     content::extract,
     events,
     model::{
@@ -32,7 +32,7 @@ pub(super) struct Reading {
     /// A writer without rows, to read the session again.
     empty: SessionWriter,
     pub(super) session: Session,
-    pub(super) sync_state: Option<String>,
+    pub(super) sync_state: Option<StoredSyncState>,
     /// Why it will be rejected, if that is known already. Its rows are not collected then.
     pub(super) refused: Option<String>,
     /// Whether it replaces a stored session.
@@ -82,9 +82,9 @@ impl Reading {
             // It comes from the masked lines.
             session.first_prompt = None;
         }
-        let state = stored.as_ref().and_then(|stored| stored.sync_state.as_deref());
+        let state = stored.as_ref().and_then(|stored| stored.sync_state.as_ref());
         // An import was interrupted, and left a part of the session.
-        let is_part = state == Some(IMPORTING);
+        let is_part = state.is_some_and(|state| state.files == IMPORTING);
         let refused = match (&stored, &options.owner) {
             (_, Some(owner)) if *owner != session.user_id => Some("it belongs to another user".to_owned()),
             (Some(_), _) if !options.replace && !is_part => {

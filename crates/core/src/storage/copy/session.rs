@@ -3,7 +3,7 @@
 use super::digest::Digester;
 use crate::{
     Result,
-    backend::{SessionChange, StorageBackendExt, StoredSession, Version},
+    backend::{SessionChange, StorageBackendExt, StoredSession, StoredSyncState, Version},
     model::SupersededRef,
     storage::{
         StoreContext,
@@ -18,7 +18,7 @@ const COPYING: &str = "copying";
 
 /// Whether a copy of a session into this store was interrupted.
 pub(super) fn is_unfinished(stored: &StoredSession) -> bool {
-    stored.sync_state.as_deref().is_some_and(|state| state.starts_with(COPYING))
+    stored.sync_state.as_ref().is_some_and(|state| state.files.starts_with(COPYING))
 }
 
 /// The copied rows of a session.
@@ -42,8 +42,8 @@ pub(super) struct Copying<'a> {
 
 impl Copying<'_> {
     /// The sync state while this version of the session is copied.
-    fn state(&self) -> String {
-        format!("{COPYING} {} {}", self.source_id, self.source.version.0)
+    fn state(&self) -> StoredSyncState {
+        StoredSyncState::of(format!("{COPYING} {} {}", self.source_id, self.source.version.0))
     }
 
     /// Writes all rows. If `held` was left by an interrupted copy of the same version, continues after its rows;
@@ -56,9 +56,10 @@ impl Copying<'_> {
         digester.session(session)?;
         digester.files(metadata_files);
         digester.skipped(skipped)?;
-        let mut writer = SessionWriter::new(self.to.backend.clone(), session.clone(), held, self.state())
-            .after(start.0, start.1)
-            .with_files(metadata_files.clone(), skipped.clone());
+        let mut writer =
+            SessionWriter::new(self.to.backend.clone(), session.clone(), held, self.state().files)
+                .after(start.0, start.1)
+                .with_files(metadata_files.clone(), skipped.clone());
         let key = session.key();
         let source = SessionRows::new(self.from, &key);
         let mut messages = source.messages(start.0).strict();
@@ -128,10 +129,10 @@ impl Copying<'_> {
 
     /// Makes the next copy start over with the session.
     pub(super) async fn discard(&self, version: Version) -> Result<()> {
-        self.set_state(version, COPYING.to_owned()).await
+        self.set_state(version, StoredSyncState::of(COPYING)).await
     }
 
-    async fn set_state(&self, version: Version, state: String) -> Result<()> {
+    async fn set_state(&self, version: Version, state: StoredSyncState) -> Result<()> {
         let mut change = SessionChange::new(self.source.session.clone(), Some(version));
         change.sync_state = Some(state);
         self.to.backend.write_one(change).await.map(drop)

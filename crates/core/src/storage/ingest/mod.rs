@@ -14,11 +14,11 @@ mod times;
 pub use repair::IngestRepair;
 pub use report::{Extent, IngestReport, IngestTarget, LineOutcome};
 pub(super) use rows::{looks_derived, stated_id};
-pub use settled::{SettledRows, SyncStateWithSettled};
 pub use superseded::Remaining;
 
 use self::{
     rows::{EventRows, MessageRows, message_fields},
+    settled::SettledRows,
     superseded::SupersededRows,
     times::Times,
 };
@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    backend::{SequenceRange, SessionChange, SkippedLine, StorageBackendExt, StoredSession},
+    backend::{SequenceRange, SessionChange, SkippedLine, StorageBackendExt, StoredSession, StoredSyncState},
     events::MAX_LINE_BYTES,
     metadata::Metadata,
     model::{Digest, MetadataFile, RawJson, Session, SessionId, SessionSource, Timestamp},
@@ -50,14 +50,13 @@ pub struct SessionIngest {
     metadata: Option<(Vec<MetadataFile>, Metadata)>,
     source: Option<SessionSource>,
     skipped: Option<Vec<SkippedLine>>,
-    sync_state: Option<String>,
+    sync_state: Option<StoredSyncState>,
     messages: MessageRows,
     events: EventRows,
     times: Times,
     superseded: SupersededRows,
-    /// What was settled when the session was last ingested, and how to store what this ingest settles.
+    /// What was settled when the session was last ingested.
     settled: Option<SettledRows>,
-    with_settled: Option<SyncStateWithSettled>,
     report: IngestReport,
     flush_bytes: usize,
     /// Masks secrets in lines.
@@ -95,7 +94,6 @@ impl Ingestion<'_> {
             times: Times::new(session.as_ref()),
             session,
             settled: None,
-            with_settled: None,
             metadata: None,
             source: None,
             skipped: None,
@@ -155,7 +153,7 @@ impl SessionIngest {
 
     /// Sets how far the files were read, in the caller's format.
     pub fn set_sync_state(&mut self, sync_state: String) {
-        self.sync_state = Some(sync_state);
+        self.sync_state = Some(StoredSyncState::of(sync_state));
     }
 
     /// Sets when the files of the session last changed. It is the time of lines and sessions that have no better one.

@@ -3,11 +3,13 @@
 use super::SessionIngest;
 use crate::{
     Error, ErrorKind, Result,
-    backend::{SequenceRange, SessionChange, StorageBackendExt},
+    backend::{RewoundTo, SequenceRange, SessionChange, StorageBackendExt, StoredSyncState},
     content::TitleFinder,
     model::{Message, MessageState},
-    storage::Ingestion,
-    storage::rewind::{RewindOptions, RewindReport, SyncStateAfterRewind},
+    storage::{
+        Ingestion,
+        rewind::{RewindOptions, RewindReport},
+    },
     times::{Cut, EventClock, LineTime, cut},
 };
 
@@ -54,16 +56,14 @@ impl SessionIngest {
     }
 
     /// Writes the changes that [`SessionIngest::rewind`] determined.
-    pub(in crate::storage) async fn commit_rewind(
-        mut self,
-        sync_state: Option<SyncStateAfterRewind>,
-    ) -> Result<()> {
+    pub(in crate::storage) async fn commit_rewind(mut self) -> Result<()> {
         if !self.storage.backend.info().atomic_writes {
             self.write_counts().await?;
         }
-        let session = self.session_after();
-        let state = self.stored.as_ref().and_then(|stored| stored.sync_state.as_deref());
-        self.sync_state = sync_state.zip(state).and_then(|(after, state)| after(state, &session));
+        let rewound =
+            Some(RewoundTo { messages: self.messages.pending.count(), events: self.events.pending.count() });
+        let state = self.stored.as_ref().and_then(|stored| stored.sync_state.clone());
+        self.sync_state = state.map(|state| StoredSyncState { settled: None, rewound, ..state });
         self.commit().await.map(drop)
     }
 

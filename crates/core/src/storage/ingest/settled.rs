@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::{SessionIngest, times::Found};
 use crate::{
     Result,
-    backend::SequenceRange,
+    backend::{SequenceRange, StoredSession},
     metadata::Metadata,
-    model::{Message, Session, Timestamp},
+    model::{Message, Timestamp},
     times::{Bounds, EventClock, LineTime, Resolved, Settled},
 };
 
@@ -19,18 +19,15 @@ const FEWEST_ROWS: u32 = 1_000;
 /// A session is read completely if its turns are numbered with more gaps than this.
 const MOST_RUNS: usize = 32;
 
-/// The known state of a session's stored rows, for the next ingest that appends to them. It is stored in the sync
-/// state, whose format is up to the caller.
+/// The known state of a session's stored rows, for the next ingest that appends to them. It is stored with the sync
+/// state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SettledRows {
+pub(super) struct SettledRows {
     messages: u32,
     events: u32,
     turns: Option<Turns>,
     times: Settled,
 }
-
-/// Adds settled rows to a sync state; `None` leaves it unchanged.
-pub type SyncStateWithSettled = fn(&str, SettledRows) -> Option<String>;
 
 /// The turns of all messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +37,17 @@ struct Turns {
     last: Option<u32>,
     /// Whether later messages do not change the title of the session.
     has_title: bool,
+}
+
+impl SettledRows {
+    /// What was settled in a stored session, if it has the same rows now. An unknown format is ignored.
+    fn of(stored: &StoredSession) -> Option<Self> {
+        let settled = stored.sync_state.as_ref()?.settled.as_deref()?;
+        let settled: Self = serde_json::from_str(settled).ok()?;
+        let session = &stored.session;
+        let counts = (session.message_count, session.event_count);
+        ((settled.messages, settled.events) == counts).then_some(settled)
+    }
 }
 
 impl Turns {
@@ -56,15 +64,12 @@ impl Turns {
 }
 
 impl SessionIngest {
-    /// Uses what was settled when the session was last ingested, and stores what this ingest settles with the sync
-    /// state. Call this before all lines. If `settled` does not fit the stored session, it is ignored.
-    pub fn continue_settled(&mut self, settled: Option<SettledRows>, store: SyncStateWithSettled) {
-        let is_of = |settled: &SettledRows, stored: &Session| {
-            (settled.messages, settled.events) == (stored.message_count, stored.event_count)
-        };
-        let stored = self.times.before.as_ref().filter(|_| self.storage.backend.info().atomic_writes);
-        self.settled = settled.filter(|settled| stored.is_some_and(|stored| is_of(settled, stored)));
-        self.with_settled = Some(store);
+    /// Uses what was settled when the session was last ingested, if it still fits the stored rows. Call this before all
+    /// lines, unless everything is to be compared with the files.
+    pub fn continue_settled(&mut self) {
+        if self.storage.backend.info().atomic_writes {
+            self.settled = self.stored.as_ref().and_then(SettledRows::of);
+        }
     }
 
     /// Whether [`SessionIngest::resume_transcript`] is possible after `stored` rows.
@@ -187,7 +192,7 @@ impl SessionIngest {
 
     /// Stores again what was settled before: nothing has changed.
     pub(super) fn keep_settled(&mut self) {
-        let settled = self.settled.clone();
+        let settled = self.settled.take();
         self.store_settled(settled);
     }
 
@@ -195,7 +200,7 @@ impl SessionIngest {
     pub(super) fn put_settled(&mut self, times: Option<Settled>) {
         let (messages, events) = (self.messages.pending.count(), self.events.pending.count());
         let is_stored = !self.events.has_notes() && messages.saturating_add(events) >= FEWEST_ROWS;
-        let Some(times) = times.filter(|_| is_stored && self.with_settled.is_some()) else { return };
+        let Some(times) = times.filter(|_| is_stored) else { return };
         let turns = match self.messages.pending.begun() {
             true => self.messages.all_turns().and_then(Turns::of),
             false => self.settled.take().and_then(|settled| settled.turns),
@@ -204,11 +209,10 @@ impl SessionIngest {
     }
 
     fn store_settled(&mut self, settled: Option<SettledRows>) {
-        let (Some(store), Some(settled), Some(state)) = (self.with_settled, settled, &self.sync_state) else {
-            return;
-        };
-        if let Some(state) = store(state, settled) {
-            self.sync_state = Some(state);
+        // After a rewind, the files do not continue the stored rows.
+        let state = self.sync_state.as_mut().filter(|state| state.rewound.is_none());
+        if let Some(state) = state {
+            state.settled = settled.and_then(|settled| serde_json::to_string(&settled).ok());
         }
     }
 }

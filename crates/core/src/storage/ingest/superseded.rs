@@ -9,7 +9,8 @@ use super::{SessionIngest, rows::message_fields};
 use crate::{
     Result,
     backend::{
-        EventTime, KeptLine, RowChange, SequenceRange, SessionChange, StorageBackendExt, SupersededQuery,
+        EventTime, KeptLine, RowChange, SequenceRange, SessionChange, StorageBackendExt, StoredSyncState,
+        SupersededQuery,
     },
     blocking,
     events::parse_event_line,
@@ -350,7 +351,7 @@ impl SessionIngest {
     async fn write_pieces(&mut self, pieces: &mut Vec<SupersededPiece>) -> Result<()> {
         let Some(stored) = &self.stored else { return Ok(()) };
         let mut change = SessionChange::new(stored.session.clone(), Some(stored.version.clone()));
-        change.sync_state.clone_from(&self.superseded.state);
+        change.sync_state = self.superseded.state.clone().map(StoredSyncState::of);
         change.superseded = std::mem::take(pieces);
         let version = self.storage.backend.write_one(change).await?;
         if let Some(stored) = &mut self.stored {

@@ -17,7 +17,7 @@ use crate::{
     Error, ErrorKind, Result,
     backend::{
         NewTurn, RemainingSession, RemainingTurns, SalvageSource, SessionChange, StorageBackendExt,
-        StoredSession, Version,
+        StoredSession, StoredSyncState, Version,
         meta::{self, Generation},
     },
     events::assemble,
@@ -198,7 +198,7 @@ impl Salvage<'_> {
         writing.describe(is_derived);
         // After losses, a sync reads the files again.
         let is_whole = self.report.missing.len() == before;
-        let state = stored.sync_state.map(|state| if is_whole { state } else { String::new() });
+        let state = stored.sync_state.map(|state| if is_whole { state } else { StoredSyncState::default() });
         let SalvagedSession { writer, lines, .. } = writing;
         let Finished { rows, .. } = writer.finish(state).await?;
         self.turns(source, key, &lines).await?;

@@ -159,7 +159,8 @@ fn truncated<W: Writer>(
     revision: i64,
 ) -> Result<()> {
     let sql = format!(
-        "UPDATE sessions SET {counter} = {start}, sync_state = NULL, revision = {revision}
+        "UPDATE sessions SET {counter} = {start}, sync_state = NULL, settled = NULL, rewound_messages = NULL,
+             rewound_events = NULL, revision = {revision}
          WHERE user_id = ?1 AND session_id = ?2"
     );
     writer.execute(&Statement::once(OPERATION, sql, of_session(key))).map(drop)

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::HashSet};
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
-    backend::{SessionChange, Version},
+    backend::{SessionChange, StoredSyncState, Version},
     known_json,
     model::{Payload, Retimed, SessionKey, StoredEvent, UserId},
 };
@@ -17,6 +17,7 @@ use crate::{
     backend::{Database, Writer},
     is_one_of,
     read::of_session,
+    rows::{self, SYNC_STATE},
     table::{self, EVENT_CHUNKS, EVENTS, METADATA_FILES, SESSIONS, SessionRow},
     turns::NAMES,
 };
@@ -82,8 +83,7 @@ fn session<W: Writer>(writer: &mut W, change: &SessionChange) -> Result<Version>
         sync_state: change
             .sync_state
             .as_ref()
-            .or(stored.as_ref().and_then(|stored| stored.sync_state.as_ref()))
-            .map(Into::into),
+            .or(stored.as_ref().and_then(|stored| stored.sync_state.as_ref())),
         key: session_key,
     };
     writer.insert(&SESSIONS, &row.cells())?;
@@ -114,20 +114,22 @@ pub(super) struct Stored {
     revision: i64,
     project: String,
     skipped: String,
-    sync_state: Option<String>,
+    sync_state: Option<StoredSyncState>,
 }
 
 impl Stored {
     pub(super) fn query(key: &SessionKey) -> Query<Self> {
-        let sql = "SELECT key, revision, project_slug, skipped_lines, sync_state FROM sessions
-            WHERE user_id = ?1 AND session_id = ?2";
+        let sql = format!(
+            "SELECT key, revision, project_slug, skipped_lines, {SYNC_STATE} FROM sessions
+             WHERE user_id = ?1 AND session_id = ?2"
+        );
         Query::new("write", sql, of_session(key), |row| {
             Ok(Self {
                 key: row.integer(0)?,
                 revision: row.integer(1)?,
                 project: row.text(2)?,
                 skipped: row.text(3)?,
-                sync_state: row.maybe_text(4)?,
+                sync_state: rows::sync_state(row, 4)?,
             })
         })
     }

@@ -42,8 +42,13 @@ async fn sessions_come_back_as_they_were(store: Store) {
     let mut ingest = store.storage.ingestion().ingest(target.clone()).await.unwrap();
     ingest.set_metadata(vec![MetadataFile { name: "metadata.json".to_owned(), raw: metadata }]).unwrap();
     ingest.set_skipped(vec![SkippedLine::new("events.jsonl", 7, "broken")]);
-    ingest.set_sync_state("as far as this".to_owned());
     ingest.commit().await.unwrap();
+    let state = StoredSyncState {
+        settled: Some("{}".to_owned()),
+        rewound: Some(RewoundTo { messages: 3, events: 0 }),
+        ..StoredSyncState::of("as far as this")
+    };
+    store.write(&target, |change| change.sync_state = Some(state.clone())).await;
     let edit = SessionEdit::default().set_name("By hand");
     store.storage.sessions().update_session(&target.key, &edit).await.unwrap();
     let without_lines = target_of("ana", "p", "t");
@@ -69,7 +74,7 @@ async fn sessions_come_back_as_they_were(store: Store) {
     assert_eq!(exported(&store, &scope).await, archive);
     let stored = store.stored(&target).await;
     assert_eq!((stored.session.name.as_deref(), stored.skipped.len()), (Some("By hand"), 1));
-    assert_eq!(stored.sync_state.as_deref(), Some("as far as this"));
+    assert_eq!(stored.sync_state, Some(state));
     assert_eq!(report.messages, u64::from(stored.session.message_count));
 
     let rows = store.rows(&target).await;

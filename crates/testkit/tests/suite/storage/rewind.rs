@@ -14,7 +14,7 @@ on_both_stores![
     times_are_derived_again_from_the_events_that_are_left,
     messages_before_the_first_turn_stay,
     sub_agents_are_not_rewound,
-    the_sync_state_changes_with_the_rewind,
+    a_rewind_is_stored_with_the_sync_state,
     a_rewound_session_goes_on,
     edits_during_a_rewind_are_kept,
 ];
@@ -235,18 +235,23 @@ async fn sub_agents_are_not_rewound(store: Store) {
     assert_eq!(store.everything(&target("child")).await, before);
 }
 
-/// The sync state is replaced in the same write, and gets the counts after the rewind.
-async fn the_sync_state_changes_with_the_rewind(store: Store) {
+/// For the next sync, the number of rows that are left is stored with the state of the files, which stays. What was
+/// settled no longer is. Without files, there is nothing to tell a sync.
+async fn a_rewind_is_stored_with_the_sync_state(store: Store) {
     fill(&store).await;
-    store.write(&target("s"), |change| change.sync_state = Some("read".to_owned())).await;
-    let after: SyncStateAfterRewind =
-        |state, session| Some(format!("{state} {} {}", session.message_count, session.event_count));
-    let options = RewindOptions::to_turn(1);
-    try_rewind(&store, &options.clone().with_sync_state(|_, _| None)).await.unwrap();
-    assert_eq!(store.stored(&target("s")).await.sync_state.as_deref(), Some("read"));
+    rewind(&store, 1).await;
+    assert_eq!(store.stored(&target("s")).await.sync_state, None);
     fill(&store).await;
-    try_rewind(&store, &options.with_sync_state(after)).await.unwrap();
-    assert_eq!(store.stored(&target("s")).await.sync_state.as_deref(), Some("read 2 5"));
+    let read = StoredSyncState { settled: Some("{}".to_owned()), ..StoredSyncState::of("read") };
+    store.write(&target("s"), |change| change.sync_state = Some(read)).await;
+    let left = |messages, events| StoredSyncState {
+        rewound: Some(RewoundTo { messages, events }),
+        ..StoredSyncState::of("read")
+    };
+    rewind(&store, 1).await;
+    assert_eq!(store.stored(&target("s")).await.sync_state, Some(left(2, 5)));
+    rewind(&store, 0).await;
+    assert_eq!(store.stored(&target("s")).await.sync_state, Some(left(0, 1)));
 }
 
 /// After a rewind, turns are counted on from the last one that is left.

@@ -123,11 +123,11 @@ async fn a_large_session_is_incomplete_until_it_is_finished(store: Store) {
         writer.flush_when_full().await.unwrap();
         let stored = store.stored(&target("s")).await;
         assert_eq!(stored.session.message_count, written);
-        assert_eq!(stored.sync_state.as_deref(), Some("half written"));
+        assert_eq!(stored.sync_state, Some(StoredSyncState::of("half written")));
     }
     let finished = writer.finish(None).await.unwrap();
     let stored = store.stored(&target("s")).await;
-    assert_eq!((stored.session.message_count, stored.sync_state.as_deref()), (count, Some("")));
+    assert_eq!((stored.session.message_count, stored.sync_state), (count, Some(StoredSyncState::default())));
     assert_eq!(finished.version, Some(stored.version));
 }
 
@@ -138,7 +138,7 @@ async fn a_session_is_replaced_with_all_its_rows(store: Store) {
     store.sync_events(&target("s"), vec![lines::logger_event("session:start")]).await;
     let mut change = SessionChange::new(store.stored(&target("s")).await.session, None);
     change.expected = Some(store.stored(&target("s")).await.version);
-    change.sync_state = Some("read".to_owned());
+    change.sync_state = Some(StoredSyncState::of("read"));
     store.backend.write_one(change).await.unwrap();
     let before = store.stored(&target("s")).await;
     let mut writer = writer(&store, &session, Some(&before));
@@ -146,7 +146,7 @@ async fn a_session_is_replaced_with_all_its_rows(store: Store) {
     writer.finish(None).await.unwrap();
     let rows = store.backend.session_rows(&target("s").key).await.unwrap();
     assert_eq!((rows.messages.count, rows.events.count), (5, 0));
-    assert_eq!(store.stored(&target("s")).await.sync_state.as_deref(), Some(""));
+    assert_eq!(store.stored(&target("s")).await.sync_state, Some(StoredSyncState::default()));
 }
 
 /// An event whose id another session has gets its derived id, if the writer allows that.

@@ -76,7 +76,7 @@ async fn ids_that_lines_do_not_state_are_found_and_corrected(store: Store) {
     store.write(&target("s"), |of| of.events.put = vec![event]).await;
     // In a session that was not synced, the ids that the library was given are right.
     assert!(check(&store).await.is_clean());
-    store.write(&target("s"), |of| of.sync_state = Some("{}".to_owned())).await;
+    store.write(&target("s"), |of| of.sync_state = Some(StoredSyncState::of("{}"))).await;
     let found = check(&store).await;
     assert_eq!(places(&found), ["Damaged event 1: its id is e-6; its line states e-2"]);
     assert!(repair(&store).await.is_clean());
@@ -111,7 +111,7 @@ async fn wrong_turns_are_found_in_synced_sessions(store: Store) {
     put(&store, &[1], |message| message.turn = Some(2)).await;
     // In a session that was not synced, the turns that the library was given are right.
     assert!(check(&store).await.is_clean());
-    store.write(&target("s"), |of| of.sync_state = Some("{}".to_owned())).await;
+    store.write(&target("s"), |of| of.sync_state = Some(StoredSyncState::of("{}"))).await;
     let found = check(&store).await;
     assert_eq!(places(&found), ["Turn message 1: it is stored with turn 2; its line belongs to turn 1"]);
     assert!(repair(&store).await.is_clean());
