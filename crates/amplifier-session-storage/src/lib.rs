@@ -63,8 +63,6 @@ pub use amplifier_session_core::{
 pub use amplifier_session_cosmos as cosmos;
 #[cfg(feature = "duckdb-system")]
 pub use amplifier_session_duckdb as duckdb;
-#[cfg(feature = "duckdb-system")]
-pub use amplifier_session_duckdb_sql as duckdb_sql;
 #[cfg(feature = "parquet")]
 pub use amplifier_session_parquet as parquet;
 #[cfg(feature = "postgres")]

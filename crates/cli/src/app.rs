@@ -201,7 +201,7 @@ impl App {
     #[cfg(feature = "duckdb-system")]
     pub(crate) async fn sql_reader(
         &self,
-    ) -> Result<(amplifier_session_storage::duckdb_sql::SqlReader, Scope), Failure> {
+    ) -> Result<(amplifier_session_storage::duckdb::sql::SqlReader, Scope), Failure> {
         let user = self.identity()?.user_id;
         let scope = self.scope(user.clone())?;
         let url = self.store_url()?;
@@ -213,7 +213,7 @@ impl App {
             return Err(Failure::wrong_use(format!("`sql` needs a DuckDB store; {url} is not one"), hint));
         };
         self.check_existence()?;
-        let reader = amplifier_session_storage::duckdb_sql::SqlReader::open(file).await?;
+        let reader = amplifier_session_storage::duckdb::sql::SqlReader::open(file).await?;
         if scope != Scope::Everyone {
             let storage = SessionStorage::new(std::sync::Arc::new(reader.backend().clone()));
             self.warn_of_other_user(&storage, &user).await?;

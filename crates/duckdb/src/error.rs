@@ -8,7 +8,7 @@ use amplifier_session_core::{Error, ErrorKind};
 use amplifier_session_sql::{DISK_FULL, FILE_LIMIT};
 
 /// Maps an error of the database; `operation` names the operation.
-pub fn storage(operation: &'static str) -> impl Fn(duckdb::Error) -> Error {
+pub(crate) fn storage(operation: &'static str) -> impl Fn(duckdb::Error) -> Error {
     move |source| {
         let (kind, message, retry) = describe(&source.to_string());
         let error = Error::new(kind, message).with_operation(operation).with_source(source);
@@ -31,6 +31,18 @@ pub(crate) fn opening(path: &Path, source: duckdb::Error) -> Error {
         )),
         None => failed(format!("can't open the database: {}", first_line(&message_text))).with_source(source),
     }
+}
+
+/// Maps the error of a query that is wrong or cannot be computed. DuckDB's message is kept complete, because it shows
+/// the position.
+pub(crate) fn query(source: duckdb::Error) -> Error {
+    let text = source.to_string();
+    // The query is not at fault, and DuckDB's advice concerns settings that are locked.
+    if ["Out of Memory Error", "IO Error"].iter().any(|kind| text.starts_with(kind)) {
+        return storage("sql")(source);
+    }
+    let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
+    Error::validation("query", lines.collect::<Vec<_>>().join("\n")).with_source(source)
 }
 
 /// The process that holds the lock, as the continuation of a sentence: its program and process id, if they are known.
@@ -69,7 +81,7 @@ fn is_duplicate(message_text: &str) -> bool {
 }
 
 /// The first line of a message.
-fn first_line(message_text: &str) -> &str {
+pub(crate) fn first_line(message_text: &str) -> &str {
     message_text.lines().next().unwrap_or_default()
 }
 

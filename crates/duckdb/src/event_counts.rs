@@ -11,11 +11,11 @@ use crate::connection::Read;
 
 /// The condition that an event reports a failure: `Event::failed`. Only a JSON `true` is a failure; a summary that is not JSON
 /// reports nothing.
-pub const FAILED: &str = "(level = 'ERROR' OR error_type IS NOT NULL
+pub(crate) const FAILED: &str = "(level = 'ERROR' OR error_type IS NOT NULL
     OR coalesce(CASE WHEN json_valid(summary) THEN CAST(json_extract(summary, '$.has_error') AS VARCHAR) END = 'true', FALSE))";
 
 /// The condition that an equal line in the same log is certainly the same event: see `EventCounter`.
-pub const MAY_RECUR: &str = "(NOT ts_estimated AND (epoch_us(ts) % 1000000 <> 0
+pub(crate) const MAY_RECUR: &str = "(NOT ts_estimated AND (epoch_us(ts) % 1000000 <> 0
     OR contains(summary, '\"usage\":') OR contains(summary, '\"tool_call_id\":')))";
 
 /// The sessions that have a response with usage.
@@ -24,20 +24,17 @@ const ANSWERED: &str = "SELECT DISTINCT user_id, session_id FROM events
             AND CASE WHEN json_valid(summary) THEN json_type(summary, '$.usage') END = 'OBJECT'";
 
 /// Joins the events `e` with the sessions that have a response with usage, as `a`.
-#[must_use]
-pub fn join_answered() -> String {
+pub(crate) fn join_answered() -> String {
     format!("LEFT JOIN ({ANSWERED}) a ON a.user_id = e.user_id AND a.session_id = e.session_id")
 }
 
 /// The condition that the usage of an event repeats that of a response of its session. Needs [`join_answered`].
-#[must_use]
-pub fn counted_elsewhere() -> String {
+pub(crate) fn counted_elsewhere() -> String {
     format!("(a.session_id IS NOT NULL AND {})", repeats_usage("e"))
 }
 
 /// The condition that events of the table `name` are of a type whose usage repeats that of a response ([`REPEATS`]).
-#[must_use]
-pub fn repeats_usage(name: &str) -> String {
+pub(crate) fn repeats_usage(name: &str) -> String {
     let prefixes = REPEATS.map(|prefix| format!("starts_with({name}.event_type, '{prefix}')"));
     format!("({})", prefixes.join(" OR "))
 }

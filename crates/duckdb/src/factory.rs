@@ -8,9 +8,7 @@ use amplifier_session_core::{
     config::Setting,
 };
 
-use amplifier_session_hnsw::HnswOptions;
-
-use crate::{Access, DuckDb};
+use crate::{Access, DuckDb, HnswOptions};
 
 /// DuckDB stores: `duckdb:[PATH]`.
 pub static FACTORY: BackendFactory = BackendFactory {

@@ -9,14 +9,13 @@
 //! | `pool.rs`, `open_files.rs` | connections: one that writes, several that read; one database per file and process |
 //! | `connection.rs`, `columns.rs` | DuckDB's dialect, connections and rows, as `amplifier-session-sql` uses them |
 //! | `vectors.rs` | the tables of vectors, and inserting into them in bulk |
-//! | `hnsw.rs` | reading vectors in columns, for the HNSW index |
+//! | `hnsw` | an HNSW index over the vectors, in a file of its own |
+//! | `sql` | SQL queries over a store |
 //! | `lookups.rs`, `event_counts.rs` | reads that DuckDB does in its own way |
 //! | `numbers.rs` | revisions and keys |
 //! | `payloads.rs` | a function for SQL that decodes compressed lines |
 //! | `peek.rs` | opening a file to see what it is |
 //! | `error.rs` | errors of DuckDB as ours |
-//!
-//! The HNSW index is in the crate `amplifier-session-hnsw`; SQL queries over a store are in `amplifier-session-duckdb-sql`.
 //!
 //! One process at a time may write a file; several may read it while none writes.
 
@@ -35,13 +34,11 @@ mod payloads;
 mod peek;
 mod pool;
 mod schema;
+pub mod sql;
 mod tables;
 mod vectors;
 
-pub use amplifier_session_hnsw::HnswOptions;
 pub use backend::{DuckDb, DuckDbBackend};
 pub use connect::Access;
-pub use error::storage as storage_error;
-pub use event_counts::{FAILED, MAY_RECUR, counted_elsewhere, join_answered, repeats_usage};
 pub use factory::FACTORY;
-pub use tables::VIEW_DIALECT;
+pub use hnsw::HnswOptions;

@@ -210,7 +210,7 @@ UNION ALL SELECT * FROM other_vectors;
 /// The views use no functions of this program, because any DuckDB program may read them. So `data` is available only
 /// for uncompressed lines, and `source_text` is `NULL` if it requires more than joining blocks. SQL queries through
 /// this program see all of `data`.
-pub const VIEW_DIALECT: &ViewDialect = &[
+pub(crate) const VIEW_DIALECT: &ViewDialect = &[
     ("source", "CASE
         WHEN v.content_type = 'assistant_thinking' THEN coalesce({thoughts},
             json_extract_string({line}, '$.thinking_block.thinking'),

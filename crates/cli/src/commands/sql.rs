@@ -2,7 +2,7 @@
 
 use std::{io::Write, path::Path};
 
-use amplifier_session_storage::duckdb_sql::{READY_VIEWS, SqlAnswer, SqlForm, SqlQuery, SqlRow};
+use amplifier_session_storage::duckdb::sql::{READY_VIEWS, SqlAnswer, SqlForm, SqlQuery, SqlRow};
 use serde::Serialize;
 
 use crate::{
@@ -123,7 +123,7 @@ fn parquet_needs_a_file() -> Failure {
 
 fn views(app: &mut App) -> Result<Outcome, Failure> {
     if app.out.is_json() {
-        let view = |view: &amplifier_session_storage::duckdb_sql::ReadyView| ViewView {
+        let view = |view: &amplifier_session_storage::duckdb::sql::ReadyView| ViewView {
             name: view.name,
             about: view.about,
             columns: view.columns,

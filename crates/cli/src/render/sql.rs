@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use amplifier_session_storage::duckdb_sql::{ReadyView, SqlColumn, SqlRow};
+use amplifier_session_storage::duckdb::sql::{ReadyView, SqlColumn, SqlRow};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use unicode_width::UnicodeWidthStr as _;

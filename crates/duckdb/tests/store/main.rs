@@ -7,5 +7,6 @@ mod erasure;
 mod hnsw;
 mod opening;
 mod processes;
+mod sql;
 mod support;
 mod tables;

@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use amplifier_session_core::{Error, ErrorKind, Result, Scope, blocking};
-use amplifier_session_duckdb::{Access, DuckDb, DuckDbBackend};
 use duckdb::Connection;
 use tokio::sync::mpsc::{Sender, channel};
 
-use crate::{
-    error, parquet,
+use super::{
+    parquet,
     prepare::Prepared,
     query::{SqlAnswer, SqlQuery, SqlRow},
 };
+use crate::{Access, DuckDb, DuckDbBackend, error};
 
 /// How many rows are passed on at once.
 const BATCH: usize = 512;
@@ -44,7 +44,7 @@ impl SqlReader {
         &self.0
     }
 
-    /// Runs a query. The views of [`READY_VIEWS`](crate::READY_VIEWS) are available to it.
+    /// Runs a query. The views of [`READY_VIEWS`](super::READY_VIEWS) are available to it.
     ///
     /// # Errors
     ///

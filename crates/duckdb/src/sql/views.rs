@@ -3,7 +3,7 @@
 //! Their numbers are those of `SessionStorage::get_statistics`: `core` defines a use, a call and a failure, and the views repeat
 //! the definitions in SQL.
 
-use amplifier_session_duckdb::{FAILED, MAY_RECUR, counted_elsewhere, join_answered, repeats_usage};
+use crate::event_counts::{FAILED, MAY_RECUR, counted_elsewhere, join_answered, repeats_usage};
 
 /// A view that every query can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

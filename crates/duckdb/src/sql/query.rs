@@ -3,7 +3,7 @@
 use amplifier_session_core::Result;
 use tokio::sync::mpsc::Receiver;
 
-use crate::format::SqlForm;
+use super::format::SqlForm;
 
 /// A query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Measures queries over 1,000,000 events: `cargo bench -p amplifier-session-duckdb-sql`.
+//! Measures queries over 1,000,000 events: `cargo bench -p amplifier-session-duckdb --bench sql`.
 //!
 //! DuckDB has to be found: see docs/duckdb.md.
 
@@ -11,8 +11,10 @@
 use std::{fs, sync::Arc, time::Instant};
 
 use amplifier_session_core::SessionStorage;
-use amplifier_session_duckdb::{Access, DuckDb};
-use amplifier_session_duckdb_sql::{SqlQuery, SqlReader};
+use amplifier_session_duckdb::{
+    Access, DuckDb,
+    sql::{SqlQuery, SqlReader},
+};
 use amplifier_session_testkit::{
     Random, lines,
     store::{ana, target, whole},
