@@ -1,9 +1,9 @@
 //! Measures a store in DuckDB beside one in SQLite, and DuckDB asked directly, in the same run.
 //!
 //! ```text
-//! cargo bench -p amplifier-session-duckdb                 all
-//! cargo bench -p amplifier-session-duckdb -- sync         taking in 10,000 messages and 20,000 events
-//! cargo bench -p amplifier-session-duckdb -- semantic     search by meaning among 100,000 vectors of 384 numbers
+//! cargo bench -p amplifier-session-duckdb --bench store                 all
+//! cargo bench -p amplifier-session-duckdb --bench store -- sync         taking in 10,000 messages and 20,000 events
+//! cargo bench -p amplifier-session-duckdb --bench store -- semantic     search by meaning among 100,000 vectors of 384 numbers
 //! ```
 //!
 //! DuckDB has to be found: see docs/duckdb.md.

@@ -21,7 +21,7 @@ use duckdb::Connection;
 use crate::{
     connect::{self, Access},
     connection::Write,
-    hnsw::{Hnsw, HnswOptions, VectorRows},
+    hnsw::{Hnsw, HnswOptions, HnswRows},
     open_files,
     pool::{self, Pool},
 };
@@ -95,27 +95,18 @@ impl DuckDb {
 
     /// Whether the database is confined to its own file. This is so if this process opened it read-only: it can't
     /// access other files or load extensions, and its settings are locked.
-    #[must_use]
-    pub fn is_confined(&self) -> bool {
+    pub(crate) fn is_confined(&self) -> bool {
         self.inner.pool.access() == Access::ReadOnly
     }
 
     /// Runs `read` on a separate connection. No other read sees its temporary views.
-    ///
-    /// # Errors
-    ///
-    /// `StorageConnection` if no connection can be opened; errors of `read`.
-    pub fn read_apart<T>(&self, read: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+    pub(crate) fn read_apart<T>(&self, read: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         self.inner.pool.read_apart(read)
     }
 
     /// Creates the folder for data that does not fit into memory, and returns its absolute path. A confined database
     /// may write only in this folder.
-    ///
-    /// # Errors
-    ///
-    /// `StorageIo` if it cannot be created.
-    pub fn make_spill_folder(&self) -> Result<PathBuf> {
+    pub(crate) fn make_spill_folder(&self) -> Result<PathBuf> {
         let folder = connect::spill_folder(self.path());
         file::create_folder(&folder).and_then(|()| std::path::absolute(folder)).map_err(pool::not_written)
     }
@@ -164,7 +155,7 @@ impl Database for DuckDb {
             return Ok(());
         }
         pool.read_snapshot(|reader| {
-            hnsw.update(&mut VectorRows::new(reader, store_id));
+            hnsw.update(&mut HnswRows::new(reader, store_id));
             Ok(())
         })
     }
@@ -184,6 +175,6 @@ impl EmbeddedDatabase for DuckDb {
         if !hnsw.is_enabled() {
             return Ok(Nearest::NotAsked);
         }
-        pool.read_snapshot(|reader| hnsw.nearest(&mut VectorRows::new(reader, store_id), query))
+        pool.read_snapshot(|reader| hnsw.nearest(&mut HnswRows::new(reader, store_id), query))
     }
 }

@@ -33,6 +33,18 @@ pub(crate) fn opening(path: &Path, source: duckdb::Error) -> Error {
     }
 }
 
+/// Maps the error of a query that is wrong or cannot be computed. DuckDB's message is kept complete, because it shows
+/// the position.
+pub(crate) fn query(source: duckdb::Error) -> Error {
+    let text = source.to_string();
+    // The query is not at fault, and DuckDB's advice concerns settings that are locked.
+    if ["Out of Memory Error", "IO Error"].iter().any(|kind| text.starts_with(kind)) {
+        return storage("sql")(source);
+    }
+    let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
+    Error::validation("query", lines.collect::<Vec<_>>().join("\n")).with_source(source)
+}
+
 /// The process that holds the lock, as the continuation of a sentence: its program and process id, if they are known.
 fn holder(message_text: &str) -> Option<String> {
     let (_, rest) = message_text.split_once("Could not set lock on file")?;
@@ -69,7 +81,7 @@ fn is_duplicate(message_text: &str) -> bool {
 }
 
 /// The first line of a message.
-fn first_line(message_text: &str) -> &str {
+pub(crate) fn first_line(message_text: &str) -> &str {
     message_text.lines().next().unwrap_or_default()
 }
 

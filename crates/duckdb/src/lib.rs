@@ -9,8 +9,8 @@
 //! | `pool.rs`, `open_files.rs` | connections: one that writes, several that read; one database per file and process |
 //! | `connection.rs`, `columns.rs` | DuckDB's dialect, connections and rows, as `amplifier-session-sql` uses them |
 //! | `vectors.rs` | the tables of vectors, and inserting into them in bulk |
-//! | `hnsw/` | an HNSW index over the vectors, in a file of its own, on request |
-//! | `sql/` | SQL queries over a store, read-only |
+//! | `hnsw` | an HNSW index over the vectors, in a file of its own |
+//! | `sql` | SQL queries over a store |
 //! | `lookups.rs`, `event_counts.rs` | reads that DuckDB does in its own way |
 //! | `numbers.rs` | revisions and keys |
 //! | `payloads.rs` | a function for SQL that decodes compressed lines |

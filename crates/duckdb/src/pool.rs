@@ -124,10 +124,6 @@ impl Pool {
         read(&connection)
     }
 
-    fn reader<'a>(&self, connection: &'a Connection) -> Read<'a> {
-        Read { connection }
-    }
-
     fn connection(&self, handles: &Handles) -> Result<Connection> {
         lock(&handles.root).try_clone().map_err(|error| opening(&self.path, error))
     }
@@ -239,13 +235,13 @@ impl Connections for Pool {
     type Reader<'a> = Read<'a>;
 
     fn read<T>(&self, mut read: impl FnMut(&Read<'_>) -> Result<T>) -> Result<T> {
-        self.on_reader(|connection| read(&self.reader(connection)))
+        self.on_reader(|connection| read(&Read { connection }))
     }
 
     fn read_snapshot<T>(&self, mut read: impl FnMut(&Read<'_>) -> Result<T>) -> Result<T> {
         self.on_reader(|connection| {
             let snapshot = connection.transaction().map_err(storage("read"))?;
-            read(&self.reader(&snapshot))
+            read(&Read { connection: &snapshot })
         })
     }
 }

@@ -159,12 +159,6 @@ pub struct RemovedMessages {
 }
 
 impl RemovedMessages {
-    /// All messages of a session.
-    #[must_use]
-    pub fn all() -> Self {
-        Self::from(0)
-    }
-
     /// The messages of a session from this sequence on.
     #[must_use]
     pub fn from(start: u32) -> Self {

@@ -96,15 +96,4 @@ impl IndexCheck {
             self.problems.push(problem);
         }
     }
-
-    /// Adds another result.
-    pub fn merge(&mut self, other: Self) {
-        self.messages += other.messages;
-        self.vectors += other.vectors;
-        self.newer += other.newer;
-        self.tables_differ |= other.tables_differ;
-        self.problem_count += other.problem_count;
-        let room = Self::LISTED.saturating_sub(self.problems.len());
-        self.problems.extend(other.problems.into_iter().take(room));
-    }
 }

@@ -143,12 +143,6 @@ impl SupersededPiece {
     pub fn group_of(id: &str) -> &str {
         id.rsplit_once('-').map_or(id, |(group, _)| group)
     }
-
-    /// Whether it contains only a continuation of a line.
-    #[must_use]
-    pub fn is_continuation(&self) -> bool {
-        self.lines == 0
-    }
 }
 
 impl fmt::Debug for SupersededPiece {

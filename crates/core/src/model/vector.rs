@@ -187,12 +187,6 @@ pub struct VectorRecord {
 }
 
 impl VectorRecord {
-    /// `{parent_id}_{content_type}_{chunk_index}`.
-    #[must_use]
-    pub fn id(&self, parent_id: &str) -> String {
-        format!("{parent_id}_{}_{}", self.content_type, self.chunk_index)
-    }
-
     /// Checks the rules of the schema against the store's `space`.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use amplifier_session_core::{Error, ErrorKind, Result};
 use amplifier_session_sql::quote;
 use duckdb::Connection;
 
-use super::error::first_line;
+use crate::error::first_line;
 
 /// The name of its file.
 const FILE: &str = "vss.duckdb_extension";

@@ -7,10 +7,14 @@ use amplifier_session_index::StoreRevision;
 use amplifier_session_sql::{file, is_one_of, quote};
 use duckdb::{Connection, params};
 
-use super::{HnswOptions, VectorRows, error::database, extension, log_path};
+use super::{HnswOptions, extension, rows::HnswRows};
+use crate::{connect::log_path, error::storage};
 
 /// The name of the index, as in databases of the Python library.
 const INDEX: &str = "idx_vectors_hnsw";
+
+/// The operation that errors of the database name. They only explain why a search did not use the index.
+const OPERATION: &str = "hnsw";
 
 /// How many of the nearest rows are gathered during a walk of the graph, per result and at least. Higher numbers give
 /// better results and take longer.
@@ -105,7 +109,7 @@ impl Graph {
             let held = GraphState::read(&connection)?;
             Ok((connection, held))
         };
-        let (connection, held) = open().map_err(database)?;
+        let (connection, held) = open().map_err(storage(OPERATION))?;
         Ok(Self { file: file.to_owned(), connection, held })
     }
 
@@ -121,19 +125,19 @@ impl Graph {
             ))?;
             held.write(&connection)
         };
-        create().map_err(database)?;
+        create().map_err(storage(OPERATION))?;
         Ok(Self { file: file.to_owned(), connection, held })
     }
 
     /// Adds the vectors that are new in the store.
-    pub(super) fn add_new(&mut self, rows: &VectorRows<'_>) -> Result<()> {
+    pub(crate) fn add_new(&mut self, rows: &HnswRows<'_>) -> Result<()> {
         rows.vectors_above(self.held.last_key, &mut |batch| {
             let append = || {
                 let mut appender = self.connection.appender("vectors")?;
                 appender.append_record_batch(batch)?;
                 appender.flush()
             };
-            append().map_err(database)
+            append().map_err(storage(OPERATION))
         })
     }
 
@@ -142,7 +146,7 @@ impl Graph {
         let sql = format!(
             "CREATE INDEX {INDEX} ON vectors USING HNSW (vector) WITH (metric = 'cosine'); CHECKPOINT"
         );
-        self.connection.execute_batch(&sql).map_err(database)
+        self.connection.execute_batch(&sql).map_err(storage(OPERATION))
     }
 
     /// Adds the new vectors and counts the removed ones, so that the file reflects this state of the store.
@@ -150,14 +154,15 @@ impl Graph {
         &mut self,
         store_revision: StoreRevision,
         removed: &[u64],
-        rows: &VectorRows<'_>,
+        rows: &HnswRows<'_>,
     ) -> Result<()> {
         // DuckDB would create a log that everybody can read.
         file::create(&log_path(&self.file))?;
         let which = is_one_of("key", removed.iter().map(|key| key.cast_signed()));
         let gone = format!("SELECT count(*) FROM vectors WHERE {which}");
-        let gone = self.connection.query_row(&gone, [], |row| row.get::<_, i64>(0)).map_err(database)?;
-        self.connection.execute_batch("BEGIN").map_err(database)?;
+        let gone =
+            self.connection.query_row(&gone, [], |row| row.get::<_, i64>(0)).map_err(storage(OPERATION))?;
+        self.connection.execute_batch("BEGIN").map_err(storage(OPERATION))?;
         self.add_new(rows)?;
         self.held.store_revision = store_revision;
         self.held.removed += gone.cast_unsigned();
@@ -166,7 +171,7 @@ impl Graph {
             self.connection.execute_batch("COMMIT; CHECKPOINT")?;
             GraphState::read(&self.connection)
         };
-        self.held = end().map_err(database)?;
+        self.held = end().map_err(storage(OPERATION))?;
         Ok(())
     }
 
@@ -183,7 +188,7 @@ impl Graph {
             let keys = statement.query_map([literal(vector)], |row| row.get::<_, i64>(0))?;
             keys.map(|key| key.map(i64::cast_unsigned)).collect::<duckdb::Result<_>>()
         };
-        find().map_err(database)
+        find().map_err(storage(OPERATION))
     }
 }
 
@@ -192,9 +197,11 @@ pub(super) fn with_extension(
     opened: duckdb::Result<Connection>,
     options: &HnswOptions,
 ) -> Result<Connection> {
-    let connection = opened.map_err(database)?;
+    let connection = opened.map_err(storage(OPERATION))?;
     extension::load(&connection, options.extension_directory.as_deref())?;
-    connection.execute_batch("SET hnsw_enable_experimental_persistence = true").map_err(database)?;
+    connection
+        .execute_batch("SET hnsw_enable_experimental_persistence = true")
+        .map_err(storage(OPERATION))?;
     Ok(connection)
 }
 

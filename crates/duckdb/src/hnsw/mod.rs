@@ -22,9 +22,7 @@
 //! | `graph.rs` | the file with the vectors and the graph over them |
 //! | `rows.rs` | what the index reads of the store |
 //! | `extension.rs` | loading the extension |
-//! | `error.rs` | errors of the index |
 
-mod error;
 mod extension;
 mod graph;
 mod rows;
@@ -39,7 +37,7 @@ use std::{
 };
 
 use amplifier_session_core::{
-    Result, Scope,
+    Error, ErrorKind, Result, Scope,
     backend::{VectorCandidate, VectorQuery, meta::Generation},
     model::ContentTypes,
     search::SearchFilter,
@@ -51,13 +49,11 @@ use amplifier_session_sql::{
     staging::{REWRITING, StagingFolder},
 };
 
-use self::{
-    error::not_written,
-    graph::{Graph, GraphState},
-};
-use crate::connect;
+use crate::connect::{self, log_path};
 
-pub(crate) use rows::VectorRows;
+use graph::{Graph, GraphState};
+
+pub(crate) use rows::HnswRows;
 
 /// Vectors are only added: vectors that VSS removes take the places of other results, and compacting its graph crashes
 /// the process at the next row (1.5.5). So removed vectors stay and are skipped. If more than one in this many is
@@ -126,7 +122,7 @@ impl Hnsw {
     /// # Errors
     ///
     /// Errors of `rows`. If the index cannot be used, the result is [`Nearest::Unavailable`].
-    pub(crate) fn nearest(&self, rows: &mut VectorRows<'_>, query: &VectorQuery) -> Result<Nearest> {
+    pub(crate) fn nearest(&self, rows: &mut HnswRows<'_>, query: &VectorQuery) -> Result<Nearest> {
         let Some(options) = self.options.get() else { return Ok(Nearest::NotAsked) };
         if !includes_everything(rows, query)? {
             return Ok(Nearest::NotAsked);
@@ -145,7 +141,7 @@ impl Hnsw {
 
     /// Brings the index up to date with the rows, or rebuilds it. A failure is not an error: searches without the index
     /// report the reason.
-    pub(crate) fn update(&self, rows: &mut VectorRows<'_>) {
+    pub(crate) fn update(&self, rows: &mut HnswRows<'_>) {
         let Some(options) = self.options.get().filter(|_| !self.read_only) else { return };
         self.is_being_updated.store(true, Ordering::Release);
         if let Err(error) = self.update_or_rebuild(rows, options) {
@@ -169,7 +165,7 @@ impl Hnsw {
         Some(path(&self.store)).filter(|file| file.exists())
     }
 
-    fn update_or_rebuild(&self, rows: &mut VectorRows<'_>, options: &HnswOptions) -> Result<()> {
+    fn update_or_rebuild(&self, rows: &mut HnswRows<'_>, options: &HnswOptions) -> Result<()> {
         let Some(current) = rows.current_generation()? else { return Ok(()) };
         let mut graph = self.graph();
         match self.opened(&mut graph, options).and_then(|graph| update(graph, rows, &current)) {
@@ -200,7 +196,7 @@ impl Hnsw {
     }
 
     /// Builds the index in a staging folder and moves it into place when it is complete.
-    fn build(&self, rows: &mut VectorRows<'_>, current: &Generation, options: &HnswOptions) -> Result<Graph> {
+    fn build(&self, rows: &mut HnswRows<'_>, current: &Generation, options: &HnswOptions) -> Result<Graph> {
         let staging = StagingFolder::beside(&self.store, REWRITING).map_err(not_written)?;
         let fresh = staging.path().join("new.hnsw");
         let held = GraphState::empty(rows.index.store_revision()?, current);
@@ -221,11 +217,6 @@ fn path(store: &Path) -> PathBuf {
     file::beside(store, ".hnsw")
 }
 
-/// The write-ahead log of a DuckDB file.
-fn log_path(file: &Path) -> PathBuf {
-    file::beside(file, ".wal")
-}
-
 /// Removes the files of a store's index, if there are any. It must not be open.
 fn remove_files(store: &Path) -> Result<()> {
     let file = path(store);
@@ -239,7 +230,7 @@ fn remove_files(store: &Path) -> Result<()> {
 }
 
 /// Whether a search includes every vector: all texts, no filter, and all users with vectors.
-fn includes_everything(rows: &mut VectorRows<'_>, query: &VectorQuery) -> Result<bool> {
+fn includes_everything(rows: &mut HnswRows<'_>, query: &VectorQuery) -> Result<bool> {
     let is_every_text = ContentTypes::embedded().iter().all(|text| query.content_types.contains(text));
     if query.filter != SearchFilter::default() || !is_every_text {
         return Ok(false);
@@ -253,7 +244,7 @@ fn includes_everything(rows: &mut VectorRows<'_>, query: &VectorQuery) -> Result
 }
 
 /// Brings `graph` up to date with `rows`. Returns false if it must be rebuilt.
-fn update(graph: &mut Graph, rows: &mut VectorRows<'_>, current: &Generation) -> Result<bool> {
+fn update(graph: &mut Graph, rows: &mut HnswRows<'_>, current: &Generation) -> Result<bool> {
     let store_revision = rows.index.store_revision()?;
     if !belongs(&graph.held, &store_revision, rows, current.number)? {
         return Ok(false);
@@ -263,7 +254,7 @@ fn update(graph: &mut Graph, rows: &mut VectorRows<'_>, current: &Generation) ->
     Ok(graph.held.removed * ONE_REMOVED_OF <= graph.held.rows)
 }
 
-fn search(graph: &Graph, rows: &mut VectorRows<'_>, query: &VectorQuery) -> Result<Nearest> {
+fn search(graph: &Graph, rows: &mut HnswRows<'_>, query: &VectorQuery) -> Result<Nearest> {
     let store_revision = rows.index.store_revision()?;
     let held = &graph.held;
     let is_current = belongs(held, &store_revision, rows, query.generation)?
@@ -287,7 +278,7 @@ fn search(graph: &Graph, rows: &mut VectorRows<'_>, query: &VectorQuery) -> Resu
 fn belongs(
     held: &GraphState,
     store_revision: &StoreRevision,
-    rows: &mut VectorRows<'_>,
+    rows: &mut HnswRows<'_>,
     generation: u32,
 ) -> Result<bool> {
     Ok(held.store_revision.store == store_revision.store
@@ -297,7 +288,7 @@ fn belongs(
 }
 
 /// The rows of `keys` that still exist, with their exact similarity, best first.
-fn candidates(keys: &[u64], rows: &mut VectorRows<'_>, query: &VectorQuery) -> Result<Vec<VectorCandidate>> {
+fn candidates(keys: &[u64], rows: &mut HnswRows<'_>, query: &VectorQuery) -> Result<Vec<VectorCandidate>> {
     let mut near = Vec::with_capacity(keys.len());
     rows.index.vectors(keys, &mut |key, vector| {
         let similarity: f32 = query.vector.iter().zip(vector).map(|(a, b)| a * b).sum();
@@ -315,6 +306,12 @@ fn candidates(keys: &[u64], rows: &mut VectorRows<'_>, query: &VectorQuery) -> R
     Ok(near.collect())
 }
 
-fn unavailable(reason: impl std::fmt::Display) -> Nearest {
+/// The error of an index that cannot be written.
+fn not_written(source: io::Error) -> Error {
+    Error::new(ErrorKind::StorageIo, format!("the HNSW index cannot be written: {source}"))
+        .with_source(source)
+}
+
+fn unavailable(reason: impl fmt::Display) -> Nearest {
     Nearest::Unavailable(format!("the HNSW index was not used: {reason}"))
 }

@@ -16,13 +16,13 @@ const READ_AT_ONCE: usize = 8192;
 
 /// The rows of a store in the snapshot of one read transaction.
 #[derive(Debug)]
-pub(crate) struct VectorRows<'a> {
+pub(crate) struct HnswRows<'a> {
     reader: &'a Read<'a>,
     /// The rows in the form that the search index reads.
     pub(super) index: IndexRows<'a, Read<'a>>,
 }
 
-impl<'a> VectorRows<'a> {
+impl<'a> HnswRows<'a> {
     /// The rows of `reader`, which reads one snapshot. `store` caches the store's identity.
     pub(crate) fn new(reader: &'a Read<'a>, store: &'a OnceLock<[u8; 16]>) -> Self {
         Self { reader, index: IndexRows::new(reader, store) }

@@ -14,7 +14,6 @@
 //! | `views.rs` | the ready-made views |
 //! | `payloads.rs` | the payloads of events, of any size |
 
-mod error;
 mod format;
 mod parquet;
 mod payloads;

@@ -9,7 +9,8 @@ use amplifier_session_sql::{
 };
 use duckdb::Connection;
 
-use super::{error, prepare::Prepared};
+use super::prepare::Prepared;
+use crate::error;
 
 /// Writes the result of a query to `target`; returns the number of rows.
 ///

@@ -4,12 +4,10 @@
 //! has, so the views in the file show only short payloads, and a query gets its own views.
 
 use amplifier_session_core::Result;
-
 use amplifier_session_sql::views::{EVENTS_WITH_DATA, TRANSCRIPTS_WITH_CONTENT, ViewDialect};
 use duckdb::Connection;
 
-use super::error;
-use crate::tables::VIEW_DIALECT;
+use crate::{error, tables::VIEW_DIALECT};
 
 /// The payload of an event. The pieces of a split line form one compressed text.
 const DATA: (&str, &str) = (
@@ -31,5 +29,5 @@ pub(super) fn create_views(connection: &Connection) -> Result<()> {
     let dialect: &ViewDialect = &dialect;
     let views = [TRANSCRIPTS_WITH_CONTENT, EVENTS_WITH_DATA]
         .map(|view| format!("CREATE OR REPLACE TEMP VIEW {} AS {};", view.name, view.query(dialect)));
-    connection.execute_batch(&views.concat()).map_err(error::storage)
+    connection.execute_batch(&views.concat()).map_err(error::storage("sql"))
 }

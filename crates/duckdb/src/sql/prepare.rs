@@ -4,18 +4,18 @@ use amplifier_session_core::{Error, Result, Scope};
 use duckdb::Connection;
 
 use super::{
-    error,
     format::{self, SqlForm},
     payloads,
     query::{SqlColumn, SqlQuery},
-    statement::Statement,
+    statement::ReadOnlyStatement,
     views::READY_VIEWS,
 };
+use crate::error;
 
 /// A query that may be run.
-pub(super) struct Prepared {
-    statement: Statement,
-    pub(super) columns: Vec<SqlColumn>,
+pub(crate) struct Prepared {
+    statement: ReadOnlyStatement,
+    pub(crate) columns: Vec<SqlColumn>,
     limit: Option<usize>,
 }
 
@@ -23,10 +23,10 @@ impl Prepared {
     /// Checks the scope and the statement, creates the views and finds the columns of the result.
     pub(super) fn new(connection: &Connection, scope: &Scope, query: &SqlQuery) -> Result<Self> {
         check_scope(connection, scope)?;
-        let statement = Statement::parse(connection, &query.sql)?;
+        let statement = ReadOnlyStatement::parse(connection, &query.sql)?;
         payloads::create_views(connection)?;
         for view in READY_VIEWS {
-            connection.execute_batch(&view.create()).map_err(error::storage)?;
+            connection.execute_batch(&view.create()).map_err(error::storage("sql"))?;
         }
         // Prepared as typed, so that an error shows the right position.
         connection.prepare(&query.sql).map_err(error::query)?;
@@ -66,7 +66,7 @@ fn check_scope(connection: &Connection, scope: &Scope) -> Result<()> {
     };
     let others = "SELECT count(DISTINCT user_id) FROM sessions WHERE user_id <> ?1";
     let others: i64 =
-        connection.query_row(others, [user.as_str()], |row| row.get(0)).map_err(error::storage)?;
+        connection.query_row(others, [user.as_str()], |row| row.get(0)).map_err(error::storage("sql"))?;
     if others == 0 {
         return Ok(());
     }

@@ -3,16 +3,15 @@
 use std::path::Path;
 
 use amplifier_session_core::{Error, ErrorKind, Result, Scope, blocking};
-
 use duckdb::Connection;
 use tokio::sync::mpsc::{Sender, channel};
 
 use super::{
-    error, parquet,
+    parquet,
     prepare::Prepared,
     query::{SqlAnswer, SqlQuery, SqlRow},
 };
-use crate::{Access, DuckDb, DuckDbBackend};
+use crate::{Access, DuckDb, DuckDbBackend, error};
 
 /// How many rows are passed on at once.
 const BATCH: usize = 512;

@@ -3,13 +3,13 @@
 use amplifier_session_core::{Error, Result};
 use duckdb::Connection;
 
-use super::error;
+use crate::error;
 
 /// The text of one statement that only reads, without the semicolons around it.
 #[derive(Debug)]
-pub(super) struct Statement(String);
+pub(crate) struct ReadOnlyStatement(String);
 
-impl Statement {
+impl ReadOnlyStatement {
     /// Parses a text, which must be one statement.
     pub(super) fn parse(connection: &Connection, sql: &str) -> Result<Self> {
         let refused = |why: &str| Err(Error::validation("query", why));
@@ -65,7 +65,7 @@ impl Parsed {
             FROM (SELECT CAST(json_serialize_sql(CAST(?1 AS VARCHAR)) AS JSON) AS parsed)";
         let read = |row: &duckdb::Row<'_>| Ok((row.get(0)?, row.get(1)?));
         let (error, statements): (Option<String>, i64) =
-            connection.query_row(parse, [sql], read).map_err(error::storage)?;
+            connection.query_row(parse, [sql], read).map_err(error::storage("sql"))?;
         Ok(match error.as_deref() {
             None => Self::Reads(statements),
             // DuckDB's error for statements other than SELECT.

@@ -30,7 +30,7 @@ use backlog::Backlog;
 use follow::Follower;
 use worker::Worker;
 
-pub use observer::{IgnoreWatchEvents, WatchEvent, WatchObserver};
+pub use observer::{WatchEvent, WatchObserver};
 pub use options::{Intervals, WatchOptions, WatchTarget};
 pub use state::{WatchFailure, WatcherState, watchers};
 

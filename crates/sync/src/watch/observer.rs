@@ -18,14 +18,6 @@ impl<F: Fn(&WatchEvent<'_>) + Send + Sync> WatchObserver for F {
     }
 }
 
-/// Ignores all events.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct IgnoreWatchEvents;
-
-impl WatchObserver for IgnoreWatchEvents {
-    fn event(&self, _event: &WatchEvent<'_>) {}
-}
-
 /// An event: something that a watcher did or found.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
