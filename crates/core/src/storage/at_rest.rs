@@ -22,7 +22,7 @@ use crate::{
         meta::{self, MASKED, SECRETS},
     },
     blocking,
-    content::{MASKING, Redactor, TitleFinder, extract},
+    content::{MASKING, Redactor, extract},
     events::{assemble, parse_event_line, store},
     model::{
         Digest, Event, Message, MetadataFile, Payload, SessionKey, StoredEvent, SupersededPiece, TurnSummary,
@@ -209,9 +209,7 @@ impl SessionStorage {
         let Some(stored) = self.backend.get_session(key).await? else { return Ok(0) };
         let writer = SessionWriter::of_stored(self.backend.clone(), &stored);
         let metadata_files = stored.metadata_files;
-        let title = TitleFinder::default();
-        let mut masking =
-            MaskingSession { storage: self, masker, key, title, count: 0, writer, metadata_files };
+        let mut masking = MaskingSession { storage: self, masker, key, count: 0, writer, metadata_files };
         masking.messages().await?;
         masking.events().await?;
         masking.superseded().await?;
@@ -242,7 +240,6 @@ struct MaskingSession<'a> {
     storage: &'a SessionStorage,
     masker: LineMasker,
     key: &'a SessionKey,
-    title: TitleFinder,
     /// The number of secrets in messages and events.
     count: u64,
     writer: SessionWriter,
@@ -266,13 +263,14 @@ impl MaskingSession<'_> {
                 };
                 let (raw, secrets) = self.masker.mask(message.raw.clone()).await?;
                 let object = raw.parse_object().unwrap_or_default();
-                self.title.observe(&object);
                 self.count += secrets as u64;
                 if secrets > 0 || has_secret {
                     let texts = extract(&object, message.role);
                     let digest = Digest::of(raw.as_bytes());
                     masked.extend(summary.map(|summary| TurnSummary { digest, ..summary }));
                     self.writer.line(Message { digest, raw, ..message }, &object, &texts);
+                } else {
+                    self.writer.derived_mut().observe(&object, message.turn);
                 }
             }
             self.writer.flush().await?;
@@ -362,12 +360,13 @@ impl MaskingSession<'_> {
         if files != self.metadata_files {
             self.writer.set_files(files);
         }
+        let title = self.writer.title().map(str::to_owned);
         let session = self.writer.session_mut();
         session.name = self.masker.mask_text(session.name.take())?;
         session.description = self.masker.mask_text(session.description.take())?;
         // The beginning of a prompt may contain the beginning of a secret.
-        if let (Some(_), Some(found)) = (&session.first_prompt, self.title.found()) {
-            session.first_prompt = Some(found.to_owned());
+        if session.first_prompt.is_some() && title.is_some() {
+            session.first_prompt = title;
         }
         Ok(())
     }

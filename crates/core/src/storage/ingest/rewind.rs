@@ -3,9 +3,9 @@
 use super::SessionIngest;
 use crate::{
     Error, ErrorKind, Result,
-    backend::{SequenceRange, SessionChange, StorageBackendExt},
+    backend::SequenceRange,
     content::TitleFinder,
-    model::{Message, MessageState},
+    model::{Message, MessageState, Session},
     storage::rewind::{RewindOptions, RewindReport, SyncStateAfterRewind},
     times::{Cut, EventClock, LineTime, cut},
 };
@@ -38,6 +38,7 @@ impl SessionIngest {
             report.events = clock.count_from(events) as u64;
             if report.events > 0 {
                 self.events.pending.cut(events);
+                self.writer.truncate_events(events);
             }
         }
         if !report.is_empty() {
@@ -46,7 +47,7 @@ impl SessionIngest {
         if report.messages > 0 {
             report.messages_with_vectors = self.storage.count_with_vectors(&key, first as u32).await?;
             let title = self.title_of_first(first).await?;
-            self.messages.cut(first as u32, states, title);
+            self.messages.cut(&mut self.writer, first as u32, states, title);
         }
         Ok(report)
     }
@@ -60,7 +61,7 @@ impl SessionIngest {
             self.write_counts().await?;
         }
         let session = self.session_after();
-        let state = self.stored.as_ref().and_then(|stored| stored.sync_state.as_deref());
+        let state = self.stored().and_then(|stored| stored.sync_state.as_deref());
         self.sync_state = sync_state.zip(state).and_then(|(after, state)| after(state, &session));
         self.commit().await.map(drop)
     }
@@ -69,22 +70,16 @@ impl SessionIngest {
     /// continue, even if the rows that showed it are gone. If all rows are gone, nothing continues, so all counts must be
     /// right by then.
     async fn write_counts(&mut self) -> Result<()> {
-        let Some(stored) = &self.stored else { return Ok(()) };
-        let mut session = stored.session.clone();
-        session.message_count = self.messages.pending.count();
-        session.event_count = self.events.pending.count();
-        self.messages.describe(&mut session);
-        if session != stored.session {
-            let change = SessionChange::new(session.clone(), Some(stored.version.clone()));
-            let version = self.storage.backend.write_one(change).await?;
-            self.remember(session, version);
-        }
-        Ok(())
+        let Some(stored) = self.stored() else { return Ok(()) };
+        let Session { message_count, event_count, .. } = *self.writer.session();
+        let mut session = Session { message_count, event_count, ..stored.session.clone() };
+        self.messages.describe(self.writer.derived(), &mut session);
+        self.writer.write_session(session).await
     }
 
     /// The number of messages and events that are certainly complete: all of them if writes are atomic.
     fn complete_rows(&self) -> (usize, u32) {
-        match &self.stored {
+        match self.stored() {
             Some(stored) if !self.storage.backend.info().atomic_writes => {
                 (stored.session.message_count as usize, stored.session.event_count)
             }

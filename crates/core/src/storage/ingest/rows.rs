@@ -12,7 +12,10 @@ use crate::{
         ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, RawJson, Role, Session,
         SessionId, SessionKey, StoredEvent, Timestamp, VectorState,
     },
-    storage::{EventDetail, session_writer::event_bytes},
+    storage::{
+        EventDetail,
+        session_writer::{SessionWriter, TitleAndTurns},
+    },
     times::{EventClock, LineTime, stated_time},
 };
 use serde_json::{Map, Value};
@@ -23,15 +26,13 @@ const LONG_LINE: usize = 32 * 1024;
 /// Pending messages, and the state of the stored ones.
 #[derive(Debug)]
 pub(super) struct MessageRows {
-    pub(super) pending: Pending<Message>,
+    pub(super) pending: Pending,
     pub(super) states: Vec<MessageState>,
     /// When the stored lines without a time were first seen, in order; each is used for one line.
     first_seen: HashMap<Digest, VecDeque<Timestamp>>,
     /// The basis for the times of the processed lines.
     times: Vec<(u32, LineTime)>,
     turns: TurnCounter,
-    distinct_turns: BTreeSet<u32>,
-    title: TitleFinder,
     /// Whether a turn begins before the first processed line, so that the session's first prompt is not among the
     /// lines.
     turn_before: bool,
@@ -39,8 +40,8 @@ pub(super) struct MessageRows {
     began_at_first: bool,
     /// Whether lines were begun after all stored rows, without examining these.
     resumed: bool,
-    /// The number of pending messages with each content type.
-    content_types: BTreeMap<ContentType, u64>,
+    /// The number of written messages with each content type.
+    pub(super) content_types: BTreeMap<ContentType, u64>,
     /// Messages that are written even if they are stored.
     pub(super) written_again: BTreeSet<u32>,
     /// The sizes of long lines, by sequence.
@@ -55,8 +56,6 @@ impl MessageRows {
             first_seen: HashMap::new(),
             times: Vec::new(),
             turns: TurnCounter::new(None),
-            distinct_turns: BTreeSet::new(),
-            title: TitleFinder::default(),
             turn_before: false,
             began_at_first: false,
             resumed: false,
@@ -66,15 +65,15 @@ impl MessageRows {
         }
     }
 
-    pub(super) fn begin(&mut self, start: u32, states: Vec<MessageState>) {
+    pub(super) fn begin(&mut self, writer: &mut SessionWriter, start: u32, states: Vec<MessageState>) {
         (self.began_at_first, self.resumed) = (start == 0, false);
         let before = states.get(..start as usize).unwrap_or_default();
         let last_turn = before.iter().rev().find_map(|state| state.turn);
         self.turns = TurnCounter::new(last_turn);
-        self.distinct_turns = before.iter().filter_map(|state| state.turn).collect();
+        writer.derived_mut().turns = before.iter().filter_map(|state| state.turn).collect();
         self.turn_before = last_turn.is_some();
         let after = states.get(start as usize..).unwrap_or_default();
-        self.pending.begin(start, after.iter().map(|state| state.digest).collect());
+        writer.expect_messages(self.pending.begin(start, after.iter().map(|state| state.digest).collect()));
         for state in after {
             if let Some(seen) = state.first_seen() {
                 self.first_seen.entry(state.digest).or_default().push_back(seen);
@@ -84,20 +83,28 @@ impl MessageRows {
     }
 
     /// Begins after all `count` stored rows, which have these turns and the title of the session.
-    pub(super) fn resume(&mut self, count: u32, turns: impl Iterator<Item = u32>, last_turn: Option<u32>) {
-        self.begin(count, Vec::new());
+    pub(super) fn resume(
+        &mut self,
+        writer: &mut SessionWriter,
+        count: u32,
+        turns: impl Iterator<Item = u32>,
+        last_turn: Option<u32>,
+    ) {
+        self.begin(writer, count, Vec::new());
         self.turns = TurnCounter::new(last_turn);
-        self.distinct_turns = turns.collect();
+        writer.derived_mut().turns = turns.collect();
         self.turn_before = true;
         self.resumed = true;
     }
 
     /// The turns of all rows, the last of them, and whether later rows do not change the title of the session; `None`
     /// if not all rows were read.
-    pub(super) fn all_turns(&self) -> Option<(&BTreeSet<u32>, Option<u32>, bool)> {
+    pub(super) fn all_turns<'a>(
+        &self,
+        rows: &'a TitleAndTurns,
+    ) -> Option<(&'a BTreeSet<u32>, Option<u32>, bool)> {
         let is_complete = self.pending.is_whole() && (self.resumed || self.began_at_first);
-        is_complete
-            .then(|| (&self.distinct_turns, self.turns.last(), self.resumed || self.title.is_settled()))
+        is_complete.then(|| (&rows.turns, self.turns.last(), self.resumed || rows.title.is_settled()))
     }
 
     /// The basis for the times of the processed lines from `first` on.
@@ -106,14 +113,22 @@ impl MessageRows {
     }
 
     /// Keeps only the first `count` rows; `title` is the title as far as these rows determine it.
-    pub(super) fn cut(&mut self, count: u32, states: Vec<MessageState>, title: TitleFinder) {
-        self.begin(count, states);
-        (self.title, self.turn_before) = (title, false);
+    pub(super) fn cut(
+        &mut self,
+        writer: &mut SessionWriter,
+        count: u32,
+        states: Vec<MessageState>,
+        title: TitleFinder,
+    ) {
+        self.begin(writer, count, states);
+        self.turn_before = false;
+        writer.derived_mut().title = title;
         self.pending.cut(count);
+        writer.truncate_messages(count);
     }
 
     /// Keeps all stored rows after the last line read.
-    pub(super) fn keep_stored(&mut self) {
+    pub(super) fn keep_stored(&mut self, rows: &mut TitleAndTurns) {
         let stays = self.states.get(self.pending.next() as usize..).unwrap_or_default();
         if !self.pending.keep_stored() {
             return;
@@ -121,18 +136,19 @@ impl MessageRows {
         if let Some(last) = stays.iter().rev().find_map(|state| state.turn) {
             self.turns = TurnCounter::new(Some(last));
             // If there was no prompt yet, it may be in the rows that are kept.
-            self.turn_before |= self.title.found().is_none();
+            self.turn_before |= rows.title.found().is_none();
         }
-        self.distinct_turns.extend(stays.iter().filter_map(|state| state.turn));
+        rows.turns.extend(stays.iter().filter_map(|state| state.turn));
     }
 
+    /// Processes the next line, and writes it if it is not stored. Returns a warning if a part of it can't be read.
     pub(super) fn line(
         &mut self,
+        writer: &mut SessionWriter,
         target: &IngestTarget,
         raw: RawJson,
         fields: (Map<String, Value>, Role),
-        seen: Timestamp,
-        synced_at: Timestamp,
+        (seen, synced_at): (Timestamp, Timestamp),
     ) -> Option<String> {
         let (object, role) = fields;
         let digest = Digest::of(raw.as_bytes());
@@ -140,8 +156,6 @@ impl MessageRows {
             return None;
         }
         let turn = self.turns.turn_of(&object, role);
-        self.distinct_turns.extend(turn);
-        self.title.observe(&object);
         let sequence = self.pending.next();
         if raw.as_bytes().len() > LONG_LINE {
             self.long_lines.insert(sequence, raw.as_bytes().len());
@@ -149,38 +163,37 @@ impl MessageRows {
         let first_seen = self.first_seen.get_mut(&digest).and_then(VecDeque::pop_front);
         let stored = self.states.get(sequence as usize);
         let time = LineTime::of(&object, role, first_seen.unwrap_or(seen));
-        let doubt = doubt(&object);
         let is_equal = |stored: &&MessageState| stored.digest == digest && stored.turn == turn;
         if let Some(stored) = stored.filter(is_equal).filter(|_| !self.written_again.contains(&sequence)) {
             self.times.push((sequence, time.with_stored((stored.ts, stored.ts_source))));
+            writer.derived_mut().observe(&object, turn);
             self.pending.leave();
-            return doubt;
+            return doubt(&object);
         }
         let (ts, ts_source) = time.stored;
         self.times.push((sequence, time));
-        let content_types: ContentTypes =
-            extract(&object, role).iter().map(|text| text.content_type).collect();
+        let texts = extract(&object, role);
+        let content_types: ContentTypes = texts.iter().map(|text| text.content_type).collect();
         content_types
             .iter()
             .for_each(|content_type| *self.content_types.entry(content_type).or_default() += 1);
-        let bytes = raw.as_bytes().len();
         let message = Message {
             user_id: target.key.user_id.clone(),
             host_id: target.host_id.clone(),
             project_slug: target.project_slug.clone(),
             session_id: target.key.session_id.clone(),
-            sequence,
+            sequence: self.pending.put(),
             role,
             turn,
             ts,
             ts_source,
             synced_at,
-            vectors: VectorState::before_embedding(content_types.iter()),
+            vectors: VectorState::Nothing,
             digest,
             raw,
         };
-        self.pending.put(message, bytes);
-        doubt
+        writer.line(message, &object, &texts);
+        doubt(&object)
     }
 
     /// The size of a line that was processed: if it is not long, the largest size that it may have.
@@ -193,23 +206,18 @@ impl MessageRows {
         std::mem::take(&mut self.times)
     }
 
-    /// Takes the number of messages with each content type since the last call.
-    pub(super) fn take_content_types(&mut self) -> BTreeMap<ContentType, u64> {
-        std::mem::take(&mut self.content_types)
-    }
-
-    /// Sets the fields of a session that come from its messages.
-    pub(super) fn describe(&self, session: &mut Session) {
+    /// Sets the fields of a session that come from the lines of its messages.
+    pub(super) fn describe(&self, rows: &TitleAndTurns, session: &mut Session) {
         if !self.pending.begun() {
             return;
         }
         let following = self.states.get(self.pending.next() as usize..).unwrap_or_default();
         let stays = if self.pending.is_whole() { &[] } else { following };
         let beyond: BTreeSet<u32> = stays.iter().filter_map(|state| state.turn).collect();
-        let more = beyond.difference(&self.distinct_turns).count();
-        session.turn_count = (self.distinct_turns.len() + more) as u32;
+        let more = beyond.difference(&rows.turns).count();
+        session.turn_count = (rows.turns.len() + more) as u32;
         let keeps_prompt = self.turn_before && session.first_prompt.is_some();
-        let found = self.title.found();
+        let found = rows.title.found();
         if !keeps_prompt && (found.is_some() || self.pending.is_whole()) {
             session.first_prompt = found.map(str::to_owned);
         }
@@ -226,7 +234,7 @@ pub(super) fn message_fields(raw: &RawJson) -> Result<(Map<String, Value>, Role)
 /// Pending events, and the state of the stored ones.
 #[derive(Debug)]
 pub(super) struct EventRows {
-    pub(super) pending: Pending<StoredEvent>,
+    pub(super) pending: Pending,
     /// Whether unchanged lines are written again.
     rewriting: bool,
     /// The times in the events that were read.
@@ -271,8 +279,8 @@ impl EventRows {
         }
     }
 
-    pub(super) fn begin(&mut self, start: u32, digests: Vec<Digest>) {
-        self.pending.begin(start, digests);
+    pub(super) fn begin(&mut self, writer: &mut SessionWriter, start: u32, digests: Vec<Digest>) {
+        writer.expect_events(self.pending.begin(start, digests));
         self.rewriting = false;
     }
 
@@ -301,10 +309,10 @@ impl EventRows {
 
     pub(super) fn line(
         &mut self,
+        writer: &mut SessionWriter,
         target: &IngestTarget,
         raw: &RawJson,
-        seen: Timestamp,
-        synced_at: Timestamp,
+        (seen, synced_at): (Timestamp, Timestamp),
         detail: EventDetail,
     ) -> Result<Option<String>> {
         if raw.as_bytes().len() > events::MAX_LINE_BYTES {
@@ -359,9 +367,8 @@ impl EventRows {
             synced_at: Some(synced_at),
             digest,
         };
-        let stored = StoredEvent::new(event, payload);
-        let bytes = event_bytes(&stored);
-        self.pending.put(stored, bytes);
+        self.pending.put();
+        writer.event(StoredEvent::new(event, payload));
         Ok(doubt)
     }
 }

@@ -8,19 +8,15 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::{SessionIngest, rows::message_fields};
 use crate::{
     Result,
-    backend::{
-        EventTime, KeptLine, RowChange, SequenceRange, SessionChange, StorageBackendExt, SupersededQuery,
-    },
+    backend::{EventTime, KeptLine, RowChange, SequenceRange, SupersededQuery},
     blocking,
     events::parse_event_line,
-    model::{
-        Digest, Event, LineKind, Message, MessageState, RawJson, StoredEvent, SupersededPiece,
-        SupersededReason, Timestamp,
-    },
+    model::{Digest, Event, LineKind, Message, MessageState, RawJson, SupersededReason, Timestamp},
     scope::Scope,
     search::SessionFilter,
     storage::{
         line_masker::LineDigester,
+        session_writer::superseded_bytes,
         superseded::{OldLine, Packer, unpack_all},
     },
 };
@@ -65,8 +61,6 @@ pub(super) struct SupersededRows {
     events: Option<Superseding>,
     /// Whether the transcript was rewound.
     is_rewound: bool,
-    /// Whether rows of this ingest were written.
-    pub(super) has_written: bool,
     /// The sync state to store before rows are replaced.
     state: Option<String>,
     /// Whether that state was stored, if writes are not atomic.
@@ -186,18 +180,12 @@ impl SessionIngest {
         Ok(KeptLine { row, digest })
     }
 
-    /// Whether lines that can't be read are to be stored.
-    pub(super) fn has_unreadable(&self) -> bool {
-        !self.superseded.unreadable.is_empty()
-    }
-
-    /// The size of these lines.
+    /// The size of the lines that can't be read and are not stored yet.
     pub(super) fn unreadable_bytes(&self) -> usize {
         self.superseded.unreadable_bytes
     }
 
-    fn pack_unreadable(&mut self) -> Result<Vec<SupersededPiece>> {
-        let mut pieces = Vec::new();
+    fn pack_unreadable(&mut self) -> Result<()> {
         self.superseded.unreadable_bytes = 0;
         let lines = std::mem::take(&mut self.superseded.unreadable);
         for lines in lines.chunk_by(|(a, _), (b, _)| a == b) {
@@ -205,11 +193,11 @@ impl SessionIngest {
             let key = self.target.key.clone();
             let mut packer = Packer::new(key, *kind, self.storage.now(), SupersededReason::Unreadable);
             for (_, line) in lines {
-                pieces.extend(packer.add(line)?);
+                self.writer.superseded(packer.add(line)?);
             }
-            pieces.extend(packer.finish()?);
+            self.writer.superseded(packer.finish()?);
         }
-        Ok(pieces)
+        Ok(())
     }
 
     /// Sets the sync state to store with superseded lines before any row of this ingest is stored. It records that rows
@@ -218,28 +206,21 @@ impl SessionIngest {
         self.superseded.state = Some(sync_state);
     }
 
-    /// The superseded lines among the rows that a change is about to remove. If they are large, a part is stored at
-    /// once.
-    pub(super) async fn superseded_by(
-        &mut self,
-        messages: &RowChange<Message>,
-        events: &RowChange<StoredEvent>,
-    ) -> Result<Vec<SupersededPiece>> {
-        let mut pieces = self.pack_unreadable()?;
+    /// Adds lines to the next write: those that can't be read, and those of the rows that it removes. If they are large,
+    /// a part is stored at once.
+    pub(super) async fn supersede(&mut self) -> Result<()> {
+        self.pack_unreadable()?;
         if let Some(mut superseding) = self.superseded.messages.take() {
-            let put = messages.put.iter().map(|message| message.sequence);
-            let gone = superseding.removed(messages.truncate, put);
-            self.pack_messages(&superseding, &gone, &mut pieces).await?;
+            let gone = superseding.removed(&self.writer.pending().messages, |message| message.sequence);
+            self.pack_messages(&superseding, &gone).await?;
             self.superseded.messages = Some(superseding);
         }
         if let Some(mut superseding) = self.superseded.events.take() {
-            let put = events.put.iter().map(|stored| stored.event.sequence);
-            let gone = superseding.removed(events.truncate, put);
-            self.pack_events(&superseding, &gone, &mut pieces).await?;
+            let gone = superseding.removed(&self.writer.pending().events, |stored| stored.event.sequence);
+            self.pack_events(&superseding, &gone).await?;
             self.superseded.events = Some(superseding);
         }
-        self.announce(&mut pieces).await?;
-        Ok(pieces)
+        self.announce().await
     }
 
     /// The times in the events that this ingest supersedes because their log was shortened, as far as they are still
@@ -264,12 +245,7 @@ impl SessionIngest {
         }
     }
 
-    async fn pack_messages(
-        &mut self,
-        superseding: &Superseding,
-        gone: &[u32],
-        pieces: &mut Vec<SupersededPiece>,
-    ) -> Result<()> {
+    async fn pack_messages(&mut self, superseding: &Superseding, gone: &[u32]) -> Result<()> {
         let mut packer = self.packer(superseding);
         for (start, end) in runs(gone) {
             let mut next = start;
@@ -281,19 +257,14 @@ impl SessionIngest {
                 next = last.sequence + 1;
                 let lines =
                     page.into_iter().filter(|message| message.sequence < end).map(OldLine::of_message);
-                self.pack(superseding, &mut packer, lines.collect(), pieces).await?;
+                self.pack(superseding, &mut packer, lines.collect()).await?;
             }
         }
-        pieces.extend(packer.finish()?);
+        self.writer.superseded(packer.finish()?);
         Ok(())
     }
 
-    async fn pack_events(
-        &mut self,
-        superseding: &Superseding,
-        gone: &[u32],
-        pieces: &mut Vec<SupersededPiece>,
-    ) -> Result<()> {
+    async fn pack_events(&mut self, superseding: &Superseding, gone: &[u32]) -> Result<()> {
         let mut packer = self.packer(superseding);
         for (start, end) in runs(gone) {
             let mut next = start;
@@ -311,10 +282,10 @@ impl SessionIngest {
                     let line = lines.remove(&event.sequence)?;
                     Some(OldLine::of_event(event, line))
                 });
-                self.pack(superseding, &mut packer, lines.collect(), pieces).await?;
+                self.pack(superseding, &mut packer, lines.collect()).await?;
             }
         }
-        pieces.extend(packer.finish()?);
+        self.writer.superseded(packer.finish()?);
         Ok(())
     }
 
@@ -328,7 +299,6 @@ impl SessionIngest {
         superseding: &Superseding,
         packer: &mut Packer,
         lines: Vec<OldLine>,
-        pieces: &mut Vec<SupersededPiece>,
     ) -> Result<()> {
         let kind = superseding.kind;
         for line in lines {
@@ -337,35 +307,22 @@ impl SessionIngest {
             if self.known_superseded().await?.contains(&(kind, sequence, digest)) {
                 continue;
             }
-            pieces.extend(packer.add(&line)?);
+            self.writer.superseded(packer.add(&line)?);
             self.count_superseded(kind);
         }
-        if pieces.iter().map(|piece| piece.data.len()).sum::<usize>() >= self.flush_bytes {
-            self.write_pieces(pieces).await?;
-        }
-        Ok(())
-    }
-
-    /// Stores pieces before the change that removes their rows.
-    async fn write_pieces(&mut self, pieces: &mut Vec<SupersededPiece>) -> Result<()> {
-        let Some(stored) = &self.stored else { return Ok(()) };
-        let mut change = SessionChange::new(stored.session.clone(), Some(stored.version.clone()));
-        change.sync_state.clone_from(&self.superseded.state);
-        change.superseded = std::mem::take(pieces);
-        let version = self.storage.backend.write_one(change).await?;
-        if let Some(stored) = &mut self.stored {
-            stored.version = version;
+        if superseded_bytes(&self.writer.pending().superseded) >= self.writer.part_bytes() {
+            self.writer.flush_superseded(self.superseded.state.clone()).await?;
         }
         Ok(())
     }
 
     /// If writes are not atomic, stores pieces and the fact that rows are being replaced, before the first row is
     /// replaced. If the replacement is interrupted, the next ingest knows that some lines may be stored in two places.
-    async fn announce(&mut self, pieces: &mut Vec<SupersededPiece>) -> Result<()> {
+    async fn announce(&mut self) -> Result<()> {
         let is_due = !self.superseded.is_announced && self.superseded.state.is_some();
         if is_due && !self.storage.backend.info().atomic_writes {
             self.superseded.is_announced = true;
-            self.write_pieces(pieces).await?;
+            self.writer.flush_superseded(self.superseded.state.clone()).await?;
         }
         Ok(())
     }
@@ -396,10 +353,10 @@ impl SessionIngest {
 
 impl Superseding {
     /// The rows to supersede among those that are truncated or replaced, in order.
-    fn removed(&mut self, truncate: Option<u32>, put: impl Iterator<Item = u32>) -> Vec<u32> {
+    fn removed<T>(&mut self, change: &RowChange<T>, sequence: impl Fn(&T) -> u32) -> Vec<u32> {
         let end = self.first + self.old.len() as u32;
-        let mut removed: BTreeSet<u32> = put.collect();
-        removed.extend(truncate.into_iter().flat_map(|start| start..end));
+        let mut removed: BTreeSet<u32> = change.put.iter().map(sequence).collect();
+        removed.extend(change.truncate.into_iter().flat_map(|start| start..end));
         removed.into_iter().filter(|sequence| self.takes(*sequence)).collect()
     }
 

@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::texts::{TurnCollector, TurnContent, TurnTexts};
+use super::{
+    summaries::summaries_from,
+    texts::{TurnCollector, TurnContent, TurnTexts},
+};
 use crate::{
     Result,
-    backend::{NewTurn, SequenceRange, SummaryQuery, TurnQuery, meta},
+    backend::{NewTurn, SequenceRange, TurnQuery, meta},
     content::{ChunkSettings, chunk},
     embedding::EmbeddingProvider,
-    model::{
-        ContentType, EmbeddingSpace, Message, MessageRef, SessionKey, TurnEmbedding, TurnSummary, UserId,
-    },
-    search::SessionFilter,
+    model::{ContentType, EmbeddingSpace, Message, SessionKey, TurnEmbedding, TurnSummary, UserId},
     storage::{
         EmbedReport, OnEmbedded, SessionStorage, VectorsOf,
         embed::{Embedded, embed_all, with_address},
@@ -200,7 +200,7 @@ impl SessionStorage {
             TurnSelection::Again(_) => BTreeMap::new(),
             _ => self.turn_hashes_from(key, provider_name, provider.space(), start).await?,
         };
-        let summaries = self.summaries_from(key, start).await?;
+        let summaries = summaries_from(&*self.backend, key, start).await?;
         let mut range = SequenceRange { start, limit: MESSAGES_A_PAGE };
         let (mut collector, mut stated) = (TurnCollector::default(), Vec::new());
         loop {
@@ -418,20 +418,7 @@ impl SessionStorage {
         &self,
         key: &SessionKey,
     ) -> Result<BTreeMap<u32, TurnSummary>> {
-        self.summaries_from(key, 0).await
-    }
-
-    async fn summaries_from(&self, key: &SessionKey, start: u32) -> Result<BTreeMap<u32, TurnSummary>> {
-        let filter = SessionFilter::default().with_session(key.session_id.clone());
-        let after = start.checked_sub(1).map(|before| MessageRef::new(key.clone(), before));
-        let mut query = SummaryQuery::new(key.user_id.clone()).with_filter(filter).with_after(after);
-        let mut summaries = BTreeMap::new();
-        loop {
-            let page = self.backend.list_summaries(&query).await?;
-            let Some(last) = page.last() else { return Ok(summaries) };
-            query.after = Some(last.message_ref());
-            summaries.extend(page.into_iter().map(|of| (of.user_sequence, of)));
-        }
+        summaries_from(&*self.backend, key, 0).await
     }
 }
 
