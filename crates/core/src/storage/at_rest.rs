@@ -270,7 +270,7 @@ impl MaskingSession<'_> {
                     masked.extend(summary.map(|summary| TurnSummary { digest, ..summary }));
                     self.writer.line(Message { digest, raw, ..message }, &object, &texts);
                 } else {
-                    self.writer.derived_mut().observe(&object, message.turn);
+                    self.writer.derived.observe(&object, message.turn);
                 }
             }
             self.writer.flush().await?;

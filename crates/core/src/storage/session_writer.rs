@@ -33,22 +33,24 @@ const EVENT_FIELDS: usize = 512;
 pub struct SessionWriter {
     backend: Arc<dyn StorageBackend>,
     /// The next write, without its version and new times.
-    change: SessionChange,
+    pub(super) change: SessionChange,
     /// New times of stored messages, and the sizes of their lines.
     retimed: Vec<(Retimed, usize)>,
-    /// The session as of the last write.
-    stored: Option<StoredSession>,
+    /// The session as of the last write; `None` if it is not stored.
+    pub(super) stored: Option<StoredSession>,
     /// The sync state of an incomplete session; `None` if it does not change before the end.
-    unfinished: Option<String>,
+    pub(super) unfinished: Option<String>,
     vectors: Vec<MessageVectors>,
     /// The generation of the vectors. Without one, they are left out.
     generation: Option<u32>,
     /// The summaries of turns that the pending lines state.
     stated: Vec<TurnSummary>,
     bytes: usize,
-    part_bytes: usize,
+    /// The size of the rows at which a part is written.
+    pub(super) part_bytes: usize,
     frees_event_ids: bool,
-    derived: TitleAndTurns,
+    /// The title and turns according to all lines so far. Lines that are stored already must be added.
+    pub(super) derived: TitleAndTurns,
     written: WrittenRows,
 }
 
@@ -153,11 +155,6 @@ impl SessionWriter {
         with_part_bytes(part_bytes: usize);
     }
 
-    /// The session as of the last write; `None` if it is not stored.
-    pub(super) fn stored(&self) -> Option<&StoredSession> {
-        self.stored.as_ref()
-    }
-
     /// The session as it will be after the next write.
     #[must_use]
     pub fn session(&self) -> &Session {
@@ -185,11 +182,6 @@ impl SessionWriter {
         self.change.skipped = Some(skipped);
     }
 
-    /// Replaces the sync state of an incomplete session. With `None`, it does not change before the end.
-    pub(super) fn set_unfinished(&mut self, sync_state: Option<String>) {
-        self.unfinished = sync_state;
-    }
-
     /// Whether vectors are pending, and their generation is not known.
     #[must_use]
     pub fn lacks_generation(&self) -> bool {
@@ -213,21 +205,6 @@ impl SessionWriter {
         self.derived.turns.len() as u32
     }
 
-    /// The title and turns according to the lines of its messages so far.
-    pub(super) fn derived(&self) -> &TitleAndTurns {
-        &self.derived
-    }
-
-    /// The title and turns, to add lines that are stored already.
-    pub(super) fn derived_mut(&mut self) -> &mut TitleAndTurns {
-        &mut self.derived
-    }
-
-    /// The rows to write and to remove next.
-    pub(super) fn pending(&self) -> &SessionChange {
-        &self.change
-    }
-
     /// The number of pending bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -238,11 +215,6 @@ impl SessionWriter {
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.bytes >= self.part_bytes
-    }
-
-    /// The size of the lines and vectors of one write.
-    pub(super) fn part_bytes(&self) -> usize {
-        self.part_bytes
     }
 
     /// Adds a message that has these texts in its `line`: derives the state of its vectors, the title and turns of the
@@ -275,16 +247,6 @@ impl SessionWriter {
             None => self.retimed.push((retimed, line_bytes)),
         }
         is_stored
-    }
-
-    /// Sets the number of stored messages, which the session may state wrongly after an interrupted write.
-    pub(super) fn expect_messages(&mut self, count: u32) {
-        self.change.session.message_count = count;
-    }
-
-    /// Sets the number of stored events, which the session may state wrongly after an interrupted write.
-    pub(super) fn expect_events(&mut self, count: u32) {
-        self.change.session.event_count = count;
     }
 
     /// Removes the stored messages from this sequence on, whether or not the session counts them.

@@ -54,7 +54,7 @@ impl SessionIngest {
     /// Keeps all stored messages from the next line on. Later lines are matched with them by their text, or stored
     /// after the last one.
     pub fn keep_stored_messages(&mut self) {
-        self.messages.keep_stored(self.writer.derived_mut());
+        self.messages.keep_stored(&mut self.writer.derived);
     }
 
     /// The number of stored messages that the lines so far do not contain.

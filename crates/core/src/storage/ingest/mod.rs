@@ -1,6 +1,7 @@
 //! Ingests one session: lines come one by one, and only changes are written.
 
 mod batch;
+mod derived;
 mod kept;
 mod pending;
 mod repair;
@@ -11,9 +12,9 @@ mod settled;
 mod superseded;
 mod times;
 
+pub(super) use derived::{ComparedMessage, event_id_of_line, looks_derived};
 pub use repair::IngestRepair;
 pub use report::{Extent, IngestReport, IngestTarget, LineOutcome};
-pub(super) use rows::{looks_derived, stated_id};
 pub use settled::{SettledRows, SyncStateWithSettled};
 pub use superseded::Remaining;
 
@@ -25,7 +26,7 @@ use self::{
 use super::{EventDetail, SessionStorage, line_masker::LineMasker, session_writer::SessionWriter};
 use crate::{
     Error, Result,
-    backend::{SequenceRange, SkippedLine, StoredSession},
+    backend::{SkippedLine, StoredSession},
     events::MAX_LINE_BYTES,
     metadata::Metadata,
     model::{Digest, MetadataFile, RawJson, Session, SessionId, SessionSource, Timestamp},
@@ -107,7 +108,7 @@ impl SessionIngest {
     /// The stored session, as of the beginning or the last write.
     #[must_use]
     pub fn stored(&self) -> Option<&StoredSession> {
-        self.writer.stored()
+        self.writer.stored.as_ref()
     }
 
     /// Writes everything in one transaction at the end, regardless of its size, for callers that have it in memory
@@ -282,24 +283,9 @@ impl SessionIngest {
 
     /// The digests of the stored events from `start` on.
     async fn stored_event_digests(&mut self, start: u32) -> Result<Vec<Digest>> {
-        let digests = self.event_digests_from(start).await;
-        self.repaired_digests(digests, start)
-    }
-
-    async fn event_digests_from(&self, start: u32) -> Result<Vec<Digest>> {
-        /// Digests of one page.
-        const PAGE: usize = 100_000;
         // From one before `start`, to check that there is no gap.
         let first = start.saturating_sub(1);
-        let mut digests = Vec::new();
-        loop {
-            let range = SequenceRange { start: first + digests.len() as u32, limit: PAGE };
-            let page = self.storage.backend.event_digests(&self.target.key, range).await?;
-            if page.is_empty() {
-                break;
-            }
-            digests.extend(page);
-        }
+        let mut digests = self.event_digests(first).await?;
         if start > first {
             if digests.is_empty() {
                 let stored = self.stored().map_or(0, |stored| stored.session.event_count);
@@ -320,11 +306,11 @@ impl SessionIngest {
     }
 
     async fn flush_when_full(&mut self) -> Result<()> {
-        if self.pending_bytes() < self.writer.part_bytes() {
+        if self.pending_bytes() < self.writer.part_bytes {
             return Ok(());
         }
         self.prepare_write().await?;
-        self.writer.set_unfinished(self.sync_state.clone());
+        self.writer.unfinished.clone_from(&self.sync_state);
         self.writer.flush().await
     }
 
@@ -357,7 +343,7 @@ impl SessionIngest {
             (session.created, session.updated) = (found.created, found.updated);
             session.model.clone_from(&found.model);
         }
-        self.messages.describe(self.writer.derived(), &mut session);
+        self.messages.describe(&self.writer.derived, &mut session);
         session
     }
 

@@ -73,7 +73,7 @@ impl SessionIngest {
         let Some(stored) = self.stored() else { return Ok(()) };
         let Session { message_count, event_count, .. } = *self.writer.session();
         let mut session = Session { message_count, event_count, ..stored.session.clone() };
-        self.messages.describe(self.writer.derived(), &mut session);
+        self.messages.describe(&self.writer.derived, &mut session);
         self.writer.write_session(session).await
     }
 

@@ -2,7 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use super::{IngestTarget, pending::Pending};
+use super::{
+    IngestTarget,
+    derived::{ComparedMessage, event_id},
+    pending::Pending,
+};
 use crate::{
     Error, ErrorKind, Result,
     backend::{EventTime, is_background},
@@ -70,10 +74,11 @@ impl MessageRows {
         let before = states.get(..start as usize).unwrap_or_default();
         let last_turn = before.iter().rev().find_map(|state| state.turn);
         self.turns = TurnCounter::new(last_turn);
-        writer.derived_mut().turns = before.iter().filter_map(|state| state.turn).collect();
+        writer.derived.turns = before.iter().filter_map(|state| state.turn).collect();
         self.turn_before = last_turn.is_some();
         let after = states.get(start as usize..).unwrap_or_default();
-        writer.expect_messages(self.pending.begin(start, after.iter().map(|state| state.digest).collect()));
+        writer.session_mut().message_count =
+            self.pending.begin(start, after.iter().map(|state| state.digest).collect());
         for state in after {
             if let Some(seen) = state.first_seen() {
                 self.first_seen.entry(state.digest).or_default().push_back(seen);
@@ -92,7 +97,7 @@ impl MessageRows {
     ) {
         self.begin(writer, count, Vec::new());
         self.turns = TurnCounter::new(last_turn);
-        writer.derived_mut().turns = turns.collect();
+        writer.derived.turns = turns.collect();
         self.turn_before = true;
         self.resumed = true;
     }
@@ -122,7 +127,7 @@ impl MessageRows {
     ) {
         self.begin(writer, count, states);
         self.turn_before = false;
-        writer.derived_mut().title = title;
+        writer.derived.title = title;
         self.pending.cut(count);
         writer.truncate_messages(count);
     }
@@ -155,7 +160,7 @@ impl MessageRows {
         if self.pending.finds(digest) {
             return None;
         }
-        let turn = self.turns.turn_of(&object, role);
+        let derived = ComparedMessage::of_line(digest, &object, role, &mut self.turns);
         let sequence = self.pending.next();
         if raw.as_bytes().len() > LONG_LINE {
             self.long_lines.insert(sequence, raw.as_bytes().len());
@@ -163,10 +168,10 @@ impl MessageRows {
         let first_seen = self.first_seen.get_mut(&digest).and_then(VecDeque::pop_front);
         let stored = self.states.get(sequence as usize);
         let time = LineTime::of(&object, role, first_seen.unwrap_or(seen));
-        let is_equal = |stored: &&MessageState| stored.digest == digest && stored.turn == turn;
+        let is_equal = |stored: &&MessageState| derived == ComparedMessage::from(*stored);
         if let Some(stored) = stored.filter(is_equal).filter(|_| !self.written_again.contains(&sequence)) {
             self.times.push((sequence, time.with_stored((stored.ts, stored.ts_source))));
-            writer.derived_mut().observe(&object, turn);
+            writer.derived.observe(&object, derived.turn);
             self.pending.leave();
             return doubt(&object);
         }
@@ -184,7 +189,7 @@ impl MessageRows {
             session_id: target.key.session_id.clone(),
             sequence: self.pending.put(),
             role,
-            turn,
+            turn: derived.turn,
             ts,
             ts_source,
             synced_at,
@@ -280,7 +285,7 @@ impl EventRows {
     }
 
     pub(super) fn begin(&mut self, writer: &mut SessionWriter, start: u32, digests: Vec<Digest>) {
-        writer.expect_events(self.pending.begin(start, digests));
+        writer.session_mut().event_count = self.pending.begin(start, digests);
         self.rewriting = false;
     }
 
@@ -343,9 +348,8 @@ impl EventRows {
             EventDetail::Full => events::store(raw, fields.data_size_bytes)?,
             EventDetail::Summary | EventDetail::None => Payload::None,
         };
-        let derived_id = Event::derived_id(&target.key.session_id, sequence);
         let event = Event {
-            event_id: fields.event_id.filter(|id| is_acceptable_id(id)).unwrap_or(derived_id),
+            event_id: event_id(fields.event_id, &target.key.session_id, sequence),
             user_id: target.key.user_id.clone(),
             host_id: target.host_id.clone(),
             project_slug: target.project_slug.clone(),
@@ -392,19 +396,4 @@ fn doubt(line: &Map<String, Value>) -> Option<String> {
     let ts = stated_time(line).err().map(|field| format!("the time in {field:?} can't be read"));
     let doubts: Vec<String> = ts.into_iter().chain(unreadable_turn(line)).collect();
     (!doubts.is_empty()).then(|| doubts.join("; "))
-}
-
-/// The id that the line of an event states.
-pub(in crate::storage) fn stated_id(line: &RawJson) -> Option<String> {
-    events::parse_event_line(line).ok()?.event_id.filter(|id| is_acceptable_id(id))
-}
-
-/// An id in a line must not look like a derived one, because another event could have that id.
-fn is_acceptable_id(id: &str) -> bool {
-    !id.is_empty() && id.len() <= 255 && !looks_derived(id) && !id.chars().any(char::is_control)
-}
-
-/// Whether an id has the form of [`Event::derived_id`].
-pub(in crate::storage) fn looks_derived(id: &str) -> bool {
-    id.rsplit_once("_evt_").is_some_and(|(_, n)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
 }

@@ -198,7 +198,7 @@ impl SessionIngest {
         let is_stored = !self.events.has_notes() && messages.saturating_add(events) >= FEWEST_ROWS;
         let Some(times) = times.filter(|_| is_stored && self.with_settled.is_some()) else { return };
         let turns = match self.messages.pending.begun() {
-            true => self.messages.all_turns(self.writer.derived()).and_then(Turns::of),
+            true => self.messages.all_turns(&self.writer.derived).and_then(Turns::of),
             false => self.settled.take().and_then(|settled| settled.turns),
         };
         self.store_settled(Some(SettledRows { messages, events, turns, times }));

@@ -94,8 +94,13 @@ impl SessionIngest {
     /// Whether `line`, the next one, is a valid event that differs from the stored event with its sequence.
     #[must_use]
     pub fn differs_from_event(&self, line: &[u8]) -> bool {
-        self.events.pending.differs(|| self.masker.digest(line))
-            && parse_event_line(&RawJson::new(line)).is_ok()
+        self.events.pending.differs(|| self.masker.digest(line)) && Self::is_event(line)
+    }
+
+    /// Whether `line` is a valid event.
+    #[must_use]
+    pub fn is_event(line: &[u8]) -> bool {
+        parse_event_line(&RawJson::new(line)).is_ok()
     }
 
     /// Supersedes stored messages from the next line on that the transcript no longer contains, and returns why. Without
@@ -211,12 +216,12 @@ impl SessionIngest {
     pub(super) async fn supersede(&mut self) -> Result<()> {
         self.pack_unreadable()?;
         if let Some(mut superseding) = self.superseded.messages.take() {
-            let gone = superseding.removed(&self.writer.pending().messages, |message| message.sequence);
+            let gone = superseding.removed(&self.writer.change.messages, |message| message.sequence);
             self.pack_messages(&superseding, &gone).await?;
             self.superseded.messages = Some(superseding);
         }
         if let Some(mut superseding) = self.superseded.events.take() {
-            let gone = superseding.removed(&self.writer.pending().events, |stored| stored.event.sequence);
+            let gone = superseding.removed(&self.writer.change.events, |stored| stored.event.sequence);
             self.pack_events(&superseding, &gone).await?;
             self.superseded.events = Some(superseding);
         }
@@ -310,7 +315,7 @@ impl SessionIngest {
             self.writer.superseded(packer.add(&line)?);
             self.count_superseded(kind);
         }
-        if superseded_bytes(&self.writer.pending().superseded) >= self.writer.part_bytes() {
+        if superseded_bytes(&self.writer.change.superseded) >= self.writer.part_bytes {
             self.writer.flush_superseded(self.superseded.state.clone()).await?;
         }
         Ok(())
