@@ -10,7 +10,7 @@ use amplifier_session_core::{
     ErrorKind, Result, SessionStorage,
     backend::StoredSession,
     blocking, events,
-    model::{Difference, DifferenceKind, Digest, RawJson, RowKind, SessionKey},
+    model::{Difference, DifferenceKind, Digest, LineKind, RawJson, RowKind, SessionKey},
     storage::{EventDetail, LineDigester, SessionCheck, SessionIngest},
     text::counted,
 };
@@ -386,10 +386,7 @@ impl Log {
     ) -> io::Result<Stamp> {
         let (opened, stamp) = files::open(&folder.file(name))?;
         let mut reader = LineReader::new(opened, 0, 0, events::MAX_LINE_BYTES)?;
-        let is_valid = match self.row {
-            RowKind::Event => SessionIngest::is_event,
-            _ => SessionIngest::is_message,
-        };
+        let kind = if self.row == RowKind::Event { LineKind::Event } else { LineKind::Message };
         loop {
             let batch = reader.batch()?;
             for line in batch.lines {
@@ -408,7 +405,7 @@ impl Log {
                 let digest = digester.digest(&text);
                 if self.lines.is_empty() && rows.get(self.equal) == Some(&Some(digest)) {
                     self.equal += 1;
-                } else if is_valid(&text) {
+                } else if SessionIngest::is_valid(kind, &text) {
                     self.lines.push((part, line.number, digest));
                 } else {
                     // A line without an ending is still being written.

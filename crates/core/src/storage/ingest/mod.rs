@@ -19,6 +19,7 @@ pub use settled::{SettledRows, SyncStateWithSettled};
 pub use superseded::Remaining;
 
 use self::{
+    pending::Pending,
     rows::{EventRows, MessageRows, message_fields},
     superseded::SupersededRows,
     times::Times,
@@ -29,7 +30,7 @@ use crate::{
     backend::{SkippedLine, StoredSession},
     events::MAX_LINE_BYTES,
     metadata::Metadata,
-    model::{Digest, MetadataFile, RawJson, Session, SessionId, SessionSource, Timestamp},
+    model::{Digest, LineKind, MetadataFile, RawJson, Session, SessionId, SessionSource, Timestamp},
 };
 
 /// Ingests one session. Rows may not be stored until [`SessionIngest::commit`].
@@ -275,6 +276,46 @@ impl SessionIngest {
         Ok(before.with_rows(finished.rows))
     }
 
+    /// [`Self::begin_transcript`] or [`Self::begin_events`]. A long transcript may not be read again from its beginning.
+    ///
+    /// # Errors
+    ///
+    /// As these.
+    pub async fn begin(&mut self, kind: LineKind, start: u32) -> Result<()> {
+        match kind {
+            LineKind::Message if start > 0 && self.resume_transcript(start) => Ok(()),
+            LineKind::Message => self.begin_transcript(start).await,
+            LineKind::Event => self.begin_events(start).await,
+        }
+    }
+
+    /// [`Self::transcript_line`] or [`Self::event_line`].
+    ///
+    /// # Errors
+    ///
+    /// As these.
+    pub async fn line(&mut self, kind: LineKind, line: RawJson, seen: Timestamp) -> Result<LineOutcome> {
+        match kind {
+            LineKind::Message => self.transcript_line(line, seen).await,
+            LineKind::Event => self.event_line(line, seen).await,
+        }
+    }
+
+    /// [`Self::end_transcript`] or [`Self::end_events`].
+    pub fn end(&mut self, kind: LineKind, extent: Extent) {
+        match kind {
+            LineKind::Message => self.end_transcript(extent),
+            LineKind::Event => self.end_events(extent),
+        }
+    }
+
+    fn pending(&self, kind: LineKind) -> &Pending {
+        match kind {
+            LineKind::Message => &self.messages.pending,
+            LineKind::Event => &self.events.pending,
+        }
+    }
+
     /// Whether the session certainly has no stored rows yet. If writes are not atomic, an interrupted one may leave
     /// rows without a session.
     fn has_no_rows(&self) -> bool {
@@ -316,7 +357,7 @@ impl SessionIngest {
 
     /// Adds what the next write contains beside rows.
     async fn prepare_write(&mut self) -> Result<()> {
-        self.supersede().await?;
+        self.add_superseded().await?;
         *self.writer.session_mut() = self.session_after();
         Ok(())
     }

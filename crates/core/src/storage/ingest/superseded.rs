@@ -59,8 +59,6 @@ pub(super) struct Superseding {
 pub(super) struct SupersededRows {
     messages: Option<Superseding>,
     events: Option<Superseding>,
-    /// Whether the transcript was rewound.
-    is_rewound: bool,
     /// The sync state to store before rows are replaced.
     state: Option<String>,
     /// Whether that state was stored, if writes are not atomic.
@@ -79,85 +77,72 @@ impl SessionIngest {
         LineDigester(self.masker.clone())
     }
 
-    /// Whether `line`, the next one, is a valid message that differs from the stored message with its sequence.
+    /// Whether `line`, the next one, is valid and differs from the stored row with its sequence.
     #[must_use]
-    pub fn differs_from_message(&self, line: &[u8]) -> bool {
-        self.messages.pending.differs(|| self.masker.digest(line)) && Self::is_message(line)
+    pub fn differs(&self, kind: LineKind, line: &[u8]) -> bool {
+        self.pending(kind).differs(|| self.masker.digest(line)) && Self::is_valid(kind, line)
     }
 
-    /// Whether `line` is a valid message.
+    /// Whether `line` is a valid message or event.
     #[must_use]
-    pub fn is_message(line: &[u8]) -> bool {
-        message_fields(&RawJson::new(line)).is_ok()
+    pub fn is_valid(kind: LineKind, line: &[u8]) -> bool {
+        let line = RawJson::new(line);
+        match kind {
+            LineKind::Message => message_fields(&line).is_ok(),
+            LineKind::Event => parse_event_line(&line).is_ok(),
+        }
     }
 
-    /// Whether `line`, the next one, is a valid event that differs from the stored event with its sequence.
-    #[must_use]
-    pub fn differs_from_event(&self, line: &[u8]) -> bool {
-        self.events.pending.differs(|| self.masker.digest(line)) && Self::is_event(line)
-    }
-
-    /// Whether `line` is a valid event.
-    #[must_use]
-    pub fn is_event(line: &[u8]) -> bool {
-        parse_event_line(&RawJson::new(line)).is_ok()
-    }
-
-    /// Supersedes stored messages from the next line on that the transcript no longer contains, and returns why. Without
-    /// this call, they are removed.
-    ///
-    /// It is a rewind if the next stored message begins a turn, none of the following ones is among the remaining lines,
-    /// and the transcript does not have as many lines as before.
-    pub fn supersede_messages(&mut self, remaining: &Remaining) -> Option<SupersededReason> {
-        let at = self.messages.pending.next();
-        let (first, old) = (at as usize, self.messages.pending.following());
-        let states = &self.messages.states;
-        let lost = lost(old, self.messages.pending.preceding(), remaining);
+    /// Supersedes stored rows from the next line on that the file no longer contains, and returns why. Without this call,
+    /// they are removed. Call this for messages first.
+    pub fn supersede(&mut self, kind: LineKind, remaining: &Remaining) -> Option<SupersededReason> {
+        let pending = self.pending(kind);
+        let (first, old) = (pending.next(), pending.following().to_vec());
+        let lost = lost(&old, pending.preceding(), remaining);
         if lost.is_empty() {
             return None;
         }
-        let reason = remaining.decided.unwrap_or_else(|| {
-            let lines: HashSet<&Digest> = remaining.lines.iter().collect();
-            let recurs = old.iter().any(|digest| lines.contains(digest));
-            let has_as_many = remaining.lines.len() == old.len();
-            if first > 0 && begins_turn(first, states) && !recurs && !has_as_many {
-                SupersededReason::Rewound
-            } else if first == 0 && !remaining.lines.is_empty() {
-                SupersededReason::HeadLost
-            } else if recurs || has_as_many {
-                SupersededReason::Edited
-            } else {
-                SupersededReason::CutOff
-            }
+        let reason = remaining.decided.unwrap_or_else(|| match kind {
+            LineKind::Message => self.reason_of_messages(first, &old, remaining),
+            LineKind::Event => self.reason_of_events(first, &old, remaining),
         });
-        self.superseded.is_rewound = reason == SupersededReason::Rewound;
-        let (kind, old) = (LineKind::Message, old.to_vec());
-        self.superseded.messages = Some(Superseding { kind, reason, first: at, old, lost });
+        let superseding = Some(Superseding { kind, reason, first, old, lost });
+        match kind {
+            LineKind::Message => self.superseded.messages = superseding,
+            LineKind::Event => self.superseded.events = superseding,
+        }
         Some(reason)
     }
 
-    /// As [`SessionIngest::supersede_messages`], for events. They are rewound if the transcript is and the log was only
-    /// cut off.
-    pub fn supersede_events(&mut self, remaining: &Remaining) -> Option<SupersededReason> {
-        let pending = &self.events.pending;
-        let (at, old) = (pending.next(), pending.following());
-        let lost = lost(old, pending.preceding(), remaining);
-        if lost.is_empty() {
-            return None;
+    /// It is a rewind if the next stored message begins a turn, none of the following ones is among the remaining lines,
+    /// and the transcript does not have as many lines as before.
+    fn reason_of_messages(&self, first: u32, old: &[Digest], remaining: &Remaining) -> SupersededReason {
+        let lines: HashSet<&Digest> = remaining.lines.iter().collect();
+        let recurs = old.iter().any(|digest| lines.contains(digest));
+        let has_as_many = remaining.lines.len() == old.len();
+        if first > 0 && begins_turn(first as usize, &self.messages.states) && !recurs && !has_as_many {
+            SupersededReason::Rewound
+        } else if first == 0 && !remaining.lines.is_empty() {
+            SupersededReason::HeadLost
+        } else if recurs || has_as_many {
+            SupersededReason::Edited
+        } else {
+            SupersededReason::CutOff
         }
-        let found = if self.superseded.is_rewound && remaining.lines.is_empty() {
+    }
+
+    /// Events are rewound if the transcript is and the log was only cut off.
+    fn reason_of_events(&self, first: u32, old: &[Digest], remaining: &Remaining) -> SupersededReason {
+        let of_messages = self.superseded.messages.as_ref().map(|messages| messages.reason);
+        if of_messages == Some(SupersededReason::Rewound) && remaining.lines.is_empty() {
             SupersededReason::Rewound
         } else if remaining.lines.len() < old.len() {
             SupersededReason::Compacted
-        } else if at == 0 {
+        } else if first == 0 {
             SupersededReason::HeadLost
         } else {
             SupersededReason::Edited
-        };
-        let reason = remaining.decided.unwrap_or(found);
-        let (kind, old) = (LineKind::Event, old.to_vec());
-        self.superseded.events = Some(Superseding { kind, reason, first: at, old, lost });
-        Some(reason)
+        }
     }
 
     /// Keeps a line that can't be read as a row. `number` is its line number in the file, from 1, and `row` the number of
@@ -213,7 +198,7 @@ impl SessionIngest {
 
     /// Adds lines to the next write: those that can't be read, and those of the rows that it removes. If they are large,
     /// a part is stored at once.
-    pub(super) async fn supersede(&mut self) -> Result<()> {
+    pub(super) async fn add_superseded(&mut self) -> Result<()> {
         self.pack_unreadable()?;
         if let Some(mut superseding) = self.superseded.messages.take() {
             let gone = superseding.removed(&self.writer.change.messages, |message| message.sequence);
