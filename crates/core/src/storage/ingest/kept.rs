@@ -56,20 +56,20 @@ impl SessionIngest {
     pub fn keep_stored(&mut self, kind: LineKind) {
         match kind {
             LineKind::Message => self.messages.keep_stored(&mut self.writer.derived),
-            LineKind::Event => _ = self.events.pending.keep_stored(),
+            LineKind::Event => _ = self.events.position.keep_stored(),
         }
     }
 
     /// The number of stored rows of a kind that the lines so far do not contain.
     #[must_use]
     pub fn missing(&self, kind: LineKind) -> u32 {
-        self.pending(kind).missing()
+        self.position(kind).missing()
     }
 
     /// Whether `line`, the last one, would replace a stored row that is not the last one.
     #[must_use]
     pub fn cuts_off(&self, kind: LineKind, line: &[u8]) -> bool {
-        self.pending(kind).cuts_off(self.masker.digest(line))
+        self.position(kind).cuts_off(self.masker.digest(line))
     }
 }
 

@@ -3,7 +3,7 @@
 mod batch;
 mod derived;
 mod kept;
-mod pending;
+mod position;
 mod repair;
 mod report;
 mod rewind;
@@ -19,7 +19,7 @@ pub use settled::{SettledRows, SyncStateWithSettled};
 pub use superseded::Remaining;
 
 use self::{
-    pending::Pending,
+    position::RowPosition,
     rows::{EventRows, MessageRows, message_fields},
     superseded::SupersededRows,
     times::Times,
@@ -206,7 +206,7 @@ impl SessionIngest {
 
     /// Ends the transcript.
     pub fn end_transcript(&mut self, extent: Extent) {
-        if let Some(count) = self.messages.pending.end(extent) {
+        if let Some(count) = self.messages.position.end(extent) {
             self.writer.truncate_messages(count);
         }
     }
@@ -259,7 +259,7 @@ impl SessionIngest {
     /// Ends the events.
     pub fn end_events(&mut self, extent: Extent) {
         if self.storage.settings.events != EventDetail::None
-            && let Some(count) = self.events.pending.end(extent)
+            && let Some(count) = self.events.position.end(extent)
         {
             self.writer.truncate_events(count);
         }
@@ -309,10 +309,10 @@ impl SessionIngest {
         }
     }
 
-    fn pending(&self, kind: LineKind) -> &Pending {
+    fn position(&self, kind: LineKind) -> &RowPosition {
         match kind {
-            LineKind::Message => &self.messages.pending,
-            LineKind::Event => &self.events.pending,
+            LineKind::Message => &self.messages.position,
+            LineKind::Event => &self.events.position,
         }
     }
 

@@ -82,7 +82,7 @@ impl SessionIngest {
         if let Some(repair) = &self.repair {
             self.messages.written_again.clone_from(&repair.messages);
             if !repair.unknown[0] {
-                self.messages.pending.expect_unknown_rows();
+                self.messages.position.expect_unknown_rows();
             }
         }
     }
@@ -93,7 +93,7 @@ impl SessionIngest {
                 self.events.rewrite();
             }
             if !repair.unknown[1] {
-                self.events.pending.expect_unknown_rows();
+                self.events.position.expect_unknown_rows();
             }
         }
     }

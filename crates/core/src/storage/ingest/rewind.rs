@@ -37,7 +37,7 @@ impl SessionIngest {
             let events = events.min(events_before);
             report.events = clock.count_from(events) as u64;
             if report.events > 0 {
-                self.events.pending.cut(events);
+                self.events.position.cut(events);
                 self.writer.truncate_events(events);
             }
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use super::{
     IngestTarget,
     derived::{ComparedMessage, event_id},
-    pending::Pending,
+    position::RowPosition,
 };
 use crate::{
     Error, ErrorKind, Result,
@@ -27,10 +27,10 @@ use serde_json::{Map, Value};
 /// The sizes of lines are remembered from here on.
 const LONG_LINE: usize = 32 * 1024;
 
-/// Pending messages, and the state of the stored ones.
+/// RowPosition messages, and the state of the stored ones.
 #[derive(Debug)]
 pub(super) struct MessageRows {
-    pub(super) pending: Pending,
+    pub(super) position: RowPosition,
     pub(super) states: Vec<MessageState>,
     /// When the stored lines without a time were first seen, in order; each is used for one line.
     first_seen: HashMap<Digest, VecDeque<Timestamp>>,
@@ -55,7 +55,7 @@ pub(super) struct MessageRows {
 impl MessageRows {
     pub(super) fn new(stored_count: u32) -> Self {
         Self {
-            pending: Pending::new(stored_count),
+            position: RowPosition::new(stored_count),
             states: Vec::new(),
             first_seen: HashMap::new(),
             times: Vec::new(),
@@ -78,7 +78,7 @@ impl MessageRows {
         self.turn_before = last_turn.is_some();
         let after = states.get(start as usize..).unwrap_or_default();
         writer.session_mut().message_count =
-            self.pending.begin(start, after.iter().map(|state| state.digest).collect());
+            self.position.begin(start, after.iter().map(|state| state.digest).collect());
         for state in after {
             if let Some(seen) = state.first_seen() {
                 self.first_seen.entry(state.digest).or_default().push_back(seen);
@@ -108,7 +108,7 @@ impl MessageRows {
         &self,
         rows: &'a TitleAndTurns,
     ) -> Option<(&'a BTreeSet<u32>, Option<u32>, bool)> {
-        let is_complete = self.pending.is_whole() && (self.resumed || self.began_at_first);
+        let is_complete = self.position.is_whole() && (self.resumed || self.began_at_first);
         is_complete.then(|| (&rows.turns, self.turns.last(), self.resumed || rows.title.is_settled()))
     }
 
@@ -128,14 +128,14 @@ impl MessageRows {
         self.begin(writer, count, states);
         self.turn_before = false;
         writer.derived.title = title;
-        self.pending.cut(count);
+        self.position.cut(count);
         writer.truncate_messages(count);
     }
 
     /// Keeps all stored rows after the last line read.
     pub(super) fn keep_stored(&mut self, rows: &mut TitleAndTurns) {
-        let stays = self.states.get(self.pending.next() as usize..).unwrap_or_default();
-        if !self.pending.keep_stored() {
+        let stays = self.states.get(self.position.next() as usize..).unwrap_or_default();
+        if !self.position.keep_stored() {
             return;
         }
         if let Some(last) = stays.iter().rev().find_map(|state| state.turn) {
@@ -157,14 +157,15 @@ impl MessageRows {
     ) -> Option<String> {
         let (object, role) = fields;
         let digest = Digest::of(raw.as_bytes());
-        if self.pending.finds(digest) {
+        if self.position.finds(digest) {
             return None;
         }
         let derived = ComparedMessage::of_line(digest, &object, role, &mut self.turns);
-        let sequence = self.pending.next();
+        let sequence = self.position.next();
         if raw.as_bytes().len() > LONG_LINE {
             self.long_lines.insert(sequence, raw.as_bytes().len());
         }
+        // A line without a time keeps the one that it got when it was first seen, also at another place.
         let first_seen = self.first_seen.get_mut(&digest).and_then(VecDeque::pop_front);
         let stored = self.states.get(sequence as usize);
         let time = LineTime::of(&object, role, first_seen.unwrap_or(seen));
@@ -172,7 +173,7 @@ impl MessageRows {
         if let Some(stored) = stored.filter(is_equal).filter(|_| !self.written_again.contains(&sequence)) {
             self.times.push((sequence, time.with_stored((stored.ts, stored.ts_source))));
             writer.derived.observe(&object, derived.turn);
-            self.pending.leave();
+            self.position.leave();
             return doubt(&object);
         }
         let (ts, ts_source) = time.stored;
@@ -187,7 +188,7 @@ impl MessageRows {
             host_id: target.host_id.clone(),
             project_slug: target.project_slug.clone(),
             session_id: target.key.session_id.clone(),
-            sequence: self.pending.put(),
+            sequence: self.position.put(),
             role,
             turn: derived.turn,
             ts,
@@ -213,17 +214,17 @@ impl MessageRows {
 
     /// Sets the fields of a session that come from the lines of its messages.
     pub(super) fn describe(&self, rows: &TitleAndTurns, session: &mut Session) {
-        if !self.pending.begun() {
+        if !self.position.begun() {
             return;
         }
-        let following = self.states.get(self.pending.next() as usize..).unwrap_or_default();
-        let stays = if self.pending.is_whole() { &[] } else { following };
+        let following = self.states.get(self.position.next() as usize..).unwrap_or_default();
+        let stays = if self.position.is_whole() { &[] } else { following };
         let beyond: BTreeSet<u32> = stays.iter().filter_map(|state| state.turn).collect();
         let more = beyond.difference(&rows.turns).count();
         session.turn_count = (rows.turns.len() + more) as u32;
         let keeps_prompt = self.turn_before && session.first_prompt.is_some();
         let found = rows.title.found();
-        if !keeps_prompt && (found.is_some() || self.pending.is_whole()) {
+        if !keeps_prompt && (found.is_some() || self.position.is_whole()) {
             session.first_prompt = found.map(str::to_owned);
         }
     }
@@ -236,10 +237,10 @@ pub(super) fn message_fields(raw: &RawJson) -> Result<(Map<String, Value>, Role)
     Ok((object, role))
 }
 
-/// Pending events, and the state of the stored ones.
+/// RowPosition events, and the state of the stored ones.
 #[derive(Debug)]
 pub(super) struct EventRows {
-    pub(super) pending: Pending,
+    pub(super) position: RowPosition,
     /// Whether unchanged lines are written again.
     rewriting: bool,
     /// The times in the events that were read.
@@ -265,7 +266,7 @@ enum Reprocess {
 impl EventRows {
     pub(super) fn new(stored_count: u32) -> Self {
         Self {
-            pending: Pending::new(stored_count),
+            position: RowPosition::new(stored_count),
             rewriting: false,
             clock: EventClock::default(),
             noted: 0,
@@ -285,7 +286,7 @@ impl EventRows {
     }
 
     pub(super) fn begin(&mut self, writer: &mut SessionWriter, start: u32, digests: Vec<Digest>) {
-        writer.session_mut().event_count = self.pending.begin(start, digests);
+        writer.session_mut().event_count = self.position.begin(start, digests);
         self.rewriting = false;
     }
 
@@ -324,15 +325,16 @@ impl EventRows {
             return Err(Error::new(ErrorKind::EventTooLarge, events::too_large("line")));
         }
         let digest = Digest::of(raw.as_bytes());
-        if self.pending.finds(digest) {
+        if self.position.finds(digest) {
             return Ok(None);
         }
-        let sequence = self.pending.next();
-        let is_stored = self.pending.is_stored(digest);
+        let sequence = self.position.next();
+        let is_stored = self.position.is_stored(digest);
         if is_stored && !self.rewriting && self.reprocess.is_none() {
-            self.pending.leave();
+            self.position.leave();
             return Ok(None);
         }
+        // Before it is known whether the event is written: the times of all events that are read are used.
         let fields = events::parse_event_line(raw)?.in_log_of(&target.key.session_id);
         let doubt = fields.doubt.clone();
         self.note_parent(&fields, &target.key);
@@ -341,7 +343,7 @@ impl EventRows {
         let has_ids = fields.tool_call_id().is_some() || fields.prompt_digest().is_some();
         let is_to_be_written = self.reprocess == Some(Reprocess::Write) && has_ids;
         if is_stored && !self.rewriting && !is_to_be_written {
-            self.pending.leave();
+            self.position.leave();
             return Ok(doubt);
         }
         let payload = match detail {
@@ -371,7 +373,7 @@ impl EventRows {
             synced_at: Some(synced_at),
             digest,
         };
-        self.pending.put();
+        self.position.put();
         writer.event(StoredEvent::new(event, payload));
         Ok(doubt)
     }

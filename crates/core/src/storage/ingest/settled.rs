@@ -95,8 +95,8 @@ impl SessionIngest {
             return Ok(false);
         };
         let before = &settled.times;
-        if !self.messages.pending.is_untouched_before(before.message + 1)
-            || !self.events.pending.is_untouched_before(before.event)
+        if !self.messages.position.is_untouched_before(before.message + 1)
+            || !self.events.position.is_untouched_before(before.event)
         {
             return Ok(false);
         }
@@ -197,7 +197,7 @@ impl SessionIngest {
         let (messages, events) = (rows.message_count, rows.event_count);
         let is_stored = !self.events.has_notes() && messages.saturating_add(events) >= FEWEST_ROWS;
         let Some(times) = times.filter(|_| is_stored && self.with_settled.is_some()) else { return };
-        let turns = match self.messages.pending.begun() {
+        let turns = match self.messages.position.begun() {
             true => self.messages.all_turns(&self.writer.derived).and_then(Turns::of),
             false => self.settled.take().and_then(|settled| settled.turns),
         };

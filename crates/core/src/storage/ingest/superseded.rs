@@ -80,7 +80,7 @@ impl SessionIngest {
     /// Whether `line`, the next one, is valid and differs from the stored row with its sequence.
     #[must_use]
     pub fn differs(&self, kind: LineKind, line: &[u8]) -> bool {
-        self.pending(kind).differs(|| self.masker.digest(line)) && Self::is_valid(kind, line)
+        self.position(kind).differs(|| self.masker.digest(line)) && Self::is_valid(kind, line)
     }
 
     /// Whether `line` is a valid message or event.
@@ -96,9 +96,9 @@ impl SessionIngest {
     /// Supersedes stored rows from the next line on that the file no longer contains, and returns why. Without this call,
     /// they are removed. Call this for messages first.
     pub fn supersede(&mut self, kind: LineKind, remaining: &Remaining) -> Option<SupersededReason> {
-        let pending = self.pending(kind);
-        let (first, old) = (pending.next(), pending.following().to_vec());
-        let lost = lost(&old, pending.preceding(), remaining);
+        let position = self.position(kind);
+        let (first, old) = (position.next(), position.following().to_vec());
+        let lost = lost(&old, position.preceding(), remaining);
         if lost.is_empty() {
             return None;
         }

@@ -99,8 +99,8 @@ impl SessionIngest {
         self.times.before.is_none()
             || self.times.again
             || self.writer.has_other_files()
-            || self.messages.pending.touched()
-            || self.events.pending.touched()
+            || self.messages.position.touched()
+            || self.events.position.touched()
             || self.events.has_notes()
     }
 

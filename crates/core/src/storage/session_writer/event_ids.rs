@@ -29,6 +29,7 @@ pub(super) async fn free_event_ids(
     let ids: Vec<String> = given.into_keys().collect();
     let taken: HashMap<String, MessageRef> =
         backend.find_events(&key.user_id, &ids).await?.into_iter().collect();
+    // An id of an event that this change removes or replaces becomes free.
     let put: HashSet<u32> = events.put.iter().map(|stored| stored.event.sequence).collect();
     let goes =
         |sequence: u32| put.contains(&sequence) || events.truncate.is_some_and(|start| sequence >= start);

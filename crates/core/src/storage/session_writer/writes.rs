@@ -62,6 +62,7 @@ impl SessionWriter {
         backend: &dyn StorageBackend,
         mut writers: Vec<(Self, Option<String>)>,
     ) -> Vec<Result<Finished>> {
+        // A session that fails before the write does not keep the others from being written.
         let (mut changes, mut begun) = (Vec::new(), Vec::new());
         for (writer, sync_state) in &mut writers {
             writer.end(sync_state.take());

@@ -5,7 +5,7 @@ use crate::model::Digest;
 
 /// The position among the stored rows of one kind, messages or events, of a session that is being ingested.
 #[derive(Debug)]
-pub(super) struct Pending {
+pub(super) struct RowPosition {
     stored: u32,
     next: u32,
     begun: bool,
@@ -21,7 +21,7 @@ pub(super) struct Pending {
     has_unknown_rows: bool,
 }
 
-impl Pending {
+impl RowPosition {
     /// The beginning of a session with `stored` rows.
     pub(super) fn new(stored: u32) -> Self {
         Self {
