@@ -318,6 +318,7 @@ impl SessionReader<'_> {
                 return Ok(());
             }
         };
+        // A program may still be writing the last line.
         if !has_ending {
             let reason = reading.replaced.reason;
             match reading.notes.unended(ingest, line.number, &text, reason) {
