@@ -41,14 +41,13 @@ pub struct SummaryReport {
 
 /// The summary that the line of a message states.
 pub(in crate::storage) fn stated_by(message: &Message, line: &Map<String, Value>) -> Option<TurnSummary> {
-    if message.role != Role::User || !is_real(line) {
-        return None;
-    }
-    Some(TurnSummary {
+    let text = stated_summary(line)?;
+    let begins_turn = message.role == Role::User && is_real(line);
+    begins_turn.then(|| TurnSummary {
         session: message.message_ref().session,
         user_sequence: message.sequence,
         digest: message.digest,
-        text: stated_summary(line)?,
+        text,
         is_stated: true,
         set_at: message.synced_at,
     })
