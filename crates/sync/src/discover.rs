@@ -285,6 +285,7 @@ impl Discovery {
         Places { folder: path, capture }: Places,
         files: SessionFiles,
     ) {
+        // A watcher looks at thousands of folders, of which few have changed: the others need no further work.
         let mut hasher = DefaultHasher::new();
         (&path, &capture, project, projects.source, &files).hash(&mut hasher);
         let fingerprint = hasher.finish();

@@ -125,6 +125,7 @@ impl Plan {
             for (file, reason) in &folder.files.passed_over {
                 report.skip(Skipped::file(&folder, Some(file), (*reason).to_owned()));
             }
+            // A copy that was compared with the stored rows and has not changed since has nothing to store.
             let copy = state.and_then(|state| state.known_copy(&folder, &options.host));
             if let (Some((kind, read)), Some(transcript)) = (&copy, folder.files.transcript) {
                 report.copy(&folder, Some(transcript.name), kind.reason(read, &options.host));

@@ -152,6 +152,7 @@ pub(crate) async fn ingest(
     let Context { storage, options, progress } = context;
     let embedder = Embedder::start(storage, &options.user);
     let writer = Writer::start(storage);
+    // Reading waits for the processor and writing for the disk, so both go on at the same time. Both keep the order.
     let mut written = stream::iter(&plan.sessions)
         .take_while(|_| ready(more()))
         .map(|planned| async move { (planned, session::read(context, planned).await) })

@@ -23,7 +23,7 @@ use crate::{
         meta::{self, MASKED, SECRETS},
     },
     blocking,
-    content::{MASKING, Redactor, TitleFinder, extract},
+    content::{MASKING, Redactor, extract},
     events::{assemble, parse_event_line, store},
     model::{
         Digest, Event, Message, MetadataFile, Payload, SessionKey, StoredEvent, SupersededPiece, TurnSummary,
@@ -217,9 +217,8 @@ impl StoredSecrets<'_> {
         let Some(stored) = self.store.backend.get_session(key).await? else { return Ok(0) };
         let writer = SessionWriter::of_stored(self.store.backend.clone(), &stored);
         let metadata_files = stored.metadata_files;
-        let title = TitleFinder::default();
         let mut masking =
-            MaskingSession { storage: self.store, masker, key, title, count: 0, writer, metadata_files };
+            MaskingSession { storage: self.store, masker, key, count: 0, writer, metadata_files };
         masking.messages().await?;
         masking.events().await?;
         masking.superseded().await?;
@@ -262,7 +261,6 @@ struct MaskingSession<'a> {
     storage: &'a StoreContext,
     masker: LineMasker,
     key: &'a SessionKey,
-    title: TitleFinder,
     /// The number of secrets in messages and events.
     count: u64,
     writer: SessionWriter,
@@ -286,13 +284,14 @@ impl MaskingSession<'_> {
                 };
                 let (raw, secrets) = self.masker.mask(message.raw.clone()).await?;
                 let object = raw.parse_object().unwrap_or_default();
-                self.title.observe(&object);
                 self.count += secrets as u64;
                 if secrets > 0 || has_secret {
                     let texts = extract(&object, message.role);
                     let digest = Digest::of(raw.as_bytes());
                     masked.extend(summary.map(|summary| TurnSummary { digest, ..summary }));
                     self.writer.line(Message { digest, raw, ..message }, &object, &texts);
+                } else {
+                    self.writer.derived.observe(&object, message.turn);
                 }
             }
             self.writer.flush().await?;
@@ -382,12 +381,13 @@ impl MaskingSession<'_> {
         if files != self.metadata_files {
             self.writer.set_files(files);
         }
+        let title = self.writer.title().map(str::to_owned);
         let session = self.writer.session_mut();
         session.name = self.masker.mask_text(session.name.take())?;
         session.description = self.masker.mask_text(session.description.take())?;
         // The beginning of a prompt may contain the beginning of a secret.
-        if let (Some(_), Some(found)) = (&session.first_prompt, self.title.found()) {
-            session.first_prompt = Some(found.to_owned());
+        if session.first_prompt.is_some() && title.is_some() {
+            session.first_prompt = title;
         }
         Ok(())
     }

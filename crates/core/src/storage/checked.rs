@@ -134,6 +134,7 @@ impl TranscriptSearch<'_> {
             let key = session.key();
             let mut end = None;
             while end != Some(0) {
+                // From the end to the beginning, because the newest messages are wanted.
                 let known = end.unwrap_or(session.message_count);
                 let start = known.saturating_sub(PAGE as u32);
                 let page = self.messages_between(&key, start, end).await?;

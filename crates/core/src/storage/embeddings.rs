@@ -197,6 +197,7 @@ fn records(
             let rule = format!("{content_type} has a vector for the whole text and others for parts of it");
             return Err(Error::validation("span", rule));
         }
+        // Chunks are numbered in order of the text, in whatever order they are given.
         parts.sort_by_key(|(span, _)| *span);
         let total_chunks = parts.len() as u32;
         for (chunk_index, (span, vector)) in (0..).zip(parts) {

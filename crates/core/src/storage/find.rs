@@ -82,6 +82,7 @@ impl SessionCatalog<'_> {
         let hash = address.rsplit_once('#');
         let numbered = hash.and_then(|(session, number)| Some((session, number.parse().ok()?)));
         let message = |session, sequence| Addressed::new(session, Some(AddressedLine::Message(sequence)));
+        // Whole ids before beginnings of ids, so that no other session makes them ambiguous.
         if let Some((session, sequence)) = numbered
             && let Some(session) = self.session_with_id(scope, session).await?
         {

@@ -31,7 +31,6 @@ mod sessions;
 mod short_ids;
 mod statistics;
 mod store;
-mod summary_rows;
 mod superseded;
 mod sync_statistics;
 mod text_plan;

@@ -194,6 +194,7 @@ impl StoredSecrets<'_> {
         search.found.damaged.append(&mut messages.damaged);
         let mut events = rows.events(0);
         while let Some(page) = events.next().await? {
+            // Events are small, but their lines may have megabytes.
             for events in page.chunks(LINES) {
                 let mut payloads =
                     self.store.readable_payloads(&key, events, &mut search.found.damaged).await?;

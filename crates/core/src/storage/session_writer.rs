@@ -1,27 +1,25 @@
 //! Writes the rows of one session.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+mod event_ids;
+mod writes;
+
+use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Map, Value};
 
+use super::turns::stated_by;
 use crate::{
-    Result,
     backend::{
-        MessageVectors, RowChange, SessionChange, SkippedLine, StorageBackend, StorageBackendExt,
-        StoredSession, StoredSyncState, Version,
+        MessageVectors, SessionChange, SkippedLine, StorageBackend, StoredSession, StoredSyncState, Version,
     },
     content::{ExtractedText, TitleFinder},
     model::{
-        Event, Message, MessageRef, MetadataFile, Session, SessionKey, StoredEvent, SupersededPiece,
-        VectorState,
+        Message, MetadataFile, Retimed, Session, StoredEvent, SupersededPiece, TurnSummary, VectorState,
     },
 };
 
 /// The size of the lines and vectors of one write. Memory does not grow with the length of a session.
-pub(super) const PART_BYTES: usize = 16 * 1024 * 1024;
+const PART_BYTES: usize = 16 * 1024 * 1024;
 
 /// An estimate of the size of an event's fields.
 const EVENT_FIELDS: usize = 512;
@@ -36,23 +34,41 @@ const EVENT_FIELDS: usize = 512;
 #[derive(Debug, Clone)]
 pub struct SessionWriter {
     backend: Arc<dyn StorageBackend>,
-    /// The next write.
-    change: SessionChange,
-    /// The session as of the last write.
-    stored: Option<Session>,
-    /// The sync state of an incomplete session; `None` if the stored rows of a complete one are changed.
-    unfinished: Option<String>,
-    /// Whether the stored session has a sync state that is no longer true.
-    has_state: bool,
+    /// The next write, without its version and new times.
+    pub(super) change: SessionChange,
+    /// New times of stored messages, and the sizes of their lines.
+    retimed: Vec<(Retimed, usize)>,
+    /// The session as of the last write; `None` if it is not stored.
+    pub(super) stored: Option<StoredSession>,
+    /// The sync state of an incomplete session; `None` if it does not change before the end.
+    pub(super) unfinished: Option<StoredSyncState>,
     vectors: Vec<MessageVectors>,
     /// The generation of the vectors. Without one, they are left out.
     generation: Option<u32>,
+    /// The summaries of turns that the pending lines state.
+    stated: Vec<TurnSummary>,
     bytes: usize,
-    part_bytes: usize,
+    /// The size of the rows at which a part is written.
+    pub(super) part_bytes: usize,
     frees_event_ids: bool,
-    title: TitleFinder,
-    turns: HashSet<u32>,
+    /// The title and turns according to all lines so far. Lines that are stored already must be added.
+    pub(super) derived: TitleAndTurns,
     written: WrittenRows,
+}
+
+/// The fields of a session that come from the lines of its messages.
+#[derive(Debug, Clone, Default)]
+pub(super) struct TitleAndTurns {
+    pub(super) title: TitleFinder,
+    pub(super) turns: BTreeSet<u32>,
+}
+
+impl TitleAndTurns {
+    /// Processes the line of a message, in order.
+    pub(super) fn observe(&mut self, line: &Map<String, Value>, turn: Option<u32>) {
+        self.title.observe(line);
+        self.turns.extend(turn);
+    }
 }
 
 /// The number of rows that a [`SessionWriter`] has written.
@@ -62,6 +78,10 @@ pub struct WrittenRows {
     pub messages: u64,
     /// The number of events.
     pub events: u64,
+    /// The number of stored messages after the last row that were removed.
+    pub messages_removed: u64,
+    /// The number of stored events after the last row that were removed.
+    pub events_removed: u64,
     /// The number of superseded lines.
     pub superseded: u64,
     /// The number of vectors.
@@ -79,33 +99,35 @@ impl SessionWriter {
         replaced: Option<&StoredSession>,
         unfinished: impl Into<String>,
     ) -> Self {
-        let expected = replaced.map(|stored| stored.version.clone());
-        let has_state = replaced.is_some_and(|stored| stored.sync_state.is_some());
-        let writer = Self::with_change(backend, SessionChange::new(session, expected));
-        Self { unfinished: Some(unfinished.into()), has_state, ..writer }.after(0, 0)
+        let writer = Self::keeping_rows(backend, session, replaced.cloned());
+        Self { unfinished: Some(StoredSyncState::of(unfinished)), ..writer }.after(0, 0)
     }
 
     /// Changes rows of a stored session. Its other rows and its sync state stay.
     #[must_use]
     pub fn of_stored(backend: Arc<dyn StorageBackend>, stored: &StoredSession) -> Self {
-        let change = SessionChange::new(stored.session.clone(), Some(stored.version.clone()));
-        Self { stored: Some(stored.session.clone()), ..Self::with_change(backend, change) }
+        Self::keeping_rows(backend, stored.session.clone(), Some(stored.clone()))
     }
 
-    fn with_change(backend: Arc<dyn StorageBackend>, change: SessionChange) -> Self {
+    /// Changes rows of a session that may be stored.
+    pub(super) fn keeping_rows(
+        backend: Arc<dyn StorageBackend>,
+        session: Session,
+        stored: Option<StoredSession>,
+    ) -> Self {
         Self {
             backend,
-            change,
-            stored: None,
+            change: SessionChange::new(session, None),
+            retimed: Vec::new(),
+            stored,
             unfinished: None,
-            has_state: false,
             vectors: Vec::new(),
             generation: None,
+            stated: Vec::new(),
             bytes: 0,
             part_bytes: PART_BYTES,
             frees_event_ids: false,
-            title: TitleFinder::default(),
-            turns: HashSet::new(),
+            derived: TitleAndTurns::default(),
             written: WrittenRows::default(),
         }
     }
@@ -114,8 +136,8 @@ impl SessionWriter {
     /// the counted ones.
     #[must_use]
     pub fn after(mut self, messages: u32, events: u32) -> Self {
-        (self.change.session.message_count, self.change.session.event_count) = (messages, events);
-        (self.change.messages.truncate, self.change.events.truncate) = (Some(messages), Some(events));
+        self.truncate_messages(messages);
+        self.truncate_events(events);
         self
     }
 
@@ -151,6 +173,17 @@ impl SessionWriter {
         self.change.metadata_files = Some(files);
     }
 
+    /// Whether the metadata files differ from the stored ones.
+    pub(super) fn has_other_files(&self) -> bool {
+        let stored = self.stored.as_ref().map(|stored| &stored.metadata_files);
+        self.change.metadata_files.as_ref().is_some_and(|files| Some(files) != stored)
+    }
+
+    /// Replaces the skipped lines.
+    pub(super) fn set_skipped(&mut self, skipped: Vec<SkippedLine>) {
+        self.change.skipped = Some(skipped);
+    }
+
     /// Whether vectors are pending, and their generation is not known.
     #[must_use]
     pub fn lacks_generation(&self) -> bool {
@@ -165,13 +198,13 @@ impl SessionWriter {
     /// The title of the session according to the lines of its messages.
     #[must_use]
     pub fn title(&self) -> Option<&str> {
-        self.title.found()
+        self.derived.title.found()
     }
 
     /// The number of turns of its messages.
     #[must_use]
     pub fn turns(&self) -> u32 {
-        self.turns.len() as u32
+        self.derived.turns.len() as u32
     }
 
     /// The number of pending bytes.
@@ -186,12 +219,12 @@ impl SessionWriter {
         self.bytes >= self.part_bytes
     }
 
-    /// Adds a message that has these texts in its `line`: derives the state of its vectors, and the title and turns of
-    /// the session.
+    /// Adds a message that has these texts in its `line`: derives the state of its vectors, the title and turns of the
+    /// session, and the summary of its turn if the line states one.
     pub fn line(&mut self, mut message: Message, line: &Map<String, Value>, texts: &[ExtractedText]) {
         message.vectors = VectorState::before_embedding(texts.iter().map(|text| text.content_type));
-        self.title.observe(line);
-        self.turns.extend(message.turn);
+        self.derived.observe(line, message.turn);
+        self.stated.extend(stated_by(&message, line));
         self.message(message);
     }
 
@@ -202,6 +235,30 @@ impl SessionWriter {
         let count = &mut self.change.session.message_count;
         *count = (*count).max(message.sequence.saturating_add(1));
         self.change.messages.put.push(message);
+    }
+
+    /// Changes the time of a message, which is pending, or stored and has a line of about this size. Returns whether it
+    /// is stored.
+    pub(super) fn retime(&mut self, retimed: Retimed, line_bytes: usize) -> bool {
+        let put = &mut self.change.messages.put;
+        let found = put.binary_search_by_key(&retimed.sequence, |message| message.sequence).ok();
+        let pending = found.and_then(|at| put.get_mut(at));
+        let is_stored = pending.is_none();
+        match pending {
+            Some(message) => (message.ts, message.ts_source) = (retimed.ts, retimed.ts_source),
+            None => self.retimed.push((retimed, line_bytes)),
+        }
+        is_stored
+    }
+
+    /// Removes the stored messages from this sequence on, whether or not the session counts them.
+    pub(super) fn truncate_messages(&mut self, count: u32) {
+        (self.change.session.message_count, self.change.messages.truncate) = (count, Some(count));
+    }
+
+    /// Removes the stored events from this sequence on, whether or not the session counts them.
+    pub(super) fn truncate_events(&mut self, count: u32) {
+        (self.change.session.event_count, self.change.events.truncate) = (count, Some(count));
     }
 
     /// Adds the vectors of a message that was added before.
@@ -220,79 +277,8 @@ impl SessionWriter {
 
     /// Adds superseded lines.
     pub fn superseded(&mut self, pieces: Vec<SupersededPiece>) {
-        self.bytes += pieces.iter().map(|piece| piece.data.len()).sum::<usize>();
+        self.bytes += superseded_bytes(&pieces);
         self.change.superseded.extend(pieces);
-    }
-
-    /// Writes the pending rows if they are large.
-    ///
-    /// # Errors
-    ///
-    /// `Conflict` (retryable) if another process wrote the session in the meantime; errors of the backend.
-    pub async fn flush_when_full(&mut self) -> Result<()> {
-        if self.is_full() { self.flush().await } else { Ok(()) }
-    }
-
-    /// Writes the pending rows, if there are any.
-    ///
-    /// # Errors
-    ///
-    /// As [`SessionWriter::flush_when_full`].
-    pub async fn flush(&mut self) -> Result<()> {
-        self.change.sync_state = self.unfinished.clone().map(StoredSyncState::of);
-        self.has_state |= self.unfinished.is_some();
-        self.write().await
-    }
-
-    /// Writes the rest of the session, and the sync state of a complete one. Returns what was written.
-    ///
-    /// # Errors
-    ///
-    /// As [`SessionWriter::flush_when_full`].
-    pub async fn finish(mut self, sync_state: Option<StoredSyncState>) -> Result<Finished> {
-        // A stored state can't be removed. An empty one means that no files were read.
-        self.change.sync_state = sync_state.or_else(|| self.has_state.then(StoredSyncState::default));
-        self.write().await?;
-        Ok(Finished { version: self.change.expected, rows: self.written })
-    }
-
-    async fn write(&mut self) -> Result<()> {
-        let next = SessionChange::new(self.change.session.clone(), self.change.expected.clone());
-        if self.stored.is_some() && self.change == next && self.stored.as_ref() == Some(&next.session) {
-            return Ok(());
-        }
-        let mut change = std::mem::replace(&mut self.change, next);
-        if self.frees_event_ids {
-            free_event_ids(&*self.backend, &change.session.key(), &mut change.events).await?;
-        }
-        self.written.count(&change);
-        self.bytes = 0;
-        self.backend.give_way().await;
-        let mut version = Some(self.backend.write_one(change).await?);
-        if self.write_vectors().await? {
-            // The session may have another version now.
-            let stored = self.backend.get_session(&self.session().key()).await?;
-            version = stored.map(|stored| stored.version);
-        }
-        self.change.expected = version;
-        self.stored = Some(self.change.session.clone());
-        Ok(())
-    }
-
-    /// Writes the pending vectors. Returns whether there are any.
-    async fn write_vectors(&mut self) -> Result<bool> {
-        let vectors = std::mem::take(&mut self.vectors);
-        if vectors.is_empty() {
-            return Ok(false);
-        }
-        let Some(generation) = self.generation else {
-            self.written.vectors_left_out +=
-                vectors.iter().map(|vectors| vectors.records.len() as u64).sum::<u64>();
-            return Ok(false);
-        };
-        let key = self.session().key();
-        self.written.vectors += self.backend.write_vectors(&key, generation, vectors).await? as u64;
-        Ok(true)
     }
 }
 
@@ -306,48 +292,25 @@ pub struct Finished {
 }
 
 impl WrittenRows {
-    fn count(&mut self, change: &SessionChange) {
+    /// Counts the rows that a change of a stored session writes and removes.
+    fn count(&mut self, change: &SessionChange, stored: Option<&Session>) {
+        let removed = |stored: Option<u32>, truncate: Option<u32>| {
+            stored.zip(truncate).map_or(0, |(stored, to)| u64::from(stored.saturating_sub(to)))
+        };
+        let messages = stored.map(|stored| stored.message_count);
+        self.messages_removed += removed(messages, change.messages.truncate);
+        self.events_removed += removed(stored.map(|stored| stored.event_count), change.events.truncate);
         self.messages += change.messages.put.len() as u64;
         self.events += change.events.put.len() as u64;
         self.superseded += change.superseded.iter().map(|piece| u64::from(piece.lines)).sum::<u64>();
     }
 }
 
-/// The size of a pending event.
-pub(super) fn event_bytes(stored: &StoredEvent) -> usize {
-    EVENT_FIELDS + stored.payload.bytes()
+pub(super) fn superseded_bytes(pieces: &[SupersededPiece]) -> usize {
+    pieces.iter().map(|piece| piece.data.len()).sum()
 }
 
-/// Gives an event its derived id if another event of the user has the id that its line states.
-pub(super) async fn free_event_ids(
-    backend: &dyn StorageBackend,
-    key: &SessionKey,
-    events: &mut RowChange<StoredEvent>,
-) -> Result<()> {
-    let derived = |sequence: u32| Event::derived_id(&key.session_id, sequence);
-    let mut given: HashMap<String, u32> = HashMap::new();
-    for StoredEvent { event, .. } in &mut events.put {
-        if !event.has_derived_id()
-            && *given.entry(event.event_id.clone()).or_insert(event.sequence) != event.sequence
-        {
-            event.event_id = derived(event.sequence);
-        }
-    }
-    if given.is_empty() {
-        return Ok(());
-    }
-    let ids: Vec<String> = given.into_keys().collect();
-    let taken: HashMap<String, MessageRef> =
-        backend.find_events(&key.user_id, &ids).await?.into_iter().collect();
-    let put: HashSet<u32> = events.put.iter().map(|stored| stored.event.sequence).collect();
-    let goes =
-        |sequence: u32| put.contains(&sequence) || events.truncate.is_some_and(|start| sequence >= start);
-    let is_taken =
-        |id: &str| taken.get(id).is_some_and(|event| event.session != *key || !goes(event.sequence));
-    for StoredEvent { event, .. } in &mut events.put {
-        if is_taken(&event.event_id) {
-            event.event_id = derived(event.sequence);
-        }
-    }
-    Ok(())
+/// The size of a pending event.
+fn event_bytes(stored: &StoredEvent) -> usize {
+    EVENT_FIELDS + stored.payload.bytes()
 }

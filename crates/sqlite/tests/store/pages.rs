@@ -60,7 +60,7 @@ async fn fill(folder: &Folder) -> Lines {
         events.truncate(24);
         let mut ingest = storage.ingestion().ingest(target).await.unwrap();
         ingest.begin_events(24).await.unwrap();
-        ingest.supersede_events(&Remaining::default());
+        ingest.supersede(LineKind::Event, &Remaining::default());
         ingest.end_events(Extent::Whole);
         ingest.commit().await.unwrap();
         let texts = |lines: Vec<RawJson>| lines.iter().map(|line| line.to_text().into_owned()).collect();

@@ -10,6 +10,7 @@ use std::path::Path;
 use amplifier_session_core::{
     Result,
     backend::{SessionChange, StorageBackendExt, StoredSession, StoredSyncState},
+    model::LineKind,
     storage::{LineDigester, SessionIngest},
 };
 
@@ -69,7 +70,7 @@ impl SessionReader<'_> {
                 let expected = states.get(next).map(|state| state.digest);
                 if digest.is_some() && expected == digest {
                     next += 1;
-                } else if SessionIngest::is_message(text) {
+                } else if SessionIngest::is_valid(LineKind::Message, text) {
                     return Ok(expected.map(|_| CopyKind::Diverged { line: line.number }));
                 }
             }

@@ -5,11 +5,11 @@
 
 use amplifier_session_core::{
     backend::SkippedLine,
-    model::{RawJson, SupersededReason},
+    model::{LineKind, RawJson, SupersededReason},
     storage::SessionIngest,
 };
 
-use super::{SessionReader, kind::Kind};
+use super::SessionReader;
 use crate::{
     files::Source,
     report::Kept,
@@ -19,7 +19,7 @@ use crate::{
 /// Signs of damage that were found while a log is read.
 #[derive(Debug)]
 pub(super) struct DamageNotes {
-    kind: Kind,
+    kind: LineKind,
     file: Source,
     /// Lines that were already unreadable when the stored rows were read.
     known: Vec<SkippedLine>,
@@ -49,7 +49,7 @@ pub(super) enum Unended {
 impl DamageNotes {
     /// For a file whose unreadable lines, according to the store, are `skipped`.
     pub(super) fn new(
-        kind: Kind,
+        kind: LineKind,
         file: Source,
         skipped: &[SkippedLine],
         before: Option<&FileState>,
@@ -108,7 +108,7 @@ impl DamageNotes {
             }
             return Unended::Torn { is_binary };
         }
-        match !self.accepted && reason.is_none() && self.kind.cuts_off(ingest, text.as_bytes()) {
+        match !self.accepted && reason.is_none() && ingest.cuts_off(self.kind, text.as_bytes()) {
             true => Unended::CutsOff,
             false => Unended::Complete,
         }
@@ -131,13 +131,13 @@ impl DamageNotes {
             return;
         }
         self.note(line, is_binary, || format!("can't be read in line {line}"));
-        self.kind.keep_stored(ingest);
-        self.keeps_rows |= self.kind.missing(ingest) > 0;
+        ingest.keep_stored(self.kind);
+        self.keeps_rows |= ingest.missing(self.kind) > 0;
     }
 
     /// The damage that causes stored rows to be kept, if any. The log has `rows` valid lines.
     pub(super) fn damage(&self, ingest: &SessionIngest, rows: u32) -> Option<Damage> {
-        let missing = self.kind.missing(ingest);
+        let missing = ingest.missing(self.kind);
         if missing == 0 || self.accepted {
             return None;
         }

@@ -7,14 +7,13 @@ use amplifier_session_core::{
     backend::SkippedLine,
     blocking,
     events::{MAX_LINE_BYTES, too_large},
-    model::{RawJson, Timestamp},
+    model::{LineKind, RawJson, Timestamp},
     storage::{EventDetail, LineOutcome, SessionIngest},
 };
 
 use super::{
     FileError, SessionReader,
     damage::{DamageNotes, Unended, is_binary},
-    kind::Kind,
     open::{Following, OpenLog},
     reading::{Reading, Replaced},
 };
@@ -39,7 +38,7 @@ impl SessionReader<'_> {
             self.keep_damaged(file);
             return Ok(());
         }
-        let taken = self.log(ingest, Kind::Transcript, file).await;
+        let taken = self.log(ingest, LineKind::Message, file).await;
         self.settle(file.name, taken)
     }
 
@@ -104,7 +103,7 @@ impl SessionReader<'_> {
     pub(super) async fn log(
         &mut self,
         ingest: &mut SessionIngest,
-        kind: Kind,
+        kind: LineKind,
         file: Source,
     ) -> Result<(), FileError> {
         let (mut reading, mut open) = self.begin_log(ingest, kind, file, Following::default()).await?;
@@ -115,7 +114,7 @@ impl SessionReader<'_> {
     pub(super) async fn begin_log(
         &mut self,
         ingest: &mut SessionIngest,
-        kind: Kind,
+        kind: LineKind,
         file: Source,
         following: Following,
     ) -> Result<(Reading, OpenLog), FileError> {
@@ -128,18 +127,18 @@ impl SessionReader<'_> {
         let most = self.before.as_ref().and_then(|before| before.rewound_rows(file));
         let is_stored = position.is_some_and(|log| log.rows <= stored);
         let known = match kind {
-            Kind::Transcript => self.known_head(ingest, file),
-            Kind::Events => known.filter(|_| is_stored && !rewriting),
+            LineKind::Message => self.known_head(ingest, file),
+            LineKind::Event => known.filter(|_| is_stored && !rewriting),
         };
         let is_alone = following.lines.is_empty();
         let open = OpenLog::open(self.folder.file(file.name), known).await?.followed_by(following);
-        kind.begin(ingest, open.start.rows).await?;
+        ingest.begin(kind, open.start.rows).await?;
         if rewriting {
             ingest.rewrite_events();
         }
         let mut reading = self.reading(kind, Source { stamp: open.stamp, ..file }, open.start.clone(), read);
         // An interrupted rewrite must start over: the stored rows do not show how far it got.
-        reading.resumable = kind == Kind::Events && !rewriting && most.is_none() && is_alone;
+        reading.resumable = kind == LineKind::Event && !rewriting && most.is_none() && is_alone;
         (reading.rewriting, reading.most) = (rewriting, most);
         Ok((reading, open))
     }
@@ -147,7 +146,7 @@ impl SessionReader<'_> {
     /// The state of reading `file` from a position on.
     pub(super) fn reading(
         &mut self,
-        kind: Kind,
+        kind: LineKind,
         file: Source,
         start: LogPosition,
         read: Timestamp,
@@ -155,7 +154,10 @@ impl SessionReader<'_> {
         let accepted = self.context.options.accepts_removals();
         let notes = DamageNotes::new(kind, file, &self.skipped, self.state.file(file.name), accepted);
         let replaced = Replaced::new(file, self.state.file(file.name));
-        for name in kind.alternatives(file.name) {
+        // A transcript and its backup are read instead of each other.
+        let alternatives =
+            if kind == LineKind::Message { [TRANSCRIPT, TRANSCRIPT_BACKUP] } else { [file.name; 2] };
+        for name in alternatives {
             self.forget_skipped(name, if name == file.name { start.lines } else { 0 });
         }
         Reading {
@@ -198,12 +200,12 @@ impl SessionReader<'_> {
         let damage = reading.damage(ingest);
         self.report_unfinished(&mut reading, damage.as_ref());
         let extent = self.end_of_rows(ingest, &mut reading, damage.is_some())?;
-        kind.end(ingest, extent);
+        ingest.end(kind, extent);
         if let Some(damage) = &damage {
             self.report.keep(Kept::of(self.folder, file.name, damage));
         }
         let head = match (kind, &damage) {
-            (Kind::Transcript, None) => self.head(&reading).await?,
+            (LineKind::Message, None) => self.head(&reading).await?,
             _ => None,
         };
         self.set_read(reading, head, damage);
@@ -222,7 +224,7 @@ impl SessionReader<'_> {
             },
             None => position,
         };
-        let log = (kind == Kind::Events).then_some(position);
+        let log = (kind == LineKind::Event).then_some(position);
         self.state.set_read(file, read, FileEnd { log, head, damage, is_unfinished });
         if let Some(before) = self.before.as_ref().filter(|_| most.is_some()) {
             self.state.put_back(before, file.name);
@@ -280,8 +282,8 @@ impl SessionReader<'_> {
         batch: Batch,
     ) -> Result<(), FileError> {
         let last = match reading.kind {
-            Kind::Transcript => None,
-            Kind::Events => batch.lines.iter().rev().find_map(recognisable),
+            LineKind::Message => None,
+            LineKind::Event => batch.lines.iter().rev().find_map(recognisable),
         };
         let mut lines = batch.lines.into_iter();
         while let Some(line) = lines.next() {
@@ -316,6 +318,7 @@ impl SessionReader<'_> {
                 return Ok(());
             }
         };
+        // A program may still be writing the last line.
         if !has_ending {
             let reason = reading.replaced.reason;
             match reading.notes.unended(ingest, line.number, &text, reason) {
@@ -333,7 +336,7 @@ impl SessionReader<'_> {
             }
         }
         let is_binary = is_binary(text.as_bytes());
-        match reading.kind.line(ingest, text, seen).await? {
+        match ingest.line(reading.kind, text, seen).await? {
             LineOutcome::Skipped { reason, line: text, .. } => {
                 reading.unreadable(ingest, line.number, &reason, is_binary);
                 let skipped = SkippedLine::new(file, line.number, reason);
@@ -354,11 +357,11 @@ impl SessionReader<'_> {
         mut skipped: SkippedLine,
         text: RawJson,
     ) -> Result<()> {
-        let keeps_text = reading.kind == Kind::Transcript || self.keeps_payloads();
+        let keeps_text = reading.kind == LineKind::Message || self.keeps_payloads();
         if keeps_text && self.has_room_for_skipped() {
             let (number, seen) =
                 (u32::try_from(skipped.line).unwrap_or(u32::MAX), reading.file.stamp.modified());
-            let (kind, row) = (reading.kind.of_lines(), reading.position.rows);
+            let (kind, row) = (reading.kind, reading.position.rows);
             skipped.kept = Some(ingest.keep_unreadable(kind, number, row, text, seen).await?);
         }
         self.skip(skipped);
@@ -375,7 +378,9 @@ fn messages_of_whole_file(path: &Path) -> io::Result<Option<u32>> {
         let batch = reader.batch()?;
         for line in &batch.lines {
             match &line.text {
-                LineText::Ended(text) | LineText::Unended(text) if SessionIngest::is_message(text) => {
+                LineText::Ended(text) | LineText::Unended(text)
+                    if SessionIngest::is_valid(LineKind::Message, text) =>
+                {
                     messages += 1
                 }
                 _ => return Ok(None),

@@ -54,6 +54,7 @@ impl SessionReader<'_> {
         self.context.progress.advance(stamp.size);
         self.forget_skipped(file.name, 0);
         self.state.set_read(Source { stamp, ..file }, read, FileEnd::default());
+        // Metadata is stored under the name of the file itself, so that it does not occur twice.
         let name = files::without_backup(file.name);
         let found = match object(content) {
             Ok(found) if name != file.name => {

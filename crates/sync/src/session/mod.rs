@@ -2,7 +2,6 @@
 
 mod copies;
 mod damage;
-mod kind;
 mod logs;
 mod metadata;
 mod open;

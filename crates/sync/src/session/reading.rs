@@ -1,11 +1,11 @@
 //! The state of reading a log.
 
 use amplifier_session_core::{
-    model::{SupersededReason, Timestamp},
+    model::{LineKind, SupersededReason, Timestamp},
     storage::SessionIngest,
 };
 
-use super::{damage::DamageNotes, kind::Kind};
+use super::damage::DamageNotes;
 use crate::{
     files::Source,
     position::LogPosition,
@@ -15,7 +15,7 @@ use crate::{
 /// The state of reading a log.
 #[derive(Debug)]
 pub(super) struct Reading {
-    pub(super) kind: Kind,
+    pub(super) kind: LineKind,
     /// The file as it was when it was opened.
     pub(super) file: Source,
     /// When reading began.

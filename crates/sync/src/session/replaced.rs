@@ -5,12 +5,12 @@
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
+    model::LineKind,
     storage::{Extent, Remaining, SessionIngest},
 };
 
 use super::{
     FileError, SessionReader,
-    kind::Kind,
     open::{OpenLog, RemainingLines},
     reading::{Reading, Replaced},
 };
@@ -39,13 +39,13 @@ impl SessionReader<'_> {
             LineText::Ended(text) => text,
             // The line must be complete before it may cut off stored rows.
             LineText::Unended(text)
-                if self.context.options.accepts_removals() || !reading.kind.cuts_off(ingest, text) =>
+                if self.context.options.accepts_removals() || !ingest.cuts_off(reading.kind, text) =>
             {
                 text
             }
             LineText::Unended(_) | LineText::TooLarge => return Ok(()),
         };
-        if !reading.kind.differs(ingest, text) {
+        if !ingest.differs(reading.kind, text) {
             return Ok(());
         }
         let digester = ingest.line_digester();
@@ -76,7 +76,7 @@ impl SessionReader<'_> {
         if is_damaged || (!reading.replaced.differs && reading.file.name == TRANSCRIPT_BACKUP) {
             return Ok(Extent::Part);
         }
-        if !reading.replaced.differs && reading.kind.missing(ingest) > 0 {
+        if !reading.replaced.differs && ingest.missing(reading.kind) > 0 {
             self.replace(ingest, reading, RemainingLines::default());
         }
         Ok(Extent::Whole)
@@ -90,10 +90,10 @@ impl SessionReader<'_> {
         let Replaced { interrupted, decided, .. } = reading.replaced;
         let RemainingLines { lines, shared: elsewhere } = remaining;
         let remaining = Remaining { lines, elsewhere, interrupted, decided };
-        reading.replaced.reason = reading.kind.supersede(ingest, &remaining);
+        reading.replaced.reason = ingest.supersede(reading.kind, &remaining);
         if let Some(reason) = reading.replaced.reason {
             let log = LogPosition { payloads: reading.position.payloads, ..LogPosition::default() };
-            let log = (reading.kind == Kind::Events).then_some(log);
+            let log = (reading.kind == LineKind::Event).then_some(log);
             self.replacing.set_replacing(reading.file, log.clone(), reason);
             ingest.set_replacing_state(self.replacing.to_json());
             self.state.set_replacing(reading.file, log, reason);

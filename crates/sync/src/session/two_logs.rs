@@ -4,13 +4,12 @@ use std::path::PathBuf;
 
 use amplifier_session_core::{
     Result, blocking,
-    model::SessionKey,
+    model::{LineKind, SessionKey},
     storage::{Extent, SessionIngest},
 };
 
 use super::{
     FileError, SessionReader,
-    kind::Kind,
     open::{Following, OpenLog},
 };
 use crate::{
@@ -37,7 +36,7 @@ impl SessionReader<'_> {
         if let Some(first) = first
             && self.is_in_step(first, second).await?
         {
-            self.log(ingest, Kind::Events, first).await?;
+            self.log(ingest, LineKind::Event, first).await?;
             return self.set_examined(second).await;
         }
         let is_unchanged = first.is_none_or(|first| self.state.is_current(first));
@@ -89,10 +88,11 @@ impl SessionReader<'_> {
         let read = self.context.storage.now();
         let of_first = match first {
             Some(first) => {
-                let (mut reading, mut open) = self.begin_log(ingest, Kind::Events, first, following).await?;
+                let (mut reading, mut open) =
+                    self.begin_log(ingest, LineKind::Event, first, following).await?;
                 self.lines(ingest, &mut reading, &mut open).await?;
                 if reading.notes.is_damaged(reading.position.rows) {
-                    Kind::Events.keep_stored(ingest);
+                    ingest.keep_stored(LineKind::Event);
                 }
                 Some(reading)
             }
@@ -103,7 +103,7 @@ impl SessionReader<'_> {
         };
         self.state.set_second(second.name);
         let opened = Source { stamp: open.stamp, ..second };
-        let mut of_second = self.reading(Kind::Events, opened, open.start.clone(), read);
+        let mut of_second = self.reading(LineKind::Event, opened, open.start.clone(), read);
         if let Some(first) = &of_first {
             of_second.replaced = first.replaced.clone();
         }
@@ -122,7 +122,7 @@ impl SessionReader<'_> {
             return self.end_log(ingest, of_second).await;
         };
         self.report.keep(Kept::of(self.folder, of_first.file.name, &damage));
-        Kind::Events.end(ingest, Extent::Part);
+        ingest.end_events(Extent::Part);
         self.set_read(of_first, None, Some(damage));
         self.set_read(of_second, None, None);
         Ok(())
@@ -138,7 +138,7 @@ impl SessionReader<'_> {
         let of_first = self.rows_of_first(ingest);
         let mut known = self.stored_identities_in(0, of_first + self.rows_of_second(ingest)).await?;
         let mut next = of_first + self.rows_of_second(ingest);
-        Kind::Events.begin(ingest, next).await?;
+        ingest.begin_events(next).await?;
         self.state.set_second(second.name);
         let read = self.context.storage.now();
         for log in first.into_iter().chain([second]) {
@@ -150,7 +150,7 @@ impl SessionReader<'_> {
             });
             known = self.first_log(log).await?.with(known);
             let opened = Source { stamp: open.stamp, ..log };
-            let mut reading = self.reading(Kind::Events, opened, LogPosition::default(), read);
+            let mut reading = self.reading(LineKind::Event, opened, LogPosition::default(), read);
             self.lines(ingest, &mut reading, &mut open.only(compared.numbers())).await?;
             next += reading.position.rows;
             let rows = if log.name == second.name { next - of_first } else { of_first };
@@ -160,7 +160,7 @@ impl SessionReader<'_> {
             self.set_read(reading, None, damage);
             self.state.set_rows(log.name, rows);
         }
-        Kind::Events.end(ingest, Extent::Part);
+        ingest.end_events(Extent::Part);
         Ok(())
     }
 
@@ -175,7 +175,7 @@ impl SessionReader<'_> {
         second: Source,
         open: &OpenLog,
     ) -> Result<(), FileError> {
-        Kind::Events.begin(ingest, self.rows_of_first(ingest) + open.start.rows).await?;
+        ingest.begin_events(self.rows_of_first(ingest) + open.start.rows).await?;
         if let (Some(before), Some(first)) = (&self.before, self.state.known_events()) {
             self.state.put_back(before, first);
         }
@@ -195,15 +195,15 @@ impl SessionReader<'_> {
         let is_longer = self.state.file(first.name).is_some_and(|known| first.stamp.size > known.stamp.size);
         if rows == 0 || is_longer {
             self.state.add_second_to_first(rows);
-            return self.log(ingest, Kind::Events, first).await;
+            return self.log(ingest, LineKind::Event, first).await;
         }
         let (mut reading, mut open) =
-            self.begin_log(ingest, Kind::Events, first, Following::default()).await?;
+            self.begin_log(ingest, LineKind::Event, first, Following::default()).await?;
         self.lines(ingest, &mut reading, &mut open).await?;
         if reading.replaced.differs || reading.notes.keeps_rows {
             return self.end_log(ingest, reading).await;
         }
-        Kind::Events.end(ingest, Extent::Part);
+        ingest.end_events(Extent::Part);
         self.set_read(reading, None, None);
         // The stored rows may be more than the lines.
         self.state.set_rows(first.name, self.rows_of_first(ingest));
@@ -242,7 +242,7 @@ impl SessionReader<'_> {
         let open = OpenLog::open(self.path(second), None).await?;
         let start = LogPosition { bytes: open.stamp.size, ..LogPosition::default() };
         let second = Source { stamp: open.stamp, ..second };
-        let reading = self.reading(Kind::Events, second, start, self.context.storage.now());
+        let reading = self.reading(LineKind::Event, second, start, self.context.storage.now());
         self.state.set_second(second.name);
         self.set_read(reading, None, None);
         Ok(())

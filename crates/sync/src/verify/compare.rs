@@ -8,10 +8,10 @@ use std::{
 
 use amplifier_session_core::{
     ErrorKind, Result, SessionStorage,
-    backend::{SequenceRange, StoredSession},
+    backend::StoredSession,
     blocking, events,
-    model::{Difference, DifferenceKind, Digest, RawJson, Role, RowKind, SessionKey},
-    storage::{EventDetail, LineDigester, SessionCheck},
+    model::{Difference, DifferenceKind, Digest, LineKind, RawJson, RowKind, SessionKey},
+    storage::{EventDetail, LineDigester, SessionCheck, SessionIngest},
     text::counted,
 };
 
@@ -24,9 +24,6 @@ use crate::{
     second_log::{FirstLog, SecondLog, is_settled, stored_identities},
     state::{FileState, SyncState},
 };
-
-/// Number of digests read at a time.
-const PAGE: usize = 100_000;
 
 /// The result of a comparison.
 #[derive(Debug, Default)]
@@ -165,13 +162,12 @@ impl<'a> Comparison<'a> {
     }
 
     async fn transcript(&mut self, file: Source) -> Result<()> {
-        let states = match self.storage.backend().message_states(&self.key).await {
+        let states = match self.check.gaps.message_states(&**self.storage.backend(), &self.key).await {
             // The check has reported it.
             Err(error) if error.kind() == ErrorKind::Damaged => return Ok(()),
             states => states?,
         };
-        let rows = states.into_iter().map(|state| Some(state.digest)).collect();
-        let rows = with_gaps(rows, &self.check.gaps.messages);
+        let rows = states.into_iter().map(|state| Some(state?.digest)).collect();
         self.log(RowKind::Message, vec![Part { file, only: None }], 0, rows).await
     }
 
@@ -190,20 +186,10 @@ impl<'a> Comparison<'a> {
             self.find_in(DifferenceKind::NotStored, file.name, reason);
             self.found.lacks_lines = true;
         }
-        let mut rows = Vec::new();
-        loop {
-            let start = rows.len() as u32 + gaps_before(&self.check.gaps.events, rows.len());
-            let range = SequenceRange { start, limit: PAGE };
-            let page = match self.storage.backend().event_digests(&self.key, range).await {
-                Err(error) if error.kind() == ErrorKind::Damaged => return Ok(()),
-                page => page?,
-            };
-            if page.is_empty() {
-                break;
-            }
-            rows.extend(page.into_iter().map(Some));
-        }
-        let rows = with_gaps(rows, &self.check.gaps.events);
+        let rows = match self.check.gaps.event_digests(&**self.storage.backend(), &self.key, 0).await {
+            Err(error) if error.kind() == ErrorKind::Damaged => return Ok(()),
+            rows => rows?,
+        };
         let Some(second) = logs.second else {
             return self.log(RowKind::Event, vec![Part { file, only: None }], 0, rows).await;
         };
@@ -367,28 +353,6 @@ fn read_metadata(path: &Path) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// The rows with their gaps, so that positions are sequences.
-fn with_gaps(mut rows: Vec<Option<Digest>>, gaps: &[(u32, u32)]) -> Vec<Option<Digest>> {
-    for (first, last) in gaps {
-        let (at, count) = (*first as usize, (last - first) as usize + 1);
-        if at <= rows.len() {
-            drop(rows.splice(at..at, std::iter::repeat_n(None, count)));
-        }
-    }
-    rows
-}
-
-/// The number of missing rows before the row at a position among those that exist.
-fn gaps_before(gaps: &[(u32, u32)], position: usize) -> u32 {
-    let mut missing = 0;
-    for (first, last) in gaps {
-        if *first as usize <= position + missing as usize {
-            missing += last - first + 1;
-        }
-    }
-    missing
-}
-
 impl Log {
     /// The file of a line, or of the last line before it.
     fn file_of(&self, line: usize) -> Option<Source> {
@@ -422,6 +386,7 @@ impl Log {
     ) -> io::Result<Stamp> {
         let (opened, stamp) = files::open(&folder.file(name))?;
         let mut reader = LineReader::new(opened, 0, 0, events::MAX_LINE_BYTES)?;
+        let kind = if self.row == RowKind::Event { LineKind::Event } else { LineKind::Message };
         loop {
             let batch = reader.batch()?;
             for line in batch.lines {
@@ -440,7 +405,7 @@ impl Log {
                 let digest = digester.digest(&text);
                 if self.lines.is_empty() && rows.get(self.equal) == Some(&Some(digest)) {
                     self.equal += 1;
-                } else if is_valid(self.row, text) {
+                } else if SessionIngest::is_valid(kind, &text) {
                     self.lines.push((part, line.number, digest));
                 } else {
                     // A line without an ending is still being written.
@@ -451,32 +416,5 @@ impl Log {
                 return Ok(stamp);
             }
         }
-    }
-}
-
-/// Whether a sync would store a line.
-fn is_valid(row: RowKind, text: Vec<u8>) -> bool {
-    let line = RawJson::new(text);
-    match row {
-        RowKind::Event => events::parse_event_line(&line).is_ok(),
-        _ => line.parse_object().is_ok_and(|line| {
-            let role = line.get("role").and_then(|role| role.as_str()).unwrap_or_default();
-            role.parse::<Role>().is_ok()
-        }),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn positions_with_gaps_are_sequences() {
-        let row = |n: u8| Some(Digest([n; 16]));
-        let rows = with_gaps(vec![row(0), row(3)], &[(1, 2), (4, 4)]);
-        assert_eq!(rows, [row(0), None, None, row(3), None]);
-        let gaps = [(1, 2), (4, 4)];
-        let sequence = |position| position as u32 + gaps_before(&gaps, position);
-        assert_eq!([0, 1, 2].map(sequence), [0, 3, 5]);
     }
 }

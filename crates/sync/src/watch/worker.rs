@@ -150,6 +150,7 @@ impl Worker {
                 continue;
             }
             if self.target.is_exclusive {
+                // Other processes can use it until a file changes.
                 self.finish(&store).await?;
                 drop(store);
             } else {

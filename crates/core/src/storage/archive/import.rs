@@ -234,6 +234,7 @@ impl Import<'_> {
         let is_end = matches!(record, Record::End { .. });
         match record {
             Record::Session(record) => {
+                // The end of the session before it may be missing. The others are still imported.
                 self.leave_unfinished();
                 return self.session(*record).await;
             }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::SessionIngest;
-use crate::model::Digest;
+use crate::model::{Digest, LineKind};
 
 /// The stored rows from the damaged part of a file on. Rows are neither replaced nor removed: a later line is either
 /// one of them, or new and stored after all of them.
@@ -51,39 +51,25 @@ impl KeptRows {
 /// What to do if a file is damaged. After the damage, lines can't be identified by their number, and missing lines were
 /// not removed on purpose.
 impl SessionIngest {
-    /// Keeps all stored messages from the next line on. Later lines are matched with them by their text, or stored
+    /// Keeps all stored rows of a kind from the next line on. Later lines are matched with them by their text, or stored
     /// after the last one.
-    pub fn keep_stored_messages(&mut self) {
-        self.messages.keep_stored();
+    pub fn keep_stored(&mut self, kind: LineKind) {
+        match kind {
+            LineKind::Message => self.messages.keep_stored(&mut self.writer.derived),
+            LineKind::Event => _ = self.events.position.keep_stored(),
+        }
     }
 
-    /// The number of stored messages that the lines so far do not contain.
+    /// The number of stored rows of a kind that the lines so far do not contain.
     #[must_use]
-    pub fn missing_messages(&self) -> u32 {
-        self.messages.pending.missing()
+    pub fn missing(&self, kind: LineKind) -> u32 {
+        self.position(kind).missing()
     }
 
-    /// Whether `line`, the last one, would replace a stored message that is not the last one.
+    /// Whether `line`, the last one, would replace a stored row that is not the last one.
     #[must_use]
-    pub fn cuts_off_messages(&self, line: &[u8]) -> bool {
-        self.messages.pending.cuts_off(self.masker.digest(line))
-    }
-
-    /// Keeps all stored events from the next line on, like [`SessionIngest::keep_stored_messages`].
-    pub fn keep_stored_events(&mut self) {
-        self.events.pending.keep_stored();
-    }
-
-    /// The number of stored events that the lines so far do not contain.
-    #[must_use]
-    pub fn missing_events(&self) -> u32 {
-        self.events.pending.missing()
-    }
-
-    /// Whether `line`, the last one, would replace a stored event that is not the last one.
-    #[must_use]
-    pub fn cuts_off_events(&self, line: &[u8]) -> bool {
-        self.events.pending.cuts_off(self.masker.digest(line))
+    pub fn cuts_off(&self, kind: LineKind, line: &[u8]) -> bool {
+        self.position(kind).cuts_off(self.masker.digest(line))
     }
 }
 

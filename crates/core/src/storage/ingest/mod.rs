@@ -1,8 +1,9 @@
 //! Ingests one session: lines come one by one, and only changes are written.
 
 mod batch;
+mod derived;
 mod kept;
-mod pending;
+mod position;
 mod repair;
 mod report;
 mod rewind;
@@ -11,29 +12,28 @@ mod settled;
 mod superseded;
 mod times;
 
+pub(super) use derived::{ComparedMessage, event_id_of_line, looks_derived};
 pub use repair::IngestRepair;
 pub use report::{Extent, IngestReport, IngestTarget, LineOutcome};
-pub(super) use rows::{looks_derived, stated_id};
 pub use superseded::Remaining;
 
 use self::{
+    position::RowPosition,
     rows::{EventRows, MessageRows, message_fields},
     settled::SettledRows,
     superseded::SupersededRows,
     times::Times,
 };
 use super::{
-    EventDetail, Ingestion, Renewal, StoreContext, StoredSecrets, StoredTurns,
-    line_masker::LineMasker,
-    session_writer::{PART_BYTES, free_event_ids},
-    turns::stated_in,
+    EventDetail, Ingestion, Renewal, StoreContext, StoredSecrets, line_masker::LineMasker,
+    session_writer::SessionWriter,
 };
 use crate::{
     Error, Result,
-    backend::{SequenceRange, SessionChange, SkippedLine, StorageBackendExt, StoredSession, StoredSyncState},
+    backend::{SkippedLine, StoredSession, StoredSyncState},
     events::MAX_LINE_BYTES,
     metadata::Metadata,
-    model::{Digest, MetadataFile, RawJson, Session, SessionId, SessionSource, Timestamp},
+    model::{Digest, LineKind, MetadataFile, RawJson, Session, SessionId, SessionSource, Timestamp},
 };
 
 /// Ingests one session. Rows may not be stored until [`SessionIngest::commit`].
@@ -45,11 +45,10 @@ use crate::{
 pub struct SessionIngest {
     storage: StoreContext,
     target: IngestTarget,
-    stored: Option<StoredSession>,
-    session: Option<Session>,
-    metadata: Option<(Vec<MetadataFile>, Metadata)>,
+    /// Writes the rows that change.
+    writer: SessionWriter,
+    metadata: Option<Metadata>,
     source: Option<SessionSource>,
-    skipped: Option<Vec<SkippedLine>>,
     sync_state: Option<StoredSyncState>,
     messages: MessageRows,
     events: EventRows,
@@ -58,7 +57,6 @@ pub struct SessionIngest {
     /// What was settled when the session was last ingested.
     settled: Option<SettledRows>,
     report: IngestReport,
-    flush_bytes: usize,
     /// Masks secrets in lines.
     masker: LineMasker,
     /// Known problems of the stored rows, if they are being repaired.
@@ -84,24 +82,24 @@ impl Ingestion<'_> {
 
     /// An ingest of a session with this stored state.
     pub(super) fn ingest_of(self, target: IngestTarget, stored: Option<StoredSession>) -> SessionIngest {
-        let session = stored.as_ref().map(|stored| stored.session.clone());
-        let count = |of: fn(&Session) -> u32| session.as_ref().map_or(0, of);
+        let before = stored.as_ref().map(|stored| stored.session.clone());
+        let IngestTarget { key, host_id, project_slug } = target.clone();
+        let session = || Session::new(key, host_id, project_slug, self.store.now());
+        let session = before.clone().unwrap_or_else(session);
         SessionIngest {
             storage: self.store.clone(),
-            messages: MessageRows::new(count(|s| s.message_count)),
-            events: EventRows::new(count(|s| s.event_count)),
+            messages: MessageRows::new(session.message_count),
+            events: EventRows::new(session.event_count),
+            writer: SessionWriter::keeping_rows(self.store.backend.clone(), session, stored)
+                .with_frees_event_ids(true),
             target,
-            times: Times::new(session.as_ref()),
-            session,
+            times: Times::new(before),
             settled: None,
             metadata: None,
             source: None,
-            skipped: None,
             sync_state: None,
-            stored,
             superseded: SupersededRows::default(),
             report: IngestReport::default(),
-            flush_bytes: PART_BYTES,
             masker: LineMasker::default(),
             repair: None,
         }
@@ -112,21 +110,21 @@ impl SessionIngest {
     /// The stored session, as of the beginning or the last write.
     #[must_use]
     pub fn stored(&self) -> Option<&StoredSession> {
-        self.stored.as_ref()
+        self.writer.stored.as_ref()
     }
 
     /// Writes everything in one transaction at the end, regardless of its size, for callers that have it in memory
     /// anyway.
     #[must_use]
     pub fn all_at_once(mut self) -> Self {
-        self.flush_bytes = usize::MAX;
+        self.writer = self.writer.with_part_bytes(usize::MAX);
         self
     }
 
     /// The number of pending bytes.
     #[must_use]
     pub fn pending_bytes(&self) -> usize {
-        self.messages.pending.bytes() + self.events.pending.bytes() + self.unreadable_bytes()
+        self.writer.bytes() + self.unreadable_bytes()
     }
 
     /// Sets the metadata files, the session's own first.
@@ -136,8 +134,8 @@ impl SessionIngest {
     /// `Validation` if a file is not a JSON object, and nothing is changed; errors of the redactor.
     pub fn set_metadata(&mut self, files: Vec<MetadataFile>) -> Result<()> {
         let files = self.masker.mask_files(files)?;
-        let metadata = Metadata::read(&files)?;
-        self.metadata = Some((files, metadata));
+        self.metadata = Some(Metadata::read(&files)?);
+        self.writer.set_files(files);
         Ok(())
     }
 
@@ -148,7 +146,7 @@ impl SessionIngest {
 
     /// Sets the list of skipped lines to store.
     pub fn set_skipped(&mut self, skipped: Vec<SkippedLine>) {
-        self.skipped = Some(skipped);
+        self.writer.set_skipped(skipped);
     }
 
     /// Sets how far the files were read, in the caller's format.
@@ -183,7 +181,7 @@ impl SessionIngest {
         if start as usize > states.len() {
             return Err(beyond_end("start_sequence", start, states.len()));
         }
-        self.messages.begin(start, states);
+        self.messages.begin(&mut self.writer, start, states);
         self.repair_messages();
         Ok(())
     }
@@ -200,16 +198,18 @@ impl SessionIngest {
             Ok(fields) => fields,
             Err(error) => return Ok(skipped(&error, line)),
         };
-        let before = self.messages.pending.bytes();
-        let doubt = self.messages.line(&self.target, line, fields, seen, now);
-        let is_written = self.messages.pending.bytes() > before;
+        let before = self.writer.bytes();
+        let doubt = self.messages.line(&mut self.writer, &self.target, line, fields, (seen, now));
+        let is_written = self.writer.bytes() > before;
         self.report.secrets_masked += if is_written { secrets as u64 } else { 0 };
         self.flush_when_full().await.map(|()| taken(doubt))
     }
 
     /// Ends the transcript.
     pub fn end_transcript(&mut self, extent: Extent) {
-        self.messages.pending.end(extent);
+        if let Some(count) = self.messages.position.end(extent) {
+            self.writer.truncate_messages(count);
+        }
     }
 
     /// Begins the events at `start`, the sequence of the next line.
@@ -222,7 +222,7 @@ impl SessionIngest {
             true => Vec::new(),
             false => self.stored_event_digests(start).await?,
         };
-        self.events.begin(start, digests);
+        self.events.begin(&mut self.writer, start, digests);
         self.repair_events();
         Ok(())
     }
@@ -246,10 +246,10 @@ impl SessionIngest {
         let now = self.storage.now();
         let is_too_large = line.as_bytes().len() > MAX_LINE_BYTES;
         let (line, secrets) = if is_too_large { (line, 0) } else { self.masker.mask(line).await? };
-        let before = self.events.pending.bytes();
-        match self.events.line(&self.target, &line, seen, now, detail) {
+        let before = self.writer.bytes();
+        match self.events.line(&mut self.writer, &self.target, &line, (seen, now), detail) {
             Ok(doubt) => {
-                let is_written = self.events.pending.bytes() > before;
+                let is_written = self.writer.bytes() > before;
                 self.report.secrets_masked += if is_written { secrets as u64 } else { 0 };
                 self.flush_when_full().await.map(|()| taken(doubt))
             }
@@ -259,8 +259,10 @@ impl SessionIngest {
 
     /// Ends the events.
     pub fn end_events(&mut self, extent: Extent) {
-        if self.storage.settings.events != EventDetail::None {
-            self.events.pending.end(extent);
+        if self.storage.settings.events != EventDetail::None
+            && let Some(count) = self.events.position.end(extent)
+        {
+            self.writer.truncate_events(count);
         }
     }
 
@@ -270,43 +272,65 @@ impl SessionIngest {
     ///
     /// `Conflict` (retryable) if another process wrote the session since it was read; errors of the backend.
     pub async fn commit(mut self) -> Result<IngestReport> {
-        if let Some(change) = self.last_change().await? {
-            let stated = stated_in(&change, || self.storage.now());
-            self.storage.backend.write_one(change).await?;
-            StoredTurns::new(&self.storage).keep_stated(stated).await?;
+        let before = self.settle().await?;
+        let finished = self.writer.finish(self.sync_state).await?;
+        Ok(before.with_rows(finished.rows))
+    }
+
+    /// [`Self::begin_transcript`] or [`Self::begin_events`]. A long transcript may not be read again from its beginning.
+    ///
+    /// # Errors
+    ///
+    /// As these.
+    pub async fn begin(&mut self, kind: LineKind, start: u32) -> Result<()> {
+        match kind {
+            LineKind::Message if start > 0 && self.resume_transcript(start) => Ok(()),
+            LineKind::Message => self.begin_transcript(start).await,
+            LineKind::Event => self.begin_events(start).await,
         }
-        Ok(self.report)
+    }
+
+    /// [`Self::transcript_line`] or [`Self::event_line`].
+    ///
+    /// # Errors
+    ///
+    /// As these.
+    pub async fn line(&mut self, kind: LineKind, line: RawJson, seen: Timestamp) -> Result<LineOutcome> {
+        match kind {
+            LineKind::Message => self.transcript_line(line, seen).await,
+            LineKind::Event => self.event_line(line, seen).await,
+        }
+    }
+
+    /// [`Self::end_transcript`] or [`Self::end_events`].
+    pub fn end(&mut self, kind: LineKind, extent: Extent) {
+        match kind {
+            LineKind::Message => self.end_transcript(extent),
+            LineKind::Event => self.end_events(extent),
+        }
+    }
+
+    fn position(&self, kind: LineKind) -> &RowPosition {
+        match kind {
+            LineKind::Message => &self.messages.position,
+            LineKind::Event => &self.events.position,
+        }
     }
 
     /// Whether the session certainly has no stored rows yet. If writes are not atomic, an interrupted one may leave
     /// rows without a session.
     fn has_no_rows(&self) -> bool {
-        self.stored.is_none() && self.storage.backend.info().atomic_writes
+        self.stored().is_none() && self.storage.backend.info().atomic_writes
     }
 
     /// The digests of the stored events from `start` on.
     async fn stored_event_digests(&mut self, start: u32) -> Result<Vec<Digest>> {
-        let digests = self.event_digests_from(start).await;
-        self.repaired_digests(digests, start)
-    }
-
-    async fn event_digests_from(&self, start: u32) -> Result<Vec<Digest>> {
-        /// Digests of one page.
-        const PAGE: usize = 100_000;
         // From one before `start`, to check that there is no gap.
         let first = start.saturating_sub(1);
-        let mut digests = Vec::new();
-        loop {
-            let range = SequenceRange { start: first + digests.len() as u32, limit: PAGE };
-            let page = self.storage.backend.event_digests(&self.target.key, range).await?;
-            if page.is_empty() {
-                break;
-            }
-            digests.extend(page);
-        }
+        let mut digests = self.event_digests(first).await?;
         if start > first {
             if digests.is_empty() {
-                let stored = self.stored.as_ref().map_or(0, |stored| stored.session.event_count);
+                let stored = self.stored().map_or(0, |stored| stored.session.event_count);
                 return Err(beyond_end("start_sequence", start, stored as usize));
             }
             digests.remove(0);
@@ -314,110 +338,41 @@ impl SessionIngest {
         Ok(digests)
     }
 
-    fn has_changes(&self) -> bool {
-        let differs = |stored: &StoredSession| {
-            self.session_after() != stored.session
-                || self.skipped.as_ref().is_some_and(|skipped| *skipped != stored.skipped)
-                || (self.sync_state.is_some() && self.sync_state != stored.sync_state)
-        };
-        self.has_other_metadata()
-            || self.stored.as_ref().is_none_or(differs)
-            || self.messages.pending.has_changes()
-            || !self.times.retimed.is_empty()
-            || self.events.pending.has_changes()
-            || self.has_unreadable()
-    }
-
-    /// The pending change, with the times of all messages as known so far; `None` if nothing is pending.
-    async fn last_change(&mut self) -> Result<Option<SessionChange>> {
+    /// Derives what depends on all lines, for the last write. Returns the report of everything but the written rows.
+    async fn settle(&mut self) -> Result<IngestReport> {
         self.settle_times().await?;
-        self.write_most_times().await?;
-        if self.has_changes() { self.change().await.map(Some) } else { Ok(None) }
+        self.prepare_write().await?;
+        let created = self.times.before.is_none();
+        let messages_by_content_type = std::mem::take(&mut self.messages.content_types);
+        Ok(IngestReport { created, messages_by_content_type, ..self.report.clone() })
     }
 
     async fn flush_when_full(&mut self) -> Result<()> {
-        if self.pending_bytes() >= self.flush_bytes {
-            self.write().await?;
+        if self.pending_bytes() < self.writer.part_bytes {
+            return Ok(());
         }
+        self.prepare_write().await?;
+        self.writer.unfinished.clone_from(&self.sync_state);
+        self.writer.flush().await
+    }
+
+    /// Adds what the next write contains beside rows.
+    async fn prepare_write(&mut self) -> Result<()> {
+        self.add_superseded().await?;
+        *self.writer.session_mut() = self.session_after();
         Ok(())
-    }
-
-    /// Writes the pending rows together with the current session.
-    async fn write(&mut self) -> Result<()> {
-        let change = self.change().await?;
-        let (session, stated) = (change.session.clone(), stated_in(&change, || self.storage.now()));
-        let version = self.storage.backend.write_one(change).await?;
-        StoredTurns::new(&self.storage).keep_stated(stated).await?;
-        self.superseded.has_written = true;
-        self.remember(session, version);
-        Ok(())
-    }
-
-    /// The pending rows together with the current session, to be written now.
-    async fn change(&mut self) -> Result<SessionChange> {
-        let messages = self.messages.pending.take();
-        let mut events = self.events.pending.take();
-        free_event_ids(&*self.storage.backend, &self.target.key, &mut events).await?;
-        let superseded = self.superseded_by(&messages, &events).await?;
-        let session = self.session_after();
-        let change = SessionChange {
-            expected: self.stored.as_ref().map(|stored| stored.version.clone()),
-            metadata_files: self.metadata.as_ref().map(|(files, _)| files.clone()),
-            skipped: self.skipped.clone(),
-            sync_state: self.sync_state.clone(),
-            session,
-            messages,
-            retimed: std::mem::take(&mut self.times.retimed),
-            events,
-            superseded,
-        };
-        self.count(&change);
-        Ok(change)
-    }
-
-    fn count(&mut self, change: &SessionChange) {
-        let removed = |before: u32, truncate: Option<u32>| {
-            truncate.map_or(0, |to| u64::from(before.saturating_sub(to)))
-        };
-        let before = |of: fn(&Session) -> u32| self.stored.as_ref().map_or(0, |stored| of(&stored.session));
-        self.report.messages_removed += removed(before(|s| s.message_count), change.messages.truncate);
-        self.report.events_removed += removed(before(|s| s.event_count), change.events.truncate);
-        self.report.messages_written += change.messages.put.len() as u64;
-        self.report.messages_retimed += self.times.count(&change.retimed);
-        for (content_type, count) in self.messages.take_content_types() {
-            *self.report.messages_by_content_type.entry(content_type).or_default() += count;
-        }
-        self.report.events_written += change.events.put.len() as u64;
-        self.report.created |= self.stored.is_none();
-    }
-
-    fn remember(&mut self, session: Session, version: crate::backend::Version) {
-        let stored = self.stored.take();
-        let (files, skipped, sync_state) =
-            stored.map_or_else(Default::default, |s| (s.metadata_files, s.skipped, s.sync_state));
-        self.session = Some(session.clone());
-        self.stored = Some(StoredSession {
-            session,
-            version,
-            metadata_files: self.metadata.as_ref().map_or(files, |(files, _)| files.clone()),
-            skipped: self.skipped.clone().unwrap_or(skipped),
-            sync_state: self.sync_state.clone().or(sync_state),
-        });
     }
 
     /// The session's fields after the rows are written. Its times are the previous ones, or guesses, until
     /// [`SessionIngest::settle_times`] derives them.
     fn session_after(&self) -> Session {
-        let given = self.metadata.as_ref().map(|(_, metadata)| metadata);
-        let mut session = self.session.clone().unwrap_or_else(|| {
+        let given = self.metadata.as_ref();
+        let mut session = self.writer.session().clone();
+        if self.stored().is_none() {
             let created = given.and_then(Metadata::created).or(self.times.seen);
-            Session::new(
-                self.target.key.clone(),
-                self.target.host_id.clone(),
-                self.target.project_slug.clone(),
-                created.unwrap_or_else(|| self.storage.now()),
-            )
-        });
+            session.created = created.unwrap_or(session.created);
+            session.updated = session.created;
+        }
         session.project_slug = self.target.project_slug.clone();
         session.source = self.source.unwrap_or(session.source);
         if let Some(metadata) = given {
@@ -430,15 +385,13 @@ impl SessionIngest {
             (session.created, session.updated) = (found.created, found.updated);
             session.model.clone_from(&found.model);
         }
-        session.message_count = self.messages.pending.count();
-        session.event_count = self.events.pending.count();
-        self.messages.describe(&mut session);
+        self.messages.describe(&self.writer.derived, &mut session);
         session
     }
 
     /// The stored parent, if it does not come from the metadata.
     fn parent_from_events(&self) -> Option<SessionId> {
-        let stored = self.stored.as_ref()?;
+        let stored = self.stored()?;
         let is_stated = Metadata::read(&stored.metadata_files).ok()?.parent().is_some();
         stored.session.parent_id.clone().filter(|_| !is_stated && !stored.metadata_files.is_empty())
     }

@@ -41,46 +41,40 @@ impl SessionIngest {
 
     /// The states of the stored messages.
     pub(super) async fn message_states(&mut self) -> Result<Vec<MessageState>> {
-        let states = self.storage.backend.message_states(&self.target.key).await;
-        let Some(repair) = &mut self.repair else { return states };
-        match states {
-            Ok(mut states) => {
+        let gaps = self.repair.as_ref().map(|repair| repair.gaps.clone()).unwrap_or_default();
+        let states = gaps.message_states(&*self.storage.backend, &self.target.key).await;
+        match (states, &mut self.repair) {
+            (Ok(states), _) => {
                 let missing = MessageState {
                     digest: NO_DIGEST,
                     turn: None,
                     ts: Timestamp::from_micros(0),
                     ts_source: TimeSource::Stated,
                 };
-                fill(&mut states, &repair.gaps.messages, missing);
-                Ok(states)
+                Ok(states.into_iter().map(|state| state.unwrap_or(missing)).collect())
             }
-            Err(error) if error.kind() == ErrorKind::Damaged => {
+            (Err(error), Some(repair)) if error.kind() == ErrorKind::Damaged => {
                 repair.messages.clear();
                 repair.unknown[0] = true;
                 Ok(Vec::new())
             }
-            Err(error) => Err(error),
+            (Err(error), _) => Err(error),
         }
     }
 
     /// The digests of the stored events from `start` on.
-    pub(super) fn repaired_digests(
-        &mut self,
-        digests: Result<Vec<Digest>>,
-        start: u32,
-    ) -> Result<Vec<Digest>> {
-        let Some(repair) = self.repair.as_mut().filter(|_| start == 0) else { return digests };
-        match digests {
-            Ok(mut digests) => {
-                fill(&mut digests, &repair.gaps.events, NO_DIGEST);
-                Ok(digests)
-            }
-            Err(error) if error.kind() == ErrorKind::Damaged => {
+    pub(super) async fn event_digests(&mut self, start: u32) -> Result<Vec<Digest>> {
+        let repair = self.repair.as_mut().filter(|_| start == 0);
+        let gaps = repair.as_ref().map(|repair| repair.gaps.clone()).unwrap_or_default();
+        let digests = gaps.event_digests(&*self.storage.backend, &self.target.key, start).await;
+        match (digests, repair) {
+            (Ok(digests), _) => Ok(digests.into_iter().map(|digest| digest.unwrap_or(NO_DIGEST)).collect()),
+            (Err(error), Some(repair)) if error.kind() == ErrorKind::Damaged => {
                 repair.events = true;
                 repair.unknown[1] = true;
                 Ok(Vec::new())
             }
-            Err(error) => Err(error),
+            (Err(error), _) => Err(error),
         }
     }
 
@@ -88,7 +82,7 @@ impl SessionIngest {
         if let Some(repair) = &self.repair {
             self.messages.written_again.clone_from(&repair.messages);
             if !repair.unknown[0] {
-                self.messages.pending.expect_unknown_rows();
+                self.messages.position.expect_unknown_rows();
             }
         }
     }
@@ -99,7 +93,7 @@ impl SessionIngest {
                 self.events.rewrite();
             }
             if !repair.unknown[1] {
-                self.events.pending.expect_unknown_rows();
+                self.events.position.expect_unknown_rows();
             }
         }
     }
@@ -107,26 +101,3 @@ impl SessionIngest {
 
 /// The digest that stands for no line.
 const NO_DIGEST: Digest = Digest([0; 16]);
-
-/// Inserts `missing` for each missing row, so that positions are sequences.
-fn fill<T: Copy>(rows: &mut Vec<T>, gaps: &[(u32, u32)], missing: T) {
-    for (first, last) in gaps {
-        let at = *first as usize;
-        if at <= rows.len() {
-            let count = (last - first) as usize + 1;
-            drop(rows.splice(at..at, std::iter::repeat_n(missing, count)));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn positions_are_sequences_after_gaps_are_filled() {
-        let mut rows = vec![0, 1, 4, 5, 7];
-        fill(&mut rows, &[(2, 3), (6, 6)], -1);
-        assert_eq!(rows, [0, 1, -1, -1, 4, 5, -1, 7]);
-    }
-}

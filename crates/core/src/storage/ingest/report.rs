@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::{
     ErrorKind,
     model::{ContentType, HostId, ProjectSlug, RawJson, SessionKey},
+    storage::WrittenRows,
 };
 
 /// The session to ingest.
@@ -72,4 +73,17 @@ pub struct IngestReport {
     pub events_superseded: u64,
     /// Number of secrets that were masked in the lines that were written.
     pub secrets_masked: u64,
+}
+
+impl IngestReport {
+    /// Adds the rows that were written.
+    pub(super) fn with_rows(self, rows: WrittenRows) -> Self {
+        Self {
+            messages_written: rows.messages,
+            messages_removed: rows.messages_removed,
+            events_written: rows.events,
+            events_removed: rows.events_removed,
+            ..self
+        }
+    }
 }

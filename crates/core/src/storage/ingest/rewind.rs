@@ -3,9 +3,9 @@
 use super::SessionIngest;
 use crate::{
     Error, ErrorKind, Result,
-    backend::{RewoundTo, SequenceRange, SessionChange, StorageBackendExt, StoredSyncState},
+    backend::{RewoundTo, SequenceRange, StoredSyncState},
     content::TitleFinder,
-    model::{Message, MessageState},
+    model::{Message, MessageState, Session},
     storage::{
         Ingestion,
         rewind::{RewindOptions, RewindReport},
@@ -40,7 +40,8 @@ impl SessionIngest {
             let events = events.min(events_before);
             report.events = clock.count_from(events) as u64;
             if report.events > 0 {
-                self.events.pending.cut(events);
+                self.events.position.cut(events);
+                self.writer.truncate_events(events);
             }
         }
         if !report.is_empty() {
@@ -50,7 +51,7 @@ impl SessionIngest {
             report.messages_with_vectors =
                 Ingestion::new(&self.storage).count_with_vectors(&key, first as u32).await?;
             let title = self.title_of_first(first).await?;
-            self.messages.cut(first as u32, states, title);
+            self.messages.cut(&mut self.writer, first as u32, states, title);
         }
         Ok(report)
     }
@@ -60,9 +61,9 @@ impl SessionIngest {
         if !self.storage.backend.info().atomic_writes {
             self.write_counts().await?;
         }
-        let rewound =
-            Some(RewoundTo { messages: self.messages.pending.count(), events: self.events.pending.count() });
-        let state = self.stored.as_ref().and_then(|stored| stored.sync_state.clone());
+        let Session { message_count, event_count, .. } = self.session_after();
+        let rewound = Some(RewoundTo { messages: message_count, events: event_count });
+        let state = self.stored().and_then(|stored| stored.sync_state.clone());
         self.sync_state = state.map(|state| StoredSyncState { settled: None, rewound, ..state });
         self.commit().await.map(drop)
     }
@@ -71,22 +72,16 @@ impl SessionIngest {
     /// continue, even if the rows that showed it are gone. If all rows are gone, nothing continues, so all counts must be
     /// right by then.
     async fn write_counts(&mut self) -> Result<()> {
-        let Some(stored) = &self.stored else { return Ok(()) };
-        let mut session = stored.session.clone();
-        session.message_count = self.messages.pending.count();
-        session.event_count = self.events.pending.count();
-        self.messages.describe(&mut session);
-        if session != stored.session {
-            let change = SessionChange::new(session.clone(), Some(stored.version.clone()));
-            let version = self.storage.backend.write_one(change).await?;
-            self.remember(session, version);
-        }
-        Ok(())
+        let Some(stored) = self.stored() else { return Ok(()) };
+        let Session { message_count, event_count, .. } = *self.writer.session();
+        let mut session = Session { message_count, event_count, ..stored.session.clone() };
+        self.messages.describe(&self.writer.derived, &mut session);
+        self.writer.write_session(session).await
     }
 
     /// The number of messages and events that are certainly complete: all of them if writes are atomic.
     fn complete_rows(&self) -> (usize, u32) {
-        match &self.stored {
+        match self.stored() {
             Some(stored) if !self.storage.backend.info().atomic_writes => {
                 (stored.session.message_count as usize, stored.session.event_count)
             }

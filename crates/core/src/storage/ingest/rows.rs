@@ -2,7 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use super::{IngestTarget, pending::Pending};
+use super::{
+    IngestTarget,
+    derived::{ComparedMessage, event_id},
+    position::RowPosition,
+};
 use crate::{
     Error, ErrorKind, Result,
     backend::{EventTime, is_background},
@@ -12,7 +16,10 @@ use crate::{
         ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, RawJson, Role, Session,
         SessionId, SessionKey, StoredEvent, Timestamp, VectorState,
     },
-    storage::{EventDetail, session_writer::event_bytes},
+    storage::{
+        EventDetail,
+        session_writer::{SessionWriter, TitleAndTurns},
+    },
     times::{EventClock, LineTime, stated_time},
 };
 use serde_json::{Map, Value};
@@ -20,18 +27,16 @@ use serde_json::{Map, Value};
 /// The sizes of lines are remembered from here on.
 const LONG_LINE: usize = 32 * 1024;
 
-/// Pending messages, and the state of the stored ones.
+/// RowPosition messages, and the state of the stored ones.
 #[derive(Debug)]
 pub(super) struct MessageRows {
-    pub(super) pending: Pending<Message>,
+    pub(super) position: RowPosition,
     pub(super) states: Vec<MessageState>,
     /// When the stored lines without a time were first seen, in order; each is used for one line.
     first_seen: HashMap<Digest, VecDeque<Timestamp>>,
     /// The basis for the times of the processed lines.
     times: Vec<(u32, LineTime)>,
     turns: TurnCounter,
-    distinct_turns: BTreeSet<u32>,
-    title: TitleFinder,
     /// Whether a turn begins before the first processed line, so that the session's first prompt is not among the
     /// lines.
     turn_before: bool,
@@ -39,8 +44,8 @@ pub(super) struct MessageRows {
     began_at_first: bool,
     /// Whether lines were begun after all stored rows, without examining these.
     resumed: bool,
-    /// The number of pending messages with each content type.
-    content_types: BTreeMap<ContentType, u64>,
+    /// The number of written messages with each content type.
+    pub(super) content_types: BTreeMap<ContentType, u64>,
     /// Messages that are written even if they are stored.
     pub(super) written_again: BTreeSet<u32>,
     /// The sizes of long lines, by sequence.
@@ -50,13 +55,11 @@ pub(super) struct MessageRows {
 impl MessageRows {
     pub(super) fn new(stored_count: u32) -> Self {
         Self {
-            pending: Pending::new(stored_count),
+            position: RowPosition::new(stored_count),
             states: Vec::new(),
             first_seen: HashMap::new(),
             times: Vec::new(),
             turns: TurnCounter::new(None),
-            distinct_turns: BTreeSet::new(),
-            title: TitleFinder::default(),
             turn_before: false,
             began_at_first: false,
             resumed: false,
@@ -66,15 +69,16 @@ impl MessageRows {
         }
     }
 
-    pub(super) fn begin(&mut self, start: u32, states: Vec<MessageState>) {
+    pub(super) fn begin(&mut self, writer: &mut SessionWriter, start: u32, states: Vec<MessageState>) {
         (self.began_at_first, self.resumed) = (start == 0, false);
         let before = states.get(..start as usize).unwrap_or_default();
         let last_turn = before.iter().rev().find_map(|state| state.turn);
         self.turns = TurnCounter::new(last_turn);
-        self.distinct_turns = before.iter().filter_map(|state| state.turn).collect();
+        writer.derived.turns = before.iter().filter_map(|state| state.turn).collect();
         self.turn_before = last_turn.is_some();
         let after = states.get(start as usize..).unwrap_or_default();
-        self.pending.begin(start, after.iter().map(|state| state.digest).collect());
+        writer.session_mut().message_count =
+            self.position.begin(start, after.iter().map(|state| state.digest).collect());
         for state in after {
             if let Some(seen) = state.first_seen() {
                 self.first_seen.entry(state.digest).or_default().push_back(seen);
@@ -84,20 +88,28 @@ impl MessageRows {
     }
 
     /// Begins after all `count` stored rows, which have these turns and the title of the session.
-    pub(super) fn resume(&mut self, count: u32, turns: impl Iterator<Item = u32>, last_turn: Option<u32>) {
-        self.begin(count, Vec::new());
+    pub(super) fn resume(
+        &mut self,
+        writer: &mut SessionWriter,
+        count: u32,
+        turns: impl Iterator<Item = u32>,
+        last_turn: Option<u32>,
+    ) {
+        self.begin(writer, count, Vec::new());
         self.turns = TurnCounter::new(last_turn);
-        self.distinct_turns = turns.collect();
+        writer.derived.turns = turns.collect();
         self.turn_before = true;
         self.resumed = true;
     }
 
     /// The turns of all rows, the last of them, and whether later rows do not change the title of the session; `None`
     /// if not all rows were read.
-    pub(super) fn all_turns(&self) -> Option<(&BTreeSet<u32>, Option<u32>, bool)> {
-        let is_complete = self.pending.is_whole() && (self.resumed || self.began_at_first);
-        is_complete
-            .then(|| (&self.distinct_turns, self.turns.last(), self.resumed || self.title.is_settled()))
+    pub(super) fn all_turns<'a>(
+        &self,
+        rows: &'a TitleAndTurns,
+    ) -> Option<(&'a BTreeSet<u32>, Option<u32>, bool)> {
+        let is_complete = self.position.is_whole() && (self.resumed || self.began_at_first);
+        is_complete.then(|| (&rows.turns, self.turns.last(), self.resumed || rows.title.is_settled()))
     }
 
     /// The basis for the times of the processed lines from `first` on.
@@ -106,81 +118,88 @@ impl MessageRows {
     }
 
     /// Keeps only the first `count` rows; `title` is the title as far as these rows determine it.
-    pub(super) fn cut(&mut self, count: u32, states: Vec<MessageState>, title: TitleFinder) {
-        self.begin(count, states);
-        (self.title, self.turn_before) = (title, false);
-        self.pending.cut(count);
+    pub(super) fn cut(
+        &mut self,
+        writer: &mut SessionWriter,
+        count: u32,
+        states: Vec<MessageState>,
+        title: TitleFinder,
+    ) {
+        self.begin(writer, count, states);
+        self.turn_before = false;
+        writer.derived.title = title;
+        self.position.cut(count);
+        writer.truncate_messages(count);
     }
 
     /// Keeps all stored rows after the last line read.
-    pub(super) fn keep_stored(&mut self) {
-        let stays = self.states.get(self.pending.next() as usize..).unwrap_or_default();
-        if !self.pending.keep_stored() {
+    pub(super) fn keep_stored(&mut self, rows: &mut TitleAndTurns) {
+        let stays = self.states.get(self.position.next() as usize..).unwrap_or_default();
+        if !self.position.keep_stored() {
             return;
         }
         if let Some(last) = stays.iter().rev().find_map(|state| state.turn) {
             self.turns = TurnCounter::new(Some(last));
             // If there was no prompt yet, it may be in the rows that are kept.
-            self.turn_before |= self.title.found().is_none();
+            self.turn_before |= rows.title.found().is_none();
         }
-        self.distinct_turns.extend(stays.iter().filter_map(|state| state.turn));
+        rows.turns.extend(stays.iter().filter_map(|state| state.turn));
     }
 
+    /// Processes the next line, and writes it if it is not stored. Returns a warning if a part of it can't be read.
     pub(super) fn line(
         &mut self,
+        writer: &mut SessionWriter,
         target: &IngestTarget,
         raw: RawJson,
         fields: (Map<String, Value>, Role),
-        seen: Timestamp,
-        synced_at: Timestamp,
+        (seen, synced_at): (Timestamp, Timestamp),
     ) -> Option<String> {
         let (object, role) = fields;
         let digest = Digest::of(raw.as_bytes());
-        if self.pending.finds(digest) {
+        if self.position.finds(digest) {
             return None;
         }
-        let turn = self.turns.turn_of(&object, role);
-        self.distinct_turns.extend(turn);
-        self.title.observe(&object);
-        let sequence = self.pending.next();
+        let derived = ComparedMessage::of_line(digest, &object, role, &mut self.turns);
+        let sequence = self.position.next();
         if raw.as_bytes().len() > LONG_LINE {
             self.long_lines.insert(sequence, raw.as_bytes().len());
         }
+        // A line without a time keeps the one that it got when it was first seen, also at another place.
         let first_seen = self.first_seen.get_mut(&digest).and_then(VecDeque::pop_front);
         let stored = self.states.get(sequence as usize);
         let time = LineTime::of(&object, role, first_seen.unwrap_or(seen));
-        let doubt = doubt(&object);
-        let is_equal = |stored: &&MessageState| stored.digest == digest && stored.turn == turn;
+        let is_equal = |stored: &&MessageState| derived == ComparedMessage::from(*stored);
         if let Some(stored) = stored.filter(is_equal).filter(|_| !self.written_again.contains(&sequence)) {
             self.times.push((sequence, time.with_stored((stored.ts, stored.ts_source))));
-            self.pending.leave();
-            return doubt;
+            writer.derived.observe(&object, derived.turn);
+            self.position.leave();
+            return doubt(&object);
         }
         let (ts, ts_source) = time.stored;
         self.times.push((sequence, time));
-        let content_types: ContentTypes =
-            extract(&object, role).iter().map(|text| text.content_type).collect();
+        let texts = extract(&object, role);
+        let content_types: ContentTypes = texts.iter().map(|text| text.content_type).collect();
         content_types
             .iter()
             .for_each(|content_type| *self.content_types.entry(content_type).or_default() += 1);
-        let bytes = raw.as_bytes().len();
         let message = Message {
             user_id: target.key.user_id.clone(),
             host_id: target.host_id.clone(),
             project_slug: target.project_slug.clone(),
             session_id: target.key.session_id.clone(),
-            sequence,
+            sequence: self.position.put(),
             role,
-            turn,
+            turn: derived.turn,
             ts,
             ts_source,
             synced_at,
-            vectors: VectorState::before_embedding(content_types.iter()),
+            vectors: VectorState::Nothing,
             digest,
             raw,
         };
-        self.pending.put(message, bytes);
-        doubt
+        writer.line(message, &object, &texts);
+        doubt(&object)
     }
 
     /// The size of a line that was processed: if it is not long, the largest size that it may have.
@@ -193,24 +212,19 @@ impl MessageRows {
         std::mem::take(&mut self.times)
     }
 
-    /// Takes the number of messages with each content type since the last call.
-    pub(super) fn take_content_types(&mut self) -> BTreeMap<ContentType, u64> {
-        std::mem::take(&mut self.content_types)
-    }
-
-    /// Sets the fields of a session that come from its messages.
-    pub(super) fn describe(&self, session: &mut Session) {
-        if !self.pending.begun() {
+    /// Sets the fields of a session that come from the lines of its messages.
+    pub(super) fn describe(&self, rows: &TitleAndTurns, session: &mut Session) {
+        if !self.position.begun() {
             return;
         }
-        let following = self.states.get(self.pending.next() as usize..).unwrap_or_default();
-        let stays = if self.pending.is_whole() { &[] } else { following };
+        let following = self.states.get(self.position.next() as usize..).unwrap_or_default();
+        let stays = if self.position.is_whole() { &[] } else { following };
         let beyond: BTreeSet<u32> = stays.iter().filter_map(|state| state.turn).collect();
-        let more = beyond.difference(&self.distinct_turns).count();
-        session.turn_count = (self.distinct_turns.len() + more) as u32;
+        let more = beyond.difference(&rows.turns).count();
+        session.turn_count = (rows.turns.len() + more) as u32;
         let keeps_prompt = self.turn_before && session.first_prompt.is_some();
-        let found = self.title.found();
-        if !keeps_prompt && (found.is_some() || self.pending.is_whole()) {
+        let found = rows.title.found();
+        if !keeps_prompt && (found.is_some() || self.position.is_whole()) {
             session.first_prompt = found.map(str::to_owned);
         }
     }
@@ -223,10 +237,10 @@ pub(super) fn message_fields(raw: &RawJson) -> Result<(Map<String, Value>, Role)
     Ok((object, role))
 }
 
-/// Pending events, and the state of the stored ones.
+/// RowPosition events, and the state of the stored ones.
 #[derive(Debug)]
 pub(super) struct EventRows {
-    pub(super) pending: Pending<StoredEvent>,
+    pub(super) position: RowPosition,
     /// Whether unchanged lines are written again.
     rewriting: bool,
     /// The times in the events that were read.
@@ -252,7 +266,7 @@ enum Reprocess {
 impl EventRows {
     pub(super) fn new(stored_count: u32) -> Self {
         Self {
-            pending: Pending::new(stored_count),
+            position: RowPosition::new(stored_count),
             rewriting: false,
             clock: EventClock::default(),
             noted: 0,
@@ -271,8 +285,8 @@ impl EventRows {
         }
     }
 
-    pub(super) fn begin(&mut self, start: u32, digests: Vec<Digest>) {
-        self.pending.begin(start, digests);
+    pub(super) fn begin(&mut self, writer: &mut SessionWriter, start: u32, digests: Vec<Digest>) {
+        writer.session_mut().event_count = self.position.begin(start, digests);
         self.rewriting = false;
     }
 
@@ -301,25 +315,26 @@ impl EventRows {
 
     pub(super) fn line(
         &mut self,
+        writer: &mut SessionWriter,
         target: &IngestTarget,
         raw: &RawJson,
-        seen: Timestamp,
-        synced_at: Timestamp,
+        (seen, synced_at): (Timestamp, Timestamp),
         detail: EventDetail,
     ) -> Result<Option<String>> {
         if raw.as_bytes().len() > events::MAX_LINE_BYTES {
             return Err(Error::new(ErrorKind::EventTooLarge, events::too_large("line")));
         }
         let digest = Digest::of(raw.as_bytes());
-        if self.pending.finds(digest) {
+        if self.position.finds(digest) {
             return Ok(None);
         }
-        let sequence = self.pending.next();
-        let is_stored = self.pending.is_stored(digest);
+        let sequence = self.position.next();
+        let is_stored = self.position.is_stored(digest);
         if is_stored && !self.rewriting && self.reprocess.is_none() {
-            self.pending.leave();
+            self.position.leave();
             return Ok(None);
         }
+        // Before it is known whether the event is written: the times of all events that are read are used.
         let fields = events::parse_event_line(raw)?.in_log_of(&target.key.session_id);
         let doubt = fields.doubt.clone();
         self.note_parent(&fields, &target.key);
@@ -328,16 +343,15 @@ impl EventRows {
         let has_ids = fields.tool_call_id().is_some() || fields.prompt_digest().is_some();
         let is_to_be_written = self.reprocess == Some(Reprocess::Write) && has_ids;
         if is_stored && !self.rewriting && !is_to_be_written {
-            self.pending.leave();
+            self.position.leave();
             return Ok(doubt);
         }
         let payload = match detail {
             EventDetail::Full => events::store(raw, fields.data_size_bytes)?,
             EventDetail::Summary | EventDetail::None => Payload::None,
         };
-        let derived_id = Event::derived_id(&target.key.session_id, sequence);
         let event = Event {
-            event_id: fields.event_id.filter(|id| is_acceptable_id(id)).unwrap_or(derived_id),
+            event_id: event_id(fields.event_id, &target.key.session_id, sequence),
             user_id: target.key.user_id.clone(),
             host_id: target.host_id.clone(),
             project_slug: target.project_slug.clone(),
@@ -359,9 +373,8 @@ impl EventRows {
             synced_at: Some(synced_at),
             digest,
         };
-        let stored = StoredEvent::new(event, payload);
-        let bytes = event_bytes(&stored);
-        self.pending.put(stored, bytes);
+        self.position.put();
+        writer.event(StoredEvent::new(event, payload));
         Ok(doubt)
     }
 }
@@ -385,19 +398,4 @@ fn doubt(line: &Map<String, Value>) -> Option<String> {
     let ts = stated_time(line).err().map(|field| format!("the time in {field:?} can't be read"));
     let doubts: Vec<String> = ts.into_iter().chain(unreadable_turn(line)).collect();
     (!doubts.is_empty()).then(|| doubts.join("; "))
-}
-
-/// The id that the line of an event states.
-pub(in crate::storage) fn stated_id(line: &RawJson) -> Option<String> {
-    events::parse_event_line(line).ok()?.event_id.filter(|id| is_acceptable_id(id))
-}
-
-/// An id in a line must not look like a derived one, because another event could have that id.
-fn is_acceptable_id(id: &str) -> bool {
-    !id.is_empty() && id.len() <= 255 && !looks_derived(id) && !id.chars().any(char::is_control)
-}
-
-/// Whether an id has the form of [`Event::derived_id`].
-pub(in crate::storage) fn looks_derived(id: &str) -> bool {
-    id.rsplit_once("_evt_").is_some_and(|(_, n)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
 }

@@ -68,7 +68,7 @@ impl SessionIngest {
     /// lines, unless everything is to be compared with the files.
     pub fn continue_settled(&mut self) {
         if self.storage.backend.info().atomic_writes {
-            self.settled = self.stored.as_ref().and_then(SettledRows::of);
+            self.settled = self.stored().and_then(SettledRows::of);
         }
     }
 
@@ -83,13 +83,13 @@ impl SessionIngest {
     pub fn resume_transcript(&mut self, stored: u32) -> bool {
         let Some(Turns { runs, last, .. }) = self.turns_of(stored).cloned() else { return false };
         let turns = runs.into_iter().flat_map(|(first, last)| first..=last);
-        self.messages.resume(stored, turns, last);
+        self.messages.resume(&mut self.writer, stored, turns, last);
         true
     }
 
     /// The turns of all `stored` messages, if nothing else must be known about them.
     fn turns_of(&self, stored: u32) -> Option<&Turns> {
-        let has_prompt = self.session.as_ref().is_some_and(|session| session.first_prompt.is_some());
+        let has_prompt = self.writer.session().first_prompt.is_some();
         let settled = self.settled.as_ref().filter(|settled| settled.messages == stored && !self.times.again);
         settled?.turns.as_ref().filter(|turns| turns.has_title && has_prompt)
     }
@@ -100,13 +100,13 @@ impl SessionIngest {
             return Ok(false);
         };
         let before = &settled.times;
-        if !self.messages.pending.is_untouched_before(before.message + 1)
-            || !self.events.pending.is_untouched_before(before.event)
+        if !self.messages.position.is_untouched_before(before.message + 1)
+            || !self.events.position.is_untouched_before(before.event)
         {
             return Ok(false);
         }
         let mut clock = self.stored_clock(before.event).await?;
-        clock.truncate(self.events.pending.count());
+        clock.truncate(self.writer.session().event_count);
         clock.merge(self.events.clock.clone());
         // Unchanged events may have been read too.
         let clock = clock.from(before.event);
@@ -126,13 +126,13 @@ impl SessionIngest {
 
     /// Whether the metadata states the same beginning of the session as before, and nothing is derived again.
     fn only_appends(&self, stated: &Metadata) -> bool {
-        let stored = || Metadata::read(&self.stored.as_ref()?.metadata_files).ok();
+        let stored = || Metadata::read(&self.stored()?.metadata_files).ok();
         let is_same =
             |before: Metadata| before.created() == stated.created() && before.is_fork() == stated.is_fork();
         !self.times.again
             && !self.events.has_notes()
             && self.sync_state.is_some()
-            && (!self.has_other_metadata() || stored().is_some_and(is_same))
+            && (!self.writer.has_other_files() || stored().is_some_and(is_same))
     }
 
     /// The basis for the times of the messages from `first` on; `None` if one of them can't be read.
@@ -144,7 +144,7 @@ impl SessionIngest {
             }
             lines.push(line.clone());
         }
-        let count = self.messages.pending.count();
+        let count = self.writer.session().message_count;
         Ok(self.add_stored_lines(&mut lines, first, count).await?.then_some(lines))
     }
 
@@ -198,11 +198,12 @@ impl SessionIngest {
 
     /// Stores what is settled with the sync state.
     pub(super) fn put_settled(&mut self, times: Option<Settled>) {
-        let (messages, events) = (self.messages.pending.count(), self.events.pending.count());
+        let rows = self.writer.session();
+        let (messages, events) = (rows.message_count, rows.event_count);
         let is_stored = !self.events.has_notes() && messages.saturating_add(events) >= FEWEST_ROWS;
         let Some(times) = times.filter(|_| is_stored) else { return };
-        let turns = match self.messages.pending.begun() {
-            true => self.messages.all_turns().and_then(Turns::of),
+        let turns = match self.messages.position.begun() {
+            true => self.messages.all_turns(&self.writer.derived).and_then(Turns::of),
             false => self.settled.take().and_then(|settled| settled.turns),
         };
         self.store_settled(Some(SettledRows { messages, events, turns, times }));

@@ -8,20 +8,15 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::{SessionIngest, rows::message_fields};
 use crate::{
     Result,
-    backend::{
-        EventTime, KeptLine, RowChange, SequenceRange, SessionChange, StorageBackendExt, StoredSyncState,
-        SupersededQuery,
-    },
+    backend::{EventTime, KeptLine, RowChange, SequenceRange, StoredSyncState, SupersededQuery},
     blocking,
     events::parse_event_line,
-    model::{
-        Digest, Event, LineKind, Message, MessageState, RawJson, StoredEvent, SupersededPiece,
-        SupersededReason, Timestamp,
-    },
+    model::{Digest, Event, LineKind, Message, MessageState, RawJson, SupersededReason, Timestamp},
     scope::Scope,
     search::SessionFilter,
     storage::{
         line_masker::LineDigester,
+        session_writer::superseded_bytes,
         superseded::{OldLine, Packer, unpack_all},
     },
 };
@@ -64,10 +59,6 @@ pub(super) struct Superseding {
 pub(super) struct SupersededRows {
     messages: Option<Superseding>,
     events: Option<Superseding>,
-    /// Whether the transcript was rewound.
-    is_rewound: bool,
-    /// Whether rows of this ingest were written.
-    pub(super) has_written: bool,
     /// The sync state to store before rows are replaced.
     state: Option<String>,
     /// Whether that state was stored, if writes are not atomic.
@@ -86,80 +77,72 @@ impl SessionIngest {
         LineDigester(self.masker.clone())
     }
 
-    /// Whether `line`, the next one, is a valid message that differs from the stored message with its sequence.
+    /// Whether `line`, the next one, is valid and differs from the stored row with its sequence.
     #[must_use]
-    pub fn differs_from_message(&self, line: &[u8]) -> bool {
-        self.messages.pending.differs(|| self.masker.digest(line)) && Self::is_message(line)
+    pub fn differs(&self, kind: LineKind, line: &[u8]) -> bool {
+        self.position(kind).differs(|| self.masker.digest(line)) && Self::is_valid(kind, line)
     }
 
-    /// Whether `line` is a valid message.
+    /// Whether `line` is a valid message or event.
     #[must_use]
-    pub fn is_message(line: &[u8]) -> bool {
-        message_fields(&RawJson::new(line)).is_ok()
+    pub fn is_valid(kind: LineKind, line: &[u8]) -> bool {
+        let line = RawJson::new(line);
+        match kind {
+            LineKind::Message => message_fields(&line).is_ok(),
+            LineKind::Event => parse_event_line(&line).is_ok(),
+        }
     }
 
-    /// Whether `line`, the next one, is a valid event that differs from the stored event with its sequence.
-    #[must_use]
-    pub fn differs_from_event(&self, line: &[u8]) -> bool {
-        self.events.pending.differs(|| self.masker.digest(line))
-            && parse_event_line(&RawJson::new(line)).is_ok()
-    }
-
-    /// Supersedes stored messages from the next line on that the transcript no longer contains, and returns why. Without
-    /// this call, they are removed.
-    ///
-    /// It is a rewind if the next stored message begins a turn, none of the following ones is among the remaining lines,
-    /// and the transcript does not have as many lines as before.
-    pub fn supersede_messages(&mut self, remaining: &Remaining) -> Option<SupersededReason> {
-        let at = self.messages.pending.next();
-        let (first, old) = (at as usize, self.messages.pending.following());
-        let states = &self.messages.states;
-        let lost = lost(old, self.messages.pending.preceding(), remaining);
+    /// Supersedes stored rows from the next line on that the file no longer contains, and returns why. Without this call,
+    /// they are removed. Call this for messages first.
+    pub fn supersede(&mut self, kind: LineKind, remaining: &Remaining) -> Option<SupersededReason> {
+        let position = self.position(kind);
+        let (first, old) = (position.next(), position.following().to_vec());
+        let lost = lost(&old, position.preceding(), remaining);
         if lost.is_empty() {
             return None;
         }
-        let reason = remaining.decided.unwrap_or_else(|| {
-            let lines: HashSet<&Digest> = remaining.lines.iter().collect();
-            let recurs = old.iter().any(|digest| lines.contains(digest));
-            let has_as_many = remaining.lines.len() == old.len();
-            if first > 0 && begins_turn(first, states) && !recurs && !has_as_many {
-                SupersededReason::Rewound
-            } else if first == 0 && !remaining.lines.is_empty() {
-                SupersededReason::HeadLost
-            } else if recurs || has_as_many {
-                SupersededReason::Edited
-            } else {
-                SupersededReason::CutOff
-            }
+        let reason = remaining.decided.unwrap_or_else(|| match kind {
+            LineKind::Message => self.reason_of_messages(first, &old, remaining),
+            LineKind::Event => self.reason_of_events(first, &old, remaining),
         });
-        self.superseded.is_rewound = reason == SupersededReason::Rewound;
-        let (kind, old) = (LineKind::Message, old.to_vec());
-        self.superseded.messages = Some(Superseding { kind, reason, first: at, old, lost });
+        let superseding = Some(Superseding { kind, reason, first, old, lost });
+        match kind {
+            LineKind::Message => self.superseded.messages = superseding,
+            LineKind::Event => self.superseded.events = superseding,
+        }
         Some(reason)
     }
 
-    /// As [`SessionIngest::supersede_messages`], for events. They are rewound if the transcript is and the log was only
-    /// cut off.
-    pub fn supersede_events(&mut self, remaining: &Remaining) -> Option<SupersededReason> {
-        let pending = &self.events.pending;
-        let (at, old) = (pending.next(), pending.following());
-        let lost = lost(old, pending.preceding(), remaining);
-        if lost.is_empty() {
-            return None;
+    /// It is a rewind if the next stored message begins a turn, none of the following ones is among the remaining lines,
+    /// and the transcript does not have as many lines as before.
+    fn reason_of_messages(&self, first: u32, old: &[Digest], remaining: &Remaining) -> SupersededReason {
+        let lines: HashSet<&Digest> = remaining.lines.iter().collect();
+        let recurs = old.iter().any(|digest| lines.contains(digest));
+        let has_as_many = remaining.lines.len() == old.len();
+        if first > 0 && begins_turn(first as usize, &self.messages.states) && !recurs && !has_as_many {
+            SupersededReason::Rewound
+        } else if first == 0 && !remaining.lines.is_empty() {
+            SupersededReason::HeadLost
+        } else if recurs || has_as_many {
+            SupersededReason::Edited
+        } else {
+            SupersededReason::CutOff
         }
-        let found = if self.superseded.is_rewound && remaining.lines.is_empty() {
+    }
+
+    /// Events are rewound if the transcript is and the log was only cut off.
+    fn reason_of_events(&self, first: u32, old: &[Digest], remaining: &Remaining) -> SupersededReason {
+        let of_messages = self.superseded.messages.as_ref().map(|messages| messages.reason);
+        if of_messages == Some(SupersededReason::Rewound) && remaining.lines.is_empty() {
             SupersededReason::Rewound
         } else if remaining.lines.len() < old.len() {
             SupersededReason::Compacted
-        } else if at == 0 {
+        } else if first == 0 {
             SupersededReason::HeadLost
         } else {
             SupersededReason::Edited
-        };
-        let reason = remaining.decided.unwrap_or(found);
-        let (kind, old) = (LineKind::Event, old.to_vec());
-        self.superseded.events = Some(Superseding { kind, reason, first: at, old, lost });
-        Some(reason)
+        }
     }
 
     /// Keeps a line that can't be read as a row. `number` is its line number in the file, from 1, and `row` the number of
@@ -187,18 +170,12 @@ impl SessionIngest {
         Ok(KeptLine { row, digest })
     }
 
-    /// Whether lines that can't be read are to be stored.
-    pub(super) fn has_unreadable(&self) -> bool {
-        !self.superseded.unreadable.is_empty()
-    }
-
-    /// The size of these lines.
+    /// The size of the lines that can't be read and are not stored yet.
     pub(super) fn unreadable_bytes(&self) -> usize {
         self.superseded.unreadable_bytes
     }
 
-    fn pack_unreadable(&mut self) -> Result<Vec<SupersededPiece>> {
-        let mut pieces = Vec::new();
+    fn pack_unreadable(&mut self) -> Result<()> {
         self.superseded.unreadable_bytes = 0;
         let lines = std::mem::take(&mut self.superseded.unreadable);
         for lines in lines.chunk_by(|(a, _), (b, _)| a == b) {
@@ -206,11 +183,11 @@ impl SessionIngest {
             let key = self.target.key.clone();
             let mut packer = Packer::new(key, *kind, self.storage.now(), SupersededReason::Unreadable);
             for (_, line) in lines {
-                pieces.extend(packer.add(line)?);
+                self.writer.superseded(packer.add(line)?);
             }
-            pieces.extend(packer.finish()?);
+            self.writer.superseded(packer.finish()?);
         }
-        Ok(pieces)
+        Ok(())
     }
 
     /// Sets the sync state to store with superseded lines before any row of this ingest is stored. It records that rows
@@ -219,28 +196,21 @@ impl SessionIngest {
         self.superseded.state = Some(sync_state);
     }
 
-    /// The superseded lines among the rows that a change is about to remove. If they are large, a part is stored at
-    /// once.
-    pub(super) async fn superseded_by(
-        &mut self,
-        messages: &RowChange<Message>,
-        events: &RowChange<StoredEvent>,
-    ) -> Result<Vec<SupersededPiece>> {
-        let mut pieces = self.pack_unreadable()?;
+    /// Adds lines to the next write: those that can't be read, and those of the rows that it removes. If they are large,
+    /// a part is stored at once.
+    pub(super) async fn add_superseded(&mut self) -> Result<()> {
+        self.pack_unreadable()?;
         if let Some(mut superseding) = self.superseded.messages.take() {
-            let put = messages.put.iter().map(|message| message.sequence);
-            let gone = superseding.removed(messages.truncate, put);
-            self.pack_messages(&superseding, &gone, &mut pieces).await?;
+            let gone = superseding.removed(&self.writer.change.messages, |message| message.sequence);
+            self.pack_messages(&superseding, &gone).await?;
             self.superseded.messages = Some(superseding);
         }
         if let Some(mut superseding) = self.superseded.events.take() {
-            let put = events.put.iter().map(|stored| stored.event.sequence);
-            let gone = superseding.removed(events.truncate, put);
-            self.pack_events(&superseding, &gone, &mut pieces).await?;
+            let gone = superseding.removed(&self.writer.change.events, |stored| stored.event.sequence);
+            self.pack_events(&superseding, &gone).await?;
             self.superseded.events = Some(superseding);
         }
-        self.announce(&mut pieces).await?;
-        Ok(pieces)
+        self.announce().await
     }
 
     /// The times in the events that this ingest supersedes because their log was shortened, as far as they are still
@@ -265,12 +235,7 @@ impl SessionIngest {
         }
     }
 
-    async fn pack_messages(
-        &mut self,
-        superseding: &Superseding,
-        gone: &[u32],
-        pieces: &mut Vec<SupersededPiece>,
-    ) -> Result<()> {
+    async fn pack_messages(&mut self, superseding: &Superseding, gone: &[u32]) -> Result<()> {
         let mut packer = self.packer(superseding);
         for (start, end) in runs(gone) {
             let mut next = start;
@@ -282,19 +247,14 @@ impl SessionIngest {
                 next = last.sequence + 1;
                 let lines =
                     page.into_iter().filter(|message| message.sequence < end).map(OldLine::of_message);
-                self.pack(superseding, &mut packer, lines.collect(), pieces).await?;
+                self.pack(superseding, &mut packer, lines.collect()).await?;
             }
         }
-        pieces.extend(packer.finish()?);
+        self.writer.superseded(packer.finish()?);
         Ok(())
     }
 
-    async fn pack_events(
-        &mut self,
-        superseding: &Superseding,
-        gone: &[u32],
-        pieces: &mut Vec<SupersededPiece>,
-    ) -> Result<()> {
+    async fn pack_events(&mut self, superseding: &Superseding, gone: &[u32]) -> Result<()> {
         let mut packer = self.packer(superseding);
         for (start, end) in runs(gone) {
             let mut next = start;
@@ -312,10 +272,10 @@ impl SessionIngest {
                     let line = lines.remove(&event.sequence)?;
                     Some(OldLine::of_event(event, line))
                 });
-                self.pack(superseding, &mut packer, lines.collect(), pieces).await?;
+                self.pack(superseding, &mut packer, lines.collect()).await?;
             }
         }
-        pieces.extend(packer.finish()?);
+        self.writer.superseded(packer.finish()?);
         Ok(())
     }
 
@@ -329,7 +289,6 @@ impl SessionIngest {
         superseding: &Superseding,
         packer: &mut Packer,
         lines: Vec<OldLine>,
-        pieces: &mut Vec<SupersededPiece>,
     ) -> Result<()> {
         let kind = superseding.kind;
         for line in lines {
@@ -338,35 +297,22 @@ impl SessionIngest {
             if self.known_superseded().await?.contains(&(kind, sequence, digest)) {
                 continue;
             }
-            pieces.extend(packer.add(&line)?);
+            self.writer.superseded(packer.add(&line)?);
             self.count_superseded(kind);
         }
-        if pieces.iter().map(|piece| piece.data.len()).sum::<usize>() >= self.flush_bytes {
-            self.write_pieces(pieces).await?;
-        }
-        Ok(())
-    }
-
-    /// Stores pieces before the change that removes their rows.
-    async fn write_pieces(&mut self, pieces: &mut Vec<SupersededPiece>) -> Result<()> {
-        let Some(stored) = &self.stored else { return Ok(()) };
-        let mut change = SessionChange::new(stored.session.clone(), Some(stored.version.clone()));
-        change.sync_state = self.superseded.state.clone().map(StoredSyncState::of);
-        change.superseded = std::mem::take(pieces);
-        let version = self.storage.backend.write_one(change).await?;
-        if let Some(stored) = &mut self.stored {
-            stored.version = version;
+        if superseded_bytes(&self.writer.change.superseded) >= self.writer.part_bytes {
+            self.writer.flush_superseded(self.superseded.state.clone().map(StoredSyncState::of)).await?;
         }
         Ok(())
     }
 
     /// If writes are not atomic, stores pieces and the fact that rows are being replaced, before the first row is
     /// replaced. If the replacement is interrupted, the next ingest knows that some lines may be stored in two places.
-    async fn announce(&mut self, pieces: &mut Vec<SupersededPiece>) -> Result<()> {
+    async fn announce(&mut self) -> Result<()> {
         let is_due = !self.superseded.is_announced && self.superseded.state.is_some();
         if is_due && !self.storage.backend.info().atomic_writes {
             self.superseded.is_announced = true;
-            self.write_pieces(pieces).await?;
+            self.writer.flush_superseded(self.superseded.state.clone().map(StoredSyncState::of)).await?;
         }
         Ok(())
     }
@@ -397,10 +343,10 @@ impl SessionIngest {
 
 impl Superseding {
     /// The rows to supersede among those that are truncated or replaced, in order.
-    fn removed(&mut self, truncate: Option<u32>, put: impl Iterator<Item = u32>) -> Vec<u32> {
+    fn removed<T>(&mut self, change: &RowChange<T>, sequence: impl Fn(&T) -> u32) -> Vec<u32> {
         let end = self.first + self.old.len() as u32;
-        let mut removed: BTreeSet<u32> = put.collect();
-        removed.extend(truncate.into_iter().flat_map(|start| start..end));
+        let mut removed: BTreeSet<u32> = change.put.iter().map(sequence).collect();
+        removed.extend(change.truncate.into_iter().flat_map(|start| start..end));
         removed.into_iter().filter(|sequence| self.takes(*sequence)).collect()
     }
 

@@ -3,7 +3,7 @@
 use super::SessionIngest;
 use crate::{
     Result,
-    backend::{EventTime, SequenceRange, SessionChange, StorageBackendExt},
+    backend::{EventTime, SequenceRange},
     metadata::Metadata,
     model::{Message, MessageState, RawJson, Retimed, Session, TimeSource, Timestamp},
     storage::StoreStatistics,
@@ -22,8 +22,6 @@ pub(super) struct Times {
     pub(super) seen: Option<Timestamp>,
     /// Whether to derive times even if nothing changed.
     pub(super) again: bool,
-    /// Stored messages whose time changes.
-    pub(super) retimed: Vec<Retimed>,
     /// The derived data of the session.
     pub(super) found: Option<Found>,
 }
@@ -37,14 +35,8 @@ pub(super) struct Found {
 }
 
 impl Times {
-    pub(super) fn new(stored: Option<&Session>) -> Self {
-        Self { before: stored.cloned(), ..Self::default() }
-    }
-
-    /// The number of messages that get another time. Those that this ingest wrote in an earlier part are new.
-    pub(super) fn count(&self, retimed: &[Retimed]) -> u64 {
-        let stored = self.before.as_ref().map_or(0, |session| session.message_count);
-        retimed.iter().filter(|retimed| retimed.sequence < stored).count() as u64
+    pub(super) fn new(before: Option<Session>) -> Self {
+        Self { before, ..Self::default() }
     }
 }
 
@@ -107,24 +99,16 @@ impl SessionIngest {
     pub fn may_have_other_times(&self) -> bool {
         self.times.before.is_none()
             || self.times.again
-            || self.has_other_metadata()
-            || self.messages.pending.touched()
-            || self.events.pending.touched()
+            || self.writer.has_other_files()
+            || self.messages.position.touched()
+            || self.events.position.touched()
             || self.events.has_notes()
-    }
-
-    /// Whether metadata files were given that are not stored.
-    pub(super) fn has_other_metadata(&self) -> bool {
-        match (&self.metadata, &self.stored) {
-            (Some((files, _)), Some(stored)) => *files != stored.metadata_files,
-            (given, _) => given.is_some(),
-        }
     }
 
     /// The metadata: the given files, or else the stored ones.
     pub(super) fn stated_metadata(&self) -> Result<Metadata> {
-        match (&self.metadata, &self.stored) {
-            (Some((_, metadata)), _) => Ok(metadata.clone()),
+        match (&self.metadata, self.stored()) {
+            (Some(metadata), _) => Ok(metadata.clone()),
             (None, Some(stored)) => Metadata::read(&stored.metadata_files),
             (None, None) => Ok(Metadata::default()),
         }
@@ -134,9 +118,9 @@ impl SessionIngest {
     async fn whole_clock(&mut self) -> Result<EventClock> {
         let mut clock = EventClock::default();
         let noted = std::mem::take(&mut self.events.clock);
-        if !self.had_no_rows() && !noted.is_whole(self.events.pending.count()) {
+        if !self.had_no_rows() && !noted.is_whole(self.writer.session().event_count) {
             clock = self.stored_clock(0).await?;
-            clock.truncate(self.events.pending.count());
+            clock.truncate(self.writer.session().event_count);
         }
         clock.merge(noted);
         Ok(clock)
@@ -163,7 +147,7 @@ impl SessionIngest {
                 lines.push(line);
             }
         }
-        let count = self.messages.pending.count();
+        let count = self.writer.session().message_count;
         lines.extend(self.stored_lines(lines.len() as u32, count, clock).await?);
         Ok(lines)
     }
@@ -214,46 +198,17 @@ impl SessionIngest {
     /// Sets the times of pending messages, and records stored messages whose time changes. `lines` begins with message
     /// `first`.
     pub(super) fn put_times(&mut self, first: u32, lines: &[LineTime], times: &[(Timestamp, TimeSource)]) {
-        let waiting = self.messages.pending.waiting();
+        // Messages that this ingest wrote in an earlier part are new.
+        let before = self.times.before.as_ref().map_or(0, |session| session.message_count);
         for (sequence, (line, time)) in (first..).zip(lines.iter().zip(times)) {
             if line.stored == *time {
                 continue;
             }
             let (ts, ts_source) = *time;
-            let found = waiting.binary_search_by_key(&sequence, |message| message.sequence).ok();
-            match found.and_then(|at| waiting.get_mut(at)) {
-                Some(message) => (message.ts, message.ts_source) = (ts, ts_source),
-                None => self.times.retimed.push(Retimed { sequence, ts, ts_source }),
-            }
+            let line_bytes = self.messages.line_bytes(sequence);
+            let is_stored = self.writer.retime(Retimed { sequence, ts, ts_source }, line_bytes);
+            self.report.messages_retimed += u64::from(is_stored && sequence < before);
         }
-    }
-
-    /// Writes new times of stored messages until few are left for the last write, so that the log of a database does
-    /// not grow with the session. If the process is killed meanwhile, the next ingest finds the same differences,
-    /// because nothing else is written here.
-    pub(super) async fn write_most_times(&mut self) -> Result<()> {
-        loop {
-            let count = self.retimed_at_once();
-            if self.flush_bytes == usize::MAX || self.times.retimed.len() <= count {
-                return Ok(());
-            }
-            let Some(stored) = &mut self.stored else { return Ok(()) };
-            let later = self.times.retimed.split_off(count);
-            let mut change = SessionChange::new(stored.session.clone(), Some(stored.version.clone()));
-            change.retimed = std::mem::replace(&mut self.times.retimed, later);
-            self.report.messages_retimed += self.times.count(&change.retimed);
-            stored.version = self.storage.backend.write_one(change).await?;
-        }
-    }
-
-    /// The number of messages that get a new time in the next write: at least one.
-    fn retimed_at_once(&self) -> usize {
-        let mut bytes = 0;
-        let is_within = |of: &&Retimed| {
-            bytes += self.messages.line_bytes(of.sequence);
-            bytes <= self.flush_bytes
-        };
-        self.times.retimed.iter().take_while(is_within).count().max(1)
     }
 
     /// When the session began and last changed: from its metadata, else from events and lines, else from the estimates
@@ -277,8 +232,8 @@ impl SessionIngest {
         let before = self.times.before.as_ref();
         let is_guess = |ts: Timestamp| lines.iter().any(|line| line.stored == (ts, TimeSource::File));
         // If a session was not synced from files, its creator may have stated its time.
-        let is_synced = self.sync_state.is_some()
-            || self.stored.as_ref().is_some_and(|stored| stored.sync_state.is_some());
+        let is_synced =
+            self.sync_state.is_some() || self.stored().is_some_and(|stored| stored.sync_state.is_some());
         let said = before.filter(|_| !is_synced);
         let said_created = said.map(|session| session.created).filter(|ts| !is_guess(*ts));
         let said_updated = said.map(|session| session.updated).filter(|ts| !is_guess(*ts));
@@ -316,7 +271,7 @@ impl SessionIngest {
         logged: impl FnOnce() -> Option<String>,
     ) -> Option<String> {
         let before = self.times.before.as_ref().and_then(|session| session.model.as_deref());
-        let has_files = self.stored.as_ref().is_some_and(|stored| !stored.metadata_files.is_empty());
+        let has_files = self.stored().is_some_and(|stored| !stored.metadata_files.is_empty());
         // If a session has no files, its creator may have stated the model.
         let said = before.filter(|model| !has_files && !names(model));
         stated.model().or_else(|| said.map(str::to_owned).or_else(logged))

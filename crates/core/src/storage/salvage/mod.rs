@@ -270,6 +270,7 @@ impl Salvage<'_> {
         {
             return Ok(None);
         }
+        // Most users have one machine, so it is probably that of the user's other sessions.
         let host = self.hosts.get(&key.user_id).cloned().map_or_else(unknown_host, Ok)?;
         let project = project.unwrap_or_else(ProjectSlug::unnamed);
         let metadata = Metadata::read(&metadata_files).unwrap_or_default();

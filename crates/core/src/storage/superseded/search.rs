@@ -100,6 +100,7 @@ impl<'a> Scan<'a> {
         let meets = self.options.conditions.is_empty() || self.checks.admit(&object, role);
         for text in extract(&object, role) {
             let document = count_terms(&mut self.analyzer, &text.text, self.words.terms());
+            // How rare a word is depends on all texts, also on those that the filter excludes.
             self.statistics.add_document(&document);
             let is_wanted = self.options.content_types.contains(text.content_type)
                 && self.options.filter.admits_message(role, line.ts);

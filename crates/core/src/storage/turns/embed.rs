@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::texts::{TurnCollector, TurnContent, TurnTexts};
+use super::{
+    summaries::summaries_from,
+    texts::{TurnCollector, TurnContent, TurnTexts},
+};
 use crate::{
     Result,
     backend::{NewTurn, SequenceRange, TurnQuery, meta},
@@ -197,7 +200,7 @@ impl StoredVectors<'_> {
             TurnSelection::Again(_) => BTreeMap::new(),
             _ => self.turn_hashes_from(key, provider_name, provider.space(), start).await?,
         };
-        let summaries = self.store.summaries_from(key, start).await?;
+        let summaries = summaries_from(&*self.store.backend, key, start).await?;
         let mut range = SequenceRange { start, limit: MESSAGES_A_PAGE };
         let (mut collector, mut stated) = (TurnCollector::default(), Vec::new());
         loop {

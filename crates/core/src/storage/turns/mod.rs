@@ -8,7 +8,7 @@ use serde::Serialize;
 
 pub(super) use self::{
     embed::{PROVIDERS, provider_name},
-    summaries::stated_in,
+    summaries::{keep_stated, stated_by},
     texts::{TurnCollector, TurnTexts},
 };
 pub use summaries::{GivenSummary, SummaryReport};

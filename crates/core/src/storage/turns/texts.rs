@@ -73,12 +73,6 @@ pub(super) fn stated_summary(line: &Map<String, Value>) -> Option<String> {
     (!summary.is_empty()).then(|| summary.to_owned())
 }
 
-/// Whether a message may begin a turn and state its summary, without parsing its line.
-pub(super) fn may_state_summary(message: &Message) -> bool {
-    let name = STATED_SUMMARY.as_bytes();
-    message.role == Role::User && message.raw.as_bytes().windows(name.len()).any(|part| part == name)
-}
-
 fn first_chars(text: &str, most: usize) -> &str {
     text.char_indices().nth(most).map_or(text, |(end, _)| text.get(..end).unwrap_or(text))
 }

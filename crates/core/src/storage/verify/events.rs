@@ -5,7 +5,7 @@ use crate::{
     Result,
     backend::SequenceRange,
     model::{DifferenceKind, Event, RawJson, RowKind},
-    storage::ingest::{looks_derived, stated_id},
+    storage::ingest::{event_id_of_line, looks_derived},
 };
 
 /// Number of events read at a time.
@@ -84,7 +84,8 @@ impl Checking<'_> {
         if !is_synced || event.has_derived_id() || self.check.repair.event_ids.contains(&event.sequence) {
             return;
         }
-        if let Some(stated) = stated_id(line).filter(|stated| *stated != event.event_id) {
+        let stated = event_id_of_line(Some(line), &event.session_id, event.sequence);
+        if stated != event.event_id && !looks_derived(&stated) {
             let reason = format!("its id is {}; its line states {stated}", event.event_id);
             self.find_at(DifferenceKind::Damaged, RowKind::Event, event.sequence, reason);
             self.check.repair.event_ids.insert(event.sequence);

@@ -5,91 +5,127 @@ use std::collections::{BTreeSet, HashSet};
 use super::{Checking, Sequences};
 use crate::{
     Result,
-    backend::SequenceRange,
+    backend::StoredSession,
     content::TurnCounter,
-    model::{DifferenceKind, Digest, Message, RowKind},
+    model::{DifferenceKind, Digest, Message, RowKind, SessionKey},
+    storage::{
+        StoreContext,
+        ingest::ComparedMessage,
+        session_rows::{RowPages, SessionRows},
+    },
 };
 
-/// Number of messages read at a time: few, because lines and vectors may be long.
-const PAGE: usize = 64;
+/// Number of messages whose vectors are read at a time.
+const WITH_VECTORS: usize = 64;
 
-/// The turns of the messages so far.
-struct Turns {
+/// The stored messages of a session, with what an ingest of their lines would store.
+pub(super) struct ComparedMessages<'a> {
+    pub(super) pages: RowPages<'a, Message>,
+    sequences: Sequences,
+    /// Derives turns. In a session that was not synced, turns are whatever its writer stated.
+    derives_turns: bool,
     /// `None` after a message whose turn is unknown.
     counter: Option<TurnCounter>,
-    distinct: BTreeSet<u32>,
+    /// Whether no message was skipped.
     are_complete: bool,
+}
+
+impl<'a> ComparedMessages<'a> {
+    pub(super) fn new(storage: &'a StoreContext, key: &'a SessionKey, stored: &StoredSession) -> Self {
+        Self {
+            pages: SessionRows::new(storage, key).messages(0),
+            sequences: Sequences::default(),
+            derives_turns: stored.sync_state.is_some(),
+            counter: Some(TurnCounter::new(None)),
+            are_complete: true,
+        }
+    }
+
+    /// The next messages; `None` at the end. Those that can't be read are skipped.
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<(Message, ComparedMessage)>>> {
+        let known = self.pages.damaged.len();
+        let page = self.pages.next().await;
+        let damaged = self.pages.damaged.iter().skip(known).filter_map(|row| row.sequence);
+        for sequence in damaged {
+            self.sequences.add(sequence);
+            (self.counter, self.are_complete) = (None, false);
+        }
+        let compared = |message: Message| {
+            let derived = self.derive(&message);
+            (message, derived)
+        };
+        Ok(page?.map(|page| page.into_iter().map(compared).collect()))
+    }
+
+    fn derive(&mut self, message: &Message) -> ComparedMessage {
+        if !self.sequences.add(message.sequence) {
+            (self.counter, self.are_complete) = (None, false);
+        }
+        let digest = Digest::of(message.raw.as_bytes());
+        let stored = ComparedMessage { digest, turn: message.turn };
+        if !self.derives_turns {
+            return stored;
+        }
+        let line = message.raw.parse_object().unwrap_or_default();
+        let Some(counter) = &mut self.counter else {
+            self.counter = Some(TurnCounter::new(message.turn));
+            return stored;
+        };
+        ComparedMessage::of_line(digest, &line, message.role, counter)
+    }
 }
 
 impl Checking<'_> {
     pub(super) async fn messages(&mut self) -> Result<()> {
         let generation = self.held.current_number();
-        let failures = self.storage.backend.vector_failures(generation, &self.key).await?;
+        let (storage, key) = (self.storage, self.key.clone());
+        let failures = storage.backend.vector_failures(generation, &key).await?;
         let failed: HashSet<u32> = failures.into_iter().map(|(sequence, _)| sequence).collect();
-        let mut sequences = Sequences::default();
-        let counter = Some(TurnCounter::new(None));
-        let mut turns = Turns { counter, distinct: BTreeSet::new(), are_complete: true };
+        let mut rows = ComparedMessages::new(storage, &key, self.stored);
+        let mut turns = BTreeSet::new();
         let mut turn_vectors = self.begin_turns().await?;
-        let mut range = SequenceRange { start: 0, limit: PAGE };
         loop {
-            let mut damaged = Vec::new();
-            let page = self.storage.readable_page::<Message>(&self.key, range, &mut damaged).await;
-            for sequence in self.find_damaged(damaged) {
-                sequences.add(sequence);
-                turns.skip();
-            }
+            let page = rows.next().await;
+            self.find_damaged(std::mem::take(&mut rows.pages.damaged));
             let Some(page) = self.unless_damaged(RowKind::Message, page)? else { return Ok(()) };
-            let Some(last) = page.last() else { break };
-            range.start = last.sequence.saturating_add(1);
-            for message in &page {
-                self.check.messages += 1;
-                if !sequences.add(message.sequence) {
-                    turns.skip();
-                }
-                self.message(message, &mut turns);
+            let Some(page) = page else { break };
+            self.check.messages += page.len() as u64;
+            page.iter().for_each(|(message, derived)| self.message(message, *derived));
+            let page: Vec<Message> = page.into_iter().map(|(message, _)| message).collect();
+            turns.extend(page.iter().filter_map(|message| message.turn));
+            for messages in page.chunks(WITH_VECTORS) {
+                self.vectors(messages, &failed).await?;
             }
-            self.vectors(&page, &failed).await?;
             if let Some(turn_vectors) = &mut turn_vectors {
                 page.into_iter().try_for_each(|message| turn_vectors.message(message))?;
             }
         }
-        self.find_gaps(RowKind::Message, &sequences, self.stored.session.message_count);
-        self.check.gaps.messages = sequences.gaps;
-        self.turn_count(&turns);
+        self.find_gaps(RowKind::Message, &rows.sequences, self.stored.session.message_count);
+        self.check.gaps.messages = rows.sequences.gaps;
+        self.turn_count(turns.len(), rows.are_complete);
         turn_vectors.map_or(Ok(()), |turn_vectors| self.end_turns(turn_vectors))
     }
 
-    fn message(&mut self, message: &Message, turns: &mut Turns) {
-        if Digest::of(message.raw.as_bytes()) != message.digest {
+    fn message(&mut self, message: &Message, derived: ComparedMessage) {
+        let stored = ComparedMessage::from(message);
+        if derived.digest != stored.digest {
             let reason = "the stored line of a message is not what was written";
             self.find_at(DifferenceKind::Damaged, RowKind::Message, message.sequence, reason);
             self.check.damaged[0].insert(message.sequence);
         }
-        turns.distinct.extend(message.turn);
-        // In a session that was not synced, turns are whatever its writer stated.
-        if self.stored.sync_state.is_none() {
-            return;
-        }
-        let line = message.raw.parse_object().unwrap_or_default();
-        let Some(mut counter) = turns.counter else {
-            turns.counter = Some(TurnCounter::new(message.turn));
-            return;
-        };
-        let expected = counter.turn_of(&line, message.role);
-        turns.counter = Some(counter);
-        if expected != message.turn {
+        if derived.turn != stored.turn {
             let name =
                 |turn: Option<u32>| turn.map_or_else(|| "no turn".to_owned(), |turn| format!("turn {turn}"));
-            let reason =
-                format!("it is stored with {}; its line belongs to {}", name(message.turn), name(expected));
+            let (stored, derived) = (name(stored.turn), name(derived.turn));
+            let reason = format!("it is stored with {stored}; its line belongs to {derived}");
             self.find_at(DifferenceKind::Turn, RowKind::Message, message.sequence, reason);
-            self.check.repair.turns.insert(message.sequence, expected);
+            self.check.repair.turns.insert(message.sequence);
         }
     }
 
-    fn turn_count(&mut self, turns: &Turns) {
-        let (stated, counted) = (self.stored.session.turn_count, turns.distinct.len());
-        let is_known = turns.are_complete && self.check.repair.turns.is_empty() && self.check.gaps.is_empty();
+    fn turn_count(&mut self, counted: usize, are_complete: bool) {
+        let stated = self.stored.session.turn_count;
+        let is_known = are_complete && self.check.repair.turns.is_empty() && self.check.gaps.is_empty();
         if is_known && stated as usize != counted {
             self.find(
                 DifferenceKind::Count,
@@ -97,12 +133,5 @@ impl Checking<'_> {
             );
             self.check.repair.counts = true;
         }
-    }
-}
-
-impl Turns {
-    /// Skips the next message, which is unknown.
-    fn skip(&mut self) {
-        (self.counter, self.are_complete) = (None, false);
     }
 }

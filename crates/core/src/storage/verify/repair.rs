@@ -1,24 +1,18 @@
 //! Derives data again that a verification found to be wrong, from rows that are right.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
-use super::SessionCheck;
+use super::{SessionCheck, messages::ComparedMessages};
 use crate::{
     Result,
     backend::{MessagesToEmbed, SequenceRange, SessionChange, StorageBackendExt},
     events,
-    model::{
-        Digest, Event, HostId, Message, MessageRef, Payload, ProjectSlug, RowKind, Session, SessionKey,
-        StoredEvent,
-    },
+    model::{Digest, Event, HostId, Message, ProjectSlug, RowKind, Session, SessionKey, StoredEvent},
     storage::{
-        Readable, StoredVectors, Verification, damage::SequencedRow, ingest::stated_id,
+        Readable, StoredVectors, Verification, damage::SequencedRow, ingest::event_id_of_line,
         session_writer::SessionWriter,
     },
 };
-
-/// Number of messages written at a time.
-const WRITTEN: usize = 64;
 
 /// Data of a session that can be derived again from its rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,8 +24,8 @@ pub struct RowRepair {
     pub stray: bool,
     /// Events with an id of another event, or another one than their line states.
     pub event_ids: BTreeSet<u32>,
-    /// Messages with another turn, and the right one.
-    pub turns: BTreeMap<u32, Option<u32>>,
+    /// Messages with another turn than their lines have.
+    pub turns: BTreeSet<u32>,
     /// Messages that lack vectors.
     pub vectors_to_make: BTreeSet<u32>,
     /// Messages with vectors that are wrong.
@@ -43,6 +37,11 @@ pub struct RowRepair {
 impl RowRepair {
     fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    fn changes_rows(&self) -> bool {
+        let Self { counts, event_ids, turns, vectors_to_remove, .. } = self;
+        *counts || !event_ids.is_empty() || !turns.is_empty() || !vectors_to_remove.is_empty()
     }
 }
 
@@ -62,76 +61,84 @@ impl Verification<'_> {
             self.store.backend.remove_stray_rows(key).await?;
         }
         // A message that is written again has no vectors.
-        let written: BTreeSet<u32> = repair.turns.keys().chain(&repair.vectors_to_remove).copied().collect();
-        let written: Vec<u32> = written.difference(&check.damaged[0]).copied().collect();
-        for sequences in written.chunks(WRITTEN) {
-            self.write_again(key, sequences, repair).await?;
+        let is_written = |sequence: &u32| {
+            let repaired = repair.turns.contains(sequence) || repair.vectors_to_remove.contains(sequence);
+            repaired && !check.damaged[0].contains(sequence)
+        };
+        if repair.changes_rows() {
+            self.write_again(key, check, is_written).await?;
         }
         let to_make: Vec<u32> =
-            repair.vectors_to_make.iter().filter(|sequence| !written.contains(sequence)).copied().collect();
+            repair.vectors_to_make.iter().copied().filter(|sequence| !is_written(sequence)).collect();
         if !to_make.is_empty() {
             self.store.backend.mark_pending(key, MessagesToEmbed::At(to_make)).await?;
-        }
-        let event_ids: Vec<u32> = repair.event_ids.difference(&check.damaged[1]).copied().collect();
-        for sequences in event_ids.chunks(WRITTEN) {
-            self.write_with_right_ids(key, sequences).await?;
         }
         if !repair.turns_to_embed.is_empty() {
             let embedded =
                 StoredVectors::new(self.store).embed_turns_again(key, &repair.turns_to_embed).await?;
             embedded.failure.map_or(Ok(()), Err)?;
         }
-        if (repair.counts || !repair.turns.is_empty()) && check.gaps.is_empty() {
-            self.count_again(key).await?;
-        }
         Ok(())
     }
 
-    /// Rewrites messages with the right turn and without vectors.
-    async fn write_again(self, key: &SessionKey, sequences: &[u32], repair: &RowRepair) -> Result<()> {
+    /// Writes what an ingest of the stored lines would write: the turns of these messages, which lose their vectors, the
+    /// ids of events, and if no row is missing, the counts.
+    async fn write_again(
+        self,
+        key: &SessionKey,
+        check: &SessionCheck,
+        is_written: impl Fn(&u32) -> bool,
+    ) -> Result<()> {
         let Some(stored) = self.store.backend.get_session(key).await? else { return Ok(()) };
-        let mut writer = SessionWriter::of_stored(self.store.backend.clone(), &stored);
-        for sequence in sequences {
-            let range = SequenceRange { start: *sequence, limit: 1 };
-            let found: Vec<Message> = self.store.readable_page(key, range, &mut Vec::new()).await?;
-            let Some(mut message) = found.into_iter().find(|found| found.sequence == *sequence) else {
-                continue;
-            };
-            if let Some(turn) = repair.turns.get(sequence) {
-                message.turn = *turn;
+        let mut writer =
+            SessionWriter::of_stored(self.store.backend.clone(), &stored).with_frees_event_ids(true);
+        let mut rows = ComparedMessages::new(self.store, key, &stored);
+        while let Some(page) = rows.next().await? {
+            for (mut message, derived) in page {
+                let is_written = is_written(&message.sequence);
+                if is_written {
+                    message.turn = derived.turn;
+                }
+                writer.derived.turns.extend(message.turn);
+                if is_written {
+                    writer.message(message);
+                    writer.flush_when_full().await?;
+                }
             }
-            writer.message(message);
-            writer.flush_when_full().await?;
+        }
+        let event_ids = check.repair.event_ids.difference(&check.damaged[1]);
+        self.write_event_ids(key, event_ids, &mut writer).await?;
+        if check.gaps.is_empty() {
+            let counts = self.store.backend.session_rows(key).await?;
+            // The turns of messages that can't be read are unknown.
+            let turns = Some(writer.turns()).filter(|_| rows.pages.damaged.is_empty());
+            let session = writer.session_mut();
+            session.message_count = u32::try_from(counts.messages.count).unwrap_or(u32::MAX);
+            session.event_count = u32::try_from(counts.events.count).unwrap_or(u32::MAX);
+            session.turn_count = turns.unwrap_or(session.turn_count);
         }
         writer.finish(None).await.map(drop)
     }
 
-    /// Rewrites events with the ids that their lines state, or if other events have these, with derived ids.
-    async fn write_with_right_ids(self, key: &SessionKey, sequences: &[u32]) -> Result<()> {
-        let Some(stored) = self.store.backend.get_session(key).await? else { return Ok(()) };
-        let mut payloads: BTreeMap<u32, Payload> =
-            self.store.backend.event_payloads(key, sequences).await?.into_iter().collect();
-        let mut writer = SessionWriter::of_stored(self.store.backend.clone(), &stored);
+    /// Writes events with the ids that their lines state, or if other events have these, with derived ids.
+    async fn write_event_ids(
+        self,
+        key: &SessionKey,
+        sequences: impl Iterator<Item = &u32>,
+        writer: &mut SessionWriter,
+    ) -> Result<()> {
         for sequence in sequences {
             let range = SequenceRange { start: *sequence, limit: 1 };
             let found: Vec<Event> = self.store.readable_page(key, range, &mut Vec::new()).await?;
+            let payload = self.store.backend.event_payloads(key, &[*sequence]).await?.pop();
             let event = found.into_iter().find(|found| found.sequence == *sequence);
-            let Some((mut event, payload)) = event.zip(payloads.remove(sequence)) else { continue };
-            event.event_id = self.free_id(key, *sequence, payload.clone()).await?;
+            let Some((mut event, (_, payload))) = event.zip(payload) else { continue };
+            let line = events::assemble(payload.clone()).ok().flatten();
+            event.event_id = event_id_of_line(line.as_ref(), &key.session_id, *sequence);
             writer.event(StoredEvent { event, payload });
             writer.flush_when_full().await?;
         }
-        writer.finish(None).await.map(drop)
-    }
-
-    /// The id that the line of an event states, or a derived one if another event has that or the line can't be read.
-    async fn free_id(self, key: &SessionKey, sequence: u32, payload: Payload) -> Result<String> {
-        let derived = Event::derived_id(&key.session_id, sequence);
-        let line = events::assemble(payload).ok().flatten();
-        let Some(stated) = line.as_ref().and_then(stated_id) else { return Ok(derived) };
-        let owners = self.store.backend.find_events(&key.user_id, std::slice::from_ref(&stated)).await?;
-        let own = MessageRef::new(key.clone(), sequence);
-        Ok(if owners.iter().all(|(_, owner)| *owner == own) { stated } else { derived })
+        Ok(())
     }
 
     /// Gives rows without a session a session again, so that they can be read. If `others` have all of them, with the
@@ -169,22 +176,6 @@ impl Verification<'_> {
         Ok(rows.rows.iter().map(|row| (row.sequence(), row.digest())).collect())
     }
 
-    /// Counts the rows of a session and its turns.
-    async fn count_again(self, key: &SessionKey) -> Result<()> {
-        let Some(stored) = self.store.backend.get_session(key).await? else { return Ok(()) };
-        let rows = self.store.backend.session_rows(key).await?;
-        let states = self.store.backend.message_states(key).await?;
-        let turns: BTreeSet<u32> = states.into_iter().filter_map(|state| state.turn).collect();
-        let mut session = stored.session.clone();
-        session.message_count = u32::try_from(rows.messages.count).unwrap_or(u32::MAX);
-        session.event_count = u32::try_from(rows.events.count).unwrap_or(u32::MAX);
-        session.turn_count = turns.len() as u32;
-        if session != stored.session {
-            self.store.backend.write_one(SessionChange::new(session, Some(stored.version))).await?;
-        }
-        Ok(())
-    }
-
     /// Creates the record of a session that has stored rows but no record. A sync of its files completes it.
     ///
     /// # Errors
@@ -198,7 +189,7 @@ impl Verification<'_> {
     ) -> Result<()> {
         let session = Session::new(key.clone(), host.clone(), project.clone(), self.store.now());
         self.store.backend.write_one(SessionChange::new(session, None)).await?;
-        self.count_again(key).await
+        self.write_again(key, &SessionCheck::default(), |_| false).await
     }
 }
 

@@ -10,6 +10,7 @@ on_both_stores![
     an_id_of_another_event_is_not_used_again,
     only_one_of_two_writers_succeeds,
     nothing_is_written_if_nothing_changed,
+    a_stated_summary_is_stored_with_its_line,
     vectors_need_a_generation,
 ];
 
@@ -189,6 +190,37 @@ async fn nothing_is_written_if_nothing_changed(store: Store) {
     writer.finish(None).await.unwrap();
     let now = store.stored(&target("s")).await;
     assert_eq!((&now.session, &now.sync_state), (&stored.session, &stored.sync_state));
+}
+
+/// The summary that a line states is stored, but it does not replace one that a user set for the same line.
+async fn a_stated_summary_is_stored_with_its_line(store: Store) {
+    let prompt = || lines::user("Why?").with("metadata", json!({"turn_summary": "stated"}));
+    let (session, messages, _) =
+        rows(&store, "s", vec![prompt(), lines::assistant("so"), prompt()], Vec::new()).await;
+    let summaries = async || {
+        let query = SummaryQuery::new(session.user_id.clone());
+        let summaries = store.backend.list_summaries(&query).await.unwrap();
+        summaries.into_iter().map(|of| (of.user_sequence, of.text, of.is_stated)).collect::<Vec<_>>()
+    };
+    let mut first = writer(&store, &session, None);
+    messages.iter().for_each(|message| add(&mut first, message.clone()));
+    first.finish(None).await.unwrap();
+    let stated = |sequence| (sequence, "stated".to_owned(), true);
+    assert_eq!(summaries().await, [stated(0), stated(2)]);
+    let of_user = TurnSummary {
+        session: session.key(),
+        user_sequence: 0,
+        digest: messages[0].digest,
+        text: "mine".to_owned(),
+        is_stated: false,
+        set_at: session.created,
+    };
+    store.backend.write_summaries(&session.key(), vec![of_user]).await.unwrap();
+    let stored = store.stored(&target("s")).await;
+    let mut again = writer(&store, &session, Some(&stored));
+    messages.into_iter().for_each(|message| add(&mut again, message));
+    again.finish(None).await.unwrap();
+    assert_eq!(summaries().await, [(0, "mine".to_owned(), false), stated(2)]);
 }
 
 /// Vectors are written with their generation; without one, they are left out and counted.

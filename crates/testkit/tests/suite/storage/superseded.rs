@@ -16,15 +16,15 @@ async fn replace(store: &Store, target: &IngestTarget, lines: Vec<Line>) -> Inge
     let lines: Vec<RawJson> = lines.into_iter().map(Line::raw).collect();
     let mut differs = false;
     for (at, line) in lines.iter().enumerate() {
-        if !differs && ingest.differs_from_message(line.as_bytes()) {
+        if !differs && ingest.differs(LineKind::Message, line.as_bytes()) {
             differs = true;
             let lines = lines[at..].iter().map(|line| Digest::of(line.as_bytes())).collect();
-            ingest.supersede_messages(&Remaining { lines, ..Remaining::default() });
+            ingest.supersede(LineKind::Message, &Remaining { lines, ..Remaining::default() });
         }
         ingest.transcript_line(line.clone(), day(1)).await.unwrap();
     }
     if !differs {
-        ingest.supersede_messages(&Remaining::default());
+        ingest.supersede(LineKind::Message, &Remaining::default());
     }
     ingest.end_transcript(Extent::Whole);
     ingest.commit().await.unwrap()

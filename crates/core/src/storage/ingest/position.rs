@@ -1,17 +1,15 @@
-//! Pending rows of a session, and its counts after they are written.
+//! The lines of a session compared with its stored rows: which of them change.
 
 use super::{Extent, kept::KeptRows};
-use crate::{backend::RowChange, model::Digest};
+use crate::model::Digest;
 
-/// Pending rows of one kind, messages or events, of a session that is being ingested.
+/// The position among the stored rows of one kind, messages or events, of a session that is being ingested.
 #[derive(Debug)]
-pub(super) struct Pending<T> {
+pub(super) struct RowPosition {
     stored: u32,
     next: u32,
     begun: bool,
     extent: Option<Extent>,
-    rows: RowChange<T>,
-    bytes: usize,
     /// The first row that was written or removed, if any.
     touched: Option<u32>,
     /// The digests of the stored rows from `first` on.
@@ -23,16 +21,14 @@ pub(super) struct Pending<T> {
     has_unknown_rows: bool,
 }
 
-impl<T> Pending<T> {
-    /// No pending rows, for a session with `stored` rows.
+impl RowPosition {
+    /// The beginning of a session with `stored` rows.
     pub(super) fn new(stored: u32) -> Self {
         Self {
             stored,
             next: 0,
             begun: false,
             extent: None,
-            rows: RowChange::default(),
-            bytes: 0,
             touched: None,
             digests: Vec::new(),
             first: 0,
@@ -46,10 +42,12 @@ impl<T> Pending<T> {
         self.has_unknown_rows = true;
     }
 
-    /// Begins lines at the sequence `start`; `digests` are those of the stored rows from there on.
-    pub(super) fn begin(&mut self, start: u32, digests: Vec<Digest>) {
+    /// Begins lines at the sequence `start`; `digests` are those of the stored rows from there on. Returns the number of
+    /// stored rows.
+    pub(super) fn begin(&mut self, start: u32, digests: Vec<Digest>) -> u32 {
         (self.next, self.stored, self.begun) = (start, start + digests.len() as u32, true);
         (self.first, self.digests, self.kept) = (start, digests, None);
+        self.stored
     }
 
     /// Whether lines were begun.
@@ -118,23 +116,21 @@ impl<T> Pending<T> {
         self.next += 1;
     }
 
-    /// Records that the next line must be written as `row`, with this size in bytes.
-    pub(super) fn put(&mut self, row: T, bytes: usize) {
+    /// Records that the next line must be written, and returns its sequence.
+    pub(super) fn put(&mut self) -> u32 {
         self.touch(self.next);
         self.next += 1;
-        self.bytes += bytes;
-        self.rows.put.push(row);
+        self.next - 1
     }
 
-    /// Records that there are no more lines.
-    pub(super) fn end(&mut self, extent: Extent) {
+    /// Records that there are no more lines. Returns the number of rows to keep if others are to be removed.
+    pub(super) fn end(&mut self, extent: Extent) -> Option<u32> {
         self.extent = Some(extent);
-        if extent == Extent::Whole && self.next < self.stored {
-            self.rows.truncate = Some(self.next);
+        let is_longer = self.next < self.stored;
+        if extent == Extent::Whole && is_longer {
             self.touch(self.next);
-        } else if extent == Extent::Whole && self.has_unknown_rows {
-            self.rows.truncate = Some(self.next);
         }
+        (extent == Extent::Whole && (is_longer || self.has_unknown_rows)).then_some(self.next)
     }
 
     fn touch(&mut self, sequence: u32) {
@@ -146,17 +142,11 @@ impl<T> Pending<T> {
         (self.next, self.begun) = (count, true);
         self.touch(count);
         self.extent = Some(Extent::Whole);
-        self.rows.truncate = Some(count);
     }
 
     /// Whether the lines are known to be complete.
     pub(super) fn is_whole(&self) -> bool {
         self.extent == Some(Extent::Whole)
-    }
-
-    /// Whether rows are pending.
-    pub(super) fn has_changes(&self) -> bool {
-        !self.rows.is_empty()
     }
 
     /// Whether rows are pending or were written already.
@@ -167,30 +157,5 @@ impl<T> Pending<T> {
     /// Whether only rows from `sequence` on are pending or were written.
     pub(super) fn is_untouched_before(&self, sequence: u32) -> bool {
         self.touched.is_none_or(|first| first >= sequence)
-    }
-
-    /// The pending rows, in order of sequence.
-    pub(super) fn waiting(&mut self) -> &mut [T] {
-        &mut self.rows.put
-    }
-
-    /// The size of the pending rows in bytes.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// Takes the pending rows, to write them now.
-    pub(super) fn take(&mut self) -> RowChange<T> {
-        self.bytes = 0;
-        std::mem::take(&mut self.rows)
-    }
-
-    /// The number of rows after all pending rows are written.
-    pub(super) fn count(&self) -> u32 {
-        match (self.begun, self.is_whole()) {
-            (false, _) => self.stored,
-            (true, true) => self.next,
-            (true, false) => self.next.max(self.stored),
-        }
     }
 }
