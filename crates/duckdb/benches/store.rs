@@ -168,7 +168,7 @@ async fn measure_semantic() {
             let all = (0..1_000).map(|n| lines::user(&(session * 1_000 + n).to_string())).collect();
             storage.sync_transcript_lines(&target(&format!("s{session}")), whole(all)).await.unwrap();
         }
-        storage.backend().update_index().await.unwrap();
+        storage.update_index().await.unwrap();
         let (scope, mut found) = (ana(), Vec::new());
         let mut times = Vec::new();
         for round in 0..RUNS {

@@ -50,7 +50,7 @@ use tokio::sync::OnceCell;
 
 use crate::{
     Result,
-    backend::{StorageBackend, StorageBackendExt, meta},
+    backend::{IndexUpdate, StorageBackend, StorageBackendExt, meta},
     content::{Redaction, Redactor, TOOL_OUTPUT_LIMIT},
     embedding::EmbeddingProvider,
     model::{DamagedRow, EmbeddingSpace, Timestamp, UserId},
@@ -280,7 +280,7 @@ impl SessionStorage {
     ///
     /// Errors of the backend.
     pub async fn update_index(&self) -> Result<()> {
-        self.backend.update_index().await
+        self.backend.update_index(IndexUpdate::Now).await
     }
 
     /// As [`SessionStorage::update_index`], but may leave a few new rows to a later call.
@@ -289,7 +289,7 @@ impl SessionStorage {
     ///
     /// Errors of the backend.
     pub async fn update_index_if_due(&self) -> Result<()> {
-        self.backend.update_index_if_due().await
+        self.backend.update_index(IndexUpdate::IfDue).await
     }
 
     /// The time by this storage's clock.

@@ -8,7 +8,7 @@ use std::{
 
 use amplifier_session_core::{
     ErrorKind, Result, SessionStorage,
-    backend::{SequenceRange, StoredSession},
+    backend::{SequenceRange, StorageBackendExt, StoredSession},
     blocking, events,
     model::{Difference, DifferenceKind, Digest, RawJson, Role, RowKind, SessionKey},
     storage::{EventDetail, LineDigester, SessionCheck},

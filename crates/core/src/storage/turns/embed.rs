@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::texts::{TurnCollector, TurnContent, TurnTexts};
 use crate::{
     Result,
-    backend::{NewTurn, SequenceRange, SummaryQuery, TurnQuery, meta},
+    backend::{NewTurn, SequenceRange, StorageBackendExt, SummaryQuery, TurnQuery, meta},
     content::{ChunkSettings, chunk},
     embedding::EmbeddingProvider,
     model::{

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use super::{Checking, Sequences};
 use crate::{
     Result,
-    backend::SequenceRange,
+    backend::{SequenceRange, StorageBackendExt},
     content::TurnCounter,
     model::{DifferenceKind, Digest, Message, RowKind},
 };

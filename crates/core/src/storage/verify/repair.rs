@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use super::SessionCheck;
 use crate::{
     Result, SessionStorage,
-    backend::{MessagesToEmbed, SequenceRange, SessionChange, StorageBackendExt},
+    backend::{MessagesToEmbed, SequenceRange, SessionChange, StorageBackendExt, StrayRows},
     events,
     model::{
         Digest, Event, HostId, Message, MessageRef, Payload, ProjectSlug, RowKind, Session, SessionKey,
@@ -139,7 +139,8 @@ impl SessionStorage {
     /// Errors of the backend.
     pub async fn adopt_rows(&self, key: &SessionKey, host: &HostId, others: &[SessionKey]) -> Result<()> {
         self.backend.remove_stray_rows(key).await?;
-        if !self.backend.sessions_without_record(&key.user_id).await?.contains(key) {
+        let stray = self.backend.stray_rows(&key.user_id, None).await?;
+        if !stray.contains(&StrayRows::Session(key.clone())) {
             return Ok(());
         }
         self.recreate_session(key, host, &ProjectSlug::unnamed()).await?;
