@@ -4,8 +4,8 @@ use std::future::ready;
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{EventCount, EventCounter, EventTime, Events, RESPONSE, SequenceRange},
-    model::{Digest, Event, MessageRef, Payload, SessionKey, UserId},
+    backend::{EventCount, EventCounter, EventState, Events, RESPONSE, SequenceRange},
+    model::{Event, MessageRef, Payload, SessionKey, UserId},
     search::{EventCursor, EventFilter, EventSearchOptions},
 };
 use async_trait::async_trait;
@@ -27,17 +27,23 @@ use crate::{
 
 #[async_trait]
 impl Events for CosmosBackend {
-    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
-        page(&self.0, key, range, "VALUE c.digest").await
+    async fn event_states(
+        &self,
+        key: &SessionKey,
+        range: SequenceRange,
+        with_times: bool,
+    ) -> Result<Vec<EventState>> {
+        if with_times {
+            let events = self.read_events(key, range).await?.into_iter();
+            return Ok(events.map(|event| EventState::of(event, true)).collect());
+        }
+        let digests = page(&self.0, key, range, "VALUE c.digest").await?.into_iter();
+        Ok(digests.map(|digest| EventState { digest, time: None }).collect())
     }
 
     async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
         let documents: Vec<EventDocument> = page(&self.0, key, range, EVENT_FIELDS).await?;
         Ok(documents.into_iter().map(|document| document.into_event()).collect())
-    }
-
-    async fn event_times(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<EventTime>> {
-        Ok(self.read_events(key, range).await?.into_iter().map(EventTime::from).collect())
     }
 
     async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, HashSet};
 
 use amplifier_session_core::{
     Result,
-    backend::{IndexCheck, Integrity, StrayKind, StrayRows},
-    model::{SessionKey, UserId},
+    backend::{IndexCheck, Integrity, StrayRows},
+    model::{SessionId, SessionKey, UserId},
 };
 use async_trait::async_trait;
 
 use crate::{
     batch::Operation,
-    documents::{GenerationState, PayloadDocument, kind},
+    documents::{PayloadDocument, kind},
     ids,
     query::Select,
     store::{CosmosBackend, Store},
@@ -19,17 +19,14 @@ use crate::{
 
 #[async_trait]
 impl Integrity for CosmosBackend {
-    async fn stray_rows(&self, key: &SessionKey) -> Result<Vec<StrayRows>> {
+    async fn stray_rows(&self, user: &UserId, session: Option<&SessionId>) -> Result<Vec<StrayRows>> {
+        let Some(session) = session else { return Ok(Vec::new()) };
+        let key = SessionKey::new(user.clone(), session.clone());
         let (vectors, chunks) =
-            tokio::try_join!(vectors_without_message(&self.0, key), chunks_without_event(&self.0, key))?;
-        let mut counts: BTreeMap<(StrayKind, u32), u64> = BTreeMap::new();
-        for (kind, stray) in [(StrayKind::Vectors, vectors), (StrayKind::Chunks, chunks)] {
-            for (sequence, _) in stray {
-                *counts.entry((kind, sequence)).or_default() += 1;
-            }
-        }
-        let stray = counts.into_iter();
-        Ok(stray.map(|((kind, sequence), rows)| StrayRows { kind, sequence, rows }).collect())
+            tokio::try_join!(vectors_without_message(&self.0, &key), chunks_without_event(&self.0, &key))?;
+        let vectors = by_sequence(&vectors).map(|(sequence, rows)| StrayRows::Vectors { sequence, rows });
+        let chunks = by_sequence(&chunks).map(|(sequence, rows)| StrayRows::Chunks { sequence, rows });
+        Ok(vectors.chain(chunks).collect())
     }
 
     async fn remove_stray_rows(&self, key: &SessionKey) -> Result<u64> {
@@ -50,30 +47,18 @@ impl Integrity for CosmosBackend {
         Ok(removed)
     }
 
-    async fn sessions_without_record(&self, _: &UserId) -> Result<Vec<SessionKey>> {
-        Ok(Vec::new())
-    }
-
-    async fn vector_failures(&self, generation: u32, key: &SessionKey) -> Result<Vec<(u32, String)>> {
-        let select = Select::rows(kind::MESSAGE, &ids::partition(key)).and("ARRAY_LENGTH(c.generations) > 0");
-        let query = select.fields("VALUE [c.sequence, c.generations]");
-        let states: Vec<(u32, Vec<GenerationState>)> = self.0.rows(&self.0.messages, key, query).await?;
-        let of_message = |(sequence, states): (u32, Vec<GenerationState>)| {
-            let state = states.into_iter().find(|state| state.number == generation)?;
-            Some((sequence, state.failure?))
-        };
-        let mut failures: Vec<(u32, String)> = states.into_iter().filter_map(of_message).collect();
-        failures.sort_unstable();
-        Ok(failures)
-    }
-
     async fn check_index(&self) -> Result<IndexCheck> {
         Ok(IndexCheck::default())
     }
+}
 
-    async fn rebuild_index(&self) -> Result<()> {
-        Ok(())
+/// The number of rows of each sequence.
+fn by_sequence(rows: &[(u32, String)]) -> impl Iterator<Item = (u32, u64)> {
+    let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
+    for (sequence, _) in rows {
+        *counts.entry(*sequence).or_default() += 1;
     }
+    counts.into_iter()
 }
 
 /// The sequences and ids of vectors of a session whose message does not exist.

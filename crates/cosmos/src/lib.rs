@@ -18,7 +18,7 @@
 //!
 //! | file | content |
 //! | --- | --- |
-//! | `meta`, `sessions`, `messages`, `events`, `superseded`, `vectors`, `search`, `scheduling` | the trait of the same name |
+//! | `meta`, `sessions`, `messages`, `events`, `other_rows`, `vectors`, `search`, `scheduling` | the trait of the same name |
 //! | `write`, `rewrite`, `rename` | changing a session with its rows |
 //! | `lease`, `fence` | how such a change stays consistent without transactions |
 //! | `vector_batches` | writing vectors |
@@ -44,6 +44,7 @@ mod lease;
 mod limits;
 mod messages;
 mod meta;
+mod other_rows;
 mod query;
 mod rename;
 mod rewrite;
@@ -52,7 +53,6 @@ mod scope;
 mod search;
 mod sessions;
 mod store;
-mod superseded;
 mod totals;
 mod turns;
 mod usage;

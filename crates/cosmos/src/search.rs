@@ -5,8 +5,8 @@ use std::{collections::HashMap, future::ready};
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{
-        Candidates, Messages, Search, TermFinder, TermPattern, TextCandidate, TextQuery, VectorCandidate,
-        VectorQuery,
+        Candidates, IndexUpdate, Messages, Search, TermFinder, TermPattern, TextCandidate, TextQuery,
+        VectorCandidate, VectorQuery,
     },
     model::{ContentType, MessageRef, SessionKey},
     text::{
@@ -137,7 +137,7 @@ impl Search for CosmosBackend {
     }
 
     /// Does nothing: the service updates its indexes with each write.
-    async fn update_index(&self) -> Result<()> {
+    async fn update_index(&self, _: IndexUpdate) -> Result<()> {
         Ok(())
     }
 

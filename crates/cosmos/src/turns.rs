@@ -87,35 +87,40 @@ impl Turns for CosmosBackend {
         }
         Ok(nearest.finish())
     }
+}
 
-    async fn write_summaries(&self, key: &SessionKey, summaries: Vec<TurnSummary>) -> Result<usize> {
-        let partition = ids::partition(key);
-        let _lock = self.0.locks.lock(key).await;
-        let lines = lines(&self.0, &partition, summaries.iter().map(|of| of.user_sequence)).await?;
-        let current = summaries.iter().filter(|of| lines.get(&of.user_sequence) == Some(&of.digest));
-        let current: BTreeMap<u32, &TurnSummary> = current.map(|of| (of.user_sequence, of)).collect();
-        let operations = current.values().map(|of| Operation::upsert(&SummaryDocument::new(of)));
-        error::check(self.0.events.write_many(&partition, operations.collect::<Result<_>>()?).await?)?;
-        Ok(current.len())
-    }
+/// Stores summaries of turns of a session.
+pub(crate) async fn write_summaries(
+    store: &Store,
+    key: &SessionKey,
+    summaries: &[TurnSummary],
+) -> Result<usize> {
+    let partition = ids::partition(key);
+    let _lock = store.locks.lock(key).await;
+    let lines = lines(store, &partition, summaries.iter().map(|of| of.user_sequence)).await?;
+    let current = summaries.iter().filter(|of| lines.get(&of.user_sequence) == Some(&of.digest));
+    let current: BTreeMap<u32, &TurnSummary> = current.map(|of| (of.user_sequence, of)).collect();
+    let operations = current.values().map(|of| Operation::upsert(&SummaryDocument::new(of)));
+    error::check(store.events.write_many(&partition, operations.collect::<Result<_>>()?).await?)?;
+    Ok(current.len())
+}
 
-    /// Reads all summaries of the scope, because they are few.
-    async fn list_summaries(&self, query: &SummaryQuery) -> Result<Vec<TurnSummary>> {
-        let select = Select::of(kind::SUMMARY)
-            .of_user(&query.scope)
-            .with_some("c.session_id = @", query.filter.session.as_ref());
-        let documents: Vec<SummaryDocument> = self.0.events.all(select.documents()).await?;
-        if documents.is_empty() {
-            return Ok(Vec::new());
-        }
-        let sessions = scope::sessions(&self.0, &query.scope, &query.filter).await?;
-        let shown = documents.into_iter().filter(|of| sessions.contains_key(&of.user_id_session_id));
-        let mut summaries: Vec<TurnSummary> = shown.map(SummaryDocument::into_summary).collect();
-        summaries.retain(|of| query.after.as_ref().is_none_or(|after| of.message_ref() > *after));
-        summaries.sort_by_key(TurnSummary::message_ref);
-        summaries.truncate(query.limit);
-        Ok(summaries)
+/// A page of summaries. Reads all summaries of the scope, because they are few.
+pub(crate) async fn summaries(store: &Store, query: &SummaryQuery) -> Result<Vec<TurnSummary>> {
+    let select = Select::of(kind::SUMMARY)
+        .of_user(&query.scope)
+        .with_some("c.session_id = @", query.filter.session.as_ref());
+    let documents: Vec<SummaryDocument> = store.events.all(select.documents()).await?;
+    if documents.is_empty() {
+        return Ok(Vec::new());
     }
+    let sessions = scope::sessions(store, &query.scope, &query.filter).await?;
+    let shown = documents.into_iter().filter(|of| sessions.contains_key(&of.user_id_session_id));
+    let mut summaries: Vec<TurnSummary> = shown.map(SummaryDocument::into_summary).collect();
+    summaries.retain(|of| query.after.as_ref().is_none_or(|after| of.message_ref() > *after));
+    summaries.sort_by_key(TurnSummary::message_ref);
+    summaries.truncate(query.limit);
+    Ok(summaries)
 }
 
 /// The messages that a filter of times or roles admits; `None` if it admits all.

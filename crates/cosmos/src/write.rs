@@ -23,10 +23,11 @@ use crate::{
     fence::RowFence,
     ids,
     lease::{Expected, WriteLease},
+    other_rows,
     query::{Select, VALUES},
     rewrite::Rewrite,
     store::Store,
-    superseded, turns,
+    turns,
 };
 
 /// Writes one session.
@@ -68,7 +69,7 @@ async fn files(store: &Store, change: &mut SessionChange) -> Result<Option<Files
 /// Writes messages and events concurrently, because they are in different containers.
 async fn write_rows(store: &Store, lease: &mut WriteLease<'_>, change: &SessionChange) -> Result<()> {
     let partition = ids::partition(&change.session.key());
-    superseded::write(store, &partition, &change.superseded).await?;
+    other_rows::write_superseded(store, &partition, &change.superseded).await?;
     if lease.document.committed {
         // New messages have no turns, and looking for them would cost two requests for each append.
         let removed = change.removed_messages().below(lease.document.session.message_count);
@@ -277,7 +278,7 @@ async fn delete_rows(store: &Store, lease: &WriteLease<'_>) -> Result<bool> {
         }
     }
     error::check(delete_chunks(store, &partition, Select::rows(kind::CHUNK, &partition)).await?)?;
-    superseded::delete_all(store, &partition).await?;
+    other_rows::delete_superseded(store, &partition).await?;
     turns::delete_all(store, &partition).await?;
     Ok(store.files(&key).await?.is_some())
 }

@@ -172,7 +172,7 @@ async fn measure_semantic() {
                 .await
                 .unwrap();
         }
-        storage.backend().update_index().await.unwrap();
+        storage.update_index().await.unwrap();
         let (scope, mut found) = (ana(), Vec::new());
         let mut times = Vec::new();
         for round in 0..RUNS {

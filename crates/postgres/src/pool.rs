@@ -394,7 +394,10 @@ impl Drop for Transaction<'_> {
 
 #[cfg(test)]
 mod tests {
-    use amplifier_session_core::{backend::prelude::*, config::Settings};
+    use amplifier_session_core::{
+        backend::{IndexUpdate, prelude::*},
+        config::Settings,
+    };
     use amplifier_session_sql::{Columns as _, backend::Database as _};
     use amplifier_session_testkit::postgres;
 
@@ -419,7 +422,7 @@ mod tests {
         let store = Postgres::open(config).await.unwrap();
         store.swap_meta("key", None, "value").await.unwrap();
         store.meta().await.unwrap();
-        store.update_index().await.unwrap();
+        store.update_index(IndexUpdate::Now).await.unwrap();
         tokio::task::spawn_blocking(move || {
             let pool = store.connections();
             let client = pool.get().unwrap();

@@ -208,17 +208,19 @@ fn read_event(row: &dyn Columns) -> Result<Event> {
     })
 }
 
-/// The time that an event of a row of [`EVENT_TIME`] states.
-pub fn event_time(row: &dyn Columns) -> Result<EventTime> {
+/// The time that an event of a row of [`EVENT_TIME`] states. `start` is the index of the first column.
+pub fn event_time(row: &dyn Columns, start: usize) -> Result<EventTime> {
     // An unreadable summary states no time; the other events are still read.
-    let summary: serde_json::Map<String, serde_json::Value> =
-        row.maybe_text(5)?.and_then(|summary| serde_json::from_str(&summary).ok()).unwrap_or_default();
+    let summary: serde_json::Map<String, serde_json::Value> = row
+        .maybe_text(start + 5)?
+        .and_then(|summary| serde_json::from_str(&summary).ok())
+        .unwrap_or_default();
     Ok(EventTime {
-        sequence: number(row, 0)?,
-        event_type: row.text(1)?,
-        ts: row.time(2)?,
-        ts_estimated: row.flag(3)?,
-        model: row.maybe_text(4)?,
+        sequence: number(row, start)?,
+        event_type: row.text(start + 1)?,
+        ts: row.time(start + 2)?,
+        ts_estimated: row.flag(start + 3)?,
+        model: row.maybe_text(start + 4)?,
         tool_call_id: summary.get("tool_call_id").and_then(|id| id.as_str()).map(str::to_owned),
         prompt_digest: summary.get("prompt_digest").and_then(serde_json::Value::as_u64),
         is_background: is_background(&summary),

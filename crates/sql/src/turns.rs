@@ -263,7 +263,7 @@ fn scan<R: Reader>(
     Ok((last, count))
 }
 
-/// As [`Turns::list_summaries`](amplifier_session_core::backend::Turns::list_summaries).
+/// A page of summaries, in order of user, session and `user_sequence`.
 pub fn list_summaries<R: Reader>(reader: &R, query: &SummaryQuery) -> Result<Vec<TurnSummary>> {
     let mut conditions = Conditions::of_sessions(R::DIALECT, &query.scope, &query.filter)?;
     if let Some(MessageRef { session, sequence }) = &query.after {

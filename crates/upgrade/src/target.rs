@@ -8,7 +8,7 @@ use std::{
 use amplifier_session_core::{
     Error, ErrorKind, Result,
     backend::{
-        StorageBackend, StorageBackendExt, StoredSession,
+        IndexUpdate, StorageBackend, StorageBackendExt, StoredSession,
         meta::{EMBEDDING_SPACE, Generation, Generations, USER_ID},
     },
     model::{EmbeddingSpace, SessionId, SessionKey, UserId},
@@ -116,6 +116,6 @@ impl TargetStore {
         if self.unfinished.as_ref().is_some_and(|name| !name.is_empty()) {
             self.set_unfinished(String::new())?;
         }
-        self.wait(self.backend.update_index())
+        self.wait(self.backend.update_index(IndexUpdate::Now))
     }
 }

@@ -129,7 +129,7 @@ pub(super) async fn import(app: &mut App, args: ImportArgs) -> Result<Outcome, F
     writer.storage.users().pin_user(&writer.user).await?;
     let imported = writer.storage.archive().import_sessions(&mut archive, &options).await;
     // Also after an error, because the sessions before it are stored.
-    writer.storage.backend().update_index().await?;
+    writer.storage.update_index().await?;
     let report = imported.map_err(|error| in_file(error, &args.file))?;
     if app.out.is_json() {
         app.out.json(&report)?;

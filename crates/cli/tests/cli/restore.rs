@@ -8,7 +8,7 @@ use std::{
 
 use amplifier_session_storage::{
     OpenOptions, Scope, SessionStorage,
-    backend::{SequenceRange, SessionCursor, SessionQuery},
+    backend::{SequenceRange, SessionCursor, SessionQuery, StorageBackendExt},
     model::Digest,
     open,
 };

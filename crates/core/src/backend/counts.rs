@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::meta::Generations;
-use crate::model::{Cost, Event, Role, Timestamp, VectorState};
+use crate::model::{Cost, Digest, Event, Role, Timestamp, VectorState};
 
 /// The type of events about a submitted prompt.
 pub const PROMPT: &str = "prompt:submit";
@@ -47,6 +47,23 @@ pub struct EventTime {
     /// Whether it is about a call that a program made by itself, for example to name the session:
     /// [`is_background`] of its summary. Such a call tells nothing about the conversation.
     pub is_background: bool,
+}
+
+/// The line of an event, and what it says about times, if that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventState {
+    /// The digest of the line.
+    pub digest: Digest,
+    /// When it happened.
+    pub time: Option<EventTime>,
+}
+
+impl EventState {
+    /// The state of an event, with its time or without.
+    #[must_use]
+    pub fn of(event: Event, with_time: bool) -> Self {
+        Self { digest: event.digest, time: with_time.then(|| event.into()) }
+    }
 }
 
 /// Whether the summary of an event says that a program made the model call by itself.

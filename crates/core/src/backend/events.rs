@@ -2,10 +2,10 @@
 
 use async_trait::async_trait;
 
-use super::{EventCount, EventTime, SequenceRange};
+use super::{EventCount, EventState, SequenceRange};
 use crate::{
     Result,
-    model::{Digest, Event, MessageRef, Payload, SessionKey, UserId},
+    model::{Event, MessageRef, Payload, SessionKey, UserId},
     scope::Scope,
     search::{EventFilter, EventSearchOptions},
 };
@@ -13,15 +13,17 @@ use crate::{
 /// Reads events.
 #[async_trait]
 pub trait Events: Send + Sync {
-    /// A page of the digests of a session's events, in order of sequence.
-    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>>;
+    /// A page of the states of a session's events, in order of sequence: their digests, and with `with_times`, what they
+    /// say about times. A session may have a hundred thousand events, so a backend should read nothing else.
+    async fn event_states(
+        &self,
+        key: &SessionKey,
+        range: SequenceRange,
+        with_times: bool,
+    ) -> Result<Vec<EventState>>;
 
     /// A page of a session's events, without their payloads, in order of sequence.
     async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>>;
-
-    /// A page like [`read_events`](Self::read_events) returns, but with only the fields that are needed to derive
-    /// times. A session may have a hundred thousand events, so a backend should not read the others.
-    async fn event_times(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<EventTime>>;
 
     /// The payloads of the events of these sequences, in any order. Leaves out those that do not exist.
     async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>>;

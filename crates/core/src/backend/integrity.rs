@@ -1,60 +1,49 @@
 //! Reads that only a verification needs, and repairs of derived data.
 
 use async_trait::async_trait;
-use serde::Serialize;
 
 use crate::{
     Result,
-    model::{MessageRef, SessionKey, UserId},
+    model::{MessageRef, SessionId, SessionKey, UserId},
 };
 
 /// Finds rows without an owner, and compares derived indexes with the rows.
 #[async_trait]
 pub trait Integrity: Send + Sync {
-    /// The rows of a session that belong to no message or event, in any order: vectors and failures without a message,
-    /// and chunks that are not part of any event's payload.
-    async fn stray_rows(&self, key: &SessionKey) -> Result<Vec<StrayRows>>;
+    /// The rows that belong to nothing, in any order: of a session, its stray vectors and chunks; without a session, the
+    /// sessions of the user without a record.
+    ///
+    /// A backend without [`atomic_writes`](super::StoreInfo::atomic_writes) returns no sessions without a record: an
+    /// interrupted first write leaves such rows, and the next write completes it.
+    async fn stray_rows(&self, user: &UserId, session: Option<&SessionId>) -> Result<Vec<StrayRows>>;
 
-    /// Removes what [`stray_rows`](Self::stray_rows) returns. Returns the number of removed rows.
+    /// Removes what [`stray_rows`](Self::stray_rows) returns of a session. Returns the number of removed rows.
     async fn remove_stray_rows(&self, key: &SessionKey) -> Result<u64>;
-
-    /// The sessions of a user that have messages, events, or vectors or chunks of them, but no session record, in any
-    /// order. A backend without
-    /// [`atomic_writes`](super::StoreInfo::atomic_writes) returns no sessions: an interrupted first write leaves such
-    /// rows, and the next write completes it.
-    async fn sessions_without_record(&self, user: &UserId) -> Result<Vec<SessionKey>>;
-
-    /// Why texts of messages of a session have no vectors of a generation, in order of sequence.
-    async fn vector_failures(&self, generation: u32, key: &SessionKey) -> Result<Vec<(u32, String)>>;
 
     /// Compares the derived index with the rows that it should contain, and the indexes of the database with its tables. An index that is behind the rows is no
     /// difference, because searches read the rows that it lacks. A backend without a derived index reports nothing.
     async fn check_index(&self) -> Result<IndexCheck>;
-
-    /// Rebuilds the derived index from the rows, and the indexes of the database itself if they differ from its tables.
-    async fn rebuild_index(&self) -> Result<()>;
 }
 
-/// The kind of rows that belong to nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum StrayKind {
-    /// Vectors, or reasons why there are none.
-    Vectors,
-    /// Pieces of payloads.
-    Chunks,
-}
-
-/// Rows of one message or event that belong to nothing.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct StrayRows {
-    /// Their kind.
-    pub kind: StrayKind,
-    /// The sequence of the message or event that they name.
-    pub sequence: u32,
-    /// How many there are.
-    pub rows: u64,
+/// Rows that belong to nothing.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StrayRows {
+    /// A session that has messages, events, or vectors or chunks of them, but no session record.
+    Session(SessionKey),
+    /// Vectors, or reasons why there are none, of a message that does not exist.
+    Vectors {
+        /// The sequence of the message.
+        sequence: u32,
+        /// How many there are.
+        rows: u64,
+    },
+    /// Pieces that are not part of the payload of an event.
+    Chunks {
+        /// The sequence of the event.
+        sequence: u32,
+        /// How many there are.
+        rows: u64,
+    },
 }
 
 /// The result of comparing an index with the rows.

@@ -6,7 +6,7 @@
 //! document store without joins or aggregates that answers in pages.
 //!
 //! It is the sum of small traits, each about one subject: [`Meta`], [`Sessions`], [`Messages`], [`Events`],
-//! [`Superseded`], [`Vectors`], [`Turns`], [`Search`], [`Integrity`] and [`Scheduling`]. These rules hold for every method:
+//! [`OtherRows`], [`Vectors`], [`Turns`], [`Search`], [`Integrity`] and [`Scheduling`]. These rules hold for every method:
 //!
 //! - An unknown session is not an error: the answer is empty or `None`, unless the method says otherwise.
 //! - Data of users other than the named one is never touched.
@@ -23,12 +23,12 @@ mod integrity;
 mod locks;
 mod messages;
 pub mod meta;
+mod other_rows;
 mod query;
 mod salvage;
 mod scheduling;
 mod search;
 mod sessions;
-mod superseded;
 mod terms;
 mod turns;
 mod vectors;
@@ -42,8 +42,8 @@ pub use change::{
     SkippedLine, StoredSession, StoredSyncState, Version,
 };
 pub use counts::{
-    EventTime, GenerationCounts, MessageCount, PROMPT, REPEATS, REQUEST_ID, RESPONSE, RowCounts, RowSpan,
-    SESSION_ID, UNREADABLE_COST, Usage, VectorCounts, is_background,
+    EventState, EventTime, GenerationCounts, MessageCount, PROMPT, REPEATS, REQUEST_ID, RESPONSE, RowCounts,
+    RowSpan, SESSION_ID, UNREADABLE_COST, Usage, VectorCounts, is_background,
 };
 pub use deletion::{Deletion, Remains};
 pub use event_counts::{EventCount, EventCounter, EventGroup, Tally, UsageRow, repeats_usage};
@@ -52,29 +52,32 @@ pub use factory::{
     BackendFactory, BackupFile, Open, OpenFile, OpenRequest, OpenService, Opening, RestrictRoles, SalvageFile,
 };
 pub use info::{ServiceUsage, StoreInfo, StorePlace};
-pub use integrity::{IndexCheck, IndexProblem, Integrity, StrayKind, StrayRows};
+pub use integrity::{IndexCheck, IndexProblem, Integrity, StrayRows};
 pub use locks::SessionLocks;
 pub use messages::Messages;
 pub use meta::Meta;
+pub use other_rows::{OtherRow, OtherRowQuery, OtherRows, SupersededQuery};
 pub use query::{
     PendingQuery, SequenceRange, SessionCursor, SessionName, SessionQuery, TextQuery, VectorQuery,
     has_required,
 };
 pub use salvage::{RemainingMessage, RemainingSession, RemainingTurns, SalvageSource};
 pub use scheduling::{Scheduling, SyncGuard};
-pub use search::Search;
+pub use search::{IndexUpdate, Search};
 pub use sessions::Sessions;
-pub use superseded::{Superseded, SupersededQuery};
 pub use terms::{TermFinder, TermPattern};
 pub use turns::{NearestTurns, NewTurn, SummaryQuery, TurnCandidate, TurnQuery, TurnVectorQuery, Turns};
 pub use vectors::Vectors;
 
 pub use crate::search::{Candidates, TextCandidate, VectorCandidate};
-use crate::{Error, ErrorKind, Result, model::SessionKey};
+use crate::{
+    Error, ErrorKind, Result,
+    model::{Digest, SessionKey, SupersededPiece, TurnSummary},
+};
 
 /// A store: everything that a backend implements.
 pub trait StorageBackend:
-    Meta + Sessions + Messages + Events + Superseded + Vectors + Turns + Search + Integrity + Scheduling + Debug
+    Meta + Sessions + Messages + Events + OtherRows + Vectors + Turns + Search + Integrity + Scheduling + Debug
 {
 }
 
@@ -83,7 +86,7 @@ impl<T> StorageBackend for T where
         + Sessions
         + Messages
         + Events
-        + Superseded
+        + OtherRows
         + Vectors
         + Turns
         + Search
@@ -97,8 +100,8 @@ impl<T> StorageBackend for T where
 /// [`StorageBackendExt`] must be imported.
 pub mod prelude {
     pub use super::{
-        Events as _, Integrity as _, Messages as _, Meta as _, Scheduling as _, Search as _, Sessions as _,
-        StorageBackend, StorageBackendExt as _, Superseded as _, Turns as _, Vectors as _,
+        Events as _, Integrity as _, Messages as _, Meta as _, OtherRows as _, Scheduling as _, Search as _,
+        Sessions as _, StorageBackend, StorageBackendExt as _, Turns as _, Vectors as _,
     };
 }
 
@@ -120,6 +123,40 @@ pub trait StorageBackendExt: StorageBackend {
         let missing =
             || Err(Error::new(ErrorKind::StorageIo, "the backend returned no result for a deletion"));
         deletion.deleted.pop().unwrap_or_else(missing)
+    }
+
+    /// A page of the digests of a session's events, in order of sequence.
+    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
+        let states = self.event_states(key, range, false).await?;
+        Ok(states.into_iter().map(|state| state.digest).collect())
+    }
+
+    /// A page of what a session's events say about times, in order of sequence.
+    async fn event_times(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<EventTime>> {
+        let states = self.event_states(key, range, true).await?;
+        Ok(states.into_iter().filter_map(|state| state.time).collect())
+    }
+
+    /// [`OtherRows::list_other_rows`] of superseded lines.
+    async fn list_superseded(&self, query: &SupersededQuery) -> Result<Vec<SupersededPiece>> {
+        let rows = self.list_other_rows(&OtherRowQuery::Superseded(query.clone())).await?.into_iter();
+        Ok(rows.filter_map(|row| if let OtherRow::Superseded(of) = row { Some(of) } else { None }).collect())
+    }
+
+    /// [`OtherRows::list_other_rows`] of summaries.
+    async fn list_summaries(&self, query: &SummaryQuery) -> Result<Vec<TurnSummary>> {
+        let rows = self.list_other_rows(&OtherRowQuery::Summaries(query.clone())).await?.into_iter();
+        Ok(rows.filter_map(|row| if let OtherRow::Summary(of) = row { Some(of) } else { None }).collect())
+    }
+
+    /// [`OtherRows::list_other_rows`] of failures: the sequences of messages, with the reasons.
+    async fn vector_failures(&self, generation: u32, key: &SessionKey) -> Result<Vec<(u32, String)>> {
+        let query = OtherRowQuery::Failures { session: key.clone(), generation };
+        let reason = |row| match row {
+            OtherRow::Failure { sequence, reason } => Some((sequence, reason)),
+            _ => None,
+        };
+        Ok(self.list_other_rows(&query).await?.into_iter().filter_map(reason).collect())
     }
 
     /// Stores `value` under `key` unless there is a value. Returns the value that is stored afterwards.

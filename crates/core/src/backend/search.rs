@@ -30,16 +30,22 @@ pub trait Search: Send + Sync {
     async fn terms(&self, patterns: &[TermPattern], limit: usize) -> Result<Vec<Vec<String>>>;
 
     /// Brings derived indexes up to date with the rows. Searches are correct without it, only slower.
-    async fn update_index(&self) -> Result<()>;
-
-    /// As [`update_index`](Self::update_index), but may leave a few new rows to a later call, unless rows were changed or
-    /// removed. For changes that are so small that updating the indexes takes longer than everything else.
-    async fn update_index_if_due(&self) -> Result<()> {
-        self.update_index().await
-    }
+    async fn update_index(&self, update: IndexUpdate) -> Result<()>;
 
     /// Derives the stored texts of these messages again, because the rules of
     /// [`content::extract`](crate::content::extract) have changed. Does nothing in a backend that stores no texts, or
     /// whose index records the version of the rules.
     async fn renew_texts(&self, key: &SessionKey, sequences: &[u32]) -> Result<()>;
+}
+
+/// How to update derived indexes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexUpdate {
+    /// May leave a few new rows to a later call, unless rows were changed or removed. For changes that are so small that
+    /// updating the indexes takes longer than everything else.
+    IfDue,
+    /// Adds all rows that are missing.
+    Now,
+    /// Makes them again from the rows, and the indexes of the database itself if they differ from its tables.
+    Rebuild,
 }

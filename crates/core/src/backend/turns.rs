@@ -12,12 +12,11 @@ use crate::{
     search::{SearchFilter, SessionFilter},
 };
 
-/// Stores the embeddings and summaries of turns. They belong to the user's message of the turn, and are deleted and
-/// renamed with their session.
+/// Stores the embeddings of turns. They belong to the user's message of the turn, and are deleted and renamed with their
+/// session.
 ///
 /// [`Sessions::write`](super::Sessions::write) removes an embedding if it removes or replaces the user's or the
-/// assistant's message. It removes a summary if it removes the user's message or replaces its line: see
-/// [`SessionChange::removed_messages`](super::SessionChange::removed_messages).
+/// assistant's message: see [`SessionChange::removed_messages`](super::SessionChange::removed_messages).
 #[async_trait]
 pub trait Turns: Send + Sync {
     /// Stores embeddings of any sessions. Each replaces the one with the same user message, provider and model. Ignores
@@ -32,14 +31,6 @@ pub trait Turns: Send + Sync {
 
     /// The turns nearest to a vector, nearest first, by exact comparison.
     async fn nearest_turns(&self, query: &TurnVectorQuery) -> Result<Vec<TurnCandidate>>;
-
-    /// Stores summaries of turns of one session. Each replaces the one of the same user message. Ignores summaries of
-    /// messages that are gone or whose line has changed. Returns the number of stored summaries.
-    async fn write_summaries(&self, key: &SessionKey, summaries: Vec<TurnSummary>) -> Result<usize>;
-
-    /// A page of summaries, in order of user, session and `user_sequence`. May return fewer than requested; only an
-    /// empty answer means the end.
-    async fn list_summaries(&self, query: &SummaryQuery) -> Result<Vec<TurnSummary>>;
 }
 
 /// An embedding to store, with the lines that it was made from.

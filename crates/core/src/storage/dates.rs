@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{SessionCatalog, StoreContext};
 use crate::{
     ErrorKind, Result,
-    backend::SequenceRange,
+    backend::{SequenceRange, StorageBackendExt},
     metadata::Metadata,
     model::{MessageRef, Session, SessionKey, TimeSource, Timestamp},
 };

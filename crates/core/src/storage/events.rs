@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Error, ErrorKind, Result, Scope,
-    backend::SequenceRange,
+    backend::{SequenceRange, StorageBackendExt},
     events::assemble,
     model::{DamagedRow, Digest, Event, Payload, RawJson, SessionId, SessionKey},
     search::EventSearchOptions,

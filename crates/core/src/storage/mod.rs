@@ -46,7 +46,7 @@ use std::sync::Arc;
 
 use crate::{
     Result,
-    backend::StorageBackend,
+    backend::{IndexUpdate, StorageBackend},
     content::{Redaction, Redactor, TOOL_OUTPUT_LIMIT},
     embedding::EmbeddingProvider,
     model::Timestamp,
@@ -227,7 +227,7 @@ impl SessionStorage {
     ///
     /// Errors of the backend.
     pub async fn update_index(&self) -> Result<()> {
-        self.store.backend.update_index().await
+        self.store.backend.update_index(IndexUpdate::Now).await
     }
 
     /// As [`SessionStorage::update_index`], but may leave a few new rows to a later call.
@@ -236,7 +236,7 @@ impl SessionStorage {
     ///
     /// Errors of the backend.
     pub async fn update_index_if_due(&self) -> Result<()> {
-        self.store.backend.update_index_if_due().await
+        self.store.backend.update_index(IndexUpdate::IfDue).await
     }
 }
 

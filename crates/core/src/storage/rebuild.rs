@@ -12,7 +12,7 @@ use super::{
 use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{
-        GenerationCounts, MessagesToEmbed, PendingQuery, SessionQuery, StorageBackendExt,
+        GenerationCounts, IndexUpdate, MessagesToEmbed, PendingQuery, SessionQuery, StorageBackendExt,
         meta::{self, Generation, Generations},
     },
     embedding::EmbeddingProvider,
@@ -208,7 +208,7 @@ impl<'a> StoredVectors<'a> {
         }
         if report.failure.is_none() {
             self.prune().await?;
-            self.store.backend.update_index().await?;
+            self.store.backend.update_index(IndexUpdate::Now).await?;
         }
         Ok(report)
     }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, marker::PhantomData};
 use super::{StoreContext, damage::SequencedRow, salvage::checked};
 use crate::{
     Error, ErrorKind, Result, Scope,
-    backend::{SequenceRange, SupersededQuery},
+    backend::{SequenceRange, StorageBackendExt, SupersededQuery},
     model::{DamagedRow, Event, Message, Payload, SessionKey, StoredEvent, SupersededPiece, SupersededRef},
     search::SessionFilter,
 };

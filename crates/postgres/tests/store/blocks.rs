@@ -35,7 +35,7 @@ async fn merged_blocks_find_the_same() {
     let (all, some) = (found(&store, "needle").await, found(&store, "number1").await);
     assert_eq!((all.len(), some.len()), (30, 10));
     for _ in 0..3 {
-        store.backend.update_index().await.unwrap();
+        store.storage.update_index().await.unwrap();
         assert_clean(&store).await;
         assert_eq!(found(&store, "needle").await, all);
         assert_eq!(found(&store, "number1").await, some);
@@ -60,13 +60,13 @@ async fn an_index_is_updated_while_others_write() {
     });
     let writers: Vec<_> = writers.collect();
     for _ in 0..20 {
-        store.backend.update_index().await.unwrap();
+        store.storage.update_index().await.unwrap();
     }
     for writer in writers {
         writer.await.unwrap();
     }
     assert_clean(&store).await;
-    store.backend.update_index().await.unwrap();
+    store.storage.update_index().await.unwrap();
     assert_clean(&store).await;
     assert_eq!(found(&store, "needle7").await.len(), 3);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use amplifier_session_core::{
     Scope, SessionStorage,
-    backend::{SessionQuery, StorageBackend, meta, prelude::*},
+    backend::{IndexUpdate, SessionQuery, StorageBackend, meta, prelude::*},
     model::{LineKind, SupersededPiece, SupersededReason, UserId, Visibility},
     storage::{IngestTarget, SecretsAtRest, SyncLines, VectorsOf},
 };
@@ -353,8 +353,8 @@ async fn the_library_reads_and_writes_only_rows_of_the_role() {
     assert_eq!(ben.storage.secrets().secrets_at_rest().await.unwrap(), SecretsAtRest::Mark);
     assert_eq!(ben.storage.users().pin_user(&to).await.unwrap(), to);
     assert_eq!(ana.storage.users().pin_user(&from).await.unwrap(), from);
-    ana.backend.rebuild_index().await.unwrap();
-    ana.backend.update_index().await.unwrap();
+    ana.backend.update_index(IndexUpdate::Rebuild).await.unwrap();
+    ana.storage.update_index().await.unwrap();
     for store in [&ana, &ben] {
         assert_eq!(store.backend.check_index().await.unwrap().problems, []);
     }

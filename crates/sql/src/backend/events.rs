@@ -2,8 +2,8 @@
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{EventCount, EventTime, Events, SequenceRange},
-    model::{Digest, Event, MessageRef, Payload, SessionKey, UserId},
+    backend::{EventCount, EventState, Events, SequenceRange},
+    model::{Event, MessageRef, Payload, SessionKey, UserId},
     search::{EventFilter, EventSearchOptions},
 };
 use async_trait::async_trait;
@@ -17,19 +17,19 @@ use crate::{
 
 #[async_trait]
 impl<D: DerivedIndex> Events for SqlBackend<D> {
-    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
-        let digests = read::events::digests(key, range);
-        self.read(move |reader| reader.rows(&digests)).await
+    async fn event_states(
+        &self,
+        key: &SessionKey,
+        range: SequenceRange,
+        with_times: bool,
+    ) -> Result<Vec<EventState>> {
+        let states = read::events::states(key, range, with_times);
+        self.read(move |reader| reader.rows(&states)).await
     }
 
     async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
         let events = read::events::page(key, range);
         self.read(move |reader| reader.rows(&events)).await
-    }
-
-    async fn event_times(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<EventTime>> {
-        let times = read::events::times(key, range);
-        self.read(move |reader| reader.rows(&times)).await
     }
 
     async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {

@@ -2,7 +2,9 @@
 
 use amplifier_session_core::{
     Result,
-    backend::{Candidates, Search, TermPattern, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
+    backend::{
+        Candidates, IndexUpdate, Search, TermPattern, TextCandidate, TextQuery, VectorCandidate, VectorQuery,
+    },
     model::SessionKey,
 };
 use async_trait::async_trait;
@@ -24,12 +26,12 @@ impl<D: DerivedIndex> Search for SqlBackend<D> {
         self.0.terms(patterns, limit).await
     }
 
-    async fn update_index(&self) -> Result<()> {
-        self.0.update_index().await
-    }
-
-    async fn update_index_if_due(&self) -> Result<()> {
-        self.0.update_index_if_due().await
+    async fn update_index(&self, update: IndexUpdate) -> Result<()> {
+        match update {
+            IndexUpdate::IfDue => self.0.update_index_if_due().await,
+            IndexUpdate::Now => self.0.update_index().await,
+            IndexUpdate::Rebuild => self.0.rebuild_index().await,
+        }
     }
 
     async fn renew_texts(&self, key: &SessionKey, sequences: &[u32]) -> Result<()> {

@@ -1,9 +1,9 @@
-//! Embeddings and summaries of turns.
+//! Embeddings of turns.
 
 use amplifier_session_core::{
     Result,
-    backend::{NewTurn, SummaryQuery, TurnCandidate, TurnQuery, TurnVectorQuery, Turns},
-    model::{SessionKey, TurnEmbedding, TurnSummary},
+    backend::{NewTurn, TurnCandidate, TurnQuery, TurnVectorQuery, Turns},
+    model::TurnEmbedding,
 };
 use async_trait::async_trait;
 
@@ -28,15 +28,5 @@ impl<D: DerivedIndex> Turns for SqlBackend<D> {
     async fn nearest_turns(&self, query: &TurnVectorQuery) -> Result<Vec<TurnCandidate>> {
         let query = query.clone();
         self.read_snapshot(move |reader| turns::nearest(reader, &query)).await
-    }
-
-    async fn write_summaries(&self, key: &SessionKey, summaries: Vec<TurnSummary>) -> Result<usize> {
-        let key = key.clone();
-        self.run(move |database| write::summaries(database, &key, &summaries)).await
-    }
-
-    async fn list_summaries(&self, query: &SummaryQuery) -> Result<Vec<TurnSummary>> {
-        let query = query.clone();
-        self.read(move |reader| turns::list_summaries(reader, &query)).await
     }
 }

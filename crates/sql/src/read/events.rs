@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{EventCount, EventCounter, EventTime, SequenceRange},
-    model::{Digest, Event, Payload, SessionId, SessionKey, UserId},
+    backend::{EventCount, EventCounter, EventState, SequenceRange},
+    model::{Event, Payload, SessionId, SessionKey, UserId},
     search::{EventFilter, EventSearchOptions},
 };
 
@@ -16,12 +16,24 @@ use crate::{
     unless_damaged,
 };
 
-/// Digests of a session's events, in order of sequence.
+/// A page of the states of a session's events, in order of sequence.
 #[must_use]
-pub fn digests(key: &SessionKey, range: SequenceRange) -> Query<Digest> {
-    let sql = "SELECT digest FROM events
-        WHERE user_id = ?1 AND session_id = ?2 AND sequence >= ?3 ORDER BY sequence LIMIT ?4";
-    Query::new("event_digests", sql, from(key, range.start, range.limit), |row| digest(row, 0))
+pub fn states(key: &SessionKey, range: SequenceRange, with_times: bool) -> Query<EventState> {
+    let of = |columns: &str| {
+        format!(
+            "SELECT digest{columns} FROM events
+             WHERE user_id = ?1 AND session_id = ?2 AND sequence >= ?3 ORDER BY sequence LIMIT ?4"
+        )
+    };
+    if with_times {
+        let decode = |row: &dyn Columns| {
+            Ok(EventState { digest: digest(row, 0)?, time: Some(rows::event_time(row, 1)?) })
+        };
+        let values = from(key, range.start, range.limit.min(PAGE));
+        return Query::new("event_states", of(&format!(", {EVENT_TIME}")), values, decode);
+    }
+    let decode = |row: &dyn Columns| Ok(EventState { digest: digest(row, 0)?, time: None });
+    Query::new("event_states", of(""), from(key, range.start, range.limit), decode)
 }
 
 /// A page of a session's events, in order of sequence.
@@ -32,16 +44,6 @@ pub fn page(key: &SessionKey, range: SequenceRange) -> Query<Event> {
          WHERE e.user_id = ?1 AND e.session_id = ?2 AND e.sequence >= ?3 ORDER BY e.sequence LIMIT ?4"
     );
     Query::new("read_events", sql, from(key, range.start, range.limit.min(PAGE)), rows::event)
-}
-
-/// A page of the times that a session's events state, in order of sequence.
-#[must_use]
-pub fn times(key: &SessionKey, range: SequenceRange) -> Query<EventTime> {
-    let sql = format!(
-        "SELECT {EVENT_TIME} FROM events
-         WHERE user_id = ?1 AND session_id = ?2 AND sequence >= ?3 ORDER BY sequence LIMIT ?4"
-    );
-    Query::new("event_times", sql, from(key, range.start, range.limit.min(PAGE)), rows::event_time)
 }
 
 fn from(key: &SessionKey, start: u32, most: usize) -> impl Iterator<Item = Value> {

@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     Result,
-    backend::{StrayKind, StrayRows},
+    backend::{OtherRow, StrayRows},
     model::{SessionId, SessionKey, UserId},
 };
 
@@ -19,24 +19,26 @@ pub(crate) const WITHOUT_PAYLOAD: &str = "NOT EXISTS (SELECT 1 FROM events e WHE
 
 /// The rows of a session that belong to no message or event.
 pub fn stray<R: Reader>(reader: &R, key: &SessionKey) -> Result<Vec<StrayRows>> {
-    let of = |kind, table: &str, condition| {
+    let of = |table: &str, condition| {
         let sql = format!(
             "SELECT t.sequence, count(*) FROM {table} t
              WHERE t.user_id = ?1 AND t.session_id = ?2 AND {condition} GROUP BY 1 ORDER BY 1"
         );
         let decode = |row: &dyn Columns| Ok((number(row, 0)?, rows::count(row, 1)?));
-        let found = reader.rows(&Query::new("stray_rows", sql, of_session(key), decode))?;
-        Ok(found.into_iter().map(move |(sequence, rows)| StrayRows { kind, sequence, rows }))
+        reader.rows(&Query::new("stray_rows", sql, of_session(key), decode))
     };
     let mut stray = Vec::new();
-    stray.extend(of(StrayKind::Vectors, R::DIALECT.all_vectors, WITHOUT_MESSAGE)?);
-    stray.extend(of(StrayKind::Vectors, "vector_failures", WITHOUT_MESSAGE)?);
-    stray.extend(of(StrayKind::Chunks, "event_chunks", WITHOUT_PAYLOAD)?);
+    for table in [R::DIALECT.all_vectors, "vector_failures"] {
+        let vectors = of(table, WITHOUT_MESSAGE)?.into_iter();
+        stray.extend(vectors.map(|(sequence, rows)| StrayRows::Vectors { sequence, rows }));
+    }
+    let chunks = of("event_chunks", WITHOUT_PAYLOAD)?.into_iter();
+    stray.extend(chunks.map(|(sequence, rows)| StrayRows::Chunks { sequence, rows }));
     Ok(stray)
 }
 
 /// The sessions of a user that have rows but no record.
-pub fn sessions_without_record<R: Reader>(reader: &R, user: &UserId) -> Result<Vec<SessionKey>> {
+pub fn sessions_without_record<R: Reader>(reader: &R, user: &UserId) -> Result<Vec<StrayRows>> {
     let of = |table: &str| {
         format!(
             "SELECT session_id FROM {table} t WHERE t.user_id = ?1 AND NOT EXISTS (SELECT 1 FROM sessions s
@@ -46,15 +48,18 @@ pub fn sessions_without_record<R: Reader>(reader: &R, user: &UserId) -> Result<V
     let tables = ["transcripts", "events", "event_chunks", R::DIALECT.all_vectors, "vector_failures"];
     let sql = format!("{} ORDER BY 1", tables.map(of).join(" UNION "));
     let decode = |row: &dyn Columns| SessionId::new(row.text(0)?);
-    let ids = reader.rows(&Query::new("sessions_without_record", sql, [user.as_str().into()], decode))?;
-    Ok(ids.into_iter().map(|id| SessionKey::new(user.clone(), id)).collect())
+    let query = Query::new("sessions_without_record", sql, [user.as_str().into()], decode);
+    let ids = reader.rows(&query)?.into_iter();
+    Ok(ids.map(|id| StrayRows::Session(SessionKey::new(user.clone(), id))).collect())
 }
 
 /// The reasons why texts of a session's messages have no vectors of a generation.
 #[must_use]
-pub fn failures(generation: u32, key: &SessionKey) -> Query<(u32, String)> {
+pub fn failures(generation: u32, key: &SessionKey) -> Query<OtherRow> {
     let sql = "SELECT sequence, reason FROM vector_failures
         WHERE user_id = ?1 AND session_id = ?2 AND generation = ?3 ORDER BY sequence";
     let values = of_session(key).into_iter().chain([generation.into()]);
-    Query::new("vector_failures", sql, values, |row| Ok((number(row, 0)?, row.text(1)?)))
+    Query::new("vector_failures", sql, values, |row| {
+        Ok(OtherRow::Failure { sequence: number(row, 0)?, reason: row.text(1)? })
+    })
 }

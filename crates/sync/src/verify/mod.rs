@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use amplifier_session_core::{
     ErrorKind, Result, Scope, SessionStorage,
-    backend::StoredSession,
+    backend::{IndexUpdate, StoredSession},
     blocking,
     model::{Difference, DifferenceKind, RowKind, SessionId, SessionKey},
     storage::SessionCheck,
@@ -110,7 +110,7 @@ pub async fn verify(
         let mut left = unreadable;
         if report.difference_count > 0 {
             if round.tables_differ {
-                storage.backend().rebuild_index().await?;
+                storage.backend().update_index(IndexUpdate::Rebuild).await?;
                 round = verification.round(&sessions, &mut VerifyReport::default()).await?;
             }
             let again = verification.repair(&round).await?;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
+    backend::IndexUpdate,
     model::{Difference, DifferenceKind, RowKind, SessionId, SessionKey},
     storage::{IngestRepair, VectorsOf},
 };
@@ -151,7 +152,7 @@ impl Verification<'_> {
     async fn repair_index(&self, round: &Round) -> Result<()> {
         self.storage.update_index().await?;
         if round.index_differs && self.storage.backend().check_index().await?.problem_count > 0 {
-            self.storage.backend().rebuild_index().await?;
+            self.storage.backend().update_index(IndexUpdate::Rebuild).await?;
         }
         Ok(())
     }

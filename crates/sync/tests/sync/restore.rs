@@ -4,6 +4,7 @@ use std::{fs, path::Path, sync::Arc};
 
 use amplifier_session_core::{
     Result, SessionStorage,
+    backend::StorageBackendExt,
     model::{ProjectSlug, RawJson, SessionId, SessionKey},
     storage::{EventDetail, IngestTarget, SyncLines},
 };

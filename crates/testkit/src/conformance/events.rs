@@ -189,11 +189,14 @@ pub async fn event_times_agree_with_event_fields(store: Store) {
     let mut events = Vec::new();
     loop {
         let range = range(events.len() as u32, 2);
-        let page = store.backend.event_times(&target("s").key, range).await.unwrap();
+        let page = store.backend.event_states(&target("s").key, range, true).await.unwrap();
         if page.is_empty() {
             break;
         }
-        events.extend(page);
+        let digests = store.backend.event_states(&target("s").key, range, false).await.unwrap();
+        assert!(page.iter().map(|state| state.digest).eq(digests.iter().map(|state| state.digest)));
+        assert!(digests.iter().all(|state| state.time.is_none()));
+        events.extend(page.into_iter().filter_map(|state| state.time));
     }
     let stored = store.events(&target("s")).await;
     let expected: Vec<EventTime> = stored.into_iter().map(|line| EventTime::from(line.event)).collect();

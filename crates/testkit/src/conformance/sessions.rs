@@ -224,8 +224,9 @@ pub(super) async fn check_unknown(backend: &dyn StorageBackend, key: &SessionKey
     assert_eq!(backend.vectors_of(0, &texts).await.unwrap(), []);
     assert_eq!(backend.vector_types(0, key, range(0, 10)).await.unwrap(), []);
     assert_eq!(backend.session_rows(key).await.unwrap(), RowCounts::default());
-    assert_eq!(backend.event_digests(key, range(0, 10)).await.unwrap(), []);
-    assert_eq!(backend.event_times(key, range(0, 10)).await.unwrap(), []);
+    for with_times in [false, true] {
+        assert_eq!(backend.event_states(key, range(0, 10), with_times).await.unwrap(), []);
+    }
     assert_eq!(backend.read_events(key, range(0, 10)).await.unwrap(), []);
     assert_eq!(backend.event_payloads(key, &[0, 1, 2]).await.unwrap(), []);
 }
@@ -242,8 +243,9 @@ pub async fn reads_of_unknown_rows_return_nothing(store: Store) {
     assert_eq!(backend.event_payloads(&target("there").key, &[]).await.unwrap(), []);
     assert_eq!(backend.find_events(&nobody.user_id, &[]).await.unwrap(), []);
     assert_eq!(backend.sync_states(&nobody.user_id, None, 10).await.unwrap(), []);
-    backend.update_index().await.unwrap();
-    backend.update_index().await.unwrap();
+    for update in [IndexUpdate::Now, IndexUpdate::Now, IndexUpdate::IfDue, IndexUpdate::Rebuild] {
+        backend.update_index(update).await.unwrap();
+    }
 }
 
 /// Sync states of a user are listed by session id, in pages.

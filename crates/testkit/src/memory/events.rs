@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{EventCount, EventCounter, EventTime, Events, RESPONSE, SequenceRange, Usage},
-    model::{Digest, Event, MessageRef, Payload, SessionKey, UserId},
+    backend::{EventCount, EventCounter, EventState, Events, RESPONSE, SequenceRange, Usage},
+    model::{Event, MessageRef, Payload, SessionKey, UserId},
     search::{EventCursor, EventFilter, EventSearchOptions},
 };
 use async_trait::async_trait;
@@ -14,8 +14,14 @@ use super::{MemoryBackend, page, rows::in_range};
 
 #[async_trait]
 impl Events for MemoryBackend {
-    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
-        Ok(self.read_events(key, range).await?.into_iter().map(|event| event.digest).collect())
+    async fn event_states(
+        &self,
+        key: &SessionKey,
+        range: SequenceRange,
+        with_times: bool,
+    ) -> Result<Vec<EventState>> {
+        let events = self.read_events(key, range).await?.into_iter();
+        Ok(events.map(|event| EventState::of(event, with_times)).collect())
     }
 
     async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
@@ -23,10 +29,6 @@ impl Events for MemoryBackend {
         let session = rows.sessions.get(key).into_iter();
         let page = session.flat_map(|of| in_range(&of.events, page(range)));
         Ok(page.map(|stored| stored.event.clone()).collect())
-    }
-
-    async fn event_times(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<EventTime>> {
-        Ok(self.read_events(key, range).await?.into_iter().map(EventTime::from).collect())
     }
 
     async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {

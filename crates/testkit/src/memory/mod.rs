@@ -8,10 +8,10 @@
 mod events;
 mod integrity;
 mod messages;
+mod other_rows;
 mod rows;
 mod search;
 mod sessions;
-mod superseded;
 mod turns;
 mod vectors;
 mod write;

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use amplifier_session_core::{
     Result,
     backend::{
-        Candidates, Search, TermFinder, TermPattern, TextCandidate, TextQuery, VectorCandidate, VectorQuery,
+        Candidates, IndexUpdate, Search, TermFinder, TermPattern, TextCandidate, TextQuery, VectorCandidate,
+        VectorQuery,
     },
     content::extract,
     model::SessionKey,
@@ -84,7 +85,7 @@ impl Search for MemoryBackend {
         Ok(finder.finish(limit))
     }
 
-    async fn update_index(&self) -> Result<()> {
+    async fn update_index(&self, _: IndexUpdate) -> Result<()> {
         Ok(())
     }
 

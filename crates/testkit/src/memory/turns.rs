@@ -1,11 +1,9 @@
-//! Embeddings and summaries of turns.
-
-use std::collections::BTreeMap;
+//! Embeddings of turns.
 
 use amplifier_session_core::{
     Result,
-    backend::{NearestTurns, NewTurn, SummaryQuery, TurnCandidate, TurnQuery, TurnVectorQuery, Turns},
-    model::{MessageRef, SessionKey, TurnEmbedding, TurnSummary},
+    backend::{NearestTurns, NewTurn, TurnCandidate, TurnQuery, TurnVectorQuery, Turns},
+    model::{MessageRef, TurnEmbedding},
 };
 use async_trait::async_trait;
 
@@ -63,29 +61,5 @@ impl Turns for MemoryBackend {
             }
         }
         Ok(nearest.finish())
-    }
-
-    async fn write_summaries(&self, key: &SessionKey, summaries: Vec<TurnSummary>) -> Result<usize> {
-        let mut rows = self.rows();
-        let Some(session) = rows.sessions.get_mut(key) else { return Ok(0) };
-        let last: BTreeMap<u32, TurnSummary> =
-            summaries.into_iter().map(|summary| (summary.user_sequence, summary)).collect();
-        let mut count = 0;
-        for summary in last.into_values() {
-            let message = session.messages.get(&summary.user_sequence);
-            if message.is_some_and(|row| row.message.digest == summary.digest) {
-                session.summaries.insert(summary.user_sequence, summary);
-                count += 1;
-            }
-        }
-        Ok(count)
-    }
-
-    async fn list_summaries(&self, query: &SummaryQuery) -> Result<Vec<TurnSummary>> {
-        let rows = self.rows();
-        let sessions = rows.sessions.values().filter(|of| of.is_within(&query.scope, &query.filter));
-        let summaries = sessions.flat_map(|session| session.summaries.values());
-        let page = summaries.filter(|of| query.after.as_ref().is_none_or(|after| of.message_ref() > *after));
-        Ok(page.take(query.limit.min(PAGE_SIZE)).cloned().collect())
     }
 }

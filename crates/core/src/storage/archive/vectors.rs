@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{MessageRecord, invalid};
 use crate::{
     Result,
-    backend::MessageVectors,
+    backend::{MessageVectors, StorageBackendExt},
     content::ExtractedText,
     model::{
         ContentType, Digest, EmbeddingSpace, Message, MessageRef, SessionKey, VectorRecord, VectorState,

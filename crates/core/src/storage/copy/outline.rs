@@ -3,7 +3,7 @@
 use super::digest::Digester;
 use crate::{
     Result,
-    backend::{SequenceRange, StoredSession},
+    backend::{SequenceRange, StorageBackendExt, StoredSession},
     storage::{StoreContext, session_rows::SessionRows},
 };
 

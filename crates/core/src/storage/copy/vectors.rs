@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::{
     Result,
-    backend::{MessageVectors, MessagesToEmbed, PendingQuery, SequenceRange, StorageBackend},
+    backend::{
+        MessageVectors, MessagesToEmbed, PendingQuery, SequenceRange, StorageBackend, StorageBackendExt,
+    },
     model::{
         ContentType, ContentTypes, Digest, MessageRef, MessageState, SessionKey, Timestamp, VectorRecord,
         VectorState,

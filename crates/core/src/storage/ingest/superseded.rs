@@ -8,7 +8,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::{SessionIngest, rows::message_fields};
 use crate::{
     Result,
-    backend::{EventTime, KeptLine, RowChange, SequenceRange, StoredSyncState, SupersededQuery},
+    backend::{
+        EventTime, KeptLine, RowChange, SequenceRange, StorageBackendExt, StoredSyncState, SupersededQuery,
+    },
     blocking,
     events::parse_event_line,
     model::{Digest, Event, LineKind, Message, MessageState, RawJson, SupersededReason, Timestamp},

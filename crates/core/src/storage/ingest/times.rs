@@ -3,7 +3,7 @@
 use super::SessionIngest;
 use crate::{
     Result,
-    backend::{EventTime, SequenceRange},
+    backend::{EventTime, SequenceRange, StorageBackendExt},
     metadata::Metadata,
     model::{Message, MessageState, RawJson, Retimed, Session, TimeSource, Timestamp},
     storage::StoreStatistics,

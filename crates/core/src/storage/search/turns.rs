@@ -9,7 +9,9 @@ use super::{
 };
 use crate::{
     Result, Scope,
-    backend::{SummaryQuery, TextCandidate, TurnCandidate, TurnVectorQuery, VectorCandidate},
+    backend::{
+        StorageBackendExt, SummaryQuery, TextCandidate, TurnCandidate, TurnVectorQuery, VectorCandidate,
+    },
     model::{ContentType, ContentTypes, EmbeddingSpace, MessageRef, Role, SessionKey, TurnSummary},
     search::{
         EvidenceFinder, Fused, Judgements, MatchKind, RankedText, SearchFilter, SearchMode, SearchOptions,

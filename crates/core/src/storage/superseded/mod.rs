@@ -17,7 +17,7 @@ pub use self::{
 use super::{StoreContext, SupersededHistory};
 use crate::{
     ErrorKind, Result,
-    backend::{StorageBackend, SupersededQuery},
+    backend::{StorageBackend, StorageBackendExt, SupersededQuery},
     model::{
         LineKind, ProjectSlug, RawJson, SessionId, SessionKey, SupersededPiece, SupersededReason, TimeSource,
         Timestamp, UserId,

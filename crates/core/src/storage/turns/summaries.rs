@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{embed::TurnSelection, texts::stated_summary};
 use crate::{
     Error, Result, Scope,
-    backend::{StorageBackend, SummaryQuery},
+    backend::{StorageBackend, StorageBackendExt, SummaryQuery},
     content::is_real,
     model::{Message, MessageRef, Role, SessionKey, TurnSummary, UserId},
     search::SessionFilter,

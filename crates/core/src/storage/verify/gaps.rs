@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::Sequences;
 use crate::{
     Result,
-    backend::{RowSpan, SequenceRange, StorageBackend},
+    backend::{RowSpan, SequenceRange, StorageBackend, StorageBackendExt},
     model::{Digest, Event, Message, MessageState, Session, SessionKey},
     storage::{Verification, damage::SequencedRow},
 };

@@ -14,7 +14,7 @@ use self::sequences::Sequences;
 use super::{StoreContext, Verification};
 use crate::{
     Error, ErrorKind, Result,
-    backend::{IndexProblem, StoredSession, StrayKind, meta::Generations},
+    backend::{IndexProblem, StoredSession, StrayRows, meta::Generations},
     model::{DamagedRow, Difference, DifferenceKind, RowKind, SessionKey, UserId},
 };
 
@@ -102,7 +102,8 @@ impl Verification<'_> {
     ///
     /// Errors of the backend.
     pub async fn check_records(self, user: &UserId) -> Result<Vec<SessionKey>> {
-        self.store.backend.sessions_without_record(user).await
+        let stray = self.store.backend.stray_rows(user, None).await?.into_iter();
+        Ok(stray.filter_map(|of| if let StrayRows::Session(key) = of { Some(key) } else { None }).collect())
     }
 }
 
@@ -176,24 +177,24 @@ impl Checking<'_> {
     }
 
     async fn stray_rows(&mut self) -> Result<()> {
-        let mut counts: BTreeMap<(StrayKind, u32), u64> = BTreeMap::new();
-        for stray in self.storage.backend.stray_rows(&self.key).await? {
-            *counts.entry((stray.kind, stray.sequence)).or_default() += stray.rows;
-        }
-        for ((kind, sequence), rows) in counts {
-            self.check.repair.stray = true;
-            match kind {
-                StrayKind::Vectors => {
-                    let what = if rows == 1 { "is a vector" } else { &format!("are {rows} vectors") };
-                    let reason = format!("there {what} for it, but no message");
-                    self.find_at(DifferenceKind::Vectors, RowKind::Message, sequence, reason);
-                }
-                StrayKind::Chunks => {
-                    let what = if rows == 1 { "is a piece" } else { &format!("are {rows} pieces") };
-                    let reason = format!("there {what} of a payload that it does not have");
-                    self.find_at(DifferenceKind::Chunks, RowKind::Event, sequence, reason);
-                }
+        let (mut vectors, mut chunks) = (BTreeMap::<u32, u64>::new(), BTreeMap::<u32, u64>::new());
+        for stray in self.storage.backend.stray_rows(&self.key.user_id, Some(&self.key.session_id)).await? {
+            match stray {
+                StrayRows::Vectors { sequence, rows } => *vectors.entry(sequence).or_default() += rows,
+                StrayRows::Chunks { sequence, rows } => *chunks.entry(sequence).or_default() += rows,
+                StrayRows::Session(_) => {}
             }
+        }
+        self.check.repair.stray |= !vectors.is_empty() || !chunks.is_empty();
+        for (sequence, rows) in vectors {
+            let what = if rows == 1 { "is a vector" } else { &format!("are {rows} vectors") };
+            let reason = format!("there {what} for it, but no message");
+            self.find_at(DifferenceKind::Vectors, RowKind::Message, sequence, reason);
+        }
+        for (sequence, rows) in chunks {
+            let what = if rows == 1 { "is a piece" } else { &format!("are {rows} pieces") };
+            let reason = format!("there {what} of a payload that it does not have");
+            self.find_at(DifferenceKind::Chunks, RowKind::Event, sequence, reason);
         }
         Ok(())
     }

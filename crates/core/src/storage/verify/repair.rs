@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use super::{SessionCheck, messages::ComparedMessages};
 use crate::{
     Result,
-    backend::{MessagesToEmbed, SequenceRange, SessionChange, StorageBackendExt},
+    backend::{MessagesToEmbed, SequenceRange, SessionChange, StorageBackendExt, StrayRows},
     events,
     model::{Digest, Event, HostId, Message, ProjectSlug, RowKind, Session, SessionKey, StoredEvent},
     storage::{
@@ -150,7 +150,8 @@ impl Verification<'_> {
     /// Errors of the backend.
     pub async fn adopt_rows(self, key: &SessionKey, host: &HostId, others: &[SessionKey]) -> Result<()> {
         self.store.backend.remove_stray_rows(key).await?;
-        if !self.store.backend.sessions_without_record(&key.user_id).await?.contains(key) {
+        let stray = self.store.backend.stray_rows(&key.user_id, None).await?;
+        if !stray.contains(&StrayRows::Session(key.clone())) {
             return Ok(());
         }
         self.recreate_session(key, host, &ProjectSlug::unnamed()).await?;

@@ -1,26 +1,67 @@
-//! Superseded lines: listing and removing them. They are written with their session.
+//! Rows of a session other than messages, events and vectors.
 
 use async_trait::async_trait;
 
-use super::Deletion;
+use super::{Deletion, SummaryQuery};
 use crate::{
     Result,
-    model::{LineKind, Session, SupersededPiece, SupersededRef, Timestamp},
+    model::{LineKind, Session, SessionKey, SupersededPiece, SupersededRef, Timestamp, TurnSummary},
     scope::Scope,
     search::SessionFilter,
 };
 
-/// Reads and removes superseded lines: stored lines of files that no longer contain them. No other read returns them.
-/// They belong to their session, and are deleted and renamed with it.
+/// Stores the rows of sessions that no search looks at: superseded lines, summaries of turns, and the reasons why
+/// messages have no vectors. No other read returns them. They belong to their session, and are deleted and renamed with
+/// it.
+///
+/// Superseded lines are written with their session, and failures with the vectors of their messages.
+/// [`Sessions::write`](super::Sessions::write) removes a summary if it removes the user's message or replaces its line:
+/// see [`SessionChange::removed_messages`](super::SessionChange::removed_messages).
 #[async_trait]
-pub trait Superseded: Send + Sync {
-    /// A page of pieces, in order of user, session and id. May return fewer than `limit`; only an empty answer means the
-    /// end.
-    async fn list_superseded(&self, query: &SupersededQuery) -> Result<Vec<SupersededPiece>>;
+pub trait OtherRows: Send + Sync {
+    /// A page of rows of the kind of the query, in its order. May return fewer than requested; only an empty answer means
+    /// the end.
+    async fn list_other_rows(&self, query: &OtherRowQuery) -> Result<Vec<OtherRow>>;
+
+    /// Stores summaries of turns of one session. Each replaces the one of the same user message. Ignores summaries of
+    /// messages that are gone or whose line has changed. Returns the number of stored summaries.
+    async fn write_summaries(&self, key: &SessionKey, summaries: Vec<TurnSummary>) -> Result<usize>;
 
     /// Removes these pieces. Returns for each, in order, whether it existed. Erases their content from all files, as
     /// [`Sessions::delete_sessions`](super::Sessions::delete_sessions) does.
     async fn prune_superseded(&self, pieces: &[SupersededRef]) -> Deletion;
+}
+
+/// Which rows to list, all of one kind.
+#[derive(Debug, Clone, PartialEq)]
+pub enum OtherRowQuery {
+    /// Pieces of superseded lines: stored lines of files that no longer contain them. In order of user, session and id.
+    Superseded(SupersededQuery),
+    /// Summaries of turns, in order of user, session and `user_sequence`.
+    Summaries(SummaryQuery),
+    /// Why texts of messages of a session have no vectors of a generation: all of them, in order of sequence.
+    Failures {
+        /// The session.
+        session: SessionKey,
+        /// The generation.
+        generation: u32,
+    },
+}
+
+/// A row of a session.
+#[derive(Debug, Clone, PartialEq)]
+pub enum OtherRow {
+    /// A piece of superseded lines.
+    Superseded(SupersededPiece),
+    /// The summary of a turn.
+    Summary(TurnSummary),
+    /// Why texts of a message have no vectors.
+    Failure {
+        /// The message.
+        sequence: u32,
+        /// The reason.
+        reason: String,
+    },
 }
 
 /// Which pieces of superseded lines to list.
