@@ -2,17 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{
-    SessionStorage,
-    embed::{other_space, texts_of},
-};
+use super::{SessionStorage, embed::other_space};
 use crate::{
     Error, Result, Scope,
     backend::{MessageVectors, SequenceRange},
-    content::{ExtractedText, extract, tokens},
+    content::{ExtractedText, MessageLine, tokens},
     model::{
         ContentType, ContentTypes, EmbeddingSpace, Message, MessageRef, RawJson, SessionId, SessionKey,
-        VectorRecord,
+        SessionSource, VectorRecord,
     },
 };
 
@@ -101,7 +98,7 @@ impl SessionStorage {
             let message = messages.get(&sequence);
             let message = message
                 .ok_or_else(|| named(Error::validation("sequence", "the session has no such message")))?;
-            let records = records(texts_of(message), of_message, space).map_err(named)?;
+            let records = records(message.line().texts(), of_message, space).map_err(named)?;
             let (digest, created_at) = (message.digest, self.now());
             vectors.push(MessageVectors { sequence, digest, created_at, records, failure: None });
         }
@@ -116,6 +113,7 @@ impl SessionStorage {
     /// lines and the space of the store.
     pub(super) async fn check_given(
         &self,
+        source: SessionSource,
         given: &GivenEmbeddings,
         lines: &[RawJson],
         start: u32,
@@ -131,9 +129,8 @@ impl SessionStorage {
             let line =
                 line.ok_or_else(|| Error::validation("sequence", "the call adds no line with this sequence"));
             let checked = line.and_then(|line| {
-                let line = line.parse_object()?;
-                let role = line.get("role").and_then(|role| role.as_str()).unwrap_or_default().parse()?;
-                records(extract(&line, role), of_message.clone(), &given.space)
+                let line = MessageLine::parse(line, source)?;
+                records(line.texts(), of_message.clone(), &given.space)
             });
             checked.map_err(|error| error.with("sequence", sequence))?;
         }

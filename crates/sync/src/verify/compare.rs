@@ -10,8 +10,8 @@ use amplifier_session_core::{
     ErrorKind, Result, SessionStorage,
     backend::{SequenceRange, StoredSession},
     blocking, events,
-    model::{Difference, DifferenceKind, Digest, RawJson, Role, RowKind, SessionKey},
-    storage::{EventDetail, LineDigester, SessionCheck},
+    model::{Difference, DifferenceKind, Digest, RawJson, RowKind, SessionKey},
+    storage::{EventDetail, LineDigester, SessionCheck, SessionIngest},
     text::counted,
 };
 
@@ -456,13 +456,9 @@ impl Log {
 
 /// Whether a sync would store a line.
 fn is_valid(row: RowKind, text: Vec<u8>) -> bool {
-    let line = RawJson::new(text);
     match row {
-        RowKind::Event => events::parse_event_line(&line).is_ok(),
-        _ => line.parse_object().is_ok_and(|line| {
-            let role = line.get("role").and_then(|role| role.as_str()).unwrap_or_default();
-            role.parse::<Role>().is_ok()
-        }),
+        RowKind::Event => events::parse_event_line(&RawJson::new(text)).is_ok(),
+        _ => SessionIngest::is_message(&text),
     }
 }
 

@@ -6,10 +6,10 @@ use super::{IngestTarget, pending::Pending};
 use crate::{
     Error, ErrorKind, Result,
     backend::{EventTime, is_background},
-    content::{TitleFinder, TurnCounter, extract, unreadable_turn},
+    content::{MessageLine, TitleFinder, TurnCounter, unreadable_turn},
     events::{self, EventFields},
     model::{
-        ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, RawJson, Role, Session,
+        ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, RawJson, Session,
         SessionId, SessionKey, StoredEvent, Timestamp, VectorState,
     },
     storage::{EventDetail, session_writer::event_bytes},
@@ -130,26 +130,26 @@ impl MessageRows {
         &mut self,
         target: &IngestTarget,
         raw: RawJson,
-        fields: (Map<String, Value>, Role),
+        line: &MessageLine,
         seen: Timestamp,
         synced_at: Timestamp,
     ) -> Option<String> {
-        let (object, role) = fields;
+        let role = line.role();
         let digest = Digest::of(raw.as_bytes());
         if self.pending.finds(digest) {
             return None;
         }
-        let turn = self.turns.turn_of(&object, role);
+        let turn = self.turns.turn_of(line.fields(), role);
         self.distinct_turns.extend(turn);
-        self.title.observe(&object);
+        self.title.observe(line.fields());
         let sequence = self.pending.next();
         if raw.as_bytes().len() > LONG_LINE {
             self.long_lines.insert(sequence, raw.as_bytes().len());
         }
         let first_seen = self.first_seen.get_mut(&digest).and_then(VecDeque::pop_front);
         let stored = self.states.get(sequence as usize);
-        let time = LineTime::of(&object, role, first_seen.unwrap_or(seen));
-        let doubt = doubt(&object);
+        let time = LineTime::of(line, first_seen.unwrap_or(seen));
+        let doubt = doubt(line.fields());
         let is_equal = |stored: &&MessageState| stored.digest == digest && stored.turn == turn;
         if let Some(stored) = stored.filter(is_equal).filter(|_| !self.written_again.contains(&sequence)) {
             self.times.push((sequence, time.with_stored((stored.ts, stored.ts_source))));
@@ -158,8 +158,7 @@ impl MessageRows {
         }
         let (ts, ts_source) = time.stored;
         self.times.push((sequence, time));
-        let content_types: ContentTypes =
-            extract(&object, role).iter().map(|text| text.content_type).collect();
+        let content_types: ContentTypes = line.texts().iter().map(|text| text.content_type).collect();
         content_types
             .iter()
             .for_each(|content_type| *self.content_types.entry(content_type).or_default() += 1);
@@ -214,13 +213,6 @@ impl MessageRows {
             session.first_prompt = found.map(str::to_owned);
         }
     }
-}
-
-/// The fields and the role of a line of a transcript.
-pub(super) fn message_fields(raw: &RawJson) -> Result<(Map<String, Value>, Role)> {
-    let object = raw.parse_object()?;
-    let role = object.get("role").and_then(|role| role.as_str()).unwrap_or_default().parse()?;
-    Ok((object, role))
 }
 
 /// Pending events, and the state of the stored ones.

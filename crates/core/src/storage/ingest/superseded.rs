@@ -5,16 +5,17 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::{SessionIngest, rows::message_fields};
+use super::SessionIngest;
 use crate::{
     Result,
     backend::{
         EventTime, KeptLine, RowChange, SequenceRange, SessionChange, StorageBackendExt, SupersededQuery,
     },
     blocking,
+    content::MessageLine,
     events::parse_event_line,
     model::{
-        Digest, Event, LineKind, Message, MessageState, RawJson, StoredEvent, SupersededPiece,
+        Digest, Event, LineKind, Message, MessageState, RawJson, SessionSource, StoredEvent, SupersededPiece,
         SupersededReason, Timestamp,
     },
     scope::Scope,
@@ -91,10 +92,10 @@ impl SessionIngest {
         self.messages.pending.differs(|| self.masker.digest(line)) && Self::is_message(line)
     }
 
-    /// Whether `line` is a valid message.
+    /// Whether `line` is a valid message of Amplifier, whose files are the only ones that are synced.
     #[must_use]
     pub fn is_message(line: &[u8]) -> bool {
-        message_fields(&RawJson::new(line)).is_ok()
+        MessageLine::parse(&RawJson::new(line), SessionSource::default()).is_ok()
     }
 
     /// Whether `line`, the next one, is a valid event that differs from the stored event with its sequence.

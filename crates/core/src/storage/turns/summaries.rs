@@ -44,12 +44,13 @@ pub struct SummaryReport {
 pub(in crate::storage) fn stated_in(change: &SessionChange, now: impl Fn() -> Timestamp) -> Vec<TurnSummary> {
     let may_state = change.messages.put.iter().filter(|message| may_state_summary(message));
     let summary = |message: &Message| {
-        let line = message.raw.parse_object().ok().filter(is_real)?;
+        let line = message.line();
+        is_real(line.fields()).then_some(())?;
         Some(TurnSummary {
             session: message.message_ref().session,
             user_sequence: message.sequence,
             digest: message.digest,
-            text: stated_summary(&line)?,
+            text: stated_summary(line.fields())?,
             is_stated: true,
             set_at: now(),
         })

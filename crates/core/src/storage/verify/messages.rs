@@ -70,12 +70,11 @@ impl Checking<'_> {
         if self.stored.sync_state.is_none() {
             return;
         }
-        let line = message.raw.parse_object().unwrap_or_default();
         let Some(mut counter) = turns.counter else {
             turns.counter = Some(TurnCounter::new(message.turn));
             return;
         };
-        let expected = counter.turn_of(&line, message.role);
+        let expected = counter.turn_of(message.line().fields(), message.role);
         turns.counter = Some(counter);
         if expected != message.turn {
             let name =
