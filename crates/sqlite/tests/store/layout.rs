@@ -6,8 +6,8 @@ use amplifier_session_core::{
     ErrorKind, Scope, backend::prelude::*, model::RawJson, search::SearchOptions, storage::SyncLines,
 };
 use amplifier_session_sql::views::VIEWS;
-use amplifier_session_sqlite::Sqlite;
-use amplifier_session_testkit::{earlier, lines};
+use amplifier_session_sqlite::{Sqlite, register_view_functions};
+use amplifier_session_testkit::{earlier, lines, views};
 use rusqlite::Connection;
 use tokio::task::JoinSet;
 
@@ -52,7 +52,7 @@ async fn a_store_with_layout_10_is_carried_over() {
         backend.unwrap();
     }
     new.backend().await;
-    assert_eq!((layout(&folder), layout(&new)), (11, 11));
+    assert_eq!((layout(&folder), layout(&new)), (12, 12));
     assert_eq!(schema(&folder), schema(&new));
 
     let backend = folder.backend().await;
@@ -92,6 +92,7 @@ async fn views_have_the_contents_of_lines() {
     storage.embed_pending(&session.key.user_id, None).await.unwrap();
     drop(storage);
     let connection = Connection::open(folder.database()).unwrap();
+    register_view_functions(&connection).unwrap();
     let column = |sql: &str| -> Vec<String> {
         let mut statement = connection.prepare(sql).unwrap();
         statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
@@ -111,6 +112,26 @@ async fn views_have_the_contents_of_lines() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn views_have_the_texts_of_the_library() {
+    let folder = Folder::new();
+    let storage = folder.storage().await;
+    let session = target("s");
+    storage.sync_transcript_lines(&session, SyncLines::whole(views::messages())).await.unwrap();
+    storage.embed_pending(&session.key.user_id, None).await.unwrap();
+    let ana = Scope::from(session.key.user_id.clone());
+    let messages = storage.get_transcript_lines(&ana, &session.key.session_id, None, 1_000).await.unwrap();
+    let connection = Connection::open(folder.database()).unwrap();
+    register_view_functions(&connection).unwrap();
+    let rows = |sql: &str| -> Vec<Vec<Option<String>>> {
+        let mut statement = connection.prepare(sql).unwrap();
+        let columns = statement.column_count();
+        let rows = statement.query_map([], |row| (0..columns).map(|at| row.get(at)).collect()).unwrap();
+        rows.map(Result::unwrap).collect()
+    };
+    views::check(&messages, &rows(views::FIELDS), &rows(views::TEXTS));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn long_lines_are_compressed_and_read_as_they_were() {
     let folder = Folder::new();
     let storage = folder.storage().await;
@@ -120,13 +141,14 @@ async fn long_lines_are_compressed_and_read_as_they_were() {
     storage.sync_transcript_lines(&session, whole(messages)).await.unwrap();
 
     let connection = Connection::open(folder.database()).unwrap();
+    register_view_functions(&connection).unwrap();
     let sql =
         "SELECT group_concat(typeof(raw) || (octet_length(raw) < 500)) FROM transcripts ORDER BY sequence";
     let stored: String = connection.query_one(sql, [], |row| row.get(0)).unwrap();
     assert_eq!(stored, "text1,blob1");
     let sql = "SELECT count(*), count(content) FROM transcripts_with_content";
     let counts: (u32, u32) = connection.query_one(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
-    assert_eq!(counts, (2, 1));
+    assert_eq!(counts, (2, 2));
 
     let (ana, id) = (Scope::from(session.key.user_id.clone()), &session.key.session_id);
     let read = storage.get_transcript_lines(&ana, id, None, 10).await.unwrap();
