@@ -127,3 +127,32 @@ impl Message {
         self.line().fields.remove(name).unwrap_or(Value::Null)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ContentType;
+
+    #[test]
+    fn a_stored_line_need_not_be_readable() {
+        let source = SessionSource::default();
+        let raw = RawJson::from(r#"{"role":"human","content":"a pear"}"#);
+        let line = MessageLine::parse(&raw, source).unwrap();
+        assert_eq!((line.role(), line.texts()[0].text.as_str()), (Role::User, "a pear"));
+        assert_eq!(line.first_prompt().as_deref(), Some("a pear"));
+        // The role of a stored message counts, not the one that its line states.
+        assert_eq!(
+            MessageLine::stored(&raw, Role::Tool, source).texts()[0].content_type,
+            ContentType::ToolOutput
+        );
+        for text in ["", "[]", "{\"role\":"] {
+            let raw = RawJson::from(text);
+            assert!(
+                MessageLine::parse(&raw, source).is_err()
+                    && MessageLine::with_role(&raw, Role::User, source).is_err()
+            );
+            assert!(MessageLine::stored(&raw, Role::User, source).fields().is_empty());
+        }
+        assert!(MessageLine::parse(&RawJson::from(r#"{"role":"narrator"}"#), source).is_err());
+    }
+}
