@@ -1,5 +1,7 @@
 //! The views of messages and vectors have the same content as the library.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+
 use amplifier_session_core::model::{Message, RawJson};
 use serde_json::{Value, json};
 
