@@ -34,7 +34,7 @@ use crate::{
     text::is_south_east_asian,
 };
 
-/// The version of the rules of [`extract`] and of the [text analysis](crate::text). It is incremented whenever the text
+/// The version of the rules of this module and of the [text analysis](crate::text). It is incremented whenever the text
 /// of a stored message or its terms may change: derived data is then derived again.
 pub const EXTRACTION: u32 = 5;
 
