@@ -5,8 +5,8 @@
 use std::hint::black_box;
 
 use amplifier_session_core::{
-    content::{ChunkSettings, chunk, extract, tokens},
-    model::{ContentType, Role},
+    content::{ChunkSettings, MessageLine, chunk, tokens},
+    model::{ContentType, RawJson, Role, SessionSource},
     text::{Analyzer, Snippets, bm25::count_terms, query_terms},
 };
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -124,10 +124,9 @@ fn extraction(criterion: &mut Criterion) {
         })
         .collect();
     let line = json!({"role": "assistant", "content": blocks});
-    let Some(line) = line.as_object() else { return };
-    criterion.bench_function("extract/100_blocks", |bench| {
-        bench.iter(|| extract(black_box(line), Role::Assistant))
-    });
+    let line =
+        MessageLine::stored(&RawJson::new(line.to_string()), Role::Assistant, SessionSource::default());
+    criterion.bench_function("extract/100_blocks", |bench| bench.iter(|| black_box(&line).texts()));
 }
 
 fn analysis(criterion: &mut Criterion) {

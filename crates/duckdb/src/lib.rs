@@ -13,7 +13,7 @@
 //! | `sql` | SQL queries over a store |
 //! | `lookups.rs`, `event_counts.rs` | reads that DuckDB does in its own way |
 //! | `numbers.rs` | revisions and keys |
-//! | `payloads.rs` | a function for SQL that decodes compressed lines |
+//! | `payloads.rs` | functions for SQL that read stored lines |
 //! | `peek.rs` | opening a file to see what it is |
 //! | `error.rs` | errors of DuckDB as ours |
 //!

@@ -11,7 +11,6 @@ use amplifier_session_sql::{
     file::refused,
     python::{DUCKDB_TABLES, Origin, Tables},
     quote, superseded, turns,
-    views::VECTORS_WITH_CONTEXT,
 };
 use duckdb::{Connection, OptionalExt, params};
 
@@ -142,7 +141,6 @@ fn upgrade(connection: &Connection, layout: usize) -> Result<()> {
         connection.execute_batch(turns::TABLES)?;
         UPGRADES.iter().skip(layout - OLDEST_LAYOUT).try_for_each(|step| connection.execute_batch(step))?;
         connection.execute_batch(&tables::views())?;
-        connection.execute_batch(&tables::create_view(VECTORS_WITH_CONTEXT))?;
         let sql = "UPDATE schema_meta SET value = ?2 WHERE key = ?1";
         connection.execute(sql, params![LAYOUT_KEY, LAYOUT.to_string()])?;
         Ok(())

@@ -5,9 +5,7 @@
 //! Only `key` has an index that reads use, because the search index looks up single rows by it. Primary keys keep rows
 //! unique, and no read uses them.
 
-use amplifier_session_sql::views::{
-    EVENTS_WITH_DATA, TRANSCRIPTS_WITH_CONTENT, VECTORS_WITH_CONTEXT, View, ViewDialect,
-};
+use amplifier_session_sql::views::{EVENTS_WITH_DATA, TRANSCRIPTS_WITH_CONTENT, View, ViewDialect};
 
 /// The key in `schema_meta` of the layout.
 pub(crate) const LAYOUT_KEY: &str = "layout";
@@ -24,8 +22,10 @@ pub(crate) const UPGRADES: [&str; 2] = [
     // The program that wrote a session, and where the session went.
     "ALTER TABLE sessions ADD COLUMN IF NOT EXISTS source VARCHAR DEFAULT 'amplifier';
      ALTER TABLE sessions ADD COLUMN IF NOT EXISTS moved_to VARCHAR;",
-    // The settled rows, and the rows that a rewind left: before, they were parts of the sync state.
-    "ALTER TABLE sessions ADD COLUMN IF NOT EXISTS settled VARCHAR;
+    // The settled rows, and the rows that a rewind left: before, they were parts of the sync state. Only queries through
+    // this program have the view.
+    "DROP VIEW IF EXISTS vectors_with_context;
+     ALTER TABLE sessions ADD COLUMN IF NOT EXISTS settled VARCHAR;
      ALTER TABLE sessions ADD COLUMN IF NOT EXISTS rewound_messages UINTEGER;
      ALTER TABLE sessions ADD COLUMN IF NOT EXISTS rewound_events UINTEGER;",
 ];
@@ -149,7 +149,7 @@ CREATE TABLE event_chunks (
 );
 ";
 
-/// The table of vectors of the current generation, the table of all others, and the views over them.
+/// The table of vectors of the current generation, the table of all others, and the view over them.
 ///
 /// `FLOAT[N]` requires one `N` for the table, and while a rebuild makes vectors with another model, there are vectors
 /// of two lengths. So the searched vectors are in `transcript_vectors`, with the length of their model, and those of
@@ -160,13 +160,10 @@ pub(crate) fn vectors(dimensions: Option<usize>) -> String {
     let vector = vector_type(dimensions);
     let current = vector_table("transcript_vectors", &vector);
     format!(
-        "DROP VIEW IF EXISTS vectors_with_context;
-         DROP VIEW IF EXISTS vectors_of_generations;
+        "DROP VIEW IF EXISTS vectors_of_generations;
          DROP TABLE IF EXISTS transcript_vectors;
          {current}
-         {VECTORS_OF_GENERATIONS}
-         {with_context}",
-        with_context = create_view(VECTORS_WITH_CONTEXT)
+         {VECTORS_OF_GENERATIONS}"
     )
 }
 
@@ -214,41 +211,28 @@ UNION ALL SELECT * FROM other_vectors;
 
 /// DuckDB's SQL in the views. A value that is not UTF-8 or not JSON is `NULL`.
 ///
-/// The views use no functions of this program, because any DuckDB program may read them. So `data` is available only
-/// for uncompressed lines, and `source_text` is `NULL` if it requires more than joining blocks. SQL queries through
-/// this program see all of `data`.
+/// The views in the file use no functions of this program, because any DuckDB program may read them. So `data` is
+/// available only for uncompressed lines, and there is no view of vectors with their texts. SQL queries through this
+/// program have views of their own with all of it.
 pub(crate) const VIEW_DIALECT: &ViewDialect = &[
-    ("source", "CASE
-        WHEN v.content_type = 'assistant_thinking' THEN coalesce({thoughts},
-            json_extract_string({line}, '$.thinking_block.thinking'),
-            CASE WHEN json_type({line}, '$.thinking') = 'VARCHAR' THEN json_extract_string({line}, '$.thinking') END)
-        WHEN json_type({line}, '$.content') = 'VARCHAR' THEN CASE
-            WHEN v.content_type <> 'tool_output'
-                OR substr(ltrim(json_extract_string({line}, '$.content')), 1, 1) NOT IN ('{', '[')
-            THEN json_extract_string({line}, '$.content') END
-        WHEN v.content_type <> 'tool_output' THEN {texts} END"),
-    ("thoughts", "nullif(array_to_string(list_filter(list_transform(json_extract({line}, '$.content[*]'),
-        lambda b: CASE WHEN json_type(b) = 'OBJECT' AND json_extract_string(b, '$.type') = 'thinking'
-            THEN json_extract_string(b, '$.thinking') END), lambda b: b IS NOT NULL), chr(10) || chr(10)), '')"),
-    ("texts", "nullif(array_to_string(list_filter(list_transform(json_extract({line}, '$.content[*]'),
-        lambda b: CASE WHEN json_type(b) = 'VARCHAR' THEN json_extract_string(b, '$')
-            WHEN json_type(b) = 'OBJECT' AND json_extract_string(b, '$.type') = 'text'
-            THEN json_extract_string(b, '$.text') END), lambda b: b IS NOT NULL), chr(10) || chr(10)), '')"),
     ("content", "json_extract({line}, '$.content')"),
     ("metadata", "json_extract({line}, '$.metadata')"),
     ("line", "TRY_CAST(TRY(decode(t.raw)) AS JSON)"),
     ("summary", "TRY_CAST(e.summary AS JSON)"),
-    ("data", "CASE WHEN e.encoding = {plain} THEN json_extract(TRY_CAST(TRY(decode(e.raw)) AS JSON), '$.data') END"),
+    (
+        "data",
+        "CASE WHEN e.encoding = {plain} THEN json_extract(TRY_CAST(TRY(decode(e.raw)) AS JSON), '$.data') END",
+    ),
     // The table contains no other generation.
     ("current", ""),
 ];
 
 /// The statement that creates a view.
-pub(crate) fn create_view(view: View) -> String {
+fn create_view(view: View) -> String {
     format!("CREATE OR REPLACE VIEW {} AS\n{};\n", view.name, view.query(VIEW_DIALECT))
 }
 
-/// The statements that create the views that remain when the table of vectors is recreated.
+/// The statements that create the views of messages and events.
 pub(crate) fn views() -> String {
     [TRANSCRIPTS_WITH_CONTENT, EVENTS_WITH_DATA].map(create_view).concat()
 }

@@ -246,7 +246,7 @@ impl<'a> PgWriter<'a> {
 
     /// Adds the texts of a message that is already stored to the index.
     pub(crate) fn index(&mut self, message: &IndexedMessage) {
-        self.texts.add(Some(message.key), &message.user, message.role, &message.raw);
+        self.texts.add(Some(message.key), &message.user, &message.line);
     }
 
     /// The number of messages whose texts will be written to one block.
@@ -332,7 +332,7 @@ impl Writer for PgWriter<'_> {
 
     fn insert_message(&mut self, _: Option<i64>, revision: i64, message: &Message) -> Result<()> {
         self.add(&TRANSCRIPTS, Key::Later, &table::message(None, revision, message));
-        self.texts.add(None, message.user_id.as_str(), message.role, &message.raw);
+        self.texts.add(None, message.user_id.as_str(), &message.line());
         if self.buffered() > BUFFERED { self.flush("write") } else { Ok(()) }
     }
 

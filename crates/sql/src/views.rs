@@ -3,6 +3,14 @@
 //!
 //! A column is an expression over the tables. Parts that differ between databases are in braces, and a [`ViewDialect`]
 //! defines them.
+//!
+//! The content of lines comes from functions of this program, [`line_field`] and [`chunk_text`], which each backend
+//! registers with its connections. They read a line as the rest of the program does.
+
+use amplifier_session_core::{
+    content::MessageLine,
+    model::{ContentType, RawJson, Role, SessionSource},
+};
 
 use crate::rows;
 
@@ -82,7 +90,11 @@ pub const VECTORS_WITH_CONTEXT: View = View {
         ("span_start", "v.span_start"),
         ("span_end", "v.span_end"),
         ("token_count", "v.token_count"),
-        ("source_text", "substr({source}, v.span_start + 1, v.span_end - v.span_start)"),
+        (
+            "source_text",
+            "chunk_text(v.session_id, t.role, t.raw, v.content_type, CAST(v.span_start AS BIGINT), \
+             CAST(v.span_end AS BIGINT))",
+        ),
         ("embedding_model", "v.embedding_model"),
         ("created_at", "v.created_at"),
     ],
@@ -122,3 +134,31 @@ pub const EVENTS_WITH_DATA: View = View {
 
 /// Every view.
 pub const VIEWS: [View; 3] = [TRANSCRIPTS_WITH_CONTENT, VECTORS_WITH_CONTEXT, EVENTS_WITH_DATA];
+
+/// The field `name` of a message's line as JSON. `None` if the line has no such field or can't be read.
+#[must_use]
+pub fn line_field(session_id: &str, role: &str, raw: &[u8], name: &str) -> Option<String> {
+    let line = message_line(session_id, role, raw)?;
+    line.fields().get(name).map(ToString::to_string)
+}
+
+/// The characters from `start` to `end` of a message's text. `None` if it has no text of this type.
+#[must_use]
+pub fn chunk_text(
+    session_id: &str,
+    role: &str,
+    raw: &[u8],
+    content_type: &str,
+    (start, end): (i64, i64),
+) -> Option<String> {
+    let content_type: ContentType = content_type.parse().ok()?;
+    let (start, end) = (usize::try_from(start).ok()?, usize::try_from(end).ok()?);
+    let texts = message_line(session_id, role, raw)?.texts();
+    let text = texts.into_iter().find(|text| text.content_type == content_type)?;
+    Some(text.text.chars().skip(start).take(end.saturating_sub(start)).collect())
+}
+
+fn message_line(session_id: &str, role: &str, raw: &[u8]) -> Option<MessageLine> {
+    let role: Role = role.parse().ok()?;
+    Some(MessageLine::stored(&RawJson::new(raw), role, SessionSource::split(session_id).0))
+}

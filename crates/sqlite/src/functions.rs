@@ -3,17 +3,47 @@
 //! They call `core`, so that a database that counts or filters gets the same results as code that examines every row.
 
 use std::{
+    borrow::Cow,
     collections::HashSet,
     hash::{DefaultHasher, Hash as _, Hasher as _},
 };
 
 use amplifier_session_core::{model::event_mentions, text::holds_words};
+use amplifier_session_sql::views::{chunk_text, line_field};
 use rusqlite::{
     Connection, Result,
     functions::{Aggregate, Context, FunctionFlags},
 };
 
-/// Registers the functions.
+use crate::columns::stored_line;
+
+/// Registers the functions of the views: [`line_field`] and [`chunk_text`]. Only a connection with them can read the
+/// views of messages and of vectors.
+///
+/// # Errors
+///
+/// Errors of SQLite.
+pub fn register_view_functions(connection: &Connection) -> Result<()> {
+    let flags =
+        FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
+    connection.create_scalar_function("line_field", 4, flags, |row| {
+        let Some((session, role, line)) = line(row) else { return Ok(None) };
+        Ok(text(row, 3).and_then(|name| line_field(session, role, &line, name)))
+    })?;
+    connection.create_scalar_function("chunk_text", 6, flags, |row| {
+        let Some((session, role, line)) = line(row) else { return Ok(None) };
+        let span = (row.get(4)?, row.get(5)?);
+        Ok(text(row, 3).and_then(|content_type| chunk_text(session, role, &line, content_type, span)))
+    })
+}
+
+/// The first three arguments: the id of the session, the role, and the line, decompressed.
+fn line<'a>(row: &'a Context<'_>) -> Option<(&'a str, &'a str, Cow<'a, [u8]>)> {
+    let line = row.get_raw(2).as_bytes().ok()?;
+    Some((text(row, 0)?, text(row, 1)?, stored_line(line).ok()?))
+}
+
+/// Registers the functions of this crate.
 ///
 /// - `holds_words(wanted, name, first_prompt, session_id, description)`: whether the title or description of a session
 ///   contains all words.
@@ -35,6 +65,7 @@ pub(crate) fn register(connection: &Connection) -> Result<()> {
         let summary = serde_json::from_str(text(2).unwrap_or_default()).unwrap_or_default();
         Ok(event_mentions(text(1), &summary, text(0).unwrap_or_default()))
     })?;
+    register_view_functions(connection)?;
     connection.create_aggregate_function("lines_again", 2, flags, LinesAgain)
 }
 

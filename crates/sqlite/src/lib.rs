@@ -42,3 +42,4 @@ mod tables;
 
 pub use backend::{Sqlite, SqliteBackend};
 pub use factory::FACTORY;
+pub use functions::register_view_functions;

@@ -224,34 +224,14 @@ pub(crate) fn indexes() -> String {
     INDEXES.replace("{pending}", &is_pending("vectors"))
 }
 
-/// SQLite's SQL in the views. A line that is compressed or not UTF-8 is a blob; values of a blob and of a line that is
-/// not JSON are `NULL`.
+/// SQLite's SQL in the views.
 ///
 /// Views are used instead of generated columns, because SQLite computes those for every row that is written, which
-/// would parse each line twice more. They use no functions of this library, because any SQLite program may read them.
-/// So `content`, `metadata` and `data` are available only for uncompressed lines, and `source_text` is also `NULL` if
-/// it requires more than joining blocks.
+/// would parse each line twice more. Those of messages and vectors call functions of this program, because their lines
+/// may be compressed. The view of events works in any SQLite program, and has `data` of uncompressed lines only.
 const VIEW_DIALECT: &ViewDialect = &[
-    (
-        "source",
-        "CASE
-        WHEN typeof(t.raw) <> 'text' OR NOT json_valid(t.raw) THEN NULL
-        WHEN v.content_type = 'assistant_thinking' THEN coalesce(
-            (SELECT group_concat(b.value ->> '$.thinking', char(10, 10)) FROM json_each(t.raw, '$.content') b
-             WHERE iif(b.type = 'object', b.value ->> '$.type', NULL) = 'thinking'),
-            t.raw ->> '$.thinking_block.thinking',
-            iif(json_type(t.raw, '$.thinking') = 'text', t.raw ->> '$.thinking', NULL))
-        WHEN json_type(t.raw, '$.content') = 'text' THEN iif(
-            v.content_type = 'tool_output' AND substr(ltrim(t.raw ->> '$.content'), 1, 1) IN ('{', '['),
-            NULL, t.raw ->> '$.content')
-        WHEN v.content_type <> 'tool_output' THEN
-            (SELECT group_concat(iif(b.type = 'text', b.value, b.value ->> '$.text'), char(10, 10))
-             FROM json_each(t.raw, '$.content') b
-             WHERE b.type = 'text' OR iif(b.type = 'object', b.value ->> '$.type', NULL) = 'text')
-        END",
-    ),
-    ("content", "iif(typeof(t.raw) = 'text' AND json_valid(t.raw), t.raw -> '$.content', NULL)"),
-    ("metadata", "iif(typeof(t.raw) = 'text' AND json_valid(t.raw), t.raw -> '$.metadata', NULL)"),
+    ("content", "line_field(t.session_id, t.role, t.raw, 'content')"),
+    ("metadata", "line_field(t.session_id, t.role, t.raw, 'metadata')"),
     ("summary", "e.summary"),
     (
         "data",
@@ -276,8 +256,11 @@ pub(crate) const UPGRADES: [&str; 2] = [
     // The program that wrote a session, and where the session went.
     "ALTER TABLE sessions ADD COLUMN source TEXT NOT NULL DEFAULT 'amplifier';
      ALTER TABLE sessions ADD COLUMN moved_to TEXT;",
-    // The settled rows, and the rows that a rewind left: before, they were parts of the sync state.
+    // The settled rows, and the rows that a rewind left: before, they were parts of the sync state. The views call
+    // functions of this program.
     "ALTER TABLE sessions ADD COLUMN settled TEXT;
      ALTER TABLE sessions ADD COLUMN rewound_messages INTEGER;
-     ALTER TABLE sessions ADD COLUMN rewound_events INTEGER;",
+     ALTER TABLE sessions ADD COLUMN rewound_events INTEGER;
+     DROP VIEW IF EXISTS transcripts_with_content;
+     DROP VIEW IF EXISTS vectors_with_context;",
 ];

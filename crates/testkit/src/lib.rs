@@ -45,6 +45,7 @@ pub mod samples;
 pub mod store;
 mod tiny_model;
 mod users;
+pub mod views;
 
 pub use clock::TestClock;
 pub use embedding::{Answer, FakeEmbedding};

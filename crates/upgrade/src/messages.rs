@@ -1,7 +1,7 @@
 //! Messages, from rows of `transcripts`.
 
 use amplifier_session_core::{
-    content::{ExtractedText, extract},
+    content::{ExtractedText, MessageLine},
     model::{Digest, Message, RawJson, Role, Session, TimeSource, Timestamp, VectorState},
 };
 use serde_json::{Map, Value};
@@ -32,7 +32,7 @@ pub(crate) struct OldMessage {
     /// Its texts.
     pub(crate) texts: Vec<ExtractedText>,
     /// Its line.
-    pub(crate) line: Map<String, Value>,
+    pub(crate) line: MessageLine,
     /// Whether its role is unknown.
     pub(crate) role_is_guessed: bool,
 }
@@ -51,9 +51,9 @@ pub(crate) fn message(
     let named = row.text(&["role"]).unwrap_or_default();
     let (role, role_is_guessed) = role(&named);
     let raw = line(row, &named);
-    let object = raw.parse_object().unwrap_or_default();
-    let texts = extract(&object, role);
-    let (ts, turn) = (row.time("ts").or_else(|| metadata_time(&object)), row.turn("turn"));
+    let line = MessageLine::stored(&raw, role, session.session_id.source());
+    let texts = line.texts();
+    let (ts, turn) = (row.time("ts").or_else(|| metadata_time(line.fields())), row.turn("turn"));
     OldMessage {
         message: Message {
             user_id: session.user_id.clone(),
@@ -71,7 +71,7 @@ pub(crate) fn message(
             raw,
         },
         texts,
-        line: object,
+        line,
         role_is_guessed,
     }
 }

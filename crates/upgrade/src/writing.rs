@@ -69,7 +69,7 @@ impl SessionUpgrade {
         self.messages += 1;
         self.vectors += vectors.as_ref().map_or(0, |vectors| vectors.records.len() as u64);
         if let Some(writer) = &mut self.writer {
-            writer.line(old.message, &old.line, &old.texts);
+            writer.line(old.message, old.line.fields(), &old.texts);
             vectors.into_iter().for_each(|vectors| writer.vectors(vectors));
         }
     }

@@ -7,7 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use amplifier_session_storage::{content::extract, model::Role, text::Analyzer};
+use amplifier_session_storage::{
+    content::MessageLine,
+    model::{RawJson, SessionSource},
+    text::Analyzer,
+};
 use rusqlite::{Connection, params};
 use serde_json::Value;
 use tantivy::{
@@ -81,9 +85,8 @@ fn texts(root: &Path) -> Vec<String> {
     let mut texts = Vec::new();
     for file in files(root, "transcript.jsonl") {
         for line in fs::read_to_string(file).unwrap().lines() {
-            let line: Value = serde_json::from_str(line).unwrap();
-            let role: Role = line["role"].as_str().unwrap().parse().unwrap();
-            texts.extend(extract(line.as_object().unwrap(), role).into_iter().map(|text| text.text));
+            let line = MessageLine::parse(&RawJson::from(line), SessionSource::default()).unwrap();
+            texts.extend(line.texts().into_iter().map(|text| text.text));
         }
     }
     texts

@@ -2,6 +2,7 @@
 
 use amplifier_session_storage::{
     backend::SupersededQuery,
+    content::MessageLine,
     model::{Digest, LineKind, Message, Role, Session, SupersededReason, TimeSource, Timestamp, VectorState},
     search::{SearchOptions, SearchResult, SessionFilter},
     storage::{SupersededLine, SupersededMatch, SupersededSession},
@@ -247,15 +248,14 @@ fn note(lines: &[SupersededLine], has_more: bool, what: &str, is_json: bool) {
 
 /// The message that a superseded line was.
 fn message(line: &SupersededLine, session: &Session) -> Message {
-    let object = line.raw.parse_object().unwrap_or_default();
-    let role = object.get("role").and_then(|role| role.as_str()).unwrap_or_default();
+    let read = MessageLine::parse(&line.raw, line.session_id.source());
     Message {
         user_id: line.user_id.clone(),
         host_id: session.host_id.clone(),
         project_slug: session.project_slug.clone(),
         session_id: line.session_id.clone(),
         sequence: line.sequence,
-        role: role.parse().unwrap_or(Role::User),
+        role: read.map_or(Role::User, |read| read.role()),
         turn: line.turn,
         ts: line.ts,
         ts_source: line.ts_source.unwrap_or(TimeSource::File),

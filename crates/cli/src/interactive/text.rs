@@ -77,7 +77,7 @@ impl Look {
 
     /// The message as lines.
     pub(super) fn message(&self, message: &Message, how: How) -> MessageLines {
-        let line = message.raw.parse_object().unwrap_or_default();
+        let line = message.line();
         let paint = Paint::new(true);
         let options = MessageOptions {
             full: how.full,
@@ -87,12 +87,12 @@ impl Look {
         };
         let mark = if how.is_marked { "> " } else { "" };
         let place = paint.title(&format!("#{}", message.sequence));
-        let role = paint.speaker(message.role, &message::speaker(&line, message.role));
+        let role = paint.speaker(message.role, &message::speaker(&line));
         let when = dates::about_minute(message.ts, message.ts_estimated(), &self.now);
         let heading = format!("{mark}{place} {role}{}", paint.aside(&format!(" · {when}")));
         let mut shown = MessageLines { lines: wrapped(&self.chars(&heading), how.width), first_match: None };
         let mut analyzer = Analyzer::looking_for(&self.terms);
-        for text in message::body(&line, message.role, options, "  ") {
+        for text in message::body(&line, options, "  ") {
             let text = text.replace("(--full)", how.rest).replace("(--max-chars 0)", "");
             let chars = self.chars(&text);
             let (lines, first_match) = self.highlighted(chars, how.width, &mut analyzer);

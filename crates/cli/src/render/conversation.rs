@@ -131,8 +131,8 @@ pub(crate) fn messages(
     let mut turn = None;
     for (at, message) in messages.iter().enumerate() {
         let options = options(at);
-        let line = message.raw.parse_object().unwrap_or_default();
-        let body = message::body(&line, message.role, options, "  ");
+        let line = message.line();
+        let body = message::body(&line, options, "  ");
         // The options hide everything in it. An empty message is shown.
         if body.is_empty() && !(options.thinking && options.tools) {
             continue;
@@ -142,7 +142,7 @@ pub(crate) fn messages(
             out.line("")?;
             out.line(&separator(out, begins))?;
         }
-        let role = message::speaker(&line, message.role);
+        let role = message::speaker(&line);
         let place = out.paint.title(&format!("#{}", message.sequence));
         let role = out.paint.speaker(message.role, &role);
         let time =

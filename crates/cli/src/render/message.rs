@@ -1,10 +1,9 @@
 //! A transcript line as text.
 
 use amplifier_session_storage::{
-    content::{called_tools, extract, shown_texts},
+    content::MessageLine,
     model::{ContentType, Role},
 };
-use serde_json::{Map, Value};
 
 use super::{
     markdown::{markdown, wrapped},
@@ -43,16 +42,11 @@ impl MessageOptions {
 }
 
 /// The lines of a message, each indented by `indent`.
-pub(crate) fn body(
-    line: &Map<String, Value>,
-    role: Role,
-    options: MessageOptions,
-    indent: &str,
-) -> Vec<String> {
+pub(crate) fn body(line: &MessageLine, options: MessageOptions, indent: &str) -> Vec<String> {
     let width = options.width.map(|width| width.saturating_sub(indent.len()));
     let options = MessageOptions { width, ..options };
     let mut lines = Vec::new();
-    let mut texts = shown_texts(line, role);
+    let mut texts = line.shown_texts();
     // Thinking comes before its result.
     texts.sort_by_key(|text| text.content_type != ContentType::AssistantThinking);
     let mut room = Room { left: options.max_chars.unwrap_or(usize::MAX), shown: 0, left_out: 0 };
@@ -78,7 +72,7 @@ pub(crate) fn body(
         }
     }
     if options.tools {
-        let calls = called_tools(line);
+        let calls = line.called_tools();
         let calls =
             calls.iter().map(|call| tool_call::shown(call, options.full, options.width, options.paint));
         lines.extend(calls.filter_map(|call| room.take(&call).map(str::to_owned)));
@@ -118,22 +112,23 @@ impl Room {
 
 /// The speaker: the role, with the name of the tool for tool output, and the role as the line writes it if that is
 /// another name.
-pub(crate) fn speaker(line: &Map<String, Value>, role: Role) -> String {
-    let speaker = known_speaker(line, role);
-    match role.written(line) {
+pub(crate) fn speaker(line: &MessageLine) -> String {
+    let speaker = known_speaker(line);
+    match line.role().written(line.fields()) {
         Some(written) => format!("{speaker} ({})", one_line(written)),
         None => speaker,
     }
 }
 
-fn known_speaker(line: &Map<String, Value>, role: Role) -> String {
+fn known_speaker(line: &MessageLine) -> String {
+    let role = line.role();
     let only_tool_output = || {
-        let texts = extract(line, role);
+        let texts = line.texts();
         !texts.is_empty() && texts.iter().all(|text| text.content_type == ContentType::ToolOutput)
     };
     match role {
         Role::Tool => {
-            let name = ["name", "tool_name"].iter().find_map(|field| line.get(*field)?.as_str());
+            let name = ["name", "tool_name"].iter().find_map(|field| line.fields().get(*field)?.as_str());
             name.map_or_else(|| role.to_string(), |name| format!("{role} {}", one_line(name)))
         }
         // Some providers expect tool results in user messages.
@@ -182,14 +177,21 @@ fn shortened(text: &str) -> (&str, Option<String>) {
 
 #[cfg(test)]
 mod tests {
+    use amplifier_session_storage::model::{RawJson, SessionSource};
+    use serde_json::Value;
+
     use super::*;
+
+    fn read(line: &Value, role: Role) -> MessageLine {
+        MessageLine::stored(&RawJson::new(line.to_string()), role, SessionSource::default())
+    }
 
     fn options(full: bool) -> MessageOptions {
         MessageOptions { full, ..MessageOptions::whole(Paint::new(false)) }
     }
 
     fn shown(line: Value, role: Role, options: MessageOptions) -> Vec<String> {
-        body(line.as_object().unwrap(), role, options, "  ")
+        body(&read(&line, role), options, "  ")
     }
 
     fn answer() -> Value {
@@ -246,7 +248,7 @@ mod tests {
 
     #[test]
     fn speakers_name_tools() {
-        let name = |line: Value, role| speaker(line.as_object().unwrap(), role);
+        let name = |line: Value, role| speaker(&read(&line, role));
         let result = serde_json::json!({"content": [{"type": "tool_result", "content": "x"}]});
         assert_eq!(name(serde_json::json!({"name": "bash", "content": "x"}), Role::Tool), "tool bash");
         assert_eq!(name(serde_json::json!({"content": "x"}), Role::Tool), "tool");

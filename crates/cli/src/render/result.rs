@@ -6,6 +6,7 @@ use std::{
 };
 
 use amplifier_session_storage::{
+    content::MessageLine,
     model::{ContentType, Session, SessionId, SessionKey},
     search::{MatchKind, SearchResult},
 };
@@ -123,7 +124,10 @@ pub(super) fn remarks(result: &SearchResult) -> Vec<String> {
 
 pub(super) fn whole_message(result: &SearchResult, indent: &str, options: MessageOptions) -> Vec<String> {
     let line = result.message.as_ref().and_then(serde_json::Value::as_object);
-    line.map_or_else(Vec::new, |line| message::body(line, result.role, options, indent))
+    let body = |line: &serde_json::Map<_, _>| {
+        message::body(&MessageLine::from_fields(line.clone(), result.role), options, indent)
+    };
+    line.map_or_else(Vec::new, body)
 }
 
 /// The name of a content type on a terminal.

@@ -51,13 +51,18 @@ fn main_argument(call: &ToolCall<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use amplifier_session_storage::content::called_tools;
+    use amplifier_session_storage::{
+        content::MessageLine,
+        model::{RawJson, Role, SessionSource},
+    };
 
     use super::*;
 
     fn line(call: Value, full: bool) -> String {
         let message = serde_json::json!({"tool_calls": [call]});
-        let calls = called_tools(message.as_object().unwrap());
+        let raw = RawJson::new(message.to_string());
+        let line = MessageLine::stored(&raw, Role::Assistant, SessionSource::default());
+        let calls = line.called_tools();
         shown(&calls[0], full, Some(60), Paint::new(false))
     }
 

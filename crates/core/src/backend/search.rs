@@ -33,7 +33,7 @@ pub trait Search: Send + Sync {
     async fn update_index(&self, update: IndexUpdate) -> Result<()>;
 
     /// Derives the stored texts of these messages again, because the rules of
-    /// [`content::extract`](crate::content::extract) have changed. Does nothing in a backend that stores no texts, or
+    /// [`MessageLine::texts`](crate::content::MessageLine::texts) have changed. Does nothing in a backend that stores no texts, or
     /// whose index records the version of the rules.
     async fn renew_texts(&self, key: &SessionKey, sequences: &[u32]) -> Result<()>;
 }

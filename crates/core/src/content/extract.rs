@@ -34,7 +34,7 @@ use crate::{
     text::is_south_east_asian,
 };
 
-/// The version of the rules of [`extract`] and of the [text analysis](crate::text). It is incremented whenever the text
+/// The version of the rules of this module and of the [text analysis](crate::text). It is incremented whenever the text
 /// of a stored message or its terms may change: derived data is then derived again.
 pub const EXTRACTION: u32 = 5;
 
@@ -81,16 +81,14 @@ pub struct ExtractedText {
 
 /// The texts of a transcript line with this role: at most one per content type, never blank, in the order of
 /// [`ContentType::ALL`].
-#[must_use]
-pub fn extract(line: &Map<String, Value>, role: Role) -> Vec<ExtractedText> {
+pub(super) fn extract(line: &Map<String, Value>, role: Role) -> Vec<ExtractedText> {
     let mut texts = Texts::of(line, role);
     texts.0.retain(|text| text.has_words);
     texts.finish()
 }
 
 /// As [`extract`], with a note about each image and other file: the texts to show to a person.
-#[must_use]
-pub fn shown_texts(line: &Map<String, Value>, role: Role) -> Vec<ExtractedText> {
+pub(super) fn shown_texts(line: &Map<String, Value>, role: Role) -> Vec<ExtractedText> {
     let mut texts = Texts::of(line, role);
     let content_type = match role {
         Role::User => ContentType::UserQuery,

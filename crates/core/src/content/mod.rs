@@ -2,7 +2,7 @@
 //!
 //! All of it is derived from the raw line, in the same way for every backend:
 //!
-//! - [`extract`] finds the texts of a line, at most one per content type, without base64;
+//! - [`MessageLine`] reads a line and finds its texts, at most one per content type, without base64;
 //! - [`TurnCounter`] numbers the turns if lines do not state them, [`TitleFinder`] finds a title for a session;
 //! - [`chunk()`] cuts a long text into pieces that fit an embedding model, measured in [`tokens`];
 //! - a [`Redactor`] masks secrets before a text is cut, and in whole lines ([`mask_line`], [`secrets_in_line`]).
@@ -13,6 +13,7 @@ mod chunk;
 mod encoding;
 mod extract;
 mod files;
+mod line;
 mod pieces;
 mod redact;
 mod secrets;
@@ -25,12 +26,13 @@ mod turns;
 pub(crate) use automatic::is_automatic;
 pub use chunk::{Chunk, ChunkSettings, chunk};
 pub(crate) use extract::renewed;
-pub use extract::{EXTRACTION, ExtractedText, TOOL_OUTPUT_LIMIT, embeddable, extract, shown_texts};
+pub use extract::{EXTRACTION, ExtractedText, TOOL_OUTPUT_LIMIT, embeddable};
 pub use files::without_base64;
+pub use line::MessageLine;
 pub use redact::{Certainty, Masked, Redaction, Redactor, SecretSpan, merge_secrets};
 pub use secrets::{CleanTexts, IgnoredSecrets, MASKING, mask_line, secrets_in_line};
-pub use title::{FIRST_PROMPT_CHARS, TitleFinder, first_prompt};
+pub use title::{FIRST_PROMPT_CHARS, TitleFinder};
 pub(crate) use title::{is_continuation, line_digest, prompt_digest};
-pub use tool_call::{ToolCall, called_tools};
+pub use tool_call::ToolCall;
 pub use turns::TurnCounter;
 pub(crate) use turns::{has_own_content, is_real, unreadable_turn};

@@ -101,8 +101,7 @@ enum Opening {
 
 /// The beginning of a person's text in a line, at most [`FIRST_PROMPT_CHARS`] characters on one line, or the subject of
 /// a summary with which a conversation continues. `None` for all other lines, and if there is no text.
-#[must_use]
-pub fn first_prompt(line: &Map<String, Value>) -> Option<String> {
+pub(super) fn first_prompt(line: &Map<String, Value>) -> Option<String> {
     match opening(line)? {
         Opening::Prompt(prompt) => Some(prompt),
         Opening::Summary(_) | Opening::Command(_) => None,

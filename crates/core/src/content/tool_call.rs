@@ -48,8 +48,7 @@ pub struct ToolCall<'a> {
 }
 
 /// The tool calls in a transcript line, in order, without duplicates. The time is linear in their number.
-#[must_use]
-pub fn called_tools(line: &Map<String, Value>) -> Vec<ToolCall<'_>> {
+pub(super) fn called_tools(line: &Map<String, Value>) -> Vec<ToolCall<'_>> {
     let blocks = blocks_of(line).into_iter().filter(|block| is_call(block));
     let mut calls: Vec<ToolCall<'_>> = blocks.filter_map(tool_call).collect();
     let field = |name: &str| line.get(name).map_or(&[][..], elements).iter();

@@ -4,6 +4,7 @@ use std::{borrow::Cow, fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
+use super::SessionSource;
 use crate::{Error, Result, text::composed};
 
 /// The maximum length of an identifier in bytes.
@@ -96,11 +97,25 @@ identifier! {
     /// A session: any text of 1 to 255 bytes without control characters, `/` and `\`, except `.` and `..`.
     ///
     /// Real ids are UUIDs, `{span}-{span}_{agent}` for sub-agents, and `{span}-{timestamp}_recipe`.
-    /// Unlike the others, it is not composed: it is the name of a folder, byte for byte.
+    /// Unlike the others, it is not composed: it is the name of a folder, byte for byte. The id of a session of a
+    /// program other than Amplifier is `SOURCE:ID`: see [`SessionId::native`].
     SessionId, "session_id", Cow::Borrowed, session_id
 }
 
 impl SessionId {
+    /// The program in whose format the session's lines are. Both of Amplifier's programs write the same format and
+    /// use their ids as they are.
+    #[must_use]
+    pub fn source(&self) -> SessionSource {
+        SessionSource::split(self.as_str()).0
+    }
+
+    /// The id that the program itself uses, without `SOURCE:`. Short ids and addresses are made of it.
+    #[must_use]
+    pub fn native(&self) -> &str {
+        SessionSource::split(self.as_str()).1
+    }
+
     /// Whether the id is a UUID in its usual form: 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12.
     #[must_use]
     pub fn is_uuid(&self) -> bool {
@@ -247,6 +262,22 @@ mod tests {
             "#1 | 100% 'ok'?",
         ] {
             assert_eq!(SessionId::new(id).unwrap().as_str(), id);
+        }
+    }
+
+    #[test]
+    fn ids_of_other_programs_begin_with_its_name() {
+        let split = |id| {
+            let id = SessionId::new(id).unwrap();
+            (id.source(), id.native().to_owned())
+        };
+        let (own, agent) = (SessionSource::Amplifier, SessionSource::AmplifierAgent);
+        assert_eq!(split("amplifier-agent:a:b"), (agent, "a:b".to_owned()));
+        // Ids of Amplifier, whatever they contain.
+        for id in
+            ["locomo:conv-26.session_1", "amplifier:a", "amplifier-agent:", "Amplifier-Agent:a", ":a", "a:"]
+        {
+            assert_eq!(split(id), (own, id.to_owned()));
         }
     }
 

@@ -188,29 +188,6 @@ impl Message {
     pub fn message_ref(&self) -> MessageRef {
         MessageRef::new(SessionKey::new(self.user_id.clone(), self.session_id.clone()), self.sequence)
     }
-
-    /// The `content` field: a string or structured JSON; `null` if there is none.
-    #[must_use]
-    pub fn content(&self) -> Value {
-        self.field("content")
-    }
-
-    /// The `metadata` field; `null` if there is none.
-    #[must_use]
-    pub fn metadata(&self) -> Value {
-        self.field("metadata")
-    }
-
-    /// The role as the line writes it, if that is not the name of [`Self::role`].
-    #[must_use]
-    pub fn written_role(&self) -> Option<String> {
-        let line = self.raw.parse_object().ok()?;
-        self.role.written(&line).map(str::to_owned)
-    }
-
-    fn field(&self, name: &str) -> Value {
-        self.raw.parse_object().ok().and_then(|mut line| line.remove(name)).unwrap_or(Value::Null)
-    }
 }
 
 /// The state of a stored message that a sync compares.

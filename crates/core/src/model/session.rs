@@ -82,6 +82,29 @@ names! {
     SessionSource { Amplifier: "amplifier", AmplifierAgent: "amplifier-agent" }
 }
 
+impl SessionSource {
+    /// The program that a session id names before its first colon, and the rest of the id. An id that names no known
+    /// program is one of Amplifier, whose ids may contain colons.
+    #[must_use]
+    pub fn split(session_id: &str) -> (Self, &str) {
+        let named = session_id.split_once(':').and_then(|(name, native)| Some((name.parse().ok()?, native)));
+        named
+            .filter(|(source, native)| *source != Self::Amplifier && !native.is_empty())
+            .unwrap_or((Self::Amplifier, session_id))
+    }
+
+    /// The ids that a session with this native id has in a store, depending on its program. Text that names a program
+    /// is one of them already.
+    pub(crate) fn ids(native: &str) -> Vec<String> {
+        let mut ids = vec![native.to_owned()];
+        if Self::split(native).0 == Self::Amplifier {
+            let others = Self::ALL.into_iter().filter(|source| *source != Self::Amplifier);
+            ids.extend(others.map(|source| format!("{source}:{native}")));
+        }
+        ids
+    }
+}
+
 impl std::str::FromStr for SessionSource {
     type Err = Error;
     fn from_str(text: &str) -> Result<Self> {
@@ -109,6 +132,7 @@ impl Session {
     #[must_use]
     pub fn new(key: SessionKey, host_id: HostId, project_slug: ProjectSlug, created: Timestamp) -> Self {
         Self {
+            source: key.session_id.source(),
             session_id: key.session_id,
             user_id: key.user_id,
             host_id,
@@ -132,7 +156,6 @@ impl Session {
             working_dir: None,
             first_prompt: None,
             edited: BTreeSet::new(),
-            source: SessionSource::Amplifier,
             moved_to: None,
         }
     }

@@ -1,11 +1,11 @@
 //! Conditions on the texts of a message, beyond the words of a query.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::Query;
 use crate::{
     KnownPart,
-    content::{called_tools, extract},
+    content::MessageLine,
     model::{ContentTypes, Role},
     text::{Analyzer, Phrase, WordList, bm25::count_terms, collapsed, is_unspaced_alone, query_terms},
 };
@@ -104,13 +104,13 @@ impl<'a> Checks<'a> {
     }
 
     /// Whether a message with this line meets the conditions.
-    pub(crate) fn admit(&mut self, line: &Map<String, Value>, role: Role) -> bool {
-        let is_about = self.tools.iter().all(|tool| uses_tool(line, role, tool))
+    pub(crate) fn admit(&mut self, line: &MessageLine) -> bool {
+        let is_about = self.tools.iter().all(|tool| uses_tool(line, tool))
             && self.files.iter().all(|file| touches(line, file));
         if !is_about {
             return false;
         }
-        let texts = extract(line, role);
+        let texts = line.texts();
         let texts: Vec<&str> = texts
             .iter()
             .filter(|text| self.content_types.contains(text.content_type))
@@ -138,18 +138,18 @@ impl<'a> Checks<'a> {
 }
 
 /// Whether the message calls the tool, or is its output.
-fn uses_tool(line: &Map<String, Value>, role: Role, tool: &str) -> bool {
+fn uses_tool(line: &MessageLine, tool: &str) -> bool {
     let is_named = |name: &str| name.eq_ignore_ascii_case(tool);
-    let names_it = |field: &str| line.get(field).and_then(Value::as_str).is_some_and(is_named);
-    called_tools(line).iter().any(|call| is_named(call.name))
-        || role == Role::Tool && ["name", "tool_name", "tool"].into_iter().any(names_it)
+    let names_it = |field: &str| line.fields().get(field).and_then(Value::as_str).is_some_and(is_named);
+    line.called_tools().iter().any(|call| is_named(call.name))
+        || line.role() == Role::Tool && ["name", "tool_name", "tool"].into_iter().any(names_it)
 }
 
 /// Whether a tool call of the message has the path `file` in its arguments, or a longer path that ends so or goes on in
 /// that folder.
-pub(crate) fn touches(line: &Map<String, Value>, file: &str) -> bool {
+pub(crate) fn touches(line: &MessageLine, file: &str) -> bool {
     let file = file.strip_prefix("./").unwrap_or(file).trim_end_matches('/');
-    !file.is_empty() && called_tools(line).iter().any(|call| has_path(&call.text(), file))
+    !file.is_empty() && line.called_tools().iter().any(|call| has_path(&call.text(), file))
 }
 
 fn has_path(text: &str, path: &str) -> bool {
@@ -168,9 +168,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::model::{RawJson, SessionSource};
 
-    fn admits(conditions: &TextConditions, role: Role, line: &Value) -> bool {
-        Checks::new(conditions, ContentTypes::searched()).admit(line.as_object().unwrap(), role)
+    fn line(role: Role, line: &Value) -> MessageLine {
+        MessageLine::stored(&RawJson::new(line.to_string()), role, SessionSource::default())
+    }
+
+    fn admits(conditions: &TextConditions, role: Role, of: &Value) -> bool {
+        Checks::new(conditions, ContentTypes::searched()).admit(&line(role, of))
     }
 
     fn says(typed: &str, text: &str) -> bool {
@@ -221,8 +226,8 @@ mod tests {
 
     #[test]
     fn a_file_is_a_path_or_its_end() {
-        let line = json!({"tool_calls": [{"tool": "bash", "arguments": {"command": "cat /home/ana/shop/src/cart.rs, ./.env"}}]});
-        let line = line.as_object().unwrap();
+        let calls = json!({"tool_calls": [{"tool": "bash", "arguments": {"command": "cat /home/ana/shop/src/cart.rs, ./.env"}}]});
+        let calls = line(Role::Assistant, &calls);
         for file in [
             "cart.rs",
             "src/cart.rs",
@@ -232,12 +237,12 @@ mod tests {
             "src/",
             ".env",
         ] {
-            assert!(touches(line, file), "{file}");
+            assert!(touches(&calls, file), "{file}");
         }
         for file in ["art.rs", "cart", "cart.r", "rc/cart.rs", "lib/cart.rs", "env", "", "/"] {
-            assert!(!touches(line, file), "{file}");
+            assert!(!touches(&calls, file), "{file}");
         }
-        assert!(!touches(json!({"content": "cart.rs"}).as_object().unwrap(), "cart.rs"));
+        assert!(!touches(&line(Role::Assistant, &json!({"content": "cart.rs"})), "cart.rs"));
     }
 
     #[test]

@@ -23,7 +23,7 @@ use crate::{
         meta::{self, MASKED, SECRETS},
     },
     blocking,
-    content::{MASKING, Redactor, extract},
+    content::{MASKING, MessageLine, Redactor},
     events::{assemble, parse_event_line, store},
     model::{
         Digest, Event, Message, MetadataFile, Payload, SessionKey, StoredEvent, SupersededPiece, TurnSummary,
@@ -283,15 +283,14 @@ impl MaskingSession<'_> {
                     _ => false,
                 };
                 let (raw, secrets) = self.masker.mask(message.raw.clone()).await?;
-                let object = raw.parse_object().unwrap_or_default();
+                let line = MessageLine::stored(&raw, message.role, message.session_id.source());
                 self.count += secrets as u64;
                 if secrets > 0 || has_secret {
-                    let texts = extract(&object, message.role);
                     let digest = Digest::of(raw.as_bytes());
                     masked.extend(summary.map(|summary| TurnSummary { digest, ..summary }));
-                    self.writer.line(Message { digest, raw, ..message }, &object, &texts);
+                    self.writer.line(Message { digest, raw, ..message }, line.fields(), &line.texts());
                 } else {
-                    self.writer.derived.observe(&object, message.turn);
+                    self.writer.derived.observe(line.fields(), message.turn);
                 }
             }
             self.writer.flush().await?;

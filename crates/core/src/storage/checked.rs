@@ -56,8 +56,7 @@ impl<'a> Checked<'a> {
     }
 
     fn admit(&mut self, message: &Message) -> bool {
-        let line = message.raw.parse_object().unwrap_or_default();
-        self.checks.admit(&line, message.role)
+        self.checks.admit(&message.line())
     }
 }
 
@@ -207,8 +206,7 @@ impl TranscriptSearch<'_> {
 
 /// The type of the text to show.
 fn shown_type(message: &Message, options: &SearchOptions) -> ContentType {
-    let line = message.raw.parse_object().unwrap_or_default();
-    let texts = crate::content::extract(&line, message.role);
+    let texts = message.line().texts();
     let mut types =
         texts.iter().map(|text| text.content_type).filter(|of| options.content_types.contains(*of));
     let is_about_tools = !options.conditions.tools.is_empty() || !options.conditions.files.is_empty();

@@ -2,17 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{
-    Ingestion, StoredVectors,
-    embed::{other_space, texts_of},
-};
+use super::{Ingestion, StoredVectors, embed::other_space};
 use crate::{
     Error, Result, Scope,
     backend::{MessageVectors, SequenceRange},
-    content::{ExtractedText, extract, tokens},
+    content::{ExtractedText, MessageLine, tokens},
     model::{
-        ContentType, ContentTypes, EmbeddingSpace, Message, MessageRef, RawJson, Role, SessionId, SessionKey,
-        VectorRecord,
+        ContentType, ContentTypes, EmbeddingSpace, Message, MessageRef, RawJson, SessionId, SessionKey,
+        SessionSource, VectorRecord,
     },
 };
 
@@ -101,7 +98,7 @@ impl Ingestion<'_> {
             let message = messages.get(&sequence);
             let message = message
                 .ok_or_else(|| named(Error::validation("sequence", "the session has no such message")))?;
-            let records = records(texts_of(message), of_message, space).map_err(named)?;
+            let records = records(message.line().texts(), of_message, space).map_err(named)?;
             let (digest, created_at) = (message.digest, self.store.now());
             vectors.push(MessageVectors { sequence, digest, created_at, records, failure: None });
         }
@@ -116,6 +113,7 @@ impl Ingestion<'_> {
     /// lines and the space of the store.
     pub(super) async fn check_given(
         self,
+        source: SessionSource,
         given: &GivenEmbeddings,
         lines: &[RawJson],
         start: u32,
@@ -131,8 +129,8 @@ impl Ingestion<'_> {
             let line =
                 line.ok_or_else(|| Error::validation("sequence", "the call adds no line with this sequence"));
             let checked = line.and_then(|line| {
-                let line = line.parse_object()?;
-                records(extract(&line, Role::of(&line)?), of_message.clone(), &given.space)
+                let line = MessageLine::parse(line, source)?;
+                records(line.texts(), of_message.clone(), &given.space)
             });
             checked.map_err(|error| error.with("sequence", sequence))?;
         }

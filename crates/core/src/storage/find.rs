@@ -7,7 +7,7 @@ use super::{
 use crate::{
     Error, Result, Scope,
     backend::SessionQuery,
-    model::{Session, SessionId, Timestamp},
+    model::{Session, SessionId, SessionSource, Timestamp},
     search::SessionFilter,
 };
 
@@ -66,7 +66,8 @@ impl Session {
 impl SessionCatalog<'_> {
     /// The session that `address` names, and the line if it names one.
     ///
-    /// An address is the id of a session, a unique beginning of one, or `latest`: the reader's most recently updated
+    /// An address is the id of a session, a unique beginning of one, or `latest`. Ids of other programs than Amplifier
+    /// count without the name of the program ([`SessionId::native`]). `latest` is the reader's most recently updated
     /// session. A session that changed in the future according to its files is only `latest` if all are. A beginning
     /// that a session shares only with its own sub-agents and forks names that session. If no id begins with the
     /// address, an address of at least 4 characters may be the beginning of a part of an id after `-` or `_`, if that
@@ -147,12 +148,17 @@ impl SessionCatalog<'_> {
         if name.eq_ignore_ascii_case(LATEST) {
             return Ok(self.latest(scope).await?.map(|(session, _)| session));
         }
-        let found = self.sessions_beginning_with(scope, name).await?;
+        let mut found = self.sessions_beginning_with(scope, name).await?;
+        // An id of Amplifier was found above: these are sessions of other programs.
+        if found.iter().any(|session| session.session_id.native() == name) {
+            found.retain(|session| session.session_id.native() == name);
+            return one_of(found, name);
+        }
         if !found.is_empty() {
             return top_or_only(found, name);
         }
         let mut found = self.sessions_beginning_in_any_case(scope, name).await?;
-        if let Some(whole) = found.iter().position(|session| session.session_id.as_str().len() == name.len())
+        if let Some(whole) = found.iter().position(|session| session.session_id.native().len() == name.len())
         {
             return Ok(Some(found.swap_remove(whole)));
         }
@@ -191,7 +197,7 @@ impl SessionCatalog<'_> {
     async fn sessions_with_part(self, scope: &Scope, beginning: &str) -> Result<Vec<Session>> {
         let names = self.store.backend.session_names(scope).await?;
         let having = |begins: &dyn Fn(&str) -> bool| -> Vec<SessionId> {
-            let named = names.iter().filter(|name| parts(name.session_id.as_str()).any(begins));
+            let named = names.iter().filter(|name| parts(name.session_id.native()).any(begins));
             named.map(|name| name.session_id.clone()).collect()
         };
         let mut ids = having(&|part| part.starts_with(beginning));
@@ -212,9 +218,20 @@ impl SessionCatalog<'_> {
         Ok(found)
     }
 
+    /// Sessions whose native ids begin with `prefix`, or whose ids do if it names a program.
     async fn sessions_beginning_with(self, scope: &Scope, prefix: &str) -> Result<Vec<Session>> {
-        let query = SessionQuery::new(scope.clone()).with_id_prefix(Some(prefix.to_owned())).with_limit(PAGE);
-        self.all_sessions(query).await
+        let (source, native) = SessionSource::split(prefix);
+        let mut found = Vec::new();
+        for id_prefix in SessionSource::ids(prefix) {
+            let query = SessionQuery::new(scope.clone()).with_id_prefix(Some(id_prefix)).with_limit(PAGE);
+            found.extend(self.all_sessions(query).await?);
+        }
+        // The name of a program is not the beginning of an id.
+        found.retain(|session| {
+            let id = &session.session_id;
+            id.native().starts_with(native) && (source == SessionSource::Amplifier || source == id.source())
+        });
+        Ok(found)
     }
 
     /// Sessions whose ids begin with `prefix`, ignoring case. Backends compare exactly, so the query ends before the
@@ -225,7 +242,7 @@ impl SessionCatalog<'_> {
         let mut found = self.sessions_beginning_with(scope, &head.to_ascii_lowercase()).await?;
         found.extend(self.sessions_beginning_with(scope, &head.to_ascii_uppercase()).await?);
         let begins = |session: &Session| {
-            let id = session.session_id.as_str();
+            let id = session.session_id.native();
             id.get(..prefix.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(prefix))
         };
         found.retain(begins);

@@ -9,7 +9,7 @@ use crate::{
         MessagesToEmbed, PROMPT, RESPONSE, SessionChange, SessionQuery, StorageBackendExt, meta,
         repeats_usage,
     },
-    content::{EXTRACTION, extract, renewed},
+    content::{EXTRACTION, renewed},
     events::{EventFields, SUMMARIES, assemble, parse_event_line},
     metadata::Metadata,
     model::{Event, Payload, SessionKey, StoredEvent, VectorState},
@@ -130,12 +130,12 @@ impl Renewal<'_> {
         while let Some(page) = messages.next().await? {
             let (mut texts, mut embedded) = (Vec::new(), Vec::new());
             for message in page {
-                let Ok(line) = message.raw.parse_object() else { continue };
-                let renewed = renewed(&line, message.role, from);
+                let line = message.line();
+                let renewed = renewed(line.fields(), message.role, from);
                 if renewed.embedded && message.vectors == VectorState::Nothing {
-                    let now = extract(&line, message.role);
+                    let now = line.texts();
                     if VectorState::before_embedding(now.iter().map(|text| text.content_type)).is_pending() {
-                        writer.line(message, &line, &now);
+                        writer.line(message, line.fields(), &now);
                         continue;
                     }
                 }

@@ -67,16 +67,17 @@ struct Names<'a> {
 impl<'a> Names<'a> {
     /// `shown` are the requested ids, which need not be in the store.
     fn new(stored: &'a [SessionName], shown: &BTreeSet<&'a SessionId>) -> Self {
-        let beginning = |id: &'a SessionId| id.as_str().get(..SHORTEST);
+        let beginning = |id: &'a SessionId| id.native().get(..SHORTEST);
         let beginnings: HashSet<Option<&str>> = shown.iter().map(|id| beginning(id)).collect();
         let mut ids: BTreeMap<&SessionId, Option<&SessionId>> = shown.iter().map(|id| (*id, None)).collect();
         let similar = stored.iter().filter(|name| beginnings.contains(&beginning(&name.session_id)));
         ids.extend(similar.map(|name| (&name.session_id, name.parent_id.as_ref())));
-        Self { stored, ids: ids.into_iter().collect(), parts: Vec::new() }
+        let mut ids: Vec<_> = ids.into_iter().collect();
+        ids.sort_by_key(|(id, _)| id.native());
+        Self { stored, ids, parts: Vec::new() }
     }
 
     fn shortest(&mut self, id: &SessionId) -> String {
-        let id = id.as_str();
         let beginning = self.shortest_beginning(id);
         if beginning.len() <= READABLE {
             return beginning.to_owned();
@@ -85,38 +86,44 @@ impl<'a> Names<'a> {
         let is_number = |part: &&str| {
             part.get(..SHORTEST).is_some_and(|part| part.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-'))
         };
-        let part = parts(id).filter(is_number).filter_map(|part| self.shortest_of_part(id, part));
+        let own = parts(id.native()).filter(is_number);
+        let part = own.filter_map(|part| self.shortest_of_part(id.as_str(), part));
         let part = part.min_by_key(|part| part.len()).filter(|part| part.len() < beginning.len());
         part.unwrap_or(beginning).to_owned()
     }
 
     /// The shortest beginning of `id` that finds it.
-    fn shortest_beginning<'b>(&self, id: &'b str) -> &'b str {
+    fn shortest_beginning<'b>(&self, id: &'b SessionId) -> &'b str {
         /// Larger families are not searched for their root.
         const FAMILY: usize = 1_000;
-        let mut like = &self.ids[..];
-        for length in SHORTEST..id.len() {
+        let (mut like, native) = (&self.ids[..], id.native());
+        for length in SHORTEST..native.len() {
             // Only whole characters.
-            let Some(beginning) = id.get(..length) else { continue };
-            let from = like.partition_point(|(other, _)| other.as_str() < beginning);
+            let Some(beginning) = native.get(..length) else { continue };
+            let from = like.partition_point(|(other, _)| other.native() < beginning);
             let like_from = like.part(from..);
-            let to = like_from.partition_point(|(other, _)| other.as_str().starts_with(beginning));
+            let to = like_from.partition_point(|(other, _)| other.native().starts_with(beginning));
             like = like_from.part(..to);
-            if like.len() <= 1 || like.len() <= FAMILY && top_of(like.iter().copied()) == Some(id) {
+            if like.len() <= 1 || like.len() <= FAMILY && top_of(like.iter().copied()) == Some(id.as_str()) {
                 return beginning;
             }
         }
-        id
+        // Programs may use the same id.
+        let is_shared = like.iter().any(|(other, _)| *other != id && other.native() == native);
+        if is_shared { id.as_str() } else { native }
     }
 
     /// The shortest beginning of `part`, a part of `id`, that is in no other id, if there is one.
     fn shortest_of_part<'b>(&mut self, id: &str, part: &'b str) -> Option<&'b str> {
         if self.parts.is_empty() {
-            let of = |id: &'a str| std::iter::once(id).chain(parts(id)).map(move |part| (part, id));
+            let of = |id: &'a SessionId| {
+                let native = id.native();
+                std::iter::once(native).chain(parts(native)).map(move |part| (part, id.as_str()))
+            };
             let ids = self.ids.iter().map(|(id, _)| *id);
             let ids: BTreeSet<&SessionId> =
                 ids.chain(self.stored.iter().map(|name| &name.session_id)).collect();
-            self.parts = ids.into_iter().flat_map(|id| of(id.as_str())).collect();
+            self.parts = ids.into_iter().flat_map(of).collect();
             self.parts.sort_unstable();
         }
         let at = self.parts.partition_point(|(other, _)| *other < part);
@@ -185,6 +192,16 @@ mod tests {
         // An id that continues that of its parent.
         let longer = format!("{parent}-000000000001_explorer");
         assert_eq!(alone(&[parent, &longer]), ["6513270e", "00000000"]);
+    }
+
+    #[test]
+    fn ids_of_other_programs_are_shortened_without_its_name() {
+        let agent = "amplifier-agent:3a7c1e90-1f4b";
+        assert_eq!(alone(&[agent, "amplifier-x-1"]), ["3a7c1e90", "amplifie"]);
+        assert_eq!(alone(&[agent, "3a7c1e90-77aa"]), ["3a7c1e90-1", "3a7c1e90-7"]);
+        // The same id of two programs, and a name that is not known.
+        assert_eq!(alone(&[agent, "3a7c1e90-1f4b"]), [agent, "3a7c1e90-1f4b"]);
+        assert_eq!(alone(&["locomo:conv-26", "locomo:conv-27"]), ["locomo:conv-26", "locomo:conv-27"]);
     }
 
     #[test]

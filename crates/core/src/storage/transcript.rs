@@ -68,7 +68,8 @@ impl Ingestion<'_> {
         lines: SyncLines,
     ) -> Result<IngestReport> {
         if let Some(given) = &lines.embeddings {
-            let checked = self.check_given(given, &lines.lines, lines.start_sequence).await;
+            let source = target.key.session_id.source();
+            let checked = self.check_given(source, given, &lines.lines, lines.start_sequence).await;
             checked.map_err(|error| error.with_operation("sync_transcript_lines"))?;
         }
         let report = self

@@ -61,8 +61,8 @@ mod tests {
     use super::*;
     use crate::{
         backend::EventTime,
-        content::prompt_digest,
-        model::{Role, TimeSource},
+        content::{MessageLine, prompt_digest},
+        model::{RawJson, Role, SessionSource, TimeSource},
     };
 
     fn at(second: u32) -> Timestamp {
@@ -76,7 +76,8 @@ mod tests {
             let role = if text == "-" { Role::Assistant } else { Role::User };
             let time = ts.map_or(Value::Null, |ts| json!(String::from(at(ts.parse().unwrap()))));
             let line = json!({"role": role, "content": text, "timestamp": time});
-            LineTime::of(line.as_object().unwrap(), role, at(1_000_000))
+            let line = RawJson::new(line.to_string());
+            LineTime::of(&MessageLine::stored(&line, role, SessionSource::default()), at(1_000_000))
         };
         texts.split_whitespace().map(line).collect()
     }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use crate::{
-    content::{has_own_content, is_continuation, line_digest},
+    content::{MessageLine, has_own_content, is_continuation, line_digest},
     model::{Digest, MessageState, Role, TimeSource, Timestamp},
 };
 
@@ -62,10 +62,10 @@ impl LineTime {
         Self { own, seen, stored, ..self }
     }
 
-    pub(crate) fn of(line: &Map<String, Value>, role: Role, seen: Timestamp) -> Self {
-        let own = stated_time(line).ok().flatten();
+    pub(crate) fn of(line: &MessageLine, seen: Timestamp) -> Self {
+        let own = stated_time(line.fields()).ok().flatten();
         let stored = own.map_or((seen, TimeSource::File), |own| (own, TimeSource::Stated));
-        Self { own, part: Part::of(line, role), stored, seen }
+        Self { own, part: Part::of(line.fields(), line.role()), stored, seen }
     }
 }
 

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::{Bounds, EventClock, LineTime, Resolved, Settled, resolve_all};
 use crate::{
     backend::{EventTime, PROMPT, RESPONSE},
-    content::prompt_digest,
-    model::{Role, TimeSource, Timestamp},
+    content::{MessageLine, prompt_digest},
+    model::{RawJson, SessionSource, TimeSource, Timestamp},
 };
 
 /// The first second of the tests, because lines do not state times before 2000.
@@ -19,8 +19,8 @@ fn at(second: i64) -> Timestamp {
 }
 
 fn line(line: Value) -> LineTime {
-    let role: Role = line["role"].as_str().unwrap().parse().unwrap();
-    LineTime::of(line.as_object().unwrap(), role, at(1_000_000))
+    let raw = RawJson::new(line.to_string());
+    LineTime::of(&MessageLine::parse(&raw, SessionSource::default()).unwrap(), at(1_000_000))
 }
 
 /// A session: its lines and its events.

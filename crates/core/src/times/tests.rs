@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::{Bounds, EventClock, LineTime, resolve};
 use crate::{
     backend::EventTime,
-    content::prompt_digest,
-    model::{Role, TimeSource, Timestamp},
+    content::{MessageLine, prompt_digest},
+    model::{RawJson, SessionSource, TimeSource, Timestamp},
 };
 
 /// The file was modified long after all events.
@@ -21,8 +21,8 @@ fn at(second: i64) -> Timestamp {
 }
 
 fn line(line: Value) -> LineTime {
-    let role: Role = line["role"].as_str().unwrap().parse().unwrap();
-    LineTime::of(line.as_object().unwrap(), role, at(SEEN))
+    let raw = RawJson::new(line.to_string());
+    LineTime::of(&MessageLine::parse(&raw, SessionSource::default()).unwrap(), at(SEEN))
 }
 
 fn user(text: &str) -> LineTime {

@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 
 use amplifier_session_core::{
-    content::extract,
     model::{ContentType, Message},
     text::{Analyzer, bm25::DocumentTerms},
 };
@@ -61,9 +60,8 @@ impl TextFields {
 
 /// The documents of all texts of a message. A text without terms has a document too, because it counts in the totals.
 pub(crate) fn texts_of(message: &Message, analyzer: &mut Analyzer) -> Vec<TextDocument> {
-    let line = message.raw.parse_object().unwrap_or_default();
     let mut documents = Vec::new();
-    for text in extract(&line, message.role) {
+    for text in message.line().texts() {
         let content_type = text.content_type;
         let mut counts: BTreeMap<String, u32> = BTreeMap::new();
         let mut length = 0_u32;

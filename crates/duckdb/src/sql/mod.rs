@@ -12,7 +12,7 @@
 //! | `format.rs` | how values of each type are written |
 //! | `parquet.rs` | results as Parquet files |
 //! | `views.rs` | the ready-made views |
-//! | `payloads.rs` | the payloads of events, of any size |
+//! | `payloads.rs` | views with the content of lines |
 
 mod format;
 mod parquet;

@@ -1,10 +1,10 @@
-//! The payloads of events, of any size.
+//! The content of lines: payloads of events of any size, and texts of messages.
 //!
-//! A store compresses long lines and splits very long ones. Decoding them requires a function that only this program
-//! has, so the views in the file show only short payloads, and a query gets its own views.
+//! A store compresses long events and splits very long ones. Decoding them and extracting texts requires functions that
+//! only this program has, so a query gets views of its own, which have more than those in the file.
 
 use amplifier_session_core::Result;
-use amplifier_session_sql::views::{EVENTS_WITH_DATA, TRANSCRIPTS_WITH_CONTENT, ViewDialect};
+use amplifier_session_sql::views::{VIEWS, ViewDialect};
 use duckdb::Connection;
 
 use crate::{error, tables::VIEW_DIALECT};
@@ -22,12 +22,17 @@ const DATA: (&str, &str) = (
         END AS JSON), '$.data')",
 );
 
-/// Creates the views of events and messages for a connection. In a file of an earlier version, the view of messages has
+/// Fields of a message, of lines too that DuckDB can't read.
+const CONTENT: (&str, &str) = ("content", "CAST(line_field(t.session_id, t.role, t.raw, 'content') AS JSON)");
+const METADATA: (&str, &str) =
+    ("metadata", "CAST(line_field(t.session_id, t.role, t.raw, 'metadata') AS JSON)");
+
+/// Creates the views of events, messages and vectors for a connection. In a file of an earlier version, the view of messages has
 /// fewer columns.
 pub(super) fn create_views(connection: &Connection) -> Result<()> {
-    let dialect: Vec<_> = std::iter::once(DATA).chain(VIEW_DIALECT.iter().copied()).collect();
+    let dialect: Vec<_> = [DATA, CONTENT, METADATA].into_iter().chain(VIEW_DIALECT.iter().copied()).collect();
     let dialect: &ViewDialect = &dialect;
-    let views = [TRANSCRIPTS_WITH_CONTENT, EVENTS_WITH_DATA]
-        .map(|view| format!("CREATE OR REPLACE TEMP VIEW {} AS {};", view.name, view.query(dialect)));
+    let views =
+        VIEWS.map(|view| format!("CREATE OR REPLACE TEMP VIEW {} AS {};", view.name, view.query(dialect)));
     connection.execute_batch(&views.concat()).map_err(error::storage("sql"))
 }

@@ -10,7 +10,7 @@ use amplifier_session_core::{
     storage::{StatisticsOptions, SyncLines},
 };
 use amplifier_session_duckdb::sql::{READY_VIEWS, SqlForm, SqlQuery, SqlReader, SqlRow};
-use amplifier_session_testkit::{FakeEmbedding, erasure::files, lines};
+use amplifier_session_testkit::{FakeEmbedding, erasure::files, lines, views};
 use duckdb::Connection;
 
 use crate::support::{Folder, target, whole};
@@ -81,6 +81,24 @@ async fn event_payloads_of_any_size_are_shown() {
     let reader = SqlReader::open(folder.database()).await.unwrap();
     let found = rows(&reader, &SqlQuery::new(sql)).await;
     assert_eq!(found, [vec![Some("10".to_owned())], vec![None], vec![None]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn views_have_the_texts_of_the_library() {
+    let folder = Folder::new();
+    let storage = folder.storage().await;
+    storage
+        .ingestion()
+        .sync_transcript_lines(&target("s"), SyncLines::whole(views::messages()))
+        .await
+        .unwrap();
+    let session = &target("s").key.session_id;
+    let messages =
+        storage.reading().get_transcript_lines(&Scope::Everyone, session, None, 1_000).await.unwrap();
+    drop(storage);
+    let reader = SqlReader::open(folder.database()).await.unwrap();
+    let fields = rows(&reader, &SqlQuery::new(views::FIELDS)).await;
+    views::check(&messages, &fields, &rows(&reader, &SqlQuery::new(views::TEXTS)).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]

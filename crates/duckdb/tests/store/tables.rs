@@ -9,7 +9,7 @@ use amplifier_session_core::{
     search::VectorSearchOptions,
     storage::{SyncLines, VectorsOf},
 };
-use amplifier_session_sql::views::VIEWS;
+use amplifier_session_sql::views::{EVENTS_WITH_DATA, TRANSCRIPTS_WITH_CONTENT};
 use amplifier_session_testkit::{FakeEmbedding, lines};
 use duckdb::params;
 
@@ -30,7 +30,7 @@ async fn vectors_are_arrays_of_the_length_of_their_model() {
     let length = FakeEmbedding::new().vector("x").len();
     drop(storage);
     assert_eq!(vector_type(&folder), format!("FLOAT[{length}]"));
-    assert_eq!(number(&folder.connection(), "SELECT count(*) FROM vectors_with_context"), 2);
+    assert_eq!(number(&folder.connection(), "SELECT count(*) FROM vectors_of_generations"), 2);
 
     // Another model, with vectors of another length.
     let other: Arc<dyn EmbeddingProvider> =
@@ -43,7 +43,7 @@ async fn vectors_are_arrays_of_the_length_of_their_model() {
     assert_eq!(vector_type(&folder), "FLOAT[24]");
     let connection = folder.connection();
     assert_eq!(number(&connection, "SELECT count(*) FROM other_vectors"), 0);
-    assert_eq!(text(&connection, "SELECT any_value(embedding_model) FROM vectors_with_context"), "other");
+    assert_eq!(text(&connection, "SELECT any_value(embedding_model) FROM vectors_of_generations"), "other");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -65,8 +65,7 @@ async fn views_have_the_contents_of_lines() {
     let second = "FROM transcripts_with_content WHERE sequence = 1";
     assert_eq!(number(&connection, &format!("SELECT count(*) {second} AND content IS NULL")), 1);
     assert_eq!(text(&connection, "SELECT data ->> '$.tool_name' FROM events_with_data"), "bash");
-    assert_eq!(text(&connection, "SELECT any_value(source_text) FROM vectors_with_context"), "a pear");
-    for view in VIEWS {
+    for view in [TRANSCRIPTS_WITH_CONTENT, EVENTS_WITH_DATA] {
         let sql = "SELECT column_name FROM duckdb_columns() WHERE table_name = ?1 ORDER BY column_index";
         let mut statement = connection.prepare(sql).unwrap();
         let names = statement.query_map([view.name], |row| row.get(0)).unwrap();

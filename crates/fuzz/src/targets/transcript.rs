@@ -2,8 +2,8 @@
 
 use amplifier_session_core::{
     Scope,
-    content::{ChunkSettings, called_tools, chunk, extract},
-    model::Role,
+    content::{ChunkSettings, MessageLine, chunk},
+    model::{Role, SessionSource},
     search::SearchMode,
 };
 use amplifier_session_testkit::samples::awkward_messages;
@@ -51,9 +51,9 @@ fn check(input: &[u8]) {
     let stored: Vec<_> = read.into_iter().map(|message| message.raw).collect();
     assert_kept(input, &stored, report.skipped_count);
     for line in &stored {
-        let object = line.parse_object().unwrap();
-        called_tools(&object).iter().for_each(|call| drop(call.text()));
-        for text in Role::ALL.into_iter().flat_map(|role| extract(&object, role)) {
+        let read = |role| MessageLine::stored(line, role, SessionSource::default());
+        read(Role::Assistant).called_tools().iter().for_each(|call| drop(call.text()));
+        for text in Role::ALL.into_iter().flat_map(|role| read(role).texts()) {
             let settings =
                 ChunkSettings { threshold_tokens: 48, target_tokens: 32, ..ChunkSettings::default() };
             let chunks = chunk(text.content_type, &text.text, &settings);

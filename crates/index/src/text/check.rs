@@ -40,10 +40,8 @@ impl CheckedPart for TextPart {
                     Some(row.ts.as_micros()),
                 ))
             };
-            let entries: Vec<u64> = texts_of(&row.raw, row.role)
-                .into_iter()
-                .map(|(content_type, _)| entry(content_type))
-                .collect();
+            let entries: Vec<u64> =
+                texts_of(&row).into_iter().map(|(content_type, _)| entry(content_type)).collect();
             each(row.key, row.revision, &entries);
             Ok(ControlFlow::Continue(()))
         })

@@ -145,7 +145,7 @@ impl TextFold {
     fn put(&mut self, row: &MessageRow<'_>) {
         self.note.largest_key = self.note.largest_key.max(row.key);
         let fields = &self.fields;
-        for (content_type, text) in texts_of(&row.raw, row.role) {
+        for (content_type, text) in texts_of(row) {
             let mut document = TantivyDocument::default();
             document.add_text(fields.text, text);
             document.add_u64(fields.key, row.key);

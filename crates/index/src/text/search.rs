@@ -101,7 +101,7 @@ impl Visitor<TextTailBuffer> for TailMatches<'_> {
     fn row(&mut self, row: &MessageRow<'_>) {
         let admitted =
             self.filter.admits_message(row.role, row.ts) && self.filter.admits_session(row.session);
-        for (content_type, text) in texts_of(&row.raw, row.role) {
+        for (content_type, text) in texts_of(row) {
             let found = count_terms(&mut self.analyzer, &text, self.terms);
             self.statistics.add_document(&found);
             if admitted && self.filter.admits_content(content_type) && self.query.is_matched_by(&found) {

@@ -8,8 +8,8 @@ use std::{
 
 use amplifier_session_core::{
     Result,
-    content::extract,
-    model::{ContentType, RawJson, Role},
+    content::MessageLine,
+    model::{ContentType, RawJson, SessionSource},
     text::{Analyzer, bm25::DocumentTerms},
 };
 
@@ -20,9 +20,10 @@ use crate::{
 };
 
 /// The texts of a message by content type; empty if its line can't be read.
-pub(super) fn texts_of(raw: &[u8], role: Role) -> Vec<(ContentType, String)> {
-    let line = RawJson::new(raw).parse_object().unwrap_or_default();
-    extract(&line, role).into_iter().map(|text| (text.content_type, text.text)).collect()
+pub(super) fn texts_of(row: &MessageRow<'_>) -> Vec<(ContentType, String)> {
+    let (source, _) = SessionSource::split(row.session.session);
+    let line = MessageLine::stored(&RawJson::new(row.raw.as_ref()), row.role, source);
+    line.texts().into_iter().map(|text| (text.content_type, text.text)).collect()
 }
 
 /// Texts with an inverted index of their terms.
@@ -169,7 +170,7 @@ impl TailBuffer for TextTailBuffer {
 
     fn put(&mut self, row: &MessageRow<'_>) {
         let start = self.texts.len();
-        for (content_type, text) in texts_of(&row.raw, row.role) {
+        for (content_type, text) in texts_of(row) {
             self.add(row, content_type, &text);
         }
         self.by_key.insert(row.key, start..self.texts.len());
@@ -200,7 +201,10 @@ impl TailBuffer for TextTailBuffer {
 
 #[cfg(test)]
 mod tests {
-    use amplifier_session_core::{model::Timestamp, text::bm25::count_terms};
+    use amplifier_session_core::{
+        model::{Role, Timestamp},
+        text::bm25::count_terms,
+    };
 
     use super::*;
     use crate::rows::SessionOfRow;

@@ -45,7 +45,7 @@ struct TailTerms<'a> {
 
 impl Visitor<TextTailBuffer> for TailTerms<'_> {
     fn row(&mut self, row: &MessageRow<'_>) {
-        for (_, text) in texts_of(&row.raw, row.role) {
+        for (_, text) in texts_of(row) {
             self.terms.clear();
             let mut tokens = self.analyzer.tokens(&text);
             while tokens.advance() {

@@ -3,8 +3,8 @@
 use amplifier_session_core::{
     Scope,
     backend::{TextQuery, VectorQuery},
-    content::extract,
-    model::{ContentType, ContentTypes, RawJson},
+    content::MessageLine,
+    model::{ContentType, ContentTypes, RawJson, SessionSource},
     search::SearchFilter,
     text::{
         Analyzer,
@@ -84,8 +84,8 @@ pub(crate) fn text_model(state: &State, query: &TextQuery) -> Vec<TextHit> {
     let mut statistics = query.no_statistics();
     let mut matches = Vec::new();
     for (key, message) in &state.messages {
-        let line = RawJson::new(message.raw.as_slice()).parse_object().unwrap_or_default();
-        for text in extract(&line, message.role) {
+        let raw = RawJson::new(message.raw.as_slice());
+        for text in MessageLine::stored(&raw, message.role, SessionSource::default()).texts() {
             let counted = count_terms(&mut analyzer, &text.text, &query.terms);
             statistics.add_document(&counted);
             let admitted = admits(state, &query.scope, &query.filter, &message.place)

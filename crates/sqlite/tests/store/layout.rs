@@ -6,8 +6,8 @@ use amplifier_session_core::{
     ErrorKind, Scope, backend::prelude::*, model::RawJson, search::SearchOptions, storage::SyncLines,
 };
 use amplifier_session_sql::views::VIEWS;
-use amplifier_session_sqlite::Sqlite;
-use amplifier_session_testkit::{earlier, lines};
+use amplifier_session_sqlite::{Sqlite, register_view_functions};
+use amplifier_session_testkit::{earlier, lines, views};
 use rusqlite::Connection;
 use tokio::task::JoinSet;
 
@@ -97,6 +97,7 @@ async fn views_have_the_contents_of_lines() {
     storage.vectors().embed_pending(&session.key.user_id, None).await.unwrap();
     drop(storage);
     let connection = Connection::open(folder.database()).unwrap();
+    register_view_functions(&connection).unwrap();
     let column = |sql: &str| -> Vec<String> {
         let mut statement = connection.prepare(sql).unwrap();
         statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
@@ -116,6 +117,27 @@ async fn views_have_the_contents_of_lines() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn views_have_the_texts_of_the_library() {
+    let folder = Folder::new();
+    let storage = folder.storage().await;
+    let session = target("s");
+    storage.ingestion().sync_transcript_lines(&session, SyncLines::whole(views::messages())).await.unwrap();
+    storage.vectors().embed_pending(&session.key.user_id, None).await.unwrap();
+    let ana = Scope::from(session.key.user_id.clone());
+    let messages =
+        storage.reading().get_transcript_lines(&ana, &session.key.session_id, None, 1_000).await.unwrap();
+    let connection = Connection::open(folder.database()).unwrap();
+    register_view_functions(&connection).unwrap();
+    let rows = |sql: &str| -> Vec<Vec<Option<String>>> {
+        let mut statement = connection.prepare(sql).unwrap();
+        let columns = statement.column_count();
+        let rows = statement.query_map([], |row| (0..columns).map(|at| row.get(at)).collect()).unwrap();
+        rows.map(Result::unwrap).collect()
+    };
+    views::check(&messages, &rows(views::FIELDS), &rows(views::TEXTS));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn long_lines_are_compressed_and_read_as_they_were() {
     let folder = Folder::new();
     let storage = folder.storage().await;
@@ -125,13 +147,14 @@ async fn long_lines_are_compressed_and_read_as_they_were() {
     storage.ingestion().sync_transcript_lines(&session, whole(messages)).await.unwrap();
 
     let connection = Connection::open(folder.database()).unwrap();
+    register_view_functions(&connection).unwrap();
     let sql =
         "SELECT group_concat(typeof(raw) || (octet_length(raw) < 500)) FROM transcripts ORDER BY sequence";
     let stored: String = connection.query_one(sql, [], |row| row.get(0)).unwrap();
     assert_eq!(stored, "text1,blob1");
     let sql = "SELECT count(*), count(content) FROM transcripts_with_content";
     let counts: (u32, u32) = connection.query_one(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
-    assert_eq!(counts, (2, 1));
+    assert_eq!(counts, (2, 2));
 
     let (ana, id) = (Scope::from(session.key.user_id.clone()), &session.key.session_id);
     let read = storage.reading().get_transcript_lines(&ana, id, None, 10).await.unwrap();

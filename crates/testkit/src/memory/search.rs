@@ -8,7 +8,6 @@ use amplifier_session_core::{
         Candidates, IndexUpdate, Search, TermFinder, TermPattern, TextCandidate, TextQuery, VectorCandidate,
         VectorQuery,
     },
-    content::extract,
     model::SessionKey,
     text::{
         Analyzer,
@@ -30,7 +29,7 @@ impl Search for MemoryBackend {
             let is_within = session.is_within(&query.scope, &query.filter.sessions);
             for message in session.messages.values().map(|row| &row.message) {
                 let is_asked_for = is_within && query.filter.admits_message(message.role, message.ts);
-                for text in extract(&message.raw.parse_object().unwrap_or_default(), message.role) {
+                for text in message.line().texts() {
                     let terms = count_terms(&mut analyzer, &text.text, &query.terms);
                     statistics.add_document(&terms);
                     if is_asked_for
@@ -73,7 +72,7 @@ impl Search for MemoryBackend {
         let rows = self.rows();
         for message in rows.sessions.values().flat_map(|session| session.messages.values()) {
             let message = &message.message;
-            for text in extract(&message.raw.parse_object().unwrap_or_default(), message.role) {
+            for text in message.line().texts() {
                 let mut tokens = analyzer.tokens(&text.text);
                 let mut terms = BTreeSet::new();
                 while tokens.advance() {

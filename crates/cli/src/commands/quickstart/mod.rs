@@ -10,7 +10,6 @@ use std::path::PathBuf;
 use amplifier_session_storage::{
     Scope, SessionStorage, StorageSettings,
     backend::SessionQuery,
-    content::first_prompt,
     model::{ContentType, ContentTypes, HostId, Role, UserId},
     search::{MatchKind, SearchOptions, SearchResults},
     sync::{SyncOptions, SyncReport, discover, sync},
@@ -208,7 +207,7 @@ async fn prompts(storage: &SessionStorage, user: &UserId) -> Result<Vec<Vec<Stri
         let lines =
             storage.reading().readable_transcript_lines(&scope, &session.session_id, None, MESSAGES).await?;
         let asked = lines.rows.iter().filter(|message| message.role == Role::User);
-        prompts.push(asked.filter_map(|message| first_prompt(&message.raw.parse_object().ok()?)).collect());
+        prompts.push(asked.filter_map(|message| message.line().first_prompt()).collect());
     }
     Ok(prompts)
 }

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     Result,
     backend::{StorageBackend, StoredSession, StoredSyncState},
-    content::extract,
+    content::MessageLine,
     events,
     model::{
         Digest, EmbeddingSpace, Event, Message, MetadataFile, Payload, Session, StoredEvent, VectorState,
@@ -123,15 +123,16 @@ impl Reading {
         }
         next(&mut self.rows.0, record.sequence)?;
         let raw = record.raw.whole()?;
-        let mut object = raw.parse_object()?;
+        let source = self.session.session_id.source();
+        let mut line = MessageLine::with_role(&raw, record.role, source)?;
         if self.stage == Stage::Checking {
             return Ok(());
         }
         let (raw, secrets) = self.masker.mask_now(raw)?;
         if secrets > 0 {
-            object = raw.parse_object()?;
+            line = MessageLine::with_role(&raw, record.role, source)?;
         }
-        let texts = extract(&object, record.role);
+        let texts = line.texts();
         let Session { user_id, host_id, project_slug, session_id, .. } = self.session.clone();
         let message = Message {
             user_id,
@@ -157,7 +158,7 @@ impl Reading {
         if let Some(summary) = record.turn_summary {
             self.turns.summaries.push(summary.into_summary(&message, &self.masker)?);
         }
-        self.writer.line(message, &object, &texts);
+        self.writer.line(message, line.fields(), &texts);
         if self.masker.is_on() {
             self.writer.session_mut().first_prompt = self.writer.title().map(str::to_owned);
         }

@@ -16,7 +16,6 @@ use crate::{
         MessagesToEmbed, PendingQuery, StorageBackendExt,
         meta::{self, Generation, Generations},
     },
-    content::{ExtractedText, extract},
     embedding::EmbeddingProvider,
     model::{ContentType, EmbeddingSpace, Message, SessionId, SessionKey, Timestamp, UserId},
 };
@@ -337,11 +336,4 @@ pub(super) fn other_space(held: &Generations, asked: &EmbeddingSpace) -> Error {
         )
     };
     Error::new(ErrorKind::Embedding, message)
-}
-
-pub(super) fn texts_of(message: &Message) -> Vec<ExtractedText> {
-    match message.raw.parse_object() {
-        Ok(line) => extract(&line, message.role),
-        Err(_) => Vec::new(),
-    }
 }

@@ -4,7 +4,6 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use futures_util::{StreamExt, stream};
 
-use super::texts_of;
 use crate::{
     Error, ErrorKind, Result,
     backend::MessageVectors,
@@ -107,7 +106,7 @@ impl Step {
         let settings = ChunkSettings::for_limits(limits.chunk_threshold_tokens, limits.chunk_target_tokens);
         let (mut pieces, mut texts, mut secrets) = (Vec::new(), Vec::new(), 0);
         for (index, message) in messages.iter().enumerate() {
-            for text in texts_of(message) {
+            for text in message.line().texts() {
                 let (text, masked) = cutting.masked(&text)?;
                 secrets += masked as u64;
                 let embedded = embeddable(&text, cutting.tool_chars);

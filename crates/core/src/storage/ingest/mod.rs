@@ -19,7 +19,7 @@ pub use superseded::Remaining;
 
 use self::{
     position::RowPosition,
-    rows::{EventRows, MessageRows, message_fields},
+    rows::{EventRows, MessageRows},
     settled::SettledRows,
     superseded::SupersededRows,
     times::Times,
@@ -31,6 +31,7 @@ use super::{
 use crate::{
     Error, Result,
     backend::{SkippedLine, StoredSession, StoredSyncState},
+    content::MessageLine,
     events::MAX_LINE_BYTES,
     metadata::Metadata,
     model::{Digest, LineKind, MetadataFile, RawJson, Session, SessionId, SessionSource, Timestamp},
@@ -194,12 +195,12 @@ impl SessionIngest {
     pub async fn transcript_line(&mut self, line: RawJson, seen: Timestamp) -> Result<LineOutcome> {
         let now = self.storage.now();
         let (line, secrets) = self.masker.mask(line).await?;
-        let fields = match message_fields(&line) {
-            Ok(fields) => fields,
+        let read = match MessageLine::parse(&line, self.target.key.session_id.source()) {
+            Ok(read) => read,
             Err(error) => return Ok(skipped(&error, line)),
         };
         let before = self.writer.bytes();
-        let doubt = self.messages.line(&mut self.writer, &self.target, line, fields, (seen, now));
+        let doubt = self.messages.line(&mut self.writer, &self.target, line, &read, (seen, now));
         let is_written = self.writer.bytes() > before;
         self.report.secrets_masked += if is_written { secrets as u64 } else { 0 };
         self.flush_when_full().await.map(|()| taken(doubt))

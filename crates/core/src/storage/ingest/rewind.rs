@@ -102,9 +102,8 @@ impl SessionIngest {
         let found: Vec<Message> = self.storage.readable_page(key, range, &mut Vec::new()).await?;
         let message = found.first().filter(|message| message.sequence as usize == first);
         if let (Some(message), Some(line)) = (message, lines.get_mut(first)) {
-            let object = message.raw.parse_object().unwrap_or_default();
             let stored = (message.ts, message.ts_source);
-            *line = LineTime::of(&object, message.role, message.ts).with_stored(stored);
+            *line = LineTime::of(&message.line(), message.ts).with_stored(stored);
         }
         match cut(first, &lines, clock, self.stated_metadata()?.is_fork()) {
             Cut::At(sequence) => Ok(sequence),
@@ -135,9 +134,7 @@ impl SessionIngest {
             let Some(last) = page.last() else { break };
             start = last.sequence as usize + 1;
             let before = page.iter().filter(|message| (message.sequence as usize) < count);
-            before
-                .filter_map(|message| message.raw.parse_object().ok())
-                .for_each(|line| title.observe(&line));
+            before.for_each(|message| title.observe(message.line().fields()));
         }
         Ok(title)
     }

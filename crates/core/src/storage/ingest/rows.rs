@@ -10,10 +10,10 @@ use super::{
 use crate::{
     Error, ErrorKind, Result,
     backend::{EventTime, is_background},
-    content::{TitleFinder, TurnCounter, extract, unreadable_turn},
+    content::{MessageLine, TitleFinder, TurnCounter, unreadable_turn},
     events::{self, EventFields},
     model::{
-        ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, RawJson, Role, Session,
+        ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, RawJson, Session,
         SessionId, SessionKey, StoredEvent, Timestamp, VectorState,
     },
     storage::{
@@ -152,15 +152,15 @@ impl MessageRows {
         writer: &mut SessionWriter,
         target: &IngestTarget,
         raw: RawJson,
-        fields: (Map<String, Value>, Role),
+        line: &MessageLine,
         (seen, synced_at): (Timestamp, Timestamp),
     ) -> Option<String> {
-        let (object, role) = fields;
+        let role = line.role();
         let digest = Digest::of(raw.as_bytes());
         if self.position.finds(digest) {
             return None;
         }
-        let derived = ComparedMessage::of_line(digest, &object, role, &mut self.turns);
+        let derived = ComparedMessage::of_line(digest, line.fields(), role, &mut self.turns);
         let sequence = self.position.next();
         if raw.as_bytes().len() > LONG_LINE {
             self.long_lines.insert(sequence, raw.as_bytes().len());
@@ -168,17 +168,17 @@ impl MessageRows {
         // A line without a time keeps the one that it got when it was first seen, also at another place.
         let first_seen = self.first_seen.get_mut(&digest).and_then(VecDeque::pop_front);
         let stored = self.states.get(sequence as usize);
-        let time = LineTime::of(&object, role, first_seen.unwrap_or(seen));
+        let time = LineTime::of(line, first_seen.unwrap_or(seen));
         let is_equal = |stored: &&MessageState| derived == ComparedMessage::from(*stored);
         if let Some(stored) = stored.filter(is_equal).filter(|_| !self.written_again.contains(&sequence)) {
             self.times.push((sequence, time.with_stored((stored.ts, stored.ts_source))));
-            writer.derived.observe(&object, derived.turn);
+            writer.derived.observe(line.fields(), derived.turn);
             self.position.leave();
-            return doubt(&object);
+            return doubt(line.fields());
         }
         let (ts, ts_source) = time.stored;
         self.times.push((sequence, time));
-        let texts = extract(&object, role);
+        let texts = line.texts();
         let content_types: ContentTypes = texts.iter().map(|text| text.content_type).collect();
         content_types
             .iter()
@@ -198,8 +198,8 @@ impl MessageRows {
             digest,
             raw,
         };
-        writer.line(message, &object, &texts);
-        doubt(&object)
+        writer.line(message, line.fields(), &texts);
+        doubt(line.fields())
     }
 
     /// The size of a line that was processed: if it is not long, the largest size that it may have.
@@ -230,14 +230,7 @@ impl MessageRows {
     }
 }
 
-/// The fields and the role of a line of a transcript.
-pub(super) fn message_fields(raw: &RawJson) -> Result<(Map<String, Value>, Role)> {
-    let object = raw.parse_object()?;
-    let role = object.get("role").and_then(|role| role.as_str()).unwrap_or_default().parse()?;
-    Ok((object, role))
-}
-
-/// RowPosition events, and the state of the stored ones.
+/// The position among the stored events, and what is known of their lines.
 #[derive(Debug)]
 pub(super) struct EventRows {
     pub(super) position: RowPosition,

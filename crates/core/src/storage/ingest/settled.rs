@@ -166,8 +166,7 @@ impl SessionIngest {
                 if message.sequence != sequence {
                     break;
                 }
-                let line = message.raw.parse_object().unwrap_or_default();
-                let time = LineTime::of(&line, message.role, message.ts);
+                let time = LineTime::of(&message.line(), message.ts);
                 lines.push(time.with_stored((message.ts, message.ts_source)));
             }
         }

@@ -5,15 +5,18 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::{SessionIngest, rows::message_fields};
+use super::SessionIngest;
 use crate::{
     Result,
     backend::{
         EventTime, KeptLine, RowChange, SequenceRange, StorageBackendExt, StoredSyncState, SupersededQuery,
     },
     blocking,
+    content::MessageLine,
     events::parse_event_line,
-    model::{Digest, Event, LineKind, Message, MessageState, RawJson, SupersededReason, Timestamp},
+    model::{
+        Digest, Event, LineKind, Message, MessageState, RawJson, SessionSource, SupersededReason, Timestamp,
+    },
     scope::Scope,
     search::SessionFilter,
     storage::{
@@ -85,12 +88,12 @@ impl SessionIngest {
         self.position(kind).differs(|| self.masker.digest(line)) && Self::is_valid(kind, line)
     }
 
-    /// Whether `line` is a valid message or event.
+    /// Whether `line` is a valid message or event of Amplifier, whose files are the only ones that are synced.
     #[must_use]
     pub fn is_valid(kind: LineKind, line: &[u8]) -> bool {
         let line = RawJson::new(line);
         match kind {
-            LineKind::Message => message_fields(&line).is_ok(),
+            LineKind::Message => MessageLine::parse(&line, SessionSource::default()).is_ok(),
             LineKind::Event => parse_event_line(&line).is_ok(),
         }
     }

@@ -185,8 +185,7 @@ impl SessionIngest {
                 // Fill in for messages before it that can't be read.
                 let (done, before) = (lines.len(), message.sequence.saturating_sub(start) as usize);
                 lines.extend(states.iter().take(before).skip(done).map(LineTime::without_line));
-                let line = message.raw.parse_object().unwrap_or_default();
-                let time = LineTime::of(&line, message.role, message.ts);
+                let time = LineTime::of(&message.line(), message.ts);
                 lines.push(time.with_stored((message.ts, message.ts_source)));
             }
         }

@@ -7,7 +7,6 @@ use std::{
 
 use crate::{
     backend::{MessageVectors, NewTurn, RemainingMessage, StorageBackend, StoredSession, meta::Generation},
-    content::extract,
     model::{ContentType, Digest, Event, SessionKey, StoredEvent, Timestamp, TurnEmbedding, VectorRecord},
     storage::{ingest::looks_derived, session_writer::SessionWriter},
 };
@@ -49,9 +48,9 @@ impl SalvagedSession {
         message.sequence = sequence;
         self.extend_span(message.ts);
         let (digest, created_at) = (message.digest, vectors_created.unwrap_or(message.synced_at));
-        let line = message.raw.parse_object().unwrap_or_default();
-        let texts = extract(&line, message.role);
-        self.writer.line(message, &line, &texts);
+        let line = message.line();
+        let texts = line.texts();
+        self.writer.line(message, line.fields(), &texts);
         let texts = texts.into_iter().map(|text| text.content_type);
         let embedded: BTreeSet<ContentType> =
             texts.filter(|content_type| ContentType::EMBEDDED.contains(content_type)).collect();

@@ -46,7 +46,7 @@ impl TranscriptSearch<'_> {
         let mut questions = Vec::new();
         for message_ref in &leading {
             let Some(read) = reading.get(message_ref) else { continue };
-            if read.message.role == Role::User && is_continuation(&read.line) {
+            if read.message.role == Role::User && is_continuation(read.line.fields()) {
                 judgements.lowered.insert(message_ref.clone(), Lowered::Inserted);
             } else if is_unrelated(read) {
                 judgements.unrelated.insert(message_ref.clone(), Lowered::Inserted);
@@ -110,9 +110,9 @@ impl TranscriptSearch<'_> {
 /// The last answer before the next question.
 fn answer_among(after: &[MessageRef], reading: &Reading) -> Option<MessageRef> {
     let read = after.iter().map_while(|message_ref| Some((message_ref, reading.get(message_ref)?)));
-    let turn = read.take_while(|(_, read)| read.message.role != Role::User || !is_real(&read.line));
+    let turn = read.take_while(|(_, read)| read.message.role != Role::User || !is_real(read.line.fields()));
     let is_answer = |read: &ReadMessage| {
-        !is_automatic(&read.line) && !read.text(ContentType::AssistantResponse).trim().is_empty()
+        !is_automatic(read.line.fields()) && !read.text(ContentType::AssistantResponse).trim().is_empty()
     };
     let answers = turn.filter(|(_, read)| is_answer(read));
     answers.last().map(|(message_ref, _)| message_ref.clone())
@@ -120,12 +120,12 @@ fn answer_among(after: &[MessageRef], reading: &Reading) -> Option<MessageRef> {
 
 /// Whether a program inserted the message, or it repeats what was found before.
 fn is_unrelated(read: &ReadMessage) -> bool {
-    if is_automatic(&read.line) {
+    if is_automatic(read.line.fields()) {
         return true;
     }
     let asked = || !read.text(ContentType::UserQuery).is_empty();
     match read.message.role {
-        Role::User if asked() => !is_real(&read.line),
+        Role::User if asked() => !is_real(read.line.fields()),
         _ => {
             is_own_call(read.text(ContentType::ToolCall)) || is_own_output(read.text(ContentType::ToolOutput))
         }

@@ -2,11 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::{Map, Value};
-
 use crate::{
     Result,
-    content::{ExtractedText, extract},
+    content::{ExtractedText, MessageLine},
     model::{ContentType, DamagedRow, Message, MessageRef},
     storage::{Readable, StoreContext},
 };
@@ -15,14 +13,14 @@ use crate::{
 #[derive(Debug)]
 pub(in crate::storage) struct ReadMessage {
     pub(in crate::storage) message: Message,
-    pub(in crate::storage) line: Map<String, Value>,
+    pub(in crate::storage) line: MessageLine,
     pub(in crate::storage) texts: Vec<ExtractedText>,
 }
 
 impl ReadMessage {
     fn new(message: Message) -> Self {
-        let line = message.raw.parse_object().unwrap_or_default();
-        let texts = extract(&line, message.role);
+        let line = message.line();
+        let texts = line.texts();
         Self { message, line, texts }
     }
 

@@ -153,7 +153,7 @@ impl ResultBuilder<'_> {
             highlights: snippet.highlights,
             also_in: Vec::new(),
             explanation: self.query.options.explain.then_some(fused.why),
-            message: self.query.options.with_message.then(|| Value::Object(read.line.clone())),
+            message: self.query.options.with_message.then(|| Value::Object(read.line.fields().clone())),
         }
     }
 }

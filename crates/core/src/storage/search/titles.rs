@@ -95,7 +95,7 @@ fn first_question(
     beginning.into_iter().find(|message_ref| {
         reading.get(message_ref).is_some_and(|read| {
             read.message.role == Role::User
-                && is_real(&read.line)
+                && is_real(read.line.fields())
                 && options.filter.admits_message(read.message.role, read.message.ts)
         })
     })

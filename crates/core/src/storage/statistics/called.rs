@@ -2,7 +2,6 @@
 
 use crate::{
     Result,
-    content::called_tools,
     model::{Role, SessionKey, Timestamp},
     storage::{StoreStatistics, session_rows::SessionRows},
 };
@@ -21,8 +20,7 @@ impl StoreStatistics<'_> {
         while let Some(page) = messages.next().await? {
             let answers = page.iter().filter(|message| message.role == Role::Assistant);
             for message in answers.filter(|message| in_period(message.ts)) {
-                let line = message.raw.parse_object().unwrap_or_default();
-                called_tools(&line).iter().for_each(|call| each(call.name));
+                message.line().called_tools().iter().for_each(|call| each(call.name));
             }
         }
         Ok(())

@@ -8,8 +8,8 @@ use super::{SupersededLine, unpack_all};
 use crate::{
     Result, Scope,
     backend::SupersededQuery,
-    content::extract,
-    model::{LineKind, ProjectSlug, Role, SessionKey, SupersededReason, TimeSource, Timestamp},
+    content::MessageLine,
+    model::{LineKind, ProjectSlug, SessionKey, SupersededReason, TimeSource, Timestamp},
     search::{Checks, EvidenceFinder, SearchOptions, SearchResult, SearchSource},
     storage::SupersededHistory,
     text::{
@@ -92,13 +92,12 @@ impl<'a> Scan<'a> {
     }
 
     fn search(&mut self, line: &SupersededLine) {
-        let Ok(object) = line.raw.parse_object() else { return };
-        let role = object.get("role").and_then(|role| role.as_str()).unwrap_or_default().parse::<Role>();
-        let Ok(role) = role else { return };
+        let Ok(read) = MessageLine::parse(&line.raw, line.session_id.source()) else { return };
+        let role = read.role();
         let key = SessionKey::new(line.user_id.clone(), line.session_id.clone());
         let Some(project) = self.projects.get(&key) else { return };
-        let meets = self.options.conditions.is_empty() || self.checks.admit(&object, role);
-        for text in extract(&object, role) {
+        let meets = self.options.conditions.is_empty() || self.checks.admit(&read);
+        for text in read.texts() {
             let document = count_terms(&mut self.analyzer, &text.text, self.words.terms());
             // How rare a word is depends on all texts, also on those that the filter excludes.
             self.statistics.add_document(&document);
@@ -135,7 +134,7 @@ impl<'a> Scan<'a> {
                 highlights: snippet.highlights,
                 also_in: Vec::new(),
                 explanation: None,
-                message: self.options.with_message.then(|| serde_json::Value::Object(object.clone())),
+                message: self.options.with_message.then(|| serde_json::Value::Object(read.fields().clone())),
             };
             let (superseded_at, reason) = (line.superseded_at, line.reason);
             self.found.push((document, SupersededMatch { result, superseded: true, superseded_at, reason }));

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Result,
-    content::{Redactor, extract, is_automatic, is_real},
+    content::{Redactor, is_automatic, is_real},
     model::{ContentType, Message, Role},
 };
 
@@ -105,17 +105,17 @@ impl TurnCollector {
         if !(is_user && self.open.is_none() || is_assistant && self.open.is_some()) {
             return;
         }
-        let Ok(line) = message.raw.parse_object() else { return };
-        if is_automatic(&line) {
+        let line = message.line();
+        if is_automatic(line.fields()) {
             return;
         }
         let kind = if is_user { ContentType::UserQuery } else { ContentType::AssistantResponse };
-        let text = extract(&line, message.role).into_iter().find(|text| text.content_type == kind);
+        let text = line.texts().into_iter().find(|text| text.content_type == kind);
         let Some(text) = text.map(|text| text.text).filter(|text| !text.trim().is_empty()) else { return };
         match &mut self.open {
             Some(open) => open.assistant = Some((message, text)),
-            None if is_real(&line) => {
-                let stated_summary = stated_summary(&line);
+            None if is_real(line.fields()) => {
+                let stated_summary = stated_summary(line.fields());
                 self.open =
                     Some(TurnTexts { user: message, user_text: text, assistant: None, stated_summary });
             }

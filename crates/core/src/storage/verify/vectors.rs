@@ -9,7 +9,6 @@ use crate::{
     model::{
         ContentType, DifferenceKind, EmbeddingSpace, Message, MessageRef, RowKind, VectorRecord, VectorState,
     },
-    storage::embed::texts_of,
     text::counted,
 };
 
@@ -93,7 +92,7 @@ impl Checking<'_> {
             return None;
         }
         let limit = self.storage.settings.tool_output_chars;
-        let texts = texts_of(message);
+        let texts = message.line().texts();
         let mut texts = texts.iter().filter(|text| !embeddable(text, limit).is_empty());
         // A caller that gives vectors need not give them for every text.
         let is_complete = self.stored.sync_state.is_none() && !records.is_empty();

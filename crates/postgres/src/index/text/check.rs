@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use amplifier_session_core::{
     Result,
     backend::{IndexCheck, IndexProblem},
-    content::extract,
     model::{MessageRef, SessionId, SessionKey, UserId},
     text::Analyzer,
 };
@@ -98,7 +97,7 @@ fn check_block(
 
 fn add_terms(key: i64, message: &super::update::IndexedMessage, terms: &mut Terms) {
     let (mut analyzer, mut found) = (Analyzer::new(), HashMap::new());
-    for text in extract(&message.raw.parse_object().unwrap_or_default(), message.role) {
+    for text in message.line.texts() {
         let length = count(&mut analyzer, &text.text, &mut found);
         let id = TextKey::new(key, text.content_type);
         for (term, frequency) in found.drain() {
@@ -122,7 +121,7 @@ fn without_texts(reader: &PgReader<'_>, indexed: &HashSet<i64>) -> Result<Vec<(i
         let messages = messages_of(reader, &keys)?;
         let has_texts = |key: &i64| {
             let message = messages.get(key);
-            message.is_some_and(|of| !extract(&of.raw.parse_object().unwrap_or_default(), of.role).is_empty())
+            message.is_some_and(|of| !of.line.texts().is_empty())
         };
         without.extend(some.iter().filter(|(key, _)| has_texts(key)).cloned());
     }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use amplifier_session_core::{
     Result,
-    content::extract,
-    model::{ContentType, RawJson, Role},
+    content::MessageLine,
+    model::ContentType,
     text::{Analyzer, bm25::stored_length},
 };
 use amplifier_session_sql::Columns as _;
@@ -49,14 +49,14 @@ struct NewText {
 
 impl NewTexts {
     /// Adds a message. Without a key, it gets one when it is written.
-    pub(crate) fn add(&mut self, key: Option<i64>, user: &str, role: Role, raw: &RawJson) {
+    pub(crate) fn add(&mut self, key: Option<i64>, user: &str, line: &MessageLine) {
         let key = key.map_or(MessageKey::New(self.waiting), MessageKey::Stored);
         self.waiting += usize::from(matches!(key, MessageKey::New(_)));
         let block = match self.users.get_mut(user) {
             Some(block) => block,
             None => self.users.entry(user.to_owned()).or_default(),
         };
-        block.add(key, role, raw);
+        block.add(key, line);
     }
 
     /// The largest number of messages of a user.
@@ -80,11 +80,11 @@ impl NewTexts {
 }
 
 impl NewBlock {
-    fn add(&mut self, key: MessageKey, role: Role, raw: &RawJson) {
+    fn add(&mut self, key: MessageKey, line: &MessageLine) {
         let message = self.messages.len();
         self.messages.push(key);
         let (mut analyzer, mut found) = (Analyzer::new(), HashMap::new());
-        for text in extract(&raw.parse_object().unwrap_or_default(), role) {
+        for text in line.texts() {
             let length = count(&mut analyzer, &text.text, &mut found);
             let position = self.texts.len();
             self.texts.push(NewText { message, content_type: text.content_type, length });

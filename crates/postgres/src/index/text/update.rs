@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use amplifier_session_core::{
     Result,
-    model::{RawJson, Role, SessionKey},
+    content::MessageLine,
+    model::{RawJson, SessionKey, SessionSource},
 };
 use amplifier_session_sql::{
     Columns, Query, Reader as _, Statement, backend::Writer as _, damaged, is_one_of, rows::removed::MESSAGE,
@@ -163,16 +164,16 @@ pub(crate) fn rebuild(writer: &mut PgWriter<'_>) -> Result<()> {
 pub(crate) struct IndexedMessage {
     pub(crate) key: i64,
     pub(crate) user: String,
-    pub(crate) role: Role,
-    pub(crate) raw: RawJson,
+    pub(crate) line: MessageLine,
 }
 
 impl IndexedMessage {
-    pub(super) const COLUMNS: &'static str = "key, user_id, role, raw";
+    pub(super) const COLUMNS: &'static str = "key, user_id, role, raw, session_id";
 
     pub(super) fn read(row: &dyn Columns) -> Result<Self> {
-        let raw = RawJson::new(row.bytes(3)?);
-        Ok(Self { key: row.integer(0)?, user: row.text(1)?, role: row.text(2)?.parse()?, raw })
+        let (raw, session) = (RawJson::new(row.bytes(3)?), row.text(4)?);
+        let line = MessageLine::stored(&raw, row.text(2)?.parse()?, SessionSource::split(&session).0);
+        Ok(Self { key: row.integer(0)?, user: row.text(1)?, line })
     }
 }
 

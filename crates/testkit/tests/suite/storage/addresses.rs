@@ -9,6 +9,7 @@ on_both_stores![
     a_session_from_the_future_is_not_latest_without_a_notice,
     ids_may_look_like_addresses,
     short_ids_are_unique_in_the_store,
+    sessions_of_other_programs_are_found_by_their_native_ids,
     a_project_is_found_by_a_unique_part,
     a_project_is_found_by_its_folder,
     folders_with_the_same_slug_are_different,
@@ -230,6 +231,50 @@ async fn short_ids_are_unique_in_the_store(store: Store) {
         .short_ids(&Scope::Everyone, [&SessionId::new("3a7c1e90-1f4b").unwrap()])
         .await;
     assert_eq!(both.unwrap().into_values().next().unwrap(), "3a7c1e90-1f4b");
+}
+
+/// Ids of other programs have the name of the program before them. Addresses and short ids do without it, unless another
+/// session has the same id.
+async fn sessions_of_other_programs_are_found_by_their_native_ids(store: Store) {
+    let sessions = [
+        ("ana", "p", "amplifier-agent:3a7c1e90-1f4b", ""),
+        ("ana", "p", "amplifier-agent:5b8d2f10-77aa", ""),
+        ("ana", "p", "5b8d2f10-77aa", ""),
+        ("ana", "p", "5b8d2f10-99cc", ""),
+        ("ana", "p", "amplifier-x", ""),
+        ("ana", "p", "locomo:conv-26", ""),
+    ];
+    put(&store, &sessions).await;
+    store.sync(&target("amplifier-agent:new"), vec![lines::user("a pelican").raw()]).await;
+    assert_eq!(store.find(&target("amplifier-agent:new"), "pelican").await, [0]);
+    let found = async |address: &str| {
+        let found = store.storage.sessions().find_address(&ana(), address).await?;
+        Ok::<_, Error>((found.session.session_id.to_string(), found.line))
+    };
+    let message = Some(AddressedLine::Message(4));
+    for (address, id, line) in [
+        ("3a7c1e90", "amplifier-agent:3a7c1e90-1f4b", None),
+        ("3A7C1E90-1F4B", "amplifier-agent:3a7c1e90-1f4b", None),
+        ("3a7c1e90#4", "amplifier-agent:3a7c1e90-1f4b", message),
+        ("amplifier-agent:3a7c_msg_4", "amplifier-agent:3a7c1e90-1f4b", message),
+        ("amplifier-agent:5b", "amplifier-agent:5b8d2f10-77aa", None),
+        ("5b8d2f10-77aa", "5b8d2f10-77aa", None),
+        ("1f4b", "amplifier-agent:3a7c1e90-1f4b", None),
+        ("amplifie", "amplifier-x", None),
+        ("locomo", "locomo:conv-26", None),
+    ] {
+        assert_eq!(found(address).await.unwrap(), (id.to_owned(), line), "{address}");
+    }
+    assert!(found("5b8d2f10").await.unwrap_err().message().contains("is ambiguous"));
+    assert_eq!(found("conv-26").await.unwrap_err().kind(), ErrorKind::SessionNotFound);
+    let listed =
+        store.storage.sessions().search_sessions(&SessionQuery::new(ana()).with_limit(100)).await.unwrap();
+    let ids: Vec<&SessionId> = listed.iter().map(|session| &session.session_id).collect();
+    let short = store.storage.sessions().short_ids(&ana(), ids.iter().copied()).await.unwrap();
+    assert_eq!(short[&SessionId::new("amplifier-agent:3a7c1e90-1f4b").unwrap()], "3a7c1e90");
+    for id in ids {
+        assert_eq!(store.storage.sessions().find_session(&ana(), &short[id]).await.unwrap().session_id, *id);
+    }
 }
 
 /// A project is found by its slug or by a unique part of it, in any case.

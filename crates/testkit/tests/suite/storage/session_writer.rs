@@ -1,6 +1,5 @@
 //! The rules for everything that writes sessions: import, copy, upgrade, salvage, masking and repair.
 
-use amplifier_session_core::content::extract;
 use amplifier_session_testkit::prelude::*;
 
 on_both_stores![
@@ -87,9 +86,9 @@ fn writer(store: &Store, session: &Session, replaced: Option<&StoredSession>) ->
 
 /// Adds a message with what its line says.
 fn add(writer: &mut SessionWriter, message: Message) {
-    let line = message.raw.parse_object().unwrap();
-    let texts = extract(&line, message.role);
-    writer.line(message, &line, &texts);
+    let line = message.line();
+    let texts = line.texts();
+    writer.line(message, line.fields(), &texts);
 }
 
 /// Counts, title and turns are those of the rows. Only messages with a text that is embedded have pending vectors.
