@@ -8,7 +8,7 @@ use std::{
 
 use amplifier_session_core::{
     ErrorKind, Result, SessionStorage,
-    backend::{SequenceRange, StorageBackendExt, StoredSession},
+    backend::{StorageBackendExt, StoredSession},
     blocking, events,
     model::{Difference, DifferenceKind, Digest, LineKind, RawJson, RowKind, SessionKey},
     storage::{EventDetail, LineDigester, SessionCheck, SessionIngest},

@@ -3,7 +3,7 @@
 use super::{IngestReport, SessionIngest};
 use crate::{
     Result,
-    storage::{Ingestion, StoreContext, session_writer::SessionWriter},
+    storage::{Ingestion, session_writer::SessionWriter},
 };
 
 impl Ingestion<'_> {

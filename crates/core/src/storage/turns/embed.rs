@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Result,
-    backend::{NewTurn, SequenceRange, StorageBackendExt, TurnQuery, meta},
+    backend::{NewTurn, SequenceRange, TurnQuery, meta},
     content::{ChunkSettings, chunk},
     embedding::EmbeddingProvider,
     model::{ContentType, EmbeddingSpace, Message, SessionKey, TurnEmbedding, TurnSummary, UserId},

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use super::{Checking, Sequences};
 use crate::{
     Result,
-    backend::{SequenceRange, StorageBackendExt, StoredSession},
+    backend::{StorageBackendExt, StoredSession},
     content::TurnCounter,
     model::{DifferenceKind, Digest, Message, RowKind, SessionKey},
     storage::{
