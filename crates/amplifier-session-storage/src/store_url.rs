@@ -8,7 +8,7 @@ use std::{
 use amplifier_session_core::{
     Error, ErrorKind, Result,
     backend::{BackendFactory, Open, OpenFile, OpenRequest, OpenService, Opening},
-    config::{Entry, Origin, Setting, has_password},
+    config::{Entry, Setting, SettingOrigin, has_password},
 };
 use percent_encoding::percent_decode_str;
 
@@ -220,7 +220,7 @@ fn setting(url: &str, backend: &'static BackendFactory, parameter: &str) -> Resu
         return Err(Error::validation("store", message));
     }
     let value = percent_decode_str(value).decode_utf8_lossy();
-    Ok(Entry::new(setting, Origin::StoreUrl, Some(&value)))
+    Ok(Entry::new(setting, SettingOrigin::StoreUrl, Some(&value)))
 }
 
 /// Ends a message with the variable that a secret of the backend belongs in.

@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use amplifier_session_storage::{
     SessionStorage,
-    config::Origin,
+    config::SettingOrigin,
     model::{SessionId, UserId},
     sync::{RefreshLimits, Refreshed, SyncOptions, is_root, refresh},
 };
@@ -42,7 +42,7 @@ async fn refresh_store(app: &App, reader: &StoreReader) -> Result<(), Failure> {
         return Ok(());
     }
     let events = match app.config.origin("events") {
-        Origin::Default => None,
+        SettingOrigin::Default => None,
         _ => Some(app.config.event_detail()?),
     };
     // Vectors of other models take too long or cost money, so they are left to the next sync.
@@ -93,7 +93,8 @@ async fn is_watched(_: &SessionStorage, _: &SyncOptions) -> Result<bool, Failure
 
 /// Whether the refresh is on, and store and root are the defaults or configured, and the store is a local file.
 fn is_wanted(app: &App) -> Result<bool, Failure> {
-    let is_usual = |key| matches!(app.config.origin(key), Origin::Default | Origin::File { .. });
+    let is_usual =
+        |key| matches!(app.config.origin(key), SettingOrigin::Default | SettingOrigin::File { .. });
     let is_here = app.store_url()?.file().is_some();
     let is_on = app.config.switch("refresh")? && !app.global.read_only;
     Ok(is_on && is_here && is_usual("store") && is_usual("root"))

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use amplifier_session_storage::{config::Origin, sync::is_root};
+use amplifier_session_storage::{config::SettingOrigin, sync::is_root};
 
 use crate::{
     app::App,
@@ -20,7 +20,7 @@ pub(crate) fn roots(app: &App, named: &[PathBuf]) -> Result<Vec<PathBuf>, Failur
         [] => app.config.roots(),
         named => named.iter().map(std::path::absolute).collect::<io::Result<_>>()?,
     };
-    if named.is_empty() && *app.config.origin("root") == Origin::Default {
+    if named.is_empty() && *app.config.origin("root") == SettingOrigin::Default {
         let first = roots.first().cloned();
         roots.retain(|root| is_root(root) || Some(root) == first.as_ref());
         if roots.len() > 1 {

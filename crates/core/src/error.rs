@@ -11,7 +11,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// The key in the context of an error that names who holds the lock that a call waited for.
 pub const HELD_BY: &str = "held by";
 
-type Source = Box<dyn std::error::Error + Send + Sync + 'static>;
+type ErrorSource = Box<dyn std::error::Error + Send + Sync + 'static>;
 
 /// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -148,7 +148,7 @@ impl Error {
 
     /// Adds the cause.
     #[must_use]
-    pub fn with_source(mut self, source: impl Into<Source>) -> Self {
+    pub fn with_source(mut self, source: impl Into<ErrorSource>) -> Self {
         self.0.source = Some(source.into().into());
         self
     }

@@ -184,15 +184,15 @@ fn key(settings: &Settings) -> Result<Secret> {
 
 #[cfg(test)]
 mod tests {
-    use amplifier_session_core::config::{Entry, Origin};
+    use amplifier_session_core::config::{Entry, SettingOrigin};
 
     use super::*;
 
     /// The configuration by these values of settings, with the defaults of the others.
     fn read(values: &[(&str, &str)]) -> Result<CosmosConfig> {
         let entry = |setting: &'static Setting| match values.iter().find(|(key, _)| *key == setting.key) {
-            Some((_, value)) => Entry::new(setting, Origin::StoreUrl, Some(value)),
-            None => Entry::new(setting, Origin::Default, setting.default),
+            Some((_, value)) => Entry::new(setting, SettingOrigin::StoreUrl, Some(value)),
+            None => Entry::new(setting, SettingOrigin::Default, setting.default),
         };
         let home = std::env::temp_dir();
         CosmosConfig::from_settings(

@@ -84,7 +84,7 @@ fn endpoint(host: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use amplifier_session_core::config::{Entry, Origin, Settings};
+    use amplifier_session_core::config::{Entry, SettingOrigin, Settings};
 
     use super::*;
 
@@ -118,7 +118,7 @@ mod tests {
         ];
         let entries = SETTINGS.iter().filter_map(|setting| {
             let (_, value) = values.iter().find(|(key, _)| *key == setting.key)?;
-            Some(Entry::new(setting, Origin::Environment(setting.variable), Some(value)))
+            Some(Entry::new(setting, SettingOrigin::Environment(setting.variable), Some(value)))
         });
         let empty = OpenRequest::default().with_dimensions(Some(256));
         let request = empty.clone().with_settings(Settings::new(entries.collect(), None));

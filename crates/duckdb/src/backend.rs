@@ -20,7 +20,7 @@ use duckdb::Connection;
 
 use crate::{
     connect::{self, Access},
-    connection::Write,
+    connection::DuckDbWriter,
     hnsw::{Hnsw, HnswOptions, HnswRows},
     open_files,
     pool::{self, Pool},
@@ -114,7 +114,7 @@ impl DuckDb {
 
 impl Database for DuckDb {
     type Connections = Pool;
-    type Writer<'a> = Write<'a>;
+    type Writer<'a> = DuckDbWriter<'a>;
 
     fn connections(&self) -> &Pool {
         &self.inner.pool
@@ -137,7 +137,7 @@ impl Database for DuckDb {
     fn transaction<T>(
         &self,
         operation: &'static str,
-        write: impl FnMut(&mut Write<'_>) -> Result<T>,
+        write: impl FnMut(&mut DuckDbWriter<'_>) -> Result<T>,
     ) -> Result<T> {
         self.check_writable()?;
         if self.access == Access::ReadOnly {

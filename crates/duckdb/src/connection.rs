@@ -20,11 +20,11 @@ use crate::{columns::Cursor, error::storage, numbers::Numbers, vectors};
 
 /// A read connection.
 #[derive(Debug)]
-pub struct Read<'a> {
+pub struct DuckDbReader<'a> {
     pub(crate) connection: &'a Connection,
 }
 
-impl Reader for Read<'_> {
+impl Reader for DuckDbReader<'_> {
     const DIALECT: Dialect = DUCKDB;
 
     fn each_row(
@@ -50,13 +50,13 @@ impl Reader for Read<'_> {
 /// Rows are inserted by appenders, which buffer them until there are many or the transaction ends. Inserting a row
 /// takes DuckDB a millisecond with a statement, but only some microseconds with an appender.
 #[derive(Debug)]
-pub struct Write<'a> {
+pub struct DuckDbWriter<'a> {
     connection: &'a Connection,
     numbers: &'a mut Numbers,
     appenders: Vec<(&'static str, Appender<'a>)>,
 }
 
-impl<'a> Write<'a> {
+impl<'a> DuckDbWriter<'a> {
     /// Uses a connection with an open transaction. [`Self::flush`] must be called before it ends.
     pub(crate) fn new(connection: &'a Connection, numbers: &'a mut Numbers) -> Self {
         Self { connection, numbers, appenders: Vec::new() }
@@ -98,7 +98,7 @@ fn placeholder(cell: &Cell<'_>) -> String {
     }
 }
 
-impl Reader for Write<'_> {
+impl Reader for DuckDbWriter<'_> {
     const DIALECT: Dialect = DUCKDB;
 
     fn each_row(
@@ -106,11 +106,11 @@ impl Reader for Write<'_> {
         statement: &Statement,
         each: &mut dyn FnMut(&dyn Columns) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        Read { connection: self.connection }.each_row(statement, each)
+        DuckDbReader { connection: self.connection }.each_row(statement, each)
     }
 }
 
-impl Writer for Write<'_> {
+impl Writer for DuckDbWriter<'_> {
     fn execute(&self, statement: &Statement) -> Result<usize> {
         prepared(self.connection, statement, |prepared| {
             prepared.execute(params(&statement.values)).map_err(storage(statement.operation))

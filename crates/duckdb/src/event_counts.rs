@@ -7,7 +7,7 @@ use amplifier_session_core::{
 };
 use amplifier_session_sql::{Reader, read, read::events::GroupedEvents, rows::EVENT_OF_SESSION};
 
-use crate::connection::Read;
+use crate::connection::DuckDbReader;
 
 /// The condition that an event reports a failure: `Event::failed`. Only a JSON `true` is a failure; a summary that is not JSON
 /// reports nothing.
@@ -40,7 +40,11 @@ pub(crate) fn repeats_usage(name: &str) -> String {
 }
 
 /// The events that match `filter`, counted by group.
-pub(crate) fn count(reader: &Read<'_>, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+pub(crate) fn count(
+    reader: &DuckDbReader<'_>,
+    scope: &Scope,
+    filter: &EventFilter,
+) -> Result<Vec<EventCount>> {
     if filter.text.is_some() {
         let answered = format!("SELECT user_id, session_id FROM ({ANSWERED})");
         return read::events::count_each(reader, scope, filter, answered);

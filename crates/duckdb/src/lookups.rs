@@ -17,14 +17,14 @@ use amplifier_session_sql::{
 };
 
 use crate::{
-    connection::{Read, message_key},
+    connection::{DuckDbReader, message_key},
     event_counts,
 };
 
 /// The number of ids that one statement searches for.
 const IDS: usize = 500;
 
-impl Lookups for Read<'_> {
+impl Lookups for DuckDbReader<'_> {
     fn messages_at(&self, message_refs: &[MessageRef]) -> Result<Vec<Message>> {
         let sessions =
             self.session_keys(&message_refs.iter().map(|message_ref| &message_ref.session).collect())?;
@@ -82,7 +82,7 @@ impl Lookups for Read<'_> {
     }
 }
 
-impl Read<'_> {
+impl DuckDbReader<'_> {
     /// The keys of the vectors of these texts, with the places of the texts.
     ///
     /// Reads no vector, because it looks at more rows than it was asked for: DuckDB takes longer to compare sessions and

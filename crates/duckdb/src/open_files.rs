@@ -13,16 +13,16 @@ use std::{
 
 use amplifier_session_core::Result;
 
-type Open = dyn Any + Send + Sync;
+type OpenDatabase = dyn Any + Send + Sync;
 
-static OPEN: Mutex<BTreeMap<PathBuf, Weak<Open>>> = Mutex::new(BTreeMap::new());
+static OPEN: Mutex<BTreeMap<PathBuf, Weak<OpenDatabase>>> = Mutex::new(BTreeMap::new());
 static CLOSED: Condvar = Condvar::new();
 
 /// Marks a file as open until it is dropped. Must be dropped after everything that keeps the file open.
 #[derive(Debug)]
-pub(crate) struct OpenFile(PathBuf);
+pub(crate) struct OpenMark(PathBuf);
 
-impl Drop for OpenFile {
+impl Drop for OpenMark {
     fn drop(&mut self) {
         open_files().remove(&self.0);
         CLOSED.notify_all();
@@ -32,7 +32,7 @@ impl Drop for OpenFile {
 /// Returns the database of the file, opening it with `open` if it is not open.
 pub(crate) fn shared<T: Send + Sync + 'static>(
     path: &Path,
-    open: impl FnOnce(OpenFile) -> Result<T>,
+    open: impl FnOnce(OpenMark) -> Result<T>,
 ) -> Result<Arc<T>> {
     let path = whole(path);
     let mut files = open_files();
@@ -50,14 +50,14 @@ pub(crate) fn shared<T: Send + Sync + 'static>(
     // Reserved while it is opened, so that other openers wait.
     files.insert(path.clone(), Weak::<T>::new());
     drop(files);
-    let opened = Arc::new(open(OpenFile(path.clone()))?);
-    let known: Arc<Open> = Arc::clone(&opened) as Arc<Open>;
+    let opened = Arc::new(open(OpenMark(path.clone()))?);
+    let known: Arc<OpenDatabase> = Arc::clone(&opened) as Arc<OpenDatabase>;
     open_files().insert(path, Arc::downgrade(&known));
     CLOSED.notify_all();
     Ok(opened)
 }
 
-fn open_files() -> MutexGuard<'static, BTreeMap<PathBuf, Weak<Open>>> {
+fn open_files() -> MutexGuard<'static, BTreeMap<PathBuf, Weak<OpenDatabase>>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -17,10 +17,10 @@ use duckdb::Connection;
 
 use crate::{
     connect::{self, Access},
-    connection::{Read, Write},
+    connection::{DuckDbReader, DuckDbWriter},
     error::{opening, storage},
     numbers::Numbers,
-    open_files::OpenFile,
+    open_files::OpenMark,
     schema,
 };
 
@@ -37,7 +37,7 @@ pub struct Pool {
 
 #[derive(Debug)]
 struct Handles {
-    writer: Mutex<Writer>,
+    writer: Mutex<WriteConnection>,
     /// New connections are cloned from it, even while the writer is in use.
     root: Mutex<Connection>,
     readers: Idle<Connection>,
@@ -47,14 +47,14 @@ struct Handles {
 
 /// The connection for writing, with the next numbers. No other process can assign any.
 #[derive(Debug)]
-struct Writer {
+struct WriteConnection {
     connection: Connection,
     numbers: Numbers,
 }
 
 impl Pool {
     /// Opens the file. If it is missing and may be written, it is created.
-    pub(crate) fn open(path: &Path, access: Access, file: OpenFile) -> Result<Self> {
+    pub(crate) fn open(path: &Path, access: Access, file: OpenMark) -> Result<Self> {
         if !schema::check(path)? {
             match access {
                 Access::ReadWrite => connect::make(path, schema::create)?,
@@ -92,15 +92,15 @@ impl Pool {
     pub(crate) fn transaction<T>(
         &self,
         operation: &'static str,
-        write: impl FnOnce(&mut Write<'_>) -> Result<T>,
+        write: impl FnOnce(&mut DuckDbWriter<'_>) -> Result<T>,
     ) -> Result<T> {
         let handles = self.handles()?;
         let mut writer = lock(&handles.writer);
         // DuckDB would create a log that everybody can read.
         file::create(&connect::log_path(&self.path))?;
-        let Writer { connection, numbers } = &mut *writer;
+        let WriteConnection { connection, numbers } = &mut *writer;
         let transaction = connection.transaction().map_err(storage(operation))?;
-        let mut writer = Write::new(&transaction, numbers);
+        let mut writer = DuckDbWriter::new(&transaction, numbers);
         let answer = write(&mut writer)?;
         writer.flush(operation)?;
         drop(writer);
@@ -198,7 +198,7 @@ impl Handles {
         }
         let connection = root.try_clone().map_err(|error| opening(path, error))?;
         let numbers = Numbers::read(&connection).map_err(storage("open"))?;
-        let writer = Mutex::new(Writer { connection, numbers });
+        let writer = Mutex::new(WriteConnection { connection, numbers });
         Ok(Self { writer, root: Mutex::new(root), readers: Idle::default(), are_of_old_file: false })
     }
 
@@ -216,7 +216,7 @@ impl Handles {
 #[derive(Debug)]
 struct Closing {
     path: PathBuf,
-    _file: OpenFile,
+    _file: OpenMark,
 }
 
 impl Drop for Closing {
@@ -232,16 +232,16 @@ impl Drop for Closing {
 }
 
 impl Connections for Pool {
-    type Reader<'a> = Read<'a>;
+    type Reader<'a> = DuckDbReader<'a>;
 
-    fn read<T>(&self, mut read: impl FnMut(&Read<'_>) -> Result<T>) -> Result<T> {
-        self.on_reader(|connection| read(&Read { connection }))
+    fn read<T>(&self, mut read: impl FnMut(&DuckDbReader<'_>) -> Result<T>) -> Result<T> {
+        self.on_reader(|connection| read(&DuckDbReader { connection }))
     }
 
-    fn read_snapshot<T>(&self, mut read: impl FnMut(&Read<'_>) -> Result<T>) -> Result<T> {
+    fn read_snapshot<T>(&self, mut read: impl FnMut(&DuckDbReader<'_>) -> Result<T>) -> Result<T> {
         self.on_reader(|connection| {
             let snapshot = connection.transaction().map_err(storage("read"))?;
-            read(&Read { connection: &snapshot })
+            read(&DuckDbReader { connection: &snapshot })
         })
     }
 }

@@ -9,7 +9,7 @@ use amplifier_session_core::{
 use amplifier_session_sql::{
     Contents, deletions,
     file::refused,
-    python::{DUCKDB_TABLES, Origin, Tables},
+    python::{DUCKDB_TABLES, DatabaseOrigin, DatabaseTables},
     quote, superseded, turns,
 };
 use duckdb::{Connection, OptionalExt, params};
@@ -119,8 +119,8 @@ fn contents(connection: &Connection) -> duckdb::Result<Contents> {
     let version = if has_table("schema_meta")? { entry(connection, VERSION)? } else { None };
     let mut columns = connection.prepare(DUCKDB_TABLES)?;
     let columns = columns.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let tables = columns.collect::<duckdb::Result<Tables>>()?;
-    Ok(Contents::Other(Origin::of(&tables, None, version.as_deref())))
+    let tables = columns.collect::<duckdb::Result<DatabaseTables>>()?;
+    Ok(Contents::Other(DatabaseOrigin::of(&tables, None, version.as_deref())))
 }
 
 fn entry(connection: &Connection, key: &str) -> duckdb::Result<Option<String>> {

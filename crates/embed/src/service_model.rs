@@ -7,17 +7,17 @@ use amplifier_session_core::{Error, Result, embedding::EmbeddingLimits, model::E
 use crate::http::ALLOW_HTTP;
 
 /// One of OpenAI's models, from <https://platform.openai.com/docs/models>. Azure has the same.
-struct Known {
+struct OpenAiModel {
     name: &'static str,
     dimensions: usize,
     /// Whether a request may specify shorter vectors. Other models reject the parameter.
     reducible: bool,
 }
 
-const KNOWN: [Known; 3] = [
-    Known { name: "text-embedding-3-large", dimensions: 3072, reducible: true },
-    Known { name: "text-embedding-3-small", dimensions: 1536, reducible: true },
-    Known { name: "text-embedding-ada-002", dimensions: 1536, reducible: false },
+const KNOWN: [OpenAiModel; 3] = [
+    OpenAiModel { name: "text-embedding-3-large", dimensions: 3072, reducible: true },
+    OpenAiModel { name: "text-embedding-3-small", dimensions: 1536, reducible: true },
+    OpenAiModel { name: "text-embedding-ada-002", dimensions: 1536, reducible: false },
 ];
 
 /// The maximum number of tokens in a text: ada-002 accepts one fewer than the 8,192 of the others.
@@ -167,7 +167,7 @@ impl ModelConfig {
         }
     }
 
-    fn known(&self) -> Option<&'static Known> {
+    fn known(&self) -> Option<&'static OpenAiModel> {
         KNOWN.iter().find(|known| known.name == self.name)
     }
 }

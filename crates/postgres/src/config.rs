@@ -229,14 +229,14 @@ fn is_elsewhere(host: &Host) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use amplifier_session_core::config::{Entry, Origin};
+    use amplifier_session_core::config::{Entry, SettingOrigin};
 
     use super::*;
 
     fn settings(values: &[(&str, &str)]) -> Settings {
         let entries = SETTINGS.iter().filter_map(|setting| {
             let (_, value) = values.iter().find(|(key, _)| *key == setting.name())?;
-            Some(Entry::new(setting, Origin::Environment(setting.variable), Some(value)))
+            Some(Entry::new(setting, SettingOrigin::Environment(setting.variable), Some(value)))
         });
         Settings::new(entries.collect(), None)
     }

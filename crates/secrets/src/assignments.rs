@@ -10,9 +10,9 @@ use aho_corasick::AhoCorasick;
 use amplifier_session_core::{KnownPart, content::Certainty};
 
 use super::{
-    cursor::Cursor,
+    cursor::TextCursor,
     extents::{bare, block, inside, joined, quoted, to_quote},
-    judging::{Place, of_bare, of_quoted},
+    judging::{MatchContext, of_bare, of_quoted},
     names::{KEYWORDS, Name, NameKind},
     operators::{Joint, joint},
     values::is_strong,
@@ -104,13 +104,13 @@ fn is_name_char(c: char) -> bool {
 /// The secrets that belong to the name, and the end of the text that was checked for them.
 fn values_of(text: &str, name: &Name) -> (Vec<Graded>, usize) {
     let Some(joint) = joint(text, name) else { return (Vec::new(), name.span.end) };
-    let end = joint.at + bare(Cursor::new(text, joint.at), None).span.len();
+    let end = joint.at + bare(TextCursor::new(text, joint.at), None).span.len();
     (secrets_after(text, name, joint), end)
 }
 
 fn secrets_after(text: &str, name: &Name, joint: Joint) -> Vec<Graded> {
     let Joint { place, at, is_next_line, takes_bare, end } = joint;
-    let mut cursor = Cursor::new(text, at);
+    let mut cursor = TextCursor::new(text, at);
     let graded = |place, span: Range<usize>| {
         let certainty = of_quoted(name.kind, place, text.part(span.clone()))?;
         Some((span, certainty))
@@ -123,7 +123,7 @@ fn secrets_after(text: &str, name: &Name, joint: Joint) -> Vec<Graded> {
         return spans;
     }
     match cursor.peek() {
-        Some('|' | '>') if place == Place::Loose => {
+        Some('|' | '>') if place == MatchContext::Loose => {
             let lines = block(cursor, name.indent(text));
             if !lines.is_empty() {
                 let certainty = lines.iter().filter_map(|line| graded(place, line.clone())?.1.into()).max();
@@ -131,9 +131,9 @@ fn secrets_after(text: &str, name: &Name, joint: Joint) -> Vec<Graded> {
                 return certainty.map_or_else(Vec::new, all);
             }
         }
-        Some('[' | '{' | '(') if place != Place::Beside => {
+        Some('[' | '{' | '(') if place != MatchContext::Beside => {
             let values = inside(cursor).into_iter();
-            let values: Vec<_> = values.filter_map(|span| graded(Place::Beside, span)).collect();
+            let values: Vec<_> = values.filter_map(|span| graded(MatchContext::Beside, span)).collect();
             if !values.is_empty() {
                 return values;
             }
@@ -146,14 +146,14 @@ fn secrets_after(text: &str, name: &Name, joint: Joint) -> Vec<Graded> {
     if let Some(span) = value_with_name(cursor, name, place) {
         return vec![span];
     }
-    let place = if is_next_line { Place::Beside } else { place };
+    let place = if is_next_line { MatchContext::Beside } else { place };
     bare_values(cursor, name, place)
 }
 
 /// The quoted values at the cursor, including concatenated strings; `None` if there are no quotes.
-fn quoted_values(cursor: &mut Cursor<'_>, name: &Name, place: Place) -> Option<Vec<Graded>> {
+fn quoted_values(cursor: &mut TextCursor<'_>, name: &Name, place: MatchContext) -> Option<Vec<Graded>> {
     let mut after = *cursor;
-    let place = if skip_call(&mut after) { Place::Beside } else { place };
+    let place = if skip_call(&mut after) { MatchContext::Beside } else { place };
     skip_prefix(&mut after);
     let span = quoted(&mut after)?;
     let span = without_scheme(after.text, span);
@@ -167,7 +167,7 @@ fn quoted_values(cursor: &mut Cursor<'_>, name: &Name, place: Place) -> Option<V
 }
 
 /// Advances over a call around a string: `SecretString::from(`, `Some(`, `new Secret(`.
-fn skip_call(cursor: &mut Cursor<'_>) -> bool {
+fn skip_call(cursor: &mut TextCursor<'_>) -> bool {
     let mut after = *cursor;
     after.eat("new ");
     let name = after.skip(60, |c| c.is_alphanumeric() || matches!(c, '_' | '.' | ':' | '!'));
@@ -182,7 +182,7 @@ fn skip_call(cursor: &mut Cursor<'_>) -> bool {
 }
 
 /// Advances over the prefix of a quote, as in `rb"…"`, `@"…"`, `r#"…"#`, `!!str "…"`.
-fn skip_prefix(cursor: &mut Cursor<'_>) {
+fn skip_prefix(cursor: &mut TextCursor<'_>) {
     let mut after = *cursor;
     after.eat("!!str ");
     after.skip(2, |c| matches!(c, 'r' | 'b' | 'f' | 'u' | 'R' | 'B' | 'F' | 'U' | 'L' | 'N' | '@' | '$'));
@@ -194,7 +194,7 @@ fn skip_prefix(cursor: &mut Cursor<'_>) {
 
 /// The span without the scheme of a header, such as `Bearer` and the space after it.
 fn without_scheme(text: &str, span: Range<usize>) -> Range<usize> {
-    let mut cursor = Cursor::new(text, span.start);
+    let mut cursor = TextCursor::new(text, span.start);
     for scheme in SCHEMES {
         if cursor.eat_word(scheme) {
             let blanks = cursor.skip(8, |c| matches!(c, ' ' | '\t')).len();
@@ -205,7 +205,7 @@ fn without_scheme(text: &str, span: Range<usize>) -> Range<usize> {
 }
 
 /// The value in `"name=value"` and in the header `'Name: value'`, which may contain spaces.
-fn value_with_name(cursor: Cursor<'_>, name: &Name, place: Place) -> Option<Graded> {
+fn value_with_name(cursor: TextCursor<'_>, name: &Name, place: MatchContext) -> Option<Graded> {
     let quote = name.quote?;
     if cursor.text.get(name.span.end..)?.starts_with(quote) {
         return None;
@@ -216,16 +216,18 @@ fn value_with_name(cursor: Cursor<'_>, name: &Name, place: Place) -> Option<Grad
     let value = cursor.slice(&span);
     let is_line = value.contains(' ') && !value.contains(['"', '\'', '`', '{', '(']);
     let place = match place {
-        Place::Loose if is_header => Place::Loose,
-        Place::Direct | Place::Variable if is_line => Place::Beside,
-        Place::Loose if is_line && cursor.text.get(name.span.end..)?.starts_with('=') => Place::Beside,
-        Place::Loose if is_line && is_strong(value) => Place::Beside,
+        MatchContext::Loose if is_header => MatchContext::Loose,
+        MatchContext::Direct | MatchContext::Variable if is_line => MatchContext::Beside,
+        MatchContext::Loose if is_line && cursor.text.get(name.span.end..)?.starts_with('=') => {
+            MatchContext::Beside
+        }
+        MatchContext::Loose if is_line && is_strong(value) => MatchContext::Beside,
         _ => return None,
     };
     of_quoted(name.kind, place, value).map(|certainty| (span, certainty))
 }
 
-fn bare_values(cursor: Cursor<'_>, name: &Name, place: Place) -> Vec<Graded> {
+fn bare_values(cursor: TextCursor<'_>, name: &Name, place: MatchContext) -> Vec<Graded> {
     let text = cursor.text;
     let mut line = cursor;
     line.skip(LONGEST_LINE, |c| c != '\n');
@@ -234,11 +236,11 @@ fn bare_values(cursor: Cursor<'_>, name: &Name, place: Place) -> Vec<Graded> {
         return cookies(cursor, line_end);
     }
     let start = without_scheme(text, cursor.at..line_end).start;
-    let value = bare(Cursor::new(text, start), name.separator);
+    let value = bare(TextCursor::new(text, start), name.separator);
     if value.span.is_empty() {
         return Vec::new();
     }
-    let place = if start > cursor.at { Place::Flag } else { place };
+    let place = if start > cursor.at { MatchContext::Flag } else { place };
     let shown = text.part(value.span.clone());
     let certainty = of_bare(name.kind, place, shown, value.is_field);
     let end = value.span.end - usize::from(shown.ends_with([',', ';']));
@@ -246,7 +248,7 @@ fn bare_values(cursor: Cursor<'_>, name: &Name, place: Place) -> Vec<Graded> {
 }
 
 /// The cookies of a header that look like secrets, including their names.
-fn cookies(mut cursor: Cursor<'_>, line_end: usize) -> Vec<Graded> {
+fn cookies(mut cursor: TextCursor<'_>, line_end: usize) -> Vec<Graded> {
     let mut values = Vec::new();
     while cursor.at < line_end {
         cursor.skip(8, |c| matches!(c, ' ' | ';'));
@@ -256,9 +258,9 @@ fn cookies(mut cursor: Cursor<'_>, line_end: usize) -> Vec<Graded> {
         }
         cursor.at = value.span.end;
         let cookie = cursor.slice(&value.span);
-        if of_bare(NameKind::Weak, Place::Flag, cookie, false).is_some() {
+        if of_bare(NameKind::Weak, MatchContext::Flag, cookie, false).is_some() {
             let content = cookie.split_once('=').map_or(cookie, |(_, content)| content);
-            let certainty = of_bare(NameKind::Secret, Place::Flag, content, false);
+            let certainty = of_bare(NameKind::Secret, MatchContext::Flag, content, false);
             values.push((value.span, certainty.unwrap_or(Certainty::Possible)));
         }
     }

@@ -5,12 +5,12 @@ use std::ops::Range;
 use amplifier_session_core::KnownPart;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cursor<'a> {
+pub(super) struct TextCursor<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> TextCursor<'a> {
     pub(super) fn new(text: &'a str, at: usize) -> Self {
         Self { text, at }
     }

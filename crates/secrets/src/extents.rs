@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{cursor::Cursor, values::is_digits};
+use super::{cursor::TextCursor, values::is_digits};
 
 /// The maximum number of characters in a quoted and in an unquoted value.
 const LONGEST: usize = 4_000;
@@ -33,7 +33,7 @@ pub(super) struct Bare {
 }
 
 /// The text in the quotes at the cursor, which advances over them. A quote that is not closed ends with its line.
-pub(super) fn quoted(cursor: &mut Cursor<'_>) -> Option<Range<usize>> {
+pub(super) fn quoted(cursor: &mut TextCursor<'_>) -> Option<Range<usize>> {
     let rest = cursor.rest();
     let (open, close) = QUOTES.iter().find(|(open, _)| rest.starts_with(open))?;
     if open.len() == 3 && open.is_ascii() && !rest.get(3..).is_some_and(|rest| rest.contains(close)) {
@@ -46,7 +46,7 @@ pub(super) fn quoted(cursor: &mut Cursor<'_>) -> Option<Range<usize>> {
     let mut is_escaped = false;
     for (offset, c) in cursor.rest().char_indices().take(LONGEST) {
         let at = start + offset;
-        let here = Cursor::new(cursor.text, at);
+        let here = TextCursor::new(cursor.text, at);
         if c == '\n' && !many_lines {
             cursor.at = at;
             return Some(start..at);
@@ -70,7 +70,7 @@ pub(super) fn quoted(cursor: &mut Cursor<'_>) -> Option<Range<usize>> {
 }
 
 /// The rest of the quoted text at the cursor, up to its closing `quote` if that is on the same line.
-pub(super) fn to_quote(cursor: Cursor<'_>, quote: char) -> Option<Range<usize>> {
+pub(super) fn to_quote(cursor: TextCursor<'_>, quote: char) -> Option<Range<usize>> {
     let mut is_escaped = false;
     for (offset, c) in cursor.rest().char_indices().take(LONGEST).take_while(|(_, c)| *c != '\n') {
         if c == quote && !is_escaped {
@@ -88,7 +88,7 @@ fn continues_after_doubled(rest: &str) -> bool {
 
 /// A value without quotes. It ends with white space or a closing bracket. If its name is one of several fields, with a
 /// `separator` before it, the next separator ends it.
-pub(super) fn bare(cursor: Cursor<'_>, separator: Option<char>) -> Bare {
+pub(super) fn bare(cursor: TextCursor<'_>, separator: Option<char>) -> Bare {
     let start = cursor.at;
     let separators = match separator {
         Some('?' | '&') => "&;",
@@ -103,7 +103,7 @@ pub(super) fn bare(cursor: Cursor<'_>, separator: Option<char>) -> Bare {
         if offset < template {
             continue;
         }
-        let here = Cursor::new(cursor.text, start + offset);
+        let here = TextCursor::new(cursor.text, start + offset);
         let ends = match c {
             _ if c.is_whitespace() || matches!(c, '，' | '。' | '；' | '、') => true,
             '"' | '\'' | '`' => closes(here),
@@ -135,7 +135,7 @@ pub(super) fn bare(cursor: Cursor<'_>, separator: Option<char>) -> Bare {
 }
 
 /// The length of a template at the cursor, such as `${{ a template }}`, that ends on the same line.
-fn template(cursor: Cursor<'_>) -> usize {
+fn template(cursor: TextCursor<'_>) -> usize {
     const LONGEST_TEMPLATE: usize = 200;
     let rest = cursor.rest();
     let end = [("${{", "}}"), ("{{", "}}"), ("${", "}"), ("$(", ")")].iter().find_map(|(start, end)| {
@@ -149,13 +149,13 @@ fn template(cursor: Cursor<'_>) -> usize {
 }
 
 /// Whether a quote inside a value ends it.
-fn closes(mut here: Cursor<'_>) -> bool {
+fn closes(mut here: TextCursor<'_>) -> bool {
     here.bump();
     here.peek().is_none_or(|next| next.is_whitespace() || ",}]);:\\<.|>".contains(next))
 }
 
 /// Whether a backslash escapes a quote or a line break, which the next level shows unescaped.
-fn ends_line(mut here: Cursor<'_>) -> bool {
+fn ends_line(mut here: TextCursor<'_>) -> bool {
     here.skip(40, |c| c == '\\');
     match here.peek() {
         Some('"' | '\'' | '`') | None => true,
@@ -168,14 +168,14 @@ fn ends_line(mut here: Cursor<'_>) -> bool {
     }
 }
 
-fn is_followed_by_field(mut here: Cursor<'_>) -> bool {
+fn is_followed_by_field(mut here: TextCursor<'_>) -> bool {
     here.bump();
     here.skip(4, |c| c == ' ');
     is_field(here)
 }
 
 /// Whether a name and `=` or `:` come next.
-fn is_field(mut here: Cursor<'_>) -> bool {
+fn is_field(mut here: TextCursor<'_>) -> bool {
     here.skip(1, |c| matches!(c, '"' | '\''));
     let name = here.skip(60, |c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ' '));
     here.skip(1, |c| matches!(c, '"' | '\''));
@@ -183,7 +183,7 @@ fn is_field(mut here: Cursor<'_>) -> bool {
 }
 
 /// The lines of the YAML block, `|` or `>`, at the cursor; `indent` is that of its key.
-pub(super) fn block(mut cursor: Cursor<'_>, indent: usize) -> Vec<Range<usize>> {
+pub(super) fn block(mut cursor: TextCursor<'_>, indent: usize) -> Vec<Range<usize>> {
     let mut lines = Vec::new();
     cursor.bump();
     cursor.skip(2, |c| matches!(c, '-' | '+' | '1'..='9'));
@@ -202,7 +202,7 @@ pub(super) fn block(mut cursor: Cursor<'_>, indent: usize) -> Vec<Range<usize>> 
 }
 
 /// The quoted values in the list or object at the cursor, without its keys.
-pub(super) fn inside(mut cursor: Cursor<'_>) -> Vec<Range<usize>> {
+pub(super) fn inside(mut cursor: TextCursor<'_>) -> Vec<Range<usize>> {
     let mut values = Vec::new();
     let latest = cursor.at + CONTAINER;
     let mut depth = 0_usize;
@@ -230,7 +230,7 @@ pub(super) fn inside(mut cursor: Cursor<'_>) -> Vec<Range<usize>> {
 }
 
 /// The quoted values concatenated to the one before the cursor: with `+`, or with a backslash at the end of a line.
-pub(super) fn joined(mut cursor: Cursor<'_>) -> Vec<Range<usize>> {
+pub(super) fn joined(mut cursor: TextCursor<'_>) -> Vec<Range<usize>> {
     let mut values = Vec::new();
     while values.len() < 50 {
         let between =

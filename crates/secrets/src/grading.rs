@@ -7,7 +7,7 @@
 use amplifier_session_core::content::Certainty::{self, Certain, Likely, Possible};
 
 use super::{
-    judging::{Place, is_key, is_password},
+    judging::{MatchContext, is_key, is_password},
     names::{NameKind, words},
     rule::Rule,
     values::{is_digits, is_identifier, is_jumbled, is_strong, is_wordy, without_templates},
@@ -88,7 +88,7 @@ pub(super) fn of_rule(rule: &Rule, value: &str) -> Option<Certainty> {
     }
     if !rule.has_form {
         let kind = if rule.is_password { NameKind::Password } else { NameKind::Weak };
-        return of_named(kind, Place::Variable, true, value);
+        return of_named(kind, MatchContext::Variable, true, value);
     }
     let has_prefix = !value.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
     let is_named = value.matches(['-', '_']).count() > 2 && is_name(value);
@@ -108,7 +108,12 @@ pub(super) fn of_url(user: &str, password: &str, host: &str) -> Option<Certainty
 }
 
 /// The certainty of the value of a name; `None` if it is not a secret.
-pub(super) fn of_named(kind: NameKind, place: Place, is_quoted: bool, value: &str) -> Option<Certainty> {
+pub(super) fn of_named(
+    kind: NameKind,
+    place: MatchContext,
+    is_quoted: bool,
+    value: &str,
+) -> Option<Certainty> {
     let value = value.trim();
     let bare = value.trim_end_matches([',', ';', '.', ':']);
     let is_code = is_call(bare) || (!is_quoted && (is_number(bare) || is_identifier(bare) && is_name(bare)));
@@ -119,7 +124,7 @@ pub(super) fn of_named(kind: NameKind, place: Place, is_quoted: bool, value: &st
         return of_words(kind, is_quoted, value);
     }
     if is_punctuated_words(bare) {
-        let is_stated = is_quoted || place == Place::Variable;
+        let is_stated = is_quoted || place == MatchContext::Variable;
         let is_joined = bare.chars().all(|c| c.is_alphanumeric() || c == '-');
         return match kind {
             NameKind::Password if is_stated && is_joined => {
@@ -161,7 +166,7 @@ fn of_words(kind: NameKind, is_quoted: bool, value: &str) -> Option<Certainty> {
     if is_quoted && is_phrase && (is_odd || (4..=8).contains(&words().count())) {
         return Some(Likely);
     }
-    let is_certain_word = |word: &str| of_named(kind, Place::Beside, false, word) == Some(Likely);
+    let is_certain_word = |word: &str| of_named(kind, MatchContext::Beside, false, word) == Some(Likely);
     value.split_whitespace().any(is_certain_word).then_some(if is_quoted { Likely } else { Possible })
 }
 
@@ -372,7 +377,8 @@ mod tests {
             (BASE64, 86),
             ("abcdefghijklmnopqrstuvwxyz0123456789", 32),
         ] {
-            let is_likely = |kind, value: &str| of_named(kind, Place::Loose, false, value) == Some(Likely);
+            let is_likely =
+                |kind, value: &str| of_named(kind, MatchContext::Loose, false, value) == Some(Likely);
             for kind in [NameKind::Password, NameKind::Secret, NameKind::Weak] {
                 let missed: Vec<_> = (0..2_000)
                     .map(|seed| random(alphabet, length, seed))

@@ -13,7 +13,7 @@ use super::{
 
 /// Where a value is in relation to its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum MatchContext {
     /// `NAME=value`, as in an env file or after `export`.
     Variable,
     /// `name=value`.
@@ -29,30 +29,30 @@ pub(super) enum Place {
 }
 
 /// How certain it is that the quoted `value` is a secret; `None` if it is not one.
-pub(super) fn of_quoted(kind: NameKind, place: Place, value: &str) -> Option<Certainty> {
+pub(super) fn of_quoted(kind: NameKind, place: MatchContext, value: &str) -> Option<Certainty> {
     is_quoted_secret(kind, place, value).then(|| grading::of_named(kind, place, true, value)).flatten()
 }
 
 /// How certain it is that the unquoted `value` is a secret; `None` if it is not one. With `is_field`, another field
 /// follows it.
-pub(super) fn of_bare(kind: NameKind, place: Place, value: &str, is_field: bool) -> Option<Certainty> {
+pub(super) fn of_bare(kind: NameKind, place: MatchContext, value: &str, is_field: bool) -> Option<Certainty> {
     is_bare_secret(kind, place, value, is_field)
         .then(|| grading::of_named(kind, place, false, value))
         .flatten()
 }
 
 /// Whether the quoted `value` may be a secret.
-fn is_quoted_secret(kind: NameKind, place: Place, value: &str) -> bool {
+fn is_quoted_secret(kind: NameKind, place: MatchContext, value: &str) -> bool {
     if is_harmless(value) {
         return false;
     }
     let length = value.chars().count();
-    let is_loose = kind == NameKind::Weak || matches!(place, Place::Beside | Place::Sentence);
+    let is_loose = kind == NameKind::Weak || matches!(place, MatchContext::Beside | MatchContext::Sentence);
     if is_loose && (is_code(value) || is_pattern(value)) {
         return false;
     }
     match (kind, place) {
-        (_, Place::Beside | Place::Sentence) => {
+        (_, MatchContext::Beside | MatchContext::Sentence) => {
             is_strong(value)
                 || (kind == NameKind::Password && is_password(value))
                 || (kind != NameKind::Weak && is_phrase(value))
@@ -73,7 +73,7 @@ fn is_quoted_secret(kind: NameKind, place: Place, value: &str) -> bool {
 }
 
 /// Whether the unquoted `value` may be a secret.
-fn is_bare_secret(kind: NameKind, place: Place, value: &str, is_field: bool) -> bool {
+fn is_bare_secret(kind: NameKind, place: MatchContext, value: &str, is_field: bool) -> bool {
     let is_long_code =
         value.len() > 200 && value.matches([':', '(', ')', '{', '}', '[', ']', '<', '"', ',']).count() > 8;
     if is_long_code {
@@ -88,10 +88,10 @@ fn is_bare_secret(kind: NameKind, place: Place, value: &str, is_field: bool) -> 
     if (is_closed || !is_name) && is_expression(value) {
         return false;
     }
-    if place != Place::Variable && (is_code(value) || is_pattern(value)) {
+    if place != MatchContext::Variable && (is_code(value) || is_pattern(value)) {
         return false;
     }
-    let is_free = matches!(place, Place::Variable | Place::Flag);
+    let is_free = matches!(place, MatchContext::Variable | MatchContext::Flag);
     if kind == NameKind::Weak
         && !is_free
         && value.contains(['(', ')', '[', ']', '{', '}', '<', '>', '"', '|'])
@@ -104,25 +104,25 @@ fn is_bare_secret(kind: NameKind, place: Place, value: &str, is_field: bool) -> 
     let is_word = is_plain(trimmed);
     strong
         || match (kind, place) {
-            (NameKind::Weak, Place::Variable) => length >= 6 && odd && !is_wordy(trimmed),
-            (NameKind::Weak, Place::Flag) => is_key(trimmed),
+            (NameKind::Weak, MatchContext::Variable) => length >= 6 && odd && !is_wordy(trimmed),
+            (NameKind::Weak, MatchContext::Flag) => is_key(trimmed),
             (NameKind::Weak, _) => false,
-            (NameKind::Secret, Place::Variable) => length >= 6 || (odd && length >= 4),
-            (NameKind::Password, Place::Variable) => length >= 3,
-            (NameKind::Password, Place::Direct) => {
+            (NameKind::Secret, MatchContext::Variable) => length >= 6 || (odd && length >= 4),
+            (NameKind::Password, MatchContext::Variable) => length >= 3,
+            (NameKind::Password, MatchContext::Direct) => {
                 length >= 4 && !is_closed || (odd && length >= 5 && !is_name)
             }
-            (NameKind::Password, Place::Loose) => {
+            (NameKind::Password, MatchContext::Loose) => {
                 (length >= 4 && odd && !(is_closed && is_name)) || is_run_of_words(value)
             }
-            (NameKind::Password, Place::Flag) => length >= 4 && !is_word,
-            (NameKind::Password, Place::Sentence) => is_password(trimmed),
-            (NameKind::Secret, Place::Direct | Place::Loose | Place::Flag) => {
+            (NameKind::Password, MatchContext::Flag) => length >= 4 && !is_word,
+            (NameKind::Password, MatchContext::Sentence) => is_password(trimmed),
+            (NameKind::Secret, MatchContext::Direct | MatchContext::Loose | MatchContext::Flag) => {
                 is_run_of_words(value)
                     || (is_key(trimmed) && !is_closed)
                     || (odd && length >= 6 && !is_wordy(trimmed))
             }
-            (_, Place::Beside | Place::Sentence) => false,
+            (_, MatchContext::Beside | MatchContext::Sentence) => false,
         }
 }
 

@@ -142,20 +142,22 @@ fn kind_of_words(words: &[String]) -> Option<NameKind> {
 /// The words of an identifier, in lower case: `APIKey_v2` is `api`, `key`, `v`, `2`.
 pub(super) fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
-    let mut before = Kind::Separator;
+    let mut before = CharKind::Separator;
     let mut chars = name.chars().peekable();
     while let Some(c) = chars.next() {
-        let kind = Kind::of(c);
+        let kind = CharKind::of(c);
         let begins = match (before, kind) {
-            (_, Kind::Separator) => false,
-            (Kind::Upper, Kind::Upper) => chars.peek().is_some_and(|next| Kind::of(*next) == Kind::Lower),
-            (Kind::Upper, Kind::Lower) => false,
+            (_, CharKind::Separator) => false,
+            (CharKind::Upper, CharKind::Upper) => {
+                chars.peek().is_some_and(|next| CharKind::of(*next) == CharKind::Lower)
+            }
+            (CharKind::Upper, CharKind::Lower) => false,
             (before, kind) => before != kind,
         };
         if begins {
             words.push(String::new());
         }
-        if let (true, Some(word)) = (kind != Kind::Separator, words.last_mut()) {
+        if let (true, Some(word)) = (kind != CharKind::Separator, words.last_mut()) {
             word.extend(c.to_lowercase());
         }
         before = kind;
@@ -164,14 +166,14 @@ pub(super) fn words(name: &str) -> Vec<String> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CharKind {
     Separator,
     Upper,
     Lower,
     Digit,
 }
 
-impl Kind {
+impl CharKind {
     fn of(c: char) -> Self {
         match c {
             _ if c.is_uppercase() => Self::Upper,

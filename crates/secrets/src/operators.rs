@@ -1,8 +1,8 @@
 //! Finds where the value of a name begins.
 
 use super::{
-    cursor::Cursor,
-    judging::Place,
+    cursor::TextCursor,
+    judging::MatchContext,
     names::{Name, NameKind},
     values::is_generated,
 };
@@ -16,7 +16,7 @@ const TO_VALUE_FIELD: usize = 60;
 /// Where a value begins, and its relation to the name.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Joint {
-    pub(super) place: Place,
+    pub(super) place: MatchContext,
     pub(super) at: usize,
     /// Whether it is on a line below the name.
     pub(super) is_next_line: bool,
@@ -27,18 +27,18 @@ pub(super) struct Joint {
 }
 
 impl Joint {
-    fn new(place: Place, at: usize) -> Self {
+    fn new(place: MatchContext, at: usize) -> Self {
         Self { place, at, is_next_line: false, takes_bare: true, end: None }
     }
 
-    fn in_quotes(place: Place, at: usize) -> Self {
+    fn in_quotes(place: MatchContext, at: usize) -> Self {
         Self { takes_bare: false, ..Self::new(place, at) }
     }
 }
 
 /// Finds the value of a name; `None` if there is none.
 pub(super) fn joint(text: &str, name: &Name) -> Option<Joint> {
-    let mut cursor = Cursor::new(text, name.span.end);
+    let mut cursor = TextCursor::new(text, name.span.end);
     let before = text.part(..name.span.start);
     if before.ends_with("?<") || before.ends_with("?P<") {
         // This is the name of a group in a regular expression.
@@ -53,11 +53,11 @@ pub(super) fn joint(text: &str, name: &Name) -> Option<Joint> {
     }
     let annotated = annotation(cursor);
     if let Some(at) = annotated {
-        return Some(Joint::in_quotes(Place::Loose, at));
+        return Some(Joint::in_quotes(MatchContext::Loose, at));
     }
     if closers.is_empty() && cursor.rest().starts_with('(') {
         cursor.bump();
-        return Some(Joint::in_quotes(Place::Beside, cursor.at));
+        return Some(Joint::in_quotes(MatchContext::Beside, cursor.at));
     }
     let blanks = cursor.skip(BLANKS, is_blank);
     let before = cursor.at;
@@ -75,28 +75,28 @@ pub(super) fn joint(text: &str, name: &Name) -> Option<Joint> {
     }
     let mut takes_bare = true;
     if operator == "," {
-        if let Some(at) = value_field(Cursor::new(text, before)) {
-            return Some(Joint::new(Place::Loose, at));
+        if let Some(at) = value_field(TextCursor::new(text, before)) {
+            return Some(Joint::new(MatchContext::Loose, at));
         }
         takes_bare = false;
     }
     if matches!(operator, "=" | ":=" | "?=") && blanks.is_empty() && blanks_after == 0 {
-        place = if name.is_variable { Place::Variable } else { Place::Direct };
+        place = if name.is_variable { MatchContext::Variable } else { MatchContext::Direct };
     }
     let line = cursor.at;
     let breaks = cursor.skip(200, char::is_whitespace).contains('\n');
     if breaks && !matches!(operator, ":" | "=" | "=>" | "：") {
         return None;
     }
-    if breaks && place == Place::Direct {
-        place = Place::Loose;
+    if breaks && place == MatchContext::Direct {
+        place = MatchContext::Loose;
     }
     let is_next_line = breaks && cursor.at > line;
     Some(Joint { place, at: cursor.at, is_next_line, takes_bare, end: None })
 }
 
 /// The characters that close or decorate a name: quotes, brackets, Markdown's asterisks, `?` after an optional field.
-fn closers<'a>(cursor: &mut Cursor<'a>) -> &'a str {
+fn closers<'a>(cursor: &mut TextCursor<'a>) -> &'a str {
     let start = cursor.at;
     while cursor.at < start + 6 {
         let rest = cursor.rest();
@@ -125,7 +125,7 @@ fn closers<'a>(cursor: &mut Cursor<'a>) -> &'a str {
 }
 
 /// Whether the quote at the cursor closes a text that begins with the name, as in `"Password: "`.
-fn is_closing(mut cursor: Cursor<'_>, name: &Name) -> bool {
+fn is_closing(mut cursor: TextCursor<'_>, name: &Name) -> bool {
     if name.quote.is_none() || cursor.peek() != name.quote {
         return false;
     }
@@ -139,27 +139,27 @@ fn is_blank(c: char) -> bool {
 }
 
 /// The operators, longest first.
-fn operator(cursor: &mut Cursor<'_>, is_quoted_name: bool) -> Option<(&'static str, Place)> {
-    const OPERATORS: [(&str, Place); 19] = [
-        ("-> ", Place::Beside),
-        ("→", Place::Beside),
-        ("===", Place::Beside),
-        ("!==", Place::Beside),
-        ("==", Place::Beside),
-        ("!=", Place::Beside),
-        ("=>", Place::Loose),
-        (":=", Place::Loose),
-        ("?=", Place::Loose),
-        ("+=", Place::Loose),
-        ("||=", Place::Loose),
-        ("??=", Place::Loose),
-        ("||", Place::Beside),
-        ("??", Place::Beside),
-        ("=", Place::Loose),
-        (":", Place::Loose),
-        ("：", Place::Loose),
-        ("|", Place::Beside),
-        (",", Place::Beside),
+fn operator(cursor: &mut TextCursor<'_>, is_quoted_name: bool) -> Option<(&'static str, MatchContext)> {
+    const OPERATORS: [(&str, MatchContext); 19] = [
+        ("-> ", MatchContext::Beside),
+        ("→", MatchContext::Beside),
+        ("===", MatchContext::Beside),
+        ("!==", MatchContext::Beside),
+        ("==", MatchContext::Beside),
+        ("!=", MatchContext::Beside),
+        ("=>", MatchContext::Loose),
+        (":=", MatchContext::Loose),
+        ("?=", MatchContext::Loose),
+        ("+=", MatchContext::Loose),
+        ("||=", MatchContext::Loose),
+        ("??=", MatchContext::Loose),
+        ("||", MatchContext::Beside),
+        ("??", MatchContext::Beside),
+        ("=", MatchContext::Loose),
+        (":", MatchContext::Loose),
+        ("：", MatchContext::Loose),
+        ("|", MatchContext::Beside),
+        (",", MatchContext::Beside),
     ];
     if cursor.rest().starts_with('|') && !cursor.text.get(..cursor.at)?.ends_with(is_blank) {
         return None;
@@ -176,7 +176,7 @@ fn operator(cursor: &mut Cursor<'_>, is_quoted_name: bool) -> Option<(&'static s
 }
 
 /// Advances over spaces and Markdown's asterisks after an operator, and returns the number of spaces.
-fn after_operator(cursor: &mut Cursor<'_>) -> usize {
+fn after_operator(cursor: &mut TextCursor<'_>) -> usize {
     let mut after = *cursor;
     after.skip(2, |c| matches!(c, '*' | '_'));
     if after.at > cursor.at && after.peek().is_some_and(is_blank) {
@@ -186,16 +186,16 @@ fn after_operator(cursor: &mut Cursor<'_>) -> usize {
 }
 
 /// The content of an XML element, with the name `tag` if known.
-fn element(cursor: Cursor<'_>, tag: &str) -> Option<Joint> {
+fn element(cursor: TextCursor<'_>, tag: &str) -> Option<Joint> {
     const FARTHEST: usize = 2_000;
     let end = cursor.rest().char_indices().take(FARTHEST).find(|(_, c)| *c == '<')?.0;
     let is_end = cursor.rest().get(end..)?.strip_prefix("</").is_some_and(|rest| rest.starts_with(tag));
-    let place = if tag.is_empty() { Place::Beside } else { Place::Loose };
+    let place = if tag.is_empty() { MatchContext::Beside } else { MatchContext::Loose };
     is_end.then_some(Joint { end: Some(cursor.at + end), ..Joint::new(place, cursor.at) })
 }
 
 /// Where the string of a name with a type begins: `password: &str = "…"`, `password string = "…"`.
-fn annotation(mut cursor: Cursor<'_>) -> Option<usize> {
+fn annotation(mut cursor: TextCursor<'_>) -> Option<usize> {
     let is_type = |c: char| {
         c.is_ascii_alphanumeric()
             || matches!(c, '_' | '&' | '<' | '>' | '[' | ']' | '.' | '*' | '\'' | '|' | ' ' | '?')
@@ -220,7 +220,7 @@ fn annotation(mut cursor: Cursor<'_>) -> Option<usize> {
 }
 
 /// Where the value begins in `"name": "DB_PASSWORD", "value": "…"` and `set DB_PASSWORD --body "…"`.
-fn value_field(mut cursor: Cursor<'_>) -> Option<usize> {
+fn value_field(mut cursor: TextCursor<'_>) -> Option<usize> {
     cursor.skip(TO_VALUE_FIELD, |c| c.is_whitespace() || matches!(c, ',' | ';' | '"' | '\''));
     let mut option = cursor;
     if ["--body", "--value", "--string", "-b", "-v"].iter().any(|word| option.eat_word(word)) {
@@ -239,7 +239,7 @@ fn value_field(mut cursor: Cursor<'_>) -> Option<usize> {
 }
 
 /// Finds a value without an operator: in another field, after words, or after spaces.
-fn without_operator(mut cursor: Cursor<'_>, name: &Name, blanks: &str) -> Option<Joint> {
+fn without_operator(mut cursor: TextCursor<'_>, name: &Name, blanks: &str) -> Option<Joint> {
     const WORDS: [&str; 12] =
         ["is", "was", "equals", "or", "是", "ist", "lautet", "est", "es", "to", "as", "set"];
     let joint = |place, at, takes_bare| Some(Joint { takes_bare, ..Joint::new(place, at) });
@@ -247,9 +247,9 @@ fn without_operator(mut cursor: Cursor<'_>, name: &Name, blanks: &str) -> Option
         return None;
     }
     if let Some(at) = value_field(cursor) {
-        return joint(Place::Loose, at, true);
+        return joint(MatchContext::Loose, at, true);
     }
-    let starts_quote = |cursor: &Cursor<'_>| cursor.rest().starts_with(['"', '\'', '`', '“', '«']);
+    let starts_quote = |cursor: &TextCursor<'_>| cursor.rest().starts_with(['"', '\'', '`', '“', '«']);
     if cursor.rest().starts_with('是') || !blanks.is_empty() {
         let start = cursor.at;
         let words = WORDS.get(..if name.kind == NameKind::Password { 12 } else { 9 }).unwrap_or(&WORDS);
@@ -258,17 +258,17 @@ fn without_operator(mut cursor: Cursor<'_>, name: &Name, blanks: &str) -> Option
             cursor.skip(4, is_blank);
         }
         if cursor.at > start {
-            return joint(Place::Sentence, cursor.at, true);
+            return joint(MatchContext::Sentence, cursor.at, true);
         }
     }
     if blanks.is_empty() {
         return None;
     }
     if name.is_flag {
-        return joint(Place::Flag, cursor.at, true);
+        return joint(MatchContext::Flag, cursor.at, true);
     }
     if starts_quote(&cursor) {
-        return joint(Place::Beside, cursor.at, false);
+        return joint(MatchContext::Beside, cursor.at, false);
     }
     let before = cursor.text.part(..name.span.start);
     let is_set = before.trim_end_matches(['/', ':', '_']).ends_with("set ");
@@ -279,5 +279,5 @@ fn without_operator(mut cursor: Cursor<'_>, name: &Name, blanks: &str) -> Option
     let is_bearer =
         cursor.text.get(name.span.clone()).is_some_and(|name| name.eq_ignore_ascii_case("bearer"));
     (is_apart || is_bearer).then_some(())?;
-    joint(Place::Beside, cursor.at, true)
+    joint(MatchContext::Beside, cursor.at, true)
 }

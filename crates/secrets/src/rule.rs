@@ -54,7 +54,7 @@ impl Rule {
         let mut from = 0;
         while let Some(whole) = regex.captures_read_at(&mut groups, text, from).map(|whole| whole.range()) {
             let secret = self.secret(&groups, &whole);
-            let place = Place { text, whole: whole.clone(), secret: secret.clone() };
+            let place = MatchPosition { text, whole: whole.clone(), secret: secret.clone() };
             let next = if self.accepts(&place, everywhere) {
                 found.push(secret.clone());
                 // The text after the secret may be the beginning of the next match.
@@ -79,7 +79,7 @@ impl Rule {
         span.unwrap_or_else(|| whole.clone())
     }
 
-    fn accepts(&self, place: &Place<'_>, everywhere: Option<&Allowlist>) -> bool {
+    fn accepts(&self, place: &MatchPosition<'_>, everywhere: Option<&Allowlist>) -> bool {
         let secret = place.secret();
         let is_masked = secret.iter().all(|byte| *byte == b'*' || byte.is_ascii_whitespace());
         !is_masked
@@ -89,13 +89,13 @@ impl Rule {
 }
 
 /// The place of a match.
-struct Place<'a> {
+struct MatchPosition<'a> {
     text: &'a [u8],
     whole: Range<usize>,
     secret: Range<usize>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> MatchPosition<'a> {
     fn secret(&self) -> &'a [u8] {
         self.text.part(self.secret.clone())
     }
@@ -120,7 +120,7 @@ impl<'a> Place<'a> {
 }
 
 impl Allowlist {
-    fn allows(&self, place: &Place<'_>) -> bool {
+    fn allows(&self, place: &MatchPosition<'_>) -> bool {
         let target = place.target(self.target);
         self.patterns.iter().any(|pattern| pattern.is_match(target)) || self.has_stopword(place.secret())
     }
@@ -160,7 +160,8 @@ mod tests {
     #[test]
     fn the_line_of_a_match_is_bounded() {
         let text = [b"one\ntwo key three\nfour".as_slice(), &[b'x'; 5_000]].concat();
-        let line = |whole: Range<usize>| Place { text: &text, secret: whole.clone(), whole }.line().len();
+        let line =
+            |whole: Range<usize>| MatchPosition { text: &text, secret: whole.clone(), whole }.line().len();
         assert_eq!(line(8..11), "two key three".len());
         assert_eq!(line(4_000..4_010), 2_010);
         assert_eq!(line(0..0), 3);

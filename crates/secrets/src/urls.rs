@@ -8,7 +8,7 @@ use std::ops::Range;
 use amplifier_session_core::content::Certainty;
 
 use super::{
-    cursor::Cursor,
+    cursor::TextCursor,
     grading,
     values::{is_digits, is_placeholder, is_strong, without_templates},
 };
@@ -45,7 +45,7 @@ fn password(text: &str, at: usize) -> Option<(Range<usize>, Certainty)> {
         Some('[') => c == ']',
         _ => false,
     };
-    let mut cursor = Cursor::new(text, at + SEPARATOR.len());
+    let mut cursor = TextCursor::new(text, at + SEPARATOR.len());
     let start = cursor.at;
     let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '<' | '>' | '`');
     let authority = cursor.skip(LONGEST, |c| !ends(c));

@@ -12,7 +12,7 @@ use amplifier_session_core::KnownPart;
 const MOST_LEVELS: usize = 24;
 
 /// A text without one level of escapes.
-struct View {
+struct UnescapedView {
     text: String,
     /// Pairs of a byte in the view and a byte in the previous text, in order. From each pair on, both advance together
     /// until the next pair.
@@ -22,15 +22,15 @@ struct View {
 /// A text and all views of it.
 pub(super) struct Views<'a> {
     text: &'a str,
-    views: Vec<View>,
+    views: Vec<UnescapedView>,
 }
 
 impl<'a> Views<'a> {
     pub(super) fn of(text: &'a str) -> Self {
-        let mut views: Vec<View> = Vec::new();
+        let mut views: Vec<UnescapedView> = Vec::new();
         while views.len() < MOST_LEVELS {
             let last = views.last().map_or(text, |view| &view.text);
-            let Some(view) = View::of(last) else { break };
+            let Some(view) = UnescapedView::of(last) else { break };
             views.push(view);
         }
         Self { text, views }
@@ -48,7 +48,7 @@ impl<'a> Views<'a> {
     }
 }
 
-impl View {
+impl UnescapedView {
     /// `None` if there are no escapes in `text`.
     fn of(text: &str) -> Option<Self> {
         let is_special = |byte: u8| matches!(byte, b'\\' | b'&' | b'%' | 0x1b);

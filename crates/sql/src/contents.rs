@@ -4,7 +4,7 @@ use std::path::Path;
 
 use amplifier_session_core::{Error, Result, backend::meta::SCHEMA_VERSION};
 
-use crate::{file::refused, python::Origin};
+use crate::{file::refused, python::DatabaseOrigin};
 
 /// The contents of a database file.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub enum Contents {
     /// A store of a schema version that this program does not know.
     UnknownVersion(Option<String>),
     /// The database of another program.
-    Other(Origin),
+    Other(DatabaseOrigin),
 }
 
 impl Contents {

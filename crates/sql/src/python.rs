@@ -10,21 +10,21 @@ use crate::file::refused;
 /// The newest generation that the Python library wrote.
 const NEWEST: u32 = 3;
 
-/// Lists the columns of the tables in a SQLite database, for [`Tables`]. Leaves out views and virtual tables, whose
+/// Lists the columns of the tables in a SQLite database, for [`DatabaseTables`]. Leaves out views and virtual tables, whose
 /// columns may be unknown without an extension.
 pub const SQLITE_TABLES: &str = "SELECT t.name, c.name FROM sqlite_schema t JOIN pragma_table_info(t.name) c
     WHERE t.type = 'table' AND t.sql NOT LIKE 'CREATE VIRTUAL%' AND t.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
 
-/// Lists the columns of the tables in a DuckDB database, for [`Tables`]. Leaves out views.
+/// Lists the columns of the tables in a DuckDB database, for [`DatabaseTables`]. Leaves out views.
 pub const DUCKDB_TABLES: &str = "SELECT table_name, column_name
     FROM information_schema.columns JOIN information_schema.tables USING (table_catalog, table_schema, table_name)
     WHERE table_catalog = current_database() AND table_schema = 'main' AND table_type = 'BASE TABLE'";
 
 /// The tables of a database with the names of their columns. Collected from pairs of table and column.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tables(BTreeMap<String, Vec<String>>);
+pub struct DatabaseTables(BTreeMap<String, Vec<String>>);
 
-impl Tables {
+impl DatabaseTables {
     /// Whether there are no tables.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -44,7 +44,7 @@ impl Tables {
     }
 }
 
-impl FromIterator<(String, String)> for Tables {
+impl FromIterator<(String, String)> for DatabaseTables {
     fn from_iter<I: IntoIterator<Item = (String, String)>>(columns: I) -> Self {
         let mut tables: BTreeMap<String, Vec<String>> = BTreeMap::new();
         columns.into_iter().for_each(|(table, column)| tables.entry(table).or_default().push(column));
@@ -54,7 +54,7 @@ impl FromIterator<(String, String)> for Tables {
 
 /// Where a database comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum DatabaseOrigin {
     /// This library.
     Ours,
     /// The Python library.
@@ -68,11 +68,11 @@ pub enum Origin {
     Foreign,
 }
 
-impl Origin {
+impl DatabaseOrigin {
     /// The origin of a database with `tables`. `writer` and `version` are the values of these keys in its table
     /// `schema_meta`.
     #[must_use]
-    pub fn of(tables: &Tables, writer: Option<&str>, version: Option<&str>) -> Self {
+    pub fn of(tables: &DatabaseTables, writer: Option<&str>, version: Option<&str>) -> Self {
         if writer.is_some_and(|writer| writer.starts_with(WRITER_NAME)) {
             return Self::Ours;
         }
@@ -141,20 +141,20 @@ mod tests {
 
     const CONTENT: [&str; 4] = ["user_id", "session_id", "sequence", "content_json"];
 
-    fn of(transcripts: &[&str], has_vectors: bool, version: Option<&str>) -> Origin {
+    fn of(transcripts: &[&str], has_vectors: bool, version: Option<&str>) -> DatabaseOrigin {
         let sessions = ["user_id", "session_id"].map(|column| ("sessions", column));
         let transcripts = transcripts.iter().map(|column| ("transcripts", *column));
         let vectors = has_vectors.then_some(("transcript_vectors", "id"));
         let columns = sessions.into_iter().chain(transcripts).chain(vectors);
         let tables = columns.map(|(table, column)| (table.to_owned(), column.to_owned())).collect();
-        Origin::of(&tables, None, version)
+        DatabaseOrigin::of(&tables, None, version)
     }
 
     #[test]
     fn generations_are_recognised_by_columns_and_version() {
         let inline = [&CONTENT[..], &["user_query_vector_json"]].concat();
         let third = [&CONTENT[..], &["has_vectors"]].concat();
-        let python = |generation| Origin::Python { generation };
+        let python = |generation| DatabaseOrigin::Python { generation };
         assert_eq!(of(&inline, false, None), python(1));
         assert_eq!(of(&CONTENT, false, None), python(1));
         assert_eq!(of(&inline, true, Some("1")), python(1));
@@ -167,22 +167,25 @@ mod tests {
     #[test]
     fn newer_versions_and_other_databases_are_not_of_a_known_generation() {
         for version in ["4", "9", "0", "new", ""] {
-            assert_eq!(of(&CONTENT, true, Some(version)), Origin::UnknownVersion(version.to_owned()));
+            assert_eq!(of(&CONTENT, true, Some(version)), DatabaseOrigin::UnknownVersion(version.to_owned()));
         }
-        assert_eq!(of(&["user_id", "session_id"], false, None), Origin::Foreign);
-        assert_eq!(Origin::of(&Tables::default(), None, Some("2")), Origin::Foreign);
+        assert_eq!(of(&["user_id", "session_id"], false, None), DatabaseOrigin::Foreign);
+        assert_eq!(DatabaseOrigin::of(&DatabaseTables::default(), None, Some("2")), DatabaseOrigin::Foreign);
         let writer = format!("{WRITER_NAME} 0.1.0");
-        assert_eq!(Origin::of(&Tables::default(), Some(&writer), Some("4")), Origin::Ours);
+        assert_eq!(
+            DatabaseOrigin::of(&DatabaseTables::default(), Some(&writer), Some("4")),
+            DatabaseOrigin::Ours
+        );
     }
 
     #[test]
     fn the_cause_of_a_refusal_names_the_generation() {
-        let error = Origin::Python { generation: 2 }.refusal(Path::new("a.sqlite"));
+        let error = DatabaseOrigin::Python { generation: 2 }.refusal(Path::new("a.sqlite"));
         assert_eq!(PythonDatabase::cause_of(&error), Some(PythonDatabase { generation: 2 }));
         assert_eq!(
             error.to_string(),
             "a.sqlite was written by the Python library amplifier_session_storage, generation 2; nothing was changed"
         );
-        assert_eq!(PythonDatabase::cause_of(&Origin::Foreign.refusal(Path::new("a"))), None);
+        assert_eq!(PythonDatabase::cause_of(&DatabaseOrigin::Foreign.refusal(Path::new("a"))), None);
     }
 }

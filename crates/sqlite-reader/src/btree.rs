@@ -12,14 +12,14 @@ pub(super) struct Node<'a> {
     /// The last page below it.
     pub(super) last_child: Option<u32>,
     /// The cells that can be read, with their number.
-    pub(super) cells: Vec<(u16, Cell<'a>)>,
+    pub(super) cells: Vec<(u16, TreeCell<'a>)>,
     /// Whether cells can't be read.
     pub(super) is_damaged: bool,
 }
 
 /// A cell.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cell<'a> {
+pub(super) struct TreeCell<'a> {
     /// The page below it.
     pub(super) child: Option<u32>,
     /// The row id; 0 if there is none.
@@ -67,7 +67,7 @@ impl<'a> Node<'a> {
         Some(node)
     }
 
-    fn cell(&self, page: &'a [u8], mut at: usize) -> Option<Cell<'a>> {
+    fn cell(&self, page: &'a [u8], mut at: usize) -> Option<TreeCell<'a>> {
         let mut child = None;
         if self.is_inner {
             child = Some(number_at(page, at, 4)?);
@@ -75,7 +75,7 @@ impl<'a> Node<'a> {
         }
         if self.is_inner && self.has_row_ids {
             let (row_id, _) = varint(page, at)?;
-            return Some(Cell { child, row_id, length: 0, local: &[], overflow: None });
+            return Some(TreeCell { child, row_id, length: 0, local: &[], overflow: None });
         }
         let (length, next) = varint(page, at)?;
         let length = usize::try_from(length).ok()?;
@@ -90,7 +90,7 @@ impl<'a> Node<'a> {
             true => Some(number_at(page, at + local, 4)?),
             false => None,
         };
-        Some(Cell { child, row_id, length, local: content, overflow })
+        Some(TreeCell { child, row_id, length, local: content, overflow })
     }
 
     /// The pages below, in order.
@@ -99,7 +99,7 @@ impl<'a> Node<'a> {
     }
 }
 
-impl Cell<'_> {
+impl TreeCell<'_> {
     /// The length of its content, including parts on other pages.
     pub(super) fn length(&self) -> usize {
         self.length

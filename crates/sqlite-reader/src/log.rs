@@ -45,7 +45,7 @@ impl Log {
             return None;
         }
         let mut log = Self { file, page_size, pages: HashMap::new(), end: HEADER as u64 };
-        let mut checksum = Checksum { is_big_endian: magic == MAGIC[1], sums: (0, 0) };
+        let mut checksum = LogChecksum { is_big_endian: magic == MAGIC[1], sums: (0, 0) };
         checksum.add(header.get(..24)?);
         if checksum.sums == (number_at(&header, 24, 4)?, number_at(&header, 28, 4)?) {
             // The frames before an error are read.
@@ -54,7 +54,12 @@ impl Log {
         Some(log)
     }
 
-    fn read_frames(&mut self, reader: &mut impl Read, salt: &[u8], mut checksum: Checksum) -> io::Result<()> {
+    fn read_frames(
+        &mut self,
+        reader: &mut impl Read,
+        salt: &[u8],
+        mut checksum: LogChecksum,
+    ) -> io::Result<()> {
         let mut frame = vec![0; FRAME_HEADER + self.page_size];
         let mut at = HEADER as u64;
         let mut uncommitted = Vec::new();
@@ -78,12 +83,12 @@ impl Log {
 }
 
 /// The checksum of the log so far.
-struct Checksum {
+struct LogChecksum {
     is_big_endian: bool,
     sums: (u32, u32),
 }
 
-impl Checksum {
+impl LogChecksum {
     fn add(&mut self, bytes: &[u8]) {
         let (pairs, _) = bytes.as_chunks::<8>();
         for [a, b, c, d, e, f, g, h] in pairs {

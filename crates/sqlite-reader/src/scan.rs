@@ -1,7 +1,7 @@
 //! Finds rows: through the trees, and on pages that no readable page refers to.
 
 use super::{
-    btree::{Cell, Node},
+    btree::{Node, TreeCell},
     number_at,
     pages::{PageFile, RowPlace},
     record::RowRecord,
@@ -26,7 +26,7 @@ pub struct ScannedRow<'a> {
     pub row_id: i64,
     /// Its values. The last ones of a long row are on other pages and can't be read here: see [`whole`](Self::whole).
     pub record: RowRecord,
-    cell: Cell<'a>,
+    cell: TreeCell<'a>,
     pages: &'a PageFile,
 }
 
@@ -124,7 +124,7 @@ impl<'a> PageScan<'a> {
         &self,
         page: u32,
         index: u16,
-        cell: &Cell<'b>,
+        cell: &TreeCell<'b>,
         node: &Node<'_>,
         is_linked: bool,
     ) -> Option<ScannedRow<'b>>

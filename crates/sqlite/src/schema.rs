@@ -9,7 +9,7 @@ use amplifier_session_core::{
 use amplifier_session_sql::{
     Contents, deletions,
     file::refused,
-    python::{Origin, SQLITE_TABLES, Tables},
+    python::{DatabaseOrigin, DatabaseTables, SQLITE_TABLES},
     superseded, turns,
 };
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
@@ -64,10 +64,10 @@ fn contents(connection: &Connection) -> rusqlite::Result<Contents> {
     }
     let mut columns = connection.prepare(SQLITE_TABLES)?;
     let columns = columns.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let tables = columns.collect::<rusqlite::Result<Tables>>()?;
+    let tables = columns.collect::<rusqlite::Result<DatabaseTables>>()?;
     let has_meta = tables.has("schema_meta", "key") && tables.has("schema_meta", "value");
     let version = if has_meta { version()?.flatten() } else { None };
-    Ok(Contents::Other(Origin::of(&tables, None, version.as_deref())))
+    Ok(Contents::Other(DatabaseOrigin::of(&tables, None, version.as_deref())))
 }
 
 fn layout(connection: &Connection) -> rusqlite::Result<Option<usize>> {

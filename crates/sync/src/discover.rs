@@ -112,12 +112,12 @@ pub enum RejectedBecause {
 ///
 /// `Validation` if `root` has none of these folders, `StorageIo` if they can't be read.
 pub fn discover(root: &Path) -> Result<Discovery> {
-    discover_in(&Search { roots: vec![root.to_owned()], ..Search::default() })
+    discover_in(&FolderSearch { roots: vec![root.to_owned()], ..FolderSearch::default() })
 }
 
 /// Where to look for sessions.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Search {
+pub(crate) struct FolderSearch {
     pub(crate) roots: Vec<PathBuf>,
     /// The folder with captures that are not in the folders of their sessions.
     pub(crate) captures: Option<PathBuf>,
@@ -125,7 +125,7 @@ pub(crate) struct Search {
     pub(crate) known: Vec<u64>,
 }
 
-impl Search {
+impl FolderSearch {
     /// The folder that contains the capture of the session in `folder`, if captures are not in the folders of their sessions.
     fn capture(&self, projects: &ProjectsFolder, folder: &Path) -> Option<PathBuf> {
         let captures = self.captures.as_ref().filter(|captures| **captures != projects.path)?;
@@ -134,7 +134,7 @@ impl Search {
 }
 
 /// As [`discover`], in several roots.
-pub(crate) fn discover_in(search: &Search) -> Result<Discovery> {
+pub(crate) fn discover_in(search: &FolderSearch) -> Result<Discovery> {
     let mut found = Discovery::default();
     for root in &search.roots {
         let folders = projects_folders(root);
@@ -152,7 +152,7 @@ pub(crate) fn discover_in(search: &Search) -> Result<Discovery> {
 
 /// As [`discover_in`], for some sessions and projects. Leaves out those that do not exist, and roots without projects.
 #[cfg(feature = "watch")]
-pub(crate) fn discover_some(search: &Search, changed: &crate::changed::Changed) -> Discovery {
+pub(crate) fn discover_some(search: &FolderSearch, changed: &crate::changed::Changed) -> Discovery {
     let mut found = Discovery::default();
     for projects in search.roots.iter().flat_map(|root| projects_folders(root)) {
         for name in &changed.projects {
@@ -192,7 +192,7 @@ fn unreadable(projects: &Path, error: io::Error) -> Error {
 }
 
 impl Discovery {
-    fn add_projects(&mut self, search: &Search, projects: &ProjectsFolder) -> Result<()> {
+    fn add_projects(&mut self, search: &FolderSearch, projects: &ProjectsFolder) -> Result<()> {
         let folders = subfolders(&projects.path, &projects.path);
         for Subfolder { name, path, is_link } in folders.map_err(|error| unreadable(&projects.path, error))? {
             if is_link && leads_nowhere(&path) {
@@ -217,7 +217,7 @@ impl Discovery {
 
     fn add_project(
         &mut self,
-        search: &Search,
+        search: &FolderSearch,
         projects: &ProjectsFolder,
         project: &ProjectSlug,
         path: &Path,
@@ -237,7 +237,7 @@ impl Discovery {
 
     fn add_folder(
         &mut self,
-        search: &Search,
+        search: &FolderSearch,
         projects: &ProjectsFolder,
         project: &ProjectSlug,
         Subfolder { name, path, is_link }: Subfolder,
@@ -278,7 +278,7 @@ impl Discovery {
 
     fn add_session(
         &mut self,
-        search: &Search,
+        search: &FolderSearch,
         projects: &ProjectsFolder,
         project: &ProjectSlug,
         name: &str,

@@ -56,11 +56,11 @@ pub use options::SyncOptions;
 pub use pending::{Pending, pending};
 pub use progress::{NoProgress, Progress, SessionOutcome, Stage};
 pub use refresh::{RefreshLimits, Refreshed, refresh};
-pub use report::{EventCounts, Failure, Kept, MessageCounts, SessionCounts, Skipped, SyncReport};
+pub use report::{EventCounts, FolderFailure, Kept, MessageCounts, SessionCounts, Skipped, SyncReport};
 pub use restore::{
     DifferingFile, DiffersBecause, NotRestored, RestoreOptions, RestoreProgress, RestoreReport, restore,
 };
 pub use roots::is_root;
 pub use run::sync;
 pub use state::source_folder;
-pub use verify::{Known, VerifyOptions, VerifyProgress, VerifyReport, verify};
+pub use verify::{KnownDifferences, VerifyOptions, VerifyProgress, VerifyReport, verify};

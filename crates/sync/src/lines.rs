@@ -53,7 +53,7 @@ pub(crate) enum LineText {
 
 /// Consecutive lines.
 #[derive(Debug, Default)]
-pub(crate) struct Batch {
+pub(crate) struct LineBatch {
     pub(crate) lines: Vec<Line>,
     /// The number of bytes that were read.
     pub(crate) bytes: u64,
@@ -87,8 +87,8 @@ impl LineReader {
     }
 
     /// The next lines.
-    pub(crate) fn batch(&mut self) -> io::Result<Batch> {
-        let mut batch = Batch { end: self.offset, number: self.number, ..Batch::default() };
+    pub(crate) fn batch(&mut self) -> io::Result<LineBatch> {
+        let mut batch = LineBatch { end: self.offset, number: self.number, ..LineBatch::default() };
         while batch.bytes < BATCH_BYTES {
             let Some((size, line)) = self.line()? else {
                 batch.is_last = true;

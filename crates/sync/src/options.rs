@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use amplifier_session_core::model::{HostId, Timestamp, UserId};
 
-use crate::discover::Search;
+use crate::discover::FolderSearch;
 
 /// Which session folders to read, and for whom.
 ///
@@ -92,8 +92,8 @@ impl SyncOptions {
     }
 
     /// Where to look for sessions.
-    pub(crate) fn search(&self) -> Search {
-        Search { roots: self.roots.clone(), captures: self.captures.clone(), known: Vec::new() }
+    pub(crate) fn search(&self) -> FolderSearch {
+        FolderSearch { roots: self.roots.clone(), captures: self.captures.clone(), known: Vec::new() }
     }
 
     /// Only sessions that changed at `since` or later.

@@ -9,7 +9,7 @@ use crate::{
     last::LastSyncs,
     options::SyncOptions,
     plan::Plan,
-    report::{Failure, SyncReport},
+    report::{FolderFailure, SyncReport},
 };
 
 /// The changes in roots that a store does not have.
@@ -27,7 +27,7 @@ pub struct Pending {
     /// When the last complete sync of each root began, if known: the earliest.
     pub last_complete_sync: Option<Timestamp>,
     /// Folders that can't be read or stored.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<FolderFailure>,
     /// Folders that are copies of a session and changed nothing.
     pub copies: Vec<PathBuf>,
 }

@@ -13,9 +13,9 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 #[cfg(feature = "watch")]
 use crate::{changed::Changed, discover::discover_some};
 use crate::{
-    discover::{Discovery, Rejected, RejectedBecause, Search, SessionFolder, discover_in},
+    discover::{Discovery, FolderSearch, Rejected, RejectedBecause, SessionFolder, discover_in},
     options::SyncOptions,
-    report::{Failure, Kept, Skipped, SyncReport},
+    report::{FolderFailure, Kept, Skipped, SyncReport},
     state::SyncState,
 };
 
@@ -41,14 +41,14 @@ pub(crate) struct Planned {
     pub(crate) is_changed: bool,
     /// The number of bytes to read; `None` if the stored session is up to date.
     pub(crate) bytes: Option<u64>,
-    pub(crate) cost: Cost,
+    pub(crate) cost: ReadingCost,
     /// Known problems of the stored rows. If present, all files are compared completely.
     pub(crate) repair: Option<IngestRepair>,
 }
 
 /// The cost of reading a session, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Cost {
+pub(crate) struct ReadingCost {
     /// Transcript lines that were not read before.
     pub(crate) new_lines: u64,
     /// Everything else: lines that are compared with the store, metadata, events.
@@ -77,7 +77,7 @@ impl Plan {
         known: Vec<u64>,
         report: &mut SyncReport,
     ) -> Result<(Self, Vec<u64>)> {
-        let search = Search { known, ..options.search() };
+        let search = FolderSearch { known, ..options.search() };
         let mut found = blocking(move || discover_in(&search)).await??;
         let mut fingerprints = std::mem::take(&mut found.known);
         fingerprints.extend(found.sessions.iter().map(|folder| folder.fingerprint));
@@ -133,7 +133,7 @@ impl Plan {
                     is_known: true,
                     is_changed: false,
                     bytes: None,
-                    cost: Cost::default(),
+                    cost: ReadingCost::default(),
                     folder,
                     repair: None,
                 };
@@ -171,12 +171,12 @@ fn bytes_to_read(storage: &SessionStorage, folder: &SessionFolder, state: Option
 }
 
 /// The cost of reading `bytes` of a session. Most of a transcript that has grown was read before.
-fn cost(folder: &SessionFolder, state: Option<&SyncState>, bytes: u64) -> Cost {
-    let Some(transcript) = folder.files.transcript else { return Cost { new_lines: 0, other: bytes } };
+fn cost(folder: &SessionFolder, state: Option<&SyncState>, bytes: u64) -> ReadingCost {
+    let Some(transcript) = folder.files.transcript else { return ReadingCost { new_lines: 0, other: bytes } };
     let known = state.and_then(|state| state.file(transcript.name)).map_or(0, |known| known.stamp.size);
     let size = transcript.stamp.size;
     let new_lines = size.checked_sub(known).unwrap_or(size).min(bytes);
-    Cost { new_lines, other: bytes - new_lines }
+    ReadingCost { new_lines, other: bytes - new_lines }
 }
 
 /// The folders selected by the options.
@@ -203,7 +203,7 @@ pub(crate) async fn folders(
     sessions.truncate(options.newest.unwrap_or(usize::MAX));
     for folder in &sessions {
         for file in &folder.files.dangling {
-            report.fail(Failure::of(folder, format!("{file} is a link that leads nowhere")));
+            report.fail(FolderFailure::of(folder, format!("{file} is a link that leads nowhere")));
         }
     }
     for folder in sessions.iter().filter(|folder| folder.files.transcript_withheld) {
@@ -302,7 +302,7 @@ impl SyncReport {
                 self.skip(Skipped { project, session, file: None, line: None, reason })
             }
             RejectedBecause::InvalidName | RejectedBecause::Unreadable => {
-                self.fail(Failure { project, session, error: reason })
+                self.fail(FolderFailure { project, session, error: reason })
             }
         }
     }

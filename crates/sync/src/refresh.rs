@@ -12,7 +12,7 @@ use crate::{
     discover::SessionFolder,
     last::LastSyncs,
     options::SyncOptions,
-    plan::{Cost, Plan},
+    plan::{Plan, ReadingCost},
     progress::{Progress, SessionOutcome},
     report::{Kept, SyncReport},
     run::ingest,
@@ -137,7 +137,7 @@ pub async fn refresh(
     Ok(Refreshed::Taken { sessions: changed.0.into_inner().unwrap_or_default(), kept: report.kept })
 }
 
-fn seconds(cost: Cost, embeds: bool) -> f64 {
+fn seconds(cost: ReadingCost, embeds: bool) -> f64 {
     let [with_vectors, without] = LINES_PER_SECOND;
     let lines = if embeds { with_vectors } else { without };
     cost.new_lines as f64 / lines + cost.other as f64 / OTHER_PER_SECOND + SECONDS_PER_SESSION
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn the_estimate_depends_on_what_must_be_read() {
-        let cost = |new_lines, other| Cost { new_lines, other };
+        let cost = |new_lines, other| ReadingCost { new_lines, other };
         assert!(seconds(cost(10_000, 5_000_000), true) < 0.1);
         assert!(seconds(cost(20_000_000, 0), true) > 1.0 && seconds(cost(1_000_000_000, 0), false) > 10.0);
         assert!(seconds(cost(0, 200_000_000), false) > 1.0);

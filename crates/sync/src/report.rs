@@ -60,7 +60,7 @@ pub struct SyncReport {
     /// The total number of such lines.
     pub warning_count: u64,
     /// The first 1,000 sessions and files that could not be read or stored.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<FolderFailure>,
     /// The duration in seconds, by the storage's clock.
     pub seconds: f64,
     /// Whether this was a dry run, which changes nothing.
@@ -150,7 +150,7 @@ pub struct Kept {
 /// A session or file that could not be read or stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Failure {
+pub struct FolderFailure {
     /// The project folder.
     pub project: String,
     /// The session folder; `None` if the whole project can't be read.
@@ -248,7 +248,7 @@ impl SyncReport {
     }
 
     /// Adds a failure, unless the list is full.
-    pub(crate) fn fail(&mut self, failure: Failure) {
+    pub(crate) fn fail(&mut self, failure: FolderFailure) {
         list(&mut self.failures, [failure]);
     }
 
@@ -303,7 +303,7 @@ impl Kept {
     }
 }
 
-impl Failure {
+impl FolderFailure {
     pub(crate) fn of(folder: &SessionFolder, error: String) -> Self {
         Self { project: folder.project_folder(), session: Some(folder.session.to_string()), error }
     }

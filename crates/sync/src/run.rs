@@ -9,10 +9,10 @@ use crate::{
     options::SyncOptions,
     plan::{Plan, Planned},
     progress::{Progress, SessionOutcome, Stage},
-    report::{Failure, SyncReport},
+    report::{FolderFailure, SyncReport},
     session::{self, Context, Ended},
     unchanged,
-    writer::Writer,
+    writer::BackgroundWriter,
 };
 
 /// Number of sessions to read at once: most of the time is spent waiting for files and for the store.
@@ -151,7 +151,7 @@ pub(crate) async fn ingest(
 ) -> Result<Option<Embedder>> {
     let Context { storage, options, progress } = context;
     let embedder = Embedder::start(storage, &options.user);
-    let writer = Writer::start(storage);
+    let writer = BackgroundWriter::start(storage);
     // Reading waits for the processor and writing for the disk, so both go on at the same time. Both keep the order.
     let mut written = stream::iter(&plan.sessions)
         .take_while(|_| ready(more()))
@@ -192,7 +192,7 @@ fn settle(planned: &Planned, ended: Ended, report: &mut SyncReport) -> Result<Se
         Err(error) if affects_all(&error) => Err(error.with_operation("sync")),
         Err(error) => {
             tracing::warn!(session = %planned.folder.session, %error, "session could not be read");
-            report.fail(Failure::of(&planned.folder, error.to_string()));
+            report.fail(FolderFailure::of(&planned.folder, error.to_string()));
             Ok(SessionOutcome::Failed)
         }
     }

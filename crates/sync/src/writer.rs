@@ -24,7 +24,7 @@ const MAX_SESSIONS: usize = 16;
 /// Writes sessions while more are read: writing waits for the disk, and reading for the processor. Sessions that arrive
 /// during a write are written together. Stops when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Writer {
+pub(crate) struct BackgroundWriter {
     queue: UnboundedSender<Job>,
     room: Arc<Semaphore>,
     _task: JoinSet<()>,
@@ -42,7 +42,7 @@ struct Job {
 #[derive(Debug)]
 pub(crate) struct Writing(oneshot::Receiver<Result<IngestReport>>);
 
-impl Writer {
+impl BackgroundWriter {
     pub(crate) fn start(storage: &SessionStorage) -> Self {
         let (queue, jobs) = mpsc::unbounded_channel();
         let mut task = JoinSet::new();

@@ -3,12 +3,12 @@
 use std::fmt::Debug;
 
 use amplifier_session_core::{Result, model::Timestamp};
-use amplifier_session_sql::python::Tables;
+use amplifier_session_sql::python::DatabaseTables;
 
 /// A database that was opened for reading.
 pub(crate) trait OldDatabase: Debug {
     /// Its tables.
-    fn tables(&self) -> Result<Tables>;
+    fn tables(&self) -> Result<DatabaseTables>;
 
     /// Calls `each` with each row that a statement returns.
     fn read(&self, sql: &str, each: &mut dyn FnMut(Vec<OldCell>) -> Result<()>) -> Result<()>;

@@ -8,7 +8,7 @@ use std::path::Path;
 use amplifier_session_core::{Error, ErrorKind, Result, model::Timestamp};
 use amplifier_session_sql::{
     FileCopy,
-    python::{DUCKDB_TABLES, Tables},
+    python::{DUCKDB_TABLES, DatabaseTables},
 };
 use duckdb::{
     AccessMode, Config, Connection, Row,
@@ -61,7 +61,7 @@ fn connect(file: &Path, access: AccessMode) -> duckdb::Result<Connection> {
 }
 
 impl OldDatabase for OldDuckDb {
-    fn tables(&self) -> Result<Tables> {
+    fn tables(&self) -> Result<DatabaseTables> {
         let mut columns = self.connection.prepare(DUCKDB_TABLES).map_err(failed)?;
         let columns = columns.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).map_err(failed)?;
         columns.collect::<duckdb::Result<_>>().map_err(failed)

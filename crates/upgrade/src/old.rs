@@ -13,7 +13,7 @@ use amplifier_session_core::{
 };
 use amplifier_session_sql::{
     file::{beside, refused},
-    python::{Origin, Tables},
+    python::{DatabaseOrigin, DatabaseTables},
 };
 
 use crate::{
@@ -30,7 +30,7 @@ pub(crate) struct OldFile {
     /// The generation of its tables, from 1 to 3.
     pub(crate) generation: u32,
     pub(crate) database: Box<dyn OldDatabase>,
-    pub(crate) tables: Tables,
+    pub(crate) tables: DatabaseTables,
     seen: Fingerprint,
 }
 
@@ -66,12 +66,12 @@ impl OldFile {
         seen.check(path)?;
         let tables = database.tables()?;
         let [writer, version] = [WRITER, VERSION].map(|key| entry(database.as_ref(), &tables, key));
-        match Origin::of(&tables, writer?.as_deref(), version?.as_deref()) {
-            Origin::Python { generation } => {
+        match DatabaseOrigin::of(&tables, writer?.as_deref(), version?.as_deref()) {
+            DatabaseOrigin::Python { generation } => {
                 Ok(Some(Self { path: path.to_owned(), generation, database, tables, seen }))
             }
-            Origin::Ours => Ok(None),
-            Origin::Foreign if tables.is_empty() => Ok(None),
+            DatabaseOrigin::Ours => Ok(None),
+            DatabaseOrigin::Foreign if tables.is_empty() => Ok(None),
             origin => Err(origin.refusal(path)),
         }
     }
@@ -84,7 +84,7 @@ impl OldFile {
 }
 
 /// A value in the table of the schema, whatever its columns are.
-fn entry(database: &dyn OldDatabase, tables: &Tables, key: &str) -> Result<Option<String>> {
+fn entry(database: &dyn OldDatabase, tables: &DatabaseTables, key: &str) -> Result<Option<String>> {
     if !tables.has("schema_meta", "key") || !tables.has("schema_meta", "value") {
         return Ok(None);
     }

@@ -6,7 +6,7 @@ use amplifier_session_core::{Error, ErrorKind, Result};
 use amplifier_session_sql::{
     FileCopy,
     file::{beside, holds_something, immutable_uri},
-    python::{SQLITE_TABLES, Tables},
+    python::{DatabaseTables, SQLITE_TABLES},
 };
 use rusqlite::{Connection, OpenFlags, types::ValueRef};
 
@@ -39,7 +39,7 @@ pub(crate) fn open(file: &Path) -> Result<Box<dyn OldDatabase>> {
 }
 
 impl OldDatabase for OldSqlite {
-    fn tables(&self) -> Result<Tables> {
+    fn tables(&self) -> Result<DatabaseTables> {
         let mut columns = self.connection.prepare(SQLITE_TABLES).map_err(failed)?;
         let columns = columns.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).map_err(failed)?;
         columns.collect::<rusqlite::Result<_>>().map_err(failed)

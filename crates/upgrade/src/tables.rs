@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use amplifier_session_core::{Error, ErrorKind, Result, model::Timestamp};
-use amplifier_session_sql::python::Tables;
+use amplifier_session_sql::python::DatabaseTables;
 
 use crate::database::{OldCell, OldDatabase};
 
@@ -26,7 +26,7 @@ pub(crate) struct OldRow<'a> {
 
 impl OldTable {
     /// The table with this name, if it exists.
-    pub(crate) fn of(tables: &Tables, name: &'static str, wanted: &[&'static str]) -> Option<Self> {
+    pub(crate) fn of(tables: &DatabaseTables, name: &'static str, wanted: &[&'static str]) -> Option<Self> {
         let columns = wanted.iter().copied().filter(|column| tables.has(name, column)).collect();
         tables.has_table(name).then_some(Self { name, columns })
     }

@@ -9,7 +9,7 @@ use std::{
 
 use amplifier_session_core::{
     Error, KnownPart, Result,
-    config::{Kind, Setting},
+    config::{Setting, SettingKind},
 };
 use toml::{
     Spanned,
@@ -102,20 +102,20 @@ fn in_file() -> impl Iterator<Item = &'static Setting> {
 /// The value as a text; `None` if it has the wrong type for the setting.
 fn text_of(setting: &Setting, value: &DeValue<'_>) -> Option<String> {
     match (setting.kind, value) {
-        (Kind::Text | Kind::Secret, DeValue::String(text)) => Some(text.clone().into_owned()),
-        (Kind::Count | Kind::Number, DeValue::Integer(number)) => {
+        (SettingKind::Text | SettingKind::Secret, DeValue::String(text)) => Some(text.clone().into_owned()),
+        (SettingKind::Count | SettingKind::Number, DeValue::Integer(number)) => {
             u64::from_str_radix(number.as_str(), number.radix()).ok().map(|number| number.to_string())
         }
-        (Kind::Number, DeValue::Float(number)) => {
+        (SettingKind::Number, DeValue::Float(number)) => {
             let number: f64 = number.as_str().parse().ok()?;
             (number.is_finite() && number >= 0.0).then(|| number.to_string())
         }
-        (Kind::Switch, DeValue::Boolean(value)) => Some(value.to_string()),
-        (Kind::Choice(choices), DeValue::String(text)) => {
+        (SettingKind::Switch, DeValue::Boolean(value)) => Some(value.to_string()),
+        (SettingKind::Choice(choices), DeValue::String(text)) => {
             choices.contains(&text.as_ref()).then(|| text.clone().into_owned())
         }
-        (Kind::Paths, DeValue::String(text)) if !text.contains('\n') => Some(format!("{text}\n")),
-        (Kind::List | Kind::Paths, DeValue::Array(items)) => items
+        (SettingKind::Paths, DeValue::String(text)) if !text.contains('\n') => Some(format!("{text}\n")),
+        (SettingKind::List | SettingKind::Paths, DeValue::Array(items)) => items
             .iter()
             .map(|item| match item.get_ref() {
                 // One per line, so that a comma in a text does not separate values.

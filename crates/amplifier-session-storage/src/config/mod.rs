@@ -33,7 +33,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-pub use amplifier_session_core::config::{Entry, Kind, Origin, Setting, Settings, Variables};
+pub use amplifier_session_core::config::{Entry, Setting, SettingKind, SettingOrigin, Settings, Variables};
 use amplifier_session_core::{
     Error, Result,
     backend::OpenRequest,
@@ -138,7 +138,7 @@ impl Configuration {
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<String> {
         let value = match self.entries().iter().find(|entry| entry.setting.variable == name) {
-            Some(entry) => entry.value().filter(|_| entry.origin != Origin::Default),
+            Some(entry) => entry.value().filter(|_| entry.origin != SettingOrigin::Default),
             None => self.sources.environment.get(name),
         };
         value.map(str::to_owned)
@@ -164,7 +164,7 @@ impl Configuration {
     /// As [`Settings::count`].
     pub fn secrets_at_rest(&self) -> Result<Option<SecretsAtRest>> {
         match self.choice("redact")? {
-            Some(level) if *self.origin("redact") != Origin::Default => level.parse().map(Some),
+            Some(level) if *self.origin("redact") != SettingOrigin::Default => level.parse().map(Some),
             _ => Ok(None),
         }
     }
@@ -187,7 +187,7 @@ impl Configuration {
     #[must_use]
     pub fn cache_directory(&self) -> Option<PathBuf> {
         match self.origin("cache.directory") {
-            Origin::Default => self.sources.folder("XDG_CACHE_HOME", ".cache"),
+            SettingOrigin::Default => self.sources.folder("XDG_CACHE_HOME", ".cache"),
             _ => self.path("cache.directory"),
         }
     }
@@ -196,15 +196,15 @@ impl Configuration {
 /// The value of `setting` from the first source that has one.
 fn entry(setting: &'static Setting, sources: &ConfigSources, file: &Path, values: &file::Values) -> Entry {
     let (origin, value) = if let Some(value) = sources.options.get(setting.key) {
-        (Origin::CommandLine(setting.option.unwrap_or("the command line")), Some(value.as_str()))
+        (SettingOrigin::CommandLine(setting.option.unwrap_or("the command line")), Some(value.as_str()))
     } else if let Some(value) = sources.environment.get(setting.variable) {
-        (Origin::Environment(setting.variable), Some(value))
+        (SettingOrigin::Environment(setting.variable), Some(value))
     } else if let Some((value, line)) = values.get(setting.key) {
-        (Origin::File { path: file.to_owned(), line: *line }, Some(value.as_str()))
+        (SettingOrigin::File { path: file.to_owned(), line: *line }, Some(value.as_str()))
     } else if setting.key == "root" {
-        return Entry::new(setting, Origin::Default, Some(&default_roots(&sources.environment)));
+        return Entry::new(setting, SettingOrigin::Default, Some(&default_roots(&sources.environment)));
     } else {
-        (Origin::Default, setting.default)
+        (SettingOrigin::Default, setting.default)
     };
     Entry::new(setting, origin, value)
 }

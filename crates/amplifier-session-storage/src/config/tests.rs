@@ -18,14 +18,14 @@ fn the_command_line_comes_before_the_environment_before_the_file_before_the_defa
         (read.text("store").unwrap().to_owned(), read.origin("store").clone())
     };
     let path = home.path().join(".config/amplifier-sessions/config.toml");
-    assert_eq!(read(&sources), ("sqlite:file".to_owned(), Origin::File { path, line: 1 }));
+    assert_eq!(read(&sources), ("sqlite:file".to_owned(), SettingOrigin::File { path, line: 1 }));
     let sources = sources.with_variable("AMPLIFIER_SESSIONS_STORE", "sqlite:env");
-    let origin = Origin::Environment("AMPLIFIER_SESSIONS_STORE");
+    let origin = SettingOrigin::Environment("AMPLIFIER_SESSIONS_STORE");
     assert_eq!(read(&sources), ("sqlite:env".to_owned(), origin));
     let sources = sources.with_option("store", "sqlite:typed");
-    assert_eq!(read(&sources), ("sqlite:typed".to_owned(), Origin::CommandLine("--store")));
+    assert_eq!(read(&sources), ("sqlite:typed".to_owned(), SettingOrigin::CommandLine("--store")));
     let nothing = ConfigSources::default().with_variable("AMPLIFIER_SESSIONS_STORE", " ");
-    assert_eq!(read(&nothing).1, Origin::Default);
+    assert_eq!(read(&nothing).1, SettingOrigin::Default);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_backend_gets_its_own_settings_and_the_environment() {
     assert_eq!(request.settings.text("cosmos.endpoint"), Some("https://a.documents.azure.com/"));
     assert_eq!(request.settings.count("cosmos.vector_dimensions").unwrap(), Some(512));
     assert_eq!(request.settings.text("cosmos.key"), Some("hunter2"));
-    assert_eq!(request.settings.origin("cosmos.vector_index"), &Origin::StoreUrl);
+    assert_eq!(request.settings.origin("cosmos.vector_index"), &SettingOrigin::StoreUrl);
     assert_eq!(request.settings.text("store"), None);
     assert!(!format!("{read:?} {request:?}").contains("hunter"));
     // The URL of one store does not change the configuration of others.
@@ -173,7 +173,7 @@ fn roots_are_those_of_amplifier_and_its_agent_unless_others_are_named() {
     let moved =
         sources.clone().with_variable("AMPLIFIER_HOME", "~/a").with_variable("AMPLIFIER_AGENT_HOME", "/b:c");
     assert_eq!(roots(&moved), [home_of("a"), PathBuf::from("/b:c")]);
-    assert_eq!(Configuration::read(&moved).unwrap().origin("root"), &Origin::Default);
+    assert_eq!(Configuration::read(&moved).unwrap().origin("root"), &SettingOrigin::Default);
     let named = moved.with_variable("AMPLIFIER_SESSIONS_ROOT", "/d");
     assert_eq!(roots(&named), [Path::new("/d")]);
     for (text, expected) in [("root = '~/d'", vec!["d"]), ("root = ['~/d', '~/e,f']", vec!["d", "e,f"])] {

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::PathBuf};
 
 use amplifier_session_storage::{
     BACKENDS, Error,
-    config::{ConfigSources, Configuration, FILE_VARIABLE, Origin, Setting, settings},
+    config::{ConfigSources, Configuration, FILE_VARIABLE, Setting, SettingOrigin, settings},
 };
 use clap::{ArgAction, ArgMatches, Args, ValueEnum, parser::ValueSource};
 
@@ -149,7 +149,7 @@ impl GlobalArgs {
         self.org = text("org");
         self.team = configuration.list("teams").to_vec();
         let entries = configuration.entries().iter();
-        let in_file = entries.filter(|entry| matches!(entry.origin, Origin::File { .. }));
+        let in_file = entries.filter(|entry| matches!(entry.origin, SettingOrigin::File { .. }));
         self.from_file = in_file.map(|entry| entry.setting.key).collect();
         Ok(configuration)
     }

@@ -2,7 +2,7 @@
 
 use amplifier_session_storage::{
     StoreUrl,
-    config::{Configuration, Entry, Origin},
+    config::{Configuration, Entry, SettingOrigin},
 };
 use serde::Serialize;
 
@@ -43,10 +43,10 @@ struct SettingView {
 impl From<&Entry> for SettingView {
     fn from(entry: &Entry) -> Self {
         let (origin, origin_name) = match &entry.origin {
-            Origin::StoreUrl => ("store URL", None),
-            Origin::CommandLine(option) => ("command line", Some((*option).to_owned())),
-            Origin::Environment(variable) => ("environment", Some((*variable).to_owned())),
-            Origin::File { line, .. } => ("file", Some(format!("line {line}"))),
+            SettingOrigin::StoreUrl => ("store URL", None),
+            SettingOrigin::CommandLine(option) => ("command line", Some((*option).to_owned())),
+            SettingOrigin::Environment(variable) => ("environment", Some((*variable).to_owned())),
+            SettingOrigin::File { line, .. } => ("file", Some(format!("line {line}"))),
             _ => ("default", None),
         };
         Self {
@@ -102,7 +102,7 @@ fn table(out: &mut Out, entries: &[Entry]) -> std::io::Result<()> {
         Column::text("").shrinking(1, 12).cut_at_start(),
     ];
     let row = |entry: &Entry| {
-        let style: Style = if entry.origin == Origin::Default { Paint::aside } else { Paint::plain };
+        let style: Style = if entry.origin == SettingOrigin::Default { Paint::aside } else { Paint::plain };
         let cells = [
             entry.setting.key.to_owned(),
             one_line(entry.shown().unwrap_or("not set")),

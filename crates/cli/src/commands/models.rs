@@ -2,7 +2,9 @@
 
 use amplifier_session_storage::{
     Error,
-    embedding::models::{Hub, InstalledModel, InstalledModels, KNOWN, KnownModel, Problem, Verification},
+    embedding::models::{
+        Hub, InstalledModel, InstalledModels, KNOWN, KnownModel, ModelVerification, Problem,
+    },
 };
 use serde::Serialize;
 
@@ -220,9 +222,9 @@ fn verify(app: &mut App, models: &InstalledModels, args: &VerifyModelArgs) -> Re
     Ok(found)
 }
 
-fn print_verified(app: &mut App, verified: Vec<Verification>) -> Result<(), Failure> {
+fn print_verified(app: &mut App, verified: Vec<ModelVerification>) -> Result<(), Failure> {
     if app.out.is_json() {
-        let view = |Verification { name, files, problems, .. }| VerifiedView { name, files, problems };
+        let view = |ModelVerification { name, files, problems, .. }| VerifiedView { name, files, problems };
         app.out.json(&VerifyView { models: verified.into_iter().map(view).collect() })?;
         return Ok(());
     }
@@ -238,8 +240,8 @@ fn print_verified(app: &mut App, verified: Vec<Verification>) -> Result<(), Fail
 }
 
 /// A row for each problem, or one row if there is none.
-fn rows_of(model: Verification) -> Vec<[String; 3]> {
-    let Verification { name, files, problems, .. } = model;
+fn rows_of(model: ModelVerification) -> Vec<[String; 3]> {
+    let ModelVerification { name, files, problems, .. } = model;
     if problems.is_empty() {
         return vec![[name, counted(files as u64, "file"), "as installed".to_owned()]];
     }

@@ -2,7 +2,7 @@
 
 use amplifier_session_storage::{
     model::{Role, SessionId, SessionKey},
-    search::{Field, FieldName, Query, SearchFilter, SearchOptions, TextConditions},
+    search::{Field, FieldName, SearchFilter, SearchOptions, TextConditions, TypedQuery},
     text::composed,
 };
 
@@ -18,7 +18,7 @@ const CURRENT_SESSION: &str = "AMPLIFIER_SESSION_ID";
 
 /// A query as it was typed.
 pub(super) struct Typed {
-    query: Query,
+    query: TypedQuery,
     exact: Option<String>,
     files: Vec<String>,
     role: Option<Role>,
@@ -31,7 +31,7 @@ impl Typed {
     pub(super) fn read(app: &App, args: &QueryArgs) -> Result<Self, Failure> {
         let text = args.text();
         let exact = args.exact.then(|| text.clone());
-        let query = if args.exact || args.plain { Query::plain(text) } else { Query::parse(&text) };
+        let query = if args.exact || args.plain { TypedQuery::plain(text) } else { TypedQuery::parse(&text) };
         let mut typed =
             Self { query, exact, files: args.files.clone(), role: None, since: None, until: None };
         for field in typed.query.fields.clone() {

@@ -10,7 +10,7 @@ use std::{
     process::Command,
 };
 
-use amplifier_session_storage::config::Origin;
+use amplifier_session_storage::config::SettingOrigin;
 use serde::Serialize;
 
 use crate::{
@@ -253,7 +253,7 @@ impl Service {
         }
         let mut command = paths::arguments(command, &folder);
         // A relative path in the configuration file depends on the current folder, too.
-        let in_file = matches!(app.config.origin("store"), Origin::File { .. });
+        let in_file = matches!(app.config.origin("store"), SettingOrigin::File { .. });
         if let Some(store) = app.config.text("store").filter(|_| in_file) {
             let absolute = paths::value("--store", store, &folder);
             if absolute != store {

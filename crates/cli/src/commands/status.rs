@@ -6,7 +6,7 @@ use amplifier_session_storage::{
     SessionStorage,
     model::Timestamp,
     sync::{
-        Failure as FolderFailure, Pending, SyncOptions, is_root, pending,
+        FolderFailure, Pending, SyncOptions, is_root, pending,
         watch::{WatcherState, watchers},
     },
 };

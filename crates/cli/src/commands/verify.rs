@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use amplifier_session_storage::{
     ErrorKind,
     model::{Difference, SessionId},
-    sync::{Known, VerifyOptions, VerifyProgress, VerifyReport, discover, is_root, verify},
+    sync::{KnownDifferences, VerifyOptions, VerifyProgress, VerifyReport, discover, is_root, verify},
 };
 
 use crate::{
@@ -150,7 +150,7 @@ fn line(difference: &Difference, is_terminal: bool) -> String {
 }
 
 /// Differences that a sync does not change.
-fn known(known: &Known) -> Option<String> {
+fn known(known: &KnownDifferences) -> Option<String> {
     let parts = [
         (known.deleted_sessions, "deleted session"),
         (known.without_folder, "session without a folder"),

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, ops::Range};
 
 use amplifier_session_storage::{
     model::{Message, ProjectSlug, SessionId},
-    search::{Query, SearchOptions, TextConditions},
+    search::{SearchOptions, TextConditions, TypedQuery},
 };
 
 use super::{
@@ -312,10 +312,10 @@ impl SearchState {
 
     /// The parsed query. Its fields are ignored: they would have to be looked up in the store, and the filters replace
     /// them.
-    fn parsed(&self) -> Query {
+    fn parsed(&self) -> TypedQuery {
         let typed = self.query.text();
-        let query = Query::parse(&typed);
-        if self.is_plain || !query.fields.is_empty() { Query::plain(typed) } else { query }
+        let query = TypedQuery::parse(&typed);
+        if self.is_plain || !query.fields.is_empty() { TypedQuery::plain(typed) } else { query }
     }
 
     fn options(&self) -> SearchOptions {

@@ -7,6 +7,6 @@ mod setting;
 mod values;
 mod variables;
 
-pub use setting::{Kind, Setting};
-pub use values::{Entry, Origin, Settings, has_password};
+pub use setting::{Setting, SettingKind};
+pub use values::{Entry, SettingOrigin, Settings, has_password};
 pub use variables::Variables;

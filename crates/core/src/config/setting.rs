@@ -25,7 +25,7 @@ pub struct Setting {
     /// Its value if no source sets one. `None` leaves it to the code that uses the setting.
     pub default: Option<&'static str>,
     /// The type of its value.
-    pub kind: Kind,
+    pub kind: SettingKind,
     /// Whether the configuration file may set it.
     pub in_file: bool,
     /// Its purpose: one sentence without a full stop.
@@ -35,7 +35,7 @@ pub struct Setting {
 /// The type of a setting's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum SettingKind {
     /// A text.
     Text,
     /// A text that is never shown.
@@ -54,7 +54,7 @@ pub enum Kind {
     Paths,
 }
 
-impl Kind {
+impl SettingKind {
     /// The rule for values, to follow "must be" in a message.
     #[must_use]
     pub fn rule(self) -> Cow<'static, str> {
@@ -71,38 +71,38 @@ impl Kind {
 }
 
 impl Setting {
-    const fn new(key: &'static str, variable: &'static str, kind: Kind, help: &'static str) -> Self {
+    const fn new(key: &'static str, variable: &'static str, kind: SettingKind, help: &'static str) -> Self {
         Self { key, variable, option: None, default: None, kind, in_file: true, help }
     }
 
     /// A setting that holds a text.
     #[must_use]
     pub const fn text(key: &'static str, variable: &'static str, help: &'static str) -> Self {
-        Self::new(key, variable, Kind::Text, help)
+        Self::new(key, variable, SettingKind::Text, help)
     }
 
     /// A setting that holds a text that is never shown, and that no store URL can set.
     #[must_use]
     pub const fn secret(key: &'static str, variable: &'static str, help: &'static str) -> Self {
-        Self::new(key, variable, Kind::Secret, help)
+        Self::new(key, variable, SettingKind::Secret, help)
     }
 
     /// A setting that holds a whole number.
     #[must_use]
     pub const fn count(key: &'static str, variable: &'static str, help: &'static str) -> Self {
-        Self::new(key, variable, Kind::Count, help)
+        Self::new(key, variable, SettingKind::Count, help)
     }
 
     /// A setting that holds a number.
     #[must_use]
     pub const fn number(key: &'static str, variable: &'static str, help: &'static str) -> Self {
-        Self::new(key, variable, Kind::Number, help)
+        Self::new(key, variable, SettingKind::Number, help)
     }
 
     /// A setting that is true or false.
     #[must_use]
     pub const fn switch(key: &'static str, variable: &'static str, help: &'static str) -> Self {
-        Self::new(key, variable, Kind::Switch, help)
+        Self::new(key, variable, SettingKind::Switch, help)
     }
 
     /// A setting that holds one of `choices`, in any case.
@@ -113,19 +113,19 @@ impl Setting {
         choices: &'static [&'static str],
         help: &'static str,
     ) -> Self {
-        Self::new(key, variable, Kind::Choice(choices), help)
+        Self::new(key, variable, SettingKind::Choice(choices), help)
     }
 
     /// A setting that holds several texts.
     #[must_use]
     pub const fn list(key: &'static str, variable: &'static str, help: &'static str) -> Self {
-        Self::new(key, variable, Kind::List, help)
+        Self::new(key, variable, SettingKind::List, help)
     }
 
     /// A setting that holds one or several paths.
     #[must_use]
     pub const fn paths(key: &'static str, variable: &'static str, help: &'static str) -> Self {
-        Self::new(key, variable, Kind::Paths, help)
+        Self::new(key, variable, SettingKind::Paths, help)
     }
 
     /// Sets its name on the command line.
@@ -158,6 +158,6 @@ impl Setting {
     /// Whether its value is never shown.
     #[must_use]
     pub fn is_secret(&self) -> bool {
-        self.kind == Kind::Secret
+        self.kind == SettingKind::Secret
     }
 }

@@ -5,13 +5,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Kind, Setting};
+use super::{Setting, SettingKind};
 use crate::{Error, Result};
 
 /// The origin of a setting's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Origin {
+pub enum SettingOrigin {
     /// The URL of the store.
     StoreUrl,
     /// The command line, by this option.
@@ -29,7 +29,7 @@ pub enum Origin {
     Default,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::StoreUrl => f.write_str("store URL"),
@@ -46,7 +46,7 @@ pub struct Entry {
     /// The setting.
     pub setting: &'static Setting,
     /// The origin of the value.
-    pub origin: Origin,
+    pub origin: SettingOrigin,
     value: Option<String>,
     /// The texts of a list.
     items: Vec<String>,
@@ -56,10 +56,10 @@ impl Entry {
     /// `setting` with the value that `origin` gives it. The texts of a list are separated by line breaks, or by commas;
     /// paths by line breaks, or as in `PATH`.
     #[must_use]
-    pub fn new(setting: &'static Setting, origin: Origin, value: Option<&str>) -> Self {
+    pub fn new(setting: &'static Setting, origin: SettingOrigin, value: Option<&str>) -> Self {
         let items = match setting.kind {
-            Kind::List => items(value.unwrap_or_default()),
-            Kind::Paths => paths(value.unwrap_or_default()),
+            SettingKind::List => items(value.unwrap_or_default()),
+            SettingKind::Paths => paths(value.unwrap_or_default()),
             _ => return Self { setting, origin, value: value.map(str::to_owned), items: Vec::new() },
         };
         Self { setting, origin, value: value.map(|_| items.join(", ")), items }
@@ -164,8 +164,8 @@ impl Settings {
 
     /// The origin of the value.
     #[must_use]
-    pub fn origin(&self, key: &str) -> &Origin {
-        self.entry(key).map_or(&Origin::Default, |entry| &entry.origin)
+    pub fn origin(&self, key: &str) -> &SettingOrigin {
+        self.entry(key).map_or(&SettingOrigin::Default, |entry| &entry.origin)
     }
 
     /// The texts of a list; empty if it has none.
@@ -181,7 +181,7 @@ impl Settings {
     /// As [`Settings::count`].
     pub fn choice(&self, key: &str) -> Result<Option<&'static str>> {
         let choices = match self.entry(key).map(|entry| entry.setting.kind) {
-            Some(Kind::Choice(choices)) => choices,
+            Some(SettingKind::Choice(choices)) => choices,
             _ => &[],
         };
         self.parsed(key, |text| choices.iter().find(|choice| choice.eq_ignore_ascii_case(text)).copied())
@@ -279,7 +279,7 @@ mod tests {
 
     fn settings(value: &str) -> Settings {
         let entry = |setting: &'static Setting| {
-            Entry::new(setting, Origin::Environment(setting.variable), Some(value))
+            Entry::new(setting, SettingOrigin::Environment(setting.variable), Some(value))
         };
         Settings::new(SETTINGS.iter().map(entry).collect(), Some(PathBuf::from("/home/ana")))
     }
@@ -325,9 +325,9 @@ mod tests {
     fn a_value_is_replaced_only_where_there_is_the_setting() {
         let mut some = settings("1").only(&SETTINGS[..2]);
         for setting in SETTINGS {
-            some.replace(Entry::new(setting, Origin::StoreUrl, Some("2")));
+            some.replace(Entry::new(setting, SettingOrigin::StoreUrl, Some("2")));
         }
         assert_eq!(some.entries().len(), 2);
-        assert_eq!((some.text("switch"), some.origin("switch")), (Some("2"), &Origin::StoreUrl));
+        assert_eq!((some.text("switch"), some.origin("switch")), (Some("2"), &SettingOrigin::StoreUrl));
     }
 }

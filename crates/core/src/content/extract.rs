@@ -25,7 +25,7 @@ use serde_json::{Map, Value};
 
 use super::{
     blocks::{block_text, block_type, blocks_in, blocks_of, is_thinking, is_tool_result, result_of},
-    files::{Readable, note_about_file, without_base64},
+    files::{ReadableText, note_about_file, without_base64},
     tool_call::called_tools,
     tool_result::{output_of, result_text},
 };
@@ -188,7 +188,7 @@ impl Texts {
         if text.trim().is_empty() {
             return;
         }
-        let readable = Readable::of(text);
+        let readable = ReadableText::of(text);
         let (has_words, is_replaced) = (readable.has_words, readable.is_replaced());
         match self.0.iter_mut().find(|known| known.content_type == content_type) {
             Some(known) => {

@@ -43,13 +43,13 @@ const BEGINNINGS: [(&[u8], &str); 16] = [
 
 /// A text in which notes have replaced base64.
 #[derive(Debug, Default)]
-pub(super) struct Readable<'a> {
+pub(super) struct ReadableText<'a> {
     pub(super) text: Cow<'a, str>,
     /// Whether it contains anything else than such notes.
     pub(super) has_words: bool,
 }
 
-impl<'a> Readable<'a> {
+impl<'a> ReadableText<'a> {
     pub(super) fn of(text: &'a str) -> Self {
         let (mut readable, mut copied, mut has_words) = (String::new(), 0, false);
         let mut at = 0;
@@ -79,7 +79,7 @@ impl<'a> Readable<'a> {
 /// `text` with a note, such as `[image/png, 1.5 MB]`, in place of each data URI and of long base64.
 #[must_use]
 pub fn without_base64(text: &str) -> Cow<'_, str> {
-    Readable::of(text).text
+    ReadableText::of(text).text
 }
 
 /// Where the data URI or the base64 in `run` begins, and the note that replaces it.

@@ -21,7 +21,7 @@ pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
 
 /// The classes of characters that the expression distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Class {
+enum PieceClass {
     Letter,
     Digit,
     LineEnd,
@@ -35,48 +35,48 @@ enum Class {
     End,
 }
 
-fn class(text: &[u8], at: usize) -> Class {
+fn class(text: &[u8], at: usize) -> PieceClass {
     match text.get(at) {
-        None => Class::End,
-        Some(b'a'..=b'z' | b'A'..=b'Z') => Class::Letter,
-        Some(b'0'..=b'9') => Class::Digit,
-        Some(b'\r' | b'\n') => Class::LineEnd,
-        Some(b'\t' | b'\x0b' | b'\x0c' | b' ') => Class::Blank,
-        Some(0x80..) => Class::Unknown,
-        Some(_) => Class::Mark,
+        None => PieceClass::End,
+        Some(b'a'..=b'z' | b'A'..=b'Z') => PieceClass::Letter,
+        Some(b'0'..=b'9') => PieceClass::Digit,
+        Some(b'\r' | b'\n') => PieceClass::LineEnd,
+        Some(b'\t' | b'\x0b' | b'\x0c' | b' ') => PieceClass::Blank,
+        Some(0x80..) => PieceClass::Unknown,
+        Some(_) => PieceClass::Mark,
     }
 }
 
 /// The end of the run of characters for which `belongs` is true. `None` if a character that is not ASCII ends it,
 /// because that may belong to the run.
-fn run(text: &[u8], start: usize, belongs: impl Fn(Class) -> bool) -> Option<usize> {
+fn run(text: &[u8], start: usize, belongs: impl Fn(PieceClass) -> bool) -> Option<usize> {
     let end = (start..).find(|at| !belongs(class(text, *at)))?;
-    (class(text, end) != Class::Unknown).then_some(end)
+    (class(text, end) != PieceClass::Unknown).then_some(end)
 }
 
 /// The length of the first piece, if it depends only on ASCII characters.
 fn ascii_piece(text: &[u8]) -> Option<usize> {
     let (first, second) = (class(text, 0), class(text, 1));
     if text.first() == Some(&b'\'')
-        && second == Class::Letter
+        && second == PieceClass::Letter
         && let Some(end) = contraction(text)
     {
         return Some(end);
     }
     match (first, second) {
         // The second character may be a letter or punctuation, which would join the first; `ſ` makes a contraction.
-        (Class::Blank | Class::Mark, Class::Unknown) => None,
-        (Class::Letter, _) | (Class::Blank | Class::Mark, Class::Letter) => {
-            run(text, 1, |class| class == Class::Letter)
+        (PieceClass::Blank | PieceClass::Mark, PieceClass::Unknown) => None,
+        (PieceClass::Letter, _) | (PieceClass::Blank | PieceClass::Mark, PieceClass::Letter) => {
+            run(text, 1, |class| class == PieceClass::Letter)
         }
-        (Class::Digit, _) => {
-            let end = (1..3).find(|at| class(text, *at) != Class::Digit).unwrap_or(3);
-            (end == 3 || class(text, end) != Class::Unknown).then_some(end)
+        (PieceClass::Digit, _) => {
+            let end = (1..3).find(|at| class(text, *at) != PieceClass::Digit).unwrap_or(3);
+            (end == 3 || class(text, end) != PieceClass::Unknown).then_some(end)
         }
-        (Class::Mark, _) => punctuation(text, 0),
-        (Class::Blank, Class::Mark) if text.first() == Some(&b' ') => punctuation(text, 1),
-        (Class::Blank | Class::LineEnd, _) => white_space(text),
-        (Class::Unknown | Class::End, _) => None,
+        (PieceClass::Mark, _) => punctuation(text, 0),
+        (PieceClass::Blank, PieceClass::Mark) if text.first() == Some(&b' ') => punctuation(text, 1),
+        (PieceClass::Blank | PieceClass::LineEnd, _) => white_space(text),
+        (PieceClass::Unknown | PieceClass::End, _) => None,
     }
 }
 
@@ -92,14 +92,14 @@ fn contraction(text: &[u8]) -> Option<usize> {
 
 /// The end of punctuation from `start` on and of the line ends after it.
 fn punctuation(text: &[u8], start: usize) -> Option<usize> {
-    let end = run(text, start, |class| class == Class::Mark)?;
-    (end..).find(|at| class(text, *at) != Class::LineEnd)
+    let end = run(text, start, |class| class == PieceClass::Mark)?;
+    (end..).find(|at| class(text, *at) != PieceClass::LineEnd)
 }
 
 /// The end of white space: after the last line end in it, or all of it at the end of the text, or else all but one
 /// character.
 fn white_space(text: &[u8]) -> Option<usize> {
-    let end = run(text, 0, |class| matches!(class, Class::Blank | Class::LineEnd))?;
+    let end = run(text, 0, |class| matches!(class, PieceClass::Blank | PieceClass::LineEnd))?;
     let line_end = text.get(..end)?.iter().rposition(|byte| matches!(byte, b'\r' | b'\n'));
     Some(match line_end {
         Some(last) => last + 1,

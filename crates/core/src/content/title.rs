@@ -67,11 +67,11 @@ impl TitleFinder {
             return;
         }
         match opening(line) {
-            Some(Opening::Prompt(prompt)) => self.prompt = Some(prompt),
-            Some(Opening::Summary(line)) => {
+            Some(TitleStart::Prompt(prompt)) => self.prompt = Some(prompt),
+            Some(TitleStart::Summary(line)) => {
                 self.summary.get_or_insert(line);
             }
-            Some(Opening::Command(command)) => {
+            Some(TitleStart::Command(command)) => {
                 self.command.get_or_insert(command);
             }
             None => {}
@@ -92,7 +92,7 @@ impl TitleFinder {
 
 /// The part of a user's line that may be a title.
 #[derive(Debug)]
-enum Opening {
+enum TitleStart {
     Prompt(String),
     /// The beginning of a summary without a subject.
     Summary(String),
@@ -103,8 +103,8 @@ enum Opening {
 /// a summary with which a conversation continues. `None` for all other lines, and if there is no text.
 pub(super) fn first_prompt(line: &Map<String, Value>) -> Option<String> {
     match opening(line)? {
-        Opening::Prompt(prompt) => Some(prompt),
-        Opening::Summary(_) | Opening::Command(_) => None,
+        TitleStart::Prompt(prompt) => Some(prompt),
+        TitleStart::Summary(_) | TitleStart::Command(_) => None,
     }
 }
 
@@ -138,7 +138,7 @@ fn digest_of(blocks: Vec<&Value>) -> Option<u64> {
     (!words.is_empty()).then(digest)
 }
 
-fn opening(line: &Map<String, Value>) -> Option<Opening> {
+fn opening(line: &Map<String, Value>) -> Option<TitleStart> {
     if Role::of(line).ok() != Some(Role::User) || is_automatic(line) {
         return None;
     }
@@ -146,13 +146,13 @@ fn opening(line: &Map<String, Value>) -> Option<Opening> {
     let texts: Vec<Cow<'_, str>> = texts.filter(|text| !text.is_empty()).map(without_base64).collect();
     let first: &str = texts.first()?;
     if first.starts_with(CONTINUATION) {
-        let begins = || first_line(first).map(Opening::Summary);
-        return subject(first).map(Opening::Prompt).or_else(begins);
+        let begins = || first_line(first).map(TitleStart::Summary);
+        return subject(first).map(TitleStart::Prompt).or_else(begins);
     }
     if let Some(command) = slash_command(first) {
         return Some(command);
     }
-    short(texts.iter().flat_map(|text| text.split_whitespace())).map(Opening::Prompt)
+    short(texts.iter().flat_map(|text| text.split_whitespace())).map(TitleStart::Prompt)
 }
 
 /// The text without what programs inserted before it: the person's own text, for titles, turns, and matching prompts
@@ -180,7 +180,7 @@ fn element<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
 }
 
 /// A slash command in the format of agents.
-fn slash_command(text: &str) -> Option<Opening> {
+fn slash_command(text: &str) -> Option<TitleStart> {
     let (mut name, mut arguments, mut rest) = (None, "", text);
     while let Some((tag, inner, remaining)) = ["command-message", "command-name", "command-args"]
         .iter()
@@ -194,7 +194,7 @@ fn slash_command(text: &str) -> Option<Opening> {
         rest = remaining.trim_start();
     }
     let command = short(name?.split_whitespace().chain(arguments.split_whitespace()))?;
-    Some(if arguments.is_empty() { Opening::Command(command) } else { Opening::Prompt(command) })
+    Some(if arguments.is_empty() { TitleStart::Command(command) } else { TitleStart::Prompt(command) })
 }
 
 /// The subject of a summary: the request that it names, or else its beginning.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Query;
+use super::TypedQuery;
 use crate::{
     KnownPart,
     content::MessageLine,
@@ -30,9 +30,9 @@ pub struct TextConditions {
     pub files: Vec<String>,
 }
 
-impl From<&Query> for TextConditions {
-    fn from(query: &Query) -> Self {
-        let Query { phrases, prefixes, excluded, .. } = query.clone();
+impl From<&TypedQuery> for TextConditions {
+    fn from(query: &TypedQuery) -> Self {
+        let TypedQuery { phrases, prefixes, excluded, .. } = query.clone();
         Self { phrases, prefixes, excluded, ..Self::default() }
     }
 }
@@ -179,7 +179,7 @@ mod tests {
     }
 
     fn says(typed: &str, text: &str) -> bool {
-        admits(&TextConditions::from(&Query::parse(typed)), Role::User, &json!({"content": text}))
+        admits(&TextConditions::from(&TypedQuery::parse(typed)), Role::User, &json!({"content": text}))
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub(crate) use fusion::{Fused, FusionWeights, Judgements, RankedText, fuse, most
 pub(crate) use mmr::diversify;
 pub use options::{SearchMode, SearchOptions, VectorSearchOptions};
 pub use result::{MatchKind, MissingVectors, Repeat, SearchResult, SearchResults, SearchSource};
-pub use syntax::{Field, FieldName, Query};
+pub use syntax::{Field, FieldName, TypedQuery};
 pub(crate) use timeline::LONGEST_GAP;
 pub use timeline::{Period, PeriodUnit, Timeline, TimelineRow};
 pub use turns::{TurnResult, TurnResults};

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Query, SearchFilter, TextConditions};
+use super::{SearchFilter, TextConditions, TypedQuery};
 use crate::{Error, Result, model::ContentTypes};
 
 /// The mode of a search.
@@ -91,7 +91,7 @@ impl SearchOptions {
 
     /// A search for a query with operators, without its fields.
     #[must_use]
-    pub fn parsed(query: &Query) -> Self {
+    pub fn parsed(query: &TypedQuery) -> Self {
         Self::new(query.text.clone()).with_conditions(query.into())
     }
 

@@ -68,7 +68,7 @@ pub struct Field {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Query {
+pub struct TypedQuery {
     /// The words that rank and are embedded, without operators: also those of phrases and prefixes.
     pub text: String,
     /// The phrases.
@@ -81,7 +81,7 @@ pub struct Query {
     pub fields: Vec<Field>,
 }
 
-impl Query {
+impl TypedQuery {
     /// A query without syntax.
     #[must_use]
     pub fn plain(text: impl Into<String>) -> Self {
@@ -94,22 +94,22 @@ impl Query {
         let (mut query, mut words) = (Self::default(), Vec::new());
         let mut rest = typed.trim_start();
         while !rest.is_empty() {
-            let (part, length) = Part::first(rest);
+            let (part, length) = QueryPart::first(rest);
             let (this, after) = rest.split_at(length);
             rest = after.trim_start();
             match part {
-                Part::Word => words.push(this),
-                Part::Phrase(phrase) => {
+                QueryPart::Word => words.push(this),
+                QueryPart::Phrase(phrase) => {
                     query.phrases.push(phrase.to_owned());
                     words.push(phrase);
                 }
-                Part::Prefix(word) => {
+                QueryPart::Prefix(word) => {
                     let begins = last_word(word);
                     query.prefixes.push(word.part(begins..).to_owned());
                     words.push(word);
                 }
-                Part::Excluded(text) => query.excluded.push(text.to_owned()),
-                Part::Field { name, value, is_excluded } => {
+                QueryPart::Excluded(text) => query.excluded.push(text.to_owned()),
+                QueryPart::Field { name, value, is_excluded } => {
                     query.fields.push(Field { name, value: value.to_owned(), is_excluded });
                 }
             }
@@ -131,7 +131,7 @@ impl Query {
 
 /// A part of a query.
 #[derive(Debug, PartialEq)]
-enum Part<'a> {
+enum QueryPart<'a> {
     Word,
     Phrase(&'a str),
     Prefix(&'a str),
@@ -139,7 +139,7 @@ enum Part<'a> {
     Field { name: FieldName, value: &'a str, is_excluded: bool },
 }
 
-impl<'a> Part<'a> {
+impl<'a> QueryPart<'a> {
     /// The first part of `text`, which begins with no space, and its length in bytes.
     fn first(text: &'a str) -> (Self, usize) {
         let word_end = text.find(char::is_whitespace).unwrap_or(text.len());
@@ -219,21 +219,22 @@ mod tests {
 
     #[test]
     fn phrases_exclusions_and_prefixes_are_taken_out() {
-        let query = Query::parse("  \"connection pool\"  -postgres time* -\"read only\" leak ");
+        let query = TypedQuery::parse("  \"connection pool\"  -postgres time* -\"read only\" leak ");
         assert_eq!(query.text, "connection pool time leak");
         assert_eq!(query.phrases, ["connection pool"]);
         assert_eq!(query.excluded, ["postgres", "read only"]);
         assert_eq!(query.prefixes, ["time"]);
         assert!(!query.is_plain());
-        let query = Query::parse("read_fil* 東*");
+        let query = TypedQuery::parse("read_fil* 東*");
         assert_eq!((query.text.as_str(), query.prefixes), ("read_fil 東", vec!["fil".into(), "東".into()]));
-        assert_eq!(Query::parse("x -東京").excluded, ["東京"]);
+        assert_eq!(TypedQuery::parse("x -東京").excluded, ["東京"]);
     }
 
     #[test]
     fn fields_have_known_names_and_raw_values() {
-        let query =
-            Query::parse("retry role:user before:2026-01-31 tag:\"on call\" -session:3a7c file:src/a:b.rs");
+        let query = TypedQuery::parse(
+            "retry role:user before:2026-01-31 tag:\"on call\" -session:3a7c file:src/a:b.rs",
+        );
         let fields: Vec<_> = query
             .fields
             .iter()
@@ -247,7 +248,7 @@ mod tests {
             ("file", "src/a:b.rs", false),
         ];
         assert_eq!((query.text.as_str(), fields), ("retry", expected.to_vec()));
-        assert_eq!(Query::parse("tool:bash").text, "");
+        assert_eq!(TypedQuery::parse("tool:bash").text, "");
     }
 
     #[test]
@@ -287,15 +288,15 @@ mod tests {
             "[tag:x]",
             "-only -these",
         ] {
-            assert_eq!(Query::parse(text), Query::plain(text), "{text}");
+            assert_eq!(TypedQuery::parse(text), TypedQuery::plain(text), "{text}");
         }
     }
 
     proptest! {
         #[test]
         fn any_input_is_a_query_and_keeps_its_words(typed in "(\\PC|[a-z]{1,4}|role:|tag:|-|--|\"|\\*|:| |\n){0,24}") {
-            let query = Query::parse(&typed);
-            let Query { text, phrases, prefixes, excluded, fields } = &query;
+            let query = TypedQuery::parse(&typed);
+            let TypedQuery { text, phrases, prefixes, excluded, fields } = &query;
             // Every letter of the input is in one part.
             let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).count();
             let fields_letters: usize =
@@ -318,7 +319,7 @@ mod tests {
 
         #[test]
         fn a_plain_query_is_its_text(typed in "\\PC{0,40}") {
-            prop_assert_eq!(Query::plain(typed.clone()).text, typed);
+            prop_assert_eq!(TypedQuery::plain(typed.clone()).text, typed);
         }
     }
 }

@@ -10,11 +10,11 @@ use serde::Serialize;
 
 use super::{
     StoreContext, StoredSecrets, SupersededHistory,
-    judged::Judged,
+    judged::SecretDecisions,
     line_masker::{LineDigester, LineMasker},
     session_rows::SessionRows,
     session_writer::SessionWriter,
-    superseded::{LineHead, OldLine, Packer, unpack},
+    superseded::{LineHead, OldLine, PiecePacker, unpack},
 };
 use crate::{
     Error, ErrorKind, Result, Scope,
@@ -76,7 +76,7 @@ impl SecretsAtRest {
 }
 
 /// The store's setting and decisions about secrets.
-type StoredAtRest = (SecretsAtRest, Arc<Judged>);
+type StoredAtRest = (SecretsAtRest, Arc<SecretDecisions>);
 
 /// The store's setting and decisions about secrets, once they have been read. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -87,7 +87,7 @@ impl CachedAtRest {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set(&self, stored: SecretsAtRest, judged: Arc<Judged>) {
+    fn set(&self, stored: SecretsAtRest, judged: Arc<SecretDecisions>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((stored, judged));
     }
 
@@ -116,7 +116,7 @@ impl StoredSecrets<'_> {
         }
         let held = self.store.backend.meta().await?;
         let stored = SecretsAtRest::stored(&held)?.unwrap_or_default();
-        let judged = Judged::of(&held);
+        let judged = SecretDecisions::of(&held);
         self.store.at_rest.set(stored, judged.clone());
         Ok((stored, judged))
     }
@@ -153,7 +153,7 @@ impl StoredSecrets<'_> {
             let expected = held.get(SECRETS).map(String::as_str);
             self.store.backend.swap_meta(SECRETS, expected, wanted.as_str()).await?;
         }
-        self.store.at_rest.set(wanted, Judged::of(&held));
+        self.store.at_rest.set(wanted, SecretDecisions::of(&held));
         let masked = held.get(MASKED).map_or("0", String::as_str);
         let goal = if wanted == SecretsAtRest::Mask { MASKING } else { 0 }.to_string();
         if masked == goal {
@@ -203,13 +203,13 @@ impl StoredSecrets<'_> {
     /// Masks the stored lines of a session. Returns the number of secrets.
     async fn mask_session(self, key: &SessionKey) -> Result<u64> {
         // Not `line_masker`, which would settle the settings first.
-        let judged = Judged::of(&self.store.backend.meta().await?);
+        let judged = SecretDecisions::of(&self.store.backend.meta().await?);
         self.mask_session_with(key, LineMasker::new(self.store.redactor.as_ref(), true, judged)).await
     }
 
     /// Masks the stored lines of a session that are purged. Returns the number of secrets.
     pub(super) async fn mask_purged(self, key: &SessionKey) -> Result<u64> {
-        let judged = Judged::of(&self.store.backend.meta().await?);
+        let judged = SecretDecisions::of(&self.store.backend.meta().await?);
         self.mask_session_with(key, LineMasker::new(self.store.redactor.as_ref(), false, judged)).await
     }
 
@@ -339,7 +339,7 @@ impl MaskingSession<'_> {
     /// The pieces that replace a group, if it has secrets. A damaged group stays unchanged.
     async fn masked_pieces(&self, group: &[SupersededPiece]) -> Result<Option<Vec<SupersededPiece>>> {
         let (Some(first), Ok(lines)) = (group.first(), unpack(group)) else { return Ok(None) };
-        let mut packer = Packer::new(self.key.clone(), first.kind, first.superseded_at, first.reason);
+        let mut packer = PiecePacker::new(self.key.clone(), first.kind, first.superseded_at, first.reason);
         let (mut pieces, mut secrets) = (Vec::new(), 0);
         for (head, raw) in lines {
             let (masker, reason) = (self.masker.clone(), first.reason);

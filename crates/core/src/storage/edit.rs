@@ -19,11 +19,11 @@ use crate::{
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionEdit {
-    steps: Vec<Step>,
+    steps: Vec<EditStep>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Step {
+enum EditStep {
     Name(Option<String>),
     Description(Option<String>),
     Tags(Vec<String>),
@@ -36,37 +36,37 @@ impl SessionEdit {
     /// Sets the name; `None` or white space clears it.
     #[must_use]
     pub fn set_name<'a>(self, name: impl Into<Option<&'a str>>) -> Self {
-        self.with(Step::Name(given(name.into()).map(|name| composed(&name).into_owned())))
+        self.with(EditStep::Name(given(name.into()).map(|name| composed(&name).into_owned())))
     }
 
     /// Sets the description; `None` or white space clears it.
     #[must_use]
     pub fn set_description<'a>(self, description: impl Into<Option<&'a str>>) -> Self {
-        self.with(Step::Description(given(description.into())))
+        self.with(EditStep::Description(given(description.into())))
     }
 
     /// Sets all tags.
     #[must_use]
     pub fn set_tags(self, tags: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.with(Step::Tags(collected(tags)))
+        self.with(EditStep::Tags(collected(tags)))
     }
 
     /// Adds tags, without duplicates.
     #[must_use]
     pub fn add_tags(self, tags: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.with(Step::AddTags(collected(tags)))
+        self.with(EditStep::AddTags(collected(tags)))
     }
 
     /// Removes tags, if present.
     #[must_use]
     pub fn remove_tags(self, tags: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.with(Step::RemoveTags(collected(tags)))
+        self.with(EditStep::RemoveTags(collected(tags)))
     }
 
     /// Discards the user's value: the field follows the session's files, now and after later syncs.
     #[must_use]
     pub fn reset(self, field: SessionField) -> Self {
-        self.with(Step::Reset(field))
+        self.with(EditStep::Reset(field))
     }
 
     /// Whether the edit changes nothing.
@@ -75,7 +75,7 @@ impl SessionEdit {
         self.steps.is_empty()
     }
 
-    fn with(mut self, step: Step) -> Self {
+    fn with(mut self, step: EditStep) -> Self {
         self.steps.push(step);
         self
     }
@@ -84,28 +84,28 @@ impl SessionEdit {
         let mut session = stored.session.clone();
         for step in &self.steps {
             let field = match step {
-                Step::Name(name) => {
+                EditStep::Name(name) => {
                     session.name.clone_from(name);
                     SessionField::Name
                 }
-                Step::Description(description) => {
+                EditStep::Description(description) => {
                     session.description.clone_from(description);
                     SessionField::Description
                 }
-                Step::Tags(tags) => {
+                EditStep::Tags(tags) => {
                     session.tags.clear();
                     add_tags(&mut session.tags, tags)?;
                     SessionField::Tags
                 }
-                Step::AddTags(tags) => {
+                EditStep::AddTags(tags) => {
                     add_tags(&mut session.tags, tags)?;
                     SessionField::Tags
                 }
-                Step::RemoveTags(tags) => {
+                EditStep::RemoveTags(tags) => {
                     session.tags.retain(|tag| tags.iter().all(|removed| removed.trim() != tag));
                     SessionField::Tags
                 }
-                Step::Reset(field) => {
+                EditStep::Reset(field) => {
                     reset(&mut session, *field, &Metadata::read(&stored.metadata_files)?);
                     continue;
                 }

@@ -18,14 +18,14 @@ const TRIES: usize = 20;
 
 /// The decisions that a store holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Judged {
+pub(super) struct SecretDecisions {
     /// Findings that are no secrets.
     pub(super) ignored: IgnoredSecrets,
     /// Lines whose secrets are masked although others are not.
     pub(super) purged: HashSet<Digest>,
 }
 
-impl Judged {
+impl SecretDecisions {
     pub(super) fn of(held: &BTreeMap<String, String>) -> Arc<Self> {
         let list = |key| held.get(key).map_or("", String::as_str);
         Arc::new(Self {
@@ -46,7 +46,7 @@ impl StoredSecrets<'_> {
     ///
     /// Errors of the backend.
     pub async fn ignored_secrets(self) -> Result<IgnoredSecrets> {
-        Ok(Judged::of(&self.store.backend.meta().await?).ignored.clone())
+        Ok(SecretDecisions::of(&self.store.backend.meta().await?).ignored.clone())
     }
 
     /// From now on, does not list or mask these findings, which have these [digests](IgnoredSecrets::digest), or does so

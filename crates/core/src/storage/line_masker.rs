@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::judged::Judged;
+use super::judged::SecretDecisions;
 use crate::{
     Result, blocking,
     content::{Certainty, IgnoredSecrets, Redactor, mask_line},
@@ -37,11 +37,15 @@ pub(crate) struct LineMasker {
     redactor: Option<Arc<dyn Redactor>>,
     /// If some lines are purged.
     purger: Option<Arc<dyn Redactor>>,
-    judged: Arc<Judged>,
+    judged: Arc<SecretDecisions>,
 }
 
 impl LineMasker {
-    pub(super) fn new(redactor: Option<&Arc<dyn Redactor>>, masks_all: bool, judged: Arc<Judged>) -> Self {
+    pub(super) fn new(
+        redactor: Option<&Arc<dyn Redactor>>,
+        masks_all: bool,
+        judged: Arc<SecretDecisions>,
+    ) -> Self {
         let purger = redactor.filter(|_| !judged.purged.is_empty()).cloned();
         Self { redactor: redactor.filter(|_| masks_all).cloned(), purger, judged }
     }

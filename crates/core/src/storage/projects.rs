@@ -77,10 +77,15 @@ impl SessionCatalog<'_> {
     }
 
     /// The sessions of a project that ran in `folder`.
-    async fn sessions_of_folder(self, scope: &Scope, slug: &ProjectSlug, folder: &str) -> Result<Found> {
+    async fn sessions_of_folder(
+        self,
+        scope: &Scope,
+        slug: &ProjectSlug,
+        folder: &str,
+    ) -> Result<FolderSessions> {
         let filter = SessionFilter::default().with_project(slug.clone());
         let query = SessionQuery::new(scope.clone()).with_filter(filter).with_limit(PAGE);
-        Ok(Found::among(&self.all_sessions(query).await?, slug, folder))
+        Ok(FolderSessions::among(&self.all_sessions(query).await?, slug, folder))
     }
 }
 
@@ -97,7 +102,7 @@ pub struct FolderProject {
 }
 
 /// The sessions of a project, judged by the folder that they ran in.
-struct Found {
+struct FolderSessions {
     project: FolderProject,
     /// Whether the project has sessions of the folder.
     has_sessions: bool,
@@ -105,7 +110,7 @@ struct Found {
     is_certain: bool,
 }
 
-impl Found {
+impl FolderSessions {
     /// Several folders may have the same slug: `/my-app` and `/my/app`. Only the folder in which a session ran says which
     /// of them is meant. A session that does not name it, or that ran in a folder with another slug (because it was moved),
     /// belongs to the folder with the slug of its project, unless several have it.

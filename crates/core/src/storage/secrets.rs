@@ -130,7 +130,7 @@ impl Searched {
 }
 
 /// What a search of a session has found, and what it needs to know.
-struct Search {
+struct SecretSearch {
     found: SessionSecrets,
     ignored: Arc<IgnoredSecrets>,
     clean: CleanTexts,
@@ -175,7 +175,7 @@ impl StoredSecrets<'_> {
             secrets: Vec::new(),
             damaged: Vec::new(),
         };
-        let mut search = Search { found, ignored, clean: CleanTexts::default() };
+        let mut search = SecretSearch { found, ignored, clean: CleanTexts::default() };
         let files = self
             .store
             .backend
@@ -244,7 +244,7 @@ impl StoredSecrets<'_> {
     }
 
     /// Adds the secrets in some lines.
-    async fn search_lines(self, lines: Vec<Searched>, mut search: Search) -> Result<Search> {
+    async fn search_lines(self, lines: Vec<Searched>, mut search: SecretSearch) -> Result<SecretSearch> {
         let redactor = self.redactor()?;
         blocking(move || {
             for line in lines {

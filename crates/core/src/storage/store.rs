@@ -20,7 +20,7 @@ use crate::{
 /// How often to retry a write if another process wrote the same session in the meantime.
 const CONFLICT_ATTEMPTS: usize = 64;
 
-type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+type StorageClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// The backend, the settings, and what else the subjects need. It knows none of them. Cheap to clone; clones share
 /// everything.
@@ -31,7 +31,7 @@ pub(crate) struct StoreContext {
     pub(super) redactor: Option<Arc<dyn Redactor>>,
     pub(super) redaction: Redaction,
     pub(super) settings: StorageSettings,
-    pub(super) clock: Clock,
+    pub(super) clock: StorageClock,
     /// Set once the store is known to follow the current rules.
     pub(super) renewed: Arc<OnceCell<u64>>,
     /// The store's setting for secrets.

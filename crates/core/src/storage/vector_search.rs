@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{
     TranscriptSearch,
     embeddings::of_unit_length,
-    search::{CANDIDATES_A_RESULT, PlannedQuery, Reading, Shown},
+    search::{CANDIDATES_A_RESULT, PlannedQuery, ReadMessages, Shown},
 };
 use crate::{
     Error, Result, Scope,
@@ -52,7 +52,7 @@ impl TranscriptSearch<'_> {
         let candidates = self.nearest_chunks(query, options.limit, options.min_similarity).await?;
         answer.notices = self.notices(SearchMode::Semantic, candidates.notice, None);
         let nearest = nearest_of_each(candidates.items, options.limit);
-        let mut reading = Reading::default();
+        let mut reading = ReadMessages::default();
         let words = QueryWords::default();
         let planned = PlannedQuery { words: &words, terms: &[], floor: None, options: &shown };
         let Shown { results, .. } = self.show(nearest, planned, &mut reading).await?;

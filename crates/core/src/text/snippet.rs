@@ -48,7 +48,7 @@ impl<'a> Snippets<'a> {
         let within = within.map_or(0..text.len(), |range| whole_characters(text, range));
         let part = text.get(within.clone()).unwrap_or_default();
         let line = in_one_line(part);
-        let view = View {
+        let view = SnippetView {
             length: line.chars().count(),
             matches: self.matches(&line),
             more_before: text.get(..within.start).is_some_and(|before| !before.trim().is_empty()),
@@ -87,14 +87,14 @@ struct Match {
 }
 
 /// What to show.
-struct View {
+struct SnippetView {
     length: usize,
     matches: Vec<Match>,
     more_before: bool,
     more_after: bool,
 }
 
-impl View {
+impl SnippetView {
     /// The range of characters of the line to show.
     fn window(&self, line: &str, max_chars: usize) -> Range<usize> {
         if self.length + usize::from(self.more_before) + usize::from(self.more_after) <= max_chars {

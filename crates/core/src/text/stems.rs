@@ -17,12 +17,12 @@ const PLACES: usize = 4096;
 pub(super) struct Stems {
     stemmer: Stemmer,
     /// The cache entries; empty before the first word.
-    places: Vec<Entry>,
+    places: Vec<StemEntry>,
 }
 
 /// A cached word: its stem is its first `kept` bytes and `tail`.
 #[derive(Clone, Copy, Default)]
-struct Entry {
+struct StemEntry {
     word: u128,
     kept: u8,
     tail: Tail,
@@ -46,7 +46,7 @@ impl Stems {
         }
         let key = key_of(word.as_bytes());
         if self.places.is_empty() {
-            self.places.resize(PLACES, Entry::default());
+            self.places.resize(PLACES, StemEntry::default());
         }
         let Some(place) = self.places.get_mut(index_of(key)) else { return };
         if place.word != key {
@@ -71,12 +71,12 @@ fn index_of(key: u128) -> usize {
 }
 
 /// `None` if the stem differs more from the word than an entry can represent.
-fn cached(key: u128, word: &str, stem: &str) -> Option<Entry> {
+fn cached(key: u128, word: &str, stem: &str) -> Option<StemEntry> {
     let kept = word.bytes().zip(stem.bytes()).take_while(|(a, b)| a == b).count();
     let rest = stem.as_bytes().get(kept..)?;
     let mut tail = Tail::default();
     tail.get_mut(..rest.len())?.copy_from_slice(rest);
-    Some(Entry { word: key, kept: u8::try_from(kept).ok()?, tail })
+    Some(StemEntry { word: key, kept: u8::try_from(kept).ok()?, tail })
 }
 
 #[cfg(test)]

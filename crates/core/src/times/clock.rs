@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tick {
     pub(super) ts: Option<Timestamp>,
-    pub(super) kind: Kind,
+    pub(super) kind: ClockKind,
     pub(super) call: Option<CallId>,
     /// The index of the model in [`EventClock::models`].
     model: Option<u32>,
@@ -24,11 +24,11 @@ pub(crate) struct Tick {
 
 impl Tick {
     /// An event that tells nothing about the conversation.
-    const NOTHING: Self = Self { ts: None, kind: Kind::Other, call: None, model: None, text: None };
+    const NOTHING: Self = Self { ts: None, kind: ClockKind::Other, call: None, model: None, text: None };
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
+pub(super) enum ClockKind {
     Begun,
     Resumed,
     Prompt,
@@ -38,7 +38,7 @@ pub(super) enum Kind {
     Other,
 }
 
-impl Kind {
+impl ClockKind {
     fn of(event_type: &str) -> Self {
         match event_type {
             "session:start" => Self::Begun,
@@ -79,8 +79,8 @@ impl EventClock {
             self.ticks.insert(event.sequence, Tick::NOTHING);
             return;
         }
-        let kind = Kind::of(&event.event_type);
-        let is_call = matches!(kind, Kind::CallBegun | Kind::CallEnded);
+        let kind = ClockKind::of(&event.event_type);
+        let is_call = matches!(kind, ClockKind::CallBegun | ClockKind::CallEnded);
         let id = event.tool_call_id.as_deref().filter(|_| is_call);
         let tick = Tick {
             ts: (!event.ts_estimated).then_some(event.ts),
@@ -120,7 +120,7 @@ impl EventClock {
     /// sequences of the others change.
     pub(crate) fn precede(&mut self, events: Vec<EventTime>) -> bool {
         let known: HashSet<_> = self.ticks.values().filter_map(|tick| Some((tick.ts?, tick.kind))).collect();
-        let is_new = |event: &EventTime| !known.contains(&(event.ts, Kind::of(&event.event_type)));
+        let is_new = |event: &EventTime| !known.contains(&(event.ts, ClockKind::of(&event.event_type)));
         let mut all = Self::default();
         for (sequence, event) in (0..).zip(events.into_iter().filter(|event| is_new(event))) {
             all.note(&EventTime { sequence, ..event });
@@ -178,7 +178,7 @@ impl EventClock {
 
     /// The sequence of the prompt that was submitted at `ts`, or else of the first event in the log that is not earlier.
     pub(super) fn first_since(&self, ts: Timestamp) -> Option<u32> {
-        let mut prompts = self.ticks.iter().filter(|(_, tick)| tick.kind == Kind::Prompt);
+        let mut prompts = self.ticks.iter().filter(|(_, tick)| tick.kind == ClockKind::Prompt);
         let prompt = prompts.find(|(_, tick)| tick.ts == Some(ts));
         let later = || self.ticks.iter().find(|(_, tick)| tick.ts.is_some_and(|at| at >= ts));
         prompt.or_else(later).map(|(sequence, _)| *sequence)
@@ -187,7 +187,8 @@ impl EventClock {
     /// Whether the log begins with the session: its first relevant event says so. The log of a fork, and one that was
     /// turned on later, begin after the first messages.
     pub(super) fn has_beginning(&self) -> bool {
-        self.ticks.values().map(|tick| tick.kind).find(|kind| *kind != Kind::Other) == Some(Kind::Begun)
+        self.ticks.values().map(|tick| tick.kind).find(|kind| *kind != ClockKind::Other)
+            == Some(ClockKind::Begun)
     }
 
     /// The earliest and the latest time in events.
@@ -219,11 +220,11 @@ impl EventClock {
                 }
             };
             match tick.kind {
-                Kind::Prompt => times.prompts.push(TimedEvent { ts, text: tick.text }),
-                Kind::Response => times.responses.push(TimedEvent { ts, text: None }),
-                Kind::CallBegun => first(&mut times.begun),
-                Kind::CallEnded => first(&mut times.ended),
-                Kind::Begun | Kind::Resumed | Kind::Other => {}
+                ClockKind::Prompt => times.prompts.push(TimedEvent { ts, text: tick.text }),
+                ClockKind::Response => times.responses.push(TimedEvent { ts, text: None }),
+                ClockKind::CallBegun => first(&mut times.begun),
+                ClockKind::CallEnded => first(&mut times.ended),
+                ClockKind::Begun | ClockKind::Resumed | ClockKind::Other => {}
             }
         }
         // Lines of a log need not be in order of time.

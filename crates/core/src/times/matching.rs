@@ -58,7 +58,7 @@ pub(super) struct Overlap {
 
 /// Events in order of time, each of which belongs to at most one message.
 #[derive(Debug)]
-pub(super) struct Events {
+pub(super) struct TimedEvents {
     events: Vec<TimedEvent>,
     used: Vec<bool>,
     /// The messages that have an event.
@@ -68,7 +68,7 @@ pub(super) struct Events {
     overlap: Overlap,
 }
 
-impl Events {
+impl TimedEvents {
     /// Events in order of time. `has_texts` says whether an earlier message and an event have the same text.
     pub(super) fn new(events: Vec<TimedEvent>, overlap: Overlap, has_texts: bool) -> Self {
         Self { used: vec![false; events.len()], events, matched: HashSet::new(), has_texts, overlap }
@@ -77,7 +77,7 @@ impl Events {
     /// Gives the messages of `slots`, which are in order, the times of events in the gap with the same text.
     ///
     /// The order of both is preserved, and as many as possible are matched. Of several with the same text, those are
-    /// used that [`Events::assign_in_order`] would use.
+    /// used that [`TimedEvents::assign_in_order`] would use.
     pub(super) fn assign_by_text(&mut self, gap: TimeGap, slots: &[Slot]) -> Vec<(usize, Timestamp)> {
         let (slots, free) = self.unmatched(gap, slots);
         let of_slots: Vec<_> = slots.iter().map(|slot| slot.text).collect();

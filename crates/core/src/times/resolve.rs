@@ -3,7 +3,7 @@
 use super::{
     clock::{EventClock, Times},
     line::{LineTime, Part, TextId},
-    matching::{Events, Overlap, Slot, TimeGap, time_gaps},
+    matching::{Overlap, Slot, TimeGap, TimedEvents, time_gaps},
 };
 use crate::model::{TimeSource, Timestamp};
 
@@ -110,7 +110,7 @@ pub(super) struct Basis {
 
 /// The known times of messages.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct KnownTimes {
     /// The times, in order.
     pub(super) times: Vec<Option<(Timestamp, TimeSource)>>,
     /// The position of the first message with the same text as an event.
@@ -133,7 +133,7 @@ impl Basis {
     }
 
     /// As [`known`].
-    pub(super) fn known(&self, lines: &[LineTime]) -> Known {
+    pub(super) fn known(&self, lines: &[LineTime]) -> KnownTimes {
         let known = known_by_id(lines, self);
         known_by_order(lines, self, known)
     }
@@ -157,13 +157,13 @@ fn known_by_id(lines: &[LineTime], basis: &Basis) -> Vec<Option<(Timestamp, Time
 }
 
 /// Gives messages the times of events.
-type Assign = fn(&mut Events, TimeGap, &[Slot]) -> Vec<(usize, Timestamp)>;
+type Assign = fn(&mut TimedEvents, TimeGap, &[Slot]) -> Vec<(usize, Timestamp)>;
 
 fn known_by_order(
     lines: &[LineTime],
     basis: &Basis,
     mut known: Vec<Option<(Timestamp, TimeSource)>>,
-) -> Known {
+) -> KnownTimes {
     let mut first_by_text: Option<usize> = None;
     let Times { prompts, responses, .. } = &basis.times;
     let prompt: fn(&Part) -> Option<Option<TextId>> = |part| match part {
@@ -175,9 +175,9 @@ fn known_by_order(
         if events.is_empty() {
             continue;
         }
-        let mut events = Events::new(events.clone(), basis.overlap, has_texts);
+        let mut events = TimedEvents::new(events.clone(), basis.overlap, has_texts);
         for (assign, is_by_text) in
-            [(Events::assign_by_text as Assign, true), (Events::assign_in_order, false)]
+            [(TimedEvents::assign_by_text as Assign, true), (TimedEvents::assign_in_order, false)]
         {
             let anchors: Vec<Option<Timestamp>> = known.iter().map(|known| known.map(|(ts, _)| ts)).collect();
             for gap in time_gaps(&anchors) {
@@ -203,7 +203,7 @@ fn known_by_order(
             }
         }
     }
-    Known { times: known, first_by_text }
+    KnownTimes { times: known, first_by_text }
 }
 
 /// The time from the events of tool calls: results came when the last of their calls ended, and a response came before

@@ -48,9 +48,9 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    clock::{EventClock, Kind, Tick},
+    clock::{ClockKind, EventClock, Tick},
     line::{CallId, LineTime, Part},
-    resolve::{Basis, Bounds, Known, resolve_known},
+    resolve::{Basis, Bounds, KnownTimes, resolve_known},
     seen::{Seen, calls_of},
 };
 use crate::model::{TimeSource, Timestamp};
@@ -143,7 +143,7 @@ struct Window<'a> {
     lines: &'a [LineTime],
     clock: &'a EventClock,
     basis: &'a Basis,
-    known: &'a Known,
+    known: &'a KnownTimes,
     has_texts: bool,
 }
 
@@ -233,7 +233,7 @@ impl Settled {
             let split = latest_event.partition_point(|latest| latest.is_none_or(|latest| latest <= ts));
             let is_apart = earliest_event.get(split).copied().flatten().is_none_or(|next| next > ts);
             let at_once = |(_, tick): &&(u32, &Tick)| {
-                tick.ts == Some(ts) && matches!(tick.kind, Kind::Prompt | Kind::Response)
+                tick.ts == Some(ts) && matches!(tick.kind, ClockKind::Prompt | ClockKind::Response)
             };
             let (done, rest) = ticks.split_at(split.min(ticks.len()));
             if is_latest && is_first && is_apart && !done.iter().any(|tick| at_once(&tick)) {
@@ -283,7 +283,7 @@ impl Settled {
         let times = known.times.iter().take(at + 1).skip(skipped).flatten().map(|(ts, _)| *ts);
         let models = before.map_or(&[][..], |before| &before.models);
         let models = count_models(models, done.iter().copied(), clock);
-        let kinds = done.iter().map(|(_, tick)| tick.kind).find(|kind| *kind != Kind::Other);
+        let kinds = done.iter().map(|(_, tick)| tick.kind).find(|kind| *kind != ClockKind::Other);
         let first = before.map_or(0, |before| before.message);
         let next_event =
             rest.first().or(done.last()).map(|(sequence, _)| *sequence + u32::from(rest.is_empty()));
@@ -299,7 +299,7 @@ impl Settled {
             known: joined(before.map(|before| before.known), span(times))?,
             has_beginning: before
                 .and_then(|before| before.has_beginning)
-                .or(kinds.map(|kind| kind == Kind::Begun)),
+                .or(kinds.map(|kind| kind == ClockKind::Begun)),
             has_events: part.basis.has_events,
             is_shortened: before.is_some_and(|before| before.is_shortened)
                 || settled.clone().any(|line| line.part == Part::Continuation),

@@ -9,7 +9,7 @@ use duckdb::arrow::{
     record_batch::RecordBatch,
 };
 
-use crate::{connection::Read, error::storage};
+use crate::{connection::DuckDbReader, error::storage};
 
 /// The number of vectors that are read at once.
 const READ_AT_ONCE: usize = 8192;
@@ -17,14 +17,14 @@ const READ_AT_ONCE: usize = 8192;
 /// The rows of a store in the snapshot of one read transaction.
 #[derive(Debug)]
 pub(crate) struct HnswRows<'a> {
-    reader: &'a Read<'a>,
+    reader: &'a DuckDbReader<'a>,
     /// The rows in the form that the search index reads.
-    pub(super) index: IndexRows<'a, Read<'a>>,
+    pub(super) index: IndexRows<'a, DuckDbReader<'a>>,
 }
 
 impl<'a> HnswRows<'a> {
     /// The rows of `reader`, which reads one snapshot. `store` caches the store's identity.
-    pub(crate) fn new(reader: &'a Read<'a>, store: &'a OnceLock<[u8; 16]>) -> Self {
+    pub(crate) fn new(reader: &'a DuckDbReader<'a>, store: &'a OnceLock<[u8; 16]>) -> Self {
         Self { reader, index: IndexRows::new(reader, store) }
     }
 

@@ -1,7 +1,6 @@
 //! Stores in temporary folders.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -50,11 +49,6 @@ impl Folder {
         let config = Config::default().access_mode(AccessMode::ReadOnly).unwrap();
         Connection::open_with_flags(self.database(), config).unwrap()
     }
-
-    /// The names of the files of this kind, also in subfolders.
-    pub(crate) fn files_ending(&self, suffix: &str) -> Vec<String> {
-        files(self.path()).into_iter().filter(|name| name.ends_with(suffix)).collect()
-    }
 }
 
 pub(crate) fn storage(backend: DuckDbBackend) -> SessionStorage {
@@ -76,15 +70,4 @@ pub(crate) fn number(connection: &Connection, sql: &str) -> i64 {
 /// The text that a query returns.
 pub(crate) fn text(connection: &Connection, sql: &str) -> String {
     connection.query_row(sql, [], |row| row.get(0)).unwrap()
-}
-
-/// The names of the files in a folder and its subfolders.
-fn files(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
-    entries
-        .flat_map(|entry| match entry.path().is_dir() {
-            true => files(&entry.path()),
-            false => vec![entry.file_name().into_string().unwrap()],
-        })
-        .collect()
 }

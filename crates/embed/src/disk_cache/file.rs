@@ -43,14 +43,14 @@ const CHECKSUM: usize = 8;
 
 /// Why the file can't be used.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum EntryFailure {
     Sqlite(rusqlite::Error),
     Io(io::Error),
     /// The file has other contents, or is of a later version.
     Foreign,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for EntryFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(error) => error.fmt(f),
@@ -60,19 +60,19 @@ impl fmt::Display for Failure {
     }
 }
 
-impl From<rusqlite::Error> for Failure {
+impl From<rusqlite::Error> for EntryFailure {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
     }
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for EntryFailure {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
 }
 
-impl Failure {
+impl EntryFailure {
     pub(super) fn is_corruption(&self) -> bool {
         let Self::Sqlite(error) = self else { return false };
         matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
@@ -87,7 +87,7 @@ pub(super) struct CacheFile {
 
 impl CacheFile {
     /// Opens the file. Creates it and its folder if they don't exist.
-    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
+    pub(super) fn open(path: &Path) -> Result<Self, EntryFailure> {
         make_private(path)?;
         let connection = Connection::open(path)?;
         connection.busy_timeout(BUSY)?;
@@ -96,13 +96,13 @@ impl CacheFile {
         Ok(file)
     }
 
-    fn prepare(&mut self) -> Result<(), Failure> {
+    fn prepare(&mut self) -> Result<(), EntryFailure> {
         let contents =
             self.connection.query_row(CONTENTS, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
         match contents {
             (APPLICATION_ID, VERSION, _) => {}
             (0, 0, 0) => self.create()?,
-            _ => return Err(Failure::Foreign),
+            _ => return Err(EntryFailure::Foreign),
         }
         // A lost write only costs another call, so there is no need to wait for the disk.
         self.connection.execute_batch(
@@ -111,7 +111,7 @@ impl CacheFile {
         Ok(())
     }
 
-    fn create(&mut self) -> Result<(), Failure> {
+    fn create(&mut self) -> Result<(), EntryFailure> {
         // Both must be set while the file is empty. A row with 1,536 dimensions fits in a page.
         self.connection.execute_batch("PRAGMA page_size = 8192; PRAGMA auto_vacuum = INCREMENTAL;")?;
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -130,7 +130,7 @@ impl CacheFile {
         keys: &[CacheKey],
         dimensions: usize,
         day: i64,
-    ) -> Result<Vec<Option<Vec<f32>>>, Failure> {
+    ) -> Result<Vec<Option<Vec<f32>>>, EntryFailure> {
         let mut found = Vec::with_capacity(keys.len());
         let (mut used_again, mut damaged) = (Vec::new(), Vec::new());
         {
@@ -157,7 +157,7 @@ impl CacheFile {
         Ok(found)
     }
 
-    fn change(&mut self, used: &[i64], damaged: &[i64], day: i64) -> Result<(), Failure> {
+    fn change(&mut self, used: &[i64], damaged: &[i64], day: i64) -> Result<(), EntryFailure> {
         if used.is_empty() && damaged.is_empty() {
             return Ok(());
         }
@@ -180,7 +180,7 @@ impl CacheFile {
         entries: &[(CacheKey, Vec<f32>)],
         day: i64,
         limit: u64,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), EntryFailure> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         for (key, vector) in entries {
             let bytes: Vec<u8> = vector.iter().flat_map(|x| x.to_le_bytes()).collect();
@@ -199,7 +199,7 @@ impl CacheFile {
     }
 
     /// Shrinks the file to `limit`. Other free pages remain for the next writes.
-    fn shrink(&mut self, limit: u64) -> Result<(), Failure> {
+    fn shrink(&mut self, limit: u64) -> Result<(), EntryFailure> {
         let excess = file_bytes(&self.connection)?.saturating_sub(limit);
         let pages = excess.div_ceil(number(&self.connection, "page_size")?.max(1));
         if pages > 0 {
@@ -219,7 +219,7 @@ impl CacheFile {
     }
 
     /// The number of vectors, and the size of the file in bytes.
-    pub(super) fn usage(&self) -> Result<(u64, u64), Failure> {
+    pub(super) fn usage(&self) -> Result<(u64, u64), EntryFailure> {
         let vectors =
             self.connection.query_row("SELECT count(*) FROM entry", [], |row| row.get::<_, i64>(0))?;
         Ok((vectors as u64, file_bytes(&self.connection)?))
@@ -227,7 +227,7 @@ impl CacheFile {
 }
 
 /// Deletes the least recently used entries until the others take nine tenths of `limit`.
-fn make_room(transaction: &Transaction<'_>, limit: u64) -> Result<(), Failure> {
+fn make_room(transaction: &Transaction<'_>, limit: u64) -> Result<(), EntryFailure> {
     let goal = limit - limit / 10;
     loop {
         let used = used_bytes(transaction)?;
@@ -246,17 +246,17 @@ fn make_room(transaction: &Transaction<'_>, limit: u64) -> Result<(), Failure> {
 }
 
 /// The size of the file.
-fn file_bytes(connection: &Connection) -> Result<u64, Failure> {
+fn file_bytes(connection: &Connection) -> Result<u64, EntryFailure> {
     Ok(number(connection, "page_count")? * number(connection, "page_size")?)
 }
 
 /// The size of the file without its free pages.
-fn used_bytes(connection: &Connection) -> Result<u64, Failure> {
+fn used_bytes(connection: &Connection) -> Result<u64, EntryFailure> {
     let pages = number(connection, "page_count")?.saturating_sub(number(connection, "freelist_count")?);
     Ok(pages * number(connection, "page_size")?)
 }
 
-fn number(connection: &Connection, pragma: &str) -> Result<u64, Failure> {
+fn number(connection: &Connection, pragma: &str) -> Result<u64, EntryFailure> {
     let value = connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0))?;
     Ok(u64::try_from(value).unwrap_or(0))
 }

@@ -21,7 +21,7 @@ use crate::{
     clock::{Clock, SystemClock},
     wrappers::{CacheKey, VectorCache},
 };
-use file::{CacheFile, Failure};
+use file::{CacheFile, EntryFailure};
 
 /// The default limit on the size of the file: 1 GiB, about 130,000 vectors with 1,536 dimensions.
 pub const LIMIT_BYTES: u64 = 1 << 30;
@@ -125,7 +125,10 @@ impl Shared {
     }
 
     /// Runs `work` with the file, and again with a new file if the old one is damaged.
-    fn with_file<T>(&self, work: impl Fn(&mut CacheFile) -> Result<T, Failure>) -> Result<T, Failure> {
+    fn with_file<T>(
+        &self,
+        work: impl Fn(&mut CacheFile) -> Result<T, EntryFailure>,
+    ) -> Result<T, EntryFailure> {
         let mut slot = self.lock();
         match self.attempt(&mut slot, &work) {
             Err(failure) if failure.is_corruption() => {
@@ -141,8 +144,8 @@ impl Shared {
     fn attempt<T>(
         &self,
         slot: &mut Option<CacheFile>,
-        work: impl Fn(&mut CacheFile) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+        work: impl Fn(&mut CacheFile) -> Result<T, EntryFailure>,
+    ) -> Result<T, EntryFailure> {
         let file = match slot {
             Some(file) => file,
             None => slot.insert(CacheFile::open(&self.path)?),
@@ -150,7 +153,7 @@ impl Shared {
         work(file)
     }
 
-    fn or_log<T>(&self, done: Result<T, Failure>) -> Option<T> {
+    fn or_log<T>(&self, done: Result<T, EntryFailure>) -> Option<T> {
         let failure = match done {
             Ok(done) => return Some(done),
             Err(failure) => failure,

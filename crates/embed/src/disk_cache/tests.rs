@@ -202,7 +202,7 @@ async fn other_files_are_not_changed() {
         cache.put(entries(0..1)).await;
         assert_eq!(get(&cache, 0..1).await, [false]);
         let used = cache.shared.with_file(|file| file.usage());
-        assert!(matches!(used, Err(Failure::Foreign)), "{used:?}");
+        assert!(matches!(used, Err(EntryFailure::Foreign)), "{used:?}");
         assert_eq!(fs::read(place.path()).unwrap(), before);
     }
 }

@@ -18,7 +18,7 @@ pub(super) enum Root {
 }
 
 /// A node of the trie.
-struct Node {
+struct TrieNode {
     /// The child by a byte is in slot `base` plus byte.
     base: u32,
     /// The token that ends here.
@@ -40,15 +40,16 @@ pub(super) fn longest_token(root: Root, text: &[u8]) -> Option<(u16, usize)> {
 }
 
 /// The child of a node that `byte` leads to.
-fn child(parent: &Node, byte: u8) -> Option<Node> {
+fn child(parent: &TrieNode, byte: u8) -> Option<TrieNode> {
     let (child, label) = node(parent.base as usize + usize::from(byte))?;
     (label == [byte, 1]).then_some(child)
 }
 
 /// The node in a slot; with the byte that leads to it, and 1 if one does.
-fn node(slot: usize) -> Option<(Node, [u8; 2])> {
+fn node(slot: usize) -> Option<(TrieNode, [u8; 2])> {
     let [a, b, c, d, label, has_label, low, high] = *SLOTS.get(slot)?;
     let token = u16::from_le_bytes([low, high]);
-    let node = Node { base: u32::from_le_bytes([a, b, c, d]), token: (token != NO_TOKEN).then_some(token) };
+    let node =
+        TrieNode { base: u32::from_le_bytes([a, b, c, d]), token: (token != NO_TOKEN).then_some(token) };
     Some((node, [label, has_label]))
 }

@@ -62,7 +62,7 @@ pub(crate) fn describe(folder: &Path, name: &str) -> Result<ModelDescription> {
         Some(prompts) => prompts,
         None => family.map(|family| family.prompts()).unwrap_or_default(),
     };
-    let length: Length = optional(folder, LENGTH)?.unwrap_or_default();
+    let length: LengthFile = optional(folder, LENGTH)?.unwrap_or_default();
     let max_tokens = length.max_seq_length.unwrap_or(usize::MAX).min(config.max_position_embeddings);
     if max_tokens < LEAST_TOKENS {
         let file = if length.max_seq_length == Some(max_tokens) { LENGTH } else { CONFIG };
@@ -188,7 +188,7 @@ impl PoolingConfig {
 
 /// `sentence_bert_config.json`.
 #[derive(Default, Deserialize)]
-struct Length {
+struct LengthFile {
     max_seq_length: Option<usize>,
 }
 

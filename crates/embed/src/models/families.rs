@@ -36,34 +36,34 @@ pub struct Prompts {
 }
 
 /// A family of models with the same pooling and prompts.
-pub(super) struct Family {
+pub(super) struct ModelFamily {
     pub(super) pooling: Pooling,
     pub(super) query: &'static str,
     pub(super) document: &'static str,
 }
 
-impl Family {
+impl ModelFamily {
     pub(super) fn prompts(&self) -> Prompts {
         Prompts { query: self.query.to_owned(), document: self.document.to_owned() }
     }
 }
 
 /// <https://huggingface.co/intfloat/e5-small-v2>: "Each input text should start with query or passage".
-const E5: Family = Family { pooling: Pooling::Mean, query: "query: ", document: "passage: " };
+const E5: ModelFamily = ModelFamily { pooling: Pooling::Mean, query: "query: ", document: "passage: " };
 /// <https://huggingface.co/BAAI/bge-small-en-v1.5>: an instruction before queries, none before passages.
-const BGE_EN: Family = Family {
+const BGE_EN: ModelFamily = ModelFamily {
     pooling: Pooling::Cls,
     query: "Represent this sentence for searching relevant passages: ",
     document: "",
 };
 /// <https://huggingface.co/BAAI/bge-small-zh-v1.5>.
-const BGE_ZH: Family =
-    Family {
+const BGE_ZH: ModelFamily =
+    ModelFamily {
         pooling: Pooling::Cls, query: "为这个句子生成表示以用于检索相关文章：", document: ""
     };
 
 /// The family of a model with this name.
-pub(super) fn family(name: &str) -> Option<&'static Family> {
+pub(super) fn family(name: &str) -> Option<&'static ModelFamily> {
     let name = name.to_ascii_lowercase();
     let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
     let has = |word: &str| words.contains(&word);

@@ -41,7 +41,7 @@ pub struct InstalledModel {
 /// The result of verifying a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Verification {
+pub struct ModelVerification {
     /// The model.
     pub name: String,
     /// How many files were compared with their hashes.
@@ -115,7 +115,7 @@ impl InstalledModels {
     /// # Errors
     ///
     /// As [`InstalledModels::find`]; `Embedding` if there is no manifest.
-    pub fn verify(&self, name: &str) -> Result<Verification> {
+    pub fn verify(&self, name: &str) -> Result<ModelVerification> {
         let InstalledModel { name, folder, .. } = self.find(name)?;
         let Some(manifest) = Manifest::read(&folder)? else {
             return Err(broken(
@@ -124,7 +124,7 @@ impl InstalledModels {
                 "is missing: the model was not installed with `models install`",
             ));
         };
-        Ok(Verification { name, files: manifest.files.len(), problems: manifest.problems(&folder) })
+        Ok(ModelVerification { name, files: manifest.files.len(), problems: manifest.problems(&folder) })
     }
 
     /// Installs a copy of the model in the folder `from` under `name`, or under the name of that folder.
@@ -140,7 +140,7 @@ impl InstalledModels {
         let name = name.unwrap_or(&of_folder);
         self.check_free(name)?;
         let before = check(from, &of_folder)?;
-        let staging = Staging::new(&self.folder, name)?;
+        let staging = ModelStaging::new(&self.folder, name)?;
         let files = copy::copy_model(from, staging.folder())?;
         let after = check(staging.folder(), name)?;
         if after.prompts == Prompts::default() && before.prompts != after.prompts {
@@ -183,7 +183,7 @@ impl InstalledModels {
         hub: &Hub,
         progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<InstalledModel> {
-        let staging = Staging::new(&self.folder, known.name)?;
+        let staging = ModelStaging::new(&self.folder, known.name)?;
         let files = super::download::fetch(known, hub, staging.folder(), progress).await?;
         check(staging.folder(), known.name)?;
         self.finish(staging, known.name, Manifest { source: hub.source(known), files })
@@ -201,7 +201,7 @@ impl InstalledModels {
     }
 
     /// Writes the manifest, and moves the model from its staging folder to its final place.
-    fn finish(&self, staging: Staging, name: &str, manifest: Manifest) -> Result<InstalledModel> {
+    fn finish(&self, staging: ModelStaging, name: &str, manifest: Manifest) -> Result<InstalledModel> {
         manifest.write(staging.folder())?;
         staging.rename(&self.folder.join(name))?;
         self.find(name)
@@ -255,9 +255,9 @@ fn unusable(folder: &Path, action: &str) -> Error {
 }
 
 /// The folder of a model that is being installed, beside its final place. It is deleted when it is dropped.
-struct Staging(tempfile::TempDir);
+struct ModelStaging(tempfile::TempDir);
 
-impl Staging {
+impl ModelStaging {
     fn new(models: &Path, name: &str) -> Result<Self> {
         let folder = fs::create_dir_all(models)
             .and_then(|()| tempfile::Builder::new().prefix(&format!(".{name}.")).tempdir_in(models));

@@ -25,7 +25,7 @@ pub(crate) use describe::{CONFIG, TOKENIZER, WEIGHTS, describe, read};
 pub use families::{Pooling, Prompts};
 #[cfg(feature = "local-transformer")]
 pub(crate) use installed::folder_name;
-pub use installed::{InstalledModel, InstalledModels, Verification};
+pub use installed::{InstalledModel, InstalledModels, ModelVerification};
 pub use known::{Hub, KNOWN, KnownModel};
 pub use manifest::Problem;
 #[cfg(feature = "local-transformer")]

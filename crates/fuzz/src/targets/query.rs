@@ -7,7 +7,7 @@ use std::{
 
 use amplifier_session_core::{
     Scope, SessionStorage,
-    search::{Query, SearchMode, SearchOptions},
+    search::{SearchMode, SearchOptions, TypedQuery},
     text::{MAX_QUERY_TERMS, Snippets, query_terms},
 };
 use amplifier_session_sqlite::Sqlite;
@@ -108,7 +108,7 @@ fn check(input: &[u8]) {
     };
     assert_eq!(answer(&stores.indexed), answer(&stores.plain), "{query:?}");
     found(&stores.indexed, query, SearchMode::Hybrid).unwrap();
-    let parsed = Query::parse(query);
+    let parsed = TypedQuery::parse(query);
     if !parsed.is_plain() {
         let answer = |storage| messages(storage, &parsed, SearchMode::FullText);
         assert_eq!(answer(&stores.indexed), answer(&stores.plain), "{parsed:?}");
@@ -117,7 +117,7 @@ fn check(input: &[u8]) {
 }
 
 /// The messages that a query with operators finds, with those that repeat them.
-fn messages(storage: &SessionStorage, query: &Query, mode: SearchMode) -> BTreeSet<u32> {
+fn messages(storage: &SessionStorage, query: &TypedQuery, mode: SearchMode) -> BTreeSet<u32> {
     let options = SearchOptions::parsed(query).with_mode(mode).with_limit(1_000);
     let results = wait(storage.search().search_transcripts(&Scope::Everyone, &options)).unwrap().results;
     let repeats = results.iter().flat_map(|result| &result.also_in).map(|repeat| repeat.sequence);

@@ -4,7 +4,7 @@ use std::{cmp::Ordering, collections::HashMap, io, path::Path};
 
 use super::{
     codes::{Codes, bytes_per_row},
-    segment::{Kind, SegmentEntry, SegmentRow, SortedRows, Table, row_of},
+    segment::{SegmentEntry, SegmentKind, SegmentRow, SegmentTable, SortedRows, row_of},
 };
 use crate::{
     error::PartError,
@@ -13,7 +13,7 @@ use crate::{
 
 /// Rows of one generation in any order, to be written as a segment.
 pub(super) struct SegmentBuilder {
-    kind: Kind,
+    kind: SegmentKind,
     sessions: Vec<RowSession>,
     numbers: HashMap<RowSession, usize>,
     rows: Vec<GatheredRow>,
@@ -29,7 +29,7 @@ struct GatheredRow {
 }
 
 impl SegmentBuilder {
-    pub(super) fn new(kind: Kind) -> Self {
+    pub(super) fn new(kind: SegmentKind) -> Self {
         Self {
             kind,
             sessions: Vec::new(),
@@ -39,7 +39,7 @@ impl SegmentBuilder {
         }
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> SegmentKind {
         self.kind
     }
 
@@ -56,7 +56,11 @@ impl SegmentBuilder {
     }
 
     /// Adds the rows of a segment for whose keys `keep` returns true.
-    pub(super) fn add_segment(&mut self, table: &Table, keep: impl Fn(u64) -> bool) -> Result<(), PartError> {
+    pub(super) fn add_segment(
+        &mut self,
+        table: &SegmentTable,
+        keep: impl Fn(u64) -> bool,
+    ) -> Result<(), PartError> {
         let sessions = table.sessions.iter();
         let numbers = sessions.map(|(name, rows)| (self.session(name.of_row()), rows));
         let of_row: Vec<usize> =

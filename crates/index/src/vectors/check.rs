@@ -6,7 +6,7 @@ use amplifier_session_core::{Result, model::MessageRef};
 
 use super::{
     VectorPart,
-    segment::{Kind, Table},
+    segment::{SegmentKind, SegmentTable},
 };
 use crate::{
     check::{CheckedPart, checksum},
@@ -17,13 +17,15 @@ use crate::{
 
 impl CheckedPart for VectorPart {
     fn check_files(&self) -> Result<(), PartError> {
-        self.segments.iter().try_for_each(|segment| Table::open(&self.folder, &segment.entry)?.check_codes())
+        self.segments
+            .iter()
+            .try_for_each(|segment| SegmentTable::open(&self.folder, &segment.entry)?.check_codes())
     }
 
     fn entries(&self, each: &mut dyn FnMut(u64, u64)) -> Result<(), PartError> {
         for segment in &self.segments {
-            let (Kind { generation, dimensions }, table) =
-                (segment.entry.kind, Table::open(&self.folder, &segment.entry)?);
+            let (SegmentKind { generation, dimensions }, table) =
+                (segment.entry.kind, SegmentTable::open(&self.folder, &segment.entry)?);
             for (session, places) in &table.sessions {
                 for row in places.clone().filter_map(|place| table.row(place)) {
                     let fields = (row.ts.as_micros(), row.content_type.code(), row.role as u8);

@@ -7,7 +7,7 @@ use amplifier_session_core::{Error, Result};
 use super::{
     VectorManifest, VectorPart,
     builder::SegmentBuilder,
-    segment::{Kind, SegmentEntry, Table},
+    segment::{SegmentEntry, SegmentKind, SegmentTable},
 };
 use crate::{
     error::{PartError, io_error, unreadable},
@@ -68,7 +68,7 @@ impl Fold<'_> {
     fn gather(&mut self, rows: &mut dyn Rows, after: u64, gathered: &mut Gathered) -> Result<Option<u64>> {
         // Half a step, because the following merge may need as much again.
         let full = LARGEST_SEGMENT.min(self.step_bytes / 2);
-        let mut builder = SegmentBuilder::new(Kind::default());
+        let mut builder = SegmentBuilder::new(SegmentKind::default());
         let mut last = after;
         let mut end = None;
         rows.vectors_after(after, &mut |row| {
@@ -76,8 +76,8 @@ impl Fold<'_> {
                 end = Some(last);
                 return Ok(ControlFlow::Break(()));
             }
-            if builder.kind() != Kind::of(&row) || builder.code_bytes() >= full {
-                let done = std::mem::replace(&mut builder, SegmentBuilder::new(Kind::of(&row)));
+            if builder.kind() != SegmentKind::of(&row) || builder.code_bytes() >= full {
+                let done = std::mem::replace(&mut builder, SegmentBuilder::new(SegmentKind::of(&row)));
                 gathered.segments.extend(self.write(done)?);
             }
             builder.add(&row);
@@ -95,7 +95,7 @@ impl Fold<'_> {
         for entry in std::mem::take(&mut self.manifest.segments) {
             let (first, last) = entry.keys;
             let held = keys.iter().any(|key| (first..=last).contains(key))
-                && Table::open(&self.part_folder.folder, &entry)
+                && SegmentTable::open(&self.part_folder.folder, &entry)
                     .map_err(|error| self.give_up(error))?
                     .keys
                     .iter()
@@ -126,9 +126,10 @@ impl Fold<'_> {
         entries: &[SegmentEntry],
         keep: impl Fn(u64) -> bool,
     ) -> Result<Option<SegmentEntry>> {
-        let mut builder = SegmentBuilder::new(entries.first().map_or_else(Kind::default, |entry| entry.kind));
+        let mut builder =
+            SegmentBuilder::new(entries.first().map_or_else(SegmentKind::default, |entry| entry.kind));
         for entry in entries {
-            Table::open(&self.part_folder.folder, entry)
+            SegmentTable::open(&self.part_folder.folder, entry)
                 .and_then(|table| builder.add_segment(&table, &keep))
                 .map_err(|error| self.give_up(error))?;
         }

@@ -9,14 +9,14 @@ use std::{
     },
 };
 
-use super::segment::{SegmentEntry, Table, row_of};
+use super::segment::{SegmentEntry, SegmentTable, row_of};
 use crate::{error::PartError, files::FileStamp};
 
 /// A segment of which only the used parts are in memory.
 #[derive(Debug)]
 pub(super) struct LazySegment {
     pub(super) entry: SegmentEntry,
-    table: OnceLock<Table>,
+    table: OnceLock<SegmentTable>,
     coarse: OnceLock<Vec<u8>>,
     fine: OnceLock<Vec<u8>>,
     searched: AtomicBool,
@@ -28,7 +28,7 @@ impl LazySegment {
         let path = folder.join(&entry.name);
         let stamp = FileStamp::of(&path).map_err(|error| PartError::reading(&error, &path))?;
         if stamp != entry.stamp {
-            Table::open(folder, &entry)?.check_codes()?;
+            SegmentTable::open(folder, &entry)?.check_codes()?;
             entry.stamp = stamp;
         }
         let (coarse, fine) = (OnceLock::new(), OnceLock::new());
@@ -38,14 +38,14 @@ impl LazySegment {
     /// Reads the table, once.
     pub(super) fn prepare(&self, folder: &Path) -> Result<(), PartError> {
         if self.table.get().is_none() {
-            let table = Table::open(folder, &self.entry)?;
+            let table = SegmentTable::open(folder, &self.entry)?;
             self.table.get_or_init(|| table);
         }
         Ok(())
     }
 
     /// The table, if it was read.
-    pub(super) fn table(&self) -> Option<&Table> {
+    pub(super) fn table(&self) -> Option<&SegmentTable> {
         self.table.get()
     }
 

@@ -12,7 +12,7 @@ use super::{
     VectorPart, VectorTailBuffer,
     codes::{QueryCodes, product},
     lazy::LazySegment,
-    segment::Table,
+    segment::SegmentTable,
 };
 use crate::{
     answer::{PartHits, VectorHit},
@@ -47,7 +47,7 @@ pub(crate) fn search(
 ) -> Result<PartHits<VectorHit>, SearchFailure> {
     let filter = Filter::new(&query.scope, &query.filter, query.content_types, rows)?;
     let (top, same_length) = (Top::new(query.limit), true);
-    let mut nearest = Nearest { filter: &filter, query, top, same_length };
+    let mut nearest = NearestRows { filter: &filter, query, top, same_length };
     let scanned = tail.scan(rows, view.after(), view.now, &mut nearest)?;
     if let Some(part) = &view.part {
         nearest.same_length &=
@@ -69,14 +69,14 @@ pub(crate) fn search(
 }
 
 /// The nearest vectors, compared in full.
-struct Nearest<'a> {
+struct NearestRows<'a> {
     filter: &'a Filter<'a>,
     query: &'a VectorQuery,
     top: Top<Vec<f32>>,
     same_length: bool,
 }
 
-impl Nearest<'_> {
+impl NearestRows<'_> {
     fn compare(&mut self, key: u64, vector: &[f32]) {
         self.same_length &= vector.len() == self.query.vector.len();
         let similarity = product(vector, &self.query.vector);
@@ -86,7 +86,7 @@ impl Nearest<'_> {
     }
 }
 
-impl Visitor<VectorTailBuffer> for Nearest<'_> {
+impl Visitor<VectorTailBuffer> for NearestRows<'_> {
     fn row(&mut self, row: &VectorRow<'_>) {
         let admitted = row.generation == self.query.generation
             && self.filter.admits_content(row.content_type)
@@ -133,7 +133,7 @@ fn candidates(
     let mut places = top.into_vec();
     if places.len() > wanted {
         places.sort_unstable_by_key(|place| (place.item.segment, place.item.row));
-        let in_segments: Vec<&[Ranked<Place>]> =
+        let in_segments: Vec<&[Ranked<CandidateRow>]> =
             places.chunk_by(|a, b| a.item.segment == b.item.segment).collect();
         let top = best_of(&segments, &in_segments, wanted, |top, places| {
             compare_fine_codes(&segments, places, codes, top)
@@ -162,7 +162,7 @@ fn best_of<P: Sync, T: Send>(
 /// Compares rows of one segment, which ascend, by coarse and fine codes.
 fn compare_fine_codes(
     segments: &[&LazySegment],
-    places: &[Ranked<Place>],
+    places: &[Ranked<CandidateRow>],
     codes: &QueryCodes,
     mut top: Top<()>,
 ) -> Result<Top<()>, PartError> {
@@ -183,7 +183,7 @@ fn compare_fine_codes(
 }
 
 /// The rows of the sessions that a filter admits. Adjacent ones are joined into one range.
-fn admitted_stretches(table: &Table, filter: &Filter<'_>) -> Vec<Range<usize>> {
+fn admitted_stretches(table: &SegmentTable, filter: &Filter<'_>) -> Vec<Range<usize>> {
     let mut stretches: Vec<Range<usize>> = Vec::new();
     for (name, rows) in &table.sessions {
         if filter.admits_session(name.of_row()) {
@@ -198,7 +198,7 @@ fn admitted_stretches(table: &Table, filter: &Filter<'_>) -> Vec<Range<usize>> {
 
 /// Where a row is, and the product of the query and its coarse codes.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct CandidateRow {
     /// The index of its segment among those that are searched.
     segment: usize,
     row: usize,
@@ -209,14 +209,14 @@ struct Scan<'a> {
     filter: &'a Filter<'a>,
     masked: &'a HashSet<u64>,
     codes: &'a QueryCodes,
-    top: Top<Place>,
+    top: Top<CandidateRow>,
     /// A buffer.
     products: Vec<i32>,
 }
 
 impl Scan<'_> {
     /// The nearest rows of a segment by coarse codes.
-    fn segment(mut self, number: usize, segment: &LazySegment) -> Result<Top<Place>, PartError> {
+    fn segment(mut self, number: usize, segment: &LazySegment) -> Result<Top<CandidateRow>, PartError> {
         if let Some(table) = segment.table() {
             let stretches = admitted_stretches(table, self.filter);
             segment
@@ -226,7 +226,7 @@ impl Scan<'_> {
     }
 
     /// Compares consecutive rows of a segment, which all belong to admitted sessions.
-    fn compare(&mut self, segment: usize, table: &Table, first: usize, codes: &[u8]) {
+    fn compare(&mut self, segment: usize, table: &SegmentTable, first: usize, codes: &[u8]) {
         let all = self.filter.admits_all_messages() && self.filter.admits_all_vectors();
         self.codes.products(codes, &mut self.products);
         let scales = table.coarse_scales.part(first..);
@@ -237,12 +237,12 @@ impl Scan<'_> {
                 && let Some(key) = table.keys.get(row)
                 && !self.masked.contains(key)
             {
-                self.top.put(similarity, *key, Place { segment, row, coarse_product: *product });
+                self.top.put(similarity, *key, CandidateRow { segment, row, coarse_product: *product });
             }
         }
     }
 
-    fn admits(&self, table: &Table, row: usize) -> bool {
+    fn admits(&self, table: &SegmentTable, row: usize) -> bool {
         table.row(row).is_some_and(|row| {
             self.filter.admits_content(row.content_type) && self.filter.admits_message(row.role, row.ts)
         })

@@ -32,12 +32,12 @@ const ROWS_CHECKED_TOGETHER: usize = 16;
 
 /// The common properties of all vectors of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(super) struct Kind {
+pub(super) struct SegmentKind {
     pub(super) generation: u32,
     pub(super) dimensions: usize,
 }
 
-impl Kind {
+impl SegmentKind {
     pub(super) fn of(row: &VectorRow<'_>) -> Self {
         Self { generation: row.generation, dimensions: row.vector.len() }
     }
@@ -49,7 +49,7 @@ pub(super) struct SegmentEntry {
     pub(super) name: String,
     pub(super) rows: u64,
     #[serde(flatten)]
-    pub(super) kind: Kind,
+    pub(super) kind: SegmentKind,
     /// The smallest and the largest key.
     pub(super) keys: (u64, u64),
     /// The checksum of the header, which contains the checksums of everything else.
@@ -68,7 +68,7 @@ impl SegmentEntry {
 
 /// The table of a segment in memory. All arrays have one element per row.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct SegmentTable {
     path: PathBuf,
     header: Header,
     /// The bytes of coarse codes of a row, and also of its fine codes.
@@ -93,7 +93,7 @@ pub(super) struct SegmentRow {
     pub(super) scales: Scales,
 }
 
-impl Table {
+impl SegmentTable {
     /// Reads the table of a segment, and checks its checksum before anything is used.
     pub(super) fn open(folder: &Path, entry: &SegmentEntry) -> Result<Self, PartError> {
         let path = folder.join(&entry.name);
@@ -279,7 +279,7 @@ fn checksum(parts: &[&[u8]]) -> u32 {
 
 /// The rows of a new segment and their codes, in the order of the file.
 pub(super) struct SortedRows<'a> {
-    pub(super) kind: Kind,
+    pub(super) kind: SegmentKind,
     pub(super) sessions: Vec<(&'a RowSession, u32)>,
     pub(super) rows: Vec<SegmentRow>,
     pub(super) coarse: Vec<&'a [u8]>,

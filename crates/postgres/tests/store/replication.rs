@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use amplifier_session_core::{
     ErrorKind,
     backend::{StorageBackend, prelude::*},
-    config::{Entry, Origin, Settings},
+    config::{Entry, SettingOrigin, Settings},
 };
 use amplifier_session_postgres::{FACTORY, Postgres, PostgresConfig};
 use amplifier_session_testkit::{
@@ -45,7 +45,7 @@ impl Subject for Both {
     async fn open(&self) -> Arc<dyn StorageBackend> {
         let setting =
             FACTORY.settings.iter().find(|setting| setting.name() == "target_session_attrs").unwrap();
-        let entry = Entry::new(setting, Origin::Environment(setting.variable), Some(self.attributes));
+        let entry = Entry::new(setting, SettingOrigin::Environment(setting.variable), Some(self.attributes));
         let mut config = PostgresConfig::new(&self.address, &Settings::new(vec![entry], None)).unwrap();
         // The standby is promoted only after a write has failed.
         config.patience = Duration::ZERO;

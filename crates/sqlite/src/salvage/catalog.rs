@@ -5,25 +5,25 @@ use std::collections::{BTreeMap, HashMap, btree_map::Entry};
 use amplifier_session_core::model::{ProjectSlug, SessionId, SessionKey, Timestamp, UserId};
 use amplifier_session_sqlite_reader::RowPlace;
 
-use super::tables::Table;
+use super::tables::SalvagedTable;
 
 /// The rows that were found.
 #[derive(Debug, Default)]
 pub(super) struct Catalog {
     pub(super) meta: BTreeMap<String, String>,
     pub(super) deleted: Vec<SessionKey>,
-    pub(super) sessions: BTreeMap<SessionKey, Found>,
+    pub(super) sessions: BTreeMap<SessionKey, FoundRows>,
     /// Data about sessions in indexes, by the key of the session's row.
-    pub(super) indexed: HashMap<i64, Indexed>,
+    pub(super) indexed: HashMap<i64, IndexedSession>,
     /// The columns of the tables, if their statements can be read.
-    pub(super) columns: HashMap<Table, Vec<String>>,
+    pub(super) columns: HashMap<SalvagedTable, Vec<String>>,
     /// The pages that can't be read.
-    pub(super) unreadable: Vec<(u32, Option<Table>)>,
+    pub(super) unreadable: Vec<(u32, Option<SalvagedTable>)>,
 }
 
 /// The rows of a session.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FoundRows {
     pub(super) record: Option<RowPlace>,
     pub(super) metadata: BTreeMap<i64, RowPlace>,
     pub(super) messages: BTreeMap<u32, RowPlace>,
@@ -44,7 +44,7 @@ pub(super) struct Found {
 
 /// Data about a session in indexes.
 #[derive(Debug, Default)]
-pub(super) struct Indexed {
+pub(super) struct IndexedSession {
     pub(super) key: Option<SessionKey>,
     pub(super) project: Option<String>,
     pub(super) created: Option<Timestamp>,
@@ -52,19 +52,19 @@ pub(super) struct Indexed {
 
 impl Catalog {
     /// The rows of a session.
-    pub(super) fn session(&mut self, user: &str, session: &str) -> Option<&mut Found> {
+    pub(super) fn session(&mut self, user: &str, session: &str) -> Option<&mut FoundRows> {
         let key = SessionKey::new(UserId::new(user).ok()?, SessionId::new(session).ok()?);
         Some(self.sessions.entry(key).or_default())
     }
 
     /// Whether a page of this table can't be read.
-    pub(super) fn has_lost(&self, table: Table) -> bool {
+    pub(super) fn has_lost(&self, table: SalvagedTable) -> bool {
         self.unreadable.iter().any(|(_, of)| of.is_none_or(|of| of == table))
     }
 
     /// Adds the sessions that only indexes contain, and index data about the others.
     pub(super) fn take_indexed(&mut self) {
-        for Indexed { key, project, created } in std::mem::take(&mut self.indexed).into_values() {
+        for IndexedSession { key, project, created } in std::mem::take(&mut self.indexed).into_values() {
             let Some(key) = key else { continue };
             let found = self.sessions.entry(key).or_default();
             found.project = project.and_then(|project| ProjectSlug::new(project).ok());

@@ -7,7 +7,7 @@ use amplifier_session_sqlite_reader::{PageFile, PageScan, ScannedRow, column_nam
 
 use super::{
     catalog::{Catalog, put},
-    tables::Table,
+    tables::SalvagedTable,
 };
 
 /// The index with the names of all sessions.
@@ -32,13 +32,13 @@ struct Scan<'a> {
 #[derive(Debug, Clone, Copy)]
 enum Tree {
     Schema,
-    Rows(Table),
+    Rows(SalvagedTable),
     Ids,
     Projects,
 }
 
 impl Tree {
-    fn table(self) -> Option<Table> {
+    fn table(self) -> Option<SalvagedTable> {
         match self {
             Self::Rows(table) => Some(table),
             _ => None,
@@ -63,11 +63,15 @@ impl Scan<'_> {
     fn run(&mut self) {
         let mut roots = HashMap::new();
         self.walk(1, Tree::Schema, &mut roots);
-        for (name, tree) in Table::ALL.map(|table| (table.name(), Tree::Rows(table))) {
+        for (name, tree) in SalvagedTable::ALL.map(|table| (table.name(), Tree::Rows(table))) {
             match roots.get(name) {
                 Some(root) => self.walk(*root, tree, &mut HashMap::new()),
                 // Every store has these tables.
-                None if matches!(tree, Tree::Rows(Table::Sessions | Table::Messages | Table::Events)) => {
+                None if matches!(
+                    tree,
+                    Tree::Rows(SalvagedTable::Sessions | SalvagedTable::Messages | SalvagedTable::Events)
+                ) =>
+                {
                     self.lost(1, Tree::Schema);
                 }
                 None => {}
@@ -83,7 +87,7 @@ impl Scan<'_> {
             self.pages.skip_free_pages();
             let catalog = &mut self.catalog;
             self.pages.unlinked(|row| {
-                if let Some(table) = Table::of_row(row.has_row_id, &row.record) {
+                if let Some(table) = SalvagedTable::of_row(row.has_row_id, &row.record) {
                     // Unreadable content is not a row.
                     let _ = catalog.add_to(table, row);
                 }
@@ -117,7 +121,7 @@ impl Catalog {
             Tree::Schema => {
                 let (name, root) = (row.text(1)?, row.number(3).unwrap_or(0));
                 roots.insert(name.to_owned(), root);
-                if let Some(table) = Table::ALL.into_iter().find(|table| table.name() == name) {
+                if let Some(table) = SalvagedTable::ALL.into_iter().find(|table| table.name() == name) {
                     let whole = found.whole()?;
                     self.columns.insert(table, column_names(whole.text(4)?));
                 }
@@ -139,20 +143,23 @@ impl Catalog {
     }
 
     /// Adds a row of a table. `None` if it can't be read.
-    fn add_to(&mut self, table: Table, scanned: &ScannedRow<'_>) -> Option<()> {
+    fn add_to(&mut self, table: SalvagedTable, scanned: &ScannedRow<'_>) -> Option<()> {
         let (row, place) = (&scanned.record, scanned.place);
         let first = match table {
-            Table::Sessions | Table::Messages | Table::Vectors | Table::TurnVectors => 1,
+            SalvagedTable::Sessions
+            | SalvagedTable::Messages
+            | SalvagedTable::Vectors
+            | SalvagedTable::TurnVectors => 1,
             _ => 0,
         };
-        if table == Table::Meta {
+        if table == SalvagedTable::Meta {
             let whole = scanned.whole()?;
             let (key, value) = (whole.text(0)?.to_owned(), whole.text(1)?.to_owned());
             self.meta.entry(key).or_insert(value);
             return Some(());
         }
         let (user, session) = (row.text(first)?, row.text(first + 1)?);
-        if table == Table::Deleted {
+        if table == SalvagedTable::Deleted {
             let key = SessionKey::new(UserId::new(user).ok()?, SessionId::new(session).ok()?);
             self.deleted.push(key);
             return Some(());
@@ -160,20 +167,20 @@ impl Catalog {
         let number = |at| row.number(first + 2 + at);
         let found = self.session(user, session)?;
         match table {
-            Table::Sessions => {
+            SalvagedTable::Sessions => {
                 if found.record.is_none_or(|record| place.is_linked && !record.is_linked) {
                     found.record = Some(place);
                 }
             }
-            Table::MetadataFiles => put(&mut found.metadata, row.integer(2)?, place),
-            Table::Messages => put(&mut found.messages, number(0)?, place),
-            Table::Events => put(&mut found.events, number(0)?, place),
-            Table::Chunks => put(&mut found.chunks, (number(0)?, number(1)?), place),
-            Table::Superseded => put(&mut found.superseded, row.text(2)?.to_owned(), place),
-            Table::Vectors => put(&mut found.vectors, (number(0)?, scanned.row_id), place),
-            Table::Summaries => put(&mut found.summaries, number(0)?, place),
-            Table::TurnVectors => put(&mut found.turn_vectors, (number(0)?, scanned.row_id), place),
-            Table::Meta | Table::Deleted => {}
+            SalvagedTable::MetadataFiles => put(&mut found.metadata, row.integer(2)?, place),
+            SalvagedTable::Messages => put(&mut found.messages, number(0)?, place),
+            SalvagedTable::Events => put(&mut found.events, number(0)?, place),
+            SalvagedTable::Chunks => put(&mut found.chunks, (number(0)?, number(1)?), place),
+            SalvagedTable::Superseded => put(&mut found.superseded, row.text(2)?.to_owned(), place),
+            SalvagedTable::Vectors => put(&mut found.vectors, (number(0)?, scanned.row_id), place),
+            SalvagedTable::Summaries => put(&mut found.summaries, number(0)?, place),
+            SalvagedTable::TurnVectors => put(&mut found.turn_vectors, (number(0)?, scanned.row_id), place),
+            SalvagedTable::Meta | SalvagedTable::Deleted => {}
         }
         Some(())
     }

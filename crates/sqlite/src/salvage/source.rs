@@ -26,9 +26,9 @@ use amplifier_session_sql::{
 use amplifier_session_sqlite_reader::{PageFile, RowPlace, RowRecord, StoredValue};
 
 use super::{
-    catalog::{Catalog, Found},
+    catalog::{Catalog, FoundRows},
     scan::scan,
-    tables::Table,
+    tables::SalvagedTable,
 };
 use crate::{
     columns::{read_vector, stored_line},
@@ -67,14 +67,14 @@ impl Salvage {
         Ok(Self { pages, catalog })
     }
 
-    fn found(&self, key: &SessionKey) -> Result<&Found> {
+    fn found(&self, key: &SessionKey) -> Result<&FoundRows> {
         self.catalog.sessions.get(key).ok_or_else(lost)
     }
 
     /// Reads a row with these columns. Columns of the session are taken from `session`.
     fn read<T>(
         &self,
-        table: Table,
+        table: SalvagedTable,
         place: RowPlace,
         columns: &str,
         session: Option<&Session>,
@@ -97,14 +97,14 @@ impl Salvage {
     fn stored_session(&self, key: &SessionKey) -> Result<StoredSession> {
         let place = self.found(key)?.record.ok_or_else(lost)?;
         let columns = format!("{SESSION}, {SESSION_STATE}, {SYNC_STATE}");
-        self.read(Table::Sessions, place, &columns, None, rows::stored_session)
+        self.read(SalvagedTable::Sessions, place, &columns, None, rows::stored_session)
     }
 
     /// The readable metadata files of a session, and why others are missing, if so.
     fn metadata_files(&self, key: &SessionKey) -> Result<(Vec<MetadataFile>, Option<String>)> {
         let found = self.found(key)?;
         let file = |place: &RowPlace| {
-            self.read(Table::MetadataFiles, *place, "name, raw", None, |row| {
+            self.read(SalvagedTable::MetadataFiles, *place, "name, raw", None, |row| {
                 Ok(MetadataFile { name: row.text(0)?, raw: RawJson::new(row.bytes(1)?) })
             })
         };
@@ -112,7 +112,7 @@ impl Salvage {
         let lost = if files.len() < found.metadata.len() || found.metadata.keys().ne(&positions(files.len()))
         {
             Some("a metadata file of the session can't be read")
-        } else if files.is_empty() && self.catalog.has_lost(Table::MetadataFiles) {
+        } else if files.is_empty() && self.catalog.has_lost(SalvagedTable::MetadataFiles) {
             Some("the metadata files of the session, if it had any, can't be read")
         } else {
             None
@@ -121,14 +121,14 @@ impl Salvage {
     }
 
     /// The vectors of a message of the current generation, and when they were made.
-    fn vectors(&self, found: &Found, sequence: u32) -> (Vec<VectorRecord>, Option<Timestamp>) {
+    fn vectors(&self, found: &FoundRows, sequence: u32) -> (Vec<VectorRecord>, Option<Timestamp>) {
         let generation = i64::from(Generations::of(&self.catalog.meta).current_number());
         let (mut records, mut created) = (Vec::new(), None);
         let mut texts = BTreeSet::new();
         for place in found.vectors.range((sequence, i64::MIN)..=(sequence, i64::MAX)).map(|(_, place)| place)
         {
             let columns = format!("{VECTOR}, generation, created_at");
-            let read = self.read(Table::Vectors, *place, &columns, None, |row| {
+            let read = self.read(SalvagedTable::Vectors, *place, &columns, None, |row| {
                 Ok((rows::record(row)?, row.integer(7)?, row.time(8)?))
             });
             if let Ok((record, of, at)) = read
@@ -142,8 +142,14 @@ impl Salvage {
         (records, created)
     }
 
-    fn payload(&self, found: &Found, sequence: u32, place: RowPlace, chunks: Option<u32>) -> Result<Payload> {
-        let (encoding, bytes) = self.read(Table::Events, place, "encoding, raw", None, |row| {
+    fn payload(
+        &self,
+        found: &FoundRows,
+        sequence: u32,
+        place: RowPlace,
+        chunks: Option<u32>,
+    ) -> Result<Payload> {
+        let (encoding, bytes) = self.read(SalvagedTable::Events, place, "encoding, raw", None, |row| {
             let encoding = row.integer(0)?;
             let has_bytes = matches!(encoding, encoding::PLAIN | encoding::ZSTD);
             Ok((encoding, if has_bytes { row.bytes(1)? } else { Vec::new() }))
@@ -155,7 +161,7 @@ impl Salvage {
             encoding::CHUNKS => {
                 let chunk = |index: u32| {
                     let place = *found.chunks.get(&(sequence, index)).ok_or_else(lost)?;
-                    self.read(Table::Chunks, place, "chunk_data", None, |row| row.bytes(0))
+                    self.read(SalvagedTable::Chunks, place, "chunk_data", None, |row| row.bytes(0))
                 };
                 let count = chunks.ok_or_else(|| damaged("chunked payload"))?;
                 Ok(Payload::Chunks((0..count).map(chunk).collect::<Result<_>>()?))
@@ -212,7 +218,7 @@ impl SalvageSource for Salvage {
         let found = self.found(&session.key())?;
         let place = *found.messages.get(&sequence).ok_or_else(lost)?;
         let columns = MESSAGES.trim_start_matches("SELECT ").split(" FROM ").next().unwrap_or_default();
-        let message = self.read(Table::Messages, place, columns, Some(session), rows::message)?;
+        let message = self.read(SalvagedTable::Messages, place, columns, Some(session), rows::message)?;
         let (vectors, vectors_created) = self.vectors(found, sequence);
         Ok(RemainingMessage { message, vectors, vectors_created })
     }
@@ -220,27 +226,33 @@ impl SalvageSource for Salvage {
     fn event(&mut self, session: &Session, sequence: u32) -> Result<StoredEvent> {
         let found = self.found(&session.key())?;
         let place = *found.events.get(&sequence).ok_or_else(lost)?;
-        let event = self.read(Table::Events, place, EVENT, Some(session), rows::event)?;
+        let event = self.read(SalvagedTable::Events, place, EVENT, Some(session), rows::event)?;
         let payload = self.payload(found, sequence, place, event.chunk_count)?;
         Ok(StoredEvent { event, payload })
     }
 
     fn superseded(&mut self, piece: &SupersededRef) -> Result<SupersededPiece> {
         let place = *self.found(&piece.session)?.superseded.get(&piece.id).ok_or_else(lost)?;
-        self.read(Table::Superseded, place, superseded::LINES.columns[0], None, superseded::piece)
+        self.read(SalvagedTable::Superseded, place, superseded::LINES.columns[0], None, superseded::piece)
     }
 
     fn turns(&mut self, session: &SessionKey) -> Result<RemainingTurns> {
         let (found, mut remaining) = (self.found(session)?, RemainingTurns::default());
         for (user, place) in &found.summaries {
             let columns = turns::SUMMARIES.columns[0];
-            match self.read(Table::Summaries, *place, columns, None, turns::summary_of_row) {
+            match self.read(SalvagedTable::Summaries, *place, columns, None, turns::summary_of_row) {
                 Ok(summary) => remaining.summaries.push(summary),
                 Err(_) => remaining.lost_summaries.push(*user),
             }
         }
         let embedding = |place: &RowPlace| {
-            self.read(Table::TurnVectors, *place, turns::WHOLE_EMBEDDING, None, turns::whole_embedding)
+            self.read(
+                SalvagedTable::TurnVectors,
+                *place,
+                turns::WHOLE_EMBEDDING,
+                None,
+                turns::whole_embedding,
+            )
         };
         remaining.embeddings =
             found.turn_vectors.values().filter_map(|place| embedding(place).ok()).collect();
@@ -250,7 +262,7 @@ impl SalvageSource for Salvage {
     fn unreadable(&self) -> Vec<String> {
         let mut pages = self.catalog.unreadable.clone();
         pages.sort_unstable();
-        let name = |(page, table): (u32, Option<Table>)| match table {
+        let name = |(page, table): (u32, Option<SalvagedTable>)| match table {
             Some(table) => format!("page {page} ({})", table.contents()),
             None => format!("page {page} (the list of tables)"),
         };
@@ -258,15 +270,21 @@ impl SalvageSource for Salvage {
     }
 
     fn lost(&self) -> Vec<String> {
-        let is_lost = |table: &Table| match table {
-            Table::Meta => !self.catalog.meta.contains_key(VERSION),
+        let is_lost = |table: &SalvagedTable| match table {
+            SalvagedTable::Meta => !self.catalog.meta.contains_key(VERSION),
             _ => self.catalog.unreadable.iter().any(|(_, of)| *of == Some(*table)),
         };
-        [Table::Meta, Table::Deleted, Table::Superseded, Table::Summaries, Table::TurnVectors]
-            .iter()
-            .filter(|table| is_lost(table))
-            .map(|table| table.contents().to_owned())
-            .collect()
+        [
+            SalvagedTable::Meta,
+            SalvagedTable::Deleted,
+            SalvagedTable::Superseded,
+            SalvagedTable::Summaries,
+            SalvagedTable::TurnVectors,
+        ]
+        .iter()
+        .filter(|table| is_lost(table))
+        .map(|table| table.contents().to_owned())
+        .collect()
     }
 }
 

@@ -8,7 +8,7 @@ use crate::tables::TABLES;
 
 /// A table with rows to save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Table {
+pub(super) enum SalvagedTable {
     Meta,
     Deleted,
     Sessions,
@@ -22,7 +22,7 @@ pub(super) enum Table {
     TurnVectors,
 }
 
-impl Table {
+impl SalvagedTable {
     pub(super) const ALL: [Self; 11] = [
         Self::Meta,
         Self::Deleted,
@@ -130,12 +130,15 @@ mod tests {
 
     #[test]
     fn columns_are_found_in_statements() {
-        let columns = Table::Messages.columns();
+        let columns = SalvagedTable::Messages.columns();
         assert_eq!(columns[..4], ["key", "user_id", "session_id", "sequence"]);
         assert_eq!((columns.len(), columns.last().unwrap().as_str()), (15, "ts_source"));
-        assert_eq!(Table::MetadataFiles.columns(), ["user_id", "session_id", "position", "name", "raw"]);
-        assert_eq!(Table::Sessions.columns().len(), 32);
-        for table in Table::ALL.into_iter().filter(|table| *table != Table::Deleted) {
+        assert_eq!(
+            SalvagedTable::MetadataFiles.columns(),
+            ["user_id", "session_id", "position", "name", "raw"]
+        );
+        assert_eq!(SalvagedTable::Sessions.columns().len(), 32);
+        for table in SalvagedTable::ALL.into_iter().filter(|table| *table != SalvagedTable::Deleted) {
             assert!(!table.columns().is_empty(), "{table:?}");
         }
     }

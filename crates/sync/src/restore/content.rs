@@ -19,7 +19,7 @@ use amplifier_session_core::{
 };
 
 use super::{
-    Problem,
+    RestoreProblem,
     place::{Placed, place},
     report::{DifferingFile, DiffersBecause, RestoreReport},
     staging::create_folders,
@@ -73,7 +73,7 @@ impl Content {
         storage: &SessionStorage,
         stored: &StoredSession,
         folder: PathBuf,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, RestoreProblem> {
         let mut content = Self {
             folder,
             session: stored.session.clone(),
@@ -86,7 +86,7 @@ impl Content {
         };
         let state = stored.sync_state.as_ref().and_then(SyncState::parse);
         let unreadable = Unreadable::read(storage, stored).await?;
-        let reader = Reader { storage, stored, state, unreadable };
+        let reader = ContentReader { storage, stored, state, unreadable };
         content.metadata(&reader)?;
         content.transcript(&reader).await?;
         content.event_logs(&reader).await?;
@@ -94,21 +94,26 @@ impl Content {
     }
 
     /// Moves the files to the folder `target`, which is in `root`.
-    pub(super) fn place(&self, root: &Path, target: &Path, overwrite: bool) -> Result<Placed, Problem> {
+    pub(super) fn place(
+        &self,
+        root: &Path,
+        target: &Path,
+        overwrite: bool,
+    ) -> Result<Placed, RestoreProblem> {
         if self.files.is_empty() {
-            return Err(Problem::Session("none of its files are stored".to_owned()));
+            return Err(RestoreProblem::Session("none of its files are stored".to_owned()));
         }
         place(root, &self.folder, &self.files, target, overwrite)
     }
 
-    fn metadata(&mut self, reader: &Reader<'_>) -> Result<(), Problem> {
+    fn metadata(&mut self, reader: &ContentReader<'_>) -> Result<(), RestoreProblem> {
         for MetadataFile { name, raw } in &reader.stored.metadata_files {
             let Some(name) = METADATA.into_iter().find(|known| *known == name.as_str()) else {
                 let reason = format!("{name:?} is not the name of a metadata file of Amplifier");
-                return Err(Problem::Session(reason));
+                return Err(RestoreProblem::Session(reason));
             };
             let content = raw.as_bytes();
-            let mut file = Lines::new(self.folder.join(name));
+            let mut file = LineFile::new(self.folder.join(name));
             // A byte order mark is the only part of a metadata file that is not stored.
             if reader.size(name) == Some((content.len() + BYTE_ORDER_MARK.len()) as u64) {
                 file.write(BYTE_ORDER_MARK)?;
@@ -128,13 +133,13 @@ impl Content {
         Ok(())
     }
 
-    async fn transcript(&mut self, reader: &Reader<'_>) -> Result<(), Problem> {
+    async fn transcript(&mut self, reader: &ContentReader<'_>) -> Result<(), RestoreProblem> {
         let read_as = match reader.state(TRANSCRIPT) {
             Some(_) => TRANSCRIPT,
             // The transcript was being appended to.
             None => TRANSCRIPT_BACKUP,
         };
-        let mut file = Lines::new(self.folder.join(TRANSCRIPT));
+        let mut file = LineFile::new(self.folder.join(TRANSCRIPT));
         let mut unreadable = reader.unreadable.of(read_as);
         let (mut after, damaged) = (None, self.damaged.len());
         loop {
@@ -155,7 +160,7 @@ impl Content {
         self.log(reader, file, TRANSCRIPT, read_as, is_damaged)
     }
 
-    async fn event_logs(&mut self, reader: &Reader<'_>) -> Result<(), Problem> {
+    async fn event_logs(&mut self, reader: &ContentReader<'_>) -> Result<(), RestoreProblem> {
         let known = reader.state.as_ref().and_then(SyncState::known_events);
         // If no sync has read an event log, the name that Amplifier uses today.
         let first = known.unwrap_or(EVENTS[1]);
@@ -174,11 +179,11 @@ impl Content {
     /// Writes an event log with the events whose sequences are in a range.
     async fn event_log(
         &mut self,
-        reader: &Reader<'_>,
+        reader: &ContentReader<'_>,
         name: &'static str,
         (start, end): (u32, u32),
-    ) -> Result<(), Problem> {
-        let mut file = Lines::new(self.folder.join(name));
+    ) -> Result<(), RestoreProblem> {
+        let mut file = LineFile::new(self.folder.join(name));
         let mut unreadable = reader.unreadable.of(name);
         let (mut events, damaged) = (0, self.damaged.len());
         let mut lines = EventLines::default()
@@ -211,7 +216,7 @@ impl Content {
         self.log(reader, file, name, name, is_damaged)
     }
 
-    fn without_event_log(&mut self, file: Lines, name: &str) -> Result<(), Problem> {
+    fn without_event_log(&mut self, file: LineFile, name: &str) -> Result<(), RestoreProblem> {
         file.discard()?;
         let reason = "not written: the store does not have its lines (see `sync --events`)".to_owned();
         self.differ(name, DiffersBecause::NoLines, reason);
@@ -221,12 +226,12 @@ impl Content {
     /// Completes a log, which was read from a file with the name `read_as`.
     fn log(
         &mut self,
-        reader: &Reader<'_>,
-        mut file: Lines,
+        reader: &ContentReader<'_>,
+        mut file: LineFile,
         name: &'static str,
         read_as: &str,
         is_damaged: bool,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), RestoreProblem> {
         let skipped = reader.skipped(read_as);
         if skipped > 0 {
             let (lines, were) = (counted(skipped as u64, "line"), if skipped == 1 { "was" } else { "were" });
@@ -247,7 +252,14 @@ impl Content {
     }
 
     /// Adds a complete file of `size` bytes. Reports if the synced file had another size, unless that is `explained`.
-    fn add(&mut self, reader: &Reader<'_>, name: &'static str, read_as: &str, size: u64, explained: bool) {
+    fn add(
+        &mut self,
+        reader: &ContentReader<'_>,
+        name: &'static str,
+        read_as: &str,
+        size: u64,
+        explained: bool,
+    ) {
         self.files.push(name);
         self.bytes += size;
         let synced = reader.state(read_as);
@@ -327,7 +339,7 @@ struct LinesBetween<'a>(VecDeque<(u32, &'a RawJson)>);
 
 impl LinesBetween<'_> {
     /// Writes those that stand before the row `sequence`.
-    fn write_before(&mut self, sequence: u32, file: &mut Lines) -> io::Result<()> {
+    fn write_before(&mut self, sequence: u32, file: &mut LineFile) -> io::Result<()> {
         while let Some((_, raw)) = self.0.front().filter(|(row, _)| *row <= sequence) {
             file.line(raw.as_bytes())?;
             self.0.pop_front();
@@ -337,7 +349,7 @@ impl LinesBetween<'_> {
 }
 
 /// The source of a session's files.
-struct Reader<'a> {
+struct ContentReader<'a> {
     storage: &'a SessionStorage,
     stored: &'a StoredSession,
     /// The state of its files when they were synced, if known.
@@ -345,7 +357,7 @@ struct Reader<'a> {
     unreadable: Unreadable,
 }
 
-impl Reader<'_> {
+impl ContentReader<'_> {
     fn session(&self) -> (Scope, &SessionId) {
         (Scope::User(self.stored.session.user_id.clone()), &self.stored.session.session_id)
     }
@@ -368,7 +380,7 @@ impl Reader<'_> {
 
 /// A file that is created when something is written to it, and that only its owner can read.
 #[derive(Debug)]
-struct Lines {
+struct LineFile {
     path: PathBuf,
     file: Option<BufWriter<File>>,
     /// Number of lines.
@@ -376,7 +388,7 @@ struct Lines {
     size: u64,
 }
 
-impl Lines {
+impl LineFile {
     fn new(path: PathBuf) -> Self {
         Self { path, file: None, count: 0, size: 0 }
     }

@@ -131,12 +131,12 @@ pub async fn restore(
     for key in &keys {
         match restore.session(key, &mut report).await {
             Ok(()) => {}
-            Err(Problem::Session(reason)) => report.fail(key, reason),
-            Err(Problem::Store(error)) if affects_all(&error) => {
+            Err(RestoreProblem::Session(reason)) => report.fail(key, reason),
+            Err(RestoreProblem::Store(error)) if affects_all(&error) => {
                 let done = format_args!("{} of {}", report.sessions, counted(keys.len() as u64, "session"));
                 return Err(error.with_operation("restore").with("restored", done));
             }
-            Err(Problem::Store(error)) => report.fail(key, error.to_string()),
+            Err(RestoreProblem::Store(error)) => report.fail(key, error.to_string()),
         }
         progress.session(key);
     }
@@ -158,20 +158,20 @@ fn cannot_write(folder: &Path, error: &io::Error) -> Error {
 
 /// Why a session could not be restored.
 #[derive(Debug)]
-enum Problem {
+enum RestoreProblem {
     /// The session, or its folder.
     Session(String),
     /// The store.
     Store(Error),
 }
 
-impl From<Error> for Problem {
+impl From<Error> for RestoreProblem {
     fn from(error: Error) -> Self {
         Self::Store(error)
     }
 }
 
-impl From<io::Error> for Problem {
+impl From<io::Error> for RestoreProblem {
     fn from(error: io::Error) -> Self {
         Self::Session(format!("its files can't be written: {error}"))
     }
@@ -187,7 +187,7 @@ struct Restore<'a> {
 }
 
 impl Restore<'_> {
-    async fn session(&mut self, key: &SessionKey, report: &mut RestoreReport) -> Result<(), Problem> {
+    async fn session(&mut self, key: &SessionKey, report: &mut RestoreReport) -> Result<(), RestoreProblem> {
         for _ in 0..ATTEMPTS {
             // It was deleted after it was listed.
             let Some(stored) = self.stored(key).await? else { return Ok(()) };
@@ -200,15 +200,15 @@ impl Restore<'_> {
                 return Ok(());
             }
         }
-        Err(Problem::Session("it changes faster than it can be read".to_owned()))
+        Err(RestoreProblem::Session("it changes faster than it can be read".to_owned()))
     }
 
-    async fn stored(&self, key: &SessionKey) -> Result<Option<StoredSession>, Problem> {
+    async fn stored(&self, key: &SessionKey) -> Result<Option<StoredSession>, RestoreProblem> {
         Ok(self.storage.backend().get_session(key).await?)
     }
 
     /// The folder of a session. Its names come from the store, and must not lead elsewhere.
-    fn target(&self, stored: &StoredSession) -> Result<PathBuf, Problem> {
+    fn target(&self, stored: &StoredSession) -> Result<PathBuf, RestoreProblem> {
         let session = &stored.session;
         let folder = stored.sync_state.as_ref().and_then(source_folder);
         // The folder that was read may have accents in another form.
@@ -219,14 +219,14 @@ impl Restore<'_> {
         let id = session.session_id.as_str();
         for name in [project, id] {
             if !is_file_name(name) {
-                return Err(Problem::Session(format!("{name:?} can't be the name of a folder")));
+                return Err(RestoreProblem::Session(format!("{name:?} can't be the name of a folder")));
             }
         }
         let projects = projects_of(&self.options.to, session.source);
         let target = projects.join(project).join("sessions").join(id);
         if self.taken.contains(&target) {
             let reason = "another user's session with the same id and project was restored there";
-            return Err(Problem::Session(reason.to_owned()));
+            return Err(RestoreProblem::Session(reason.to_owned()));
         }
         Ok(target)
     }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    Problem,
+    RestoreProblem,
     staging::{check_no_link, create_folders},
 };
 use crate::files::APPEND_PENDING;
@@ -27,7 +27,7 @@ pub(super) fn place(
     names: &[&'static str],
     target: &Path,
     overwrite: bool,
-) -> Result<Placed, Problem> {
+) -> Result<Placed, RestoreProblem> {
     names.iter().try_for_each(|name| check_no_link(root, &target.join(name)))?;
     if let Some(parent) = target.parent() {
         create_folders(parent)?;
@@ -41,7 +41,12 @@ pub(super) fn place(
 }
 
 /// Adds the files to an existing folder.
-fn add(staged: &Path, names: &[&'static str], target: &Path, overwrite: bool) -> Result<Placed, Problem> {
+fn add(
+    staged: &Path,
+    names: &[&'static str],
+    target: &Path,
+    overwrite: bool,
+) -> Result<Placed, RestoreProblem> {
     let (mut missing, mut differing) = (Vec::new(), Vec::new());
     for name in names {
         match is_equal(&staged.join(name), &target.join(name))? {
@@ -53,14 +58,14 @@ fn add(staged: &Path, names: &[&'static str], target: &Path, overwrite: bool) ->
     if !differing.is_empty() && !overwrite {
         let (exist, differ) = if differing.len() == 1 { ("exists", "differs") } else { ("exist", "differ") };
         let names = differing.join(" and ");
-        return Err(Problem::Session(format!("{names} {exist} in {} and {differ}", target.display())));
+        return Err(RestoreProblem::Session(format!("{names} {exist} in {} and {differ}", target.display())));
     }
     if missing.is_empty() && differing.is_empty() {
         return Ok(Placed::Unchanged);
     }
     if target.join(APPEND_PENDING).exists() {
         let reason = format!("another program is writing to {}", target.display());
-        return Err(Problem::Session(reason));
+        return Err(RestoreProblem::Session(reason));
     }
     for name in missing {
         let (from, to) = (staged.join(name), target.join(name));

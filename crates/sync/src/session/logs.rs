@@ -20,7 +20,7 @@ use super::{
 use crate::{
     files::{self, EventLogs, SessionFiles, Source, TRANSCRIPT, TRANSCRIPT_BACKUP},
     head::Head,
-    lines::{Batch, Line, LineReader, LineText},
+    lines::{Line, LineBatch, LineReader, LineText},
     position::{LogPosition, ReadLine},
     report::{Kept, Skipped},
     state::{Damage, FileEnd, FileState},
@@ -279,7 +279,7 @@ impl SessionReader<'_> {
         ingest: &mut SessionIngest,
         reading: &mut Reading,
         open: &mut OpenLog,
-        batch: Batch,
+        batch: LineBatch,
     ) -> Result<(), FileError> {
         let last = match reading.kind {
             LineKind::Message => None,

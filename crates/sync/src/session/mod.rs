@@ -29,9 +29,9 @@ use crate::{
     options::SyncOptions,
     plan::Planned,
     progress::{Progress, SessionOutcome},
-    report::{Failure, Skipped, SyncReport},
+    report::{FolderFailure, Skipped, SyncReport},
     state::SyncState,
-    writer::Writer,
+    writer::BackgroundWriter,
 };
 
 /// How often to retry a session if another process wrote it in the meantime.
@@ -73,7 +73,7 @@ pub(crate) async fn read<'a>(context: Context<'a>, planned: &'a Planned) -> Resu
 }
 
 /// Queues a session for writing. The result resolves when it is written.
-pub(crate) async fn queue<'a>(read: Result<Read<'a>>, writer: &Writer) -> BoxFuture<'a, Ended> {
+pub(crate) async fn queue<'a>(read: Result<Read<'a>>, writer: &BackgroundWriter) -> BoxFuture<'a, Ended> {
     match read {
         Ok(Read::Complete(read)) => {
             let (reader, ingest) = *read;
@@ -95,7 +95,7 @@ pub(crate) async fn finish<'a>(
     context: Context<'a>,
     planned: &'a Planned,
     mut written: BoxFuture<'a, Ended>,
-    writer: &Writer,
+    writer: &BackgroundWriter,
 ) -> Ended {
     for attempt in 1..ATTEMPTS {
         match written.await {
@@ -282,7 +282,7 @@ impl<'a> SessionReader<'a> {
     }
 
     fn fail(&mut self, what: &str, error: &io::Error) {
-        self.report.fail(Failure::of(self.folder, format!("{what} can't be read: {error}")));
+        self.report.fail(FolderFailure::of(self.folder, format!("{what} can't be read: {error}")));
     }
 
     fn skip(&mut self, line: SkippedLine) {

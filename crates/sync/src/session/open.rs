@@ -9,7 +9,7 @@ use amplifier_session_core::{
 use super::FileError;
 use crate::{
     files::{self, Stamp},
-    lines::{Batch, LineReader, is_unchanged},
+    lines::{LineBatch, LineReader, is_unchanged},
     position::LogPosition,
     state::FileState,
 };
@@ -22,7 +22,7 @@ pub(super) struct OpenLog {
     /// The position where reading begins.
     pub(super) start: LogPosition,
     /// The first lines. They are read when the log is opened, because most files have no more.
-    first: Option<Batch>,
+    first: Option<LineBatch>,
     /// `None` at the end, and after an error.
     reader: Option<LineReader>,
     /// The numbers of the lines to read; `None` for all.
@@ -98,7 +98,7 @@ impl OpenLog {
     }
 
     /// The next lines; `None` at the end.
-    pub(super) async fn batch(&mut self) -> Result<Option<Batch>, FileError> {
+    pub(super) async fn batch(&mut self) -> Result<Option<LineBatch>, FileError> {
         if let Some(first) = self.first.take() {
             return Ok(Some(self.chosen(first)));
         }
@@ -113,7 +113,7 @@ impl OpenLog {
         Ok(Some(self.chosen(batch)))
     }
 
-    fn chosen(&self, mut batch: Batch) -> Batch {
+    fn chosen(&self, mut batch: LineBatch) -> LineBatch {
         if let Some(only) = &self.only {
             batch.lines.retain(|line| only.contains(&line.number));
         }

@@ -8,7 +8,7 @@ use std::{
 
 use amplifier_session_core::{
     ErrorKind, Result, SessionStorage,
-    backend::{StorageBackendExt, StoredSession},
+    backend::StoredSession,
     blocking, events,
     model::{Difference, DifferenceKind, Digest, LineKind, RawJson, RowKind, SessionKey},
     storage::{EventDetail, LineDigester, SessionCheck, SessionIngest},
@@ -58,15 +58,15 @@ pub(super) struct Comparison<'a> {
 
 /// A file, and the numbers of the lines in it to compare, if not all.
 #[derive(Debug, Clone)]
-struct Part {
+struct LogPart {
     file: Source,
     only: Option<HashSet<u64>>,
 }
 
 /// The files of a log, one after the other.
-struct Log {
+struct ComparedLog {
     row: RowKind,
-    parts: Vec<Part>,
+    parts: Vec<LogPart>,
     /// The number of lines that equal the stored rows, from the beginning.
     equal: usize,
     /// The lines after them that a sync would store: the part, the line number, and the digest.
@@ -168,7 +168,7 @@ impl<'a> Comparison<'a> {
             states => states?,
         };
         let rows = states.into_iter().map(|state| Some(state?.digest)).collect();
-        self.log(RowKind::Message, vec![Part { file, only: None }], 0, rows).await
+        self.log(RowKind::Message, vec![LogPart { file, only: None }], 0, rows).await
     }
 
     async fn events(&mut self, logs: EventLogs) -> Result<()> {
@@ -191,7 +191,7 @@ impl<'a> Comparison<'a> {
             rows => rows?,
         };
         let Some(second) = logs.second else {
-            return self.log(RowKind::Event, vec![Part { file, only: None }], 0, rows).await;
+            return self.log(RowKind::Event, vec![LogPart { file, only: None }], 0, rows).await;
         };
         let first = logs.first.filter(|first| first.stamp.size > 0);
         // If the first log is gone, there is nothing to compare its rows with.
@@ -205,8 +205,8 @@ impl<'a> Comparison<'a> {
                 return Ok(());
             }
         };
-        let first = first.map(|file| Part { file, only: None });
-        let parts = first.into_iter().chain([Part { file: second, only: Some(only) }]).collect();
+        let first = first.map(|file| LogPart { file, only: None });
+        let parts = first.into_iter().chain([LogPart { file: second, only: Some(only) }]).collect();
         self.log(RowKind::Event, parts, before as usize, rows).await
     }
 
@@ -237,12 +237,12 @@ impl<'a> Comparison<'a> {
     async fn log(
         &mut self,
         row: RowKind,
-        parts: Vec<Part>,
+        parts: Vec<LogPart>,
         before: usize,
         rows: Vec<Option<Digest>>,
     ) -> Result<()> {
         let (folder, digester) = (self.folder.places(), self.digester.clone());
-        let mut log = Log { row, parts, equal: before, lines: Vec::new(), skipped: 0, all: 0 };
+        let mut log = ComparedLog { row, parts, equal: before, lines: Vec::new(), skipped: 0, all: 0 };
         let (rows, log, read) = blocking(move || {
             let read = log.read(&folder, &rows, &digester);
             (rows, log, read)
@@ -267,15 +267,15 @@ impl<'a> Comparison<'a> {
     }
 
     /// The number of rows that a sync keeps although the damaged file does not contain them.
-    fn kept_rows(&self, log: &Log) -> u64 {
-        let kept = |part: &Part| {
+    fn kept_rows(&self, log: &ComparedLog) -> u64 {
+        let kept = |part: &LogPart| {
             let known = self.state.file(part.file.name).filter(|known| known.stamp == part.file.stamp)?;
             known.damage.as_ref().map(|damage| u64::from(damage.missing))
         };
         log.parts.iter().filter_map(kept).sum()
     }
 
-    fn hunk(&mut self, log: &Log, rest: &[Option<Digest>], hunk: Hunk, kept: &mut u64) {
+    fn hunk(&mut self, log: &ComparedLog, rest: &[Option<Digest>], hunk: Hunk, kept: &mut u64) {
         let (first_line, mut lines) = hunk.lines;
         let (first_row, mut rows) = hunk.rows;
         let sequence = |row: usize| (log.equal + row) as u32;
@@ -353,7 +353,7 @@ fn read_metadata(path: &Path) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-impl Log {
+impl ComparedLog {
     /// The file of a line, or of the last line before it.
     fn file_of(&self, line: usize) -> Option<Source> {
         let part = self.lines.get(line).or(self.lines.last()).map_or(0, |(part, ..)| *part);

@@ -18,7 +18,7 @@ use amplifier_session_core::{
 
 use self::{
     compare::{Compared, Comparison},
-    report::Found,
+    report::ListedDifferences,
 };
 use crate::{
     discover::{SessionFolder, discover_in},
@@ -29,7 +29,7 @@ use crate::{
 };
 
 pub use options::VerifyOptions;
-pub use report::{Known, VerifyReport};
+pub use report::{KnownDifferences, VerifyReport};
 
 /// How often to retry a session that changes while it is checked.
 const ATTEMPTS: usize = 3;
@@ -50,7 +50,7 @@ pub trait VerifyProgress: Send + Sync {
 impl VerifyProgress for NoProgress {}
 
 /// A verification that is running.
-struct Verification<'a> {
+struct RunningVerification<'a> {
     storage: SessionStorage,
     options: &'a VerifyOptions,
     progress: &'a dyn VerifyProgress,
@@ -70,7 +70,7 @@ struct Differing {
 /// The sessions that differ, and all differences.
 #[derive(Debug, Default)]
 struct Round {
-    found: Found,
+    found: ListedDifferences,
     differing: BTreeMap<SessionId, Differing>,
     index_differs: bool,
     /// Whether an index of the database differs from its table, so that not all rows were read.
@@ -98,8 +98,9 @@ pub async fn verify(
 ) -> Result<VerifyReport> {
     let begun = storage.now();
     let mut report = VerifyReport::default();
-    let mut unreadable = Found::default();
-    let verification = Verification::new(storage, options, progress, &mut report, &mut unreadable).await?;
+    let mut unreadable = ListedDifferences::default();
+    let verification =
+        RunningVerification::new(storage, options, progress, &mut report, &mut unreadable).await?;
     let sessions = verification.sessions().await?;
     let mut round = verification.round(&sessions, &mut report).await?;
     let mut found = unreadable.clone();
@@ -131,13 +132,13 @@ impl Round {
     }
 }
 
-impl<'a> Verification<'a> {
+impl<'a> RunningVerification<'a> {
     async fn new(
         storage: &SessionStorage,
         options: &'a VerifyOptions,
         progress: &'a dyn VerifyProgress,
         report: &mut VerifyReport,
-        unreadable: &mut Found,
+        unreadable: &mut ListedDifferences,
     ) -> Result<Self> {
         let mut verification = Self { storage: storage.clone(), options, progress, folders: BTreeMap::new() };
         if options.roots.is_empty() {

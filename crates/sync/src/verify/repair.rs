@@ -9,9 +9,9 @@ use amplifier_session_core::{
     storage::{IngestRepair, VectorsOf},
 };
 
-use super::{Differing, Found, Round, Verification, VerifyReport};
+use super::{Differing, ListedDifferences, Round, RunningVerification, VerifyReport};
 use crate::{
-    plan::{Cost, Plan, Planned},
+    plan::{Plan, Planned, ReadingCost},
     progress::NoProgress,
     report::SyncReport,
     run::{affects_all, ingest},
@@ -22,13 +22,13 @@ use crate::{
 /// How often to repair a session that another process writes at the same time.
 const ATTEMPTS: usize = 3;
 
-impl Verification<'_> {
+impl RunningVerification<'_> {
     /// Repairs what differs, and returns the remaining differences.
-    pub(super) async fn repair(&self, round: &Round) -> Result<Found> {
+    pub(super) async fn repair(&self, round: &Round) -> Result<ListedDifferences> {
         // Another sync may run at the same time: rows are compared when they are written.
         let _turn = self.storage.backend().begin_sync();
         unchanged::forget(&self.storage);
-        let mut problems = Found::default();
+        let mut problems = ListedDifferences::default();
         self.sync(round, &mut problems).await?;
         self.adopt_rows(round, &mut problems).await?;
         for session in round.differing.keys() {
@@ -52,7 +52,7 @@ impl Verification<'_> {
     }
 
     /// Completely reads the folders of differing sessions, and rewrites what is stored wrongly.
-    async fn sync(&self, round: &Round, problems: &mut Found) -> Result<()> {
+    async fn sync(&self, round: &Round, problems: &mut ListedDifferences) -> Result<()> {
         if self.options.roots.is_empty() {
             return Ok(());
         }
@@ -84,7 +84,7 @@ impl Verification<'_> {
                 is_known,
                 is_changed: true,
                 bytes: Some(folder.bytes),
-                cost: Cost::default(),
+                cost: ReadingCost::default(),
                 repair: Some(ingest_repair(differing)),
                 folder: folder.clone(),
             });
@@ -107,7 +107,7 @@ impl Verification<'_> {
 
     /// Gives rows without a session and without a folder a session, or removes them if they are copies of rows that
     /// were just repaired: a damaged session id moves a row to a session that does not exist.
-    async fn adopt_rows(&self, round: &Round, problems: &mut Found) -> Result<()> {
+    async fn adopt_rows(&self, round: &Round, problems: &mut ListedDifferences) -> Result<()> {
         let others: Vec<SessionKey> = round.differing.keys().map(|session| self.key(session)).collect();
         for (session, differing) in &round.differing {
             if !differing.has_no_record || self.folders.contains_key(session) {
@@ -157,7 +157,7 @@ impl Verification<'_> {
         Ok(())
     }
 
-    fn add_problem(&self, session: &SessionId, error: Error, problems: &mut Found) -> Result<()> {
+    fn add_problem(&self, session: &SessionId, error: Error, problems: &mut ListedDifferences) -> Result<()> {
         if affects_all(&error) {
             return Err(error.with_operation("verify"));
         }

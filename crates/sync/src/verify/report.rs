@@ -31,7 +31,7 @@ pub struct VerifyReport {
     /// The size of these files in bytes.
     pub bytes: u64,
     /// Known deviations, which are not differences.
-    pub known: Known,
+    pub known: KnownDifferences,
     /// Folders with an older or a diverged copy of a session. They are not compared.
     pub copies: Vec<PathBuf>,
     /// Rows that are newer than the search index, and that searches read directly.
@@ -51,7 +51,7 @@ pub struct VerifyReport {
 /// Differences between store and disk that a sync does not change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Known {
+pub struct KnownDifferences {
     /// Sessions that were deleted from the store but whose folders still exist.
     pub deleted_sessions: u64,
     /// Stored sessions without a folder in the root.
@@ -99,12 +99,12 @@ impl VerifyReport {
 
 /// Differences. Only the first ones are listed.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Found {
+pub(super) struct ListedDifferences {
     pub(super) listed: Vec<Difference>,
     pub(super) count: u64,
 }
 
-impl Found {
+impl ListedDifferences {
     pub(super) fn add(&mut self, difference: Difference) {
         self.count += 1;
         if self.listed.len() < LISTED {

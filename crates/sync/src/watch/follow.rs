@@ -45,7 +45,7 @@ enum Mode {
 }
 
 /// Problems that notifications report.
-enum Problem {
+enum NotifyProblem {
     /// The folder was removed or renamed.
     Lost,
     /// There are more folders than the system can watch.
@@ -64,7 +64,7 @@ pub(super) struct Follower {
     identities: Vec<Identity>,
     next_complete: Instant,
     overflow: Arc<Mutex<Overflow>>,
-    problems: (mpsc::Sender<Problem>, mpsc::Receiver<Problem>),
+    problems: (mpsc::Sender<NotifyProblem>, mpsc::Receiver<NotifyProblem>),
 }
 
 impl Follower {
@@ -176,14 +176,14 @@ impl Follower {
         }
     }
 
-    fn settle(&mut self, problem: Problem) {
+    fn settle(&mut self, problem: NotifyProblem) {
         match problem {
             // The next check follows it again, if it exists.
-            Problem::Lost => {
+            NotifyProblem::Lost => {
                 self.mode = Mode::Gone;
                 self.identities.fill((u64::MAX, u64::MAX));
             }
-            Problem::Limit(reason) => {
+            NotifyProblem::Limit(reason) => {
                 if matches!(mem::replace(&mut self.mode, Mode::Polling), Mode::Following(_)) {
                     self.report_polling(&reason);
                 }
@@ -252,12 +252,12 @@ impl Follower {
                 Ok(events) => {
                     events.iter().for_each(|event| add(event, &folders, &mut changed));
                     if events.iter().any(|event| is_loss(event, &folders)) {
-                        report(Problem::Lost);
+                        report(NotifyProblem::Lost);
                     }
                 }
                 Err(errors) => {
                     if let Some(error) = errors.iter().find(|error| is_limit(error)) {
-                        report(Problem::Limit(explain(error)));
+                        report(NotifyProblem::Limit(explain(error)));
                     }
                     changed = Changed::everything();
                 }

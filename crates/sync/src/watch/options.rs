@@ -9,14 +9,14 @@ use super::state::uptime;
 use crate::options::SyncOptions;
 
 /// Opens a store.
-type Open = Arc<dyn Fn() -> BoxFuture<'static, Result<SessionStorage>> + Send + Sync>;
+type StoreOpener = Arc<dyn Fn() -> BoxFuture<'static, Result<SessionStorage>> + Send + Sync>;
 
 /// A store to keep up to date.
 #[derive(Clone)]
 pub struct WatchTarget {
     /// Its name in events.
     pub name: String,
-    pub(super) open: Open,
+    pub(super) open: StoreOpener,
     pub(super) is_exclusive: bool,
 }
 
@@ -44,7 +44,7 @@ impl fmt::Debug for WatchTarget {
     }
 }
 
-type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+type WatchClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 type Uptime = Arc<dyn Fn() -> Option<u64> + Send + Sync>;
 
 /// A point in time.
@@ -70,7 +70,7 @@ pub struct WatchOptions {
     pub process: u32,
     /// A random number that identifies this watcher and makes its waits differ from those of others.
     pub seed: u64,
-    pub(super) clock: Clock,
+    pub(super) clock: WatchClock,
     pub(super) uptime: Uptime,
 }
 

@@ -4,13 +4,13 @@ use std::{collections::HashMap, time::Duration};
 
 use tokio::time::Instant;
 
-use crate::{changed::Changed, report::Failure};
+use crate::{changed::Changed, report::FolderFailure};
 
 /// At most this many sessions are tried again. Others are read when all sessions are compared.
 const MOST: usize = 1_000;
 
 /// Root, project, session.
-type Place = (usize, String, String);
+type RetryKey = (usize, String, String);
 
 /// The sessions that could not be read.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(super) struct Retries {
     first: Duration,
     longest: Duration,
     /// The number of failures in a row, and when the next attempt is due.
-    sessions: HashMap<Place, (u32, Instant)>,
+    sessions: HashMap<RetryKey, (u32, Instant)>,
 }
 
 impl Retries {
@@ -29,9 +29,9 @@ impl Retries {
     }
 
     /// Records that sessions of a root were read, and which of them failed.
-    pub(super) fn settle(&mut self, root: usize, read: &Changed, failed: &[Failure], now: Instant) {
+    pub(super) fn settle(&mut self, root: usize, read: &Changed, failed: &[FolderFailure], now: Instant) {
         let mut before = HashMap::new();
-        let is_read = |(of, project, session): &Place| {
+        let is_read = |(of, project, session): &RetryKey| {
             *of == root
                 && (read.everything
                     || read.projects.contains(project)
@@ -74,8 +74,12 @@ impl Retries {
 mod tests {
     use super::*;
 
-    fn failed(session: &str) -> Failure {
-        Failure { project: "p".to_owned(), session: Some(session.to_owned()), error: "broken".to_owned() }
+    fn failed(session: &str) -> FolderFailure {
+        FolderFailure {
+            project: "p".to_owned(),
+            session: Some(session.to_owned()),
+            error: "broken".to_owned(),
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use amplifier_session_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{files::absolute, options::SyncOptions, report::Failure};
+use crate::{files::absolute, options::SyncOptions, report::FolderFailure};
 
 /// The beginning of the keys in the store's meta table: one entry for each user, host and root.
 const PREFIX: &str = "watcher-";
@@ -137,7 +137,7 @@ impl WatcherState {
     pub(super) fn set_failures(
         &mut self,
         is_read: impl Fn(&WatchFailure) -> bool,
-        failed: &[Failure],
+        failed: &[FolderFailure],
         at: Timestamp,
     ) {
         self.failures.retain(|failure| !is_read(failure));

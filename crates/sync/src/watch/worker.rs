@@ -216,7 +216,7 @@ impl Worker {
         let grace = self.options.intervals.grace;
         let mut stop = self.stop.clone();
         let synced = {
-            let work = Batch { store, options: &options, stop: &self.stop }.run(changed.clone());
+            let work = WatchBatch { store, options: &options, stop: &self.stop }.run(changed.clone());
             tokio::pin!(work);
             loop {
                 tokio::select! {
@@ -337,13 +337,13 @@ impl Opened {
 }
 
 /// One sync of a root.
-struct Batch<'a> {
+struct WatchBatch<'a> {
     store: &'a Opened,
     options: &'a SyncOptions,
     stop: &'a Stop,
 }
 
-impl Batch<'_> {
+impl WatchBatch<'_> {
     async fn run(self, changed: Changed) -> Result<SyncReport> {
         // Vectors are made in the background.
         let storage = self.store.storage.clone().with_embedding(None);

@@ -8,7 +8,7 @@ use std::{
 
 use amplifier_session_storage::{
     backend::StorePlace,
-    config::Origin,
+    config::SettingOrigin,
     model::{Session, Timestamp},
     sync::is_root,
 };
@@ -31,7 +31,7 @@ pub(super) fn check_files(app: &App, places: &[StorePlace], checks: &mut Vec<Che
         .config
         .entries()
         .iter()
-        .any(|entry| entry.setting.is_secret() && matches!(entry.origin, Origin::File { .. }));
+        .any(|entry| entry.setting.is_secret() && matches!(entry.origin, SettingOrigin::File { .. }));
     let config = app.config.file().filter(|_| has_keys).map(Path::to_owned);
     let files: Vec<PathBuf> =
         places.iter().flat_map(|place| place.files.iter().cloned()).chain(config).collect();

@@ -9,7 +9,7 @@ use std::{ops::Range, sync::Arc};
 
 use bpe::byte_pair_encoding::BytePairEncoding;
 
-use super::lines::{Cut, Lines};
+use super::lines::{CutQuality, Lines};
 use crate::content::{encoding::cl100k, pieces::pieces, tokens};
 
 /// A longer piece is cut into parts of this many tokens, or up to twice as many if tokens end within characters.
@@ -23,7 +23,7 @@ pub(super) struct Atom {
     /// The number of tokens before it.
     pub tokens_before: usize,
     /// The quality of a cut just before it.
-    pub cut: Cut,
+    pub cut: CutQuality,
     /// Whether it is only white space.
     pub blank: bool,
 }
@@ -48,7 +48,7 @@ pub(super) fn split(text: &str, lines: &Lines) -> Vec<Atom> {
 struct Splitter<'a> {
     text: &'a str,
     encoding: Arc<BytePairEncoding>,
-    starts: &'a [(usize, Cut)],
+    starts: &'a [(usize, CutQuality)],
     whole: &'a [Range<usize>],
     atoms: Vec<Atom>,
     at: usize,
@@ -119,7 +119,7 @@ impl Splitter<'_> {
         self.tokens += tokens;
     }
 
-    fn cut_here(&mut self, before: &str, after: &str) -> Cut {
+    fn cut_here(&mut self, before: &str, after: &str) -> CutQuality {
         let mut line = None;
         while let Some(((start, cut), rest)) = self.starts.split_first()
             && *start <= self.at
@@ -133,19 +133,24 @@ impl Splitter<'_> {
             self.whole = rest;
         }
         match self.whole.first() {
-            Some(block) if block.start < self.at => Cut::Never,
+            Some(block) if block.start < self.at => CutQuality::Never,
             _ => line.unwrap_or_else(|| cut_between(before, after)),
         }
     }
 
     fn finish(mut self) -> Vec<Atom> {
-        self.atoms.push(Atom { start: self.at, tokens_before: self.tokens, cut: Cut::End, blank: false });
+        self.atoms.push(Atom {
+            start: self.at,
+            tokens_before: self.tokens,
+            cut: CutQuality::End,
+            blank: false,
+        });
         self.atoms
     }
 }
 
 /// The quality of a cut within a line.
-fn cut_between(before: &str, after: &str) -> Cut {
+fn cut_between(before: &str, after: &str) -> CutQuality {
     // Runs of white space and brackets can be long: scanning all of them at each atom would not be linear.
     const LOOK: usize = 8;
     let spaced = before.ends_with(char::is_whitespace) || after.starts_with(char::is_whitespace);
@@ -154,11 +159,11 @@ fn cut_between(before: &str, after: &str) -> Cut {
     let next = after.chars().take(LOOK).find(|c| !c.is_whitespace());
     // "e.g. this" is one sentence.
     if stopped && !next.is_some_and(char::is_lowercase) {
-        Cut::Sentence
+        CutQuality::Sentence
     } else if spaced {
-        Cut::Word
+        CutQuality::Word
     } else {
-        Cut::Character
+        CutQuality::Character
     }
 }
 

@@ -7,7 +7,7 @@ use crate::model::ContentType;
 
 /// The quality of a place to cut a text, worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Cut {
+pub(super) enum CutQuality {
     /// Within a code block that must not be cut.
     Never,
     /// Within a word.
@@ -32,7 +32,7 @@ pub(super) enum Cut {
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     /// The start of each line that is not blank, ascending, and the quality of a cut there.
-    pub starts: Vec<(usize, Cut)>,
+    pub starts: Vec<(usize, CutQuality)>,
     /// Code blocks that must not be cut, ascending, including the line ending after the closing fence.
     pub whole: Vec<Range<usize>>,
 }
@@ -40,8 +40,8 @@ pub(super) struct Lines {
 /// Scans the lines of `text` according to its content type. Code blocks of at most `target` tokens must not be cut.
 pub(super) fn scan(content_type: ContentType, text: &str, target: usize) -> Lines {
     match content_type {
-        ContentType::ToolOutput | ContentType::ToolCall => plain(text, Cut::Line, Cut::Line),
-        ContentType::UserQuery => plain(text, Cut::Sentence, Cut::Paragraph),
+        ContentType::ToolOutput | ContentType::ToolCall => plain(text, CutQuality::Line, CutQuality::Line),
+        ContentType::UserQuery => plain(text, CutQuality::Sentence, CutQuality::Paragraph),
         ContentType::AssistantResponse | ContentType::AssistantThinking | ContentType::System => {
             let mut lines = markdown(text);
             lines.whole.retain(|block| fits(text, block, target));
@@ -55,7 +55,7 @@ fn fits(text: &str, block: &Range<usize>, target: usize) -> bool {
 }
 
 /// Text without markup: `line` is the quality of a cut between lines, `paragraph` of one after a blank line.
-fn plain(text: &str, line: Cut, paragraph: Cut) -> Lines {
+fn plain(text: &str, line: CutQuality, paragraph: CutQuality) -> Lines {
     let mut lines = Lines::default();
     let mut after_blank = false;
     for (start, content) in lines_of(text) {
@@ -107,33 +107,33 @@ struct Markdown {
 }
 
 impl Markdown {
-    fn text_line(&mut self, content: &str, opens_block: bool) -> Cut {
+    fn text_line(&mut self, content: &str, opens_block: bool) -> CutQuality {
         let heading = is_heading(content);
         let cut = if self.after_heading {
             // A heading stays with the text below it.
-            Cut::Line
+            CutQuality::Line
         } else if heading {
-            Cut::Heading
+            CutQuality::Heading
         } else if self.after_blank || self.after_block || opens_block {
-            Cut::Paragraph
+            CutQuality::Paragraph
         } else if is_list_item(content) {
-            Cut::Item
+            CutQuality::Item
         } else {
-            Cut::Line
+            CutQuality::Line
         };
         *self = Self { after_heading: heading, ..Self::default() };
         cut
     }
 
-    fn code_line(&mut self) -> Cut {
-        let cut = if self.after_blank { Cut::Item } else { Cut::Line };
+    fn code_line(&mut self) -> CutQuality {
+        let cut = if self.after_blank { CutQuality::Item } else { CutQuality::Line };
         *self = Self::default();
         cut
     }
 
-    fn close_block(&mut self) -> Cut {
+    fn close_block(&mut self) -> CutQuality {
         *self = Self { after_block: true, ..Self::default() };
-        Cut::Line
+        CutQuality::Line
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, ops::Range};
 
-use super::{super::tokens, atoms::Atom, lines::Cut};
+use super::{super::tokens, atoms::Atom, lines::CutQuality};
 use crate::KnownPart;
 
 /// Lengths in tokens.
@@ -86,8 +86,9 @@ impl<'a> Packer<'a> {
     /// The best place in the second half of the first `limit` tokens from `start`, the last of equally good ones. If
     /// there is none, the last place in the first half. Always after `fresh`.
     fn best_cut(&self, start: usize, fresh: usize, limit: usize) -> Option<usize> {
-        let value =
-            |place: usize| if self.tokens(start, place) >= limit / 2 { self.cut(place) } else { Cut::Never };
+        let value = |place: usize| {
+            if self.tokens(start, place) >= limit / 2 { self.cut(place) } else { CutQuality::Never }
+        };
         self.cuts(fresh + 1..self.reach(start, limit) + 1).max_by_key(|place| (value(*place), *place))
     }
 
@@ -104,9 +105,9 @@ impl<'a> Packer<'a> {
         let required = self.next_cut(fresh);
         let earliest =
             self.reach_back(end, self.limits.overlap).max(self.reach_back(required, self.limits.target));
-        let least = self.cut(end).min(Cut::Word);
+        let least = self.cut(end).min(CutQuality::Word);
         let places = (earliest.max(start + 1)..end).filter(|place| self.cut(*place) >= least);
-        let best = places.min_by_key(|place| (Reverse(self.cut(*place).min(Cut::Sentence)), *place));
+        let best = places.min_by_key(|place| (Reverse(self.cut(*place).min(CutQuality::Sentence)), *place));
         best.map_or(fresh, |place| self.content_from(place))
     }
 
@@ -121,7 +122,7 @@ impl<'a> Packer<'a> {
 
     /// The places among `places` where the text may be cut.
     fn cuts(&self, places: Range<usize>) -> impl DoubleEndedIterator<Item = usize> {
-        places.filter(|place| self.cut(*place) != Cut::Never)
+        places.filter(|place| self.cut(*place) != CutQuality::Never)
     }
 
     /// The first place after `place` where the text may be cut.
@@ -161,8 +162,8 @@ impl<'a> Packer<'a> {
         self.atoms.get(place).map_or(0, |atom| atom.tokens_before)
     }
 
-    fn cut(&self, place: usize) -> Cut {
-        self.atoms.get(place).map_or(Cut::End, |atom| atom.cut)
+    fn cut(&self, place: usize) -> CutQuality {
+        self.atoms.get(place).map_or(CutQuality::End, |atom| atom.cut)
     }
 
     fn offset(&self, place: usize) -> usize {

@@ -78,7 +78,7 @@ fn other_long_words_stay() {
 #[test]
 fn only_notes_are_no_words() {
     let png = png();
-    let has_words = |text: &str| Readable::of(text).has_words;
+    let has_words = |text: &str| ReadableText::of(text).has_words;
     assert!(!has_words(&format!(" {png}\n{png}\n")) && !has_words(" "));
     assert!(
         has_words(&format!("a {png}"))

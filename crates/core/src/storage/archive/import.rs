@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{
     super::deleted::DeletedSessions, ArchiveReader, Checksum, FORMAT, Record, SessionRecord, invalid,
-    session::Reading,
+    session::SessionReading,
 };
 use crate::{
     Error, ErrorKind, Result,
@@ -105,7 +105,7 @@ enum State {
     /// Before a session, or the end.
     Between,
     /// In a session.
-    Reading(Box<Reading>),
+    Reading(Box<SessionReading>),
     /// After something broken: before the next session, or the end.
     Skipping,
     /// At the end.
@@ -286,7 +286,7 @@ impl Import<'_> {
         let can_return = self.archive.mark();
         let masker = StoredSecrets::new(self.storage).line_masker().await?;
         let backend = self.storage.backend.clone();
-        let mut reading = Reading::new(backend, record, stored, self.options, can_return, masker)?;
+        let mut reading = SessionReading::new(backend, record, stored, self.options, can_return, masker)?;
         reading.was_deleted = was_deleted;
         self.state = State::Reading(Box::new(reading));
         Ok(())

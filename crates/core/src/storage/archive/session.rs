@@ -26,7 +26,7 @@ pub(super) const IMPORTING: &str = "importing";
 
 /// A session that is being read.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(super) struct SessionReading {
     /// Writes its rows.
     pub(super) writer: SessionWriter,
     /// A writer without rows, to read the session again.
@@ -50,14 +50,14 @@ pub(super) struct Reading {
     pub(super) ids: Vec<String>,
     /// Whether the position after its first record is marked.
     pub(super) can_return: bool,
-    pub(super) stage: Stage,
+    pub(super) stage: WriteStage,
     /// Masks secrets in its lines.
     masker: LineMasker,
 }
 
 /// How a session is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum WriteStage {
     /// Its rows are collected, and written at its end.
     Collecting,
     /// Its rows are only checked.
@@ -66,7 +66,7 @@ pub(super) enum Stage {
     Writing,
 }
 
-impl Reading {
+impl SessionReading {
     pub(super) fn new(
         backend: Arc<dyn StorageBackend>,
         record: SessionRecord,
@@ -112,7 +112,7 @@ impl Reading {
             packing: Packing::default(),
             ids: Vec::new(),
             can_return,
-            stage: Stage::Collecting,
+            stage: WriteStage::Collecting,
             masker,
         })
     }
@@ -125,7 +125,7 @@ impl Reading {
         let raw = record.raw.whole()?;
         let source = self.session.session_id.source();
         let mut line = MessageLine::with_role(&raw, record.role, source)?;
-        if self.stage == Stage::Checking {
+        if self.stage == WriteStage::Checking {
             return Ok(());
         }
         let (raw, secrets) = self.masker.mask_now(raw)?;
@@ -194,10 +194,10 @@ impl Reading {
                 "the line of the event is not the one that was exported: its digest does not match",
             ));
         }
-        if self.stage != Stage::Writing {
+        if self.stage != WriteStage::Writing {
             self.ids.push(record.event_id.clone());
         }
-        if self.stage == Stage::Checking {
+        if self.stage == WriteStage::Checking {
             return Ok(());
         }
         let (mut digest, mut data_size_bytes) = (stated, record.data_size_bytes);
@@ -244,7 +244,7 @@ impl Reading {
         if self.refused.is_some() {
             return Ok(());
         }
-        if self.stage != Stage::Checking {
+        if self.stage != WriteStage::Checking {
             self.writer.superseded(self.packing.add(&self.session.key(), record, &self.masker)?);
         }
         Ok(())
@@ -265,7 +265,7 @@ impl Reading {
     }
 
     /// Discards what was read of the session, to read it again.
-    pub(super) fn restart(&mut self, stage: Stage) {
+    pub(super) fn restart(&mut self, stage: WriteStage) {
         self.take_writer();
         self.turns = ReadTurns::default();
         self.packing = Packing::default();

@@ -11,7 +11,7 @@ use crate::{
     storage::{
         ArchiveTransfer, SupersededHistory,
         line_masker::LineMasker,
-        superseded::{LineHead, OldLine, Packer, unpack},
+        superseded::{LineHead, OldLine, PiecePacker, unpack},
     },
 };
 
@@ -101,7 +101,7 @@ impl ArchiveTransfer<'_> {
 
 /// Superseded lines that are imported.
 #[derive(Debug, Default)]
-pub(super) struct Packing(Option<(String, Packer)>);
+pub(super) struct Packing(Option<(String, PiecePacker)>);
 
 impl Packing {
     /// Adds a line of a session. Returns the pieces that are complete.
@@ -114,7 +114,7 @@ impl Packing {
         let mut pieces = Vec::new();
         if self.0.as_ref().is_none_or(|(piece, _)| *piece != record.piece) {
             pieces = self.finish()?;
-            let packer = Packer::new(key.clone(), record.kind, record.superseded_at, record.reason);
+            let packer = PiecePacker::new(key.clone(), record.kind, record.superseded_at, record.reason);
             self.0 = Some((record.piece.clone(), packer));
         }
         if let Some((_, packer)) = &mut self.0 {

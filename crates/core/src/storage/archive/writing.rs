@@ -3,7 +3,7 @@
 use super::{
     super::session_writer::Finished,
     ArchiveReader, ImportReport, Record, invalid,
-    session::{Reading, Stage},
+    session::{SessionReading, WriteStage},
     turns::ReadTurns,
 };
 use crate::{
@@ -22,19 +22,19 @@ impl ArchiveTransfer<'_> {
     /// twice. Returns whether the session continues.
     pub(super) async fn flush_if_large(
         self,
-        reading: &mut Reading,
+        reading: &mut SessionReading,
         archive: &mut dyn ArchiveReader,
     ) -> Result<bool> {
         if !reading.writer.is_full() {
             return Ok(true);
         }
-        if reading.stage == Stage::Collecting && reading.can_return {
+        if reading.stage == WriteStage::Collecting && reading.can_return {
             if !self.check_ahead(reading, archive).await? {
                 return Ok(false);
             }
             archive.go_back()?;
-            reading.restart(Stage::Writing);
-        } else if reading.stage == Stage::Writing {
+            reading.restart(WriteStage::Writing);
+        } else if reading.stage == WriteStage::Writing {
             self.accept_vectors(reading).await?;
             reading.writer.flush().await?;
         }
@@ -43,10 +43,14 @@ impl ArchiveTransfer<'_> {
 
     /// Reads the session to its end, without collecting its rows. Returns false if the session is written again later
     /// in the archive.
-    async fn check_ahead(self, reading: &mut Reading, archive: &mut dyn ArchiveReader) -> Result<bool> {
+    async fn check_ahead(
+        self,
+        reading: &mut SessionReading,
+        archive: &mut dyn ArchiveReader,
+    ) -> Result<bool> {
         // Events that were collected are looked up together with the following ones.
         let (ids, rows) = (std::mem::take(&mut reading.ids), reading.rows);
-        reading.restart(Stage::Checking);
+        reading.restart(WriteStage::Checking);
         (reading.ids, reading.rows) = (ids, rows);
         loop {
             match archive.next()? {
@@ -75,7 +79,11 @@ impl ArchiveTransfer<'_> {
     }
 
     /// Writes a session, or the rest of it.
-    pub(super) async fn write_whole(self, reading: &mut Reading, report: &mut ImportReport) -> Result<()> {
+    pub(super) async fn write_whole(
+        self,
+        reading: &mut SessionReading,
+        report: &mut ImportReport,
+    ) -> Result<()> {
         reading.writer.superseded(reading.packing.finish()?);
         self.accept_vectors(reading).await?;
         let Finished { rows, .. } = reading.take_writer().finish(reading.sync_state.take()).await?;
@@ -92,7 +100,7 @@ impl ArchiveTransfer<'_> {
     }
 
     /// Why the session is rejected, if another session of the user has an event with the same id.
-    pub(super) async fn taken_event(self, reading: &mut Reading) -> Result<Option<String>> {
+    pub(super) async fn taken_event(self, reading: &mut SessionReading) -> Result<Option<String>> {
         let user = &reading.session.user_id;
         let ids = std::mem::take(&mut reading.ids);
         for ids in ids.chunks(IDS) {
@@ -109,7 +117,7 @@ impl ArchiveTransfer<'_> {
 
     /// Makes the space of the session's vectors that of the store, if the store has none. If it has another one, the
     /// vectors are left out.
-    async fn accept_vectors(self, reading: &mut Reading) -> Result<()> {
+    async fn accept_vectors(self, reading: &mut SessionReading) -> Result<()> {
         if let Some(space) = reading.space.as_ref().filter(|_| reading.writer.lacks_generation())
             && let Ok(generation) = StoredVectors::new(self.store).claim_space(space).await?
         {

@@ -32,7 +32,7 @@ use self::{
     digest::digest_of,
     outline::Outline,
     session::{Copying, is_unfinished},
-    vectors::{Generations, Vectors},
+    vectors::{CopiedGenerations, CopiedVectors},
 };
 use super::{
     SessionStorage, StoreContext, StoreCopying,
@@ -114,7 +114,7 @@ struct Copy<'a> {
     options: &'a CopyOptions,
     on_copied: OnCopied<'a>,
     /// How vectors are copied; `None` if they are not.
-    generations: Option<Generations>,
+    generations: Option<CopiedGenerations>,
     source_id: String,
     report: CopyReport,
     /// The sessions that were deleted from the target.
@@ -299,10 +299,10 @@ impl Copy<'_> {
         Ok(())
     }
 
-    fn vectors<'b>(&'b self, key: &'b SessionKey) -> Option<Vectors<'b>> {
+    fn vectors<'b>(&'b self, key: &'b SessionKey) -> Option<CopiedVectors<'b>> {
         let (from, to): (&dyn StorageBackend, &dyn StorageBackend) = (&*self.from.backend, &*self.to.backend);
         let now = self.to.now();
-        self.generations.map(|generations| Vectors { from, to, key, generations, now })
+        self.generations.map(|generations| CopiedVectors { from, to, key, generations, now })
     }
 
     fn left(&mut self, key: &SessionKey, because: NotCopiedBecause, reason: impl Into<String>) {

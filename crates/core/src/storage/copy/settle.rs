@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{CopyReport, vectors::Generations};
+use super::{CopyReport, vectors::CopiedGenerations};
 use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{SessionQuery, StorageBackendExt, meta},
@@ -20,7 +20,7 @@ impl StoreCopying<'_> {
         self,
         to: &StoreContext,
         report: &mut CopyReport,
-    ) -> Result<Option<Generations>> {
+    ) -> Result<Option<CopiedGenerations>> {
         let held = self.store.backend.meta().await?;
         Renewal::new(to).renew().await?;
         self.take_over_secrets(to, &held).await?;
@@ -56,7 +56,7 @@ impl StoreCopying<'_> {
         self,
         to: &StoreContext,
         report: &mut CopyReport,
-    ) -> Result<Option<Generations>> {
+    ) -> Result<Option<CopiedGenerations>> {
         let held = self.store.generations().await?;
         let Some(current) = &held.current else { return Ok(None) };
         if !StoredVectors::new(self.store).has_vectors(&held).await? {
@@ -66,7 +66,7 @@ impl StoreCopying<'_> {
         match StoredVectors::new(to).claim_space(&current.space).await? {
             Ok(number) => {
                 let dimensions = current.space.dimensions;
-                Ok(Some(Generations { from: current.number, to: number, dimensions }))
+                Ok(Some(CopiedGenerations { from: current.number, to: number, dimensions }))
             }
             Err(_) => {
                 report.other_space = StoredVectors::new(to).embedding_space().await?;

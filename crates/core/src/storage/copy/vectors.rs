@@ -22,25 +22,25 @@ const BYTES: usize = 1 << 20;
 
 /// The source generation and the target generation of vectors. Both have the same space.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Generations {
+pub(super) struct CopiedGenerations {
     pub(super) from: u32,
     pub(super) to: u32,
     pub(super) dimensions: usize,
 }
 
 /// The vectors of one session, which has the same lines in both stores.
-pub(super) struct Vectors<'a> {
+pub(super) struct CopiedVectors<'a> {
     pub(super) from: &'a dyn StorageBackend,
     pub(super) to: &'a dyn StorageBackend,
     pub(super) key: &'a SessionKey,
-    pub(super) generations: Generations,
+    pub(super) generations: CopiedGenerations,
     pub(super) now: Timestamp,
 }
 
 /// The vectors of some messages, by sequence.
 type Records = BTreeMap<u32, Vec<VectorRecord>>;
 
-impl Vectors<'_> {
+impl CopiedVectors<'_> {
     /// Whether the target has as many vectors as the source.
     pub(super) async fn are_as_many(&self) -> Result<bool> {
         let (from, to) = (self.from.session_rows(self.key).await?, self.to.session_rows(self.key).await?);

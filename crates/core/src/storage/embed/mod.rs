@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-pub(super) use self::step::{Amount, Cutting, Embedded, embed_all, with_address};
+pub(super) use self::step::{Amount, Cutting, EmbeddingOutcome, embed_all, with_address};
 use self::step::{Step, StepOutcome};
 use super::{Renewal, StoreUsers, StoredVectors, VectorsOf};
 use crate::{

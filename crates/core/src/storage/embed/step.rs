@@ -73,11 +73,11 @@ pub(super) struct StepOutcome {
 }
 
 /// The result for a text: a vector, or the reason why the provider rejected it.
-pub(in crate::storage) type Embedded = Result<Vec<f32>, String>;
+pub(in crate::storage) type EmbeddingOutcome = Result<Vec<f32>, String>;
 
 /// The result of a batch: results for its first texts, and an error for the others.
 struct BatchOutcome {
-    embedded: Vec<Embedded>,
+    embedded: Vec<EmbeddingOutcome>,
     failure: Option<Error>,
 }
 
@@ -139,7 +139,7 @@ impl Step {
     /// The records of the messages for which all texts were tried, by session.
     fn assemble(
         self,
-        embedded: Vec<Option<Embedded>>,
+        embedded: Vec<Option<EmbeddingOutcome>>,
         mut failure: Option<Error>,
         provider: &dyn EmbeddingProvider,
         created_at: Timestamp,
@@ -187,12 +187,12 @@ pub(in crate::storage) async fn embed_all(
     provider: &dyn EmbeddingProvider,
     texts: &[String],
     tokens: &[u32],
-) -> (Vec<Option<Embedded>>, Option<Error>) {
+) -> (Vec<Option<EmbeddingOutcome>>, Option<Error>) {
     let limits = provider.limits();
     let batches = batches(texts, tokens, limits);
     let calls: Vec<_> = batches.iter().map(|batch| embed_batch(provider, batch)).collect();
     let mut outcomes = stream::iter(calls).buffered(limits.concurrent_calls.max(1));
-    let mut embedded: Vec<Option<Embedded>> = Vec::with_capacity(texts.len());
+    let mut embedded: Vec<Option<EmbeddingOutcome>> = Vec::with_capacity(texts.len());
     let mut begun = batches.iter();
     while let Some((batch, outcome)) = next_of(&mut begun, &mut outcomes).await {
         let end = embedded.len() + batch.len();
@@ -236,7 +236,7 @@ fn record_of(content_type: ContentType, chunk: &Chunk<'_>) -> VectorRecord {
 }
 
 /// The result for one text.
-fn made(provider: &dyn EmbeddingProvider, vector: Vec<f32>) -> Embedded {
+fn made(provider: &dyn EmbeddingProvider, vector: Vec<f32>) -> EmbeddingOutcome {
     if !is_no_vector(&vector) {
         return Ok(vector);
     }
@@ -263,7 +263,7 @@ async fn next_of<'a>(
 
 /// Embeds the texts of a batch. If the provider rejects one of them, bisection finds it, and only that text fails.
 async fn embed_batch(provider: &dyn EmbeddingProvider, texts: &[String]) -> BatchOutcome {
-    let mut embedded: Vec<Embedded> = Vec::with_capacity(texts.len());
+    let mut embedded: Vec<EmbeddingOutcome> = Vec::with_capacity(texts.len());
     // A stack of the parts still to embed, the first on top.
     let mut parts = vec![texts];
     while let Some(part) = parts.pop() {

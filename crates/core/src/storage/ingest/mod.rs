@@ -22,7 +22,7 @@ use self::{
     rows::{EventRows, MessageRows},
     settled::SettledRows,
     superseded::SupersededRows,
-    times::Times,
+    times::IngestTimes,
 };
 use super::{
     EventDetail, Ingestion, Renewal, StoreContext, StoredSecrets, line_masker::LineMasker,
@@ -53,7 +53,7 @@ pub struct SessionIngest {
     sync_state: Option<StoredSyncState>,
     messages: MessageRows,
     events: EventRows,
-    times: Times,
+    times: IngestTimes,
     superseded: SupersededRows,
     /// What was settled when the session was last ingested.
     settled: Option<SettledRows>,
@@ -94,7 +94,7 @@ impl Ingestion<'_> {
             writer: SessionWriter::keeping_rows(self.store.backend.clone(), session, stored)
                 .with_frees_event_ids(true),
             target,
-            times: Times::new(before),
+            times: IngestTimes::new(before),
             settled: None,
             metadata: None,
             source: None,

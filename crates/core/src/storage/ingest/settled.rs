@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::{SessionIngest, times::Found};
+use super::{SessionIngest, times::FoundTimes};
 use crate::{
     Result,
     backend::{SequenceRange, StoredSession},
@@ -25,13 +25,13 @@ const MOST_RUNS: usize = 32;
 pub(super) struct SettledRows {
     messages: u32,
     events: u32,
-    turns: Option<Turns>,
+    turns: Option<SettledTurns>,
     times: Settled,
 }
 
 /// The turns of all messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Turns {
+struct SettledTurns {
     /// First and last of each run of consecutive turns.
     runs: Vec<(u32, u32)>,
     last: Option<u32>,
@@ -50,7 +50,7 @@ impl SettledRows {
     }
 }
 
-impl Turns {
+impl SettledTurns {
     fn of((all, last, has_title): (&BTreeSet<u32>, Option<u32>, bool)) -> Option<Self> {
         let mut runs: Vec<(u32, u32)> = Vec::new();
         for turn in all {
@@ -81,14 +81,14 @@ impl SessionIngest {
     /// Begins the transcript after all of its `stored` rows, without reading them. Returns `false` if that is not
     /// possible; use [`SessionIngest::begin_transcript`] then.
     pub fn resume_transcript(&mut self, stored: u32) -> bool {
-        let Some(Turns { runs, last, .. }) = self.turns_of(stored).cloned() else { return false };
+        let Some(SettledTurns { runs, last, .. }) = self.turns_of(stored).cloned() else { return false };
         let turns = runs.into_iter().flat_map(|(first, last)| first..=last);
         self.messages.resume(&mut self.writer, stored, turns, last);
         true
     }
 
     /// The turns of all `stored` messages, if nothing else must be known about them.
-    fn turns_of(&self, stored: u32) -> Option<&Turns> {
+    fn turns_of(&self, stored: u32) -> Option<&SettledTurns> {
         let has_prompt = self.writer.session().first_prompt.is_some();
         let settled = self.settled.as_ref().filter(|settled| settled.messages == stored && !self.times.again);
         settled?.turns.as_ref().filter(|turns| turns.has_title && has_prompt)
@@ -179,14 +179,14 @@ impl SessionIngest {
         before: &Settled,
         clock: &EventClock,
         resolved: &Resolved,
-    ) -> Found {
+    ) -> FoundTimes {
         let spans = || resolved.known.into_iter().chain(resolved.logged);
         let from = spans().map(|(from, _)| from).min();
         let to: Option<Timestamp> = spans().map(|(_, to)| to).max();
         let created = stated.created().or(from).unwrap_or_else(|| self.storage.now());
         let updated = stated.updated().max(to).map_or(created, |updated| updated.max(created));
         let names = |model: &str| before.names(model, clock);
-        Found { created, updated, model: self.model(stated, names, || before.model(clock)) }
+        FoundTimes { created, updated, model: self.model(stated, names, || before.model(clock)) }
     }
 
     /// Stores again what was settled before: nothing has changed.
@@ -202,7 +202,7 @@ impl SessionIngest {
         let is_stored = !self.events.has_notes() && messages.saturating_add(events) >= FEWEST_ROWS;
         let Some(times) = times.filter(|_| is_stored) else { return };
         let turns = match self.messages.position.begun() {
-            true => self.messages.all_turns(&self.writer.derived).and_then(Turns::of),
+            true => self.messages.all_turns(&self.writer.derived).and_then(SettledTurns::of),
             false => self.settled.take().and_then(|settled| settled.turns),
         };
         self.store_settled(Some(SettledRows { messages, events, turns, times }));

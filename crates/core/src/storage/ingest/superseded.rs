@@ -22,7 +22,7 @@ use crate::{
     storage::{
         line_masker::LineDigester,
         session_writer::superseded_bytes,
-        superseded::{OldLine, Packer, unpack_all},
+        superseded::{OldLine, PiecePacker, unpack_all},
     },
 };
 
@@ -186,7 +186,7 @@ impl SessionIngest {
         for lines in lines.chunk_by(|(a, _), (b, _)| a == b) {
             let Some((kind, _)) = lines.first() else { continue };
             let key = self.target.key.clone();
-            let mut packer = Packer::new(key, *kind, self.storage.now(), SupersededReason::Unreadable);
+            let mut packer = PiecePacker::new(key, *kind, self.storage.now(), SupersededReason::Unreadable);
             for (_, line) in lines {
                 self.writer.superseded(packer.add(line)?);
             }
@@ -284,15 +284,15 @@ impl SessionIngest {
         Ok(())
     }
 
-    fn packer(&self, superseding: &Superseding) -> Packer {
-        Packer::new(self.target.key.clone(), superseding.kind, self.storage.now(), superseding.reason)
+    fn packer(&self, superseding: &Superseding) -> PiecePacker {
+        PiecePacker::new(self.target.key.clone(), superseding.kind, self.storage.now(), superseding.reason)
     }
 
     /// Packs lines that are not superseded yet. Stores pieces when there are many.
     async fn pack(
         &mut self,
         superseding: &Superseding,
-        packer: &mut Packer,
+        packer: &mut PiecePacker,
         lines: Vec<OldLine>,
     ) -> Result<()> {
         let kind = superseding.kind;

@@ -15,7 +15,7 @@ const PAGE: usize = 10_000;
 
 /// The basis for the times of a session that is being ingested.
 #[derive(Debug, Default)]
-pub(super) struct Times {
+pub(super) struct IngestTimes {
     /// The session as it was stored before.
     pub(super) before: Option<Session>,
     /// When its files last changed.
@@ -23,18 +23,18 @@ pub(super) struct Times {
     /// Whether to derive times even if nothing changed.
     pub(super) again: bool,
     /// The derived data of the session.
-    pub(super) found: Option<Found>,
+    pub(super) found: Option<FoundTimes>,
 }
 
 /// The data of a session from its events and messages.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FoundTimes {
     pub(super) created: Timestamp,
     pub(super) updated: Timestamp,
     pub(super) model: Option<String>,
 }
 
-impl Times {
+impl IngestTimes {
     pub(super) fn new(before: Option<Session>) -> Self {
         Self { before, ..Self::default() }
     }
@@ -218,7 +218,7 @@ impl SessionIngest {
         clock: &EventClock,
         lines: &[LineTime],
         times: &[(Timestamp, TimeSource)],
-    ) -> Found {
+    ) -> FoundTimes {
         let of = |wanted: fn(TimeSource) -> bool| {
             span(times.iter().filter(|(_, source)| wanted(*source)).map(|(ts, _)| *ts))
         };
@@ -258,7 +258,7 @@ impl SessionIngest {
             .max(said_updated)
             .map_or(created, |updated| updated.max(created));
         let logged = || clock.model().map(str::to_owned);
-        Found { created, updated, model: self.model(stated, |model| clock.names(model), logged) }
+        FoundTimes { created, updated, model: self.model(stated, |model| clock.names(model), logged) }
     }
 
     /// The model in the metadata, or else the model that most events name, which is `logged`. `names` says whether an

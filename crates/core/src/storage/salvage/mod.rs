@@ -78,7 +78,7 @@ impl StoreSalvage<'_> {
     ///
     /// Errors of this store; errors of `source` other than damage.
     pub async fn take_from(self, source: &mut dyn SalvageSource) -> Result<SalvageReport> {
-        let mut salvage = Salvage {
+        let mut salvage = RunningSalvage {
             storage: self.store,
             report: SalvageReport {
                 lost: source.lost(),
@@ -133,7 +133,7 @@ impl StoreSalvage<'_> {
 }
 
 /// A salvage that is running.
-struct Salvage<'a> {
+struct RunningSalvage<'a> {
     storage: &'a StoreContext,
     report: SalvageReport,
     /// The generation of the vectors in the new store.
@@ -142,7 +142,7 @@ struct Salvage<'a> {
     hosts: HashMap<UserId, HostId>,
 }
 
-impl Salvage<'_> {
+impl RunningSalvage<'_> {
     async fn session(&mut self, source: &mut dyn SalvageSource, key: &SessionKey) -> Result<()> {
         let before = self.report.missing.len();
         match self.write_session(source, key).await {

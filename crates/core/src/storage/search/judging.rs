@@ -1,7 +1,7 @@
 //! Judges the best candidates by their texts: where the words of the query are, and whether people look for such a
 //! message at all.
 
-use super::reading::{ReadMessage, Reading};
+use super::reading::{ReadMessage, ReadMessages};
 use crate::{
     KnownPart, Result,
     backend::TextCandidate,
@@ -37,7 +37,7 @@ impl TranscriptSearch<'_> {
         leading: Vec<MessageRef>,
         words: &QueryWords,
         statistics: &CollectionStatistics,
-        reading: &mut Reading,
+        reading: &mut ReadMessages,
     ) -> Result<Judged> {
         reading.read(self.store, leading.iter().cloned()).await?;
         let weights: Vec<f32> = (0..words.terms().len()).map(|term| statistics.idf(term)).collect();
@@ -75,7 +75,7 @@ impl TranscriptSearch<'_> {
         self,
         texts: &mut Vec<RankedText>,
         questions: Vec<&MessageRef>,
-        reading: &mut Reading,
+        reading: &mut ReadMessages,
     ) -> Result<Vec<MessageRef>> {
         let mut answered = Vec::new();
         for question in questions.into_iter().take(ANSWERED) {
@@ -108,7 +108,7 @@ impl TranscriptSearch<'_> {
 }
 
 /// The last answer before the next question.
-fn answer_among(after: &[MessageRef], reading: &Reading) -> Option<MessageRef> {
+fn answer_among(after: &[MessageRef], reading: &ReadMessages) -> Option<MessageRef> {
     let read = after.iter().map_while(|message_ref| Some((message_ref, reading.get(message_ref)?)));
     let turn = read.take_while(|(_, read)| read.message.role != Role::User || !is_real(read.line.fields()));
     let is_answer = |read: &ReadMessage| {

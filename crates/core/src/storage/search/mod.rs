@@ -26,7 +26,7 @@ use crate::{
 };
 
 use judging::Judged;
-pub(super) use reading::Reading;
+pub(super) use reading::ReadMessages;
 pub(super) use results::{PlannedQuery, Shown};
 
 /// Candidates to request from the backend per result: enough for diversification.
@@ -91,7 +91,7 @@ impl TranscriptSearch<'_> {
         let explanation =
             options.explain.then(|| explanation(&words, texts.items.len(), vectors.items.len()));
         let weights = self.fusion_weights();
-        let mut reading = Reading::default();
+        let mut reading = ReadMessages::default();
         let ranked = texts.items.into_iter().map(RankedText::from).collect::<Vec<_>>();
         let leading = most_relevant(&ranked, &vectors.items, &weights, judged_for(options, &words));
         let judging = self.judge(ranked, leading, &words, &texts.statistics, &mut reading);

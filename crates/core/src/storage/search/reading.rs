@@ -33,13 +33,13 @@ impl ReadMessage {
 
 /// Messages that were read, and those that can't be read.
 #[derive(Debug, Default)]
-pub(in crate::storage) struct Reading {
+pub(in crate::storage) struct ReadMessages {
     messages: HashMap<MessageRef, ReadMessage>,
     requested: HashSet<MessageRef>,
     pub(in crate::storage) damaged: Vec<DamagedRow>,
 }
 
-impl Reading {
+impl ReadMessages {
     /// Reads messages unless that was tried before. Messages that were removed in the meantime are left out.
     pub(in crate::storage) async fn read(
         &mut self,

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::reading::{ReadMessage, Reading};
+use super::reading::{ReadMessage, ReadMessages};
 use crate::{
     Result,
     model::{ContentType, MessageRef},
@@ -47,7 +47,7 @@ impl TranscriptSearch<'_> {
         self,
         picked: Vec<(Fused, f32)>,
         query: PlannedQuery<'_>,
-        reading: &mut Reading,
+        reading: &mut ReadMessages,
     ) -> Result<Shown> {
         let options = query.options;
         let mut builder = ResultBuilder {

@@ -1,6 +1,6 @@
 //! Sessions that are found by their titles.
 
-use super::{judging::Judged, reading::Reading};
+use super::{judging::Judged, reading::ReadMessages};
 use crate::{
     ErrorKind, Result, Scope,
     backend::{SessionQuery, TextCandidate},
@@ -29,7 +29,7 @@ impl TranscriptSearch<'_> {
         options: &SearchOptions,
         words: &QueryWords,
         judged: &mut Judged,
-        reading: &mut Reading,
+        reading: &mut ReadMessages,
     ) -> Result<()> {
         let is_possible = options.mode != SearchMode::Semantic
             && options.content_types.contains(ContentType::UserQuery)
@@ -90,7 +90,7 @@ impl TranscriptSearch<'_> {
 fn first_question(
     beginning: Vec<MessageRef>,
     options: &SearchOptions,
-    reading: &Reading,
+    reading: &ReadMessages,
 ) -> Option<MessageRef> {
     beginning.into_iter().find(|message_ref| {
         reading.get(message_ref).is_some_and(|read| {

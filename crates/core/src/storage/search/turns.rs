@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::{
     QueryVector, candidates_for, is_about_vectors, judged_for,
-    reading::{ReadMessage, Reading},
+    reading::{ReadMessage, ReadMessages},
 };
 use crate::{
     Result, Scope,
@@ -89,7 +89,7 @@ impl TranscriptSearch<'_> {
         if nearest.is_empty() && !vector.vector.is_empty() && mode != SearchMode::FullText {
             notices.push("no turn has a vector yet; run `backfill --turns`".to_owned());
         }
-        let mut reading = Reading::default();
+        let mut reading = ReadMessages::default();
         let candidates = self.by_turn(texts.items, nearest, summaries, &options.filter, &mut reading).await?;
         let wanted = judged_for(&options, &words).max(3 * options.limit);
         let turns = self.read_turns_of(leading(candidates, wanted), &options).await?;
@@ -177,7 +177,7 @@ impl TranscriptSearch<'_> {
         nearest: Vec<TurnCandidate>,
         summaries: Vec<(TurnSummary, f32)>,
         filter: &SearchFilter,
-        reading: &mut Reading,
+        reading: &mut ReadMessages,
     ) -> Result<HashMap<TurnKey, Candidate>> {
         let of_texts = texts.iter().map(|text| text.message_ref.clone());
         let of_turns = nearest.iter().map(|turn| turn.message_ref.clone());

@@ -29,7 +29,7 @@ pub(super) struct SharedRows {
 
 /// Events that were counted.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownEvents {
     /// How often each event occurs, by a hash.
     events: HashMap<u64, u32>,
     /// The requests that they report.
@@ -52,7 +52,7 @@ impl StoreStatistics<'_> {
         let mut counter = EventCounter::default();
         for family in self.families(briefs).await? {
             let members: Vec<&SessionKey> = family.members.iter().map(|(brief, _)| &brief.key).collect();
-            let mut known = Known::default();
+            let mut known = KnownEvents::default();
             for (brief, copied) in &family.members {
                 let mut copied = *copied;
                 let is_compacted = compacted.contains(&brief.key);
@@ -66,7 +66,7 @@ impl StoreStatistics<'_> {
         }
         for Brief { key, .. } in briefs {
             if compacted.contains(key) && shared.counted.insert(key.clone()) {
-                let counts = (&mut counter, &mut Known::default(), &mut shared.compacted);
+                let counts = (&mut counter, &mut KnownEvents::default(), &mut shared.compacted);
                 self.count_member(key, &[key], true, filter, counts).await?;
             }
         }
@@ -81,9 +81,9 @@ impl StoreStatistics<'_> {
         members: &[&SessionKey],
         is_compacted: bool,
         filter: &EventFilter,
-        (counter, known, compacted): (&mut EventCounter, &mut Known, &mut u64),
+        (counter, known, compacted): (&mut EventCounter, &mut KnownEvents, &mut u64),
     ) -> Result<u64> {
-        let (mut own, mut copies) = (Known::default(), 0);
+        let (mut own, mut copies) = (KnownEvents::default(), 0);
         let mut events = SessionRows::new(self.store, key).events(0);
         while let Some(page) = events.next().await? {
             for mut event in page {
@@ -100,7 +100,7 @@ impl StoreStatistics<'_> {
             }
         }
         if is_compacted {
-            let mut lost = Known::default();
+            let mut lost = KnownEvents::default();
             for (mut event, is_edited) in self.compacted_events(key).await? {
                 forget_members(&mut event, members);
                 let times = lost.note(&event);
@@ -127,7 +127,7 @@ fn forget_members(event: &mut Event, members: &[&SessionKey]) {
     }
 }
 
-impl Known {
+impl KnownEvents {
     /// Counts an event, and returns how often it occurred.
     fn note(&mut self, event: &Event) -> u32 {
         self.requests.extend(request(event).map(str::to_owned));

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-pub(super) use self::pack::{LineHead, OldLine, Packer, unpack};
+pub(super) use self::pack::{LineHead, OldLine, PiecePacker, unpack};
 pub use self::{
     prune::{PruneOptions, PruneReport},
     search::SupersededMatch,

@@ -83,7 +83,7 @@ impl OldLine {
 
 /// Packs lines of one kind, in ascending order, into pieces.
 #[derive(Debug)]
-pub(in crate::storage) struct Packer {
+pub(in crate::storage) struct PiecePacker {
     session: SessionKey,
     kind: LineKind,
     superseded_at: Timestamp,
@@ -95,7 +95,7 @@ pub(in crate::storage) struct Packer {
     bytes: u64,
 }
 
-impl Packer {
+impl PiecePacker {
     pub(in crate::storage) fn new(
         session: SessionKey,
         kind: LineKind,
@@ -208,7 +208,7 @@ mod tests {
     fn packed(lines: &[OldLine]) -> Vec<SupersededPiece> {
         let key = SessionKey::new(UserId::new("ana").unwrap(), SessionId::new("s").unwrap());
         let at = Timestamp::from_micros(0);
-        let mut packer = Packer::new(key, LineKind::Message, at, SupersededReason::Edited);
+        let mut packer = PiecePacker::new(key, LineKind::Message, at, SupersededReason::Edited);
         let mut pieces: Vec<_> = lines.iter().flat_map(|line| packer.add(line).unwrap()).collect();
         pieces.extend(packer.finish().unwrap());
         pieces

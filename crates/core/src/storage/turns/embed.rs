@@ -14,7 +14,7 @@ use crate::{
     model::{ContentType, EmbeddingSpace, Message, SessionKey, TurnEmbedding, TurnSummary, UserId},
     storage::{
         EmbedReport, OnEmbedded, StoredVectors, VectorsOf,
-        embed::{Embedded, embed_all, with_address},
+        embed::{EmbeddingOutcome, embed_all, with_address},
     },
 };
 
@@ -72,7 +72,7 @@ struct Piece {
 
 /// The turns of one step.
 #[derive(Default)]
-struct Step {
+struct TurnStep {
     pieces: Vec<Piece>,
     texts: Vec<String>,
     tokens: Vec<u32>,
@@ -169,7 +169,7 @@ impl StoredVectors<'_> {
         report: &mut EmbedReport,
         on_embedded: OnEmbedded<'_>,
     ) -> Result<()> {
-        let mut step = Step::default();
+        let mut step = TurnStep::default();
         for (key, which) in sessions {
             if report.failure.is_some() {
                 return Ok(());
@@ -184,7 +184,7 @@ impl StoredVectors<'_> {
         self,
         key: &SessionKey,
         which: TurnSelection<'_>,
-        step: &mut Step,
+        step: &mut TurnStep,
         report: &mut EmbedReport,
         on_embedded: OnEmbedded<'_>,
     ) -> Result<()> {
@@ -278,7 +278,7 @@ impl StoredVectors<'_> {
         turn: &TurnTexts,
         content: TurnContent,
         hash: String,
-        step: &mut Step,
+        step: &mut TurnStep,
     ) {
         let Some(provider) = &self.store.embedding else { return };
         let limits = provider.limits();
@@ -318,12 +318,12 @@ impl StoredVectors<'_> {
     /// Embeds the turns of a step and stores them.
     async fn embed_step(
         self,
-        step: &mut Step,
+        step: &mut TurnStep,
         report: &mut EmbedReport,
         on_embedded: OnEmbedded<'_>,
     ) -> Result<()> {
         let Some(provider) = &self.store.embedding else { return Ok(()) };
-        let Step { pieces, texts, tokens, secrets } = std::mem::take(step);
+        let TurnStep { pieces, texts, tokens, secrets } = std::mem::take(step);
         if pieces.is_empty() {
             return Ok(());
         }
@@ -335,7 +335,7 @@ impl StoredVectors<'_> {
         let mut tokens = tokens.into_iter();
         let mut made = Vec::new();
         for Piece { mut turn, chunks } in pieces {
-            let of_chunks: Vec<Option<Embedded>> = embedded.by_ref().take(chunks).collect();
+            let of_chunks: Vec<Option<EmbeddingOutcome>> = embedded.by_ref().take(chunks).collect();
             let weights: Vec<u32> = tokens.by_ref().take(chunks).collect();
             if of_chunks.len() < chunks {
                 break;
@@ -416,7 +416,11 @@ impl StoredVectors<'_> {
 
 /// The mean of the vectors of a turn's chunks, scaled to unit length. Chunks are weighted by their tokens. `None` if
 /// one of the vectors was not made.
-fn mean(chunks: Vec<Option<Embedded>>, weights: &[u32], dimensions: usize) -> Option<Embedded> {
+fn mean(
+    chunks: Vec<Option<EmbeddingOutcome>>,
+    weights: &[u32],
+    dimensions: usize,
+) -> Option<EmbeddingOutcome> {
     let mut sum = vec![0.0_f32; dimensions];
     for (vector, weight) in chunks.into_iter().zip(weights) {
         let vector = match vector? {

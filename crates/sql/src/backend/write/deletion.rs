@@ -16,7 +16,7 @@ const OPERATION: &str = "delete_session";
 
 /// How much one transaction removes. The write-ahead log contains its changes.
 #[derive(Debug, Clone, Copy)]
-struct Batch {
+struct DeletionBatch {
     /// At most this many messages, and this many events.
     rows: usize,
     /// Rows with about this many bytes of messages, and of events.
@@ -25,7 +25,7 @@ struct Batch {
     pieces: usize,
 }
 
-impl Batch {
+impl DeletionBatch {
     const FULL: Self = Self { rows: 4_000, bytes: 16 << 20, pieces: 32 };
 
     /// A smaller one, unless it already removes only a single row.
@@ -63,7 +63,7 @@ pub(in crate::backend) fn delete_session<D: Database>(
     key: &SessionKey,
     is_tight: bool,
 ) -> Result<bool> {
-    let (mut existed, mut batch) = (false, Batch::FULL);
+    let (mut existed, mut batch) = (false, DeletionBatch::FULL);
     loop {
         let removed = match database.transaction(OPERATION, |writer| remove_batch::<D>(writer, key, batch)) {
             Err(error) if is_tight && is_disk_full(&error) => {
@@ -77,15 +77,15 @@ pub(in crate::backend) fn delete_session<D: Database>(
         }
         match removed {
             None => {}
-            Some(Step::Nothing) => return Ok(existed),
-            Some(Step::Rows) => existed = true,
-            Some(Step::Session) => return Ok(true),
+            Some(DeletionStep::Nothing) => return Ok(existed),
+            Some(DeletionStep::Rows) => existed = true,
+            Some(DeletionStep::Session) => return Ok(true),
         }
     }
 }
 
 /// The result of one transaction of a deletion.
-enum Step {
+enum DeletionStep {
     /// There was no such session.
     Nothing,
     /// Some rows of the session.
@@ -94,9 +94,13 @@ enum Step {
     Session,
 }
 
-fn remove_batch<D: Database>(writer: &mut D::Writer<'_>, key: &SessionKey, batch: Batch) -> Result<Step> {
+fn remove_batch<D: Database>(
+    writer: &mut D::Writer<'_>,
+    key: &SessionKey,
+    batch: DeletionBatch,
+) -> Result<DeletionStep> {
     if writer.first(&Stored::query(key))?.is_none() {
-        return Ok(Step::Nothing);
+        return Ok(DeletionStep::Nothing);
     }
     let revision = writer.next_revision()?;
     D::removing(writer, revision, Removed::Session)?;
@@ -106,19 +110,19 @@ fn remove_batch<D: Database>(writer: &mut D::Writer<'_>, key: &SessionKey, batch
         turns::remove_with(&rows, &RemovedMessages::from(start))?;
         rows.remove_messages(&format!("sequence >= {start}"), revision)?;
         truncated(writer, key, "message_count", start, revision)?;
-        return Ok(Step::Rows);
+        return Ok(DeletionStep::Rows);
     }
     if let Some(start) = start_of_batch(writer, key, batch, "events", "data_size_bytes")? {
         rows.remove_events(&format!("sequence >= {start}"))?;
         truncated(writer, key, "event_count", start, revision)?;
-        return Ok(Step::Rows);
+        return Ok(DeletionStep::Rows);
     }
     if let Some(next) = superseded::id_at(writer, key, batch.pieces)? {
         // Ids are made of letters, digits and hyphens.
         rows.execute_once(format!(
             "DELETE FROM {TABLE} WHERE user_id = ?1 AND session_id = ?2 AND id < '{next}'"
         ))?;
-        return Ok(Step::Rows);
+        return Ok(DeletionStep::Rows);
     }
     turns::remove_all(&rows)?;
     rows.remove_messages("TRUE", revision)?;
@@ -129,14 +133,14 @@ fn remove_batch<D: Database>(writer: &mut D::Writer<'_>, key: &SessionKey, batch
     for sql in [deletions::FORGET, deletions::REMEMBER] {
         writer.execute(&Statement::new(OPERATION, sql, of_session(key)))?;
     }
-    Ok(Step::Session)
+    Ok(DeletionStep::Session)
 }
 
 /// The first sequence of the last rows of a session that one transaction can remove. `None` if it can remove all.
 fn start_of_batch(
     reader: &impl Reader,
     key: &SessionKey,
-    batch: Batch,
+    batch: DeletionBatch,
     table: &str,
     length: &str,
 ) -> Result<Option<u32>> {
@@ -172,8 +176,8 @@ mod tests {
 
     #[test]
     fn a_batch_keeps_within_both_limits() {
-        let Batch { rows, bytes, .. } = Batch::FULL;
-        let count = |rows: &[(u32, u64)]| Batch::FULL.count(rows);
+        let DeletionBatch { rows, bytes, .. } = DeletionBatch::FULL;
+        let count = |rows: &[(u32, u64)]| DeletionBatch::FULL.count(rows);
         assert_eq!(count(&[]), None);
         assert_eq!(count(&[(9, 1), (8, 1)]), Some(2));
         assert_eq!(count(&[(9, bytes + 1), (8, 1)]), Some(1));
@@ -183,7 +187,7 @@ mod tests {
 
     #[test]
     fn batches_shrink_to_a_single_row() {
-        let sizes: Vec<usize> = std::iter::successors(Some(Batch::FULL), |batch| batch.smaller())
+        let sizes: Vec<usize> = std::iter::successors(Some(DeletionBatch::FULL), |batch| batch.smaller())
             .map(|batch| batch.count(&[(1, 1); 5_000]).unwrap())
             .collect();
         assert_eq!(sizes, [4_000, 500, 62, 7, 1]);

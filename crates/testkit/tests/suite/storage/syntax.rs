@@ -20,7 +20,7 @@ on_both_stores![
 
 /// A full-text search for a query as it was typed.
 fn typed(query: &str) -> SearchOptions {
-    SearchOptions::parsed(&Query::parse(query)).with_mode(SearchMode::FullText)
+    SearchOptions::parsed(&TypedQuery::parse(query)).with_mode(SearchMode::FullText)
 }
 
 /// The sequences of the messages that are found, sorted.
