@@ -119,7 +119,7 @@ impl App {
     /// priority to this reader.
     pub(crate) async fn reader(&self) -> Result<StoreReader, Failure> {
         let reader = self.patient_reader().await?;
-        reader.storage.backend().come_first();
+        reader.storage.backend().prioritize();
         Ok(reader)
     }
 
@@ -134,7 +134,7 @@ impl App {
     /// embedding provider.
     pub(crate) async fn silent_reader(&self, with_embedding: bool) -> Result<StoreReader, Failure> {
         let reader = self.open_reader(with_embedding).await?;
-        reader.storage.backend().come_first();
+        reader.storage.backend().prioritize();
         Ok(reader)
     }
 

@@ -141,7 +141,7 @@ impl Search for CosmosBackend {
         Ok(())
     }
 
-    async fn renew_texts(&self, key: &SessionKey, sequences: &[u32]) -> Result<()> {
+    async fn reindex_texts(&self, key: &SessionKey, sequences: &[u32]) -> Result<()> {
         let _lock = self.0.locks.lock(key).await;
         let partition = ids::partition(key);
         let mut analyzer = Analyzer::new();

@@ -60,7 +60,7 @@ const REPEATABLE: [&str; 8] = [
     "complete_generation",
     "swap_meta",
     "update_index",
-    "renew_texts",
+    "reindex_texts",
     "rebuild_index",
 ];
 

@@ -75,7 +75,7 @@ impl Stamp {
     }
 
     /// Whether a change after `read` would change the stamp, so that the stamp identifies the content at that time.
-    pub(crate) fn is_settled(&self, read: Timestamp) -> bool {
+    pub(crate) fn is_unchanging(&self, read: Timestamp) -> bool {
         self.mtime < read.as_micros().saturating_mul(1_000).saturating_sub(SETTLE_NANOS)
     }
 }

@@ -54,7 +54,7 @@ pub(crate) async fn sync_while(
         unchanged::forget(storage);
     }
     if !options.dry_run {
-        report.secrets_masked_in_store = storage.secrets().settle_secrets().await?;
+        report.secrets_masked_in_store = storage.secrets().apply_secrets_setting().await?;
     }
     let plan = Plan::new(storage, options, &mut report).await?;
     report.bytes = plan.bytes();
@@ -91,7 +91,7 @@ pub(crate) async fn sync_changed(
     let begun = storage.now();
     let _turn = storage.backend().begin_sync();
     // Another process may have chosen another setting for the store.
-    let secrets_masked_in_store = storage.secrets().settle_secrets().await?;
+    let secrets_masked_in_store = storage.secrets().apply_secrets_setting().await?;
     let mut report = SyncReport { secrets_masked_in_store, ..SyncReport::default() };
     let plan = Plan::of_changed(storage, options, changed, &mut report).await?;
     report.bytes = plan.bytes();
@@ -128,7 +128,7 @@ async fn write_sessions(
     let Context { storage, options, progress } = context;
     storage.users().pin_user(&options.user).await?;
     // Even if no file has changed since an earlier version wrote the store.
-    storage.renewal().renew().await?;
+    storage.rederivation().rederive().await?;
     if let Some(embedder) = ingest(context, plan, report, more).await? {
         progress.stage(Stage::Embedding);
         report.add_vectors(embedder.finish().await?);
@@ -162,7 +162,7 @@ pub(crate) async fn ingest(
         .buffered(WRITTEN_AT_ONCE)
         .boxed();
     while let Some((planned, ended)) = written.next().await {
-        let outcome = settle(planned, ended, report).map_err(|error| {
+        let outcome = finish(planned, ended, report).map_err(|error| {
             error.with(
                 "synced",
                 format_args!(
@@ -183,7 +183,7 @@ pub(crate) async fn ingest(
 }
 
 /// Adds the outcome of a session to the report. Returns errors that affect all sessions.
-fn settle(planned: &Planned, ended: Ended, report: &mut SyncReport) -> Result<SessionOutcome> {
+fn finish(planned: &Planned, ended: Ended, report: &mut SyncReport) -> Result<SessionOutcome> {
     match ended {
         Ok((found, outcome)) => {
             report.merge(found);

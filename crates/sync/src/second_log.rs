@@ -87,7 +87,7 @@ impl SecondLog {
 
     /// Leaves out what the first log may be about to get at `now`.
     pub(crate) fn settled_at(mut self, now: Timestamp) -> Self {
-        let is_recent = |event: &SecondEvent| event.identity.1.is_some_and(|ts| !is_settled(ts, now));
+        let is_recent = |event: &SecondEvent| event.identity.1.is_some_and(|ts| !is_complete(ts, now));
         if let Some(at) = self.missing.iter().position(is_recent) {
             self.missing.truncate(at);
             self.is_ahead = true;
@@ -224,7 +224,7 @@ pub(crate) fn end_alike(first: &Path, second: &Path) -> io::Result<bool> {
 }
 
 /// Whether something that happened at `time` is old enough at `now` to be in both logs.
-pub(crate) fn is_settled(time: Timestamp, now: Timestamp) -> bool {
+pub(crate) fn is_complete(time: Timestamp, now: Timestamp) -> bool {
     time.as_micros() <= now.as_micros().saturating_sub(SETTLED_MICROS)
 }
 

@@ -228,7 +228,7 @@ impl SyncState {
     /// Records that a file was read completely at `read`.
     pub(crate) fn set_read(&mut self, file: Source, read: Timestamp, end: FileEnd) {
         let FileEnd { log, head, damage, is_unfinished } = end;
-        let settled = file.stamp.is_settled(read) && !is_unfinished;
+        let settled = file.stamp.is_unchanging(read) && !is_unfinished;
         let state = FileState { stamp: file.stamp, settled, log, head, timed: None, damage, replacing: None };
         self.set(file, state);
     }
@@ -248,7 +248,7 @@ impl SyncState {
     /// does not change.
     pub(crate) fn set_timed(&mut self, file: Source, read: Timestamp) {
         let known = self.files.entry(file.name.to_owned()).or_insert_with(|| FileState::unread(file));
-        known.timed = file.stamp.is_settled(read).then_some(file.stamp);
+        known.timed = file.stamp.is_unchanging(read).then_some(file.stamp);
     }
 
     fn set(&mut self, file: Source, state: FileState) {

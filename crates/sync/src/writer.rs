@@ -78,7 +78,7 @@ impl Writing {
 async fn write(storage: SessionStorage, mut jobs: UnboundedReceiver<Job>) {
     let mut waiting = Vec::new();
     while jobs.recv_many(&mut waiting, MAX_SESSIONS).await > 0 {
-        storage.backend().give_way().await;
+        storage.backend().yield_to_searches().await;
         let (ingests, replies): (Vec<_>, Vec<_>) =
             waiting.drain(..).map(|job| (job.ingest, (job.reply, job.room))).unzip();
         for ((reply, room), outcome) in replies.into_iter().zip(storage.ingestion().commit_all(ingests).await)

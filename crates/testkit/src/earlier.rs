@@ -52,7 +52,11 @@ pub async fn check_store(backend: Arc<dyn StorageBackend>) {
 
     let pending = async || backend.count_vectors(&Scope::Everyone).await.unwrap().generations[&0].pending;
     assert_eq!(pending().await, 2, "the session that was synced without a model");
-    assert_eq!(storage.renewal().renew().await.unwrap(), 1, "the answer that the earlier rules did not read");
+    assert_eq!(
+        storage.rederivation().rederive().await.unwrap(),
+        1,
+        "the answer that the earlier rules did not read"
+    );
     assert_eq!(pending().await, 3);
     let session = target_of("dana", "-home-dana-garden", "new");
     storage

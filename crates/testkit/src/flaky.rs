@@ -177,7 +177,7 @@ operations! {
         VectorCandidates: vector_candidates(query: &VectorQuery) -> Candidates<VectorCandidate>;
         Terms: terms(patterns: &[TermPattern], limit: usize) -> Vec<Vec<String>>;
         UpdateIndex: update_index(update: IndexUpdate) -> ();
-        RenewTexts: renew_texts(key: &SessionKey, sequences: &[u32]) -> ();
+        ReindexTexts: reindex_texts(key: &SessionKey, sequences: &[u32]) -> ();
     }
 
     Integrity {
@@ -188,12 +188,12 @@ operations! {
 
     Scheduling {
         [
-            fn come_first(&self) {
-                self.inner.come_first();
+            fn prioritize(&self) {
+                self.inner.prioritize();
             }
 
-            async fn give_way(&self) {
-                self.inner.give_way().await;
+            async fn yield_to_searches(&self) {
+                self.inner.yield_to_searches().await;
             }
 
             fn begin_sync(&self) -> Option<SyncGuard> {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use amplifier_session_storage::{
-    backend::{Deletion, Remains, SessionQuery},
+    backend::{Deletion, NotErased, SessionQuery},
     model::{ProjectSlug, Session, SessionKey, Timestamp},
     storage::Relation,
     sync::source_folder,
@@ -40,7 +40,7 @@ struct DeleteView<'a> {
     deleted: Vec<DeletedView<'a>>,
     failed: &'a [NotDeleted],
     /// The files that still contain words of deleted sessions.
-    remains: &'a [NotErased],
+    remains: &'a [NotErasedView],
     /// Other sessions that contain text of the deleted ones.
     keep_text: Vec<KeptView<'a>>,
     /// In a dry run, the sessions that would be deleted.
@@ -93,13 +93,13 @@ struct NotDeleted {
 
 /// A file that still contains words of deleted sessions.
 #[derive(Serialize)]
-struct NotErased {
+struct NotErasedView {
     file: String,
     reason: String,
 }
 
-impl From<Remains> for NotErased {
-    fn from(Remains { file, error }: Remains) -> Self {
+impl From<NotErased> for NotErasedView {
+    fn from(NotErased { file, error }: NotErased) -> Self {
         Self { file: file.to_string_lossy().into_owned(), reason: with_causes(&error) }
     }
 }
@@ -268,7 +268,7 @@ fn is_confirmed(app: &App, sessions: &[Session], short_ids: &ShortIds) -> Result
 async fn delete(
     reader: &StoreReader,
     sessions: Vec<Session>,
-) -> (Vec<Deleted>, Vec<NotDeleted>, Vec<NotErased>) {
+) -> (Vec<Deleted>, Vec<NotDeleted>, Vec<NotErasedView>) {
     let mut folders = Vec::with_capacity(sessions.len());
     for session in &sessions {
         folders.push(folder(reader, session).await);
@@ -287,7 +287,7 @@ async fn delete(
         };
         failed.push(NotDeleted { session_id: session.session_id.to_string(), error });
     }
-    (gone, failed, remains.into_iter().map(NotErased::from).collect())
+    (gone, failed, remains.into_iter().map(NotErasedView::from).collect())
 }
 
 /// The folder that a session was read from. It is only for a hint, so errors are ignored.
@@ -327,7 +327,12 @@ fn root_of(folder: &Path) -> Option<String> {
     Some(one_line(&root?.to_string_lossy()))
 }
 
-fn outcome(app: &App, gone: usize, failed: &[NotDeleted], remains: &[NotErased]) -> Result<Outcome, Failure> {
+fn outcome(
+    app: &App,
+    gone: usize,
+    failed: &[NotDeleted],
+    remains: &[NotErasedView],
+) -> Result<Outcome, Failure> {
     for NotDeleted { session_id, error } in failed {
         say("failed", &format!("{session_id}: {}", one_line(error)));
     }
@@ -336,7 +341,7 @@ fn outcome(app: &App, gone: usize, failed: &[NotDeleted], remains: &[NotErased])
         1 => "the session is deleted, but its words are",
         _ => "the sessions are deleted, but their words are",
     };
-    for NotErased { file, reason } in remains {
+    for NotErasedView { file, reason } in remains {
         say("failed", &format!("{what} still in {file}: {}", one_line(reason)));
     }
     if !failed.is_empty() {

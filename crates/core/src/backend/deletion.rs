@@ -10,7 +10,7 @@ pub struct Deletion {
     /// For each session, in order: whether it existed.
     pub deleted: Vec<Result<bool>>,
     /// The files that still contain words of deleted sessions. Empty if everything could be erased.
-    pub remains: Vec<Remains>,
+    pub remains: Vec<NotErased>,
 }
 
 impl Deletion {
@@ -23,14 +23,14 @@ impl Deletion {
 
 /// A file or folder that still contains words of deleted sessions.
 #[derive(Debug, Clone)]
-pub struct Remains {
+pub struct NotErased {
     /// Its path.
     pub file: PathBuf,
     /// Why they could not be erased.
     pub error: Error,
 }
 
-impl Remains {
+impl NotErased {
     /// `file` still contains words, because of this error.
     #[must_use]
     pub fn new(file: impl Into<PathBuf>, error: Error) -> Self {

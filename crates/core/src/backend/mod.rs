@@ -45,7 +45,7 @@ pub use counts::{
     EventState, EventTime, GenerationCounts, MessageCount, PROMPT, REPEATS, REQUEST_ID, RESPONSE, RowCounts,
     RowSpan, SESSION_ID, UNREADABLE_COST, Usage, VectorCounts, is_background,
 };
-pub use deletion::{Deletion, Remains};
+pub use deletion::{Deletion, NotErased};
 pub use event_counts::{EventCount, EventCounter, EventGroup, Tally, UsageRow, repeats_usage};
 pub use events::Events;
 pub use factory::{
@@ -117,7 +117,7 @@ pub trait StorageBackendExt: StorageBackend {
     /// [`Sessions::delete_sessions`] of a single session. What could not be erased is only logged.
     async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
         let mut deletion = self.delete_sessions(std::slice::from_ref(key)).await;
-        for Remains { file, error } in &deletion.remains {
+        for NotErased { file, error } in &deletion.remains {
             tracing::warn!(file = %file.display(), %error, "words of a deleted session could not be erased yet");
         }
         let missing =

@@ -10,11 +10,11 @@ use async_trait::async_trait;
 pub trait Scheduling: Send + Sync {
     /// Declares that a user is waiting for the answers of this handle. As long as it exists, long work of other handles
     /// pauses for it. For programs that read and then exit.
-    fn come_first(&self) {}
+    fn prioritize(&self) {}
 
     /// Waits briefly while a handle with priority is searching. Call this between two steps of long work, such as a
     /// sync.
-    async fn give_way(&self) {}
+    async fn yield_to_searches(&self) {}
 
     /// Declares that a sync is running, until the guard is dropped. Returns `None` if another handle, in any process,
     /// already did so.

@@ -35,7 +35,7 @@ pub trait Search: Send + Sync {
     /// Derives the stored texts of these messages again, because the rules of
     /// [`MessageLine::texts`](crate::content::MessageLine::texts) have changed. Does nothing in a backend that stores no texts, or
     /// whose index records the version of the rules.
-    async fn renew_texts(&self, key: &SessionKey, sequences: &[u32]) -> Result<()>;
+    async fn reindex_texts(&self, key: &SessionKey, sequences: &[u32]) -> Result<()>;
 }
 
 /// How to update derived indexes.

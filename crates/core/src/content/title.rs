@@ -79,7 +79,7 @@ impl TitleFinder {
     }
 
     /// Whether the title is found, so that later lines do not change it.
-    pub(crate) fn is_settled(&self) -> bool {
+    pub(crate) fn is_final(&self) -> bool {
         self.prompt.is_some()
     }
 

@@ -35,7 +35,7 @@ pub struct EventFields {
     /// The size of the `data` field in the line, in bytes.
     pub data_size_bytes: u64,
     /// A warning if the time or the turn can't be read.
-    pub doubt: Option<String>,
+    pub warning: Option<String>,
     /// The session that the line names.
     pub session_id: Option<String>,
     /// The parent of that session, if the line names it.
@@ -95,7 +95,7 @@ pub fn parse_event_line(line: &RawJson) -> Result<EventFields> {
         summary: summary(&envelope, &event_type),
         session_id: owned(envelope.text("session_id")),
         parent_session_id: owned(parent(&envelope, &event_type)),
-        doubt: doubt(&envelope),
+        warning: warning(&envelope),
         data_size_bytes,
         event_type,
     })
@@ -108,7 +108,7 @@ fn parent<'a>(envelope: &'a Envelope, event_type: &str) -> Option<&'a str> {
     envelope.text("parent_session_id").or_else(other)
 }
 
-fn doubt(envelope: &Envelope) -> Option<String> {
+fn warning(envelope: &Envelope) -> Option<String> {
     let times = || ["ts", "timestamp"].iter().filter_map(|name| Some((name, envelope.get(name)?)));
     let is_read = times().any(|(_, value)| Timestamp::from_json(value).is_some());
     let ts =

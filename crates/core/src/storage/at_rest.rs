@@ -141,7 +141,7 @@ impl StoredSecrets<'_> {
     ///
     /// `Unsupported` if secrets are to be masked but there is no redactor; errors of the backend. If it is interrupted,
     /// the next call starts over.
-    pub async fn settle_secrets(self) -> Result<u64> {
+    pub async fn apply_secrets_setting(self) -> Result<u64> {
         let held = self.store.backend.meta().await?;
         let stored = SecretsAtRest::stored(&held)?;
         let wanted = self.store.settings.secrets.or(stored).unwrap_or_default();
@@ -178,7 +178,7 @@ impl StoredSecrets<'_> {
         Ok(count)
     }
 
-    /// Whether [`Self::settle_secrets`] would mask the stored lines for the first time: the settings say so, and the
+    /// Whether [`Self::apply_secrets_setting`] would mask the stored lines for the first time: the settings say so, and the
     /// store has not been masked.
     ///
     /// # Errors
@@ -202,7 +202,7 @@ impl StoredSecrets<'_> {
 
     /// Masks the stored lines of a session. Returns the number of secrets.
     async fn mask_session(self, key: &SessionKey) -> Result<u64> {
-        // Not `line_masker`, which would settle the settings first.
+        // Not `line_masker`, which would apply the settings first.
         let judged = SecretDecisions::of(&self.store.backend.meta().await?);
         self.mask_session_with(key, LineMasker::new(self.store.redactor.as_ref(), true, judged)).await
     }
@@ -248,7 +248,7 @@ impl StoredSecrets<'_> {
     /// The masker for lines before they are stored.
     pub(super) async fn line_masker(self) -> Result<LineMasker> {
         if self.store.at_rest.get().is_none() {
-            self.settle_secrets().await?;
+            self.apply_secrets_setting().await?;
         }
         let masks_all = self.secrets_at_rest().await? == SecretsAtRest::Mask;
         let (_, judged) = self.stored_secrets_at_rest().await?;

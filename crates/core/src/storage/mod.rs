@@ -20,7 +20,7 @@ mod line_masker;
 mod periods;
 mod projects;
 mod rebuild;
-mod renewal;
+mod rederivation;
 mod rewind;
 mod salvage;
 mod search;
@@ -84,7 +84,7 @@ pub use statistics::{
     StatisticsOptions, ToolStatistics,
 };
 pub use store::{
-    ArchiveTransfer, Ingestion, Renewal, RowReading, SessionCatalog, StoreCopying, StoreSalvage,
+    ArchiveTransfer, Ingestion, Rederivation, RowReading, SessionCatalog, StoreCopying, StoreSalvage,
     StoreStatistics, StoreUsers, StoredSecrets, StoredTurns, StoredVectors, SupersededHistory,
     TranscriptSearch, Verification,
 };
@@ -285,5 +285,5 @@ accessors! {
     /// Counts what is stored.
     statistics -> StoreStatistics;
     /// Derives data again that earlier versions derived by other rules.
-    renewal -> Renewal;
+    rederivation -> Rederivation;
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{IngestTarget, Ingestion, Renewal};
+use super::{IngestTarget, Ingestion, Rederivation};
 use crate::{Error, Result, backend::SequenceRange, model::SessionKey};
 
 /// Number of messages read at a time.
@@ -87,7 +87,7 @@ impl Ingestion<'_> {
 
     async fn rewind_once(self, key: &SessionKey, options: &RewindOptions) -> Result<RewindReport> {
         if !options.dry_run {
-            Renewal::new(self.store).renew().await?;
+            Rederivation::new(self.store).rederive().await?;
         }
         let stored = self.store.backend.get_session(key).await?;
         let session = &stored.as_ref().ok_or_else(|| Error::session_not_found(&key.session_id))?.session;

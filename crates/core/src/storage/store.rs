@@ -145,5 +145,5 @@ subjects! {
     /// Counts what is stored.
     StoreStatistics;
     /// Derives data again that earlier versions derived by other rules.
-    Renewal;
+    Rederivation;
 }

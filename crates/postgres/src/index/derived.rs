@@ -5,7 +5,8 @@ use std::sync::Arc;
 use amplifier_session_core::{
     Result,
     backend::{
-        Candidates, IndexCheck, Remains, TermPattern, TextCandidate, TextQuery, VectorCandidate, VectorQuery,
+        Candidates, IndexCheck, NotErased, TermPattern, TextCandidate, TextQuery, VectorCandidate,
+        VectorQuery,
     },
     model::SessionKey,
 };
@@ -50,12 +51,12 @@ impl DerivedIndex for Postgres {
         .await
     }
 
-    async fn renew_texts(self: &Arc<Self>, key: &SessionKey, sequences: &[u32]) -> Result<()> {
+    async fn reindex_texts(self: &Arc<Self>, key: &SessionKey, sequences: &[u32]) -> Result<()> {
         let (key, sequences) = (key.clone(), sequences.to_vec());
         on_thread(self, move |database| {
             database
                 .connections()
-                .transaction("renew_texts", Lock::Shared, |writer| text::reindex(writer, &key, &sequences))
+                .transaction("reindex_texts", Lock::Shared, |writer| text::reindex(writer, &key, &sequences))
         })
         .await
     }
@@ -78,7 +79,7 @@ impl DerivedIndex for Postgres {
     }
 
     /// Takes the words of removed messages from the index. The database itself reuses the space of removed rows.
-    async fn erase(self: &Arc<Self>) -> Vec<Remains> {
+    async fn erase(self: &Arc<Self>) -> Vec<NotErased> {
         if let Err(error) = self.update_index().await {
             tracing::warn!(%error, "words of deleted messages stay in the index until its next update");
         }

@@ -5,7 +5,7 @@ use std::{future::Future, sync::Arc};
 use amplifier_session_core::{
     Result,
     backend::{
-        Candidates, IndexCheck, Remains, SyncGuard, TermPattern, TextCandidate, TextQuery, VectorCandidate,
+        Candidates, IndexCheck, NotErased, SyncGuard, TermPattern, TextCandidate, TextQuery, VectorCandidate,
         VectorQuery,
     },
     model::SessionKey,
@@ -45,7 +45,7 @@ pub trait DerivedIndex: Database {
     }
 
     /// See [`Search`](amplifier_session_core::backend::Search).
-    fn renew_texts(
+    fn reindex_texts(
         self: &Arc<Self>,
         key: &SessionKey,
         sequences: &[u32],
@@ -61,7 +61,7 @@ pub trait DerivedIndex: Database {
     fn wrote(self: &Arc<Self>, bytes: usize) -> impl Future<Output = Result<()>> + Send;
 
     /// Erases the words of deleted rows wherever they may still be. Returns the files from which they could not be erased.
-    fn erase(self: &Arc<Self>) -> impl Future<Output = Vec<Remains>> + Send;
+    fn erase(self: &Arc<Self>) -> impl Future<Output = Vec<NotErased>> + Send;
 
     /// Called if the disk is full, to remove data that can be made again.
     fn make_room(self: &Arc<Self>) -> impl Future<Output = ()> + Send {
@@ -69,10 +69,10 @@ pub trait DerivedIndex: Database {
     }
 
     /// See [`Scheduling`](amplifier_session_core::backend::Scheduling).
-    fn come_first(&self) {}
+    fn prioritize(&self) {}
 
     /// See [`Scheduling`](amplifier_session_core::backend::Scheduling).
-    fn give_way(&self) -> impl Future<Output = ()> + Send {
+    fn yield_to_searches(&self) -> impl Future<Output = ()> + Send {
         async {}
     }
 

@@ -8,12 +8,12 @@ use crate::backend::DerivedIndex;
 
 #[async_trait]
 impl<D: DerivedIndex> Scheduling for SqlBackend<D> {
-    fn come_first(&self) {
-        self.0.come_first();
+    fn prioritize(&self) {
+        self.0.prioritize();
     }
 
-    async fn give_way(&self) {
-        self.0.give_way().await;
+    async fn yield_to_searches(&self) {
+        self.0.yield_to_searches().await;
     }
 
     fn begin_sync(&self) -> Option<SyncGuard> {

@@ -34,7 +34,7 @@ impl<D: DerivedIndex> Search for SqlBackend<D> {
         }
     }
 
-    async fn renew_texts(&self, key: &SessionKey, sequences: &[u32]) -> Result<()> {
-        self.0.renew_texts(key, sequences).await
+    async fn reindex_texts(&self, key: &SessionKey, sequences: &[u32]) -> Result<()> {
+        self.0.reindex_texts(key, sequences).await
     }
 }

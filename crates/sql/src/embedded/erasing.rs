@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use amplifier_session_core::{Result, backend::Remains};
+use amplifier_session_core::{Result, backend::NotErased};
 use amplifier_session_index::WhenBusy;
 
 use super::{EmbeddedDatabase, Indexed, leftover::Leftover};
@@ -17,11 +17,11 @@ use crate::backend::{Connections as _, Database as _, on_thread};
 
 impl<D: EmbeddedDatabase> Indexed<D> {
     /// Erases data of deleted sessions from files. Returns the files from which it could not be erased.
-    pub(super) async fn erase_leftovers(self: &Arc<Self>) -> Vec<Remains> {
+    pub(super) async fn erase_leftovers(self: &Arc<Self>) -> Vec<NotErased> {
         let mut remains = Vec::new();
         for leftover in Leftover::ALL {
             if let Err(error) = self.erase_from(leftover).await {
-                remains.push(Remains::new(self.file_of(leftover), error));
+                remains.push(NotErased::new(self.file_of(leftover), error));
             }
         }
         remains
@@ -33,7 +33,7 @@ impl<D: EmbeddedDatabase> Indexed<D> {
         if self.looked_for_remains.swap(true, Ordering::Relaxed) {
             return;
         }
-        for Remains { file, error } in self.erase_leftovers().await {
+        for NotErased { file, error } in self.erase_leftovers().await {
             tracing::warn!(file = %file.display(), %error, "words of deleted sessions could not be erased yet");
         }
     }

@@ -8,7 +8,7 @@ use std::{
 use amplifier_session_core::{
     Result,
     backend::{
-        Candidates, IndexCheck, IndexProblem, Remains, StoreInfo, SyncGuard, TermPattern, TextCandidate,
+        Candidates, IndexCheck, IndexProblem, NotErased, StoreInfo, SyncGuard, TermPattern, TextCandidate,
         TextQuery, VectorCandidate, VectorQuery,
     },
     model::SessionKey,
@@ -116,7 +116,7 @@ impl<D: EmbeddedDatabase> DerivedIndex for Indexed<D> {
         self.update_index().await
     }
 
-    async fn renew_texts(self: &Arc<Self>, _: &SessionKey, _: &[u32]) -> Result<()> {
+    async fn reindex_texts(self: &Arc<Self>, _: &SessionKey, _: &[u32]) -> Result<()> {
         // The index records which rules it follows.
         Ok(())
     }
@@ -143,7 +143,7 @@ impl<D: EmbeddedDatabase> DerivedIndex for Indexed<D> {
         Ok(())
     }
 
-    async fn erase(self: &Arc<Self>) -> Vec<Remains> {
+    async fn erase(self: &Arc<Self>) -> Vec<NotErased> {
         self.erase_leftovers().await
     }
 
@@ -154,11 +154,11 @@ impl<D: EmbeddedDatabase> DerivedIndex for Indexed<D> {
         }
     }
 
-    fn come_first(&self) {
+    fn prioritize(&self) {
         self.index().index().prioritize();
     }
 
-    async fn give_way(&self) {
+    async fn yield_to_searches(&self) {
         // If giving way fails, the work continues without pausing.
         let _ = self.index().yield_to_searches().await;
     }

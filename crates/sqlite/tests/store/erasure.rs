@@ -130,7 +130,7 @@ async fn nothing_is_left_of_secrets_that_are_masked_later() {
         .clone()
         .with_redactor(Redaction::Remote, Arc::new(WordRedactor::new(words)))
         .with_settings(StorageSettings::default().with_secrets(Some(SecretsAtRest::Mask)));
-    masking.secrets().settle_secrets().await.unwrap();
+    masking.secrets().apply_secrets_setting().await.unwrap();
     assert_eq!(search(&storage, "quondammessage quondamthought quondamoutput").await, 0);
     assert!(search(&storage, "harmless").await > 0);
     drop((storage, masking));

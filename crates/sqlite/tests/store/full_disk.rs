@@ -7,7 +7,7 @@ use std::{
 
 use amplifier_session_core::{
     Error, ErrorKind, Result, SessionStorage,
-    backend::{Deletion, NewTurn, Remains, StorageBackend, StoreInfo, TurnQuery, prelude::*},
+    backend::{Deletion, NewTurn, NotErased, StorageBackend, StoreInfo, TurnQuery, prelude::*},
     model::{SessionKey, Timestamp, TurnEmbedding},
 };
 use amplifier_session_index::IndexUpdater;
@@ -121,7 +121,7 @@ impl EmbeddedDatabase for FullDisk {
     }
 }
 
-async fn delete(backend: &dyn StorageBackend, key: &SessionKey) -> (bool, Vec<Remains>) {
+async fn delete(backend: &dyn StorageBackend, key: &SessionKey) -> (bool, Vec<NotErased>) {
     let Deletion { mut deleted, remains } = backend.delete_sessions(std::slice::from_ref(key)).await;
     (deleted.pop().unwrap().unwrap(), remains)
 }

@@ -39,7 +39,7 @@ impl SessionReader<'_> {
             return Ok(());
         }
         let taken = self.log(ingest, LineKind::Message, file).await;
-        self.settle(file.name, taken)
+        self.record_outcome(file.name, taken)
     }
 
     /// Reads the events after those that were read before. If the store keeps no events, only their times are read.
@@ -56,10 +56,10 @@ impl SessionReader<'_> {
         let Some(second) = second else {
             let Some(first) = first else { return Ok(()) };
             let taken = self.first_log_alone(ingest, first).await;
-            return self.settle(first.name, taken);
+            return self.record_outcome(first.name, taken);
         };
         let taken = self.two_logs(ingest, first, second).await;
-        self.settle(second.name, taken)
+        self.record_outcome(second.name, taken)
     }
 
     fn has_current(&self, log: Source) -> bool {
@@ -74,7 +74,7 @@ impl SessionReader<'_> {
             return Ok(());
         }
         let taken = self.times(ingest, file).await;
-        self.settle(file.name, taken)
+        self.record_outcome(file.name, taken)
     }
 
     /// Reads an event log only for its times. No event is stored, so it is read from the beginning each time.
@@ -88,7 +88,7 @@ impl SessionReader<'_> {
                 }
             }
             self.context.progress.advance(batch.bytes);
-            self.context.storage.backend().give_way().await;
+            self.context.storage.backend().yield_to_searches().await;
         }
         self.state.set_timed(Source { stamp: open.stamp, ..file }, read);
         Ok(())
@@ -291,7 +291,7 @@ impl SessionReader<'_> {
             self.line(ingest, reading, line).await?;
         }
         self.context.progress.advance(batch.bytes);
-        self.context.storage.backend().give_way().await;
+        self.context.storage.backend().yield_to_searches().await;
         let position = &mut reading.position;
         (position.bytes, position.lines) = (batch.end, batch.number);
         position.last = last.or(position.last.take());

@@ -33,7 +33,7 @@ impl SessionReader<'_> {
             files.metadata.iter().filter(|file| !self.state.is_current(**file)).copied().collect::<Vec<_>>()
         {
             let taken = self.metadata_file(&mut kept, file).await;
-            self.settle(file.name, taken)?;
+            self.record_outcome(file.name, taken)?;
         }
         if self.state.forget_lifted_fence(files) {
             self.forget_skipped(TRANSFER_FENCE, 0);

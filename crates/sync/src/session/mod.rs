@@ -270,7 +270,7 @@ impl<'a> SessionReader<'a> {
     }
 
     /// Reports a file that can't be read; the others are still read.
-    fn settle(&mut self, file: &str, taken: Result<(), FileError>) -> Result<()> {
+    fn record_outcome(&mut self, file: &str, taken: Result<(), FileError>) -> Result<()> {
         match taken {
             Ok(()) => Ok(()),
             Err(FileError::Unreadable(error)) => {

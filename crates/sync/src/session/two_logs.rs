@@ -16,7 +16,7 @@ use crate::{
     files::Source,
     position::LogPosition,
     report::Kept,
-    second_log::{EventIdentity, FirstLog, SecondLog, end_alike, is_settled, stored_identities},
+    second_log::{EventIdentity, FirstLog, SecondLog, end_alike, is_complete, stored_identities},
     state::Damage,
 };
 
@@ -53,7 +53,7 @@ impl SessionReader<'_> {
             return self.beside_damage(ingest, first, second).await;
         }
         let now = self.context.storage.now();
-        if first.is_some_and(|first| !is_settled(first.stamp.modified(), now)) {
+        if first.is_some_and(|first| !is_complete(first.stamp.modified(), now)) {
             log = log.settled_at(now);
         }
         self.read_both(ingest, first, (second, open), log).await

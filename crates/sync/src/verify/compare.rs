@@ -21,7 +21,7 @@ use crate::{
     files::{self, EventLogs, Places, SessionFiles, Source, Stamp, TRANSCRIPT_BACKUP},
     lines::{BYTE_ORDER_MARK, LineReader, LineText},
     position::LogPosition,
-    second_log::{FirstLog, SecondLog, is_settled, stored_identities},
+    second_log::{FirstLog, SecondLog, is_complete, stored_identities},
     state::{FileState, SyncState},
 };
 
@@ -220,7 +220,7 @@ impl<'a> Comparison<'a> {
         let stored = stored_identities(self.storage, &self.key, (0, of_first)).await?;
         let [first_path, path] = [first.unwrap_or(second), second].map(|log| self.folder.file(log.name));
         let (digester, now) = (self.digester.clone(), self.storage.now());
-        let is_recent = first.is_some_and(|first| !is_settled(first.stamp.modified(), now));
+        let is_recent = first.is_some_and(|first| !is_complete(first.stamp.modified(), now));
         blocking(move || {
             let events = match first.map(|_| FirstLog::read(&first_path)).transpose()? {
                 Some(log) if log.binary.is_none() => log.events,

@@ -102,7 +102,7 @@ impl Follower {
             tokio::select! {
                 biased;
                 () = stop.wait() => return Ok(()),
-                Some(problem) = self.problems.1.recv() => self.settle(problem),
+                Some(problem) = self.problems.1.recv() => self.handle(problem),
                 _ = check.tick() => {
                     if clock.has_slept(self.options.now()) {
                         self.add_everything();
@@ -176,7 +176,7 @@ impl Follower {
         }
     }
 
-    fn settle(&mut self, problem: NotifyProblem) {
+    fn handle(&mut self, problem: NotifyProblem) {
         match problem {
             // The next check follows it again, if it exists.
             NotifyProblem::Lost => {
@@ -382,7 +382,7 @@ mod tests {
         let mut handler = follower.handler(follower.folders());
         handler(Err(vec![notify::Error::new(notify::ErrorKind::MaxFilesWatch)]));
         let problem = follower.problems.1.recv().await.unwrap();
-        follower.settle(problem);
+        follower.handle(problem);
         assert!(matches!(follower.mode, Mode::Polling));
         let last = seen.lock().unwrap().last().cloned().unwrap();
         assert!(last.starts_with("Polling") && last.contains("max_user_watches"), "{last}");

@@ -29,7 +29,7 @@ impl Retries {
     }
 
     /// Records that sessions of a root were read, and which of them failed.
-    pub(super) fn settle(&mut self, root: usize, read: &Changed, failed: &[FolderFailure], now: Instant) {
+    pub(super) fn record(&mut self, root: usize, read: &Changed, failed: &[FolderFailure], now: Instant) {
         let mut before = HashMap::new();
         let is_read = |(of, project, session): &RetryKey| {
             *of == root
@@ -86,7 +86,7 @@ mod tests {
     fn waits_grow_until_the_session_can_be_read() {
         let second = Duration::from_secs(1);
         let (begin, mut retries) = (Instant::now(), Retries::new(second, 4 * second));
-        retries.settle(0, &Changed::everything(), &[failed("s"), failed("t")], begin);
+        retries.record(0, &Changed::everything(), &[failed("s"), failed("t")], begin);
         assert_eq!(retries.due(begin), None);
         let mut now = begin;
         for wait in [1, 2, 4, 4] {
@@ -95,15 +95,15 @@ mod tests {
             let (root, changed) = retries.due(now).unwrap();
             assert_eq!((root, changed.count()), (0, Some(2)));
             assert_eq!(retries.due(now), None);
-            retries.settle(0, &changed, &[failed("s"), failed("t")], now);
+            retries.record(0, &changed, &[failed("s"), failed("t")], now);
         }
         let mut only_s = Changed::default();
         only_s.sessions.insert(("p".to_owned(), "s".to_owned()));
-        retries.settle(0, &only_s, &[], now);
+        retries.record(0, &only_s, &[], now);
         assert_eq!(retries.due(now + 9 * second).unwrap().1.count(), Some(1));
-        retries.settle(1, &Changed::everything(), &[], now);
+        retries.record(1, &Changed::everything(), &[], now);
         assert!(retries.next().is_some());
-        retries.settle(0, &Changed::everything(), &[], now);
+        retries.record(0, &Changed::everything(), &[], now);
         assert_eq!(retries.next(), None);
     }
 }

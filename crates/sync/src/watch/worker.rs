@@ -241,7 +241,7 @@ impl Worker {
         };
         match synced {
             Ok(report) => {
-                self.settle(root, options.first_root(), &changed, &report);
+                self.finish_batch(root, options.first_root(), &changed, &report);
                 if let Some(embedding) = store.embedding.as_ref().filter(|_| report.has_rows()) {
                     embedding.wake();
                 }
@@ -257,9 +257,9 @@ impl Worker {
     }
 
     /// Reports what a sync did.
-    fn settle(&mut self, root: usize, path: &Path, changed: &Changed, report: &SyncReport) {
+    fn finish_batch(&mut self, root: usize, path: &Path, changed: &Changed, report: &SyncReport) {
         let now = self.options.now();
-        self.retries.settle(root, changed, &report.failures, Instant::now());
+        self.retries.record(root, changed, &report.failures, Instant::now());
         if let Some(lease) = self.leases.get_mut(root) {
             lease.state.last_sync = Some(now);
             let is_read = |project: &str, session: Option<&str>| {

@@ -161,7 +161,7 @@ async fn superseded_lines_are_masked_too() {
     assert!(superseded().await.contains(WORD));
 
     let masking = redacting(&fixture.storage, Some(SecretsAtRest::Mask));
-    masking.secrets().settle_secrets().await.unwrap();
+    masking.secrets().apply_secrets_setting().await.unwrap();
     let text = superseded().await;
     assert!(text.contains(MASKED) && !text.contains(WORD), "{text}");
 }

@@ -209,7 +209,10 @@ pub async fn texts_found_by_new_rules_are_embedded(store: Store) {
     store.embedding.reset_counts();
 
     let again = SessionStorage::new(store.backend.clone());
-    assert_eq!((again.renewal().renew().await.unwrap(), store.pending(&target("s")).await), (1, vec![1]));
+    assert_eq!(
+        (again.rederivation().rederive().await.unwrap(), store.pending(&target("s")).await),
+        (1, vec![1])
+    );
     assert_eq!((store.embed().await.messages, store.embedding.texts()), (1, vec!["a basket".to_owned()]));
     assert_eq!(store.find(&target("s"), "basket").await, [1]);
 }
@@ -233,12 +236,15 @@ pub async fn texts_changed_by_new_rules_are_embedded_again(store: Store) {
     store.embedding.reset_counts();
 
     let again = SessionStorage::new(store.backend.clone());
-    assert_eq!((again.renewal().renew().await.unwrap(), store.pending(&target("s")).await), (2, vec![2, 3]));
+    assert_eq!(
+        (again.rederivation().rederive().await.unwrap(), store.pending(&target("s")).await),
+        (2, vec![2, 3])
+    );
     assert_eq!(store.find(&target("s"), "basket").await, [2, 3]);
     assert_eq!(store.find(&target("s"), "ls").await, [4]);
     assert_eq!((store.embed().await.messages, store.embedding.texts()), (2, vec!["a basket".to_owned(); 2]));
     assert_eq!(rules().await, Some(now));
-    assert_eq!(SessionStorage::new(store.backend.clone()).renewal().renew().await.unwrap(), 0);
+    assert_eq!(SessionStorage::new(store.backend.clone()).rederivation().rederive().await.unwrap(), 0);
     // The next test may have the same store, and counts what differs.
     store.backend.delete_session(&target("s").key).await.unwrap();
 }

@@ -88,7 +88,7 @@ impl Search for MemoryBackend {
         Ok(())
     }
 
-    async fn renew_texts(&self, _: &SessionKey, _: &[u32]) -> Result<()> {
+    async fn reindex_texts(&self, _: &SessionKey, _: &[u32]) -> Result<()> {
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     Error, ErrorKind, Result,
     model::{SessionId, SessionKey, UserId},
     storage::ArchiveTransfer,
-    storage::Renewal,
+    storage::Rederivation,
     storage::StoreContext,
     storage::StoredSecrets,
     text::counted,
@@ -145,8 +145,8 @@ impl ArchiveTransfer<'_> {
         archive: &mut dyn ArchiveReader,
         options: &ImportOptions,
     ) -> Result<ImportReport> {
-        Renewal::new(self.store).renew().await?;
-        StoredSecrets::new(self.store).settle_secrets().await?;
+        Rederivation::new(self.store).rederive().await?;
+        StoredSecrets::new(self.store).apply_secrets_setting().await?;
         let mut import = Import {
             storage: self.store,
             archive,

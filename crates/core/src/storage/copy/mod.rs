@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `mod.rs` | all sessions, one after the other |
 //! | `report.rs` | options, progress and report |
-//! | `settle.rs` | what belongs to no session |
+//! | `store_data.rs` | what belongs to no session |
 //! | `session.rs` | writes the rows of one session, in parts |
 //! | `vectors.rs` | its vectors |
 //! | `turns.rs` | the embeddings and summaries of its turns |
@@ -14,7 +14,7 @@ mod digest;
 mod outline;
 mod report;
 mod session;
-mod settle;
+mod store_data;
 mod turns;
 mod vectors;
 
@@ -146,7 +146,7 @@ impl Copy<'_> {
                 self.session(&key).await?;
                 self.done.store(before + rows, Ordering::Relaxed);
                 self.report_progress(0);
-                self.from.backend.give_way().await;
+                self.from.backend.yield_to_searches().await;
             }
         }
         if self.options.is_everything() {

@@ -108,7 +108,7 @@ impl CopiedVectors<'_> {
     }
 
     async fn write(&self, vectors: Vec<MessageVectors>) -> Result<u64> {
-        self.to.give_way().await;
+        self.to.yield_to_searches().await;
         Ok(self.to.write_vectors(self.key, self.generations.to, vectors).await? as u64)
     }
 

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 pub(super) use self::step::{Amount, Cutting, EmbeddingOutcome, embed_all, with_address};
 use self::step::{Step, StepOutcome};
-use super::{Renewal, StoreUsers, StoredVectors, VectorsOf};
+use super::{Rederivation, StoreUsers, StoredVectors, VectorsOf};
 use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{
@@ -98,7 +98,7 @@ impl StoredVectors<'_> {
         if self.store.embedding.is_none() {
             return Ok(report);
         }
-        Renewal::new(self.store).renew().await?;
+        Rederivation::new(self.store).rederive().await?;
         if !self.store.settings.turns {
             self.embed_current(user, session, &mut report, &mut |_| {}).await?;
             return Ok(report);
@@ -137,7 +137,7 @@ impl StoredVectors<'_> {
         on_embedded: OnEmbedded<'_>,
     ) -> Result<()> {
         let Some(provider) = &self.store.embedding else { return Ok(()) };
-        Renewal::new(self.store).renew().await?;
+        Rederivation::new(self.store).rederive().await?;
         if !self.has_pending_vectors(user, session).await? {
             return Ok(());
         }
@@ -176,7 +176,7 @@ impl StoredVectors<'_> {
         loop {
             let pending = self.store.backend.messages_pending_vectors(&query).await?;
             query.after = pending.last().map(Message::message_ref).or(query.after);
-            self.store.backend.give_way().await;
+            self.store.backend.yield_to_searches().await;
             let made = running.finish().await?;
             let failed = made.as_ref().is_some_and(|made| made.failure.is_some());
             if !pending.is_empty() && !failed {

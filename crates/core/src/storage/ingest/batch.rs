@@ -12,7 +12,7 @@ impl Ingestion<'_> {
     pub async fn commit_all(self, ingests: Vec<SessionIngest>) -> Vec<Result<IngestReport>> {
         let (mut reports, mut writers) = (Vec::with_capacity(ingests.len()), Vec::new());
         for mut ingest in ingests {
-            let report = ingest.settle().await;
+            let report = ingest.prepare_commit().await;
             if report.is_ok() {
                 writers.push((ingest.writer, ingest.sync_state));
             }

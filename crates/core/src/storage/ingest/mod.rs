@@ -25,7 +25,7 @@ use self::{
     times::IngestTimes,
 };
 use super::{
-    EventDetail, Ingestion, Renewal, StoreContext, StoredSecrets, line_masker::LineMasker,
+    EventDetail, Ingestion, Rederivation, StoreContext, StoredSecrets, line_masker::LineMasker,
     session_writer::SessionWriter,
 };
 use crate::{
@@ -71,7 +71,7 @@ impl Ingestion<'_> {
     ///
     /// `Validation` for a new session without a UUID if the settings require one; errors of the backend.
     pub async fn ingest(self, target: IngestTarget) -> Result<SessionIngest> {
-        Renewal::new(self.store).renew().await?;
+        Rederivation::new(self.store).rederive().await?;
         let stored = self.store.backend.get_session(&target.key).await?;
         if self.store.settings.uuid_session_ids && stored.is_none() && !target.key.session_id.is_uuid() {
             let id = &target.key.session_id;
@@ -200,10 +200,10 @@ impl SessionIngest {
             Err(error) => return Ok(skipped(&error, line)),
         };
         let before = self.writer.bytes();
-        let doubt = self.messages.line(&mut self.writer, &self.target, line, &read, (seen, now));
+        let warning = self.messages.line(&mut self.writer, &self.target, line, &read, (seen, now));
         let is_written = self.writer.bytes() > before;
         self.report.secrets_masked += if is_written { secrets as u64 } else { 0 };
-        self.flush_when_full().await.map(|()| taken(doubt))
+        self.flush_when_full().await.map(|()| taken(warning))
     }
 
     /// Ends the transcript.
@@ -249,10 +249,10 @@ impl SessionIngest {
         let (line, secrets) = if is_too_large { (line, 0) } else { self.masker.mask(line).await? };
         let before = self.writer.bytes();
         match self.events.line(&mut self.writer, &self.target, &line, (seen, now), detail) {
-            Ok(doubt) => {
+            Ok(warning) => {
                 let is_written = self.writer.bytes() > before;
                 self.report.secrets_masked += if is_written { secrets as u64 } else { 0 };
-                self.flush_when_full().await.map(|()| taken(doubt))
+                self.flush_when_full().await.map(|()| taken(warning))
             }
             Err(error) => Ok(skipped(&error, line)),
         }
@@ -273,7 +273,7 @@ impl SessionIngest {
     ///
     /// `Conflict` (retryable) if another process wrote the session since it was read; errors of the backend.
     pub async fn commit(mut self) -> Result<IngestReport> {
-        let before = self.settle().await?;
+        let before = self.prepare_commit().await?;
         let finished = self.writer.finish(self.sync_state).await?;
         Ok(before.with_rows(finished.rows))
     }
@@ -340,8 +340,8 @@ impl SessionIngest {
     }
 
     /// Derives what depends on all lines, for the last write. Returns the report of everything but the written rows.
-    async fn settle(&mut self) -> Result<IngestReport> {
-        self.settle_times().await?;
+    async fn prepare_commit(&mut self) -> Result<IngestReport> {
+        self.assign_times().await?;
         self.prepare_write().await?;
         let created = self.times.before.is_none();
         let messages_by_content_type = std::mem::take(&mut self.messages.content_types);
@@ -365,7 +365,7 @@ impl SessionIngest {
     }
 
     /// The session's fields after the rows are written. Its times are the previous ones, or guesses, until
-    /// [`SessionIngest::settle_times`] derives them.
+    /// [`SessionIngest::assign_times`] derives them.
     fn session_after(&self) -> Session {
         let given = self.metadata.as_ref();
         let mut session = self.writer.session().clone();
@@ -402,8 +402,8 @@ fn skipped(error: &Error, line: RawJson) -> LineOutcome {
     LineOutcome::Skipped { kind: error.kind(), reason: error.to_string(), line }
 }
 
-fn taken(doubt: Option<String>) -> LineOutcome {
-    doubt.map_or(LineOutcome::Taken, |reason| LineOutcome::Doubtful { reason })
+fn taken(warning: Option<String>) -> LineOutcome {
+    warning.map_or(LineOutcome::Taken, |reason| LineOutcome::Doubtful { reason })
 }
 
 fn beyond_end(field: &'static str, start: u32, stored: usize) -> Error {

@@ -127,7 +127,7 @@ impl SessionIngest {
     /// The title as far as the first `count` messages determine it.
     async fn title_of_first(&self, count: usize) -> Result<TitleFinder> {
         let (mut title, mut start) = (TitleFinder::default(), 0);
-        while start < count && !title.is_settled() {
+        while start < count && !title.is_final() {
             let range = SequenceRange { start: start as u32, limit: PAGE.min(count - start) };
             let page: Vec<Message> =
                 self.storage.readable_page(&self.target.key, range, &mut Vec::new()).await?;

@@ -109,7 +109,7 @@ impl MessageRows {
         rows: &'a TitleAndTurns,
     ) -> Option<(&'a BTreeSet<u32>, Option<u32>, bool)> {
         let is_complete = self.position.is_whole() && (self.resumed || self.began_at_first);
-        is_complete.then(|| (&rows.turns, self.turns.last(), self.resumed || rows.title.is_settled()))
+        is_complete.then(|| (&rows.turns, self.turns.last(), self.resumed || rows.title.is_final()))
     }
 
     /// The basis for the times of the processed lines from `first` on.
@@ -174,7 +174,7 @@ impl MessageRows {
             self.times.push((sequence, time.with_stored((stored.ts, stored.ts_source))));
             writer.derived.observe(line.fields(), derived.turn);
             self.position.leave();
-            return doubt(line.fields());
+            return warning(line.fields());
         }
         let (ts, ts_source) = time.stored;
         self.times.push((sequence, time));
@@ -199,7 +199,7 @@ impl MessageRows {
             raw,
         };
         writer.line(message, line.fields(), &texts);
-        doubt(line.fields())
+        warning(line.fields())
     }
 
     /// The size of a line that was processed: if it is not long, the largest size that it may have.
@@ -329,7 +329,7 @@ impl EventRows {
         }
         // Before it is known whether the event is written: the times of all events that are read are used.
         let fields = events::parse_event_line(raw)?.in_log_of(&target.key.session_id);
-        let doubt = fields.doubt.clone();
+        let warning = fields.warning.clone();
         self.note_parent(&fields, &target.key);
         self.last = fields.ts.or(self.last);
         self.clock.note(&event_time(&fields, sequence, seen));
@@ -337,7 +337,7 @@ impl EventRows {
         let is_to_be_written = self.reprocess == Some(Reprocess::Write) && has_ids;
         if is_stored && !self.rewriting && !is_to_be_written {
             self.position.leave();
-            return Ok(doubt);
+            return Ok(warning);
         }
         let payload = match detail {
             EventDetail::Full => events::store(raw, fields.data_size_bytes)?,
@@ -368,7 +368,7 @@ impl EventRows {
         };
         self.position.put();
         writer.event(StoredEvent::new(event, payload));
-        Ok(doubt)
+        Ok(warning)
     }
 }
 
@@ -387,7 +387,7 @@ fn event_time(fields: &EventFields, sequence: u32, seen: Timestamp) -> EventTime
 }
 
 /// A warning if the time or turn of a line can't be read.
-fn doubt(line: &Map<String, Value>) -> Option<String> {
+fn warning(line: &Map<String, Value>) -> Option<String> {
     let ts = stated_time(line).err().map(|field| format!("the time in {field:?} can't be read"));
     let doubts: Vec<String> = ts.into_iter().chain(unreadable_turn(line)).collect();
     (!doubts.is_empty()).then(|| doubts.join("; "))

@@ -49,7 +49,7 @@ fn span(times: impl Iterator<Item = Timestamp>) -> Span {
 impl SessionIngest {
     /// Derives the times of all messages and of the session, and the model that its events name. Call this after all
     /// lines.
-    pub(super) async fn settle_times(&mut self) -> Result<()> {
+    pub(super) async fn assign_times(&mut self) -> Result<()> {
         if !self.may_have_other_times() {
             self.keep_settled();
             return Ok(());

@@ -163,7 +163,7 @@ impl SessionWriter {
 
     async fn write_change(&mut self, change: SessionChange) -> Result<()> {
         let stored = self.begin_write(&change);
-        self.backend.give_way().await;
+        self.backend.yield_to_searches().await;
         self.stored = Some(stored(self.backend.write_one(change).await?));
         Ok(())
     }

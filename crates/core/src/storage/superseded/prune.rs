@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{SupersededSession, all_pieces};
 use crate::{
     Result, Scope,
-    backend::{Remains, SupersededQuery},
+    backend::{NotErased, SupersededQuery},
     model::{SessionId, SupersededPiece, Timestamp, UserId},
     search::SessionFilter,
     storage::SupersededHistory,
@@ -55,7 +55,7 @@ pub struct PruneReport {
     pub bytes: u64,
     /// The files that still contain removed lines. The next write of any process tries again to erase them.
     #[serde(skip)]
-    pub remains: Vec<Remains>,
+    pub remains: Vec<NotErased>,
 }
 
 impl SupersededHistory<'_> {

@@ -327,7 +327,7 @@ impl StoredVectors<'_> {
         if pieces.is_empty() {
             return Ok(());
         }
-        self.store.backend.give_way().await;
+        self.store.backend.yield_to_searches().await;
         let (embedded, failure) = embed_all(provider.as_ref(), &texts, &tokens).await;
         report.secrets += secrets;
         report.failure = failure.map(|error| with_address(provider.as_ref(), error));

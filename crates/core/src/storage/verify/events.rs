@@ -31,7 +31,7 @@ impl Checking<'_> {
                 self.event_id(event);
             }
             self.payloads(&page).await?;
-            self.storage.backend.give_way().await;
+            self.storage.backend.yield_to_searches().await;
         }
         self.find_gaps(RowKind::Event, &sequences, self.stored.session.event_count);
         self.check.gaps.events = sequences.gaps;

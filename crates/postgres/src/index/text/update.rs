@@ -195,10 +195,10 @@ pub(crate) fn reindex(writer: &mut PgWriter<'_>, key: &SessionKey, sequences: &[
     );
     let give = format!("UPDATE transcripts SET key = nextval('message_keys') WHERE {mine}");
     for sql in [note, give] {
-        writer.execute(&Statement::once("renew_texts", sql, of_session.clone()))?;
+        writer.execute(&Statement::once("reindex_texts", sql, of_session.clone()))?;
     }
     let sql = format!("SELECT {columns} FROM transcripts WHERE {mine}");
-    let messages = writer.rows(&Query::new("renew_texts", sql, of_session, IndexedMessage::read).once())?;
+    let messages = writer.rows(&Query::new("reindex_texts", sql, of_session, IndexedMessage::read).once())?;
     messages.iter().for_each(|message| writer.index(message));
     Ok(())
 }

@@ -180,6 +180,6 @@ async fn parents_of_earlier_forks_are_found_later(store: Store) {
         .await;
     let now = amplifier_session_core::content::EXTRACTION.to_string();
     assert!(store.backend.replace_meta(meta::EXTRACTION, &now, "2").await.unwrap());
-    SessionStorage::new(store.backend.clone()).renewal().renew().await.unwrap();
+    SessionStorage::new(store.backend.clone()).rederivation().rederive().await.unwrap();
     assert_eq!(store.stored(&target("fork")).await.session, Session { name: Some("B".to_owned()), ..right });
 }

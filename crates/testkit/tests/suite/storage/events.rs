@@ -151,7 +151,7 @@ async fn summaries_of_other_rules_are_remade(store: Store) {
     assert!(store.backend.replace_meta(meta::SUMMARIES, &now, "1").await.unwrap());
     assert_ne!(store.events(&target("s")).await, events);
 
-    SessionStorage::new(store.backend.clone()).renewal().renew().await.unwrap();
+    SessionStorage::new(store.backend.clone()).rederivation().rederive().await.unwrap();
     assert_eq!(store.events(&target("s")).await, events);
     assert_eq!(store.backend.meta().await.unwrap().get(meta::SUMMARIES), Some(&now));
 }

@@ -131,7 +131,7 @@ async fn secrets_in_summaries_are_masked(store: Store) {
     let settings = store.storage.settings().clone().with_secrets(Some(SecretsAtRest::Mask));
     let redactor = std::sync::Arc::new(WordRedactor::new(["swordfish"]));
     let masking = store.storage.clone().with_redactor(Redaction::Remote, redactor).with_settings(settings);
-    masking.secrets().settle_secrets().await.unwrap();
+    masking.secrets().apply_secrets_setting().await.unwrap();
     let summaries = async || -> Vec<String> {
         let summaries = store.backend.list_summaries(&SummaryQuery::new(ana())).await.unwrap();
         summaries.into_iter().map(|summary| summary.text).collect()

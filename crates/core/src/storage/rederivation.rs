@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Renewal, session_rows::SessionRows, session_writer::SessionWriter};
+use super::{Rederivation, session_rows::SessionRows, session_writer::SessionWriter};
 use crate::{
     Result, Scope,
     backend::{
@@ -21,7 +21,7 @@ const PAYLOADS_AT_ONCE: usize = 16;
 /// says, are small.
 const LARGEST_REQUEST: u64 = 64 * 1024;
 
-impl Renewal<'_> {
+impl Rederivation<'_> {
     /// Updates the data derived from lines to the current rules: stored texts, and the summaries of events. If a text
     /// that is embedded changed, its vectors become pending; nothing is embedded here. Returns the number of these
     /// messages. A storage and its clones check the store once, at the latest before their first write.
@@ -29,11 +29,11 @@ impl Renewal<'_> {
     /// # Errors
     ///
     /// Errors of the backend. If it is interrupted, the next call starts over.
-    pub async fn renew(self) -> Result<u64> {
-        self.store.renewed.get_or_try_init(|| self.renew_store()).await.copied()
+    pub async fn rederive(self) -> Result<u64> {
+        self.store.renewed.get_or_try_init(|| self.rederive_store()).await.copied()
     }
 
-    async fn renew_store(self) -> Result<u64> {
+    async fn rederive_store(self) -> Result<u64> {
         let held = self.store.backend.meta().await?;
         let (mut pending, mut summaries) = (0, 0);
         let texts = older_rules(&held, meta::EXTRACTION, EXTRACTION);
@@ -42,11 +42,13 @@ impl Renewal<'_> {
             for session in self.store.all_sessions(SessionQuery::new(Scope::Everyone)).await? {
                 let key = session.key();
                 if let Some(from) = texts {
-                    self.store.retry_conflicts(|| self.renew_parent_of_session(&key)).await?;
-                    pending += self.store.retry_conflicts(|| self.renew_texts_of_session(&key, from)).await?;
+                    self.store.retry_conflicts(|| self.rederive_parent_of_session(&key)).await?;
+                    pending +=
+                        self.store.retry_conflicts(|| self.rederive_texts_of_session(&key, from)).await?;
                 }
                 if summaries_are_old {
-                    summaries += self.store.retry_conflicts(|| self.renew_summaries_of_session(&key)).await?;
+                    summaries +=
+                        self.store.retry_conflicts(|| self.rederive_summaries_of_session(&key)).await?;
                 }
             }
         }
@@ -71,7 +73,7 @@ impl Renewal<'_> {
     }
 
     /// Sets the parent that the metadata of a fork names: earlier rules did not read it.
-    async fn renew_parent_of_session(self, key: &SessionKey) -> Result<()> {
+    async fn rederive_parent_of_session(self, key: &SessionKey) -> Result<()> {
         let Some(stored) = self.store.backend.get_session(key).await? else { return Ok(()) };
         let mut session = stored.session;
         if let Ok(metadata) = Metadata::read(&stored.metadata_files)
@@ -85,7 +87,7 @@ impl Renewal<'_> {
     }
 
     /// Derives the summaries of a session's events again, if the line is stored. Returns how many changed.
-    async fn renew_summaries_of_session(self, key: &SessionKey) -> Result<u64> {
+    async fn rederive_summaries_of_session(self, key: &SessionKey) -> Result<u64> {
         let Some(stored) = self.store.backend.get_session(key).await? else { return Ok(0) };
         let mut writer = SessionWriter::of_stored(self.store.backend.clone(), &stored);
         // Events that can't be read do not change.
@@ -122,7 +124,7 @@ impl Renewal<'_> {
         Ok(renewed)
     }
 
-    async fn renew_texts_of_session(self, key: &SessionKey, from: u32) -> Result<u64> {
+    async fn rederive_texts_of_session(self, key: &SessionKey, from: u32) -> Result<u64> {
         let Some(stored) = self.store.backend.get_session(key).await? else { return Ok(0) };
         let mut writer = SessionWriter::of_stored(self.store.backend.clone(), &stored);
         let mut pending = 0;
@@ -143,7 +145,7 @@ impl Renewal<'_> {
                 embedded.extend(renewed.embedded.then_some(message.sequence));
             }
             if !texts.is_empty() {
-                self.store.backend.renew_texts(key, &texts).await?;
+                self.store.backend.reindex_texts(key, &texts).await?;
             }
             if !embedded.is_empty() {
                 pending += self.store.backend.mark_pending(key, MessagesToEmbed::At(embedded)).await?;

@@ -9,7 +9,7 @@ use crate::{
     content::MASKING,
     model::{SessionKey, UserId},
     storage::{
-        Renewal, SecretsAtRest, StoreContext, StoreCopying, StoreSalvage, StoreUsers, StoredSecrets,
+        Rederivation, SecretsAtRest, StoreContext, StoreCopying, StoreSalvage, StoreUsers, StoredSecrets,
         StoredVectors,
     },
 };
@@ -22,7 +22,7 @@ impl StoreCopying<'_> {
         report: &mut CopyReport,
     ) -> Result<Option<CopiedGenerations>> {
         let held = self.store.backend.meta().await?;
-        Renewal::new(to).renew().await?;
+        Rederivation::new(to).rederive().await?;
         self.take_over_secrets(to, &held).await?;
         if let Some(user) = held.get(meta::USER_ID).and_then(|user| UserId::new(user).ok()) {
             StoreUsers::new(to).pin_user(&user).await?;
@@ -42,7 +42,7 @@ impl StoreCopying<'_> {
                 }
             }
         }
-        StoredSecrets::new(to).settle_secrets().await?;
+        StoredSecrets::new(to).apply_secrets_setting().await?;
         let is_masked = held.get(meta::MASKED).is_some_and(|rules| *rules == MASKING.to_string());
         if StoredSecrets::new(to).secrets_at_rest().await? == SecretsAtRest::Mask && !is_masked {
             let message =
