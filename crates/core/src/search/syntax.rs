@@ -57,9 +57,9 @@ pub struct Field {
 /// only excludes is plain text as a whole.
 ///
 /// ```
-/// use amplifier_session_core::search::{FieldName, Query};
+/// use amplifier_session_core::search::{FieldName, TypedQuery};
 ///
-/// let query = Query::parse("\"connection pool\" time* -postgres role:assistant rm -rf");
+/// let query = TypedQuery::parse("\"connection pool\" time* -postgres role:assistant rm -rf");
 /// assert_eq!(query.text, "connection pool time rm -rf");
 /// assert_eq!(query.phrases, ["connection pool"]);
 /// assert_eq!(query.prefixes, ["time"]);
