@@ -28,7 +28,8 @@ const LISTED: usize = 10;
 pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, Failure> {
     app.check_out(&args.out)?;
     if args.out.extension().is_some_and(|extension| extension == "parquet") {
-        let hint = "`sql 'FROM messages' --out FILE.parquet` writes Parquet from a DuckDB store";
+        let hint =
+            "`sql 'FROM transcripts_with_content' --out FILE.parquet` writes Parquet from a DuckDB store";
         return Err(Failure::wrong_use("`export` writes JSON lines, not Parquet", hint));
     }
     let reader = app.patient_reader().await?;
