@@ -84,11 +84,17 @@ impl TextFold {
     /// Adds the rows above the revision of the part, step by step, and returns their number.
     fn put_rows(&mut self, rows: &mut dyn Rows, now: StoreRevision) -> Result<u64> {
         let mut writer = self.writer(Box::new(LogMergePolicy::default()))?;
+        let count = self.steps(&mut writer, rows, now);
+        // Also after a failure: a merge that still runs would write and remove files beside the next update.
+        let merged = writer.wait_merging_threads().map_err(tantivy_error);
+        count.and_then(|count| merged.map(|()| count))
+    }
+
+    fn steps(&mut self, writer: &mut IndexWriter, rows: &mut dyn Rows, now: StoreRevision) -> Result<u64> {
         let mut count = 0;
         while self.note.store_revision != now {
-            count += self.step(&mut writer, rows, now)?;
+            count += self.step(writer, rows, now)?;
         }
-        writer.wait_merging_threads().map_err(tantivy_error)?;
         Ok(count)
     }
 
