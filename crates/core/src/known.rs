@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// Parts of texts and lists whose bounds are known to be right.
 pub trait KnownPart {
-    /// The part at `range`; empty if there is none.
+    /// The part at `range`, or an empty one if `range` is out of bounds.
     #[must_use]
     fn part<R: SliceIndex<Self, Output = Self>>(&self, range: R) -> &Self;
 }

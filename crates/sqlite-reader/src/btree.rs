@@ -22,7 +22,7 @@ pub(super) struct Node<'a> {
 pub(super) struct TreeCell<'a> {
     /// The page below it.
     pub(super) child: Option<u32>,
-    /// The row id; 0 if there is none.
+    /// The row id, or 0 for a row without one.
     pub(super) row_id: i64,
     /// The length of its content.
     length: usize,

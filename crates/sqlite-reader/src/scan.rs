@@ -22,7 +22,7 @@ pub struct ScannedRow<'a> {
     pub place: RowPlace,
     /// Whether it is a row of a table with row ids.
     pub has_row_id: bool,
-    /// The row id; 0 if there is none.
+    /// The row id, or 0 for a row without one.
     pub row_id: i64,
     /// Its values. The last ones of a long row are on other pages and can't be read here: see [`whole`](Self::whole).
     pub record: RowRecord,

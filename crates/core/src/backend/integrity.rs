@@ -30,7 +30,7 @@ pub trait Integrity: Send + Sync {
 pub enum StrayRows {
     /// A session that has messages, events, or vectors or chunks of them, but no session record.
     Session(SessionKey),
-    /// Vectors, or reasons why there are none, of a message that does not exist.
+    /// Vectors of a message that does not exist, or recorded failures to embed it.
     Vectors {
         /// The sequence of the message.
         sequence: u32,

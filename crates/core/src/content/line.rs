@@ -105,13 +105,13 @@ impl Message {
         MessageLine::stored(&self.raw, self.role, self.session_id.source())
     }
 
-    /// The `content` field: a string or structured JSON; `null` if there is none.
+    /// The `content` field: a string or structured JSON, or `null` if the line has no such field.
     #[must_use]
     pub fn content(&self) -> Value {
         self.field("content")
     }
 
-    /// The `metadata` field; `null` if there is none.
+    /// The `metadata` field, or `null` if the line has no such field.
     #[must_use]
     pub fn metadata(&self) -> Value {
         self.field("metadata")

@@ -270,7 +270,8 @@ async fn a_rewound_long_transcript_is_continued() {
     is_as_if_read_now(&fixture).await;
 }
 
-/// What an earlier or a later version settled is not known. It is read once.
+/// If another version of the program wrote the settled rows, this one does not know their format, and reads the session
+/// once.
 #[tokio::test]
 async fn a_long_session_without_known_settled_rows_is_read_completely() {
     let (fixture, folder) = long().await;

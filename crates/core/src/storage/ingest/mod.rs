@@ -55,7 +55,7 @@ pub struct SessionIngest {
     events: EventRows,
     times: IngestTimes,
     superseded: SupersededRows,
-    /// What was settled when the session was last ingested.
+    /// The rows that the last ingest of the session settled, so that this one does not read them again.
     settled: Option<SettledRows>,
     report: IngestReport,
     /// Masks secrets in lines.

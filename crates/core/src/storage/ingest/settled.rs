@@ -40,7 +40,8 @@ struct SettledTurns {
 }
 
 impl SettledRows {
-    /// What was settled in a stored session, if it has the same rows now. An unknown format is ignored.
+    /// The settled rows of a stored session, unless its rows have changed since. A format that this version does not know
+    /// is ignored.
     fn of(stored: &StoredSession) -> Option<Self> {
         let settled = stored.sync_state.as_ref()?.settled.as_deref()?;
         let settled: Self = serde_json::from_str(settled).ok()?;
