@@ -28,6 +28,9 @@ use crate::{
     },
 };
 
+/// The sync state of a session that is written only to be deleted. If its deletion fails, the next call completes it.
+const DELETED: &str = "deleted";
+
 /// The report of a salvage.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -117,10 +120,16 @@ impl StoreSalvage<'_> {
     pub(super) async fn remember_deletions(self, keys: Vec<SessionKey>) -> Result<u64> {
         let mut deleted = Vec::new();
         for key in keys {
-            if self.store.backend.get_session(&key).await?.is_none() {
+            let stored = self.store.backend.get_session(&key).await?;
+            if stored.is_none() {
                 let session =
                     Session::new(key.clone(), unknown_host()?, ProjectSlug::unnamed(), self.store.now());
-                self.store.backend.write_one(SessionChange::new(session, None)).await?;
+                let mut change = SessionChange::new(session, None);
+                change.sync_state = Some(StoredSyncState::of(DELETED));
+                self.store.backend.write_one(change).await?;
+            }
+            let state = stored.map(|stored| stored.sync_state.unwrap_or_default().files);
+            if state.is_none_or(|files| files == DELETED) {
                 deleted.push(key);
             }
         }
