@@ -6,7 +6,7 @@
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
-    model::{ContentType, Digest, SessionId, SessionKey, UserId},
+    model::{ContentType, Digest, SessionId, SessionKey, UserId, VectorText},
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, percent_decode_str, utf8_percent_encode};
 
@@ -18,8 +18,8 @@ fn encoded(session: &SessionId) -> PercentEncode<'_> {
     utf8_percent_encode(session.as_str(), ENCODED)
 }
 
-/// Separates user and session in a partition key. Encoded session ids do not contain it, so the last one in a key is the
-/// separator, and no two sessions have the same key.
+/// Separates user and session in a partition key. Encoded session ids do not contain it, so the last one in a key is
+/// the separator, and no two sessions have the same key.
 const SEPARATOR: char = '|';
 
 /// The id of the document that guards the rows of a partition: see `fence`.
@@ -72,9 +72,9 @@ pub(crate) fn vector(
     session: &SessionId,
     sequence: u32,
     generation: u32,
-    (content_type, chunk): (ContentType, u32),
+    (text, chunk): (VectorText, u32),
 ) -> String {
-    format!("{}_msg_{sequence}_{content_type}_{chunk}_g{generation}", encoded(session))
+    format!("{}_msg_{sequence}_{text}_{chunk}_g{generation}", encoded(session))
 }
 
 pub(crate) fn event(session: &SessionId, sequence: u32) -> String {
@@ -121,7 +121,7 @@ mod tests {
                 message(session, sequence),
                 piece(session, sequence, digest, number as usize),
                 text(session, sequence, ContentType::ToolOutput, number as usize),
-                vector(session, sequence, number, (ContentType::AssistantThinking, number)),
+                vector(session, sequence, number, (ContentType::AssistantThinking.into(), number)),
                 event(session, sequence),
                 event_chunk(session, sequence, digest, number),
             ] {
@@ -137,8 +137,13 @@ mod tests {
         assert!(partition(&key).len() <= limits::PARTITION_BYTES);
         for longest in ["s".repeat(255), "é".repeat(127)] {
             let session = SessionId::new(longest).unwrap();
-            limits::check_id(&vector(&session, u32::MAX, u32::MAX, (ContentType::ToolOutput, u32::MAX)))
-                .unwrap();
+            limits::check_id(&vector(
+                &session,
+                u32::MAX,
+                u32::MAX,
+                (ContentType::ToolOutput.into(), u32::MAX),
+            ))
+            .unwrap();
             limits::check_id(&piece(&session, u32::MAX, Digest::of(b"line"), usize::MAX)).unwrap();
         }
     }

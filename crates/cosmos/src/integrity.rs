@@ -64,7 +64,7 @@ fn by_sequence(rows: &[(u32, String)]) -> impl Iterator<Item = (u32, u64)> {
 /// The sequences and ids of vectors of a session whose message does not exist.
 async fn vectors_without_message(store: &Store, key: &SessionKey) -> Result<Vec<(u32, String)>> {
     let rows = |kind| Select::rows(kind, &ids::partition(key));
-    let vectors = rows(kind::VECTOR).fields("VALUE [c.sequence, c.id]");
+    let vectors = Select::vectors(&ids::partition(key)).fields("VALUE [c.sequence, c.id]");
     let mut vectors: Vec<(u32, String)> = store.rows(&store.messages, key, vectors).await?;
     if !vectors.is_empty() {
         let messages = rows(kind::MESSAGE).fields("VALUE c.sequence");

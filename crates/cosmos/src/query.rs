@@ -9,7 +9,7 @@ use amplifier_session_core::{Scope, search::SearchFilter};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::containers::order;
+use crate::{containers::order, documents::kind};
 
 /// The maximum number of values in one query, and the maximum number of rows that a call reads at a time.
 pub(crate) const VALUES: usize = 500;
@@ -47,6 +47,16 @@ impl Select {
     /// Documents of a kind.
     pub(crate) fn of(kind: &str) -> Self {
         Self::default().and(format!("c.type = '{kind}'"))
+    }
+
+    /// The vectors of texts and turns in a partition.
+    pub(crate) fn vectors(partition: &str) -> Self {
+        Self::all_vectors().within(partition)
+    }
+
+    /// All vectors of texts and turns.
+    pub(crate) fn all_vectors() -> Self {
+        Self::default().and(format!("c.type IN ('{}', '{}')", kind::VECTOR, kind::TURN))
     }
 
     /// Rows of a kind in a partition.

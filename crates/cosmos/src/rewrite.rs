@@ -103,7 +103,8 @@ impl<'a> Rewrite<'a> {
     async fn moves(&self) -> Result<Vec<Vec<Operation>>> {
         let Some(project) = self.project else { return Ok(Vec::new()) };
         let mut moves = Vec::new();
-        let kinds = format!("c.type IN ('{}', '{}', '{}')", kind::MESSAGE, kind::VECTOR, kind::EVENT);
+        let kinds = [kind::MESSAGE, kind::VECTOR, kind::TURN, kind::EVENT].join("', '");
+        let kinds = format!("c.type IN ('{kinds}')");
         let select = Select::default().within(self.partition).and(kinds);
         for mut row in self.container.all::<RawDocument>(select.documents()).await? {
             if row.sequence().is_some_and(|sequence| self.keeps(sequence)) {

@@ -8,7 +8,7 @@ use amplifier_session_core::{
         Candidates, IndexUpdate, Messages, Search, TermFinder, TermPattern, TextCandidate, TextQuery,
         VectorCandidate, VectorQuery,
     },
-    model::{ContentType, MessageRef, SessionKey},
+    model::{ContentType, MessageRef, SessionKey, VectorText},
     text::{
         Analyzer,
         bm25::{DocumentTerms, score},
@@ -216,7 +216,7 @@ async fn totals(store: &Store) -> Result<TextTotals> {
 struct StoredVector {
     user_id_session_id: String,
     sequence: u32,
-    content_type: ContentType,
+    content_type: VectorText,
     span_start: u32,
     span_end: u32,
     vector: Vec<f32>,
@@ -228,11 +228,14 @@ struct StoredVector {
 /// `VectorDistance` is a similarity: higher is nearer, and the order is nearest first without `ASC` or `DESC`.
 fn vectors_in(partitions: &[String], query: &VectorQuery, is_indexed: bool) -> CosmosQuery<StoredVector> {
     let fields = "c.user_id_session_id, c.sequence, c.content_type, c.span_start, c.span_end, c.vector";
-    let mut select = Select::of(kind::VECTOR)
+    let mut select = Select::of(if query.turns { kind::TURN } else { kind::VECTOR })
         .with("c.generation = @", query.generation)
         .with("ARRAY_CONTAINS(@, c.user_id_session_id)", partitions)
-        .with("ARRAY_CONTAINS(@, c.content_type)", query.content_types.iter().collect::<Vec<_>>())
         .matching(&query.filter);
+    if !query.turns {
+        let content_types: Vec<_> = query.content_types.iter().collect();
+        select = select.with("ARRAY_CONTAINS(@, c.content_type)", content_types);
+    }
     if !is_indexed {
         return select.fields(fields);
     }
@@ -248,7 +251,7 @@ async fn candidates(mut rows: Answers<StoredVector>, query: &VectorQuery) -> Res
     while let Some(row) = rows.try_next().await? {
         candidates.push(VectorCandidate {
             message_ref: MessageRef::new(ids::session_of(&row.user_id_session_id)?, row.sequence),
-            content_type: row.content_type,
+            content_type: row.content_type.content_type(),
             span_start: row.span_start,
             span_end: row.span_end,
             similarity: row.similarity.map_or_else(|| query.similarity(&row.vector), Ok)?,

@@ -82,8 +82,10 @@ impl Sessions for CosmosBackend {
             rows.messages.add(message.sequence, message.ts);
             rows.pending_vectors += u64::from(message.vectors.is_pending());
             rows.synced_at = rows.synced_at.max(Some(message.synced_at));
-            let of_current = message.generations.iter().filter(|of| of.number == current);
-            rows.vectors += of_current.map(|of| u64::from(of.vectors)).sum::<u64>();
+            for of in message.generations.iter().filter(|of| of.number == current) {
+                rows.vectors += u64::from(of.vectors);
+                rows.turn_vectors += u64::from(of.turns);
+            }
         }
         let events = Select::rows(kind::EVENT, &partition).fields("VALUE [c.sequence, c.ts]");
         for (sequence, ts) in self.0.events.all::<(u32, Timestamp)>(events).await? {

@@ -147,21 +147,17 @@ async fn a_writer_that_has_lost_its_session_cannot_take_the_fence() {
 
 fn made(sequence: u32, chunks: u32) -> MessageVectors {
     let record = |chunk_index| VectorRecord {
-        content_type: ContentType::UserQuery,
+        text: ContentType::UserQuery.into(),
         chunk_index,
         total_chunks: chunks,
         span_start: chunk_index,
         span_end: chunk_index + 1,
         token_count: 1,
         vector: vec![1.0, 0.0],
+        turn: None,
     };
-    MessageVectors {
-        sequence,
-        digest: message(sequence).digest,
-        created_at: Timestamp::from_micros(0),
-        records: (0..chunks).map(record).collect(),
-        failure: None,
-    }
+    let records = (0..chunks).map(record).collect();
+    MessageVectors::new(sequence, message(sequence).digest, Timestamp::from_micros(0), records)
 }
 
 #[tokio::test]
@@ -178,7 +174,7 @@ async fn vectors_of_many_messages_share_a_batch_and_those_of_one_may_need_severa
     let many = vec![made(50, 250), made(51, 1)];
     assert_eq!(backend.write_vectors(&key(), 0, many).await.unwrap(), 251);
     let message_ref = MessageRef::new(key(), 50);
-    let texts = [(message_ref.clone(), ContentType::UserQuery)];
+    let texts = [(message_ref.clone(), ContentType::UserQuery.into())];
     assert_eq!(backend.vectors_of(0, &texts).await.unwrap().len(), 250);
     let stored = backend.messages_at(&[message_ref]).await.unwrap();
     assert_eq!(stored[0].vectors, VectorState::Stored);
@@ -333,7 +329,7 @@ async fn documents_have_this_form() {
     let mut failed = made(1, 0);
     failed.failure = Some("too long".to_owned());
     let mut vectors = made(0, 2);
-    vectors.records[1].vector = vec![0.6, -0.8];
+    vectors.records.as_mut().unwrap()[1].vector = vec![0.6, -0.8];
     backend.write_vectors(&key(), 0, vec![vectors, failed]).await.unwrap();
     let mut other = session();
     other.session_id = SessionId::new("deleted").unwrap();

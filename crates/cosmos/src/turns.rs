@@ -1,93 +1,25 @@
-//! Embeddings and summaries of turns. They are in the container of events, in the partition of their session.
+//! Summaries of turns, which are in the container of events in the partition of their session; and what a change of
+//! lines does to the vectors of turns.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use amplifier_session_core::{
     Result,
-    backend::{
-        NearestTurns, NewTurn, RemovedMessages, SummaryQuery, TurnCandidate, TurnQuery, TurnVectorQuery,
-        Turns,
-    },
-    model::{Digest, Role, SessionKey, Timestamp, TurnEmbedding, TurnSummary},
-    search::SearchFilter,
+    backend::{RemovedMessages, SessionChange, SummaryQuery, TurnLine, TurnLines},
+    model::{Digest, Role, SessionKey, TurnSummary, VectorState},
 };
-use async_trait::async_trait;
-use futures_util::TryStreamExt as _;
 
 use crate::{
     batch::Operation,
-    documents::{SummaryDocument, TURN_FIELDS, TurnDocument, kind},
+    client::Container,
+    documents::{MessageDocument, SummaryDocument, kind},
     error, ids,
+    messages::{self, documents_at},
+    meta,
     query::{Select, VALUES},
     scope,
-    store::{CosmosBackend, Store},
+    store::Store,
 };
-
-/// A page with texts and vectors contains at most this many embeddings.
-const PAGE: usize = 100;
-
-#[async_trait]
-impl Turns for CosmosBackend {
-    async fn write_turns(&self, turns: Vec<NewTurn>) -> Result<usize> {
-        let turns = NewTurn::checked(turns)?;
-        let mut count = 0;
-        for (key, turns) in NewTurn::by_session(&turns) {
-            let partition = ids::partition(key);
-            let _lock = self.0.locks.lock(key).await;
-            let lines = lines(&self.0, &partition, turns.iter().flat_map(NewTurn::sequences)).await?;
-            let is_current = |turn: &&NewTurn| turn.is_current(|sequence| lines.get(&sequence).copied());
-            let current = turns.iter().filter(is_current);
-            let documents = current.map(|turn| Operation::upsert(&TurnDocument::new(key, &turn.embedding)));
-            let operations: Vec<Operation> = documents.collect::<Result<_>>()?;
-            count += operations.len();
-            error::check(self.0.events.write_many(&partition, operations).await?)?;
-        }
-        Ok(count)
-    }
-
-    async fn read_turns(&self, query: &TurnQuery) -> Result<Vec<TurnEmbedding>> {
-        let select = Select::rows(kind::TURN, &ids::partition(&query.session))
-            .with("c.provider = @", &query.provider)
-            .with("c.model = @", &query.model)
-            .with("c.user_sequence >= @", query.range.start);
-        // No index orders them, and without their vectors they are small.
-        let mut page: Vec<TurnDocument> = self.0.events.all(select.fields(TURN_FIELDS)).await?;
-        page.sort_by_key(|document| document.user_sequence);
-        page.truncate(query.range.limit);
-        if query.with_content {
-            page.truncate(PAGE);
-            let partition = ids::partition(&query.session);
-            let mut whole = Vec::with_capacity(page.len());
-            for document in page {
-                let document: Option<TurnDocument> = self.0.events.read(&partition, &document.id).await?;
-                whole.extend(document);
-            }
-            page = whole;
-        }
-        page.into_iter().map(TurnDocument::into_embedding).collect()
-    }
-
-    async fn nearest_turns(&self, query: &TurnVectorQuery) -> Result<Vec<TurnCandidate>> {
-        let sessions = scope::sessions(&self.0, &query.scope, &query.filter.sessions).await?;
-        let admitted = admitted_messages(&self.0, query).await?;
-        let select = Select::of(kind::TURN)
-            .of_user(&query.scope)
-            .with("c.provider = @", &query.provider)
-            .with("c.model = @", &query.space.model)
-            .with("c.dim = @", query.space.dimensions);
-        let mut documents = self.0.events.query::<TurnDocument>(select.documents()).await?;
-        let mut nearest = NearestTurns::new(query);
-        while let Some(document) = documents.try_next().await? {
-            let place = (document.user_id_session_id.clone(), document.user_sequence);
-            let is_admitted = admitted.as_ref().is_none_or(|admitted| admitted.contains(&place));
-            if is_admitted && sessions.contains_key(&document.user_id_session_id) {
-                let turn = document.message_ref();
-                nearest.add(turn, &document.into_embedding()?.vector);
-            }
-        }
-        Ok(nearest.finish())
-    }
-}
 
 /// Stores summaries of turns of a session.
 pub(crate) async fn write_summaries(
@@ -123,22 +55,6 @@ pub(crate) async fn summaries(store: &Store, query: &SummaryQuery) -> Result<Vec
     Ok(summaries)
 }
 
-/// The messages that a filter of times or roles admits; `None` if it admits all.
-async fn admitted_messages(
-    store: &Store,
-    query: &TurnVectorQuery,
-) -> Result<Option<BTreeSet<(String, u32)>>> {
-    let SearchFilter { role, since, until, .. } = &query.filter;
-    if role.is_none() && since.is_none() && until.is_none() {
-        return Ok(None);
-    }
-    let select = Select::of(kind::MESSAGE).of_user(&query.scope).matching(&query.filter);
-    let fields = "VALUE [c.user_id_session_id, c.sequence, c.role, c.ts]";
-    let rows = store.messages.all::<(String, u32, Role, Timestamp)>(select.fields(fields)).await?;
-    let admitted = rows.into_iter().filter(|(_, _, role, ts)| query.filter.admits_message(*role, *ts));
-    Ok(Some(admitted.map(|(partition, sequence, ..)| (partition, sequence)).collect()))
-}
-
 /// The digests of messages.
 async fn lines(
     store: &Store,
@@ -156,39 +72,103 @@ async fn lines(
     Ok(lines)
 }
 
-/// Removes the embeddings and summaries that must be removed with these messages.
+/// The lines of the turns that some messages of a partition may begin.
+pub(crate) async fn lines_of(
+    store: &Store,
+    partition: &str,
+    documents: &[MessageDocument],
+) -> Result<TurnLines> {
+    let messages = documents.iter().map(|document| &document.message);
+    let turns = messages.filter(|message| message.role == Role::User).filter_map(|message| message.turn);
+    lines_of_turns(store, partition, &turns.collect()).await
+}
+
+async fn lines_of_turns(store: &Store, partition: &str, turns: &BTreeSet<u32>) -> Result<TurnLines> {
+    if turns.is_empty() {
+        return Ok(TurnLines::default());
+    }
+    let select = Select::rows(kind::MESSAGE, partition).with("ARRAY_CONTAINS(@, c.turn)", turns);
+    let fields = select.fields("VALUE [c.sequence, c.turn, c.role, c.digest]");
+    let mut lines = store.messages.all::<(u32, Option<u32>, Role, Digest)>(fields).await?;
+    lines.sort_by_key(|(sequence, ..)| *sequence);
+    let line = |(sequence, turn, role, digest)| TurnLine { sequence, turn, role, digest };
+    Ok(TurnLines::of(lines.into_iter().map(line)))
+}
+
+/// The messages that begin turns, by partition and sequence: the first of the user in each.
+pub(crate) async fn all_begun(store: &Store) -> Result<BTreeSet<(String, u32)>> {
+    let select = Select::of(kind::MESSAGE).with("c.role = @", Role::User);
+    let fields = select.fields("VALUE [c.user_id_session_id, c.turn, c.sequence]");
+    let mut firsts: BTreeMap<(String, u32), u32> = BTreeMap::new();
+    for (partition, turn, sequence) in store.messages.all::<(String, Option<u32>, u32)>(fields).await? {
+        let Some(turn) = turn else { continue };
+        let first = firsts.entry((partition, turn)).or_insert(sequence);
+        *first = sequence.min(*first);
+    }
+    Ok(firsts.into_iter().map(|((partition, _), first)| (partition, first)).collect())
+}
+
+/// Makes the vectors pending of the turns to which messages are added or from which messages are `removed`. Removes the
+/// vectors that were made from `removed` answers.
+pub(crate) async fn mark_changed(
+    store: &Store,
+    partition: &str,
+    change: &SessionChange,
+    removed: &RemovedMessages,
+) -> Result<()> {
+    let mut turns: BTreeSet<u32> = change.messages.put.iter().filter_map(|message| message.turn).collect();
+    if !removed.is_empty() {
+        let messages = Select::rows(kind::MESSAGE, partition).fields("VALUE [c.sequence, c.turn]");
+        let messages = store.messages.all::<(u32, Option<u32>)>(messages).await?.into_iter();
+        turns.extend(messages.filter(|(sequence, _)| removed.has(*sequence)).filter_map(|(_, turn)| turn));
+        let vectors = Select::rows(kind::TURN, partition).fields("VALUE [c.id, c.turn.assistant_sequence]");
+        let vectors = store.messages.all::<(String, Option<u32>)>(vectors).await?.into_iter();
+        let is_gone = |answer: Option<u32>| answer.is_some_and(|answer| removed.has(answer));
+        let ids: Vec<String> = vectors.filter(|(_, answer)| is_gone(*answer)).map(|(id, _)| id).collect();
+        delete(&store.messages, partition, &ids).await?;
+    }
+    let begun: Vec<u32> = lines_of_turns(store, partition, &turns).await?.firsts().collect();
+    if begun.is_empty() {
+        return Ok(());
+    }
+    let current = meta::generations(store).await?.current_number();
+    let documents = documents_at(store, partition, &begun).await?;
+    messages::update(store, documents, |mut document| {
+        let is_stored = document.message.vectors == VectorState::Stored;
+        let has_others = document.made.iter().any(|number| *number != current);
+        document.forget_generations(|number| number != current);
+        let state = if is_stored { VectorState::TurnPending } else { document.message.vectors };
+        (is_stored || has_others).then(|| document.with_vectors(state))
+    })
+    .await
+    .map(drop)
+}
+
+/// Removes the summaries that must be removed with these messages.
 pub(crate) async fn remove_with(store: &Store, partition: &str, removed: &RemovedMessages) -> Result<()> {
     if removed.is_empty() {
         return Ok(());
     }
-    let select = Select::rows(kind::TURN, partition);
-    let fields = select.fields("VALUE [c.id, c.user_sequence, c.assistant_sequence]");
-    let turns = store.events.all::<(String, u32, Option<u32>)>(fields).await?.into_iter();
-    let is_gone = |user: u32, assistant: Option<u32>| {
-        removed.has(user) || assistant.is_some_and(|sequence| removed.has(sequence))
-    };
-    let mut ids: Vec<String> =
-        turns.filter(|(_, user, assistant)| is_gone(*user, *assistant)).map(|(id, ..)| id).collect();
     let fields = Select::rows(kind::SUMMARY, partition).fields("VALUE [c.id, c.user_sequence, c.digest]");
     let summaries = store.events.all::<(String, u32, Digest)>(fields).await?.into_iter();
-    ids.extend(summaries.filter(|(_, user, line)| removed.has_line(*user, *line)).map(|(id, ..)| id));
-    delete(store, partition, &ids).await
+    let gone = summaries.filter(|(_, user, line)| removed.has_line(*user, *line)).map(|(id, ..)| id);
+    delete(&store.events, partition, &gone.collect::<Vec<_>>()).await
 }
 
-/// Removes all embeddings and summaries of a partition.
+/// Removes all summaries of a partition, and the vectors of turns that earlier versions stored beside them.
 pub(crate) async fn delete_all(store: &Store, partition: &str) -> Result<()> {
     for kind in [kind::TURN, kind::SUMMARY] {
         let ids: Vec<String> = store.events.all(Select::rows(kind, partition).fields("VALUE c.id")).await?;
-        delete(store, partition, &ids).await?;
+        delete(&store.events, partition, &ids).await?;
     }
     Ok(())
 }
 
-async fn delete(store: &Store, partition: &str, ids: &[String]) -> Result<()> {
+async fn delete(container: &Container, partition: &str, ids: &[String]) -> Result<()> {
     for ids in ids.chunks(VALUES) {
         let operations = ids.iter().cloned().map(Operation::delete).collect();
         // Rejected if another process deletes them at the same time.
-        error::check(store.events.write_many(partition, operations).await?)?;
+        error::check(container.write_many(partition, operations).await?)?;
     }
     Ok(())
 }

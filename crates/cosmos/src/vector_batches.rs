@@ -5,19 +5,20 @@ use std::collections::HashMap;
 use amplifier_session_core::{
     ErrorKind, Result,
     backend::{MessageVectors, meta::Generations},
-    model::{SessionKey, VectorState},
+    model::{SessionKey, VectorState, VectorText},
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
 use crate::{
     batch::{Operation, Size, pack},
     client::Container,
-    documents::{GenerationState, MessageDocument, kind, vectors_of},
+    documents::{GenerationState, MessageDocument, vectors_of},
     error, ids,
     messages::{self, documents_at},
     meta,
     query::Select,
     store::Store,
+    turns,
 };
 
 /// The maximum number of concurrent batches in one call, within the store's own limit.
@@ -35,7 +36,7 @@ pub(crate) async fn write(
 ) -> Result<usize> {
     let held = meta::generations(store).await?;
     let space = held.space(generation)?;
-    vectors.iter().flat_map(|of| &of.records).try_for_each(|record| record.validate(space))?;
+    vectors.iter().flat_map(MessageVectors::records).try_for_each(|record| record.validate(space))?;
     let partition = ids::partition(key);
     let sequences: Vec<u32> = vectors.iter().map(|of| of.sequence).collect();
     let (mut left, mut stored) = (vectors, 0);
@@ -70,7 +71,7 @@ async fn mark_pending(store: &Store, partition: &str, held: &Generations, sequen
     for _ in 0..ATTEMPTS {
         let documents = documents_at(store, partition, sequences).await?;
         let updated = messages::update(store, documents, |document| {
-            let is_stored = document.message.vectors == VectorState::Stored;
+            let is_stored = document.message.vectors.has_stored();
             let is_wrong = is_stored && !document.made.contains(&current);
             is_wrong.then(|| document.with_vectors(VectorState::Pending))
         });
@@ -102,7 +103,7 @@ async fn pending_writes(
     vectors: Vec<MessageVectors>,
 ) -> Result<Vec<PendingWrite>> {
     let sequences: Vec<u32> = vectors.iter().map(|of| of.sequence).collect();
-    let select = Select::rows(kind::VECTOR, partition).with("c.generation = @", generation).at(&sequences);
+    let select = Select::vectors(partition).with("c.generation = @", generation).at(&sequences);
     let (documents, rows) = tokio::try_join!(
         documents_at(store, partition, &sequences),
         store.messages.all::<(u32, String)>(select.fields("VALUE [c.sequence, c.id]"))
@@ -111,12 +112,19 @@ async fn pending_writes(
     for (sequence, id) in rows {
         old.entry(sequence).or_default().push(id);
     }
+    let lines = turns::lines_of(store, partition, &documents).await?;
     let mut documents: HashMap<u32, MessageDocument> =
         documents.into_iter().map(|document| (document.message.sequence, document)).collect();
-    let made = vectors.into_iter().filter_map(|of| {
+    let is_current = generation == held.current_number();
+    let made = vectors.into_iter().filter_map(|mut of| {
         let document = documents.remove(&of.sequence).filter(|found| found.message.digest == of.digest)?;
         let old = old.remove(&of.sequence).unwrap_or_default();
-        Some(PendingWrite::new(document, of, old, (generation, held)))
+        let leaves_turn = of.leaves_turn(lines.begun_by(of.sequence));
+        // Of the next generation, the vector of a turn that has changed meanwhile is left out.
+        if let Some(records) = of.records.as_mut().filter(|_| !is_current && leaves_turn) {
+            records.retain(|record| record.text != VectorText::Turn);
+        }
+        Some(PendingWrite::new(document, of, old, leaves_turn, (generation, held)))
     });
     made.collect()
 }
@@ -126,20 +134,28 @@ impl PendingWrite {
         mut document: MessageDocument,
         vectors: MessageVectors,
         old: Vec<String>,
+        leaves_turn: bool,
         (generation, held): (u32, &Generations),
     ) -> Result<Self> {
         let new = vectors_of(&document, generation, &held.space(generation)?.model, &vectors);
-        let operations = Operation::replace(old, &new)?;
         let mut incomplete = document.clone();
         incomplete.forget_generations(|number| number == generation);
-        document.set_generation(GenerationState {
-            number: generation,
-            vectors: u32::try_from(new.len()).unwrap_or(u32::MAX),
-            failure: vectors.failure.clone(),
-        });
+        let mut operations = Vec::new();
+        if vectors.records.is_some() {
+            operations = Operation::replace(old, &new)?;
+            let turns = new.iter().filter(|of| of.record.text == VectorText::Turn).count();
+            let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+            document.set_generation(GenerationState {
+                number: generation,
+                vectors: count(new.len() - turns),
+                turns: count(turns),
+                failure: vectors.failure.clone(),
+            });
+        }
         if generation == held.current_number() {
-            document.message.vectors = VectorState::Stored;
-            if incomplete.message.vectors == VectorState::Stored {
+            document.message.vectors =
+                if leaves_turn { VectorState::TurnPending } else { VectorState::Stored };
+            if incomplete.message.vectors.has_stored() {
                 incomplete.message.vectors = VectorState::Outdated;
             }
         }
@@ -159,7 +175,7 @@ async fn write_group(
     partition: &str,
     group: Vec<PendingWrite>,
 ) -> Result<(usize, Vec<MessageVectors>)> {
-    let records = group.iter().map(|of| of.vectors.records.len()).sum();
+    let records = group.iter().map(|of| of.vectors.records().len()).sum();
     let (mut vectors, mut last_batch) = (Vec::new(), Vec::new());
     for mut made in group {
         let room = Size::BATCH.without(made.message);

@@ -1,7 +1,7 @@
 //! Vectors: reading them, finding pending ones, and switching generations. Writing them is in `vector_batches`.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     future::ready,
 };
 
@@ -11,7 +11,7 @@ use amplifier_session_core::{
         MessageVectors, MessagesToEmbed, Meta as _, PendingQuery, SequenceRange, VectorCounts, Vectors,
         meta::{EMBEDDING_SPACE, Generations, NEXT_EMBEDDING_SPACE},
     },
-    model::{ContentType, ContentTypes, Message, MessageRef, SessionKey, VectorRecord, VectorState},
+    model::{Message, MessageRef, SessionKey, VectorRecord, VectorState, VectorText},
     search::{SearchFilter, SessionFilter},
 };
 use async_trait::async_trait;
@@ -29,17 +29,19 @@ use crate::{
     query::{CosmosQuery, Select, VALUES},
     scope,
     store::{CosmosBackend, Store},
-    vector_batches,
+    turns, vector_batches,
 };
 
 /// The codes of `VectorState::Pending` and `VectorState::Outdated`.
 const PENDING: &str = "c.vectors IN (0, 3)";
+/// Also that of `VectorState::TurnPending`.
+const PENDING_WITH_TURNS: &str = "c.vectors IN (0, 3, 4)";
 
 #[async_trait]
 impl Vectors for CosmosBackend {
     async fn messages_pending_vectors(&self, query: &PendingQuery) -> Result<Vec<Message>> {
         let held = meta::generations(&self.0).await?;
-        let Some(select) = pending(query.generation, &held) else { return Ok(Vec::new()) };
+        let Some(select) = pending(query.generation, query.turns, &held) else { return Ok(Vec::new()) };
         let mut select = select.with("c.user_id = @", &query.user);
         if let Some(session) = &query.session {
             let key = SessionKey::new(query.user.clone(), session.clone());
@@ -72,12 +74,13 @@ impl Vectors for CosmosBackend {
 
     async fn mark_pending(&self, key: &SessionKey, which: MessagesToEmbed) -> Result<u64> {
         let generation = meta::generations(&self.0).await?.current_number();
+        let (before, after) = which.transition();
         let messages = Select::rows(kind::MESSAGE, &ids::partition(key)).documents();
         let documents: Vec<MessageDocument> = self.0.messages.all(messages).await?;
         let changed = messages::update(&self.0, documents, |document| {
-            let is_stored = document.message.vectors == VectorState::Stored;
+            let is_before = before.contains(&document.message.vectors);
             let is_meant = which.includes(document.message.sequence, document.has_failed(generation));
-            (is_stored && is_meant).then(|| document.with_vectors(VectorState::Outdated))
+            (is_before && is_meant).then(|| document.with_vectors(after))
         });
         Ok(changed.await? as u64)
     }
@@ -98,10 +101,15 @@ impl Vectors for CosmosBackend {
         }
         // The states come first: if this is interrupted, the next generation is still the next one, and the call is
         // repeated.
-        let pending = Select::of(kind::MESSAGE).and(PENDING).documents();
-        change_messages(&self.0, pending, usize::MAX, |document| {
+        let begin = turns::all_begun(&self.0).await?;
+        let with_texts = Select::of(kind::MESSAGE).and("c.vectors != 2").documents();
+        change_messages(&self.0, with_texts, usize::MAX, |document| {
             // A message that was stored in the meantime also has pending vectors of this generation.
-            document.made.contains(&generation).then(|| document.with_vectors(VectorState::Stored))
+            let made = document.generations.iter().find(|of| of.number == generation)?;
+            let place = (document.user_id_session_id.clone(), document.message.sequence);
+            let is_whole = made.turns > 0 || !begin.contains(&place);
+            let state = if is_whole { VectorState::Stored } else { VectorState::TurnPending };
+            (document.message.vectors != state).then(|| document.with_vectors(state))
         })
         .await?;
         let stored = self.swap_meta(EMBEDDING_SPACE, Some(current), next).await?;
@@ -110,7 +118,7 @@ impl Vectors for CosmosBackend {
 
     async fn prune_vectors(&self, limit: usize) -> Result<usize> {
         let kept: Vec<u32> = meta::generations(&self.0).await?.numbers().collect();
-        let select = Select::of(kind::VECTOR).with("NOT ARRAY_CONTAINS(@, c.generation)", &kept);
+        let select = Select::all_vectors().with("NOT ARRAY_CONTAINS(@, c.generation)", &kept);
         let query = select.top(limit, "VALUE [c.user_id_session_id, c.id]");
         let mut deletions: BTreeMap<String, Vec<Operation>> = BTreeMap::new();
         for (partition, id) in self.0.messages.all::<(String, String)>(query).await? {
@@ -150,13 +158,13 @@ impl Vectors for CosmosBackend {
     async fn vectors_of(
         &self,
         generation: u32,
-        texts: &[(MessageRef, ContentType)],
+        texts: &[(MessageRef, VectorText)],
     ) -> Result<Vec<(MessageRef, VectorRecord)>> {
-        let wanted: HashSet<(&MessageRef, ContentType)> =
+        let wanted: HashSet<(&MessageRef, VectorText)> =
             texts.iter().map(|(message_ref, of)| (message_ref, *of)).collect();
         let partitions = messages::by_partition(texts.iter().map(|(message_ref, _)| message_ref));
         let reads = partitions.into_iter().map(|(partition, sequences)| async move {
-            let select = Select::rows(kind::VECTOR, &partition).with("c.generation = @", generation);
+            let select = Select::vectors(&partition).with("c.generation = @", generation);
             self.0.messages.all::<VectorDocument>(select.at(&sequences).documents()).await
         });
         let found = parallel(reads)
@@ -164,31 +172,30 @@ impl Vectors for CosmosBackend {
             .into_iter()
             .flatten()
             .map(|of| (of.fields.of.message_ref(), of.fields.record));
-        let mut vectors: Vec<(MessageRef, VectorRecord)> = found
-            .filter(|(message_ref, record)| wanted.contains(&(message_ref, record.content_type)))
-            .collect();
+        let mut vectors: Vec<(MessageRef, VectorRecord)> =
+            found.filter(|(message_ref, record)| wanted.contains(&(message_ref, record.text))).collect();
         vectors.sort_by(|(a, one), (b, other)| {
-            (a, one.content_type, one.chunk_index).cmp(&(b, other.content_type, other.chunk_index))
+            (a, one.text, one.chunk_index).cmp(&(b, other.text, other.chunk_index))
         });
         Ok(vectors)
     }
 
-    async fn vector_types(
+    async fn vector_texts(
         &self,
         generation: u32,
         key: &SessionKey,
         range: SequenceRange,
-    ) -> Result<Vec<(u32, ContentTypes)>> {
+    ) -> Result<Vec<(u32, Vec<VectorText>)>> {
         let limit = range.limit.min(VALUES);
-        let select = Select::rows(kind::VECTOR, &ids::partition(key)).with("c.generation = @", generation);
+        let select = Select::vectors(&ids::partition(key)).with("c.generation = @", generation);
         let query = select.from(range.start).fields("VALUE [c.sequence, c.content_type]");
-        let mut rows = self.0.messages.query::<(u32, ContentType)>(query).await?;
-        let mut types: BTreeMap<u32, Vec<ContentType>> = BTreeMap::new();
+        let mut rows = self.0.messages.query::<(u32, VectorText)>(query).await?;
+        let mut types: BTreeMap<u32, BTreeSet<VectorText>> = BTreeMap::new();
         // The types of the last message are complete only after a further message was read.
         while types.len() <= limit
             && let Some((sequence, content_type)) = rows.try_next().await?
         {
-            types.entry(sequence).or_default().push(content_type);
+            types.entry(sequence).or_default().insert(content_type);
         }
         let types = types.into_iter().take(limit);
         Ok(types.map(|(sequence, of)| (sequence, of.into_iter().collect())).collect())
@@ -196,10 +203,10 @@ impl Vectors for CosmosBackend {
 }
 
 /// Messages with pending vectors of a generation. `None` if it is neither the current nor the next one.
-pub(crate) fn pending(generation: u32, held: &Generations) -> Option<Select> {
+pub(crate) fn pending(generation: u32, turns: bool, held: &Generations) -> Option<Select> {
     let messages = Select::of(kind::MESSAGE);
     if generation == held.current_number() {
-        Some(messages.and(PENDING))
+        Some(messages.and(if turns { PENDING_WITH_TURNS } else { PENDING }))
     } else if held.is_next(generation) {
         Some(messages.and("c.vectors != 2").with("NOT ARRAY_CONTAINS(c.made, @)", generation))
     } else {
@@ -209,7 +216,7 @@ pub(crate) fn pending(generation: u32, held: &Generations) -> Option<Select> {
 
 /// Whether vectors of a generation are pending. Ignores sessions whose first write has not completed.
 async fn is_pending(store: &Store, generation: u32, held: &Generations) -> Result<bool> {
-    let Some(select) = pending(generation, held) else { return Ok(false) };
+    let Some(select) = pending(generation, true, held) else { return Ok(false) };
     let partitions: Vec<String> = store.messages.all(select.fields("VALUE c.user_id_session_id")).await?;
     if partitions.is_empty() {
         return Ok(false);

@@ -71,8 +71,9 @@ async fn write_rows(store: &Store, lease: &mut WriteLease<'_>, change: &SessionC
     let partition = ids::partition(&change.session.key());
     other_rows::write_superseded(store, &partition, &change.superseded).await?;
     if lease.document.committed {
-        // New messages have no turns, and looking for them would cost two requests for each append.
+        // New messages have no summaries, and looking for them would cost a request for each append.
         let removed = change.removed_messages().below(lease.document.session.message_count);
+        turns::mark_changed(store, &partition, change, &removed).await?;
         turns::remove_with(store, &partition, &removed).await?;
     }
     let known = lease.known.clone();
@@ -165,7 +166,8 @@ async fn retime(store: &Store, partition: &str, retimed: &[Retimed], fence: &mut
         let times: BTreeMap<u32, &Retimed> = some.iter().map(|retimed| (retimed.sequence, retimed)).collect();
         let sequences: Vec<u32> = times.keys().copied().collect();
         let mut groups: BTreeMap<u32, Vec<Operation>> = BTreeMap::new();
-        let kinds = format!("c.type IN ('{}', '{}', '{}')", kind::MESSAGE, kind::TEXT, kind::VECTOR);
+        let kinds = [kind::MESSAGE, kind::TEXT, kind::VECTOR, kind::TURN].join("', '");
+        let kinds = format!("c.type IN ('{kinds}')");
         let select = Select::default().within(partition).and(kinds).at(&sequences);
         for mut row in store.messages.all::<RawDocument>(select.documents()).await? {
             let Some(retimed) = row.sequence().and_then(|sequence| times.get(&sequence)) else { continue };

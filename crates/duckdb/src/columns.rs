@@ -70,6 +70,12 @@ impl Columns for Cursor<'_, '_> {
         let items: ArrayRef = match self.0.get_ref(index).map_err(storage("read"))? {
             ValueRef::Array(arrays, at) => arrays.value(at),
             ValueRef::List(ListType::Regular(lists), at) => lists.value(at),
+            // Of a turn.
+            ValueRef::Blob(bytes) => {
+                let (floats, rest) = bytes.as_chunks::<4>();
+                into.extend(floats.iter().map(|float| f32::from_le_bytes(*float)));
+                return if rest.is_empty() { Ok(()) } else { Err(damaged("vector")) };
+            }
             _ => return Err(damaged("vector")),
         };
         let floats = items.as_any().downcast_ref::<Float32Array>().ok_or_else(|| damaged("vector"))?;

@@ -142,6 +142,10 @@ impl Writer for DuckDbWriter<'_> {
         inserted.map_err(storage("write"))
     }
 
+    fn turn_key(&mut self) -> Option<i64> {
+        Some(self.numbers.next_key())
+    }
+
     fn insert_vectors(&mut self, target: &VectorTarget<'_>, new: &[NewVector<'_>]) -> Result<()> {
         vectors::append(self.connection, self.numbers, target, new).map_err(storage("write_vectors"))
     }
@@ -181,8 +185,8 @@ fn may_contain(text: &str, part: &str) -> String {
     format!("(contains(lower({text}), {part}) OR regexp_matches({text}, '{other}'))")
 }
 
-/// Lists are stored as lists. Rows that may have words are checked by this program, because a SQL function would require
-/// unsafe code.
+/// Lists are stored as lists. Rows that may have words are checked by this program, because a SQL function would
+/// require unsafe code.
 pub(crate) const DUCKDB: Dialect = Dialect {
     list_holds: |list, value| format!("list_contains({list}, {value})"),
     session_words: WordSearch::Parts(|part| may_contain(SESSION_TEXT, part)),
@@ -231,6 +235,9 @@ impl ToSql for Bound<'_> {
             Cell::Flag(flag) => ToSqlOutput::from(*flag),
             Cell::Time(ts) => time(*ts),
             Cell::Bytes(bytes) | Cell::Line(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
+            Cell::Vector(vector) => {
+                ToSqlOutput::from(vector.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>())
+            }
             // Bound element by element.
             Cell::Texts(_) => ToSqlOutput::from(Null),
         })

@@ -24,7 +24,8 @@ impl Numbers {
     pub(crate) fn read(connection: &Connection) -> duckdb::Result<Self> {
         let keys = "SELECT coalesce(max(key), 0) FROM (
                 SELECT max(key) AS key FROM sessions UNION ALL SELECT max(key) FROM transcript_vectors
-                UNION ALL SELECT max(key) FROM other_vectors UNION ALL SELECT max(key) FROM removed WHERE kind = 1
+                UNION ALL SELECT max(key) FROM other_vectors UNION ALL SELECT max(key) FROM message_embeddings
+                UNION ALL SELECT max(key) FROM removed WHERE kind IN (1, 2)
             )";
         let revision = "SELECT coalesce(max(revision), 0) FROM revisions";
         let number = |sql| connection.query_row(sql, [], |row| row.get(0));

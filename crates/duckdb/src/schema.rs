@@ -1,6 +1,6 @@
 //! Recognising, creating and upgrading a file.
 
-use std::{fs::File, io::Read, path::Path};
+use std::{fs::File, io::Read as _, path::Path};
 
 use amplifier_session_core::{
     Result,
@@ -10,7 +10,7 @@ use amplifier_session_sql::{
     Contents, deletions,
     file::refused,
     python::{DUCKDB_TABLES, DatabaseOrigin, DatabaseTables},
-    quote, superseded, turns,
+    quote, superseded,
 };
 use duckdb::{Connection, OptionalExt, params};
 
@@ -138,7 +138,10 @@ fn upgrade(connection: &Connection, layout: usize) -> Result<()> {
         // These tables were added without a step of the layout.
         connection.execute_batch(deletions::TABLE)?;
         connection.execute_batch(superseded::TABLE)?;
-        connection.execute_batch(turns::TABLES)?;
+        if connection.query_row(tables::HAS_EARLIER_TURNS, [], |row| row.get(0))? {
+            connection.execute_batch(&tables::carry_over_turns())?;
+        }
+        connection.execute_batch(&tables::turn_tables())?;
         UPGRADES.iter().skip(layout - OLDEST_LAYOUT).try_for_each(|step| connection.execute_batch(step))?;
         connection.execute_batch(&tables::views())?;
         let sql = "UPDATE schema_meta SET value = ?2 WHERE key = ?1";
@@ -155,7 +158,7 @@ pub(crate) fn create(connection: &Connection) -> Result<()> {
         transaction.execute_batch(TABLES)?;
         transaction.execute_batch(deletions::TABLE)?;
         transaction.execute_batch(superseded::TABLE)?;
-        transaction.execute_batch(turns::TABLES)?;
+        transaction.execute_batch(&tables::turn_tables())?;
         transaction.execute_batch(&tables::other_vectors())?;
         transaction.execute_batch(&tables::vectors(None))?;
         transaction.execute_batch(&tables::views())?;

@@ -5,7 +5,10 @@
 //! Only `key` has an index that reads use, because the search index looks up single rows by it. Primary keys keep rows
 //! unique, and no read uses them.
 
-use amplifier_session_sql::views::{EVENTS_WITH_DATA, TRANSCRIPTS_WITH_CONTENT, View, ViewDialect};
+use amplifier_session_sql::{
+    turns,
+    views::{EVENTS_WITH_DATA, TRANSCRIPTS_WITH_CONTENT, View, ViewDialect},
+};
 
 /// The key in `schema_meta` of the layout.
 pub(crate) const LAYOUT_KEY: &str = "layout";
@@ -18,17 +21,50 @@ pub(crate) const LAYOUT: usize = OLDEST_LAYOUT + UPGRADES.len();
 
 /// The steps from [`OLDEST_LAYOUT`] on, each to the next layout, after which [`views`] are recreated. Each step can be
 /// repeated: DuckDB does not allow changing a table and its rows in one transaction.
-pub(crate) const UPGRADES: [&str; 2] = [
+pub(crate) const UPGRADES: [&str; 3] = [
     // The program that wrote a session, and where the session went.
     "ALTER TABLE sessions ADD COLUMN IF NOT EXISTS source VARCHAR DEFAULT 'amplifier';
      ALTER TABLE sessions ADD COLUMN IF NOT EXISTS moved_to VARCHAR;",
-    // The settled rows, and the rows that a rewind left: before, they were parts of the sync state. Only queries through
-    // this program have the view.
+    // The settled rows, and the rows that a rewind left: before, they were parts of the sync state. Only queries
+    // through this program have the view.
     "DROP VIEW IF EXISTS vectors_with_context;
      ALTER TABLE sessions ADD COLUMN IF NOT EXISTS settled VARCHAR;
      ALTER TABLE sessions ADD COLUMN IF NOT EXISTS rewound_messages UINTEGER;
      ALTER TABLE sessions ADD COLUMN IF NOT EXISTS rewound_events UINTEGER;",
+    // Pending vectors of turns are states of messages: see [`carry_over_turns`].
+    "DELETE FROM schema_meta WHERE key LIKE 'unfinished_turns/%';",
 ];
+
+/// The tables of turns.
+pub(crate) fn turn_tables() -> String {
+    turns::tables("BIGINT")
+}
+
+/// Whether the vectors of turns are in the table of an earlier layout.
+pub(crate) const HAS_EARLIER_TURNS: &str = "SELECT count(*) > 0 FROM duckdb_columns()
+    WHERE database_name = current_database() AND table_name = 'message_embeddings'
+        AND column_name = 'user_sequence'";
+
+/// Carries the vectors of turns over from the table of an earlier layout, in one transaction. Whether one is outdated
+/// was not recorded: it is pending, and compared with its turn.
+pub(crate) fn carry_over_turns() -> String {
+    let carry_over = turns::CARRY_OVER
+        .replace("{before}", "earlier_embeddings")
+        .replace("{space}", "CAST(m.value AS JSON)")
+        .replace("{revision}", "(SELECT coalesce(max(revision), 0) FROM revisions)")
+        .replace("{key}", "row_number() OVER ()");
+    let (tables, mark) = (turn_tables(), turns::MARK_ALL);
+    format!(
+        "BEGIN;
+         CREATE TEMP TABLE earlier_embeddings AS SELECT * FROM message_embeddings;
+         DROP TABLE message_embeddings;
+         {tables}
+         {carry_over}
+         UPDATE {mark};
+         DROP TABLE earlier_embeddings;
+         COMMIT;"
+    )
+}
 
 /// The tables of schema version 4, except for [`vectors`].
 ///

@@ -81,7 +81,7 @@ fn batch(
     let number = |number: fn(&NewVector<'_>) -> u32| -> ArrayRef {
         Arc::new(UInt32Array::from_iter_values(rows.iter().map(number)))
     };
-    let types = rows.iter().map(|row| row.record.content_type.as_str());
+    let types = rows.iter().map(|row| row.record.text.as_str());
     let columns: [(&str, ArrayRef); 15] = [
         ("key", Arc::new(Int64Array::from_iter_values(rows.iter().map(|_| numbers.next_key())))),
         ("user_id", same(target.key.user_id.as_str())),

@@ -75,10 +75,10 @@ impl SearchIndex {
     ///
     /// Errors of `rows`.
     pub fn check(&self, rows: &mut dyn RowRefs) -> Result<IndexCheck> {
-        let (mut check, (text, vectors)) = (IndexCheck::default(), self.parts());
+        let (mut check, (text, vectors, turns)) = (IndexCheck::default(), self.parts());
         let _lock = self.lock_files();
         check.messages = check_part(text, rows, &mut check)?;
-        check.vectors = check_part(vectors, rows, &mut check)?;
+        check.vectors = check_part(vectors, rows, &mut check)? + check_part(turns, rows, &mut check)?;
         Ok(check)
     }
 }

@@ -35,8 +35,10 @@ pub struct SearchIndex {
     step_bytes: u64,
     text: PartFolder<TextPart>,
     text_tail: PartTail<TextTailBuffer>,
-    vectors: PartFolder<VectorPart>,
-    vector_tail: PartTail<VectorTailBuffer>,
+    vectors: PartFolder<VectorPart<false>>,
+    vector_tail: PartTail<VectorTailBuffer<false>>,
+    turns: PartFolder<VectorPart<true>>,
+    turn_tail: PartTail<VectorTailBuffer<true>>,
     readers: Readers,
     reserve: Reserve,
 }
@@ -76,6 +78,8 @@ pub struct Status {
     pub text: Option<StoreRevision>,
     /// The revision of the vector part; `None` if it is missing or can't be used.
     pub vectors: Option<StoreRevision>,
+    /// The revision of the part with the vectors of turns; `None` if it is missing or can't be used.
+    pub turns: Option<StoreRevision>,
 }
 
 impl fmt::Debug for SearchIndex {
@@ -94,6 +98,8 @@ impl SearchIndex {
             text_tail: PartTail::default(),
             vectors: PartFolder::new(&dir),
             vector_tail: PartTail::default(),
+            turns: PartFolder::new(&dir),
+            turn_tail: PartTail::default(),
             readers: Readers::new(&dir),
             reserve: Reserve::new(&dir),
             step_bytes: DEFAULT_STEP_BYTES,
@@ -173,7 +179,8 @@ impl SearchIndex {
         Ok(answer.hits)
     }
 
-    /// Returns the vectors nearest to the query's, from exactly the messages in its scope, filter and content types.
+    /// Returns the vectors of texts or turns nearest to the query's, from exactly the messages in its scope, filter and
+    /// content types.
     ///
     /// Otherwise like [`SearchIndex::text_candidates`].
     ///
@@ -185,6 +192,11 @@ impl SearchIndex {
         rows: &mut dyn Rows,
         query: &VectorQuery,
     ) -> Result<IndexAnswer<VectorHit>> {
+        if query.turns {
+            return self.search(&self.turns, &self.turn_tail, rows, |view, rows| {
+                vectors::search(view, &self.turn_tail, rows, query)
+            });
+        }
         self.search(&self.vectors, &self.vector_tail, rows, |view, rows| {
             vectors::search(view, &self.vector_tail, rows, query)
         })
@@ -209,6 +221,7 @@ impl SearchIndex {
         if when_busy == WhenBusy::Wait {
             self.text.check_swept()?;
             self.vectors.check_swept()?;
+            self.turns.check_swept()?;
         }
         Ok(folded)
     }
@@ -223,8 +236,9 @@ impl SearchIndex {
         let _lock = self.lock(WhenBusy::Wait)?;
         let text = self.text.clear().and_then(|()| self.text.check_swept());
         let vectors = self.vectors.clear().and_then(|()| self.vectors.check_swept());
+        let turns = self.turns.clear().and_then(|()| self.turns.check_swept());
         let reserve = self.reserve.give_up().map_err(|error| io_error(error, &self.dir));
-        text.and(vectors).and(reserve)
+        text.and(vectors).and(turns).and(reserve)
     }
 
     /// Keeps other processes from replacing files, if possible. In a folder that can't be written, no process replaces
@@ -234,29 +248,39 @@ impl SearchIndex {
     }
 
     /// The parts, for a check.
-    pub(crate) fn parts(&self) -> (&PartFolder<TextPart>, &PartFolder<VectorPart>) {
-        (&self.text, &self.vectors)
+    pub(crate) fn parts(
+        &self,
+    ) -> (&PartFolder<TextPart>, &PartFolder<VectorPart<false>>, &PartFolder<VectorPart<true>>) {
+        (&self.text, &self.vectors, &self.turns)
     }
 
     fn fold_locked(&self, rows: &mut dyn Rows) -> Result<Folded> {
-        // If one part can't be folded, the other one still is. Vectors come first: they are fast, and searches need not
+        // If one part can't be folded, the others still are. Vectors come first: they are fast, and searches need not
         // read them one by one while the texts are folded.
         let vectors = vectors::fold(&self.vectors, rows, self.step_bytes);
+        let turns = vectors::fold(&self.turns, rows, self.step_bytes);
         let text = text::fold(&self.text, rows, self.step_bytes);
-        let (text, vectors) = (text?, vectors?);
+        let (text, vectors, turns) = (text?, vectors?, turns?);
         self.reserve.keep();
         Ok(Folded {
             busy: false,
             messages: text.rows,
-            vectors: vectors.rows,
-            rebuilt: [text.rebuilt, vectors.rebuilt].into_iter().flatten().reduce(|a, b| format!("{a}; {b}")),
+            vectors: vectors.rows + turns.rows,
+            rebuilt: [text.rebuilt, vectors.rebuilt, turns.rebuilt]
+                .into_iter()
+                .flatten()
+                .reduce(|a, b| format!("{a}; {b}")),
         })
     }
 
     /// Returns the state. Reads only the folder.
     #[must_use]
     pub fn status(&self) -> Status {
-        Status { text: self.text.load().store_revision(), vectors: self.vectors.load().store_revision() }
+        Status {
+            text: self.text.load().store_revision(),
+            vectors: self.vectors.load().store_revision(),
+            turns: self.turns.load().store_revision(),
+        }
     }
 
     /// Searches a part and the rows above it.
@@ -315,8 +339,8 @@ impl SearchIndex {
             let Some(_lock) = self.lock(WhenBusy::Skip)? else { return Ok(false) };
             // The snapshot is older than the lock. If another process folded in between, the index is newer than the
             // rows, as if the store had been restored, and would be rebuilt.
-            let Status { text, vectors } = self.status();
-            if [text, vectors].into_iter().flatten().any(|of| of.revision > now.revision) {
+            let Status { text, vectors, turns } = self.status();
+            if [text, vectors, turns].into_iter().flatten().any(|of| of.revision > now.revision) {
                 return Ok(false);
             }
             self.fold_locked(rows).map(|_| true)

@@ -24,8 +24,10 @@ impl SearchIndex {
     ///
     /// Errors of `rows`.
     pub fn lacks_little(&self, rows: &mut dyn Rows) -> Result<bool> {
-        let (text, vectors) = self.parts();
-        Ok(lacks_few_messages(text, rows)? && lacks_few_vectors(vectors, rows)?)
+        let (text, vectors, turns) = self.parts();
+        Ok(lacks_few_messages(text, rows)?
+            && lacks_few_vectors(vectors, rows)?
+            && lacks_few_vectors(turns, rows)?)
     }
 }
 
@@ -39,12 +41,15 @@ fn lacks_few_messages(folder: &PartFolder<TextPart>, rows: &mut dyn Rows) -> Res
     Ok(missing.is_little && !missing.has_any(&rows.removed_messages_after(after)?))
 }
 
-fn lacks_few_vectors(folder: &PartFolder<VectorPart>, rows: &mut dyn Rows) -> Result<bool> {
+fn lacks_few_vectors<const TURNS: bool>(
+    folder: &PartFolder<VectorPart<TURNS>>,
+    rows: &mut dyn Rows,
+) -> Result<bool> {
     let Some(part) = folder.view(rows)?.part else { return Ok(false) };
     let after = part.store_revision().revision;
     let mut missing = MissingRows::of(part.largest_key());
-    rows.vectors_after(after, &mut |row| Ok(missing.add(row.key, 0)))?;
-    Ok(missing.is_little && !missing.has_any(&rows.removed_vectors_after(after)?))
+    rows.vectors_after(TURNS, after, &mut |row| Ok(missing.add(row.key, 0)))?;
+    Ok(missing.is_little && !missing.has_any(&rows.removed_vectors_after(TURNS, after)?))
 }
 
 /// The rows that a part lacks.

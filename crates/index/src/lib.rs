@@ -12,12 +12,12 @@
 //!
 //! # Files
 //!
-//! The folder has two parts, each with a manifest that is replaced atomically and a folder of immutable files:
-//! `text.json` and `text/` (a tantivy index with a document for each content type of a message), and `vectors.json` and
-//! `vectors/` (segments of vectors with one byte per dimension). A manifest lists the valid files, how to check them,
-//! and the revision. `lock` is held during a fold, `readers` by handles with priority over long work, and `syncing` by
-//! a sync. All files are private to their owner. A killed process leaves at most files that no manifest lists, which the
-//! next fold removes.
+//! The folder has three parts, each with a manifest that is replaced atomically and a folder of immutable files:
+//! `text.json` and `text/` (a tantivy index with a document for each content type of a message), `vectors.json` and
+//! `vectors/` (segments of the vectors of texts with one byte per dimension), and `turns.json` and `turns/` (the same
+//! for the vectors of turns). A manifest lists the valid files, how to check them, and the revision. `lock` is held
+//! during a fold, `readers` by handles with priority over long work, and `syncing` by a sync. All files are private to
+//! their owner. A killed process leaves at most files that no manifest lists, which the next fold removes.
 
 mod answer;
 mod check;

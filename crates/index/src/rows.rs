@@ -24,8 +24,8 @@ pub struct StoreRevision {
 /// The session of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionOfRow<'a> {
-    /// The key of its row. It stays the same when the session changes, and can be reused after the session is removed with
-    /// all its messages.
+    /// The key of its row. It stays the same when the session changes, and can be reused after the session is removed
+    /// with all its messages.
     pub key: u64,
     /// The owner.
     pub user: &'a str,
@@ -52,7 +52,7 @@ pub struct MessageRow<'a> {
     pub raw: Cow<'a, [u8]>,
 }
 
-/// A vector for the index.
+/// A vector for the index: of a text, or of a turn. The keys of both are independent.
 #[derive(Debug, Clone, Copy)]
 pub struct VectorRow<'a> {
     /// The row's key. It stays the same when the row changes, and can be reused after it is removed.
@@ -63,7 +63,7 @@ pub struct VectorRow<'a> {
     pub session: SessionOfRow<'a>,
     /// The role of its message.
     pub role: Role,
-    /// The type of the message's text that was embedded.
+    /// The type of the message's text that was embedded. Of a turn, [`ContentType::UserQuery`].
     pub content_type: ContentType,
     /// The time of its message.
     pub ts: Timestamp,
@@ -121,10 +121,11 @@ pub trait Rows {
         each: &mut dyn FnMut(MessageRow<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()>;
 
-    /// Calls `each` with the vectors of a revision above `revision` (0: all), in ascending order of revision, until it
-    /// breaks.
+    /// Calls `each` with the vectors of texts or `turns` of a revision above `revision` (0: all), in ascending order of
+    /// revision, until it breaks.
     fn vectors_after(
         &mut self,
+        turns: bool,
         revision: u64,
         each: &mut dyn FnMut(VectorRow<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()>;
@@ -133,15 +134,20 @@ pub trait Rows {
     /// were reused since.
     fn removed_messages_after(&mut self, revision: u64) -> Result<Vec<u64>>;
 
-    /// The keys of vectors that were removed by a write above `revision`, in any order. They may include keys that were
-    /// reused since.
-    fn removed_vectors_after(&mut self, revision: u64) -> Result<Vec<u64>>;
+    /// The keys of vectors of texts or `turns` that were removed by a write above `revision`, in any order. They may
+    /// include keys that were reused since.
+    fn removed_vectors_after(&mut self, turns: bool, revision: u64) -> Result<Vec<u64>>;
 
     /// The keys of the sessions that `scope` and `filter` admit, in any order, without duplicates.
     ///
     /// Used if a search needs more than the owner, project and id of a session.
     fn session_keys(&mut self, scope: &Scope, filter: &SessionFilter) -> Result<Vec<u64>>;
 
-    /// The full vectors of rows, in any order; keys that do not exist are left out.
-    fn vectors(&mut self, keys: &[u64], each: &mut dyn FnMut(u64, &[f32]) -> Result<()>) -> Result<()>;
+    /// The full vectors of texts or `turns`, in any order; keys that do not exist are left out.
+    fn vectors(
+        &mut self,
+        turns: bool,
+        keys: &[u64],
+        each: &mut dyn FnMut(u64, &[f32]) -> Result<()>,
+    ) -> Result<()>;
 }

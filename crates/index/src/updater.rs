@@ -37,8 +37,8 @@ pub trait RowRefs: Rows {
     /// The references of messages, in the order of their keys; `None` for missing ones.
     fn message_refs(&mut self, keys: &[u64]) -> Result<Vec<Option<MessageRef>>>;
 
-    /// The references of vectors, in the order of their keys; `None` for missing ones.
-    fn vector_refs(&mut self, keys: &[u64]) -> Result<Vec<Option<VectorRef>>>;
+    /// The references of vectors of texts or `turns`, in the order of their keys; `None` for missing ones.
+    fn vector_refs(&mut self, turns: bool, keys: &[u64]) -> Result<Vec<Option<VectorRef>>>;
 
     /// The number of rows that the calls so far left out because they can't be read.
     fn unreadable(&self) -> usize;
@@ -135,7 +135,7 @@ impl<S: Snapshots> IndexUpdater<S> {
         self.find("vector", move |index, rows| {
             let answer = index.vector_candidates(rows, &query)?;
             let keys: Vec<u64> = answer.hits.iter().map(|hit| hit.key).collect();
-            let message_refs = rows.vector_refs(&keys)?;
+            let message_refs = rows.vector_refs(query.turns, &keys)?;
             let items = answer.hits.into_iter().zip(message_refs).filter_map(|(hit, message_ref)| {
                 let VectorRef { message, content_type, span } = message_ref?;
                 Some(VectorCandidate {

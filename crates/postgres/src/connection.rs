@@ -21,6 +21,7 @@ use amplifier_session_sql::{
     backend::{NewVector, VectorTarget, Writer},
     rows::{EVENT_TEXT, SESSION_TEXT},
     table::{self, TRANSCRIPTS},
+    turns,
 };
 use deadpool_postgres::ClientWrapper;
 use futures_util::{FutureExt as _, SinkExt as _, TryStreamExt as _, future::join};
@@ -324,8 +325,9 @@ impl Writer for PgWriter<'_> {
     }
 
     fn insert(&mut self, table: &Table, row: &[Cell<'_>]) -> Result<()> {
-        // The key is the last column of a session.
-        let is_assigned = table.name == table::SESSIONS.name && matches!(row.last(), Some(Cell::Null));
+        // The key is the last column of a session and of the vector of a turn.
+        let may_be_assigned = [table::SESSIONS.name, turns::EMBEDDINGS.name].contains(&table.name);
+        let is_assigned = may_be_assigned && matches!(row.last(), Some(Cell::Null));
         self.add(table, if is_assigned { Key::LeftOut } else { Key::Given }, row);
         if self.buffered() > BUFFERED { self.flush("write") } else { Ok(()) }
     }
@@ -344,7 +346,7 @@ impl Writer for PgWriter<'_> {
             rows.text(target.key.user_id.as_str());
             rows.text(target.key.session_id.as_str());
             rows.integer((*sequence).into());
-            rows.text(record.content_type.as_str());
+            rows.text(record.text.as_str());
             for number in [record.chunk_index, record.total_chunks, record.span_start, record.span_end] {
                 rows.integer(number.into());
             }

@@ -106,6 +106,7 @@ impl CopyRows {
             Cell::Flag(flag) => self.bytes(&[u8::from(*flag)]),
             Cell::Time(time) => self.time(*time),
             Cell::Bytes(bytes) | Cell::Line(bytes) => self.bytes(bytes),
+            Cell::Vector(vector) => self.vector(vector),
             Cell::Texts(texts) => self.list(Type::TEXT, texts, |rows, text| rows.text(text)),
         }
     }

@@ -4,7 +4,9 @@ use amplifier_session_core::{
     Error, ErrorKind, Result,
     backend::meta::{SCHEMA_VERSION, STORE_ID, VERSION, WRITER, WRITER_NAME},
 };
-use amplifier_session_sql::{Columns as _, backend::Connections as _, damaged, quote, rows::is_pending};
+use amplifier_session_sql::{
+    Columns as _, backend::Connections as _, damaged, quote, rows::is_pending, turns::MARK_ALL,
+};
 use tokio_postgres::types::Type;
 
 use crate::{
@@ -19,12 +21,13 @@ use crate::{
 };
 
 /// The steps from an empty schema to the current tables. Published steps do not change.
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 6] = [
     include_str!("../migrations/0001_tables.sql"),
     include_str!("../migrations/0002_text_index.sql"),
     include_str!("../migrations/0003_turns.sql"),
     include_str!("../migrations/0004_sources.sql"),
     include_str!("../migrations/0005_sync_states.sql"),
+    include_str!("../migrations/0006_vectors_of_turns.sql"),
 ];
 
 /// Creates `schema_meta`.
@@ -115,7 +118,7 @@ fn migrate(reader: &PgReader<'_>, schema: &str, at: usize, migration: &str) -> R
     }
     let pending = is_pending("vectors");
     let states = pending.trim_start_matches("vectors IN (").trim_end_matches(')');
-    reader.batch(OPERATION, &migration.replace("{pending}", states))?;
+    reader.batch(OPERATION, &migration.replace("{pending}", states).replace("{mark}", MARK_ALL))?;
     set(reader, MIGRATION, &(at + 1).to_string())
 }
 

@@ -19,11 +19,18 @@ pub enum VectorSupport {
 const NEEDED: [u32; 3] = [0, 8, 0];
 const ADVISED: [u32; 3] = [0, 8, 4];
 
-/// `MAIN` keeps the copies in their rows as long as these fit into a page: comparing copies that are stored elsewhere takes
-/// three to four times as long, with 1,536 and 3,072 dimensions.
-const ADD_COLUMN: &str = "ALTER TABLE transcript_vectors
-    ADD COLUMN half halfvec GENERATED ALWAYS AS (vector::halfvec) STORED,
-    ALTER COLUMN half SET STORAGE MAIN";
+/// `MAIN` keeps the copies in their rows as long as these fit into a page: comparing copies that are stored elsewhere
+/// takes three to four times as long, with 1,536 and 3,072 dimensions.
+fn add_column(table: &str) -> String {
+    format!(
+        "ALTER TABLE {table}
+         ADD COLUMN IF NOT EXISTS half halfvec GENERATED ALWAYS AS (vector::halfvec) STORED,
+         ALTER COLUMN half SET STORAGE MAIN"
+    )
+}
+
+/// The tables of vectors: of texts, and of turns.
+const TABLES: [&str; 2] = ["transcript_vectors", "message_embeddings"];
 
 impl VectorSupport {
     pub(crate) fn has_copies(&self) -> bool {
@@ -58,7 +65,7 @@ impl VectorSupport {
             return Ok(Self::Unavailable(reason));
         }
         if !Self::has_column(reader)? {
-            reader.batch(OPERATION, ADD_COLUMN)?;
+            TABLES.into_iter().try_for_each(|table| reader.batch(OPERATION, &add_column(table)))?;
         }
         Ok(Self::Copies)
     }
@@ -82,9 +89,12 @@ impl VectorSupport {
     }
 
     fn has_column(reader: &PgReader<'_>) -> Result<bool> {
-        let sql =
-            "SELECT 1 FROM pg_attribute WHERE attrelid = 'transcript_vectors'::regclass AND attname = $1";
-        Ok(!reader.query(OPERATION, sql, &[(&"half", Type::TEXT)])?.is_empty())
+        let [texts, turns] = TABLES;
+        let sql = format!(
+            "SELECT 1 FROM pg_attribute
+             WHERE attrelid IN ('{texts}'::regclass, '{turns}'::regclass) AND attname = $1"
+        );
+        Ok(reader.query(OPERATION, &sql, &[(&"half", Type::TEXT)])?.len() == TABLES.len())
     }
 }
 

@@ -46,7 +46,7 @@ pub mod turns;
 pub mod views;
 
 pub use columns::{Columns, damaged, digest, number, unless_damaged};
-pub use conditions::{Batch, Conditions, Dialect, Value, WordSearch};
+pub use conditions::{Batch, Conditions, Dialect, PendingRows, Value, WordSearch};
 pub use contents::Contents;
 pub use file_copy::FileCopy;
 pub use numbers::is_one_of;

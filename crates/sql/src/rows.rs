@@ -1,7 +1,7 @@
 //! Decoding rows: the columns of each kind of row, and the values of the model made from them.
 //!
-//! Every function fails with `Damaged`, with the row if possible, if a value is invalid, and with `StorageIo` if it cannot
-//! be read.
+//! Every function fails with `Damaged`, with the row if possible, if a value is invalid, and with `StorageIo` if it
+//! cannot be read.
 
 use amplifier_session_core::{
     Result,
@@ -230,13 +230,14 @@ pub fn event_time(row: &dyn Columns, start: usize) -> Result<EventTime> {
 /// The vector of a row of [`VECTOR`].
 pub fn record(row: &dyn Columns) -> Result<VectorRecord> {
     Ok(VectorRecord {
-        content_type: row.text(0)?.parse()?,
+        text: row.text(0)?.parse()?,
         chunk_index: number(row, 1)?,
         total_chunks: number(row, 2)?,
         span_start: number(row, 3)?,
         span_end: number(row, 4)?,
         token_count: number(row, 5)?,
         vector: row.vector(6)?,
+        turn: None,
     })
 }
 
@@ -292,16 +293,23 @@ pub fn vector_state(row: &dyn Columns, index: usize) -> Result<VectorState> {
     VectorState::from_code(number(row, index)?).ok_or_else(|| damaged("vector state"))
 }
 
-/// The condition that the vectors of a message are pending. `column` is `transcripts.vectors`.
+/// The condition that the vectors of a message's texts are pending. `column` is `transcripts.vectors`.
 #[must_use]
 pub fn is_pending(column: &str) -> String {
     format!("{column} IN ({}, {})", VectorState::Pending.code(), VectorState::Outdated.code())
 }
 
+/// The condition that only the vector of the turn that a message begins is pending. `column` is `transcripts.vectors`.
+#[must_use]
+pub fn is_turn_pending(column: &str) -> String {
+    format!("{column} = {}", VectorState::TurnPending.code())
+}
+
 /// The condition that a message has vectors of the current generation. `column` is `transcripts.vectors`.
 #[must_use]
 pub fn has_vectors(column: &str) -> String {
-    format!("{column} IN ({}, {})", VectorState::Stored.code(), VectorState::Outdated.code())
+    let states = [VectorState::Stored, VectorState::Outdated, VectorState::TurnPending];
+    format!("{column} IN ({})", states.map(|state| state.code().to_string()).join(", "))
 }
 
 /// The condition that a message has something to embed. `column` is `transcripts.vectors`.
@@ -314,8 +322,10 @@ pub fn has_something_to_embed(column: &str) -> String {
 pub mod removed {
     /// A message.
     pub const MESSAGE: i64 = 0;
-    /// A vector.
+    /// A vector of a text.
     pub const VECTOR: i64 = 1;
+    /// A vector of a turn.
+    pub const TURN: i64 = 2;
 }
 
 /// Values of the column `encoding` of `events`: the form of the payload.

@@ -46,6 +46,8 @@ pub enum Cell<'a> {
     Line(&'a [u8]),
     /// A list of texts.
     Texts(&'a [String]),
+    /// A vector.
+    Vector(&'a [f32]),
 }
 
 impl<'a> Cell<'a> {

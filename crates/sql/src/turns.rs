@@ -1,31 +1,36 @@
-//! Embeddings and summaries of turns: the tables, and statements that every database understands.
+//! Vectors and summaries of turns: the tables, and statements that every database understands.
 
-use std::{collections::BTreeSet, ops::ControlFlow};
+use std::collections::{BTreeMap, BTreeSet};
 
 use amplifier_session_core::{
     Result,
-    backend::{NearestTurns, SummaryQuery, TurnCandidate, TurnQuery, TurnVectorQuery},
-    model::{Digest, MessageRef, SessionId, SessionKey, TurnEmbedding, TurnSummary, UserId},
-    search::SearchFilter,
+    backend::{SummaryQuery, TurnLine, TurnLines},
+    model::{Digest, EmbeddedTurn, MessageRef, SessionId, SessionKey, TurnSummary, UserId, VectorRecord},
 };
 
 use crate::{
-    Cell, Columns, Conditions, Query, Reader, Statement, Table, Value,
-    columns::maybe_number,
+    Cell, Columns, Conditions, Query, Reader, Table, Value,
+    backend::{NewVector, VectorTarget},
+    columns::{maybe_number, unless_damaged},
     is_one_of, number,
     read::{limit, of_session},
     rows::PAGE,
 };
 
-/// The tables. They have no keys, because DuckDB checks keys before the deletions of the same transaction. Instead,
-/// writers remove the rows that they replace.
+/// The tables. `key` is the type of a key that the database may assign.
 ///
-/// `vector` is little-endian 32-bit floats.
-pub const TABLES: &str = "CREATE TABLE IF NOT EXISTS message_embeddings (
+/// They have no constraints, because DuckDB checks keys before the deletions of the same transaction. Instead, writers
+/// remove the rows that they replace.
+///
+/// `message_embeddings` has the vectors of turns, of all generations; `sequence` is that of the user's message.
+#[must_use]
+pub fn tables(key: &str) -> String {
+    format!(
+        "CREATE TABLE IF NOT EXISTS message_embeddings (
     id TEXT NOT NULL,
     user_id TEXT NOT NULL,
     session_id TEXT NOT NULL,
-    user_sequence BIGINT NOT NULL,
+    sequence BIGINT NOT NULL,
     assistant_sequence BIGINT,
     user_message_id TEXT NOT NULL,
     assistant_message_id TEXT,
@@ -36,7 +41,10 @@ pub const TABLES: &str = "CREATE TABLE IF NOT EXISTS message_embeddings (
     content_hash TEXT NOT NULL,
     used_turn_summary BOOLEAN NOT NULL,
     vector BLOB NOT NULL,
-    created_at TIMESTAMP NOT NULL
+    created_at TIMESTAMP NOT NULL,
+    revision BIGINT NOT NULL,
+    generation BIGINT NOT NULL,
+    key {key}
 );
 CREATE TABLE IF NOT EXISTS turn_summaries (
     user_id TEXT NOT NULL,
@@ -46,17 +54,17 @@ CREATE TABLE IF NOT EXISTS turn_summaries (
     turn_summary TEXT NOT NULL,
     is_stated BOOLEAN NOT NULL,
     set_at TIMESTAMP NOT NULL
-);";
+);"
+    )
+}
 
-/// The names of the tables.
-pub const NAMES: [&str; 2] = [EMBEDDINGS.name, SUMMARIES.name];
-
-/// The embeddings.
+/// The vectors of turns.
 pub const EMBEDDINGS: Table = Table {
     name: "message_embeddings",
     columns: &[
-        "id, user_id, session_id, user_sequence, assistant_sequence, user_message_id, assistant_message_id, \
-        provider, model, dim, content_used, content_hash, used_turn_summary, vector, created_at",
+        "id, user_id, session_id, sequence, assistant_sequence, user_message_id, assistant_message_id, provider, \
+        model, dim, content_used, content_hash, used_turn_summary, vector, created_at, revision, \
+        generation, key",
     ],
 };
 
@@ -66,30 +74,157 @@ pub const SUMMARIES: Table = Table {
     columns: &["user_id, session_id, user_sequence, digest, turn_summary, is_stated, set_at"],
 };
 
-/// The number of turns in one result, if the database holds results in memory.
-const BATCH: usize = 4_096;
-
-/// The row of an embedding in [`EMBEDDINGS`], with the ids of its messages and its vector as bytes.
+/// The row of the vector of a turn in [`EMBEDDINGS`], unless it is that of another text. The database may assign the
+/// key.
 #[must_use]
-pub fn embedding<'a>(key: &'a SessionKey, of: &'a TurnEmbedding, vector: &'a [u8]) -> [Cell<'a>; 15] {
-    [
+pub fn embedding<'a>(
+    target: &'a VectorTarget<'_>,
+    new: &NewVector<'a>,
+    key: Option<i64>,
+) -> Option<[Cell<'a>; 18]> {
+    let (of, sequence) = (new.record.turn.as_deref()?, new.sequence);
+    let message_id = |sequence: u32| Cell::made(format!("{}_msg_{sequence}", target.key.session_id));
+    Some([
         Cell::text(&of.id),
-        Cell::text(key.user_id.as_str()),
-        Cell::text(key.session_id.as_str()),
-        of.user_sequence.into(),
+        Cell::text(target.key.user_id.as_str()),
+        Cell::text(target.key.session_id.as_str()),
+        sequence.into(),
         of.assistant_sequence.into(),
-        Cell::made(of.user_message_id(key)),
-        of.assistant_message_id(key).map_or(Cell::Null, Cell::made),
+        message_id(sequence),
+        of.assistant_sequence.map_or(Cell::Null, message_id),
         Cell::text(&of.provider),
-        Cell::text(&of.model),
-        Cell::Integer(i64::try_from(of.dimensions).unwrap_or(i64::MAX)),
+        Cell::text(&target.space.model),
+        Cell::Integer(i64::try_from(target.space.dimensions).unwrap_or(i64::MAX)),
         Cell::text(&of.content_used),
         Cell::text(&of.content_hash),
         Cell::Flag(of.used_turn_summary),
-        Cell::Bytes(vector),
+        Cell::Vector(&new.record.vector),
         Cell::Time(of.created_at),
-    ]
+        Cell::Integer(target.revision),
+        target.generation.into(),
+        key.into(),
+    ])
 }
+
+/// The columns of [`EMBEDDINGS`] that [`record`] reads.
+pub const RECORD: &str = "sequence, id, assistant_sequence, provider, content_used, content_hash, used_turn_summary, \
+    created_at, vector";
+
+/// The sequence and the vector of a row of [`RECORD`].
+pub fn record(row: &dyn Columns) -> Result<(u32, VectorRecord)> {
+    let turn = EmbeddedTurn {
+        id: row.text(1)?,
+        assistant_sequence: maybe_number(row, 2)?,
+        provider: row.text(3)?,
+        content_used: row.text(4)?,
+        content_hash: row.text(5)?,
+        used_turn_summary: row.flag(6)?,
+        created_at: row.time(7)?,
+    };
+    Ok((number(row, 0)?, VectorRecord::of_turn(turn, row.vector(8)?)))
+}
+
+/// The vectors of the turns that these messages begin. Leaves out those that can't be read.
+pub fn vectors_of<R: Reader>(
+    reader: &R,
+    generation: u32,
+    messages: &[MessageRef],
+) -> Result<Vec<(MessageRef, VectorRecord)>> {
+    let mut sessions: BTreeMap<&SessionKey, BTreeSet<u32>> = BTreeMap::new();
+    for message in messages {
+        sessions.entry(&message.session).or_default().insert(message.sequence);
+    }
+    let mut found = Vec::new();
+    for (key, sequences) in sessions {
+        let which = is_one_of("sequence", sequences.into_iter().map(i64::from));
+        let sql = format!(
+            "SELECT {RECORD} FROM message_embeddings
+             WHERE user_id = ?1 AND session_id = ?2 AND generation = {generation} AND {which} ORDER BY sequence"
+        );
+        let decode = |row: &dyn Columns| unless_damaged(record(row));
+        let records = reader.rows(&Query::new("vectors_of", sql, of_session(key), decode).once())?;
+        let of_messages = records.into_iter().flatten();
+        found.extend(of_messages.map(|(of, record)| (MessageRef::new(key.clone(), of), record)));
+    }
+    Ok(found)
+}
+
+/// The messages of a session from `start` on, up to `last`, that have vectors of turns.
+#[must_use]
+pub fn embedded(generation: u32, key: &SessionKey, start: u32, last: Option<u32>) -> Query<u32> {
+    let sql = "SELECT sequence FROM message_embeddings
+        WHERE user_id = ?1 AND session_id = ?2 AND sequence >= ?3 AND sequence <= ?4 AND generation = ?5
+        ORDER BY sequence";
+    let range: [Value; 3] = [start.into(), last.unwrap_or(u32::MAX).into(), generation.into()];
+    Query::new("vector_texts", sql, of_session(key).into_iter().chain(range), |row| number(row, 0))
+}
+
+/// The lines of these turns of a session.
+pub fn lines_of<R: Reader>(reader: &R, key: &SessionKey, turns: &BTreeSet<u32>) -> Result<TurnLines> {
+    let which = is_one_of("turn", turns.iter().copied().map(i64::from));
+    let sql = format!(
+        "SELECT sequence, turn, role, digest FROM transcripts WHERE user_id = ?1 AND session_id = ?2 AND {which}"
+    );
+    let decode = |row: &dyn Columns| {
+        Ok(TurnLine {
+            sequence: number(row, 0)?,
+            turn: maybe_number(row, 1)?,
+            role: row.text_ref(2)?.parse()?,
+            digest: crate::digest(row, 3)?,
+        })
+    };
+    // An order would make SQLite read the whole session instead of the index by turn.
+    let mut lines = reader.rows(&Query::new("write_vectors", sql, of_session(key), decode).once())?;
+    lines.sort_unstable_by_key(|line| line.sequence);
+    Ok(TurnLines::of(lines))
+}
+
+/// The condition on `sequence` of the messages of a session that begin turns: the first of the user in each. `which` is
+/// a condition on `turn`.
+#[must_use]
+pub fn begins_turn(which: &str) -> String {
+    format!(
+        "sequence IN (SELECT min(sequence) FROM transcripts WHERE user_id = ?1 AND session_id = ?2
+             AND role = 'user' AND {which} GROUP BY turn)"
+    )
+}
+
+/// The statement that makes the vectors pending of all turns without one of a generation. `update` is its beginning.
+#[must_use]
+pub fn mark_without_vectors(update: &str, generation: u32) -> String {
+    format!(
+        "{update} {MARK_ALL}
+             AND NOT EXISTS (SELECT 1 FROM message_embeddings e WHERE e.user_id = transcripts.user_id
+                 AND e.session_id = transcripts.session_id AND e.sequence = transcripts.sequence
+                 AND e.generation = {generation})"
+    )
+}
+
+/// The end of a statement that makes the vectors of all turns pending: those of [`begins_turn`] in all sessions. The
+/// states are those of `VectorState`. Without the plus, SQLite would read all earlier messages of the session.
+pub const MARK_ALL: &str =
+    "transcripts SET vectors = 4 WHERE vectors = 1 AND role = 'user' AND turn IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM transcripts b WHERE b.user_id = transcripts.user_id
+        AND b.session_id = transcripts.session_id AND b.turn = transcripts.turn AND b.role = 'user'
+        AND +b.sequence < transcripts.sequence)";
+
+/// Moves the embeddings of turns of earlier layouts of embedded databases to the table [`EMBEDDINGS`], if they are of
+/// the current generation; the last one of each turn. `{before}` is the table with the earlier columns, `{revision}`
+/// the last revision, `{space}` the value of the current space as JSON, and `{key}` the key of a row.
+pub const CARRY_OVER: &str = "
+INSERT INTO message_embeddings (id, user_id, session_id, sequence, assistant_sequence, user_message_id,
+    assistant_message_id, provider, model, dim, content_used, content_hash, used_turn_summary, vector, created_at,
+    revision, generation, key)
+SELECT e.id, e.user_id, e.session_id, e.user_sequence, e.assistant_sequence, e.user_message_id,
+    e.assistant_message_id, e.provider, e.model, e.dim, e.content_used, e.content_hash, e.used_turn_summary, e.vector,
+    e.created_at, {revision}, coalesce(CAST(({space} ->> 'number') AS BIGINT), 0), {key}
+FROM {before} e, schema_meta m
+WHERE m.key = 'embedding_space' AND e.model = ({space} ->> 'model')
+    AND e.dim = CAST(({space} ->> 'dimensions') AS BIGINT)
+    AND NOT EXISTS (SELECT 1 FROM {before} o WHERE o.user_id = e.user_id AND o.session_id = e.session_id
+        AND o.user_sequence = e.user_sequence AND o.model = e.model AND o.dim = e.dim
+        AND (o.created_at > e.created_at OR o.created_at = e.created_at AND o.id > e.id));
+";
 
 /// The row of a summary in [`SUMMARIES`].
 #[must_use]
@@ -103,31 +238,6 @@ pub fn summary(of: &TurnSummary) -> [Cell<'_>; 7] {
         Cell::Flag(of.is_stated),
         Cell::Time(of.set_at),
     ]
-}
-
-/// Deletes embeddings of a model, by the ids of their users' messages.
-///
-/// These are the columns of a unique index. Given a session and sequences, SQLite would choose the index by model, and read
-/// all embeddings in the store.
-#[must_use]
-pub fn delete(user: &UserId, provider: &str, model: &str, user_message_ids: Vec<String>) -> Statement {
-    let ids: Vec<Value> = user_message_ids.into_iter().map(Value::from).collect();
-    let placeholders: Vec<String> = (4..ids.len() + 4).map(|number| format!("?{number}")).collect();
-    let sql = format!(
-        "DELETE FROM message_embeddings
-         WHERE user_id = ?1 AND provider = ?2 AND model = ?3 AND user_message_id IN ({})",
-        placeholders.join(", ")
-    );
-    let of_model: [Value; 3] = [user.as_str().into(), provider.into(), model.into()];
-    Statement::once("write_turns", sql, of_model.into_iter().chain(ids))
-}
-
-/// The messages to which the embeddings of a session belong: the user's and the assistant's.
-#[must_use]
-pub fn embedded_messages(key: &SessionKey) -> Query<(u32, Option<u32>)> {
-    let sql = "SELECT user_sequence, assistant_sequence FROM message_embeddings
-        WHERE user_id = ?1 AND session_id = ?2";
-    Query::new("turns", sql, of_session(key), |row| Ok((number(row, 0)?, maybe_number(row, 1)?)))
 }
 
 /// The messages to which the summaries of a session belong, with the digests of their lines.
@@ -145,122 +255,6 @@ pub fn lines(key: &SessionKey, sequences: &BTreeSet<u32>) -> Query<(u32, Digest)
         "SELECT sequence, digest FROM transcripts WHERE user_id = ?1 AND session_id = ?2 AND {which}"
     );
     Query::new("turns", sql, of_session(key), |row| Ok((number(row, 0)?, crate::digest(row, 1)?))).once()
-}
-
-/// As [`Turns::read_turns`](amplifier_session_core::backend::Turns::read_turns).
-pub fn read<R: Reader>(reader: &R, query: &TurnQuery) -> Result<Vec<TurnEmbedding>> {
-    let (content, most) =
-        if query.with_content { ("content_used, vector", 256) } else { ("NULL, NULL", PAGE) };
-    let sql = format!(
-        "SELECT id, user_sequence, assistant_sequence, provider, model, dim, content_hash, used_turn_summary,
-             created_at, {content}
-         FROM message_embeddings
-         WHERE user_id = ?1 AND session_id = ?2 AND provider = ?3 AND model = ?4 AND user_sequence >= ?5
-         ORDER BY user_sequence LIMIT ?6"
-    );
-    let of: [Value; 4] = [
-        query.provider.as_str().into(),
-        query.model.as_str().into(),
-        query.range.start.into(),
-        limit(query.range.limit.min(most)).into(),
-    ];
-    let values = of_session(&query.session).into_iter().chain(of);
-    let decode = if query.with_content { whole_embedding } else { without_content };
-    reader.rows(&Query::new("read_turns", sql, values, decode))
-}
-
-/// The columns that [`whole_embedding`] reads.
-pub const WHOLE_EMBEDDING: &str = "id, user_sequence, assistant_sequence, provider, model, dim, content_hash, \
-    used_turn_summary, created_at, content_used, vector";
-
-fn without_content(row: &dyn Columns) -> Result<TurnEmbedding> {
-    Ok(TurnEmbedding {
-        id: row.text(0)?,
-        user_sequence: number(row, 1)?,
-        assistant_sequence: maybe_number(row, 2)?,
-        provider: row.text(3)?,
-        model: row.text(4)?,
-        dimensions: number(row, 5)?,
-        content_used: String::new(),
-        content_hash: row.text(6)?,
-        used_turn_summary: row.flag(7)?,
-        vector: Vec::new(),
-        created_at: row.time(8)?,
-    })
-}
-
-/// The embedding of a row of [`WHOLE_EMBEDDING`].
-pub fn whole_embedding(row: &dyn Columns) -> Result<TurnEmbedding> {
-    let (content_used, vector) = (row.text(9)?, TurnEmbedding::read_vector(row.bytes_ref(10)?)?);
-    Ok(TurnEmbedding { content_used, vector, ..without_content(row)? })
-}
-
-/// As [`Turns::nearest_turns`](amplifier_session_core::backend::Turns::nearest_turns): reads all vectors of the scope,
-/// and keeps the nearest.
-pub fn nearest<R: Reader>(reader: &R, query: &TurnVectorQuery) -> Result<Vec<TurnCandidate>> {
-    let mut nearest = NearestTurns::new(query);
-    let mut after = None;
-    loop {
-        let (last, count) = scan(reader, query, after.as_ref(), &mut nearest)?;
-        if R::DIALECT.batch.is_none() || count < BATCH {
-            return Ok(nearest.finish());
-        }
-        after = last;
-    }
-}
-
-/// Adds the turns after `after`: all of them, or a batch. Returns the last one and their number.
-fn scan<R: Reader>(
-    reader: &R,
-    query: &TurnVectorQuery,
-    after: Option<&MessageRef>,
-    nearest: &mut NearestTurns<'_>,
-) -> Result<(Option<MessageRef>, usize)> {
-    let SearchFilter { role, since, until, .. } = &query.filter;
-    let mut conditions = Conditions::of_sessions(R::DIALECT, &query.scope, &query.filter.sessions)?;
-    conditions.compare("e.provider = ?", query.provider.as_str());
-    conditions.compare("e.model = ?", query.space.model.as_str());
-    conditions.compare("e.dim = ?", limit(query.space.dimensions));
-    conditions.compare_if("t.role = ?", role.map(|role| role.as_str()));
-    conditions.compare_if("t.ts >= ?", *since);
-    conditions.compare_if("t.ts < ?", *until);
-    if let Some(MessageRef { session, sequence }) = after {
-        let user = conditions.bind(session.user_id.as_str());
-        let session = conditions.bind(session.session_id.as_str());
-        let sequence = conditions.bind(*sequence);
-        conditions
-            .require(format!("(e.user_id, e.session_id, e.user_sequence) > ({user}, {session}, {sequence})"));
-    }
-    let page = match R::DIALECT.batch {
-        Some(_) => format!("ORDER BY e.user_id, e.session_id, e.user_sequence LIMIT {BATCH}"),
-        None => String::new(),
-    };
-    let sql = format!(
-        "SELECT e.user_id, e.session_id, e.user_sequence, e.vector
-         FROM message_embeddings e
-         JOIN sessions s ON s.user_id = e.user_id AND s.session_id = e.session_id
-         JOIN transcripts t ON t.user_id = e.user_id AND t.session_id = e.session_id
-             AND t.sequence = e.user_sequence
-         WHERE {} {page}",
-        conditions.sql()
-    );
-    let (mut last, mut count) = (None, 0);
-    let decode = |row: &dyn Columns| {
-        let session = SessionKey::new(UserId::new(row.text_ref(0)?)?, SessionId::new(row.text_ref(1)?)?);
-        let vector = TurnEmbedding::read_vector(row.bytes_ref(3)?)?;
-        Ok((MessageRef::new(session, number(row, 2)?), vector))
-    };
-    reader.each(&Query::with_conditions("nearest_turns", sql, conditions, decode), |(turn, vector)| {
-        count += 1;
-        if R::DIALECT.batch.is_some() {
-            last = Some(turn.clone());
-        }
-        if vector.len() == query.vector.len() {
-            nearest.add(turn, &vector);
-        }
-        ControlFlow::Continue(())
-    })?;
-    Ok((last, count))
 }
 
 /// A page of summaries, in order of user, session and `user_sequence`.

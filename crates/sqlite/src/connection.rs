@@ -100,12 +100,11 @@ impl Writer for SqliteWriter<'_> {
     fn insert_vectors(&mut self, target: &VectorTarget<'_>, vectors: &[NewVector<'_>]) -> Result<()> {
         let (user, session) = (target.key.user_id.as_str(), target.key.session_id.as_str());
         for NewVector { sequence, created_at, record } in vectors {
-            let vector = vector_bytes(&record.vector);
             let row = [
                 Cell::text(user),
                 Cell::text(session),
                 (*sequence).into(),
-                Cell::text(record.content_type.as_str()),
+                Cell::text(record.text.as_str()),
                 record.chunk_index.into(),
                 record.total_chunks.into(),
                 record.span_start.into(),
@@ -115,7 +114,7 @@ impl Writer for SqliteWriter<'_> {
                 Cell::Time(*created_at),
                 Cell::Integer(target.revision),
                 target.generation.into(),
-                Cell::Bytes(&vector),
+                Cell::Vector(&record.vector),
             ];
             self.insert(&TRANSCRIPT_VECTORS, &row)?;
         }
@@ -161,8 +160,9 @@ pub(crate) const SQLITE: Dialect = Dialect {
     beside_sessions: |table| format!("sessions s CROSS JOIN {table} t USING (user_id, session_id)"),
     all_vectors: "transcript_vectors",
     vector_tables: &["transcript_vectors"],
-    // A statement that fails must undo all it did. By default, SQLite keeps the pages from before the statement for this, in
-    // memory, because files for temporary data would contain lines. If the whole transaction ends, it keeps nothing.
+    // A statement that fails must undo all it did. By default, SQLite keeps the pages from before the statement for
+    // this, in memory, because files for temporary data would contain lines. If the whole transaction ends, it keeps
+    // nothing.
     update: "UPDATE OR ROLLBACK",
     time: |ts| format!("'{ts}'"),
     batch: None,
@@ -244,6 +244,7 @@ impl ToSql for BoundCell<'_> {
             Cell::Time(ts) => ToSqlOutput::from(ts.to_string()),
             Cell::Bytes(bytes) => ToSqlOutput::from(*bytes),
             Cell::Line(bytes) => line(bytes),
+            Cell::Vector(vector) => ToSqlOutput::from(vector_bytes(vector)),
             Cell::Texts(texts) => ToSqlOutput::from(known_json(texts)),
         })
     }

@@ -16,7 +16,7 @@ use amplifier_session_core::{
 };
 use amplifier_session_index::{RowRefs, Rows};
 use amplifier_session_sql::{
-    Query, Reader,
+    PendingRows, Query, Reader,
     backend::{Lookups, Writer},
     embedded::IndexRows,
     read,
@@ -126,17 +126,18 @@ fn counted_messages(connection: &Connection, scope: Scope, filter: SearchFilter)
     read::messages::counts(&SqliteReader(connection), &scope, &filter).map(drop)
 }
 
-fn pending(connection: &Connection, is_current: bool) -> Result<()> {
+fn pending(connection: &Connection, rows: PendingRows) -> Result<()> {
     let of_user = PendingQuery {
         user: key().user_id,
         session: None,
         generation: 0,
+        turns: true,
         after: Some(MessageRef::new(key(), 3)),
         limit: 10,
     };
     let of_session = PendingQuery { session: Some(key().session_id), after: None, ..of_user.clone() };
-    run(connection, &read::messages::pending_of(SQLITE, &of_user, is_current))?;
-    run(connection, &read::messages::pending_of(SQLITE, &of_session, is_current))
+    run(connection, &read::messages::pending_of(SQLITE, &of_user, rows))?;
+    run(connection, &read::messages::pending_of(SQLITE, &of_session, rows))
 }
 
 fn of_index(
@@ -204,13 +205,20 @@ fn reads() -> Vec<(&'static str, Allowed, Run)> {
         ("messages at places", Nothing, |c| {
             SqliteReader(c).messages_at(&[MessageRef::new(key(), 1)]).map(drop)
         }),
-        ("messages with pending vectors", Nothing, |c| pending(c, true)),
-        ("messages with pending vectors of the next generation", Nothing, |c| pending(c, false)),
+        ("messages with pending vectors", Nothing, |c| pending(c, PendingRows::Texts)),
+        ("messages with pending vectors of turns", Nothing, |c| pending(c, PendingRows::Turns)),
+        ("messages with pending vectors of the next generation", Nothing, |c| {
+            pending(c, PendingRows::OfNext)
+        }),
         ("vectors of texts", Nothing, |c| {
             SqliteReader(c).vectors_of(0, &[(MessageRef::new(key(), 1), ContentType::UserQuery)]).map(drop)
         }),
+        ("vectors of turns", Nothing, |c| {
+            turns::vectors_of(&SqliteReader(c), 0, &[MessageRef::new(key(), 1)]).map(drop)
+        }),
+        ("lines of turns", Nothing, |c| turns::lines_of(&SqliteReader(c), &key(), &[1, 2].into()).map(drop)),
         ("texts that have vectors", Nothing, |c| {
-            read::vectors::types(&SqliteReader(c), 0, &key(), range()).map(drop)
+            read::vectors::texts(&SqliteReader(c), 0, &key(), range()).map(drop)
         }),
         ("vectors counted", Group, |c| read::vectors::counts(&SqliteReader(c), &own()).map(drop)),
         ("rows of a session", Nothing, |c| read::sessions::stored_rows(&SqliteReader(c), &key()).map(drop)),
@@ -265,15 +273,22 @@ fn reads() -> Vec<(&'static str, Allowed, Run)> {
         ("newer rows", Nothing, |c| {
             of_index(c, |rows| {
                 rows.messages_after(3, &mut |_| Ok(ControlFlow::Continue(())))?;
-                rows.vectors_after(3, &mut |_| Ok(ControlFlow::Continue(())))?;
-                rows.removed_messages_after(3).and_then(|_| rows.removed_vectors_after(3)).map(drop)
+                rows.vectors_after(false, 3, &mut |_| Ok(ControlFlow::Continue(())))?;
+                rows.vectors_after(true, 3, &mut |_| Ok(ControlFlow::Continue(())))?;
+                rows.removed_messages_after(3).and_then(|_| rows.removed_vectors_after(true, 3)).map(drop)
             })
         }),
-        ("full vectors", Nothing, |c| of_index(c, |rows| rows.vectors(&[1, 3], &mut |_, _| Ok(())))),
+        ("full vectors", Nothing, |c| {
+            of_index(c, |rows| {
+                rows.vectors(false, &[1, 3], &mut |_, _| Ok(()))?;
+                rows.vectors(true, &[1, 3], &mut |_, _| Ok(()))
+            })
+        }),
         ("what keys stand for", Nothing, |c| {
             of_index(c, |rows| {
                 rows.message_refs(&[1, 3])?;
-                rows.vector_refs(&[1, 3]).map(drop)
+                rows.vector_refs(false, &[1, 3])?;
+                rows.vector_refs(true, &[1, 3]).map(drop)
             })
         }),
     ]
@@ -362,13 +377,4 @@ fn every_read_goes_through_an_index() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
-}
-
-#[test]
-fn embeddings_of_turns_are_replaced_without_reading_those_of_other_sessions() {
-    let (connection, _) = store();
-    let ids = ["a#1", "a#3"].map(str::to_owned).to_vec();
-    let delete = turns::delete(&key().user_id, "local", "m", ids);
-    let steps = plan(&connection, &delete.sql);
-    assert!(steps.iter().all(|step| step.contains("message_embeddings_by_message")), "{steps:?}");
 }

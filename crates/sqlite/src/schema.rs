@@ -10,14 +10,14 @@ use amplifier_session_sql::{
     Contents, deletions,
     file::refused,
     python::{DatabaseOrigin, DatabaseTables, SQLITE_TABLES},
-    superseded, turns,
+    superseded,
 };
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
 use crate::{
     error::storage,
     peek::{SqlitePeek, unopened},
-    tables::{LAYOUT, OLDEST_LAYOUT, TABLES, UPGRADES, indexes, views},
+    tables::{LAYOUT, OLDEST_LAYOUT, TABLES, UPGRADES, indexes, turn_tables, views},
 };
 
 /// Written into the file's header (`PRAGMA application_id`): `AmSs`.
@@ -89,7 +89,7 @@ fn create_or_upgrade(connection: &mut Connection) -> rusqlite::Result<()> {
         Contents::Empty => create(&transaction)?,
         Contents::Store { layout: Some(layout @ OLDEST_LAYOUT..) } => {
             for upgrade in UPGRADES.iter().skip(layout - OLDEST_LAYOUT) {
-                transaction.execute_batch(upgrade)?;
+                transaction.execute_batch(&upgrade())?;
             }
             transaction.execute_batch(&indexes())?;
             transaction.execute_batch(&views())?;
@@ -106,7 +106,7 @@ fn create(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     transaction.execute_batch(TABLES)?;
     transaction.execute_batch(deletions::TABLE)?;
     transaction.execute_batch(superseded::TABLE)?;
-    transaction.execute_batch(turns::TABLES)?;
+    transaction.execute_batch(&turn_tables())?;
     transaction.execute_batch(&indexes())?;
     transaction.execute_batch(&views())?;
     let mut insert = transaction.prepare("INSERT INTO schema_meta (key, value) VALUES (?1, ?2)")?;

@@ -1,7 +1,8 @@
 //! Tables, indexes and views.
 
 use amplifier_session_sql::{
-    rows::is_pending,
+    rows::{is_pending, is_turn_pending},
+    turns,
     views::{VIEWS, View, ViewDialect},
 };
 
@@ -186,9 +187,11 @@ CREATE INDEX IF NOT EXISTS transcripts_by_role ON transcripts (user_id, session_
 -- What the search index does not hold yet.
 CREATE INDEX IF NOT EXISTS transcripts_by_revision ON transcripts (revision);
 CREATE INDEX IF NOT EXISTS transcript_vectors_by_revision ON transcript_vectors (revision);
--- Messages whose vectors are still to be made.
+-- Messages whose vectors are still to be made, and those of which only the vector of the turn is.
 CREATE INDEX IF NOT EXISTS transcripts_owing_vectors ON transcripts (user_id, session_id, sequence)
     WHERE {pending};
+CREATE INDEX IF NOT EXISTS transcripts_owing_turns ON transcripts (user_id, session_id, sequence)
+    WHERE {turn_pending};
 
 -- The events of a session by time; counting those of some sessions.
 CREATE INDEX IF NOT EXISTS events_by_session_time ON events (user_id, session_id, ts);
@@ -205,23 +208,25 @@ CREATE INDEX IF NOT EXISTS events_by_time ON events (ts, user_id);
 -- The superseded lines of a session in order; those of a user.
 CREATE INDEX IF NOT EXISTS superseded_lines_by_session ON superseded_lines (user_id, session_id, id);
 
--- The embeddings of turns: one for each user's message and model; those of an assistant's message, of a session or a user
--- in order, and of a model.
+-- The vectors of turns: one for each user's message and model; those of an assistant's message, of a session or a user in
+-- order, and of a model; what the search index does not hold yet.
 CREATE UNIQUE INDEX IF NOT EXISTS message_embeddings_by_id ON message_embeddings (id);
 CREATE UNIQUE INDEX IF NOT EXISTS message_embeddings_by_message
     ON message_embeddings (user_id, user_message_id, provider, model);
 CREATE INDEX IF NOT EXISTS message_embeddings_by_assistant_message
     ON message_embeddings (user_id, assistant_message_id);
-CREATE INDEX IF NOT EXISTS message_embeddings_by_session
-    ON message_embeddings (user_id, session_id, user_sequence);
+CREATE INDEX IF NOT EXISTS message_embeddings_by_session ON message_embeddings (user_id, session_id, sequence);
 CREATE INDEX IF NOT EXISTS message_embeddings_by_model ON message_embeddings (provider, model);
+CREATE INDEX IF NOT EXISTS message_embeddings_by_revision ON message_embeddings (revision);
 -- The summaries of turns of a session or a user.
 CREATE UNIQUE INDEX IF NOT EXISTS turn_summaries_by_message ON turn_summaries (user_id, session_id, user_sequence);
 ";
 
 /// The statements that create the indexes.
 pub(crate) fn indexes() -> String {
-    INDEXES.replace("{pending}", &is_pending("vectors"))
+    INDEXES
+        .replace("{pending}", &is_pending("vectors"))
+        .replace("{turn_pending}", &is_turn_pending("vectors"))
 }
 
 /// SQLite's SQL in the views.
@@ -251,16 +256,46 @@ pub(crate) fn views() -> String {
     VIEWS.into_iter().map(create).collect()
 }
 
+/// The vectors of turns. Those of the earlier table are carried over.
+#[must_use]
+pub(crate) fn turn_tables() -> String {
+    turns::tables("INTEGER PRIMARY KEY")
+}
+
 /// The steps from [`OLDEST_LAYOUT`] on, each to the next layout, after which [`indexes`] and [`views`] are created.
-pub(crate) const UPGRADES: [&str; 2] = [
+pub(crate) const UPGRADES: [fn() -> String; 3] = [
     // The program that wrote a session, and where the session went.
-    "ALTER TABLE sessions ADD COLUMN source TEXT NOT NULL DEFAULT 'amplifier';
-     ALTER TABLE sessions ADD COLUMN moved_to TEXT;",
+    || {
+        "ALTER TABLE sessions ADD COLUMN source TEXT NOT NULL DEFAULT 'amplifier';
+         ALTER TABLE sessions ADD COLUMN moved_to TEXT;"
+            .to_owned()
+    },
     // The settled rows, and the rows that a rewind left: before, they were parts of the sync state. The views call
     // functions of this program.
-    "ALTER TABLE sessions ADD COLUMN settled TEXT;
-     ALTER TABLE sessions ADD COLUMN rewound_messages INTEGER;
-     ALTER TABLE sessions ADD COLUMN rewound_events INTEGER;
-     DROP VIEW IF EXISTS transcripts_with_content;
-     DROP VIEW IF EXISTS vectors_with_context;",
+    || {
+        "ALTER TABLE sessions ADD COLUMN settled TEXT;
+         ALTER TABLE sessions ADD COLUMN rewound_messages INTEGER;
+         ALTER TABLE sessions ADD COLUMN rewound_events INTEGER;
+         DROP VIEW IF EXISTS transcripts_with_content;
+         DROP VIEW IF EXISTS vectors_with_context;"
+            .to_owned()
+    },
+    // The vectors of turns are in generations and in the search index, and pending like those of messages. Whether one
+    // is outdated was not recorded: it is compared with its turn.
+    || {
+        let carry_over = turns::CARRY_OVER
+            .replace("{before}", "earlier_embeddings")
+            .replace("{space}", "m.value")
+            .replace("{revision}", "(SELECT coalesce(max(revision), 0) FROM revisions)")
+            .replace("{key}", "NULL");
+        let (tables, mark) = (turn_tables(), turns::MARK_ALL);
+        format!(
+            "ALTER TABLE message_embeddings RENAME TO earlier_embeddings;
+             {tables}
+             {carry_over}
+             DROP TABLE earlier_embeddings;
+             UPDATE {mark};
+             DELETE FROM schema_meta WHERE key LIKE 'unfinished_turns/%';"
+        )
+    },
 ];

@@ -99,7 +99,7 @@ async fn check_rows(storage: &SessionStorage) {
 /// A storage whose model answers with the vector of a stored message.
 pub async fn storage(backend: Arc<dyn StorageBackend>) -> SessionStorage {
     let message = MessageRef::new(SessionKey::new(dana(), SessionId::new(PEARS).unwrap()), 3);
-    let text = [(message, ContentType::AssistantResponse)];
+    let text = [(message, ContentType::AssistantResponse.into())];
     let vector = backend.vectors_of(0, &text).await.unwrap().pop().map(|(_, record)| record.vector);
     let space = EmbeddingSpace { model: "static-256-v2".to_owned(), dimensions: 256 };
     let model: Arc<dyn EmbeddingProvider> = Arc::new(Fixed { space, vector });

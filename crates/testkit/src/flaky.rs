@@ -10,15 +10,15 @@ use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{
         Candidates, Deletion, EventCount, EventState, Events, IndexCheck, IndexUpdate, Integrity,
-        MessageCount, MessageVectors, Messages, MessagesToEmbed, Meta, NewTurn, OtherRow, OtherRowQuery,
-        OtherRows, PendingQuery, RowCounts, Scheduling, Search, SequenceRange, SessionChange, SessionName,
-        SessionQuery, Sessions, StorageBackend, StoreInfo, StorePlace, StoredSession, StoredSyncState,
-        StrayRows, SyncGuard, TermPattern, TextCandidate, TextQuery, TurnCandidate, TurnQuery,
-        TurnVectorQuery, Turns, VectorCandidate, VectorCounts, VectorQuery, Vectors, Version,
+        MessageCount, MessageVectors, Messages, MessagesToEmbed, Meta, OtherRow, OtherRowQuery, OtherRows,
+        PendingQuery, RowCounts, Scheduling, Search, SequenceRange, SessionChange, SessionName, SessionQuery,
+        Sessions, StorageBackend, StoreInfo, StorePlace, StoredSession, StoredSyncState, StrayRows,
+        SyncGuard, TermPattern, TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery,
+        Vectors, Version,
     },
     model::{
-        ContentType, ContentTypes, Event, Message, MessageRef, MessageState, Payload, Session, SessionId,
-        SessionKey, SupersededRef, TurnEmbedding, TurnSummary, UserId, VectorRecord,
+        Event, Message, MessageRef, MessageState, Payload, Session, SessionId, SessionKey, SupersededRef,
+        TurnSummary, UserId, VectorRecord, VectorText,
     },
     search::{EventFilter, EventSearchOptions, SearchFilter},
 };
@@ -157,19 +157,13 @@ operations! {
         CountVectors: count_vectors(scope: &Scope) -> VectorCounts;
         VectorsOf: vectors_of(
             generation: u32,
-            texts: &[(MessageRef, ContentType)]
+            texts: &[(MessageRef, VectorText)]
         ) -> Vec<(MessageRef, VectorRecord)>;
-        VectorTypes: vector_types(
+        VectorTexts: vector_texts(
             generation: u32,
             key: &SessionKey,
             range: SequenceRange
-        ) -> Vec<(u32, ContentTypes)>;
-    }
-
-    Turns {
-        WriteTurns: write_turns(turns: Vec<NewTurn>) -> usize;
-        ReadTurns: read_turns(query: &TurnQuery) -> Vec<TurnEmbedding>;
-        NearestTurns: nearest_turns(query: &TurnVectorQuery) -> Vec<TurnCandidate>;
+        ) -> Vec<(u32, Vec<VectorText>)>;
     }
 
     Search {
@@ -204,7 +198,7 @@ operations! {
 }
 
 /// The operations that change stored data.
-const WRITES: [Operation; 12] = [
+const WRITES: [Operation; 11] = [
     Operation::SwapMeta,
     Operation::Write,
     Operation::DeleteSession,
@@ -215,7 +209,6 @@ const WRITES: [Operation; 12] = [
     Operation::PruneVectors,
     Operation::PruneSuperseded,
     Operation::RemoveStrayRows,
-    Operation::WriteTurns,
     Operation::WriteSummaries,
 ];
 

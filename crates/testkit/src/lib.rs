@@ -7,6 +7,7 @@
 //! - [`TestClock`] returns the time that a test sets.
 //! - [`lines`] builds lines of transcripts and event logs; [`AmplifierHome`] and [`SessionFolder`] build session
 //!   folders.
+//! - [`adr`] has the table of ADR-0003, which those of databases are compared with.
 //! - [`corpus`] generates sessions of realistic shape, for benchmarks.
 //! - [`earlier`] checks the stores that an earlier version wrote.
 //! - [`python_library`] has the databases of the Python library, all generations.
@@ -16,6 +17,7 @@
 //! - [`Store`] is a store under test; [`samples`] has lines that are easily corrupted.
 //! - [`conformance`] is the suite that every backend passes: see [`conformance_suite!`].
 
+pub mod adr;
 mod clock;
 pub mod conformance;
 pub mod corpus;

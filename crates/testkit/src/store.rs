@@ -13,7 +13,7 @@ use amplifier_session_core::{
     embedding::EmbeddingProvider,
     model::{
         ContentType, ContentTypes, HostId, Message, MessageRef, ProjectSlug, RawJson, Session, SessionId,
-        SessionKey, Timestamp, UserId, VectorRecord,
+        SessionKey, Timestamp, UserId, VectorRecord, VectorText,
     },
     search::{SearchMode, SearchOptions, SearchResult, SearchResults},
     storage::{EmbedReport, EventLine, EventLines, IngestReport, IngestTarget, SyncLines},
@@ -236,12 +236,11 @@ impl Store {
     pub async fn vectors(&self, target: &IngestTarget) -> Vec<(u32, VectorRecord)> {
         let count = self.backend.message_states(&target.key).await.unwrap().len() as u32;
         let message_ref = |sequence| MessageRef::new(target.key.clone(), sequence);
-        let texts =
-            (0..count).flat_map(|at| ContentType::ALL.map(|content_type| (message_ref(at), content_type)));
+        let texts = (0..count).flat_map(|at| VectorText::ALL.map(|text| (message_ref(at), text)));
         let records = self.backend.vectors_of(0, &texts.collect::<Vec<_>>()).await.unwrap();
         let mut vectors: Vec<_> =
             records.into_iter().map(|(message_ref, record)| (message_ref.sequence, record)).collect();
-        vectors.sort_by_key(|(sequence, record)| (*sequence, record.content_type, record.chunk_index));
+        vectors.sort_by_key(|(sequence, record)| (*sequence, record.text, record.chunk_index));
         vectors
     }
 
@@ -388,6 +387,7 @@ pub fn pending_query(
         user: user.clone(),
         session: session.cloned(),
         generation: 0,
+        turns: false,
         after: after.cloned(),
         limit,
     }

@@ -145,7 +145,7 @@ pub(crate) fn of_message(
     let (mut records, mut seen) = (Vec::new(), HashSet::new());
     for vector in vectors {
         match record(vector, texts, spaces) {
-            Ok(record) if !seen.insert((record.content_type, record.chunk_index)) => {
+            Ok(record) if !seen.insert((record.text, record.chunk_index)) => {
                 *left_out.entry(TWICE.to_owned()).or_default() += 1;
             }
             Ok(record) => records.push(record),
@@ -157,23 +157,19 @@ pub(crate) fn of_message(
     }
     // If a chunk says that it is the third of two, there are three.
     for content_type in ContentType::EMBEDDED {
-        let of_type = || records.iter().filter(|record| record.content_type == content_type);
+        let of_type = || records.iter().filter(|record| record.text == content_type.into());
         let total =
             of_type().map(|record| record.total_chunks.max(record.chunk_index.saturating_add(1))).max();
-        let of_type = records.iter_mut().filter(|record| record.content_type == content_type);
+        let of_type = records.iter_mut().filter(|record| record.text == content_type.into());
         of_type.for_each(|record| record.total_chunks = total.unwrap_or(1));
     }
-    records.sort_by_key(|record| (record.content_type, record.chunk_index));
-    let has = |text: &ExtractedText| records.iter().any(|record| record.content_type == text.content_type);
+    records.sort_by_key(|record| (record.text, record.chunk_index));
+    let has = |text: &ExtractedText| records.iter().any(|record| record.text == text.content_type.into());
     let lacks = |text: &ExtractedText| !embeddable(text, TOOL_OUTPUT_LIMIT).is_empty() && !has(text);
     let failure = texts.iter().any(lacks).then(|| "a text had no vector in the old database".to_owned());
-    Some(MessageVectors {
-        sequence: message.sequence,
-        digest: message.digest,
-        created_at: created_at.unwrap_or(message.synced_at),
-        records,
-        failure,
-    })
+    let created_at = created_at.unwrap_or(message.synced_at);
+    let made = MessageVectors::new(message.sequence, message.digest, created_at, records);
+    Some(MessageVectors { failure, ..made })
 }
 
 fn record(vector: OldVector, texts: &[ExtractedText], spaces: &Spaces) -> Result<VectorRecord, String> {
@@ -196,18 +192,19 @@ fn record(vector: OldVector, texts: &[ExtractedText], spaces: &Spaces) -> Result
     let counted = || tokens::count(chunk.and_then(|chunk| chunk.text.as_deref()).unwrap_or(embedded)) as u32;
     let token_count = chunk.and_then(|chunk| chunk.tokens).filter(|tokens| *tokens > 0);
     Ok(VectorRecord {
-        content_type,
+        text: content_type.into(),
         chunk_index: index,
         total_chunks: chunk.and_then(|chunk| chunk.total).unwrap_or(1).max(index.saturating_add(1)),
         span_start,
         span_end,
         token_count: token_count.unwrap_or_else(|| counted().max(1)),
         vector: values,
+        turn: None,
     })
 }
 
-/// The position of a chunk in the text of the message. Blocks may have been joined differently, so the text of the chunk is
-/// searched for. If it is not found, the stored numbers count, up to the end of the text.
+/// The position of a chunk in the text of the message. Blocks may have been joined differently, so the text of the
+/// chunk is searched for. If it is not found, the stored numbers count, up to the end of the text.
 fn span(chunk: &OldChunk, text: &str) -> (u32, u32) {
     let length = characters(text);
     let (start, end) = (chunk.start.unwrap_or(0), chunk.end.unwrap_or(length));

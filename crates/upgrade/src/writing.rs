@@ -67,7 +67,7 @@ impl SessionUpgrade {
     pub(crate) fn message(&mut self, old: OldMessage, vectors: Option<MessageVectors>) {
         self.seen(old.message.ts, old.message.ts_estimated());
         self.messages += 1;
-        self.vectors += vectors.as_ref().map_or(0, |vectors| vectors.records.len() as u64);
+        self.vectors += vectors.as_ref().map_or(0, |vectors| vectors.records().len() as u64);
         if let Some(writer) = &mut self.writer {
             writer.line(old.message, old.line.fields(), &old.texts);
             vectors.into_iter().for_each(|vectors| writer.vectors(vectors));

@@ -162,13 +162,11 @@ async fn make(
     let counts = reader.storage.sessions().get_session_statistics(&reader.scope, None).await?;
     let bar = Bar::of_vectors(counts.messages);
     let mut on_embedded = |report: &EmbedReport| bar.embedded(report);
-    let (mut report, command) = match what {
-        EstimateOf::Pending => (reader.storage.vectors().backfill(&of, &mut on_embedded).await?, "backfill"),
-        EstimateOf::Everything => (reader.storage.vectors().rebuild(&of, &mut on_embedded).await?, "rebuild"),
+    let storage = with_turns(reader.storage, turns.choice());
+    let (report, command) = match what {
+        EstimateOf::Pending => (storage.vectors().backfill(&of, &mut on_embedded).await?, "backfill"),
+        EstimateOf::Everything => (storage.vectors().rebuild(&of, &mut on_embedded).await?, "rebuild"),
     };
-    if with_turns(reader.storage.clone(), turns.choice()).settings().turns && report.failure.is_none() {
-        report.add(reader.storage.vectors().embed_turns(&of, &mut |_| {}).await?);
-    }
     drop(bar);
     print_report(app, &report, command)
 }

@@ -86,7 +86,8 @@ async fn vectors(reader: &StoreReader) -> Result<StoreVectors, Failure> {
     };
     let backend = reader.storage.backend();
     let generation = Generations::of(&backend.meta().await?).current_number();
-    let mut query = PendingQuery { user: user.clone(), session: None, generation, after: None, limit: 0 };
+    let mut query =
+        PendingQuery { user: user.clone(), session: None, generation, turns: false, after: None, limit: 0 };
     let mut pending = 0;
     while pending <= MOST_OWING {
         query.limit = MOST_OWING - pending + 1;

@@ -9,8 +9,8 @@ use crate::support::{Home, Ran, SYNCED};
 
 const SESSION: &str = "d0000000-0000-4000-8000-000000000001";
 
-/// A home folder with one session of nine messages and six events, which is synced. Event 4 is compressed, event 5 is in
-/// chunks.
+/// A home folder with one session of nine messages and six events, which is synced. Event 4 is compressed, event 5 is
+/// in chunks.
 fn home() -> (Home, PathBuf) {
     let home = Home::new();
     let lines = |count, line: &dyn Fn(usize) -> Value| {
@@ -125,6 +125,8 @@ fn removed_rows_are_found_and_read_again() {
             "index ",
             "index ",
             "index message 3",
+            "index message 4",
+            // The vector of the turn that it begins.
             "index message 4",
         ],
     );
@@ -349,8 +351,8 @@ fn an_export_leaves_damaged_lines_out() {
 /// A session id that differs in one bit.
 const OTHER: &str = "d0000000-0000-4000-8000-000000000003";
 
-/// The kinds of the differences that a damaged store has. Expects that a sync that reads all files leaves nothing missing,
-/// that a repair leaves no difference, and that nothing is left of the damage.
+/// The kinds of the differences that a damaged store has. Expects that a sync that reads all files leaves nothing
+/// missing, that a repair leaves no difference, and that nothing is left of the damage.
 fn is_repaired(sql: &str) -> Vec<String> {
     let (home, _) = home();
     damage(&home, sql);
@@ -448,13 +450,25 @@ fn flipped_bits_in_keys_are_repaired_in_tables_and_indexes() {
 
 #[test]
 fn vectors_of_turns_are_compared_and_made_again() {
-    is_found_and_repaired("DELETE FROM message_embeddings WHERE user_sequence = 2;", &["vectors message 2"]);
     is_found_and_repaired(
-        "UPDATE message_embeddings SET vector = x'00' WHERE user_sequence = 0;
-         UPDATE message_embeddings SET vector = zeroblob(8) WHERE user_sequence = 2;
-         UPDATE message_embeddings SET content_used = 'User: x' WHERE user_sequence = 4;
-         UPDATE message_embeddings SET user_sequence = 38 WHERE user_sequence = 6;",
-        &["vectors message 0", "vectors message 2", "vectors message 4", "vectors message 6"],
+        "DELETE FROM message_embeddings WHERE sequence = 2;",
+        &["vectors message 2", "index "],
+    );
+    is_found_and_repaired(
+        "UPDATE message_embeddings SET vector = x'00' WHERE sequence = 0;
+         UPDATE message_embeddings SET vector = zeroblob(8) WHERE sequence = 2;
+         UPDATE message_embeddings SET content_used = 'User: x' WHERE sequence = 4;
+         UPDATE message_embeddings SET sequence = 38 WHERE sequence = 6;",
+        &[
+            "vectors message 0",
+            "vectors message 2",
+            "vectors message 4",
+            "vectors message 6",
+            "vectors message 38",
+            "index message 2",
+            "index message 0",
+            "index message 38",
+        ],
     );
     // A message that is written again loses the vector of its turn.
     let (home, _) = home();

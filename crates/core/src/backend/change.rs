@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{
     Digest, Message, MetadataFile, Retimed, Session, StoredEvent, SupersededPiece, Timestamp, VectorRecord,
+    VectorState,
 };
 
 /// The version of a stored session, such as a revision or an ETag. It changes with every write, and is not reused if
@@ -111,8 +112,8 @@ pub struct SessionChange {
     pub retimed: Vec<Retimed>,
     /// Events to store and to remove.
     pub events: RowChange<StoredEvent>,
-    /// Superseded lines to store: lines of this session that the change removes, or that a later one will, and lines that
-    /// can't be read.
+    /// Superseded lines to store: lines of this session that the change removes, or that a later one will, and lines
+    /// that can't be read.
     pub superseded: Vec<SupersededPiece>,
 }
 
@@ -179,7 +180,7 @@ impl RemovedMessages {
         self.from.is_none() && self.put.is_empty()
     }
 
-    /// Whether the message is removed or put again: its embeddings are removed.
+    /// Whether the message is removed or put again: vectors made from it are removed.
     #[must_use]
     pub fn has(&self, sequence: u32) -> bool {
         self.from.is_some_and(|from| sequence >= from) || self.put.contains_key(&sequence)
@@ -215,7 +216,7 @@ impl<T> RowChange<T> {
     }
 }
 
-/// All vectors of one message.
+/// All vectors of one message, including that of the turn that it begins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MessageVectors {
     /// The message.
@@ -224,17 +225,40 @@ pub struct MessageVectors {
     pub digest: Digest,
     /// When they were made.
     pub created_at: Timestamp,
-    /// The vectors. They replace the stored ones of the same generation.
-    pub records: Vec<VectorRecord>,
+    /// The digest of the lines of the turn that the message begins ([`TurnLines`](super::TurnLines)), if the vector of
+    /// the turn was made from them or is not needed. `None` if it is still to be made, or if the message begins no
+    /// turn.
+    pub turn: Option<Digest>,
+    /// The vectors. They replace the stored ones of the same generation. `None` if those are right.
+    pub records: Option<Vec<VectorRecord>>,
     /// Why some or all of its texts have no vectors, if so. These do not become pending again automatically.
     pub failure: Option<String>,
 }
 
 impl MessageVectors {
+    /// The vectors of a message that begins no turn, or whose turn is still to be embedded.
+    #[must_use]
+    pub fn new(sequence: u32, digest: Digest, created_at: Timestamp, records: Vec<VectorRecord>) -> Self {
+        Self { sequence, digest, created_at, turn: None, records: Some(records), failure: None }
+    }
+
+    /// The new vectors.
+    #[must_use]
+    pub fn records(&self) -> &[VectorRecord] {
+        self.records.as_deref().unwrap_or_default()
+    }
+
+    /// Whether the vector of a turn is pending after these vectors are stored. `begun` are the lines of the turn that
+    /// the message begins, if it does.
+    #[must_use]
+    pub fn leaves_turn(&self, begun: Option<Digest>) -> bool {
+        begun.is_some() && self.turn != begun
+    }
+
     /// The total size of the vectors in bytes.
     #[must_use]
     pub fn vector_bytes(&self) -> usize {
-        self.records.iter().map(|record| size_of_val(record.vector.as_slice())).sum()
+        self.records().iter().map(|record| size_of_val(record.vector.as_slice())).sum()
     }
 }
 
@@ -247,6 +271,8 @@ pub enum MessagesToEmbed {
     Failed,
     /// The messages with these sequences.
     At(Vec<u32>),
+    /// Only the vectors of the turns that these messages begin.
+    TurnsAt(Vec<u32>),
 }
 
 impl MessagesToEmbed {
@@ -257,7 +283,16 @@ impl MessagesToEmbed {
         match self {
             Self::All => true,
             Self::Failed => failed,
-            Self::At(sequences) => sequences.contains(&sequence),
+            Self::At(sequences) | Self::TurnsAt(sequences) => sequences.contains(&sequence),
+        }
+    }
+
+    /// The state of a message afterwards, and the states before that change into it.
+    #[must_use]
+    pub fn transition(&self) -> (&'static [VectorState], VectorState) {
+        match self {
+            Self::TurnsAt(_) => (&[VectorState::Stored], VectorState::TurnPending),
+            _ => (&[VectorState::Stored, VectorState::TurnPending], VectorState::Outdated),
         }
     }
 }

@@ -210,8 +210,11 @@ pub struct RowCounts {
     pub messages: RowSpan,
     /// Its events.
     pub events: RowSpan,
-    /// Its vectors of the current generation.
+    /// Its vectors of texts in the current generation.
     pub vectors: u64,
+    /// Its vectors of turns in the current generation.
+    #[serde(skip)]
+    pub turn_vectors: u64,
     /// Messages with pending vectors of the current generation.
     pub pending_vectors: u64,
     /// The time when a message was last stored.
@@ -262,7 +265,7 @@ impl VectorCounts {
 pub struct GenerationCounts {
     /// Messages with vectors in it.
     pub messages: u64,
-    /// Its vectors.
+    /// Its vectors of texts.
     pub vectors: u64,
     /// Messages with pending vectors in it; 0 in a generation that is neither the current nor the next one.
     #[serde(rename = "owing")]

@@ -52,9 +52,6 @@ pub const PURGED_LINES: &str = "purged_lines";
 /// Keys of the files that may still contain words of deleted rows, in stores in files. A value that is not empty makes
 /// the next [`Sessions::delete_sessions`](super::Sessions::delete_sessions) erase them.
 pub const TO_ERASE: [&str; 2] = ["to_erase_from_index", "to_erase_from_database"];
-/// Prefix of a key for each user; the user's id follows. If the value is `1`, some of the user's turns may lack vectors,
-/// because a program was stopped after it had stored the vectors of messages and before those of their turns.
-pub const UNFINISHED_TURNS: &str = "unfinished_turns/";
 /// Key of the current [`Generation`] of vectors.
 pub const EMBEDDING_SPACE: &str = "embedding_space";
 /// Key of the [`Generation`] that a rebuild is making. If it has the same space as the current one, no rebuild is in

@@ -6,7 +6,8 @@
 //! document store without joins or aggregates that answers in pages.
 //!
 //! It is the sum of small traits, each about one subject: [`Meta`], [`Sessions`], [`Messages`], [`Events`],
-//! [`OtherRows`], [`Vectors`], [`Turns`], [`Search`], [`Integrity`] and [`Scheduling`]. These rules hold for every method:
+//! [`OtherRows`], [`Vectors`], [`Search`], [`Integrity`] and [`Scheduling`]. These rules hold for every
+//! method:
 //!
 //! - An unknown session is not an error: the answer is empty or `None`, unless the method says otherwise.
 //! - Data of users other than the named one is never touched.
@@ -30,6 +31,7 @@ mod scheduling;
 mod search;
 mod sessions;
 mod terms;
+mod turn_lines;
 mod turns;
 mod vectors;
 
@@ -66,7 +68,8 @@ pub use scheduling::{Scheduling, SyncGuard};
 pub use search::{IndexUpdate, Search};
 pub use sessions::Sessions;
 pub use terms::{TermFinder, TermPattern};
-pub use turns::{NearestTurns, NewTurn, SummaryQuery, TurnCandidate, TurnQuery, TurnVectorQuery, Turns};
+pub use turn_lines::{TurnLine, TurnLines};
+pub use turns::SummaryQuery;
 pub use vectors::Vectors;
 
 pub use crate::search::{Candidates, TextCandidate, VectorCandidate};
@@ -77,22 +80,12 @@ use crate::{
 
 /// A store: everything that a backend implements.
 pub trait StorageBackend:
-    Meta + Sessions + Messages + Events + OtherRows + Vectors + Turns + Search + Integrity + Scheduling + Debug
+    Meta + Sessions + Messages + Events + OtherRows + Vectors + Search + Integrity + Scheduling + Debug
 {
 }
 
 impl<T> StorageBackend for T where
-    T: Meta
-        + Sessions
-        + Messages
-        + Events
-        + OtherRows
-        + Vectors
-        + Turns
-        + Search
-        + Integrity
-        + Scheduling
-        + Debug
+    T: Meta + Sessions + Messages + Events + OtherRows + Vectors + Search + Integrity + Scheduling + Debug
 {
 }
 
@@ -101,7 +94,7 @@ impl<T> StorageBackend for T where
 pub mod prelude {
     pub use super::{
         Events as _, Integrity as _, Messages as _, Meta as _, OtherRows as _, Scheduling as _, Search as _,
-        Sessions as _, StorageBackend, StorageBackendExt as _, Turns as _, Vectors as _,
+        Sessions as _, StorageBackend, StorageBackendExt as _, Vectors as _,
     };
 }
 

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::{
     Error, Result,
-    model::{ContentTypes, MessageRef, Session, SessionId, SessionKey, Timestamp, UserId},
+    model::{ContentTypes, MessageRef, Session, SessionId, SessionKey, Timestamp, UserId, VectorText},
     scope::Scope,
     search::{SearchFilter, SessionFilter},
     text::{
@@ -208,8 +208,11 @@ pub struct VectorQuery {
     pub scope: Scope,
     /// The filter of the messages.
     pub filter: SearchFilter,
-    /// The content types to search.
+    /// The content types to search. Ignored in a search for turns.
     pub content_types: ContentTypes,
+    /// Whether to compare the vectors of turns, instead of those of texts. Time and role of the filter are then those
+    /// of the user's message.
+    pub turns: bool,
     /// The query's vector, of unit length.
     pub vector: Vec<f32>,
     /// The generation of vectors to compare it with, which has the same space.
@@ -219,6 +222,15 @@ pub struct VectorQuery {
 }
 
 impl VectorQuery {
+    /// Whether the query compares vectors of this text.
+    #[must_use]
+    pub fn compares(&self, text: VectorText) -> bool {
+        match text {
+            VectorText::Turn => self.turns,
+            VectorText::Content(content_type) => !self.turns && self.content_types.contains(content_type),
+        }
+    }
+
     /// The cosine of the query's vector and another one of unit length.
     ///
     /// # Errors
@@ -242,6 +254,8 @@ pub struct PendingQuery {
     pub session: Option<SessionId>,
     /// The generation of the vectors.
     pub generation: u32,
+    /// Whether messages of which only the vector of the turn is pending are included.
+    pub turns: bool,
     /// Only messages after this one.
     pub after: Option<MessageRef>,
     /// Maximum number of messages.

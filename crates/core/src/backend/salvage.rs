@@ -6,7 +6,7 @@ use crate::{
     Result,
     model::{
         Message, MetadataFile, ProjectSlug, Session, SessionKey, StoredEvent, SupersededPiece, SupersededRef,
-        Timestamp, TurnEmbedding, TurnSummary, VectorRecord,
+        Timestamp, TurnSummary, VectorRecord,
     },
 };
 
@@ -56,7 +56,7 @@ pub trait SalvageSource: Send {
     /// The parts of the store that can't be read, as phrases such as `page 812 (messages)`.
     fn unreadable(&self) -> Vec<String>;
 
-    /// The summaries and embeddings of the turns of a session.
+    /// The summaries of the turns of a session.
     ///
     /// # Errors
     ///
@@ -88,18 +88,16 @@ pub struct RemainingSession {
     pub superseded: Vec<String>,
 }
 
-/// The readable summaries and vectors of a session's turns, and the lost summaries.
+/// The readable and the lost summaries of a session's turns.
 #[derive(Debug, Default)]
 pub struct RemainingTurns {
     /// The summaries that can be read, in order.
     pub summaries: Vec<TurnSummary>,
     /// The user messages whose summaries can't be read, in order.
     pub lost_summaries: Vec<u32>,
-    /// The embeddings that can be read, in order; some may be wrong.
-    pub embeddings: Vec<TurnEmbedding>,
 }
 
-/// A message with its vectors of the current generation.
+/// A message with its vectors of the current generation, including that of the turn that it begins.
 #[derive(Debug)]
 pub struct RemainingMessage {
     /// The message.

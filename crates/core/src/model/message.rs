@@ -83,6 +83,9 @@ pub enum VectorState {
     Nothing,
     /// Its vectors are stored and must be made again.
     Outdated,
+    /// It begins a turn. The vectors of its texts are stored; that of its turn is pending, and an outdated one may be
+    /// stored.
+    TurnPending,
 }
 
 impl VectorState {
@@ -100,10 +103,16 @@ impl VectorState {
         if self == Self::Nothing { Self::Nothing } else { Self::Pending }
     }
 
-    /// Whether vectors are pending.
+    /// Whether vectors of its texts are pending.
     #[must_use]
     pub fn is_pending(self) -> bool {
         matches!(self, Self::Pending | Self::Outdated)
+    }
+
+    /// Whether vectors of its texts are stored.
+    #[must_use]
+    pub fn has_stored(self) -> bool {
+        matches!(self, Self::Stored | Self::TurnPending)
     }
 
     /// Its number in a store.
@@ -114,13 +123,14 @@ impl VectorState {
             Self::Stored => 1,
             Self::Nothing => 2,
             Self::Outdated => 3,
+            Self::TurnPending => 4,
         }
     }
 
     /// The state of a [`VectorState::code`].
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
-        [Self::Pending, Self::Stored, Self::Nothing, Self::Outdated]
+        [Self::Pending, Self::Stored, Self::Nothing, Self::Outdated, Self::TurnPending]
             .into_iter()
             .find(|state| state.code() == code)
     }

@@ -27,5 +27,5 @@ pub use session::{MetadataFile, Session, SessionField, SessionSource, Visibility
 pub use superseded::{LineKind, SupersededPiece, SupersededReason, SupersededRef};
 pub use time_source::{TimeSource, time_fields};
 pub use timestamp::Timestamp;
-pub use turn::{TurnEmbedding, TurnSummary};
-pub use vector::{ContentType, ContentTypes, EmbeddingSpace, VectorRecord};
+pub use turn::TurnSummary;
+pub use vector::{ContentType, ContentTypes, EmbeddedTurn, EmbeddingSpace, VectorRecord, VectorText};

@@ -3,7 +3,9 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
+use super::{Digest, SessionKey, Timestamp};
 use crate::{Error, Result};
 
 /// The content type of a text in a message.
@@ -149,6 +151,80 @@ impl fmt::Debug for ContentTypes {
     }
 }
 
+/// The text that a vector was made from: a text of its message, or the turn that its message begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum VectorText {
+    /// The message's text of this content type.
+    Content(ContentType),
+    /// The turn: the user's message, and the last answer or the summary.
+    Turn,
+}
+
+impl VectorText {
+    /// All texts of a message that may have vectors.
+    pub const ALL: [Self; 5] = [
+        Self::Content(ContentType::UserQuery),
+        Self::Content(ContentType::AssistantResponse),
+        Self::Content(ContentType::AssistantThinking),
+        Self::Content(ContentType::ToolOutput),
+        Self::Turn,
+    ];
+
+    /// The stored name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Content(content_type) => content_type.as_str(),
+            Self::Turn => "turn",
+        }
+    }
+
+    /// The content type under which a search reports it. A turn is found as the user's message that begins it.
+    #[must_use]
+    pub const fn content_type(self) -> ContentType {
+        match self {
+            Self::Content(content_type) => content_type,
+            Self::Turn => ContentType::UserQuery,
+        }
+    }
+}
+
+impl From<ContentType> for VectorText {
+    fn from(content_type: ContentType) -> Self {
+        Self::Content(content_type)
+    }
+}
+
+impl From<VectorText> for String {
+    fn from(text: VectorText) -> Self {
+        text.as_str().to_owned()
+    }
+}
+
+impl TryFrom<String> for VectorText {
+    type Error = Error;
+
+    fn try_from(name: String) -> Result<Self> {
+        name.parse()
+    }
+}
+
+impl std::str::FromStr for VectorText {
+    type Err = Error;
+
+    /// Parses the stored name.
+    fn from_str(name: &str) -> Result<Self> {
+        if name == Self::Turn.as_str() { Ok(Self::Turn) } else { name.parse().map(Self::Content) }
+    }
+}
+
+impl fmt::Display for VectorText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// The space in which vectors can be compared: a model and its number of dimensions.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct EmbeddingSpace {
@@ -164,14 +240,15 @@ impl fmt::Display for EmbeddingSpace {
     }
 }
 
-/// One embedded chunk of one content type of a message.
+/// One vector of a message: of a chunk of one of its texts, or of the turn that it begins.
 ///
-/// The embedded text is not stored a second time: it is the characters `span_start..span_end` of the message's text of
-/// this content type.
+/// The embedded text of a chunk is not stored a second time: it is the characters `span_start..span_end` of the
+/// message's text. A turn has one vector for all of its text, which [`EmbeddedTurn`] has.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct VectorRecord {
-    /// The content type of the text.
-    pub content_type: ContentType,
+    /// The text.
+    #[serde(rename = "content_type")]
+    pub text: VectorText,
     /// The index among the chunks of this text, from 0.
     pub chunk_index: u32,
     /// The number of chunks of the text.
@@ -184,17 +261,62 @@ pub struct VectorRecord {
     pub token_count: u32,
     /// Its vector, of unit length.
     pub vector: Vec<f32>,
+    /// How the text of a turn was made. `None` for other texts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<Box<EmbeddedTurn>>,
 }
 
 impl VectorRecord {
+    /// The vector of a turn. Its number of tokens is an estimate.
+    #[must_use]
+    pub fn of_turn(turn: EmbeddedTurn, vector: Vec<f32>) -> Self {
+        const CHARACTERS_A_TOKEN: u32 = 4;
+        let length = turn.content_used.chars().count() as u32;
+        Self {
+            text: VectorText::Turn,
+            chunk_index: 0,
+            total_chunks: 1,
+            span_start: 0,
+            span_end: length,
+            token_count: length.div_ceil(CHARACTERS_A_TOKEN),
+            vector,
+            turn: Some(Box::new(turn)),
+        }
+    }
+
+    /// Whether the vector can be compared with others: it has length 1, or 0 if the model knows no word of the text.
+    #[must_use]
+    pub fn has_unit_length(&self) -> bool {
+        /// The tolerance.
+        const UNIT: f64 = 1e-2;
+        let length = self.length();
+        length == 0.0 || (length - 1.0).abs() <= UNIT
+    }
+
+    /// The length of the vector.
+    #[must_use]
+    pub fn length(&self) -> f64 {
+        self.vector.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt()
+    }
+
     /// Checks the rules of the schema against the store's `space`.
     ///
     /// # Errors
     ///
     /// `Validation` naming the field that breaks a rule.
     pub fn validate(&self, space: &EmbeddingSpace) -> Result<()> {
-        if !ContentType::EMBEDDED.contains(&self.content_type) {
+        if !VectorText::ALL.contains(&self.text) {
             return Err(Error::validation("content_type", "system messages and tool calls are not embedded"));
+        }
+        if self.turn.is_some() != (self.text == VectorText::Turn) {
+            return Err(Error::validation(
+                "content_type",
+                "only the vector of a turn has the text of a turn",
+            ));
+        }
+        if self.turn.as_ref().is_some_and(|turn| turn.content_hash != EmbeddedTurn::hash(&turn.content_used))
+        {
+            return Err(Error::validation("content_hash", "must be the SHA-256 of content_used"));
         }
         if self.chunk_index >= self.total_chunks {
             return Err(Error::validation("chunk_index", "must be less than total_chunks"));
@@ -224,7 +346,7 @@ impl fmt::Debug for VectorRecord {
         write!(
             f,
             "VectorRecord({} {}/{}, {}..{}, {} dimensions)",
-            self.content_type,
+            self.text,
             self.chunk_index,
             self.total_chunks,
             self.span_start,
@@ -234,9 +356,88 @@ impl fmt::Debug for VectorRecord {
     }
 }
 
+/// How the text of a turn was made that has a vector: the user's text, and the last answer or the summary of the turn.
+/// The vector belongs to the user's message.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EmbeddedTurn {
+    /// A UUID: see [`EmbeddedTurn::new_id`].
+    pub id: String,
+    /// The sequence of the assistant's message. `None` if the turn has a summary and no answer.
+    pub assistant_sequence: Option<u32>,
+    /// The kind of provider: `local` if the model ran on this machine, `service` otherwise.
+    pub provider: String,
+    /// The text that was embedded.
+    pub content_used: String,
+    /// The SHA-256 of this text, in hexadecimal digits.
+    pub content_hash: String,
+    /// Whether the text has a summary in place of the assistant's answer.
+    pub used_turn_summary: bool,
+    /// When the vector was made.
+    pub created_at: Timestamp,
+}
+
+impl EmbeddedTurn {
+    /// A UUID of version 8 for the vector of the turn that a user's message begins. It also depends on the time,
+    /// because after a user is renamed, another user may have the same session.
+    #[must_use]
+    pub fn new_id(
+        session: &SessionKey,
+        user_sequence: u32,
+        provider: &str,
+        model: &str,
+        created_at: Timestamp,
+    ) -> String {
+        let SessionKey { user_id, session_id } = session;
+        let name = format!(
+            "{user_id}\0{session_id}\0{user_sequence}\0{provider}\0{model}\0{}",
+            created_at.as_micros()
+        );
+        let mut bytes = Digest::of(name.as_bytes()).0;
+        bytes[6] = bytes[6] & 0x0f | 0x80;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        let digits = format!("{:?}", Digest(bytes));
+        let group = |start: usize, end: usize| digits.get(start..end).unwrap_or_default();
+        [group(0, 8), group(8, 12), group(12, 16), group(16, 20), group(20, 32)].join("-")
+    }
+
+    /// The SHA-256 of a text, in hexadecimal digits.
+    #[must_use]
+    pub fn hash(content: &str) -> String {
+        Sha256::digest(content.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// Without the text.
+impl fmt::Debug for EmbeddedTurn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { id, assistant_sequence, provider, content_hash, .. } = self;
+        write!(f, "EmbeddedTurn({id}, {assistant_sequence:?}: {provider}, {content_hash})")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{SessionId, UserId};
+
+    #[test]
+    fn ids_are_uuids_and_hashes_are_sha_256() {
+        let session = SessionKey::new(UserId::new("ana").unwrap(), SessionId::new("s").unwrap());
+        let id = |user, at| EmbeddedTurn::new_id(&session, user, "local", "m", Timestamp::from_micros(at));
+        assert!(SessionId::new(id(0, 1)).unwrap().is_uuid(), "{}", id(0, 1));
+        assert_eq!(id(0, 1), id(0, 1));
+        assert!(id(0, 1) != id(1, 1) && id(0, 1) != id(0, 2));
+        let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(EmbeddedTurn::hash("abc"), abc);
+    }
+
+    #[test]
+    fn a_turn_is_no_content_type() {
+        for text in VectorText::ALL {
+            assert_eq!(text.as_str().parse::<VectorText>().unwrap(), text);
+        }
+        assert!("turn".parse::<ContentType>().is_err() && ContentTypes::parse("turn").is_err());
+    }
 
     #[test]
     fn codes_and_names_lead_back() {
@@ -270,13 +471,14 @@ mod tests {
     fn records_that_break_a_rule_name_the_field() {
         let space = EmbeddingSpace { model: "m".into(), dimensions: 2 };
         let good = VectorRecord {
-            content_type: ContentType::UserQuery,
+            text: ContentType::UserQuery.into(),
             chunk_index: 0,
             total_chunks: 1,
             span_start: 0,
             span_end: 5,
             token_count: 1,
             vector: vec![0.6, 0.8],
+            turn: None,
         };
         good.validate(&space).unwrap();
         let field =
@@ -286,6 +488,8 @@ mod tests {
         assert_eq!(field(VectorRecord { token_count: 0, ..good.clone() }), "token_count");
         assert_eq!(field(VectorRecord { vector: vec![1.0], ..good.clone() }), "vector");
         assert_eq!(field(VectorRecord { vector: vec![f32::NAN, 1.0], ..good.clone() }), "vector");
-        assert_eq!(field(VectorRecord { content_type: ContentType::System, ..good }), "content_type");
+        for text in [ContentType::System.into(), VectorText::Turn] {
+            assert_eq!(field(VectorRecord { text, ..good.clone() }), "content_type");
+        }
     }
 }

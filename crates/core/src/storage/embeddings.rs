@@ -9,7 +9,7 @@ use crate::{
     content::{ExtractedText, MessageLine, tokens},
     model::{
         ContentType, ContentTypes, EmbeddingSpace, Message, MessageRef, RawJson, SessionId, SessionKey,
-        SessionSource, VectorRecord,
+        SessionSource, VectorRecord, VectorText,
     },
 };
 
@@ -99,8 +99,7 @@ impl Ingestion<'_> {
             let message = message
                 .ok_or_else(|| named(Error::validation("sequence", "the session has no such message")))?;
             let records = records(message.line().texts(), of_message, space).map_err(named)?;
-            let (digest, created_at) = (message.digest, self.store.now());
-            vectors.push(MessageVectors { sequence, digest, created_at, records, failure: None });
+            vectors.push(MessageVectors::new(sequence, message.digest, self.store.now(), records));
         }
         if vectors.is_empty() {
             return Ok(0);
@@ -159,13 +158,22 @@ impl StoredVectors<'_> {
             let page = self
                 .store
                 .backend
-                .vector_types(generation, &key, SequenceRange { start, limit: PAGE })
+                .vector_texts(generation, &key, SequenceRange { start, limit: PAGE })
                 .await?;
             let Some((last, _)) = page.last() else { return Ok(all) };
             start = last.saturating_add(1);
-            all.extend(page);
+            all.extend(page.into_iter().map(|(sequence, texts)| (sequence, content_types(texts))));
         }
     }
+}
+
+/// The content types of texts; a turn has none.
+fn content_types(texts: Vec<VectorText>) -> ContentTypes {
+    let types = texts.into_iter().filter_map(|text| match text {
+        VectorText::Content(content_type) => Some(content_type),
+        VectorText::Turn => None,
+    });
+    types.collect()
 }
 
 /// A vector with the span of its part, or without one for the whole text.
@@ -201,13 +209,14 @@ fn records(
         for (chunk_index, (span, vector)) in (0..).zip(parts) {
             let (span_start, span_end, part) = part_of(text, span)?;
             let record = VectorRecord {
-                content_type,
+                text: content_type.into(),
                 chunk_index,
                 total_chunks,
                 span_start,
                 span_end,
                 token_count: tokens::count(part).max(1) as u32,
                 vector,
+                turn: None,
             };
             record.validate(space)?;
             records.push(VectorRecord { vector: of_unit_length(record.vector)?, ..record });

@@ -37,6 +37,7 @@ mod text_plan;
 mod touched;
 mod transcript;
 mod tree;
+mod turn_texts;
 mod turns;
 mod users;
 mod vector_search;

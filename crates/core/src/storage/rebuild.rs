@@ -110,7 +110,8 @@ pub struct GenerationStatus {
 }
 
 impl<'a> StoredVectors<'a> {
-    /// Makes missing vectors: pending ones, and ones that failed before.
+    /// Makes missing vectors: pending ones, and ones that failed before. With
+    /// [`StorageSettings::turns`](super::StorageSettings::turns), also those of turns.
     ///
     /// # Errors
     ///
@@ -195,7 +196,14 @@ impl<'a> StoredVectors<'a> {
         while report.failure.is_none() && !self.store.backend.complete_generation(generation).await? {
             let before = (report.messages, report.refused);
             for user in StoreUsers::new(self.store).users_with_sessions().await? {
-                let pending = PendingQuery { user, session: None, generation, after: None, limit: 0 };
+                let pending = PendingQuery {
+                    user,
+                    session: None,
+                    generation,
+                    turns: self.store.settings.turns,
+                    after: None,
+                    limit: 0,
+                };
                 self.embed_generation(pending, &mut report, on_embedded).await?;
                 if report.failure.is_some() {
                     break;
@@ -246,20 +254,27 @@ impl<'a> StoredVectors<'a> {
         report: &mut EmbedReport,
         on_embedded: OnEmbedded<'_>,
     ) -> Result<()> {
+        let turns = self.store.settings.turns;
         if of.has_no_filter() {
-            return self.embed_current(&of.user, of.session.as_ref(), report, on_embedded).await;
+            return self.embed_current(&of.user, of.session.as_ref(), turns, report, on_embedded).await;
         }
         for key in self.session_keys(of).await? {
             if report.failure.is_none() {
-                self.embed_current(&of.user, Some(&key.session_id), report, on_embedded).await?;
+                self.embed_current(&of.user, Some(&key.session_id), turns, report, on_embedded).await?;
             }
         }
         Ok(())
     }
 
     async fn has_pending(self, of: &VectorsOf, generation: u32) -> Result<bool> {
-        let pending =
-            |session| PendingQuery { user: of.user.clone(), session, generation, after: None, limit: 1 };
+        let pending = |session| PendingQuery {
+            user: of.user.clone(),
+            session,
+            generation,
+            turns: false,
+            after: None,
+            limit: 1,
+        };
         if of.has_no_filter() {
             let pending = self.store.backend.messages_pending_vectors(&pending(of.session.clone())).await?;
             return Ok(!pending.is_empty());

@@ -109,7 +109,7 @@ impl Ingestion<'_> {
         let generation = self.store.generations().await?.current_number();
         let (mut count, mut range) = (0, SequenceRange { start, limit: PAGE });
         loop {
-            let page = self.store.backend.vector_types(generation, key, range).await?;
+            let page = self.store.backend.vector_texts(generation, key, range).await?;
             let Some((last, _)) = page.last() else { return Ok(count) };
             count += page.len() as u64;
             range.start = last.saturating_add(1);

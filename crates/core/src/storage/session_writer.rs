@@ -7,10 +7,11 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Map, Value};
 
-use super::turns::stated_by;
+use super::turn_texts::stated_by;
 use crate::{
     backend::{
-        MessageVectors, SessionChange, SkippedLine, StorageBackend, StoredSession, StoredSyncState, Version,
+        MessageVectors, SessionChange, SkippedLine, StorageBackend, StoredSession, StoredSyncState, TurnLine,
+        Version,
     },
     content::{ExtractedText, TitleFinder},
     model::{
@@ -53,6 +54,10 @@ pub struct SessionWriter {
     frees_event_ids: bool,
     /// The title and turns according to all lines so far. Lines that are stored already must be added.
     pub(super) derived: TitleAndTurns,
+    /// The messages that were added.
+    lines: Vec<TurnLine>,
+    /// The messages whose vectors include that of the turn that they begin.
+    embedded_turns: Vec<MessageVectors>,
     written: WrittenRows,
 }
 
@@ -84,9 +89,11 @@ pub struct WrittenRows {
     pub events_removed: u64,
     /// The number of superseded lines.
     pub superseded: u64,
-    /// The number of vectors.
+    /// The number of vectors of texts.
     pub vectors: u64,
-    /// The number of vectors that were left out.
+    /// The number of vectors of turns.
+    pub turns: u64,
+    /// The number of vectors of texts that were left out.
     pub vectors_left_out: u64,
 }
 
@@ -128,6 +135,8 @@ impl SessionWriter {
             part_bytes: PART_BYTES,
             frees_event_ids: false,
             derived: TitleAndTurns::default(),
+            lines: Vec::new(),
+            embedded_turns: Vec::new(),
             written: WrittenRows::default(),
         }
     }
@@ -234,6 +243,8 @@ impl SessionWriter {
         self.bytes += message.raw.as_bytes().len();
         let count = &mut self.change.session.message_count;
         *count = (*count).max(message.sequence.saturating_add(1));
+        let Message { sequence, turn, role, digest, .. } = message;
+        self.lines.push(TurnLine { sequence, turn, role, digest });
         self.change.messages.put.push(message);
     }
 
@@ -261,9 +272,13 @@ impl SessionWriter {
         (self.change.session.event_count, self.change.events.truncate) = (count, Some(count));
     }
 
-    /// Adds the vectors of a message that was added before.
+    /// Adds the vectors of a message that was added before. If [`MessageVectors::turn`] is set, the vector of its turn
+    /// is right; the digest itself comes from the lines that are added.
     pub fn vectors(&mut self, vectors: MessageVectors) {
         self.bytes += vectors.vector_bytes();
+        if vectors.turn.is_some() {
+            self.embedded_turns.push(MessageVectors { records: None, failure: None, ..vectors.clone() });
+        }
         self.vectors.push(vectors);
     }
 

@@ -45,6 +45,7 @@ impl TranscriptSearch<'_> {
             scope: scope.clone(),
             filter: options.filter.clone(),
             content_types: options.content_types,
+            turns: false,
             vector,
             generation: held.number,
             limit: options.limit * CANDIDATES_A_RESULT,

@@ -61,8 +61,11 @@ pub(crate) type MessageDocument = Document<MessageFields>;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct GenerationState {
     pub(crate) number: u32,
-    /// The number of vectors.
+    /// The number of vectors of texts.
     pub(crate) vectors: u32,
+    /// The number of vectors of turns: 1 or 0.
+    #[serde(default)]
+    pub(crate) turns: u32,
     /// Why a text has no vector.
     pub(crate) failure: Option<String>,
 }

@@ -31,7 +31,7 @@ pub(crate) use session::{
 };
 pub(crate) use superseded::{PIECE_FIELDS, SupersededDocument};
 pub(crate) use text::{TextDocument, texts_of};
-pub(crate) use turn::{SummaryDocument, TURN_FIELDS, TurnDocument};
+pub(crate) use turn::SummaryDocument;
 pub(crate) use vector::{VectorDocument, vectors_of};
 
 /// Values of `type`.

@@ -1,8 +1,8 @@
-//! A vector, with the fields that searches filter by.
+//! A vector of a text or a turn, with the fields that searches filter by.
 
 use amplifier_session_core::{
     backend::MessageVectors,
-    model::{ProjectSlug, Timestamp, VectorRecord},
+    model::{ProjectSlug, Timestamp, VectorRecord, VectorText},
 };
 use serde::{Deserialize, Serialize};
 
@@ -36,8 +36,9 @@ pub(crate) fn vectors_of(
     vectors: &MessageVectors,
 ) -> Vec<VectorDocument> {
     let message = &parent.message;
-    let documents = vectors.records.iter().map(|record| {
-        let text = (record.content_type, record.chunk_index);
+    let documents = vectors.records().iter().map(|record| {
+        let text = (record.text, record.chunk_index);
+        let kind = if record.text == VectorText::Turn { kind::TURN } else { kind::VECTOR };
         let fields = VectorFields {
             of: message.into(),
             parent_id: parent.id.clone(),
@@ -48,7 +49,7 @@ pub(crate) fn vectors_of(
             record: record.clone(),
         };
         let id = ids::vector(&message.session_id, message.sequence, generation, text);
-        VectorDocument::of(kind::VECTOR, id, fields)
+        VectorDocument::of(kind, id, fields)
     });
     documents.collect()
 }
@@ -64,13 +65,14 @@ mod tests {
         let vector = vec![0.1, -1.0 / 3.0, 1e-30, f32::MIN_POSITIVE, 0.0];
         let content_type = ContentType::UserQuery;
         let record = VectorRecord {
-            content_type,
+            text: content_type.into(),
             chunk_index: 0,
             total_chunks: 1,
             span_start: 0,
             span_end: 1,
             token_count: 1,
             vector,
+            turn: None,
         };
         let json = serde_json::to_string(&record).unwrap();
         assert!(json.contains("[0.1,-0.33333334,"), "{json}");

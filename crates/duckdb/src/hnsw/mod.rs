@@ -232,7 +232,7 @@ fn remove_files(store: &Path) -> Result<()> {
 /// Whether a search includes every vector: all texts, no filter, and all users with vectors.
 fn includes_everything(rows: &mut HnswRows<'_>, query: &VectorQuery) -> Result<bool> {
     let is_every_text = ContentTypes::embedded().iter().all(|text| query.content_types.contains(text));
-    if query.filter != SearchFilter::default() || !is_every_text {
+    if query.turns || query.filter != SearchFilter::default() || !is_every_text {
         return Ok(false);
     }
     match &query.scope {
@@ -249,7 +249,7 @@ fn update(graph: &mut Graph, rows: &mut HnswRows<'_>, current: &Generation) -> R
     if !belongs(&graph.held, &store_revision, rows, current.number)? {
         return Ok(false);
     }
-    let removed = rows.index.removed_vectors_after(graph.held.store_revision.revision)?;
+    let removed = rows.index.removed_vectors_after(false, graph.held.store_revision.revision)?;
     graph.change(store_revision, &removed, rows)?;
     Ok(graph.held.removed * ONE_REMOVED_OF <= graph.held.rows)
 }
@@ -260,7 +260,7 @@ fn search(graph: &Graph, rows: &mut HnswRows<'_>, query: &VectorQuery) -> Result
     let is_current = belongs(held, &store_revision, rows, query.generation)?
         && (held.store_revision == store_revision
             // No vector was added since, either: keys only grow, and the vector of a key never changes.
-            || rows.index.removed_vectors_after(held.store_revision.revision)?.is_empty()
+            || rows.index.removed_vectors_after(false, held.store_revision.revision)?.is_empty()
                 && rows.last_vector_key()? <= held.last_key);
     if !is_current {
         return Ok(unavailable("it is not up to date until the next sync"));
@@ -290,7 +290,7 @@ fn belongs(
 /// The rows of `keys` that still exist, with their exact similarity, best first.
 fn candidates(keys: &[u64], rows: &mut HnswRows<'_>, query: &VectorQuery) -> Result<Vec<VectorCandidate>> {
     let mut near = Vec::with_capacity(keys.len());
-    rows.index.vectors(keys, &mut |key, vector| {
+    rows.index.vectors(false, keys, &mut |key, vector| {
         let similarity: f32 = query.vector.iter().zip(vector).map(|(a, b)| a * b).sum();
         near.push((key, similarity, vector.to_vec()));
         Ok(())
@@ -298,7 +298,7 @@ fn candidates(keys: &[u64], rows: &mut HnswRows<'_>, query: &VectorQuery) -> Res
     near.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     near.truncate(query.limit);
     let keys: Vec<u64> = near.iter().map(|(key, ..)| *key).collect();
-    let message_refs = rows.index.vector_refs(&keys)?;
+    let message_refs = rows.index.vector_refs(false, &keys)?;
     let near = near.into_iter().zip(message_refs).filter_map(|((_, similarity, vector), message_ref)| {
         let VectorRef { message, content_type, span: (span_start, span_end) } = message_ref?;
         Some(VectorCandidate { message_ref: message, content_type, span_start, span_end, similarity, vector })

@@ -10,7 +10,11 @@ use amplifier_session_core::{
     storage::{SyncLines, VectorsOf},
 };
 use amplifier_session_sql::views::{EVENTS_WITH_DATA, TRANSCRIPTS_WITH_CONTENT};
-use amplifier_session_testkit::{FakeEmbedding, lines};
+use amplifier_session_testkit::{
+    FakeEmbedding,
+    adr::{self, DescribedColumn},
+    lines,
+};
 use duckdb::params;
 
 use super::support::{Folder, number, target, text, whole};
@@ -113,4 +117,28 @@ async fn nearest_vectors_agree_with_duckdb() {
             assert!((ours - theirs).abs() < 1e-5, "{answer:?} {near:?}");
         }
     }
+}
+
+/// There are no indexes: DuckDB checks unique ones before the deletions of the same transaction. Writers replace the
+/// vector of a turn instead, which a promise of the conformance suite checks.
+#[tokio::test(flavor = "multi_thread")]
+async fn vectors_of_turns_are_in_the_table_of_the_adr() {
+    let folder = Folder::new();
+    drop(folder.backend().await);
+    let connection = folder.connection();
+    let sql = "SELECT column_name, data_type, NOT is_nullable FROM duckdb_columns()
+        WHERE table_name = 'message_embeddings'";
+    let mut columns = connection.prepare(sql).unwrap();
+    let columns = columns.query_map([], |row| {
+        Ok(DescribedColumn { name: row.get(0)?, data_type: row.get(1)?, is_required: row.get(2)? })
+    });
+    let types = [
+        ("uuid", "VARCHAR"),
+        ("text", "VARCHAR"),
+        ("int", "BIGINT"),
+        ("bool", "BOOLEAN"),
+        ("vector", "BLOB"),
+        ("timestamptz", "TIMESTAMP"),
+    ];
+    adr::check_columns(&columns.unwrap().map(Result::unwrap).collect::<Vec<_>>(), &types);
 }

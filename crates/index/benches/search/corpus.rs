@@ -232,6 +232,7 @@ impl Rows for CorpusRows<'_> {
 
     fn vectors_after(
         &mut self,
+        turns: bool,
         after: u64,
         each: &mut dyn FnMut(VectorRow<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
@@ -243,8 +244,8 @@ impl Rows for CorpusRows<'_> {
                 key,
                 revision: revision(*message),
                 session: self.0.session_of_row(*message, &session),
-                role: Role::Assistant,
-                content_type: ContentType::AssistantResponse,
+                role: if turns { Role::User } else { Role::Assistant },
+                content_type: if turns { ContentType::UserQuery } else { ContentType::AssistantResponse },
                 ts: Timestamp::from_micros(*message as i64),
                 generation: 0,
                 vector,
@@ -260,7 +261,7 @@ impl Rows for CorpusRows<'_> {
         Ok(Vec::new())
     }
 
-    fn removed_vectors_after(&mut self, _: u64) -> Result<Vec<u64>> {
+    fn removed_vectors_after(&mut self, _: bool, _: u64) -> Result<Vec<u64>> {
         Ok(Vec::new())
     }
 
@@ -277,7 +278,13 @@ impl Rows for CorpusRows<'_> {
         Ok(sessions.filter(admitted).collect())
     }
 
-    fn vectors(&mut self, keys: &[u64], each: &mut dyn FnMut(u64, &[f32]) -> Result<()>) -> Result<()> {
+    /// Each vector is one of a text and one of a turn.
+    fn vectors(
+        &mut self,
+        _: bool,
+        keys: &[u64],
+        each: &mut dyn FnMut(u64, &[f32]) -> Result<()>,
+    ) -> Result<()> {
         for key in keys {
             let start = *key as usize * DIMENSIONS;
             each(*key, &self.0.vectors[start..start + DIMENSIONS])?;

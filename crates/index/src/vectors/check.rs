@@ -15,7 +15,7 @@ use crate::{
     updater::{RowRefs, VectorRef},
 };
 
-impl CheckedPart for VectorPart {
+impl<const TURNS: bool> CheckedPart for VectorPart<TURNS> {
     fn check_files(&self) -> Result<(), PartError> {
         self.segments
             .iter()
@@ -37,7 +37,7 @@ impl CheckedPart for VectorPart {
     }
 
     fn rows(rows: &mut dyn Rows, each: &mut dyn FnMut(u64, u64, &[u64])) -> Result<()> {
-        rows.vectors_after(0, &mut |row| {
+        rows.vectors_after(TURNS, 0, &mut |row| {
             let fields = (row.ts.as_micros(), row.content_type.code(), row.role as u8);
             let entry = checksum((row.session.key, row.generation, row.vector.len(), fields));
             each(row.key, row.revision, &[entry]);
@@ -46,11 +46,11 @@ impl CheckedPart for VectorPart {
     }
 
     fn removed_after(rows: &mut dyn Rows, revision: u64) -> Result<Vec<u64>> {
-        rows.removed_vectors_after(revision)
+        rows.removed_vectors_after(TURNS, revision)
     }
 
     fn messages(rows: &mut dyn RowRefs, keys: &[u64]) -> Result<Vec<Option<MessageRef>>> {
-        let vectors = rows.vector_refs(keys)?;
+        let vectors = rows.vector_refs(TURNS, keys)?;
         Ok(vectors.into_iter().map(|vector| vector.map(|VectorRef { message, .. }| message)).collect())
     }
 }

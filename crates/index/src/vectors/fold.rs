@@ -22,9 +22,9 @@ const MERGED_AT_ONCE: usize = 4;
 /// Segments with up to this many bytes of codes count as the same size.
 const SMALLEST_TIER: u64 = 256 << 10;
 
-/// Updates the vector index from the rows. The caller holds the writer's lock.
-pub(crate) fn fold(
-    part_folder: &PartFolder<VectorPart>,
+/// Updates an index of vectors from the rows. The caller holds the writer's lock.
+pub(crate) fn fold<const TURNS: bool>(
+    part_folder: &PartFolder<VectorPart<TURNS>>,
     rows: &mut dyn Rows,
     step_bytes: u64,
 ) -> Result<PartFolded> {
@@ -42,17 +42,17 @@ pub(crate) fn fold(
     Ok(folded)
 }
 
-struct Fold<'a> {
-    part_folder: &'a PartFolder<VectorPart>,
+struct Fold<'a, const TURNS: bool> {
+    part_folder: &'a PartFolder<VectorPart<TURNS>>,
     manifest: VectorManifest,
     step_bytes: u64,
 }
 
-impl Fold<'_> {
+impl<const TURNS: bool> Fold<'_, TURNS> {
     /// Adds the next segment of rows and publishes it. Returns the number of rows.
     fn step(&mut self, rows: &mut dyn Rows, now: StoreRevision) -> Result<u64> {
         let after = self.manifest.store_revision.revision;
-        let removed = rows.removed_vectors_after(after)?;
+        let removed = rows.removed_vectors_after(TURNS, after)?;
         let mut gathered = Gathered { keys: removed.into_iter().collect(), ..Gathered::default() };
         let end = self.gather(rows, after, &mut gathered)?;
         self.drop_rows(&gathered.keys)?;
@@ -71,7 +71,7 @@ impl Fold<'_> {
         let mut builder = SegmentBuilder::new(SegmentKind::default());
         let mut last = after;
         let mut end = None;
-        rows.vectors_after(after, &mut |row| {
+        rows.vectors_after(TURNS, after, &mut |row| {
             if row.revision != last && !gathered.segments.is_empty() {
                 end = Some(last);
                 return Ok(ControlFlow::Break(()));
@@ -146,7 +146,7 @@ impl Fold<'_> {
 
     fn publish(&self) -> Result<()> {
         let path = self.part_folder.manifest_path();
-        publish::<VectorPart>(path, &self.manifest).map_err(|error| io_error(error, path))?;
+        publish::<VectorPart<TURNS>>(path, &self.manifest).map_err(|error| io_error(error, path))?;
         self.sweep();
         Ok(())
     }

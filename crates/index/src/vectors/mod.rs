@@ -1,8 +1,8 @@
-//! The vector part: [codes] with one byte per dimension, scanned exhaustively.
+//! The vector part, of texts or of turns: [codes] with one byte per dimension, scanned exhaustively.
 //!
 //! Rows are sorted by session in immutable [segments](segment), so that a scope or a filter selects ranges of rows
-//! before anything is compared. A scan reads half of each byte. The best rows are compared again by whole bytes, and the
-//! best of those by their full vectors from the store.
+//! before anything is compared. A scan reads half of each byte. The best rows are compared again by whole bytes, and
+//! the best of those by their full vectors from the store.
 
 mod builder;
 mod check;
@@ -30,9 +30,9 @@ pub(crate) use tail::VectorTailBuffer;
 
 use crate::{error::PartError, part::IndexPart, rows::StoreRevision};
 
-/// The vector index. Segments are read when a search first needs them.
+/// The index of the vectors of texts, or with `TURNS`, of turns. Segments are read when a search first needs them.
 #[derive(Debug)]
-pub(crate) struct VectorPart {
+pub(crate) struct VectorPart<const TURNS: bool> {
     folder: PathBuf,
     store_revision: StoreRevision,
     next: u64,
@@ -49,10 +49,10 @@ pub(crate) struct VectorManifest {
     segments: Vec<SegmentEntry>,
 }
 
-impl IndexPart for VectorPart {
-    const NAME: &'static str = "vector index";
-    const ROWS: &'static str = "vectors";
-    const FOLDER: &'static str = "vectors";
+impl<const TURNS: bool> IndexPart for VectorPart<TURNS> {
+    const NAME: &'static str = if TURNS { "index of turns" } else { "vector index" };
+    const ROWS: &'static str = if TURNS { "turns" } else { "vectors" };
+    const FOLDER: &'static str = if TURNS { "turns" } else { "vectors" };
     const FORMAT: u32 = 4;
     type Manifest = VectorManifest;
 
@@ -82,7 +82,7 @@ impl IndexPart for VectorPart {
     }
 }
 
-impl VectorPart {
+impl<const TURNS: bool> VectorPart<TURNS> {
     /// The largest key of a vector.
     pub(crate) fn largest_key(&self) -> u64 {
         self.segments.iter().map(|segment| segment.entry.keys.1).max().unwrap_or_default()

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, ops::Range, sync::Arc};
 
 use amplifier_session_core::{
-    Error, KnownPart, Result, backend::VectorQuery, text::bm25::CollectionStatistics,
+    Error, KnownPart, Result, backend::VectorQuery, model::ContentTypes, text::bm25::CollectionStatistics,
 };
 
 use rayon::prelude::*;
@@ -39,13 +39,14 @@ const LEAST_BY_BOTH_CODES: usize = 1_000;
 const ON_ONE_CORE: u64 = 4 << 20;
 
 /// Finds the vectors nearest to the query's in the index and in the tail.
-pub(crate) fn search(
-    view: &PartView<VectorPart>,
-    tail: &PartTail<VectorTailBuffer>,
+pub(crate) fn search<const TURNS: bool>(
+    view: &PartView<VectorPart<TURNS>>,
+    tail: &PartTail<VectorTailBuffer<TURNS>>,
     rows: &mut dyn Rows,
     query: &VectorQuery,
 ) -> Result<PartHits<VectorHit>, SearchFailure> {
-    let filter = Filter::new(&query.scope, &query.filter, query.content_types, rows)?;
+    let content_types = if TURNS { ContentTypes::embedded() } else { query.content_types };
+    let filter = Filter::new(&query.scope, &query.filter, content_types, rows)?;
     let (top, same_length) = (Top::new(query.limit), true);
     let mut nearest = NearestRows { filter: &filter, query, top, same_length };
     let scanned = tail.scan(rows, view.after(), view.now, &mut nearest)?;
@@ -53,7 +54,7 @@ pub(crate) fn search(
         nearest.same_length &=
             segments_of(part, query).all(|segment| segment.entry.kind.dimensions == query.vector.len());
         let candidates = candidates(part, &filter, &scanned.masked, query)?;
-        rows.vectors(&candidates, &mut |key, vector| {
+        rows.vectors(TURNS, &candidates, &mut |key, vector| {
             nearest.compare(key, vector);
             Ok(())
         })?;
@@ -86,7 +87,7 @@ impl NearestRows<'_> {
     }
 }
 
-impl Visitor<VectorTailBuffer> for NearestRows<'_> {
+impl<const TURNS: bool> Visitor<VectorTailBuffer<TURNS>> for NearestRows<'_> {
     fn row(&mut self, row: &VectorRow<'_>) {
         let admitted = row.generation == self.query.generation
             && self.filter.admits_content(row.content_type)
@@ -97,7 +98,7 @@ impl Visitor<VectorTailBuffer> for NearestRows<'_> {
         }
     }
 
-    fn buffer(&mut self, buffer: &VectorTailBuffer, only: Option<&HashSet<u64>>) {
+    fn buffer(&mut self, buffer: &VectorTailBuffer<TURNS>, only: Option<&HashSet<u64>>) {
         for (key, row) in &buffer.vectors {
             if row.generation == self.query.generation
                 && only.is_none_or(|only| only.contains(key))
@@ -110,14 +111,17 @@ impl Visitor<VectorTailBuffer> for NearestRows<'_> {
 }
 
 /// The segments of the query's generation.
-fn segments_of<'a>(part: &'a VectorPart, query: &VectorQuery) -> impl Iterator<Item = &'a LazySegment> {
+fn segments_of<'a, const TURNS: bool>(
+    part: &'a VectorPart<TURNS>,
+    query: &VectorQuery,
+) -> impl Iterator<Item = &'a LazySegment> {
     let generation = query.generation;
     part.segments.iter().map(Arc::as_ref).filter(move |segment| segment.entry.kind.generation == generation)
 }
 
 /// The keys of the nearest vectors in the index, by their codes.
-fn candidates(
-    part: &VectorPart,
+fn candidates<const TURNS: bool>(
+    part: &VectorPart<TURNS>,
     filter: &Filter<'_>,
     masked: &HashSet<u64>,
     query: &VectorQuery,

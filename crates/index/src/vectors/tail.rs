@@ -10,9 +10,9 @@ use crate::{
     tail::{RowIdentity, TailBuffer},
 };
 
-/// Vectors by their keys.
+/// Vectors of texts, or with `TURNS`, of turns, by their keys.
 #[derive(Default)]
-pub(crate) struct VectorTailBuffer {
+pub(crate) struct VectorTailBuffer<const TURNS: bool> {
     pub(super) vectors: HashMap<u64, TailVector>,
     filter_fields: FilterFieldsBuilder,
 }
@@ -25,7 +25,7 @@ pub(super) struct TailVector {
     pub(super) vector: Box<[f32]>,
 }
 
-impl TailBuffer for VectorTailBuffer {
+impl<const TURNS: bool> TailBuffer for VectorTailBuffer<TURNS> {
     type Row<'a> = VectorRow<'a>;
 
     fn rows_after(
@@ -33,11 +33,11 @@ impl TailBuffer for VectorTailBuffer {
         revision: u64,
         each: &mut dyn FnMut(VectorRow<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        rows.vectors_after(revision, each)
+        rows.vectors_after(TURNS, revision, each)
     }
 
     fn removed_after(rows: &mut dyn Rows, revision: u64) -> Result<Vec<u64>> {
-        rows.removed_vectors_after(revision)
+        rows.removed_vectors_after(TURNS, revision)
     }
 
     fn identity(row: &VectorRow<'_>) -> RowIdentity {

@@ -5,11 +5,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use amplifier_session_core::backend::VectorQuery;
 use amplifier_session_index::{SearchIndex, WhenBusy};
 
 use super::{
     model::{Numbers, check_text, check_vectors, text_query, vector_query},
-    store::Store,
+    store::{ANA, Store},
 };
 
 fn filled(id: u8) -> Store {
@@ -18,28 +19,31 @@ fn filled(id: u8) -> Store {
     for key in 0..40 {
         let (text, vector) = (numbers.text(20), numbers.vector(16));
         store.put(key, &text, vector);
+        store.write(|write| write.turn(key, ANA, 0, numbers.vector(16)));
     }
     store
 }
 
-/// Searches both parts and returns their notices about the index.
-fn search(index: &SearchIndex, store: &Store) -> (Option<String>, Option<String>) {
+/// Searches all parts and returns their notices about the index.
+fn search(index: &SearchIndex, store: &Store) -> [Option<String>; 3] {
     let text = check_text(index, store, &text_query("w0 w1 w30"), false);
-    let vectors = check_vectors(index, store, &vector_query(Numbers(5).vector(16)));
-    (text.notice, vectors.notice)
+    let of_texts = vector_query(Numbers(5).vector(16));
+    let of_turns = VectorQuery { turns: true, ..of_texts.clone() };
+    let [vectors, turns] = [of_texts, of_turns].map(|query| check_vectors(index, store, &query));
+    [text.notice, vectors.notice, turns.notice]
 }
 
 /// Checks a new process and a running one: both notice the damage, and a fold repairs it.
 fn assert_noticed_and_repaired(dir: &Path, store: &Store, running: &SearchIndex, reason: &str) {
     for index in [&SearchIndex::open(dir), running] {
-        let (text, vectors) = search(index, store);
-        let notice = text.or(vectors).unwrap_or_else(|| panic!("nothing was noticed: {reason}"));
+        let mut notices = search(index, store).into_iter().flatten();
+        let notice = notices.next().unwrap_or_else(|| panic!("nothing was noticed: {reason}"));
         assert!(notice.contains(reason), "{notice}");
     }
     let folded = SearchIndex::open(dir).fold(&mut store.rows(), WhenBusy::Skip).unwrap();
     assert!(folded.rebuilt.unwrap().contains(reason));
     for index in [&SearchIndex::open(dir), running] {
-        assert_eq!(search(index, store), (None, None));
+        assert_eq!(search(index, store), [None, None, None]);
     }
     let again = running.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
     assert_eq!((again.messages, again.vectors, again.rebuilt), (0, 0, None));
@@ -50,7 +54,7 @@ fn prepared() -> (Store, tempfile::TempDir, SearchIndex) {
     let (store, dir) = (filled(1), tempfile::tempdir().unwrap());
     let index = SearchIndex::open(dir.path());
     index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
-    assert_eq!(search(&index, &store), (None, None));
+    assert_eq!(search(&index, &store), [None, None, None]);
     (store, dir, index)
 }
 
@@ -58,8 +62,10 @@ fn prepared() -> (Store, tempfile::TempDir, SearchIndex) {
 fn files(dir: &Path) -> Vec<PathBuf> {
     let entries =
         |dir: &Path| fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
-    let mut files: Vec<_> =
-        [dir.to_owned(), dir.join("text"), dir.join("vectors")].iter().flat_map(|dir| entries(dir)).collect();
+    let mut files: Vec<_> = [dir.to_owned(), dir.join("text"), dir.join("vectors"), dir.join("turns")]
+        .iter()
+        .flat_map(|dir| entries(dir))
+        .collect();
     files.retain(|path| path.is_file() && !path.ends_with("lock") && !path.ends_with("reserve"));
     files.sort();
     files
@@ -87,8 +93,8 @@ fn each_missing_file_is_noticed() {
         // Files that are mapped or were read continue to serve the process.
         let folded = SearchIndex::open(dir.path()).fold(&mut store.rows(), WhenBusy::Skip).unwrap();
         assert!(folded.rebuilt.unwrap().contains("missing"));
-        assert_eq!(search(&index, &store), (None, None));
-        assert_eq!(search(&SearchIndex::open(dir.path()), &store), (None, None));
+        assert_eq!(search(&index, &store), [None, None, None]);
+        assert_eq!(search(&SearchIndex::open(dir.path()), &store), [None, None, None]);
     }
 }
 
@@ -127,7 +133,9 @@ fn each_flipped_bit_is_noticed() {
 
 /// Changes a bit of the coarse codes or of the fine codes, which are at the end. Returns the file.
 fn rot_codes(dir: &Path, fine: bool) -> PathBuf {
-    let path = files(dir).into_iter().find(|path| path.extension().is_some_and(|end| end == "seg")).unwrap();
+    let is_codes = |path: &PathBuf| path.extension().is_some_and(|end| end == "seg");
+    let path =
+        files(dir).into_iter().filter(is_codes).find(|path| path.starts_with(dir.join("vectors"))).unwrap();
     let mut bytes = fs::read(&path).unwrap();
     let (rows, bytes_per_row) = (40, 32);
     let from_end = if fine { 1 } else { rows * bytes_per_row + 1 };
@@ -160,10 +168,10 @@ fn bit_rot_in_codes_is_noticed_when_they_are_read() {
             manifest.replace_range(at..end, &changed);
         });
         let index = SearchIndex::open(dir.path());
-        let notice = search(&index, &store).1.unwrap();
+        let notice = search(&index, &store)[1].clone().unwrap();
         assert!(notice.contains("damaged"), "{notice}");
         assert!(index.fold(&mut store.rows(), WhenBusy::Skip).unwrap().rebuilt.unwrap().contains("damaged"));
-        assert_eq!(search(&index, &store), (None, None));
+        assert_eq!(search(&index, &store), [None, None, None]);
     }
 }
 
@@ -172,7 +180,7 @@ fn bit_rot_in_codes_is_noticed_by_a_process_that_searched_before() {
     for fine in [false, true] {
         let (store, dir, index) = prepared();
         rot_codes(dir.path(), fine);
-        let notice = search(&index, &store).1.unwrap();
+        let notice = search(&index, &store)[1].clone().unwrap();
         assert!(notice.contains("damaged"), "{notice}");
     }
 }
@@ -186,7 +194,7 @@ fn impossible_sizes_in_a_manifest_are_noticed() {
             let end = at + manifest[at..].find(',').unwrap();
             manifest.replace_range(at..end, &u64::MAX.to_string());
         });
-        let notice = search(&SearchIndex::open(dir.path()), &store).1.unwrap();
+        let notice = search(&SearchIndex::open(dir.path()), &store)[1].clone().unwrap();
         assert!(notice.contains("damaged"), "{notice}");
     }
 }
@@ -201,23 +209,27 @@ fn a_copied_folder_is_accepted() {
         fs::copy(&path, &to).unwrap();
     }
     let index = SearchIndex::open(copy.path());
-    assert_eq!(search(&index, &store), (None, None));
+    assert_eq!(search(&index, &store), [None, None, None]);
     assert_eq!(index.fold(&mut store.rows(), WhenBusy::Skip).unwrap().rebuilt, None);
 }
 
 #[test]
 fn leftovers_of_a_killed_fold_do_no_harm() {
     let (store, dir, index) = prepared();
-    let leftovers =
-        ["text/0123456789abcdef0123456789abcdef.term", "vectors/00000009.seg", "vectors/00000009.seg.new"];
+    let leftovers = [
+        "text/0123456789abcdef0123456789abcdef.term",
+        "vectors/00000009.seg",
+        "vectors/00000009.seg.new",
+        "turns/00000009.seg",
+    ];
     for name in leftovers {
         fs::write(dir.path().join(name), b"half a file").unwrap();
     }
     fs::write(dir.path().join("text.json.new"), b"half a manifest").unwrap();
-    assert_eq!(search(&SearchIndex::open(dir.path()), &store), (None, None));
+    assert_eq!(search(&SearchIndex::open(dir.path()), &store), [None, None, None]);
     store.say(100, "one more");
     index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
-    assert_eq!(search(&SearchIndex::open(dir.path()), &store), (None, None));
+    assert_eq!(search(&SearchIndex::open(dir.path()), &store), [None, None, None]);
     for name in leftovers {
         assert!(!dir.path().join(name).exists(), "{name}");
     }
@@ -236,7 +248,7 @@ fn an_index_of_a_store_that_was_restored_is_noticed() {
         let backup = store.restored();
         store.say(100, "written after the backup was made");
         index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
-        assert_eq!(search(&index, &store), (None, None));
+        assert_eq!(search(&index, &store), [None, None, None]);
         (0..writes_after).for_each(|n| backup.say(100 + n, "something else"));
         assert_noticed_and_repaired(dir.path(), &backup, &index, reason);
     }
@@ -258,7 +270,7 @@ fn a_tail_of_another_history_is_not_kept() {
 fn a_store_that_forgot_its_removals_is_noticed() {
     let (store, dir, index) = prepared();
     let mut forgetful = (*store.state()).clone();
-    forgetful.nonces.retain(|revision, _| *revision > 40);
+    forgetful.nonces.retain(|revision, _| *revision > 80);
     let forgetful = Store::with_state(forgetful);
     forgetful.say(100, "more");
     assert_noticed_and_repaired(dir.path(), &forgetful, &index, "the history of the store");
@@ -267,7 +279,7 @@ fn a_store_that_forgot_its_removals_is_noticed() {
 #[test]
 fn an_older_format_is_noticed() {
     let (store, dir, index) = prepared();
-    for name in ["text.json", "vectors.json"] {
+    for name in ["text.json", "vectors.json", "turns.json"] {
         rewrite_manifest(&dir.path().join(name), |manifest| {
             *manifest = manifest.replacen("\"format\":", "\"format\":1000", 1);
         });

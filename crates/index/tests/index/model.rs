@@ -67,6 +67,7 @@ pub(crate) fn vector_query(vector: Vec<f32>) -> VectorQuery {
         scope: Scope::Everyone,
         filter: SearchFilter::default(),
         content_types: ContentTypes::embedded(),
+        turns: false,
         vector,
         generation: 0,
         limit: 10,
@@ -106,10 +107,10 @@ pub(crate) fn text_model(state: &State, query: &TextQuery) -> Vec<TextHit> {
 
 /// The nearest vectors, nearest first.
 pub(crate) fn vector_model(state: &State, query: &VectorQuery) -> Vec<(u64, f32)> {
-    let admitted = state.vectors.iter().filter(|(_, vector)| {
+    let admitted = state.vectors_of(query.turns).iter().filter(|(_, vector)| {
         admits(state, &query.scope, &query.filter, &vector.place)
             && query.filter.admits_message(vector.role, vector.ts)
-            && query.content_types.contains(vector.content_type)
+            && (query.turns || query.content_types.contains(vector.content_type))
     });
     let product = |vector: &[f32]| vector.iter().zip(&query.vector).map(|(a, b)| a * b).sum::<f32>();
     let mut hits: Vec<_> = admitted.map(|(key, vector)| (*key, product(&vector.vector))).collect();
@@ -153,7 +154,7 @@ pub(crate) fn check_vectors(
     assert_eq!(answer.hits.len(), expected.len(), "{query:?}");
     for (hit, (_, similarity)) in answer.hits.iter().zip(&expected) {
         assert!((hit.similarity - similarity).abs() < 1e-5, "{hit:?} {similarity}");
-        assert_eq!(hit.vector, store.state().vectors[&hit.key].vector);
+        assert_eq!(hit.vector, store.state().vectors_of(query.turns)[&hit.key].vector);
     }
     answer
 }

@@ -63,11 +63,19 @@ pub(crate) struct State {
     pub(crate) sessions: Vec<Session>,
     pub(crate) messages: BTreeMap<u64, StoredMessage>,
     pub(crate) vectors: BTreeMap<u64, StoredVector>,
+    /// The vectors of turns. Their keys are independent of those of other vectors.
+    pub(crate) turns: BTreeMap<u64, StoredVector>,
     pub(crate) removed_messages: Vec<(u64, u64)>,
     pub(crate) removed_vectors: Vec<(u64, u64)>,
+    pub(crate) removed_turns: Vec<(u64, u64)>,
 }
 
 impl State {
+    /// The vectors of texts or turns.
+    pub(crate) fn vectors_of(&self, turns: bool) -> &BTreeMap<u64, StoredVector> {
+        if turns { &self.turns } else { &self.vectors }
+    }
+
     /// The session at a place.
     pub(crate) fn session(&self, place: &Place) -> &Session {
         &self.sessions[self.session_key(place) as usize]
@@ -182,6 +190,20 @@ impl Write<'_> {
         self.state.vectors.insert(key, StoredVector { revision, place, role, content_type, ts, vector });
     }
 
+    /// Puts the vector of a turn.
+    pub(crate) fn turn(&mut self, key: u64, place: Place, ts: i64, vector: Vec<f32>) {
+        let (revision, ts) = (self.state.revision, Timestamp::from_micros(ts));
+        self.session(&place, |_| {});
+        let (role, content_type) = (Role::User, ContentType::UserQuery);
+        self.state.turns.insert(key, StoredVector { revision, place, role, content_type, ts, vector });
+    }
+
+    /// Removes the vector of a turn.
+    pub(crate) fn remove_turn(&mut self, key: u64) {
+        self.state.turns.remove(&key);
+        self.state.removed_turns.push((self.state.revision, key));
+    }
+
     /// Puts a user message and the vector of its text.
     pub(crate) fn put(&mut self, key: u64, place: Place, text: &str, vector: Vec<f32>) {
         self.say(key, place.clone(), text);
@@ -270,12 +292,13 @@ impl Rows for Snapshot<'_> {
 
     fn vectors_after(
         &mut self,
+        turns: bool,
         revision: u64,
         each: &mut dyn FnMut(VectorRow<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         let state = self.state();
         let mut newer: Vec<_> =
-            state.vectors.iter().filter(|(_, vector)| vector.revision > revision).collect();
+            state.vectors_of(turns).iter().filter(|(_, vector)| vector.revision > revision).collect();
         newer.sort_by_key(|(key, vector)| (vector.revision, **key));
         for (key, vector) in newer {
             self.read()?;
@@ -300,8 +323,10 @@ impl Rows for Snapshot<'_> {
         Ok(keys_after(&self.state().removed_messages, revision))
     }
 
-    fn removed_vectors_after(&mut self, revision: u64) -> Result<Vec<u64>> {
-        Ok(keys_after(&self.state().removed_vectors, revision))
+    fn removed_vectors_after(&mut self, turns: bool, revision: u64) -> Result<Vec<u64>> {
+        let state = self.state();
+        let removed = if turns { &state.removed_turns } else { &state.removed_vectors };
+        Ok(keys_after(removed, revision))
     }
 
     fn session_keys(&mut self, scope: &Scope, filter: &SessionFilter) -> Result<Vec<u64>> {
@@ -310,10 +335,15 @@ impl Rows for Snapshot<'_> {
         Ok(sessions.filter(|(_, s)| scope.allows(s) && filter.admits(s)).map(|(key, _)| key).collect())
     }
 
-    fn vectors(&mut self, keys: &[u64], each: &mut dyn FnMut(u64, &[f32]) -> Result<()>) -> Result<()> {
+    fn vectors(
+        &mut self,
+        turns: bool,
+        keys: &[u64],
+        each: &mut dyn FnMut(u64, &[f32]) -> Result<()>,
+    ) -> Result<()> {
         let state = self.state();
         for key in keys {
-            if let Some(vector) = state.vectors.get(key) {
+            if let Some(vector) = state.vectors_of(turns).get(key) {
                 each(*key, &vector.vector)?;
             }
         }

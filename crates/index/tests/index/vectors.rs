@@ -1,11 +1,16 @@
 //! Vector search, with the rows divided between index and tail in every way.
 
-use amplifier_session_core::{ErrorKind, backend::VectorQuery, model::ContentType};
+use amplifier_session_core::{
+    ErrorKind, Scope,
+    backend::VectorQuery,
+    model::{ContentType, ContentTypes, Role, Timestamp, UserId},
+    search::SearchFilter,
+};
 use amplifier_session_index::{SearchIndex, WhenBusy};
 
 use super::{
     model::{Numbers, check_vectors, unit, vector_model, vector_query},
-    store::{ANA, Store},
+    store::{ANA, Place, Store},
 };
 
 /// Writes vectors in clusters, as those of texts are.
@@ -104,5 +109,45 @@ fn a_query_of_another_length_is_refused() {
         let error = index.vector_candidates(&mut store.rows(), &query).unwrap_err();
         assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("vector")));
         index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+    }
+}
+
+#[test]
+fn turns_are_searched_like_texts_and_apart_from_them() {
+    let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
+    let index = SearchIndex::open(dir.path());
+    let mut numbers = Numbers(21);
+    let bens = Place { user: "ben", project: "shop", session: "s-2" };
+    // The keys are those of vectors of texts.
+    filled(&store, 0..400, 16);
+    store.write(|write| {
+        for key in 0..400 {
+            let place = if key % 3 == 0 { bens.clone() } else { ANA };
+            write.turn(key, place, key as i64, numbers.vector(16));
+        }
+    });
+    for round in 0..3 {
+        let all = VectorQuery { turns: true, ..vector_query(numbers.vector(16)) };
+        let of_ben = Scope::User(UserId::new("ben").unwrap());
+        let later = SearchFilter::default().with_since(Timestamp::from_micros(200));
+        let answers = SearchFilter::default().with_role(Role::Assistant);
+        for query in [
+            all.clone(),
+            VectorQuery { content_types: ContentTypes::NONE, ..all.clone() },
+            VectorQuery { scope: of_ben, limit: 1_000, ..all.clone() },
+            VectorQuery { filter: later, limit: 1_000, ..all.clone() },
+            VectorQuery { filter: answers, ..all.clone() },
+            VectorQuery { turns: false, ..all },
+        ] {
+            check_vectors(&index, &store, &query);
+        }
+        if round == 0 {
+            assert_eq!(index.fold(&mut store.rows(), WhenBusy::Skip).unwrap().vectors, 800);
+        } else {
+            store.write(|write| {
+                (0..50).for_each(|key| write.remove_turn(key + 50 * round));
+                write.turn(1_000 + round, bens.clone(), 0, numbers.vector(16));
+            });
+        }
     }
 }

@@ -6,7 +6,7 @@ use amplifier_session_core::{
     Scope, SessionStorage,
     backend::{IndexUpdate, SessionQuery, StorageBackend, meta, prelude::*},
     model::{LineKind, SupersededPiece, SupersededReason, UserId, Visibility},
-    storage::{IngestTarget, SecretsAtRest, SyncLines, VectorsOf},
+    storage::{IngestTarget, SecretsAtRest, SyncLines},
 };
 use amplifier_session_postgres::Postgres;
 use amplifier_session_testkit::{
@@ -153,7 +153,9 @@ async fn fill(store: &Store, user: &str) {
     let turn = vec![says("figs").with("metadata", json!({"turn_summary": "figs"})), lines::assistant("here")];
     let turns = target_of(user, "shop", "turns");
     store.sync(&turns, turn).await;
-    store.storage.vectors().embed_turns(&VectorsOf::user(turns.key.user_id), &mut |_| {}).await.unwrap();
+    let settings = store.storage.settings().clone().with_turns(true);
+    let with_turns = store.storage.clone().with_settings(settings);
+    with_turns.vectors().embed_pending(&turns.key.user_id, None).await.unwrap();
     let large = lines::logger_event("x").data("x".repeat(3 << 20).into());
     store.sync_events(&kept, vec![lines::logger_event("e"), large]).await;
     let gone = target_of(user, "shop", "gone");

@@ -43,7 +43,8 @@ pub trait Database: fmt::Debug + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Called in each transaction that removes rows, so that their words are erased later even if the process is killed.
+    /// Called in each transaction that removes rows, so that their words are erased later even if the process is
+    /// killed.
     fn removing(_: &Self::Writer<'_>, _revision: i64, _: Removed) -> Result<()> {
         Ok(())
     }
@@ -85,7 +86,7 @@ pub trait Lookups: Reader {
     /// As [`Events::count_events`](amplifier_session_core::backend::Events::count_events).
     fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>>;
 
-    /// As [`Vectors::vectors_of`](amplifier_session_core::backend::Vectors::vectors_of).
+    /// As [`Vectors::vectors_of`](amplifier_session_core::backend::Vectors::vectors_of), for texts of messages.
     fn vectors_of(
         &self,
         generation: u32,
@@ -107,6 +108,11 @@ pub trait Writer: Reader {
     /// The key of a message of the session with this key; `None` if the database assigns it.
     fn message_key(session: Option<i64>, sequence: u32) -> Option<i64>;
 
+    /// The key of the vector of a turn; `None` if the database assigns it.
+    fn turn_key(&mut self) -> Option<i64> {
+        None
+    }
+
     /// Adds a row.
     fn insert(&mut self, table: &Table, row: &[Cell<'_>]) -> Result<()>;
 
@@ -116,7 +122,7 @@ pub trait Writer: Reader {
         self.insert(&TRANSCRIPTS, &table::message(key, revision, message))
     }
 
-    /// Adds vectors.
+    /// Adds vectors of texts.
     fn insert_vectors(&mut self, target: &VectorTarget<'_>, vectors: &[NewVector<'_>]) -> Result<()>;
 
     /// Prepares the table of the current generation for vectors of `space`.

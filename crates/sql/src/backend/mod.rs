@@ -19,7 +19,6 @@ mod other_rows;
 mod scheduling;
 mod search;
 mod sessions;
-mod turns;
 mod vectors;
 pub(crate) mod write;
 

@@ -3,14 +3,14 @@
 use amplifier_session_core::{
     Result, Scope,
     backend::{MessageVectors, MessagesToEmbed, PendingQuery, SequenceRange, VectorCounts, Vectors},
-    model::{ContentType, ContentTypes, Message, MessageRef, SessionKey, VectorRecord},
+    model::{ContentType, Message, MessageRef, SessionKey, VectorRecord, VectorText},
 };
 use async_trait::async_trait;
 
 use super::SqlBackend;
 use crate::{
     backend::{DerivedIndex, Lookups, write},
-    read,
+    read, turns,
 };
 
 #[async_trait]
@@ -55,19 +55,30 @@ impl<D: DerivedIndex> Vectors for SqlBackend<D> {
     async fn vectors_of(
         &self,
         generation: u32,
-        texts: &[(MessageRef, ContentType)],
+        texts: &[(MessageRef, VectorText)],
     ) -> Result<Vec<(MessageRef, VectorRecord)>> {
-        let texts = texts.to_vec();
-        self.read(move |reader| reader.vectors_of(generation, &texts)).await
+        let (mut of_messages, mut of_turns): (Vec<(MessageRef, ContentType)>, _) = (Vec::new(), Vec::new());
+        for (message, text) in texts {
+            match text {
+                VectorText::Content(content_type) => of_messages.push((message.clone(), *content_type)),
+                VectorText::Turn => of_turns.push(message.clone()),
+            }
+        }
+        self.read(move |reader| {
+            let mut found = reader.vectors_of(generation, &of_messages)?;
+            found.extend(turns::vectors_of(reader, generation, &of_turns)?);
+            Ok(found)
+        })
+        .await
     }
 
-    async fn vector_types(
+    async fn vector_texts(
         &self,
         generation: u32,
         key: &SessionKey,
         range: SequenceRange,
-    ) -> Result<Vec<(u32, ContentTypes)>> {
+    ) -> Result<Vec<(u32, Vec<VectorText>)>> {
         let key = key.clone();
-        self.read(move |reader| read::vectors::types(reader, generation, &key, range)).await
+        self.read(move |reader| read::vectors::texts(reader, generation, &key, range)).await
     }
 }

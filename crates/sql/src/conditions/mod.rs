@@ -15,7 +15,7 @@ use amplifier_session_core::{
     text::ascii_parts,
 };
 
-use crate::rows::{has_something_to_embed, is_pending};
+use crate::rows::{has_something_to_embed, is_pending, is_turn_pending};
 
 /// How a database finds words. Case and accents are ignored.
 #[derive(Debug, Clone, Copy)]
@@ -126,6 +126,17 @@ impl From<Timestamp> for Value {
     }
 }
 
+/// Which messages with pending vectors a query selects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PendingRows {
+    /// Those with pending vectors of texts in the current generation.
+    Texts,
+    /// Those of which only the vector of the turn is pending in the current generation.
+    Turns,
+    /// Those with pending vectors in the next generation.
+    OfNext,
+}
+
 /// Conditions joined by `AND`, with their values.
 #[derive(Debug, Clone)]
 pub struct Conditions {
@@ -213,13 +224,15 @@ impl Conditions {
 
     /// The messages with pending vectors of the current generation, or of the next one.
     #[must_use]
-    pub fn of_pending(dialect: Dialect, query: &PendingQuery, is_current: bool) -> Self {
+    pub fn of_pending(dialect: Dialect, query: &PendingQuery, pending: PendingRows) -> Self {
         let mut conditions = Self::new(dialect);
-        if is_current {
-            conditions.require(is_pending("t.vectors"));
-        } else {
-            conditions.require(has_something_to_embed("t.vectors"));
-            conditions.compare("t.generation <> ?", query.generation);
+        match pending {
+            PendingRows::Texts => conditions.require(is_pending("t.vectors")),
+            PendingRows::Turns => conditions.require(is_turn_pending("t.vectors")),
+            PendingRows::OfNext => {
+                conditions.require(has_something_to_embed("t.vectors"));
+                conditions.compare("t.generation <> ?", query.generation);
+            }
         }
         conditions.compare("t.user_id = ?", query.user.to_string());
         conditions.compare_if("t.session_id = ?", query.session.as_ref().map(ToString::to_string));

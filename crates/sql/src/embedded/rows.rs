@@ -20,6 +20,7 @@ use crate::{
     backend::Connections,
     damaged, is_one_of, number, read,
     rows::{self, removed},
+    turns::EMBEDDINGS,
     unless_damaged,
 };
 
@@ -56,19 +57,25 @@ impl<C: Connections> amplifier_session_index::Snapshots for RowSnapshots<C> {
 pub struct IndexRows<'a, R> {
     reader: &'a R,
     store: &'a OnceLock<[u8; 16]>,
-    /// References of messages whose vectors were read: a search requests those of the vectors that it compares.
-    message_refs: RefCache,
+    /// References of messages whose vectors of texts and of turns were read: a search requests those of the vectors
+    /// that it compares.
+    message_refs: [RefCache; 2],
     /// The keys of rows that could not be read.
     unreadable: RefCell<HashSet<u64>>,
 }
 
 type RefCache = HashMap<u64, VectorRef>;
 
+/// The references of texts or of `turns`.
+fn of_kind([texts, of_turns]: &mut [RefCache; 2], turns: bool) -> &mut RefCache {
+    if turns { of_turns } else { texts }
+}
+
 impl<'a, R: Reader> IndexRows<'a, R> {
     /// The rows that `reader` sees, which reads one snapshot. `store` remembers the store's identity.
     #[must_use]
     pub fn new(reader: &'a R, store: &'a OnceLock<[u8; 16]>) -> Self {
-        Self { reader, store, message_refs: HashMap::new(), unreadable: RefCell::default() }
+        Self { reader, store, message_refs: Default::default(), unreadable: RefCell::default() }
     }
 
     fn store(&self) -> Result<[u8; 16]> {
@@ -202,9 +209,10 @@ impl<'a, R: Reader> IndexRows<'a, R> {
         self.reader.rows(&Query::new("read_removed", sql, values, |row| unsigned(row, 0)))
     }
 
-    /// Calls `each` with the rows of these keys, in all tables of vectors.
+    /// Calls `each` with the rows of these keys, in all tables of vectors of texts or `turns`.
     fn each_vector(
         &mut self,
+        turns: bool,
         keys: &[u64],
         more: &str,
         each: &mut dyn FnMut(&mut RefCache, u64, &dyn Columns) -> Result<()>,
@@ -215,10 +223,10 @@ impl<'a, R: Reader> IndexRows<'a, R> {
                 done.insert(key);
                 each(message_refs, key, row)
             };
-            match self.each_vector_of(keys, more, &mut once) {
+            match self.each_vector_of(turns, keys, more, &mut once) {
                 Err(error) if error.kind() == ErrorKind::Damaged => {
                     for key in keys.iter().filter(|key| !done.contains(key)) {
-                        let read = self.each_vector_of(std::slice::from_ref(key), more, each);
+                        let read = self.each_vector_of(turns, std::slice::from_ref(key), more, each);
                         if unless_damaged(read)?.is_none() {
                             self.leave_out(*key);
                         }
@@ -233,21 +241,25 @@ impl<'a, R: Reader> IndexRows<'a, R> {
     /// [`Self::each_vector`] of a few keys. Fails with `Damaged` if a row can't be read.
     fn each_vector_of(
         &mut self,
+        turns: bool,
         keys: &[u64],
         more: &str,
         each: &mut dyn FnMut(&mut RefCache, u64, &dyn Columns) -> Result<()>,
     ) -> Result<()> {
         let which = of_keys(keys);
         let mut missing: HashSet<u64> = keys.iter().copied().collect();
-        for table in R::DIALECT.vector_tables {
+        let message_refs = of_kind(&mut self.message_refs, turns);
+        let tables = if turns { &[EMBEDDINGS.name] } else { R::DIALECT.vector_tables };
+        let columns = if turns { TURN_PLACE } else { VECTOR_PLACE };
+        for table in tables {
             if missing.is_empty() {
                 break;
             }
-            let sql = format!("SELECT {VECTOR_PLACE}{more} FROM {table} WHERE {which}");
+            let sql = format!("SELECT {columns}{more} FROM {table} WHERE {which}");
             self.reader.each_row(&Statement::once("search", sql, []), &mut |row| {
                 let key = unsigned(row, 0)?;
                 missing.remove(&key);
-                each(&mut self.message_refs, key, row).map(ControlFlow::Continue)
+                each(message_refs, key, row).map(ControlFlow::Continue)
             })?;
         }
         Ok(())
@@ -290,12 +302,14 @@ impl<R: Reader> Rows for IndexRows<'_, R> {
 
     fn vectors_after(
         &mut self,
+        turns: bool,
         revision: u64,
         each: &mut dyn FnMut(VectorRow<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        let vectors = R::DIALECT.all_vectors;
+        let vectors = if turns { EMBEDDINGS.name } else { R::DIALECT.all_vectors };
+        let content_type = if turns { TURN_TYPE } else { "t.content_type" };
         let select = format!(
-            "SELECT t.key, t.revision, s.key, t.user_id, s.project_slug, t.session_id, m.role, t.content_type,
+            "SELECT t.key, t.revision, s.key, t.user_id, s.project_slug, t.session_id, m.role, {content_type},
                 m.ts, t.generation, t.vector
              FROM {vectors} t
              JOIN sessions s ON s.user_id = t.user_id AND s.session_id = t.session_id
@@ -315,17 +329,22 @@ impl<R: Reader> Rows for IndexRows<'_, R> {
         self.removed_after(removed::MESSAGE, revision)
     }
 
-    fn removed_vectors_after(&mut self, revision: u64) -> Result<Vec<u64>> {
-        self.removed_after(removed::VECTOR, revision)
+    fn removed_vectors_after(&mut self, turns: bool, revision: u64) -> Result<Vec<u64>> {
+        self.removed_after(if turns { removed::TURN } else { removed::VECTOR }, revision)
     }
 
     fn session_keys(&mut self, scope: &Scope, filter: &SessionFilter) -> Result<Vec<u64>> {
         read::sessions::keys(self.reader, scope, filter)
     }
 
-    fn vectors(&mut self, keys: &[u64], each: &mut dyn FnMut(u64, &[f32]) -> Result<()>) -> Result<()> {
+    fn vectors(
+        &mut self,
+        turns: bool,
+        keys: &[u64],
+        each: &mut dyn FnMut(u64, &[f32]) -> Result<()>,
+    ) -> Result<()> {
         let (mut vector, mut unreadable) = (Vec::new(), Vec::new());
-        let read = self.each_vector(keys, ", vector", &mut |message_refs, key, row| {
+        let read = self.each_vector(turns, keys, ", vector", &mut |message_refs, key, row| {
             if unless_damaged(row.read_vector(VECTOR_PLACE_COLUMNS, &mut vector))?.is_none() {
                 unreadable.push(key);
                 return Ok(());
@@ -370,14 +389,15 @@ impl<R: Reader> RowRefs for IndexRows<'_, R> {
         Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
     }
 
-    fn vector_refs(&mut self, keys: &[u64]) -> Result<Vec<Option<VectorRef>>> {
-        let unknown: Vec<u64> =
-            keys.iter().copied().filter(|key| !self.message_refs.contains_key(key)).collect();
-        self.each_vector(&unknown, "", &mut |message_refs, key, row| {
+    fn vector_refs(&mut self, turns: bool, keys: &[u64]) -> Result<Vec<Option<VectorRef>>> {
+        let known = of_kind(&mut self.message_refs, turns);
+        let unknown: Vec<u64> = keys.iter().copied().filter(|key| !known.contains_key(key)).collect();
+        self.each_vector(turns, &unknown, "", &mut |message_refs, key, row| {
             message_refs.insert(key, vector_ref(row)?);
             Ok(())
         })?;
-        Ok(keys.iter().map(|key| self.message_refs.get(key).cloned()).collect())
+        let known = of_kind(&mut self.message_refs, turns);
+        Ok(keys.iter().map(|key| known.get(key).cloned()).collect())
     }
 
     fn unreadable(&self) -> usize {
@@ -444,6 +464,10 @@ fn message_ref(row: &dyn Columns) -> Result<MessageRef> {
 /// The columns that [`vector_place`] reads, with the key first.
 const VECTOR_PLACE: &str = "key, user_id, session_id, sequence, content_type, span_start, span_end";
 const VECTOR_PLACE_COLUMNS: usize = 7;
+
+/// The same of a turn, and the content type of its vectors in the index.
+const TURN_PLACE: &str = "key, user_id, session_id, sequence, 'user_query', 0, 0";
+const TURN_TYPE: &str = "'user_query'";
 
 fn vector_ref(row: &dyn Columns) -> Result<VectorRef> {
     Ok(VectorRef {

@@ -7,7 +7,7 @@ use amplifier_session_core::{
 };
 
 use super::of_session;
-use crate::{Columns, Query, Reader, number, rows};
+use crate::{Columns, Query, Reader, number, rows, turns::EMBEDDINGS};
 
 /// The condition that the message of a row `t` does not exist.
 pub(crate) const WITHOUT_MESSAGE: &str = "NOT EXISTS (SELECT 1 FROM transcripts m WHERE m.user_id = t.user_id
@@ -28,7 +28,7 @@ pub fn stray<R: Reader>(reader: &R, key: &SessionKey) -> Result<Vec<StrayRows>> 
         reader.rows(&Query::new("stray_rows", sql, of_session(key), decode))
     };
     let mut stray = Vec::new();
-    for table in [R::DIALECT.all_vectors, "vector_failures"] {
+    for table in [R::DIALECT.all_vectors, EMBEDDINGS.name, "vector_failures"] {
         let vectors = of(table, WITHOUT_MESSAGE)?.into_iter();
         stray.extend(vectors.map(|(sequence, rows)| StrayRows::Vectors { sequence, rows }));
     }
@@ -45,7 +45,8 @@ pub fn sessions_without_record<R: Reader>(reader: &R, user: &UserId) -> Result<V
              WHERE s.user_id = t.user_id AND s.session_id = t.session_id)"
         )
     };
-    let tables = ["transcripts", "events", "event_chunks", R::DIALECT.all_vectors, "vector_failures"];
+    let tables =
+        ["transcripts", "events", "event_chunks", R::DIALECT.all_vectors, EMBEDDINGS.name, "vector_failures"];
     let sql = format!("{} ORDER BY 1", tables.map(of).join(" UNION "));
     let decode = |row: &dyn Columns| SessionId::new(row.text(0)?);
     let query = Query::new("sessions_without_record", sql, [user.as_str().into()], decode);

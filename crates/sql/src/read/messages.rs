@@ -11,7 +11,7 @@ use amplifier_session_core::{
 
 use super::{limit, meta, of_session};
 use crate::{
-    Columns, Conditions, Dialect, Query, Reader, is_one_of,
+    Columns, Conditions, Dialect, PendingRows, Query, Reader, is_one_of,
     rows::{self, MESSAGE_STATE, MESSAGES, PAGE, PAGE_BYTES},
     unless_damaged,
 };
@@ -49,22 +49,47 @@ pub fn page(reader: &impl Reader, query: &Query<Message>) -> Result<Vec<Message>
 /// Messages with pending vectors, in order. `reader` reads one snapshot.
 pub fn pending<R: Reader>(reader: &R, query: &PendingQuery) -> Result<Vec<Message>> {
     let held = meta::generations(reader)?;
-    let is_current = held.current_number() == query.generation;
-    if !is_current && !held.is_next(query.generation) {
+    let read = |rows| match R::DIALECT.batch {
+        Some(_) => pending_by_key(reader, query, rows),
+        None => page(reader, &pending_of(R::DIALECT, query, rows)),
+    };
+    if held.is_next(query.generation) {
+        return read(PendingRows::OfNext);
+    }
+    if held.current_number() != query.generation {
         return Ok(Vec::new());
     }
-    match R::DIALECT.batch {
-        Some(_) => pending_by_key(reader, query, is_current),
-        None => page(reader, &pending_of(R::DIALECT, query, is_current)),
+    let of_texts = read(PendingRows::Texts)?;
+    if !query.turns {
+        return Ok(of_texts);
     }
+    // Each kind has its own index.
+    Ok(merged(of_texts, read(PendingRows::Turns)?, query.limit.min(PAGE)))
 }
 
-/// As [`pending_of`], for a database that has no index of pending messages: to sort them, it would read all their lines.
-/// So their keys are sorted first.
-fn pending_by_key<R: Reader>(reader: &R, query: &PendingQuery, is_current: bool) -> Result<Vec<Message>> {
+/// The first `most` messages of two pages. Nothing after the end of a page counts: it may not have been read.
+fn merged(one: Vec<Message>, other: Vec<Message>, most: usize) -> Vec<Message> {
+    let place = |message: &Message| (message.session_id.clone(), message.sequence);
+    let end = |page: &[Message]| page.last().filter(|_| page.len() >= most || is_large(page)).map(place);
+    let end = [end(&one), end(&other)].into_iter().flatten().min();
+    let mut messages: Vec<Message> = one.into_iter().chain(other).collect();
+    messages.sort_by_key(place);
+    messages.retain(|message| end.as_ref().is_none_or(|end| place(message) <= *end));
+    messages.truncate(most);
+    messages
+}
+
+/// Whether a page ends because of its size.
+fn is_large(page: &[Message]) -> bool {
+    page.iter().map(|message| message.raw.as_bytes().len()).sum::<usize>() >= PAGE_BYTES
+}
+
+/// As [`pending_of`], for a database that has no index of pending messages: to sort them, it would read all their
+/// lines. So their keys are sorted first.
+fn pending_by_key<R: Reader>(reader: &R, query: &PendingQuery, rows: PendingRows) -> Result<Vec<Message>> {
     /// The number of messages in one result, which the database holds in memory.
     const AT_ONCE: usize = 256;
-    let mut conditions = Conditions::of_pending(R::DIALECT, query, is_current);
+    let mut conditions = Conditions::of_pending(R::DIALECT, query, rows);
     let most = conditions.bind(limit(query.limit.min(PAGE)));
     let keys = format!(
         "SELECT t.key FROM transcripts t WHERE {} ORDER BY t.session_id, t.sequence LIMIT {most}",
@@ -85,10 +110,10 @@ fn pending_by_key<R: Reader>(reader: &R, query: &PendingQuery, is_current: bool)
     Ok(messages)
 }
 
-/// Messages with pending vectors of the current generation, or of the next one; to be read by [`page`].
+/// Messages with pending vectors; to be read by [`page`].
 #[must_use]
-pub fn pending_of(dialect: Dialect, query: &PendingQuery, is_current: bool) -> Query<Message> {
-    let mut conditions = Conditions::of_pending(dialect, query, is_current);
+pub fn pending_of(dialect: Dialect, query: &PendingQuery, rows: PendingRows) -> Query<Message> {
+    let mut conditions = Conditions::of_pending(dialect, query, rows);
     let most = conditions.bind(limit(query.limit.min(PAGE)));
     let sql = format!("{MESSAGES} WHERE {} ORDER BY t.session_id, t.sequence LIMIT {most}", conditions.sql());
     Query::with_conditions("read_messages", sql, conditions, rows::message)

@@ -1,11 +1,14 @@
 //! Reads of vectors: texts that have vectors, and counts.
 
-use std::ops::ControlFlow;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::ControlFlow,
+};
 
 use amplifier_session_core::{
     Result, Scope,
     backend::{SequenceRange, VectorCounts},
-    model::{ContentType, ContentTypes, SessionKey, VectorState},
+    model::{SessionKey, VectorState, VectorText},
     search::SessionFilter,
 };
 
@@ -13,15 +16,16 @@ use super::{meta, of_session};
 use crate::{
     Columns, Conditions, Query, Reader, number,
     rows::{self, count},
+    turns,
 };
 
 /// The texts with vectors, of messages from `range.start` on.
-pub fn types<R: Reader>(
+pub fn texts<R: Reader>(
     reader: &R,
     generation: u32,
     key: &SessionKey,
     range: SequenceRange,
-) -> Result<Vec<(u32, ContentTypes)>> {
+) -> Result<Vec<(u32, Vec<VectorText>)>> {
     let sql = format!(
         "SELECT sequence, content_type FROM {}
          WHERE user_id = ?1 AND session_id = ?2 AND sequence >= ?3 AND generation = ?4 ORDER BY sequence",
@@ -29,19 +33,22 @@ pub fn types<R: Reader>(
     );
     let values = of_session(key).into_iter().chain([range.start.into(), generation.into()]);
     let query =
-        Query::new("vector_types", sql, values, |row| Ok((number::<u32>(row, 0)?, row.text(1)?.parse()?)));
-    let mut of_messages: Vec<(u32, Vec<ContentType>)> = Vec::new();
-    reader.each(&query, |(sequence, content_type)| {
-        let is_full = of_messages.len() == range.limit;
-        match of_messages.last_mut() {
-            Some((last, types)) if *last == sequence => types.push(content_type),
-            _ if is_full => return ControlFlow::Break(()),
-            _ => of_messages.push((sequence, vec![content_type])),
+        Query::new("vector_texts", sql, values, |row| Ok((number::<u32>(row, 0)?, row.text(1)?.parse()?)));
+    let mut of_messages: BTreeMap<u32, BTreeSet<VectorText>> = BTreeMap::new();
+    let mut last = None;
+    reader.each(&query, |(sequence, text)| {
+        if of_messages.len() == range.limit && !of_messages.contains_key(&sequence) {
+            last = of_messages.keys().next_back().copied();
+            return ControlFlow::Break(());
         }
+        of_messages.entry(sequence).or_default().insert(text);
         ControlFlow::Continue(())
     })?;
-    let of_messages = of_messages.into_iter();
-    Ok(of_messages.map(|(sequence, types)| (sequence, types.into_iter().collect())).collect())
+    for sequence in reader.rows(&turns::embedded(generation, key, range.start, last))? {
+        of_messages.entry(sequence).or_default().insert(VectorText::Turn);
+    }
+    let of_messages = of_messages.into_iter().take(range.limit);
+    Ok(of_messages.map(|(sequence, texts)| (sequence, texts.into_iter().collect())).collect())
 }
 
 /// The progress of the vectors of the messages of `scope`. `reader` must read one snapshot.

@@ -133,13 +133,26 @@ impl Salvage {
             });
             if let Ok((record, of, at)) = read
                 && of == generation
-                && texts.insert((record.content_type, record.chunk_index))
+                && texts.insert((record.text, record.chunk_index))
             {
                 records.push(record);
                 created = Some(at);
             }
         }
         (records, created)
+    }
+
+    /// The vector of the turn that a message begins, of the current generation.
+    fn turn_vector(&self, found: &FoundRows, sequence: u32) -> Option<VectorRecord> {
+        let generation = i64::from(Generations::of(&self.catalog.meta).current_number());
+        let columns = format!("{}, generation", turns::RECORD);
+        let mut places = found.turn_vectors.range((sequence, i64::MIN)..=(sequence, i64::MAX));
+        places.find_map(|(_, place)| {
+            let read = self.read(SalvagedTable::TurnVectors, *place, &columns, None, |row| {
+                Ok((turns::record(row)?.1, row.integer(9)?))
+            });
+            read.ok().filter(|(_, of)| *of == generation).map(|(record, _)| record)
+        })
     }
 
     fn payload(
@@ -219,7 +232,8 @@ impl SalvageSource for Salvage {
         let place = *found.messages.get(&sequence).ok_or_else(lost)?;
         let columns = MESSAGES.trim_start_matches("SELECT ").split(" FROM ").next().unwrap_or_default();
         let message = self.read(SalvagedTable::Messages, place, columns, Some(session), rows::message)?;
-        let (vectors, vectors_created) = self.vectors(found, sequence);
+        let (mut vectors, vectors_created) = self.vectors(found, sequence);
+        vectors.extend(self.turn_vector(found, sequence));
         Ok(RemainingMessage { message, vectors, vectors_created })
     }
 
@@ -245,17 +259,6 @@ impl SalvageSource for Salvage {
                 Err(_) => remaining.lost_summaries.push(*user),
             }
         }
-        let embedding = |place: &RowPlace| {
-            self.read(
-                SalvagedTable::TurnVectors,
-                *place,
-                turns::WHOLE_EMBEDDING,
-                None,
-                turns::whole_embedding,
-            )
-        };
-        remaining.embeddings =
-            found.turn_vectors.values().filter_map(|place| embedding(place).ok()).collect();
         Ok(remaining)
     }
 

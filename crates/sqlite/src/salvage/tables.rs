@@ -4,7 +4,7 @@ use amplifier_session_core::model::{ContentType, Role};
 use amplifier_session_sql::{superseded, turns};
 use amplifier_session_sqlite_reader::{RowRecord, StoredValue, column_names};
 
-use crate::tables::TABLES;
+use crate::tables::{TABLES, turn_tables};
 
 /// A table with rows to save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -83,7 +83,7 @@ impl SalvagedTable {
             "tt" if types == "tt" && !has_row_ids => Self::Meta,
             "tt" if types == "tt" => Self::Deleted,
             "tt" if types.starts_with("ttit") && types.len() == 7 => Self::Summaries,
-            "tt" if types.starts_with("ttti") && types.len() == 15 => Self::TurnVectors,
+            "tt" if types.starts_with("ttti") && types.len() == 18 => Self::TurnVectors,
             "tt" if types.starts_with("ttitt") && types.len() > 5 => Self::Events,
             // The last value may be on another page.
             "tt" if types.starts_with("ttiii") && types.len() == 6 => Self::Chunks,
@@ -103,8 +103,9 @@ impl SalvagedTable {
     /// The stored columns, according to the statements with which this version creates tables.
     pub(super) fn columns(self) -> Vec<String> {
         let begin = format!(" {} (", self.name());
+        let of_turns = turn_tables();
         let mut statements =
-            [TABLES, superseded::TABLE, turns::TABLES].into_iter().flat_map(|text| text.split(';'));
+            [TABLES, superseded::TABLE, &of_turns].into_iter().flat_map(|text| text.split(';'));
         let statement = statements.find(|statement| {
             statement.trim_start().starts_with("CREATE TABLE")
                 && statement.split_inclusive('(').next().is_some_and(|head| head.ends_with(&begin))

@@ -7,8 +7,13 @@ use std::{
 
 use amplifier_session_core::{
     Error, ErrorKind, Result, SessionStorage,
-    backend::{Deletion, NewTurn, NotErased, StorageBackend, StoreInfo, TurnQuery, prelude::*},
-    model::{SessionKey, Timestamp, TurnEmbedding},
+    backend::{
+        Deletion, MessageVectors, NotErased, SequenceRange, StorageBackend, StoreInfo,
+        meta::{EMBEDDING_SPACE, Generation},
+        prelude::*,
+    },
+    embedding::EmbeddingProvider as _,
+    model::{EmbeddedTurn, SessionKey, Timestamp, VectorRecord, VectorText},
 };
 use amplifier_session_index::IndexUpdater;
 use amplifier_session_sql::{
@@ -19,6 +24,7 @@ use amplifier_session_sql::{
 };
 use amplifier_session_sqlite::{Sqlite, SqliteBackend};
 use amplifier_session_testkit::{
+    FakeEmbedding,
     erasure::{bystander, fill, search, stored_pieces, traces},
     lines,
 };
@@ -213,27 +219,28 @@ async fn fill_long(folder: &Folder) -> SessionKey {
     long.key
 }
 
-/// Writes embeddings of the turns of some messages.
+/// Writes vectors of the turns of some messages.
 async fn write_turns(folder: &Folder, key: &SessionKey, users: &[u32]) {
     let backend = folder.backend().await;
     let states = backend.message_states(key).await.unwrap();
-    let turn = |user: &u32| {
-        let embedding = TurnEmbedding {
+    let space = FakeEmbedding::new().space().clone();
+    let generation = Generation { space: space.clone(), number: 0 };
+    backend.put_meta_if_absent(EMBEDDING_SPACE, &generation.to_value()).await.unwrap();
+    let made = |user: &u32| {
+        let turn = EmbeddedTurn {
             id: format!("turn-{user}"),
-            user_sequence: *user,
             assistant_sequence: None,
             provider: "local".to_owned(),
-            model: "m".to_owned(),
-            dimensions: 1,
-            content_used: String::new(),
-            content_hash: TurnEmbedding::hash(""),
+            content_used: "User: x".to_owned(),
+            content_hash: EmbeddedTurn::hash("User: x"),
             used_turn_summary: true,
-            vector: vec![1.0],
             created_at: Timestamp::from_micros(0),
         };
-        NewTurn::of(key, embedding, &states).unwrap()
+        let record = VectorRecord::of_turn(turn, vec![0.0; space.dimensions]);
+        MessageVectors::new(*user, states[*user as usize].digest, Timestamp::from_micros(0), vec![record])
     };
-    assert_eq!(backend.write_turns(users.iter().map(turn).collect()).await.unwrap(), users.len());
+    let made = users.iter().map(made).collect();
+    assert_eq!(backend.write_vectors(key, 0, made).await.unwrap(), users.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -295,7 +302,6 @@ async fn a_session_is_deleted_in_steps_that_have_room() {
 async fn an_interrupted_deletion_leaves_a_shorter_session_that_can_be_deleted_again() {
     let folder = Folder::new();
     let key = fill_long(&folder).await;
-    let turns = TurnQuery::new(key.clone(), "local", "m");
     write_turns(&folder, &key, &[0, LONG as u32 - 1]).await;
     let backend = FullDisk::open(&folder, 0, 3).await;
     backend.stays_full.store(true, SeqCst);
@@ -305,9 +311,9 @@ async fn an_interrupted_deletion_leaves_a_shorter_session_that_can_be_deleted_ag
     let messages = backend.message_states(&key).await.unwrap().len();
     assert!(messages < LONG && stored.session.message_count as usize == messages);
     assert_eq!(stored.sync_state, None);
-    // The next sync does not embed the turns of messages that stay.
-    let left = backend.read_turns(&turns).await.unwrap();
-    assert_eq!(left.iter().map(|turn| turn.user_sequence).collect::<Vec<_>>(), [0]);
+    // The turns of messages that stay keep their vectors.
+    let left = backend.vector_texts(0, &key, SequenceRange { start: 0, limit: 9 }).await.unwrap();
+    assert_eq!(left, [(0, vec![VectorText::Turn])]);
     backend.stays_full.store(false, SeqCst);
     let (deleted, remains) = delete(&backend, &key).await;
     assert!(deleted && remains.is_empty(), "{remains:?}");

@@ -7,7 +7,10 @@ use amplifier_session_core::{
 };
 use amplifier_session_sql::views::VIEWS;
 use amplifier_session_sqlite::{Sqlite, register_view_functions};
-use amplifier_session_testkit::{earlier, lines, views};
+use amplifier_session_testkit::{
+    adr::{self, DescribedColumn, DescribedIndex},
+    earlier, lines, views,
+};
 use rusqlite::Connection;
 use tokio::task::JoinSet;
 
@@ -52,7 +55,7 @@ async fn a_store_with_layout_10_is_carried_over() {
         backend.unwrap();
     }
     new.backend().await;
-    assert_eq!((layout(&folder), layout(&new)), (12, 12));
+    assert_eq!((layout(&folder), layout(&new)), (13, 13));
     assert_eq!(schema(&folder), schema(&new));
 
     let backend = folder.backend().await;
@@ -166,4 +169,35 @@ async fn long_lines_are_compressed_and_read_as_they_were() {
     let error = storage.reading().get_transcript_lines(&ana, id, None, 10).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Damaged);
     assert!(error.to_string().contains("sequence 1"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn vectors_of_turns_are_in_the_table_of_the_adr() {
+    let folder = Folder::new();
+    folder.backend().await;
+    let connection = Connection::open(folder.database()).unwrap();
+    let sql = r#"SELECT name, type, "notnull" FROM pragma_table_info('message_embeddings')"#;
+    let mut columns = connection.prepare(sql).unwrap();
+    let columns = columns.query_map([], |row| {
+        Ok(DescribedColumn { name: row.get(0)?, data_type: row.get(1)?, is_required: row.get(2)? })
+    });
+    let types = [
+        ("uuid", "TEXT"),
+        ("text", "TEXT"),
+        ("int", "BIGINT"),
+        ("bool", "BOOLEAN"),
+        ("vector", "BLOB"),
+        ("timestamptz", "TIMESTAMP"),
+    ];
+    adr::check_columns(&columns.unwrap().map(Result::unwrap).collect::<Vec<_>>(), &types);
+
+    let sql = r#"SELECT i."unique", group_concat(c.name ORDER BY c.seqno)
+        FROM pragma_index_list('message_embeddings') i, pragma_index_info(i.name) c GROUP BY i.name"#;
+    let mut indexes = connection.prepare(sql).unwrap();
+    let indexes = indexes.query_map([], |row| {
+        let columns: String = row.get(1)?;
+        let columns = columns.split(',').map(str::to_owned).collect();
+        Ok(DescribedIndex { columns, is_unique: row.get(0)? })
+    });
+    adr::check_indexes(&indexes.unwrap().map(Result::unwrap).collect::<Vec<_>>());
 }

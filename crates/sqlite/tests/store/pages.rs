@@ -95,9 +95,10 @@ async fn turns_in(storage: &SessionStorage) -> (Vec<TurnSummary>, BTreeMap<Strin
     for session in 0..12 {
         let session = format!("session-{session:02}");
         let key = SessionKey::new(ana.clone(), SessionId::new(session.as_str()).unwrap());
-        let provider = FakeEmbedding::new();
-        let query = TurnQuery::new(key, "local", provider.space().model.clone());
-        vectors.insert(session, storage.backend().read_turns(&query).await.unwrap().len());
+        let range = SequenceRange { start: 0, limit: 1_000 };
+        let texts = storage.backend().vector_texts(0, &key, range).await.unwrap();
+        let has_turn = |(_, texts): &&(u32, Vec<VectorText>)| texts.contains(&VectorText::Turn);
+        vectors.insert(session, texts.iter().filter(has_turn).count());
     }
     (summaries, vectors)
 }

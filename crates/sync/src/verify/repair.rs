@@ -6,7 +6,7 @@ use amplifier_session_core::{
     Error, ErrorKind, Result,
     backend::IndexUpdate,
     model::{Difference, DifferenceKind, RowKind, SessionId, SessionKey},
-    storage::{IngestRepair, VectorsOf},
+    storage::IngestRepair,
 };
 
 use super::{Differing, ListedDifferences, Round, RunningVerification, VerifyReport};
@@ -140,10 +140,11 @@ impl RunningVerification<'_> {
 
     /// Embeds the turns of sessions that had vectors of turns: a message that is written again loses that of its turn.
     async fn embed_turns(&self, round: &Round) -> Result<()> {
+        let storage = self.storage.clone();
+        let storage = storage.with_settings(self.storage.settings().clone().with_turns(true));
         let had_turns = round.differing.iter().filter(|(_, differing)| differing.check.turn_vectors > 0);
         for (session, _) in had_turns {
-            let of = VectorsOf::user(self.options.user.clone()).with_session(Some(session.clone()));
-            unless_damaged(self.storage.vectors().embed_turns(&of, &mut |_| {}).await)?;
+            unless_damaged(storage.vectors().embed_pending(&self.options.user, Some(session)).await)?;
         }
         Ok(())
     }

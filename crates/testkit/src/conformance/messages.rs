@@ -124,7 +124,7 @@ pub async fn a_long_session_is_complete(store: Store) {
     assert!(messages.iter().map(|message| message.sequence).eq(0..300));
     let vectors = store.vectors(&target("s")).await;
     assert!(vectors.iter().map(|(sequence, _)| *sequence).eq(0..300));
-    assert!(vectors.iter().all(|(_, record)| record.content_type == ContentType::UserQuery));
+    assert!(vectors.iter().all(|(_, record)| record.text == ContentType::UserQuery.into()));
     assert_eq!(store.find(&target("s"), "number299").await, [299]);
 }
 

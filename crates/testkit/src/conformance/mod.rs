@@ -4,8 +4,8 @@
 //! isolation, deletion and concurrency. `tests/suite/storage` tests the logic of `core` on two backends.
 //!
 //! The crate of a backend implements [`Subject`] to open an empty store and calls
-//! [`conformance_suite!`](crate::conformance_suite) in its tests. Each group of rules is a test that names those that are
-//! broken. Add a new behaviour here before implementing it in a backend.
+//! [`conformance_suite!`](crate::conformance_suite) in its tests. Each group of rules is a test that names those that
+//! are broken. Add a new behaviour here before implementing it in a backend.
 //!
 //! ```
 //! use amplifier_session_testkit::{MemoryBackend, conformance_suite};
@@ -89,8 +89,8 @@ pub struct Promise {
     pub check: fn(Store) -> Pin<Box<dyn Future<Output = ()>>>,
 }
 
-/// Checks rules one after the other, in one store unless they need their own, and then reports all that are broken. With
-/// `CONFORMANCE` in the environment, only those whose name contains its value.
+/// Checks rules one after the other, in one store unless they need their own, and then reports all that are broken.
+/// With `CONFORMANCE` in the environment, only those whose name contains its value.
 ///
 /// # Panics
 ///
@@ -141,8 +141,8 @@ impl SharedStore {
     }
 }
 
-/// Creates a test for every group of rules, so that one process checks many. The argument is an expression that builds a
-/// new [`Subject`]. With `ignore = "why"` after it, the tests run only on request.
+/// Creates a test for every group of rules, so that one process checks many. The argument is an expression that builds
+/// a new [`Subject`]. With `ignore = "why"` after it, the tests run only on request.
 #[macro_export]
 macro_rules! conformance_suite {
     ($subject:expr) => {
@@ -320,13 +320,12 @@ macro_rules! conformance_suite {
                 superseded_lines_move_with_their_session,
             ]
             turns: [
-                all_fields_of_an_embedding_come_back,
-                embeddings_replace_those_of_the_same_model,
-                embeddings_of_changed_messages_are_not_stored,
-                embeddings_with_a_wrong_vector_are_refused,
-                embeddings_are_removed_with_their_messages,
+                all_fields_of_the_vector_of_a_turn_come_back,
+                the_vector_of_a_turn_is_pending_until_it_is_made,
+                the_vector_of_a_changed_turn_is_pending,
                 summaries_belong_to_a_line,
             ] + [
+                turns_are_rebuilt_with_another_model,
                 turns_follow_their_session,
                 the_nearest_turns_are_exact,
                 turns_stay_in_scope,

@@ -220,9 +220,9 @@ pub(super) async fn check_unknown(backend: &dyn StorageBackend, key: &SessionKey
     assert_eq!(backend.messages_at(std::slice::from_ref(&message_ref)).await.unwrap(), []);
     let pending = pending_query(&key.user_id, Some(&key.session_id), None, 10);
     assert_eq!(backend.messages_pending_vectors(&pending).await.unwrap(), []);
-    let texts = ContentType::ALL.map(|content_type| (message_ref.clone(), content_type));
+    let texts = VectorText::ALL.map(|text| (message_ref.clone(), text));
     assert_eq!(backend.vectors_of(0, &texts).await.unwrap(), []);
-    assert_eq!(backend.vector_types(0, key, range(0, 10)).await.unwrap(), []);
+    assert_eq!(backend.vector_texts(0, key, range(0, 10)).await.unwrap(), []);
     assert_eq!(backend.session_rows(key).await.unwrap(), RowCounts::default());
     for with_times in [false, true] {
         assert_eq!(backend.event_states(key, range(0, 10), with_times).await.unwrap(), []);
@@ -312,7 +312,7 @@ pub async fn rows_of_a_session_are_counted(store: Store) {
     };
     let synced_at = store.messages(&target("s")).await.iter().map(|message| message.synced_at).max();
     let (messages, events) = (span(3, 1, 3), span(2, 4, 5));
-    let expected = RowCounts { messages, events, vectors: 3, pending_vectors: 0, synced_at };
+    let expected = RowCounts { messages, events, vectors: 3, turn_vectors: 0, pending_vectors: 0, synced_at };
     assert_eq!(store.rows(&target("s")).await, expected);
     store.sync_text(&target("s"), vec![lines::user("another").at(day(9))]).await;
     let rows = store.rows(&target("s")).await;

@@ -1,10 +1,11 @@
-//! Embeddings and summaries of turns.
+//! Vectors and summaries of turns.
 
+use std::collections::BTreeMap;
+
+use super::generations::{other, rebuild};
 use crate::prelude::*;
 
-const MODEL: &str = "m";
-
-/// Syncs a session of three turns: messages 0 to 5, of the user and the assistant.
+/// Syncs a session of three turns: messages 0 to 5, of the user and the assistant. Only their texts get vectors.
 async fn three_turns(store: &Store, target: &IngestTarget) {
     let name = target.key.session_id.as_str();
     let turn = |n: u32| {
@@ -12,103 +13,104 @@ async fn three_turns(store: &Store, target: &IngestTarget) {
         [lines::user(&format!("{name} question {n}")), lines::assistant(&format!("{name} answer {n}"))]
             .map(|line| line.at(&at))
     };
-    store.sync_text(target, (0..3).flat_map(turn).collect()).await;
+    store.sync(target, (0..3).flat_map(turn).collect()).await;
 }
 
-/// A vector of unit length with this similarity to `[1, 0]`.
+/// A vector of unit length with this similarity to that of [`nearest_to`].
 fn near(similarity: f32) -> Vec<f32> {
-    vec![similarity, (1.0 - similarity * similarity).sqrt()]
+    let mut vector = vec![0.0; 64];
+    (vector[0], vector[1]) = (similarity, (1.0 - similarity * similarity).sqrt());
+    vector
 }
 
 async fn digest(store: &Store, target: &IngestTarget, sequence: u32) -> Digest {
     store.backend.message_states(&target.key).await.unwrap()[sequence as usize].digest
 }
 
-/// The embedding of a user message and the answer after it.
-async fn turn(store: &Store, target: &IngestTarget, user: u32, vector: Vec<f32>) -> NewTurn {
+/// The vector of the turn of a user message and the answer after it.
+fn turn(target: &IngestTarget, user: u32, vector: Vec<f32>) -> VectorRecord {
     let created_at = time("2026-01-20T10:00:00.000001Z");
     let content_used = format!("User: é \0 {user}\nAssistant: …");
-    let embedding = TurnEmbedding {
-        id: TurnEmbedding::new_id(&target.key, user, "local", MODEL, created_at),
-        user_sequence: user,
+    let turn = EmbeddedTurn {
+        id: EmbeddedTurn::new_id(&target.key, user, "local", "fake-words", created_at),
         assistant_sequence: Some(user + 1),
         provider: "local".to_owned(),
-        model: MODEL.to_owned(),
-        dimensions: vector.len(),
-        content_hash: TurnEmbedding::hash(&content_used),
+        content_hash: EmbeddedTurn::hash(&content_used),
         content_used,
         used_turn_summary: user == 2,
-        vector,
         created_at,
     };
-    NewTurn {
-        session: target.key.clone(),
-        embedding,
-        user_digest: digest(store, target, user).await,
-        assistant_digest: Some(digest(store, target, user + 1).await),
+    VectorRecord::of_turn(turn, vector)
+}
+
+/// Vectors of a message, made from its turn as it is.
+async fn made(store: &Store, target: &IngestTarget, user: u32, records: Vec<VectorRecord>) -> MessageVectors {
+    let messages = store.messages(target).await;
+    let line = |message: &Message| TurnLine {
+        sequence: message.sequence,
+        turn: message.turn,
+        role: message.role,
+        digest: message.digest,
+    };
+    let turn = TurnLines::of(messages.iter().map(line)).begun_by(user);
+    MessageVectors { turn, ..MessageVectors::new(user, messages[user as usize].digest, day(1), records) }
+}
+
+/// Stores vectors of turns with these similarities.
+async fn embed(store: &Store, target: &IngestTarget, turns: &[(u32, f32)]) -> Vec<(u32, VectorRecord)> {
+    let mut records = Vec::new();
+    for (user, similarity) in turns {
+        let record = turn(target, *user, near(*similarity));
+        let vectors = vec![made(store, target, *user, vec![record.clone()]).await];
+        assert_eq!(store.backend.write_vectors(&target.key, 0, vectors).await.unwrap(), 1);
+        records.push((*user, record));
     }
+    records
 }
 
-/// The same embedding, made by another model.
-fn by_model(turn: &NewTurn, provider: &str, model: &str) -> NewTurn {
-    let mut turn = turn.clone();
-    turn.embedding.id = format!("{}-{provider}-{model}", turn.embedding.id);
-    (turn.embedding.provider, turn.embedding.model) = (provider.to_owned(), model.to_owned());
-    turn
-}
-
-async fn three_embedded_turns(store: &Store, target: &IngestTarget) -> Vec<TurnEmbedding> {
+async fn three_embedded_turns(store: &Store, target: &IngestTarget) -> Vec<(u32, VectorRecord)> {
     three_turns(store, target).await;
-    let mut turns = Vec::new();
-    for (user, similarity) in [(0, 0.5), (2, 0.9), (4, -0.5)] {
-        turns.push(turn(store, target, user, near(similarity)).await);
-    }
-    assert_eq!(store.backend.write_turns(turns.clone()).await.unwrap(), 3);
-    turns.into_iter().map(|turn| turn.embedding).collect()
+    embed(store, target, &[(0, 0.5), (2, 0.9), (4, -0.5)]).await
 }
 
-/// All embeddings of a session by a model, page by page.
-async fn read_by(
-    store: &Store,
-    key: &SessionKey,
-    (provider, model): (&str, &str),
-    limit: usize,
-) -> Vec<TurnEmbedding> {
-    let mut query = TurnQuery::new(key.clone(), provider, model).with_content(true);
-    query.range.limit = limit;
-    let mut read = Vec::new();
-    loop {
-        let page = store.backend.read_turns(&query).await.unwrap();
-        let Some(last) = page.last() else { return read };
-        assert!(page.len() <= limit);
-        query.range.start = last.user_sequence + 1;
-        read.extend(page);
-    }
+/// The vectors of the turns of a session.
+async fn stored(store: &Store, key: &SessionKey) -> Vec<(u32, VectorRecord)> {
+    let texts: Vec<_> = (0..9).map(|of| (MessageRef::new(key.clone(), of), VectorText::Turn)).collect();
+    let mut found = store.backend.vectors_of(0, &texts).await.unwrap();
+    found.sort_by(|(a, _), (b, _)| a.cmp(b));
+    found.into_iter().map(|(message, record)| (message.sequence, record)).collect()
 }
 
-async fn read(store: &Store, key: &SessionKey) -> Vec<TurnEmbedding> {
-    read_by(store, key, ("local", MODEL), 1_000).await
-}
-
-/// The user messages of the stored embeddings.
+/// The user messages of turns with vectors.
 async fn embedded(store: &Store, target: &IngestTarget) -> Vec<u32> {
-    read(store, &target.key).await.iter().map(|turn| turn.user_sequence).collect()
+    stored(store, &target.key).await.into_iter().map(|(user, _)| user).collect()
 }
 
-fn vector_query(scope: impl Into<Scope>) -> TurnVectorQuery {
-    TurnVectorQuery {
+/// Messages with pending vectors, including those of which only the vector of the turn is.
+async fn pending(store: &Store, target: &IngestTarget) -> Vec<(u32, VectorState)> {
+    let query = pending_query(&target.key.user_id, Some(&target.key.session_id), None, 100);
+    let places = store.pending_of(PendingQuery { turns: true, ..query }).await;
+    let found = store.backend.messages_at(&places).await.unwrap();
+    let states: BTreeMap<_, _> =
+        found.iter().map(|message| (message.message_ref(), message.vectors)).collect();
+    places.iter().map(|place| (place.sequence, states[place])).collect()
+}
+
+fn nearest_to(scope: impl Into<Scope>) -> VectorQuery {
+    VectorQuery {
         scope: scope.into(),
         filter: SearchFilter::default(),
-        provider: "local".to_owned(),
-        space: EmbeddingSpace { model: MODEL.to_owned(), dimensions: 2 },
-        vector: vec![1.0, 0.0],
+        content_types: ContentTypes::NONE,
+        turns: true,
+        vector: near(1.0),
+        generation: 0,
         limit: 100,
     }
 }
 
 /// The nearest turns, as `user/session#sequence`.
-async fn nearest(store: &Store, query: &TurnVectorQuery) -> Vec<String> {
-    let found = store.backend.nearest_turns(query).await.unwrap();
+async fn nearest(store: &Store, query: &VectorQuery) -> Vec<String> {
+    let found = store.backend.vector_candidates(query).await.unwrap().items;
     assert!(found.is_sorted_by(|a, b| a.similarity >= b.similarity), "{found:?}");
     let place = |of: &MessageRef| format!("{}/{}#{}", of.session.user_id, of.session.session_id, of.sequence);
     found.iter().map(|candidate| place(&candidate.message_ref)).collect()
@@ -152,117 +154,105 @@ async fn summarised(store: &Store, target: &IngestTarget) -> Vec<u32> {
     listed(store, &query).await.iter().map(|summary| summary.user_sequence).collect()
 }
 
-/// All fields of an embedding come back, in order of the user's messages. Texts and vectors are read only on request.
-pub async fn all_fields_of_an_embedding_come_back(store: Store) {
+/// All fields of the vector of a turn come back, and the message has it besides those of its texts.
+pub async fn all_fields_of_the_vector_of_a_turn_come_back(store: Store) {
     let target = target("s");
     let mut expected = three_embedded_turns(&store, &target).await;
-    let mut without_answer = turn(&store, &target, 4, near(0.1)).await;
-    (without_answer.embedding.assistant_sequence, without_answer.assistant_digest) = (None, None);
-    expected[2] = without_answer.embedding.clone();
-    store.backend.write_turns(vec![without_answer]).await.unwrap();
+    let mut without_answer = turn(&target, 4, near(0.1));
+    without_answer.turn.as_mut().unwrap().assistant_sequence = None;
+    let vectors = vec![made(&store, &target, 4, vec![without_answer.clone()]).await];
+    store.backend.write_vectors(&target.key, 0, vectors).await.unwrap();
+    expected[2].1 = without_answer;
     for handle in [&store, &store.again().await] {
-        for limit in [1, 2, 1_000] {
-            assert_eq!(read_by(handle, &target.key, ("local", MODEL), limit).await, expected);
+        let found = stored(handle, &target.key).await;
+        assert_eq!(found.len(), 3);
+        for ((user, record), (of, expected)) in found.into_iter().zip(&expected) {
+            assert!(user == *of && is_kept(&record.vector, &expected.vector), "{user}");
+            assert_eq!(VectorRecord { vector: expected.vector.clone(), ..record }, *expected);
         }
-        let query = TurnQuery::new(target.key.clone(), "local", MODEL).with_range(range(1, 10));
-        let bare = |turn: &TurnEmbedding| TurnEmbedding {
-            content_used: String::new(),
-            vector: Vec::new(),
-            ..turn.clone()
-        };
-        let read = handle.backend.read_turns(&query).await.unwrap();
-        assert_eq!(read, expected[1..].iter().map(bare).collect::<Vec<_>>());
+        let texts = handle.backend.vector_texts(0, &target.key, range(3, 2)).await.unwrap();
+        assert_eq!(texts, [(3, vec![ContentType::AssistantResponse.into()]), (4, vec![VectorText::Turn])]);
     }
+    let rows = store.rows(&target).await;
+    assert_eq!((rows.vectors, rows.turn_vectors), (3, 3), "those of the questions were replaced");
 }
 
-/// A user message has one embedding per model of a provider: a later one replaces it, even in the same write.
-pub async fn embeddings_replace_those_of_the_same_model(store: Store) {
-    let target = target("s");
-    let mut expected = three_embedded_turns(&store, &target).await;
-    let (first, last) =
-        (turn(&store, &target, 2, near(0.2)).await, turn(&store, &target, 2, near(0.3)).await);
-    let mut written = vec![first.clone(), last.clone()];
-    for (provider, model) in [("service", MODEL), ("local", "other")] {
-        written.push(by_model(&first, provider, model));
-    }
-    assert_eq!(store.backend.write_turns(written.clone()).await.unwrap(), 3);
-    expected[1] = last.embedding;
-    assert_eq!(read(&store, &target.key).await, expected);
-    for turn in &written[2..] {
-        let by = (turn.embedding.provider.as_str(), turn.embedding.model.as_str());
-        assert_eq!(read_by(&store, &target.key, by, 9).await, std::slice::from_ref(&turn.embedding));
-    }
-}
-
-/// Embeddings of messages that are gone or have another line are not stored.
-pub async fn embeddings_of_changed_messages_are_not_stored(store: Store) {
+/// The vector of a turn is pending until it is made from all lines of the turn. Then, the message is done. It can be
+/// made pending again without the vectors of texts.
+pub async fn the_vector_of_a_turn_is_pending_until_it_is_made(store: Store) {
     let target = target("s");
     three_turns(&store, &target).await;
-    let good = turn(&store, &target, 0, near(0.5)).await;
-    let mut stale = [good.clone(), good.clone(), good.clone()];
-    stale[0].user_digest = Digest::of(b"other");
-    stale[1].assistant_digest = Some(Digest::of(b"other"));
-    stale[2].embedding.user_sequence = 99;
-    assert_eq!(store.backend.write_turns(stale.to_vec()).await.unwrap(), 0);
-    let unknown = target_of("ana", "shop", "unknown").key;
-    let lost = NewTurn { session: unknown.clone(), ..good };
-    assert_eq!(store.backend.write_turns(vec![lost]).await.unwrap(), 0);
-    assert_eq!(store.backend.write_turns(Vec::new()).await.unwrap(), 0);
-    // They do not keep those of another session from being stored.
-    let of_other = target_of("ben", "shop", "s");
-    three_turns(&store, &of_other).await;
-    let current = turn(&store, &of_other, 2, near(0.5)).await;
-    let [outdated, ..] = stale;
-    assert_eq!(store.backend.write_turns(vec![current.clone(), outdated]).await.unwrap(), 1);
-    assert_eq!(read(&store, &of_other.key).await, [current.embedding]);
-    assert!(embedded(&store, &target).await.is_empty() && read(&store, &unknown).await.is_empty());
-}
-
-/// If a vector does not have the stated length, or has a number that is not finite, it is rejected, and nothing of the
-/// write is stored.
-pub async fn embeddings_with_a_wrong_vector_are_refused(store: Store) {
-    let target = target("s");
-    three_turns(&store, &target).await;
-    let good = turn(&store, &target, 0, near(0.5)).await;
-    for vector in [vec![1.0], vec![1.0, 0.0, 0.0], Vec::new(), vec![f32::NAN, 0.0]] {
-        let mut wrong = turn(&store, &target, 2, near(0.5)).await;
-        wrong.embedding.vector = vector;
-        let written = store.backend.write_turns(vec![good.clone(), wrong]).await;
-        assert_eq!(kind(written), ErrorKind::Validation);
-        assert!(embedded(&store, &target).await.is_empty());
+    let of_turn = VectorState::TurnPending;
+    assert_eq!(pending(&store, &target).await, [(0, of_turn), (2, of_turn), (4, of_turn)]);
+    assert!(store.pending(&target).await.is_empty(), "no vector of a text is pending");
+    embed(&store, &target, &[(0, 0.5)]).await;
+    assert_eq!(pending(&store, &target).await, [(2, of_turn), (4, of_turn)]);
+    // Made before the last line was there, or not made at all.
+    let record = turn(&target, 2, near(0.5));
+    for turn in [Some(Digest::of(b"other")), None] {
+        let vectors = MessageVectors { turn, ..made(&store, &target, 2, vec![record.clone()]).await };
+        store.backend.write_vectors(&target.key, 0, vec![vectors]).await.unwrap();
+        assert_eq!(pending(&store, &target).await, [(2, of_turn), (4, of_turn)]);
     }
+    // The stored vectors are right.
+    let unchanged = MessageVectors { records: None, ..made(&store, &target, 2, Vec::new()).await };
+    assert_eq!(store.backend.write_vectors(&target.key, 0, vec![unchanged]).await.unwrap(), 0);
+    assert_eq!(pending(&store, &target).await, [(4, of_turn)]);
+    assert_eq!(embedded(&store, &target).await, [0, 2]);
+    let again = MessagesToEmbed::TurnsAt(vec![0, 1]);
+    assert_eq!(store.backend.mark_pending(&target.key, again).await.unwrap(), 1 + 1, "and an answer");
+    assert_eq!(pending(&store, &target).await, [(0, of_turn), (1, of_turn), (4, of_turn)]);
 }
 
-/// An embedding is removed if its user's or its assistant's message is removed or changes. Others stay.
-pub async fn embeddings_are_removed_with_their_messages(store: Store) {
+/// The vector of a turn is pending after a line of the turn is added, changed or removed. It is removed with its user's
+/// message, and with the answer that it was made from. Other turns stay as they are.
+pub async fn the_vector_of_a_changed_turn_is_pending(store: Store) {
     let target = target("s");
     three_embedded_turns(&store, &target).await;
-    let others = by_model(&turn(&store, &target, 2, near(0.5)).await, "service", "other");
-    store.backend.write_turns(vec![others]).await.unwrap();
-    // The answer of the last turn.
-    let truncate = |length: u32| {
-        move |change: &mut SessionChange| {
-            change.session.message_count = length;
-            change.messages.truncate = Some(length);
-        }
-    };
-    store.write(&target, truncate(5)).await;
-    assert_eq!(embedded(&store, &target).await, [0, 2]);
+    let of_turn = VectorState::TurnPending;
+    assert!(pending(&store, &target).await.is_empty());
+    store.write(&target, |change| change.session.name = Some("a name".to_owned())).await;
+    assert!(pending(&store, &target).await.is_empty());
     let messages = store.messages(&target).await;
+    let added = |turn: u32| {
+        let mut message = Message { sequence: 6, turn: Some(turn), ..messages[5].clone() };
+        message.vectors = VectorState::Pending;
+        message
+    };
+    store
+        .write(&target, |change| {
+            change.messages.put = vec![added(3)];
+            change.session.message_count = 7;
+        })
+        .await;
+    assert_eq!(pending(&store, &target).await, [(4, of_turn), (6, VectorState::Pending)]);
+    assert_eq!(embedded(&store, &target).await, [0, 2, 4]);
+    // The answer of the second turn changes.
     let mut changed = messages[3].clone();
     changed.raw = lines::assistant("another answer").raw();
-    changed.digest = Digest::of(changed.raw.as_bytes());
+    (changed.digest, changed.vectors) = (Digest::of(changed.raw.as_bytes()), VectorState::Pending);
     store.write(&target, |change| change.messages.put = vec![changed]).await;
+    assert_eq!(pending(&store, &target).await[..2], [(2, of_turn), (3, VectorState::Pending)]);
+    assert_eq!(embedded(&store.again().await, &target).await, [0, 4]);
+    // Only the question of the last turn stays.
+    store
+        .write(&target, |change| {
+            change.session.message_count = 5;
+            change.messages.truncate = Some(5);
+        })
+        .await;
     assert_eq!(embedded(&store, &target).await, [0]);
-    assert!(read_by(&store, &target.key, ("service", "other"), 9).await.is_empty());
-    store.write(&target, |change| change.session.name = Some("a name".to_owned())).await;
-    assert_eq!(embedded(&store.again().await, &target).await, [0]);
-    store.write(&target, truncate(0)).await;
+    store
+        .write(&target, |change| {
+            change.session.message_count = 0;
+            change.messages.truncate = Some(0);
+        })
+        .await;
     assert!(embedded(&store, &target).await.is_empty());
 }
 
-/// Embeddings and summaries are deleted with their session, and move with a renamed user and with their session to
-/// another project.
+/// Vectors and summaries of turns are deleted with their session, and move with a renamed user and with their session
+/// to another project.
 pub async fn turns_follow_their_session(store: Store) {
     let (gone, kept) = (target("gone"), target("kept"));
     for target in [&gone, &kept] {
@@ -275,76 +265,106 @@ pub async fn turns_follow_their_session(store: Store) {
     let session = SummaryQuery::new(ana())
         .with_filter(SessionFilter::default().with_session(gone.key.session_id.clone()));
     assert!(listed(&store, &session).await.is_empty());
-    assert_eq!(nearest(&store, &vector_query(ana())).await, ["ana/kept#2", "ana/kept#0", "ana/kept#4"]);
+    assert_eq!(nearest(&store, &nearest_to(ana())).await, ["ana/kept#2", "ana/kept#0", "ana/kept#4"]);
 
     let eve = target_of("eve", "new", "kept");
     let project = eve.project_slug.clone();
     store.write(&kept, |change| change.session.project_slug = project.clone()).await;
-    let before = read(&store, &kept.key).await;
+    let before = stored(&store, &kept.key).await;
     assert_eq!(before.len(), 3);
     store.storage.users().rename_user(&kept.key.user_id, &eve.key.user_id).await.unwrap();
     for handle in [&store, &store.again().await] {
         assert!(embedded(handle, &kept).await.is_empty() && summarised(handle, &kept).await.is_empty());
-        assert_eq!(read(handle, &eve.key).await, before);
+        assert_eq!(stored(handle, &eve.key).await, before);
         assert_eq!(summarised(handle, &eve).await, [0, 2]);
-        let mut query = vector_query(scope(&eve));
+        let mut query = nearest_to(scope(&eve));
         query.filter.sessions = SessionFilter::default().with_project(project.clone());
         assert_eq!(nearest(handle, &query).await, ["eve/kept#2", "eve/kept#0", "eve/kept#4"]);
     }
 }
 
-/// The nearest turns are exact, nearest first, and only those of the model and its dimensions. Every filter applies
-/// before the limit.
+/// The nearest turns are exact, nearest first, whichever are indexed. Every filter applies before the limit. No search
+/// for texts finds them.
 pub async fn the_nearest_turns_are_exact(store: Store) {
     let (one, other) = (target("one"), target_of("ana", "kitchen", "other"));
     three_embedded_turns(&store, &one).await;
+    store.storage.update_index().await.unwrap();
     three_turns(&store, &other).await;
-    let zero = turn(&store, &other, 4, vec![0.0, 0.0]).await;
-    let longer = turn(&store, &other, 2, vec![1.0, 0.0, 0.0]).await;
-    let best = by_model(&turn(&store, &other, 0, near(1.0)).await, "service", MODEL);
-    let far = turn(&store, &other, 0, near(0.1)).await;
-    store.backend.write_turns(vec![zero, longer, best, far]).await.unwrap();
-    let query = vector_query(ana());
-    assert_eq!(nearest(&store, &query).await, ["ana/one#2", "ana/one#0", "ana/other#0", "ana/one#4"]);
-    let found = store.backend.nearest_turns(&TurnVectorQuery { limit: 1, ..query.clone() }).await.unwrap();
-    assert!(matches!(found.as_slice(), [one] if (one.similarity - 0.9).abs() < 1e-5), "{found:?}");
-    let filter = SearchFilter::default;
-    let eleventh = time("2026-01-11T00:00:00Z");
-    let filters: [(SearchFilter, &[&str]); 4] = [
-        (filter().with_project(other.project_slug.clone()), &["ana/other#0"]),
-        (filter().with_since(eleventh), &["ana/one#2", "ana/one#4"]),
-        (filter().with_until(eleventh), &["ana/one#0", "ana/other#0"]),
-        (filter().with_role(Role::Assistant), &[]),
-    ];
-    for (filter, expected) in filters {
-        let query = TurnVectorQuery { filter, ..query.clone() };
-        assert_eq!(nearest(&store, &query).await, expected, "{query:?}");
+    embed(&store, &other, &[(0, 0.1)]).await;
+    for _ in 0..2 {
+        let query = nearest_to(ana());
+        assert_eq!(nearest(&store, &query).await, ["ana/one#2", "ana/one#0", "ana/other#0", "ana/one#4"]);
+        let first = VectorQuery { limit: 1, ..query.clone() };
+        let found = store.backend.vector_candidates(&first).await.unwrap().items;
+        assert!(matches!(found.as_slice(), [one] if (one.similarity - 0.9).abs() < 1e-2), "{found:?}");
+        let filter = SearchFilter::default;
+        let eleventh = time("2026-01-11T00:00:00Z");
+        let filters: [(SearchFilter, &[&str]); 4] = [
+            (filter().with_project(other.project_slug.clone()), &["ana/other#0"]),
+            (filter().with_since(eleventh), &["ana/one#2", "ana/one#4"]),
+            (filter().with_until(eleventh), &["ana/one#0", "ana/other#0"]),
+            (filter().with_role(Role::Assistant), &[]),
+        ];
+        for (filter, expected) in filters {
+            let query = VectorQuery { filter, ..query.clone() };
+            assert_eq!(nearest(&store, &query).await, expected, "{query:?}");
+        }
+        let texts = VectorQuery { turns: false, content_types: ContentTypes::embedded(), ..query };
+        // Those of the answers, and of two questions: the vectors of the others were replaced.
+        assert_eq!(nearest(&store, &texts).await.len(), 3 + 3 + 2);
+        store.storage.update_index().await.unwrap();
     }
 }
 
-/// Embeddings and summaries are found within a scope: only those of sessions that a reader may see. Two users with the
-/// same session id have separate ones.
+/// A rebuild with another model also makes the vectors of turns. They are searched when it is complete; a turn that
+/// changes meanwhile is made again.
+pub async fn turns_are_rebuilt_with_another_model(store: Store) {
+    let target = target("s");
+    let with_turns = |storage: SessionStorage| {
+        let settings = storage.settings().clone().with_turns(true);
+        storage.with_settings(settings)
+    };
+    three_turns(&store, &target).await;
+    let old = with_turns(store.storage.clone());
+    old.vectors().embed_pending(&target.key.user_id, None).await.unwrap();
+    assert_eq!(embedded(&store, &target).await, [0, 2, 4]);
+    let new = with_turns(store.storage_with(Some(other())));
+    let options = meaning("s question 1").with_limit(1);
+    assert!(new.search().search_turns(&ana(), &options).await.is_err());
+    let report = rebuild(&new).await;
+    assert_eq!((report.messages, report.turns), (6, 3));
+    assert_eq!(new.search().search_turns(&ana(), &options).await.unwrap().results[0].turn, 2);
+    assert!(pending(&store, &target).await.is_empty() && embedded(&store, &target).await.is_empty());
+    // Without turns, a rebuild leaves them pending.
+    let plain = store.storage_with(Some(FakeEmbedding::new()));
+    assert_eq!(rebuild(&plain).await.turns, 0);
+    let query =
+        PendingQuery { generation: 2, turns: true, ..pending_query(&target.key.user_id, None, None, 9) };
+    assert_eq!(store.pending_of(query).await.len(), 3);
+}
+
+/// Vectors and summaries of turns are found within a scope: only those of sessions that a reader may see. Two users
+/// with the same session id have separate ones.
 pub async fn turns_stay_in_scope(store: Store) {
     let (anas, bens) = (target("s"), target_of("ben", "p", "s"));
     three_embedded_turns(&store, &anas).await;
     three_turns(&store, &bens).await;
-    let his = turn(&store, &bens, 0, near(0.7)).await;
-    store.backend.write_turns(vec![his]).await.unwrap();
+    embed(&store, &bens, &[(0, 0.7)]).await;
     let (mine, others) = (summarise(&store, &anas, &[0]).await, summarise(&store, &bens, &[2]).await);
     let ben = Scope::Visible(Viewer::new(bens.key.user_id.clone()));
     let of_ana = ["ana/s#2", "ana/s#0", "ana/s#4"];
-    assert_eq!(nearest(&store, &vector_query(ana())).await, of_ana);
-    assert_eq!(nearest(&store, &vector_query(ben.clone())).await, ["ben/s#0"]);
+    assert_eq!(nearest(&store, &nearest_to(ana())).await, of_ana);
+    assert_eq!(nearest(&store, &nearest_to(ben.clone())).await, ["ben/s#0"]);
     assert_eq!(listed(&store, &SummaryQuery::new(ana())).await, mine);
     assert_eq!(listed(&store, &SummaryQuery::new(ben.clone())).await, others);
     store.storage.sessions().share_session(&anas.key, &Sharing::public()).await.unwrap();
     let all = ["ana/s#2", "ben/s#0", "ana/s#0", "ana/s#4"];
     for scope in [ben, Scope::Everyone] {
-        assert_eq!(nearest(&store, &vector_query(scope.clone())).await, all);
+        assert_eq!(nearest(&store, &nearest_to(scope.clone())).await, all);
         assert_eq!(listed(&store, &SummaryQuery::new(scope)).await.len(), 2);
     }
     // A filter reveals no private session.
-    let mut query = vector_query(ana());
+    let mut query = nearest_to(ana());
     query.filter.sessions = SessionFilter::default().with_project(bens.project_slug.clone());
     assert!(nearest(&store, &query).await.is_empty());
 }

@@ -5,11 +5,12 @@ use crate::prelude::*;
 
 fn record(content_type: ContentType, chunk_index: u32, total_chunks: u32, vector: Vec<f32>) -> VectorRecord {
     let (span_start, span_end) = (chunk_index * 2, chunk_index * 2 + 3);
-    VectorRecord { content_type, chunk_index, total_chunks, span_start, span_end, token_count: 1, vector }
+    let text = content_type.into();
+    VectorRecord { text, chunk_index, total_chunks, span_start, span_end, token_count: 1, vector, turn: None }
 }
 
 fn of(sequence: u32, digest: Digest, records: Vec<VectorRecord>) -> MessageVectors {
-    MessageVectors { sequence, digest, created_at: day(1), records, failure: None }
+    MessageVectors::new(sequence, digest, day(1), records)
 }
 
 /// Putting a message again removes its vectors. Removing a message removes them too.
@@ -97,7 +98,7 @@ pub async fn vectors_come_back_bit_for_bit(store: Store) {
         (1, ContentType::ToolOutput),
         (9, ContentType::UserQuery),
     ];
-    let wanted = wanted.map(|(sequence, of)| (MessageRef::new(target.key.clone(), sequence), of));
+    let wanted = wanted.map(|(sequence, of)| (MessageRef::new(target.key.clone(), sequence), of.into()));
     let mut records = store.backend.vectors_of(0, &wanted).await.unwrap();
     records.sort_by(|a, b| a.0.cmp(&b.0));
     assert_eq!(records.len(), 2);
@@ -117,7 +118,9 @@ pub async fn vectors_of_texts_of_several_sessions_are_returned(store: Store) {
     for target in [&ana, &ben, &other] {
         store.sync(target, three_messages()).await;
     }
-    let text = |target: &IngestTarget, sequence, of| (MessageRef::new(target.key.clone(), sequence), of);
+    let text = |target: &IngestTarget, sequence, of: ContentType| {
+        (MessageRef::new(target.key.clone(), sequence), VectorText::from(of))
+    };
     let wanted = [
         text(&ana, 2, ContentType::UserQuery),
         text(&ben, 0, ContentType::UserQuery),
@@ -125,8 +128,7 @@ pub async fn vectors_of_texts_of_several_sessions_are_returned(store: Store) {
         text(&other, 2, ContentType::AssistantResponse),
     ];
     let records = store.backend.vectors_of(0, &wanted).await.unwrap();
-    let mut found: Vec<_> =
-        records.into_iter().map(|(message, record)| (message, record.content_type)).collect();
+    let mut found: Vec<_> = records.into_iter().map(|(message, record)| (message, record.text)).collect();
     let [mut expected @ .., _] = wanted;
     found.sort();
     expected.sort();
@@ -158,7 +160,7 @@ pub async fn texts_with_vectors_are_listed_in_order(store: Store) {
         _ => lines::system("rules"),
     };
     store.sync(&target("s"), (0..30).map(line).collect()).await;
-    let of = |types: &[ContentType]| types.iter().copied().collect::<ContentTypes>();
+    let of = |types: &[ContentType]| types.iter().copied().map(VectorText::from).collect::<Vec<_>>();
     let types = |n: u32| match n % 4 {
         0 => of(&[ContentType::UserQuery]),
         1 => of(&[ContentType::AssistantResponse, ContentType::AssistantThinking]),
@@ -168,7 +170,7 @@ pub async fn texts_with_vectors_are_listed_in_order(store: Store) {
     for limit in [1, 5, 100] {
         let (mut all, mut start) = (Vec::new(), 0);
         loop {
-            let page = store.backend.vector_types(0, &key, range(start, limit)).await.unwrap();
+            let page = store.backend.vector_texts(0, &key, range(start, limit)).await.unwrap();
             assert!(page.len() <= limit);
             let Some((last, _)) = page.last() else { break };
             start = last + 1;
@@ -176,7 +178,7 @@ pub async fn texts_with_vectors_are_listed_in_order(store: Store) {
         }
         assert_eq!(all, expected);
     }
-    let page = store.backend.vector_types(0, &key, range(3, 1)).await.unwrap();
+    let page = store.backend.vector_texts(0, &key, range(3, 1)).await.unwrap();
     assert_eq!(page, [(4, of(&[ContentType::UserQuery]))]);
 }
 

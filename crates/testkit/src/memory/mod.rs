@@ -12,7 +12,6 @@ mod other_rows;
 mod rows;
 mod search;
 mod sessions;
-mod turns;
 mod vectors;
 mod write;
 

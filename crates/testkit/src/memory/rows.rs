@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use amplifier_session_core::{
     Scope,
-    backend::{SequenceRange, StoredSession, Version, meta::Generations},
+    backend::{
+        RemovedMessages, SequenceRange, StoredSession, TurnLine, TurnLines, Version, meta::Generations,
+    },
     model::{
         Event, Message, MessageRef, ProjectSlug, SessionId, SessionKey, StoredEvent, SupersededPiece,
-        TurnEmbedding, TurnSummary, UserId, VectorRecord, VectorState,
+        TurnSummary, UserId, VectorRecord, VectorState,
     },
     search::{EventCursor, EventFilter, SearchFilter, SessionFilter},
 };
@@ -31,8 +33,6 @@ pub(super) struct SessionRows {
     pub(super) events: BTreeMap<u32, StoredEvent>,
     /// By id.
     pub(super) superseded: BTreeMap<String, SupersededPiece>,
-    /// By user message, provider and model.
-    pub(super) turns: BTreeMap<(u32, String, String), TurnEmbedding>,
     /// By user message.
     pub(super) summaries: BTreeMap<u32, TurnSummary>,
 }
@@ -133,6 +133,37 @@ impl SessionRows {
         self.events.values().map(|stored| &stored.event)
     }
 
+    /// The lines of all turns.
+    pub(super) fn turn_lines(&self) -> TurnLines {
+        TurnLines::of(self.messages.values().map(|MessageRow { message, .. }| TurnLine {
+            sequence: message.sequence,
+            turn: message.turn,
+            role: message.role,
+            digest: message.digest,
+        }))
+    }
+
+    /// Makes the vectors of these turns pending. Removes vectors and summaries that were made from `removed`.
+    pub(super) fn change_turns(&mut self, turns: &BTreeSet<u32>, removed: &RemovedMessages, current: u32) {
+        for first in self.turn_lines().firsts() {
+            let row = self.messages.get_mut(&first);
+            let Some(row) = row.filter(|row| row.message.turn.is_some_and(|of| turns.contains(&of))) else {
+                continue;
+            };
+            row.vectors.retain(|generation, _| *generation == current);
+            if row.message.vectors == VectorState::Stored {
+                row.message.vectors = VectorState::TurnPending;
+            }
+        }
+        for of in self.messages.values_mut().flat_map(|row| row.vectors.values_mut()) {
+            of.records.retain(|record| {
+                let answer = record.turn.as_ref().and_then(|turn| turn.assistant_sequence);
+                !answer.is_some_and(|answer| removed.has(answer))
+            });
+        }
+        self.summaries.retain(|sequence, of| !removed.has_line(*sequence, of.digest));
+    }
+
     pub(super) fn move_to(&mut self, project: &ProjectSlug) {
         self.messages.values_mut().for_each(|row| row.message.project_slug = project.clone());
         self.events.values_mut().for_each(|stored| stored.event.project_slug = project.clone());
@@ -154,9 +185,11 @@ impl MessageRow {
         self.vectors.get(&generation).map_or(&[], |of| &of.records)
     }
 
-    pub(super) fn is_pending(&self, generation: u32, generations: &Generations) -> bool {
+    /// Whether vectors are pending; with `turns`, also if only that of a turn is.
+    pub(super) fn is_pending(&self, generation: u32, turns: bool, generations: &Generations) -> bool {
         if generation == generations.current_number() {
-            return self.message.vectors.is_pending();
+            let state = self.message.vectors;
+            return state.is_pending() || turns && state == VectorState::TurnPending;
         }
         let has_text = self.message.vectors != VectorState::Nothing;
         generations.is_next(generation) && has_text && !self.vectors.contains_key(&generation)

@@ -53,10 +53,10 @@ impl Search for MemoryBackend {
         let mut candidates = Vec::new();
         for row in self.rows().messages(&query.scope, &query.filter) {
             let records = row.records(query.generation).iter();
-            let records = records.filter(|record| query.content_types.contains(record.content_type));
+            let records = records.filter(|record| query.compares(record.text));
             candidates.extend(records.map(|record| VectorCandidate {
                 message_ref: row.message.message_ref(),
-                content_type: record.content_type,
+                content_type: record.text.content_type(),
                 span_start: record.span_start,
                 span_end: record.span_end,
                 // Both have unit length, so this is the cosine.

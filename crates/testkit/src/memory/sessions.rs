@@ -8,7 +8,7 @@ use amplifier_session_core::{
         self, Deletion, SessionChange, SessionCursor, SessionName, SessionQuery, Sessions, StoredSession,
         StoredSyncState, Version,
     },
-    model::{Session, SessionId, SessionKey, UserId},
+    model::{Session, SessionId, SessionKey, UserId, VectorText},
 };
 use async_trait::async_trait;
 
@@ -45,7 +45,10 @@ impl Sessions for MemoryBackend {
         let Some(session) = rows.sessions.get(key) else { return Ok(counts) };
         for row in session.messages.values() {
             counts.messages.add(row.message.sequence, row.message.ts);
-            counts.vectors += row.records(current).len() as u64;
+            let (turns, texts): (Vec<_>, Vec<_>) =
+                row.records(current).iter().partition(|of| of.text == VectorText::Turn);
+            counts.vectors += texts.len() as u64;
+            counts.turn_vectors += turns.len() as u64;
             counts.pending_vectors += u64::from(row.message.vectors.is_pending());
             counts.synced_at = counts.synced_at.max(Some(row.message.synced_at));
         }

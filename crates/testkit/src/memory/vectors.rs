@@ -6,7 +6,7 @@ use amplifier_session_core::{
         MessageVectors, MessagesToEmbed, PendingQuery, SequenceRange, VectorCounts, Vectors,
         meta::{EMBEDDING_SPACE, NEXT_EMBEDDING_SPACE},
     },
-    model::{ContentType, ContentTypes, Message, MessageRef, SessionKey, VectorRecord, VectorState},
+    model::{Message, MessageRef, SessionKey, VectorRecord, VectorState, VectorText},
     search::SearchFilter,
 };
 use async_trait::async_trait;
@@ -23,7 +23,7 @@ impl Vectors for MemoryBackend {
         let generations = rows.generations();
         let messages = rows.of_user(&query.user).flat_map(|session| session.messages.values());
         let pending = messages.filter(|row| {
-            row.is_pending(query.generation, &generations)
+            row.is_pending(query.generation, query.turns, &generations)
                 && query.session.as_ref().is_none_or(|session| *session == row.message.session_id)
                 && query.after < Some(row.message.message_ref())
         });
@@ -39,17 +39,26 @@ impl Vectors for MemoryBackend {
         let mut rows = self.rows();
         let generations = rows.generations();
         let space = generations.space(generation)?;
-        vectors.iter().flat_map(|of| &of.records).try_for_each(|record| record.validate(space))?;
+        vectors.iter().flat_map(MessageVectors::records).try_for_each(|record| record.validate(space))?;
         let mut count = 0;
-        for MessageVectors { sequence, digest, mut records, failure, .. } in vectors {
-            let row = rows.sessions.get_mut(key).and_then(|session| session.messages.get_mut(&sequence));
+        let Some(session) = rows.sessions.get_mut(key) else { return Ok(0) };
+        let lines = session.turn_lines();
+        for of in vectors {
+            let row = session.messages.get_mut(&of.sequence);
             // The message may have changed while its vectors were made.
-            let Some(row) = row.filter(|row| row.message.digest == digest) else { continue };
-            count += records.len();
-            records.sort_by_key(|record| (record.content_type, record.chunk_index));
-            row.vectors.insert(generation, VectorRows { records, failure });
-            if generation == generations.current_number() {
-                row.message.vectors = VectorState::Stored;
+            let Some(row) = row.filter(|row| row.message.digest == of.digest) else { continue };
+            let leaves_turn = of.leaves_turn(lines.begun_by(of.sequence));
+            let is_current = generation == generations.current_number();
+            if let Some(mut records) = of.records {
+                // Of the next generation, the vector of a turn that has changed meanwhile is left out.
+                records.retain(|record| is_current || !leaves_turn || record.text != VectorText::Turn);
+                count += records.len();
+                records.sort_by_key(|record| (record.text, record.chunk_index));
+                row.vectors.insert(generation, VectorRows { records, failure: of.failure });
+            }
+            if is_current {
+                row.message.vectors =
+                    if leaves_turn { VectorState::TurnPending } else { VectorState::Stored };
             }
         }
         Ok(count)
@@ -58,11 +67,12 @@ impl Vectors for MemoryBackend {
     async fn mark_pending(&self, key: &SessionKey, which: MessagesToEmbed) -> Result<u64> {
         let mut rows = self.rows();
         let current = rows.generations().current_number();
+        let (before, after) = which.transition();
         let mut pending = 0;
         for row in rows.sessions.get_mut(key).into_iter().flat_map(|session| session.messages.values_mut()) {
             let failed = row.vectors.get(&current).is_some_and(|of| of.failure.is_some());
-            if row.message.vectors == VectorState::Stored && which.includes(row.message.sequence, failed) {
-                row.message.vectors = VectorState::Outdated;
+            if before.contains(&row.message.vectors) && which.includes(row.message.sequence, failed) {
+                row.message.vectors = after;
                 pending += 1;
             }
         }
@@ -81,11 +91,18 @@ impl Vectors for MemoryBackend {
                 format!("generation {generation} is not the next one"),
             ));
         }
-        if all_messages(&mut rows).any(|row| row.is_pending(generation, &generations)) {
+        if all_messages(&mut rows).any(|row| row.is_pending(generation, true, &generations)) {
             return Ok(false);
         }
-        for row in all_messages(&mut rows).filter(|row| row.message.vectors.is_pending()) {
-            row.message.vectors = VectorState::Stored;
+        for session in rows.sessions.values_mut() {
+            let lines = session.turn_lines();
+            let with_texts =
+                session.messages.iter_mut().filter(|(_, row)| row.message.vectors != VectorState::Nothing);
+            for (sequence, row) in with_texts {
+                let has_turn = row.records(generation).iter().any(|of| of.text == VectorText::Turn);
+                let is_whole = has_turn || lines.begun_by(*sequence).is_none();
+                row.message.vectors = if is_whole { VectorState::Stored } else { VectorState::TurnPending };
+            }
         }
         let next = rows.meta.get(NEXT_EMBEDDING_SPACE).cloned().unwrap_or_default();
         rows.meta.insert(EMBEDDING_SPACE.to_owned(), next);
@@ -114,11 +131,13 @@ impl Vectors for MemoryBackend {
                 continue;
             }
             counts.embeddable += 1;
-            for number in generations.numbers().filter(|number| row.is_pending(*number, &generations)) {
+            for number in generations.numbers().filter(|number| row.is_pending(*number, false, &generations))
+            {
                 counts.generations.entry(number).or_default().pending += 1;
             }
             for (number, VectorRows { records, failure }) in &row.vectors {
-                counts.add_vectors(*number, records.len() as u64, failure.as_deref());
+                let texts = records.iter().filter(|of| of.text != VectorText::Turn).count();
+                counts.add_vectors(*number, texts as u64, failure.as_deref());
             }
         }
         Ok(counts)
@@ -127,30 +146,34 @@ impl Vectors for MemoryBackend {
     async fn vectors_of(
         &self,
         generation: u32,
-        texts: &[(MessageRef, ContentType)],
+        texts: &[(MessageRef, VectorText)],
     ) -> Result<Vec<(MessageRef, VectorRecord)>> {
         let rows = self.rows();
         let mut found = Vec::new();
-        for (message_ref, content_type) in texts {
+        for (message_ref, text) in texts {
             let records = rows.message(message_ref).into_iter().flat_map(|row| row.records(generation));
-            let records = records.filter(|record| record.content_type == *content_type);
+            let records = records.filter(|record| record.text == *text);
             found.extend(records.map(|record| (message_ref.clone(), record.clone())));
         }
         Ok(found)
     }
 
-    async fn vector_types(
+    async fn vector_texts(
         &self,
         generation: u32,
         key: &SessionKey,
         range: SequenceRange,
-    ) -> Result<Vec<(u32, ContentTypes)>> {
+    ) -> Result<Vec<(u32, Vec<VectorText>)>> {
         let rows = self.rows();
         let messages = rows.sessions.get(key).into_iter().flat_map(|of| of.messages.range(range.start..));
-        let of_row = |row: &MessageRow| row.records(generation).iter().map(|of| of.content_type).collect();
-        let types = messages.map(|(sequence, row)| (*sequence, of_row(row)));
-        let types = types.filter(|(_, types): &(u32, ContentTypes)| !types.is_empty());
-        Ok(types.take(page(range).limit).collect())
+        let of_row = |row: &MessageRow| {
+            let mut texts: Vec<VectorText> = row.records(generation).iter().map(|of| of.text).collect();
+            texts.dedup();
+            texts
+        };
+        let texts = messages.map(|(sequence, row)| (*sequence, of_row(row)));
+        let texts = texts.filter(|(_, texts)| !texts.is_empty());
+        Ok(texts.take(page(range).limit).collect())
     }
 }
 

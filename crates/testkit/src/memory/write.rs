@@ -1,6 +1,10 @@
 //! Writes in batches, like a store that limits the size of transactions.
 
-use std::{collections::BTreeMap, mem::take, sync::PoisonError};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem::take,
+    sync::PoisonError,
+};
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
@@ -25,7 +29,7 @@ enum Step {
     PutMessage(Box<Message>),
     Retime(Retimed),
     PutEvent(Box<StoredEvent>),
-    RemoveTurnsOf(RemovedMessages),
+    ChangeTurns { turns: BTreeSet<u32>, removed: RemovedMessages, current: u32 },
 }
 
 impl MemoryBackend {
@@ -107,10 +111,12 @@ fn steps(rows: &Rows, key: &SessionKey, change: &mut SessionChange) -> Vec<Step>
     // Before the rows with the original lines are removed.
     let superseded = take(&mut change.superseded).into_iter().map(Box::new).map(Step::Supersede);
     let mut steps: Vec<Step> = superseded.collect();
-    let has_turns = |session: &SessionRows| !session.turns.is_empty() || !session.summaries.is_empty();
     let removed = change.removed_messages();
-    if !removed.is_empty() && rows.sessions.get(key).is_some_and(has_turns) {
-        steps.push(Step::RemoveTurnsOf(removed));
+    if let Some(session) = rows.sessions.get(key).filter(|_| !removed.is_empty()) {
+        let stored = session.messages.values().map(|row| &row.message);
+        let stored = stored.filter(|message| removed.has(message.sequence));
+        let turns = stored.chain(&change.messages.put).filter_map(|message| message.turn).collect();
+        steps.push(Step::ChangeTurns { turns, removed, current: rows.generations().current_number() });
     }
     steps.extend(removals(rows, key, length(change.messages.truncate), length(change.events.truncate)));
     steps.extend(take(&mut change.messages.put).into_iter().map(Box::new).map(Step::PutMessage));
@@ -132,13 +138,7 @@ impl SessionRows {
             Step::Supersede(piece) => {
                 self.superseded.entry(piece.id.clone()).or_insert(*piece);
             }
-            Step::RemoveTurnsOf(removed) => {
-                self.turns.retain(|_, turn| {
-                    !removed.has(turn.user_sequence)
-                        && !turn.assistant_sequence.is_some_and(|sequence| removed.has(sequence))
-                });
-                self.summaries.retain(|sequence, of| !removed.has_line(*sequence, of.digest));
-            }
+            Step::ChangeTurns { turns, removed, current } => self.change_turns(&turns, &removed, current),
             Step::RemoveMessage(sequence) => drop(self.messages.remove(&sequence)),
             Step::RemoveEvent(sequence) => drop(self.events.remove(&sequence)),
             Step::PutMessage(message) => {

@@ -177,12 +177,9 @@ impl ArchiveTransfer<'_> {
                 counts.summaries += u64::from(record.turn_summary.is_some());
             }
             if let Some(vectors) = vectors.as_deref_mut() {
-                counts.vectors += self.add_vectors(vectors, &states, &mut records).await?;
-                if vectors.with_turns {
-                    let mut by_sequence =
-                        states.iter().map(|(message, _)| message.sequence).zip(&mut records).collect();
-                    counts.turns += self.add_turns(key, &vectors.space, &mut by_sequence).await?;
-                }
+                let (of_texts, of_turns) = self.add_vectors(vectors, &states, &mut records).await?;
+                counts.vectors += of_texts;
+                counts.turns += of_turns;
             }
             for record in records {
                 out.put(Record::Message(Box::new(record)))?;

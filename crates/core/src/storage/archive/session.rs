@@ -7,7 +7,6 @@ use super::{
     ArchivedTurn, EventRecord, ImportOptions, MessageRecord, SessionRecord, SupersededRecord, digest,
     invalid,
     superseded::Packing,
-    turns::ReadTurns,
     vectors,
 };
 use crate::{
@@ -16,7 +15,8 @@ use crate::{
     content::MessageLine,
     events,
     model::{
-        Digest, EmbeddingSpace, Event, Message, MetadataFile, Payload, Session, StoredEvent, VectorState,
+        Digest, EmbeddingSpace, Event, Message, MetadataFile, Payload, Session, StoredEvent, TurnSummary,
+        VectorRecord, VectorState,
     },
 };
 
@@ -43,8 +43,8 @@ pub(super) struct SessionReading {
     pub(super) rows: (u32, u32),
     /// The space of its vectors.
     pub(super) space: Option<EmbeddingSpace>,
-    /// The summaries and embeddings of its turns that were read.
-    pub(super) turns: ReadTurns,
+    /// The summaries of its turns that were read.
+    pub(super) summaries: Vec<TurnSummary>,
     pub(super) packing: Packing,
     /// Ids of events that must still be looked up.
     pub(super) ids: Vec<String>,
@@ -108,7 +108,7 @@ impl SessionReading {
             was_deleted: false,
             rows: (0, 0),
             space: embedding_space,
-            turns: ReadTurns::default(),
+            summaries: Vec::new(),
             packing: Packing::default(),
             ids: Vec::new(),
             can_return,
@@ -152,11 +152,16 @@ impl SessionReading {
         // Vectors of a line with secrets do not fit the masked line.
         if let Some(space) = self.space.clone().filter(|_| secrets == 0) {
             let made = vectors::of_message(&message, &texts, &space, record.vectors, record.vector_failure)?;
-            made.into_iter().for_each(|vectors| self.writer.vectors(vectors));
-            self.turn_embeddings(&message, &space, record.turn_embeddings)?;
+            if let Some(mut made) = made {
+                let is_pending = record.turn_embeddings.iter().any(|turn| turn.is_pending);
+                let turn = self.turn_embedding(&message, &space, record.turn_embeddings)?;
+                made.turn = turn.as_ref().filter(|_| !is_pending).map(|_| message.digest);
+                made.records.get_or_insert_default().extend(turn);
+                self.writer.vectors(made);
+            }
         }
         if let Some(summary) = record.turn_summary {
-            self.turns.summaries.push(summary.into_summary(&message, &self.masker)?);
+            self.summaries.push(summary.into_summary(&message, &self.masker)?);
         }
         self.writer.line(message, line.fields(), &texts);
         if self.masker.is_on() {
@@ -165,21 +170,23 @@ impl SessionReading {
         Ok(())
     }
 
-    /// Reads the embeddings of the turn that a message begins, except for embeddings of texts whose secrets are masked.
-    fn turn_embeddings(
-        &mut self,
+    /// The vector of the turn that a message begins, unless its text has secrets, which are masked. Of several, which
+    /// providers of one model made, the last.
+    fn turn_embedding(
+        &self,
         message: &Message,
         space: &EmbeddingSpace,
         archived: Vec<ArchivedTurn>,
-    ) -> Result<()> {
+    ) -> Result<Option<VectorRecord>> {
+        let mut last = None;
         for embedding in archived {
-            let embedding = embedding.into_embedding(message, space)?;
-            let text = Some(embedding.content_used.clone());
+            let record = embedding.into_record(message, space)?;
+            let text = record.turn.as_ref().map(|turn| turn.content_used.clone());
             if !self.masker.is_on() || self.masker.mask_text(text.clone())? == text {
-                self.turns.embeddings.push(embedding);
+                last = Some(record);
             }
         }
-        Ok(())
+        Ok(last)
     }
 
     pub(super) fn event(&mut self, record: EventRecord) -> Result<()> {
@@ -267,7 +274,7 @@ impl SessionReading {
     /// Discards what was read of the session, to read it again.
     pub(super) fn restart(&mut self, stage: WriteStage) {
         self.take_writer();
-        self.turns = ReadTurns::default();
+        self.summaries.clear();
         self.packing = Packing::default();
         self.ids.clear();
         (self.rows, self.stage) = ((0, 0), stage);

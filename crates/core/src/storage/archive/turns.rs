@@ -1,15 +1,15 @@
-//! Embeddings and summaries of turns in an archive: with the message that begins the turn.
+//! Summaries and vectors of turns in an archive: with the message that begins the turn.
 
-use std::collections::BTreeMap;
-
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
 
-use super::{MessageRecord, invalid};
+use super::{
+    invalid,
+    vectors::{decoded, encoded},
+};
 use crate::{
     Result,
-    model::{EmbeddingSpace, Message, SessionKey, Timestamp, TurnEmbedding, TurnSummary},
-    storage::{ArchiveTransfer, StoredVectors, line_masker::LineMasker, turns::PROVIDERS},
+    model::{EmbeddedTurn, EmbeddingSpace, Message, MessageRef, Timestamp, TurnSummary, VectorRecord},
+    storage::{line_masker::LineMasker, turn_texts::PROVIDERS},
 };
 
 /// The summary of a turn.
@@ -43,7 +43,7 @@ impl ArchivedSummary {
     }
 }
 
-/// The embedding of a turn.
+/// The vector of a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ArchivedTurn {
     /// The sequence of the assistant's message.
@@ -61,87 +61,47 @@ pub struct ArchivedTurn {
     pub used_turn_summary: bool,
     /// When it was made.
     pub created_at: Timestamp,
+    /// Whether the turn has changed since, so that the vector is pending.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_pending: bool,
     /// The numbers as 32-bit floats, little-endian, in Base64.
     pub vector: String,
 }
 
-impl From<TurnEmbedding> for ArchivedTurn {
-    fn from(of: TurnEmbedding) -> Self {
-        let vector = STANDARD.encode(of.vector_bytes());
-        Self {
-            assistant_sequence: of.assistant_sequence,
-            provider: of.provider,
-            model: of.model,
-            content_used: of.content_used,
-            content_hash: of.content_hash,
-            used_turn_summary: of.used_turn_summary,
-            created_at: of.created_at,
-            vector,
-        }
-    }
-}
-
 impl ArchivedTurn {
-    /// The embedding of the turn that `message` begins. It must be of this space.
-    pub(super) fn into_embedding(self, message: &Message, space: &EmbeddingSpace) -> Result<TurnEmbedding> {
-        let wrong = |what: &str| invalid(format!("an embedding of a turn {what}"));
-        if self.content_hash != TurnEmbedding::hash(&self.content_used) {
-            return Err(wrong("has a hash that does not match its text"));
-        }
+    /// The vector of a turn by this model; `None` if it is that of another text.
+    pub(super) fn of(record: VectorRecord, model: &str, is_pending: bool) -> Option<Self> {
+        let turn = record.turn?;
+        Some(Self {
+            assistant_sequence: turn.assistant_sequence,
+            provider: turn.provider,
+            model: model.to_owned(),
+            content_used: turn.content_used,
+            content_hash: turn.content_hash,
+            used_turn_summary: turn.used_turn_summary,
+            created_at: turn.created_at,
+            is_pending,
+            vector: encoded(&record.vector),
+        })
+    }
+
+    /// The vector of the turn that `message` begins. It must be of this space.
+    pub(super) fn into_record(self, message: &Message, space: &EmbeddingSpace) -> Result<VectorRecord> {
         if self.model != space.model || !PROVIDERS.contains(&self.provider.as_str()) {
-            return Err(wrong("is of an unknown model"));
+            return Err(invalid("an embedding of a turn is of an unknown model"));
         }
-        let bytes = STANDARD.decode(self.vector).map_err(|_| wrong("is not Base64"))?;
-        let embedding = TurnEmbedding {
-            id: String::new(),
-            user_sequence: message.sequence,
+        let MessageRef { session, sequence } = message.message_ref();
+        let turn = EmbeddedTurn {
+            id: EmbeddedTurn::new_id(&session, sequence, &self.provider, &self.model, self.created_at),
             assistant_sequence: self.assistant_sequence,
             provider: self.provider,
-            model: self.model,
-            dimensions: space.dimensions,
             content_used: self.content_used,
             content_hash: self.content_hash,
             used_turn_summary: self.used_turn_summary,
-            vector: TurnEmbedding::read_vector(&bytes).map_err(|_| wrong("has the wrong length"))?,
             created_at: self.created_at,
         };
-        embedding.validate().map_err(|error| wrong(&error.to_string()))?;
-        Ok(embedding)
-    }
-}
-
-/// The turns of a session that are imported, written after its rows.
-#[derive(Debug, Default)]
-pub(super) struct ReadTurns {
-    pub(super) summaries: Vec<TurnSummary>,
-    pub(super) embeddings: Vec<TurnEmbedding>,
-}
-
-impl ArchiveTransfer<'_> {
-    /// Adds the embeddings of turns to the records of the messages that begin them. Returns their number.
-    pub(super) async fn add_turns(
-        self,
-        key: &SessionKey,
-        space: &EmbeddingSpace,
-        records: &mut BTreeMap<u32, &mut MessageRecord>,
-    ) -> Result<u64> {
-        let Some(last) = records.keys().next_back().copied() else { return Ok(0) };
-        let mut count = 0;
-        for provider in PROVIDERS {
-            let mut start = records.keys().next().copied().unwrap_or_default();
-            while start <= last {
-                let page =
-                    StoredVectors::new(self.store).turns_from(key, provider, &space.model, start).await?;
-                let Some(end) = page.last() else { break };
-                start = end.user_sequence.saturating_add(1);
-                for embedding in page.into_iter().filter(|of| of.dimensions == space.dimensions) {
-                    if let Some(record) = records.get_mut(&embedding.user_sequence) {
-                        record.turn_embeddings.push(embedding.into());
-                        count += 1;
-                    }
-                }
-            }
-        }
-        Ok(count)
+        let record = VectorRecord::of_turn(turn, decoded(&self.vector)?);
+        record.validate(space).map_err(|error| invalid(format!("an embedding of a turn: {error}")))?;
+        Ok(record)
     }
 }

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
 
-use super::{MessageRecord, invalid};
+use super::{ArchivedTurn, MessageRecord, invalid};
 use crate::{
     Result,
     backend::{MessageVectors, StorageBackendExt},
     content::ExtractedText,
     model::{
         ContentType, Digest, EmbeddingSpace, Message, MessageRef, SessionKey, VectorRecord, VectorState,
+        VectorText,
     },
     storage::ArchiveTransfer,
 };
@@ -41,16 +42,9 @@ pub struct ArchivedVector {
 impl From<VectorRecord> for ArchivedVector {
     fn from(record: VectorRecord) -> Self {
         let VectorRecord {
-            content_type,
-            chunk_index,
-            total_chunks,
-            span_start,
-            span_end,
-            token_count,
-            vector,
+            text, chunk_index, total_chunks, span_start, span_end, token_count, vector, ..
         } = record;
-        let bytes: Vec<u8> = vector.iter().flat_map(|number| number.to_le_bytes()).collect();
-        let vector = STANDARD.encode(bytes);
+        let (content_type, vector) = (text.content_type(), encoded(&vector));
         Self { content_type, chunk_index, total_chunks, span_start, span_end, token_count, vector }
     }
 }
@@ -60,19 +54,15 @@ impl ArchivedVector {
     fn into_record(self, space: &EmbeddingSpace, texts: &[ExtractedText]) -> Result<VectorRecord> {
         let Self { content_type, chunk_index, total_chunks, span_start, span_end, token_count, vector } =
             self;
-        let bytes = STANDARD.decode(vector).map_err(|_| invalid("a vector of the message is not Base64"))?;
-        let (numbers, []) = bytes.as_chunks::<4>() else {
-            return Err(invalid("a vector of the message has the wrong length"));
-        };
-        let vector: Vec<f32> = numbers.iter().map(|number| f32::from_le_bytes(*number)).collect();
         let record = VectorRecord {
-            content_type,
+            text: content_type.into(),
             chunk_index,
             total_chunks,
             span_start,
             span_end,
             token_count,
-            vector,
+            vector: decoded(&vector)?,
+            turn: None,
         };
         record.validate(space).map_err(|error| invalid(format!("a vector of the message: {error}")))?;
         let length: f32 = record.vector.iter().map(|number| number * number).sum();
@@ -87,11 +77,26 @@ impl ArchivedVector {
     }
 }
 
+/// Numbers as 32-bit floats, little-endian, in Base64.
+pub(super) fn encoded(vector: &[f32]) -> String {
+    let bytes: Vec<u8> = vector.iter().flat_map(|number| number.to_le_bytes()).collect();
+    STANDARD.encode(bytes)
+}
+
+/// The numbers that [`encoded`] wrote.
+pub(super) fn decoded(vector: &str) -> Result<Vec<f32>> {
+    let bytes = STANDARD.decode(vector).map_err(|_| invalid("a vector of the message is not Base64"))?;
+    let (numbers, []) = bytes.as_chunks::<4>() else {
+        return Err(invalid("a vector of the message has the wrong length"));
+    };
+    Ok(numbers.iter().map(|number| f32::from_le_bytes(*number)).collect())
+}
+
 /// The vectors of a store that are exported.
 #[derive(Debug)]
 pub(super) struct ExportedVectors {
     pub(super) space: EmbeddingSpace,
-    /// Whether embeddings of turns are exported too.
+    /// Whether vectors of turns are exported too.
     pub(super) with_turns: bool,
     generation: u32,
     /// Why messages of the session have no vectors.
@@ -112,18 +117,21 @@ impl ArchiveTransfer<'_> {
     }
 
     /// Adds the vectors of messages to their records. Pending ones are left out, because they will be made again.
+    /// Returns the number of vectors of texts and of turns.
     pub(super) async fn add_vectors(
         self,
         exported: &mut ExportedVectors,
         messages: &[(MessageRef, VectorState)],
         records: &mut [MessageRecord],
-    ) -> Result<u64> {
-        let mut count = 0;
+    ) -> Result<(u64, u64)> {
+        let (mut count, mut turns) = (0, 0);
         for (messages, records) in messages.chunks(MESSAGES).zip(records.chunks_mut(MESSAGES)) {
-            let stored = messages.iter().filter(|(_, state)| *state == VectorState::Stored);
+            let stored = messages.iter().filter(|(_, state)| state.has_stored());
+            let is_wanted = |text: &VectorText| *text != VectorText::Turn || exported.with_turns;
             let texts: Vec<_> = stored
                 .flat_map(|(message, _)| {
-                    ContentType::EMBEDDED.map(|content_type| (message.clone(), content_type))
+                    let texts = VectorText::ALL.into_iter().filter(is_wanted);
+                    texts.map(|text| (message.clone(), text))
                 })
                 .collect();
             let mut vectors: BTreeMap<u32, Vec<VectorRecord>> = BTreeMap::new();
@@ -132,14 +140,21 @@ impl ArchiveTransfer<'_> {
             }
             for ((message, state), record) in messages.iter().zip(records) {
                 let mut of_message = vectors.remove(&message.sequence).unwrap_or_default();
-                of_message.sort_by_key(|record| (record.content_type, record.chunk_index));
-                count += of_message.len() as u64;
+                of_message.sort_by_key(|record| (record.text, record.chunk_index));
+                let of_texts = of_message.iter().filter(|record| record.text != VectorText::Turn).count();
+                let is_pending = *state == VectorState::TurnPending;
+                let of_turn = of_message.split_off(of_texts).into_iter();
+                record.turn_embeddings = of_turn
+                    .filter_map(|of| ArchivedTurn::of(of, &exported.space.model, is_pending))
+                    .collect();
+                turns += record.turn_embeddings.len() as u64;
+                count += of_texts as u64;
                 record.vectors = of_message.into_iter().map(ArchivedVector::from).collect();
                 let failure = exported.failures.remove(&message.sequence);
-                record.vector_failure = failure.filter(|_| *state == VectorState::Stored);
+                record.vector_failure = failure.filter(|_| state.has_stored());
             }
         }
-        Ok(count)
+        Ok((count, turns))
     }
 }
 
@@ -156,11 +171,7 @@ pub(super) fn of_message(
     }
     let records: Vec<VectorRecord> =
         vectors.into_iter().map(|vector| vector.into_record(space, texts)).collect::<Result<_>>()?;
-    Ok(Some(MessageVectors {
-        sequence: message.sequence,
-        digest: Digest::of(message.raw.as_bytes()),
-        created_at: message.synced_at,
-        records,
-        failure,
-    }))
+    let digest = Digest::of(message.raw.as_bytes());
+    let made = MessageVectors::new(message.sequence, digest, message.synced_at, records);
+    Ok(Some(MessageVectors { failure, ..made }))
 }

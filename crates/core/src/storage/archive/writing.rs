@@ -4,14 +4,10 @@ use super::{
     super::session_writer::Finished,
     ArchiveReader, ImportReport, Record, invalid,
     session::{SessionReading, WriteStage},
-    turns::ReadTurns,
 };
 use crate::{
     Result,
-    backend::NewTurn,
-    model::{EmbeddingSpace, SessionKey},
-    storage::ArchiveTransfer,
-    storage::StoredVectors,
+    storage::{ArchiveTransfer, StoredVectors},
 };
 
 /// Number of event ids looked up at a time.
@@ -92,11 +88,16 @@ impl ArchiveTransfer<'_> {
         report.events += rows.events;
         report.superseded += rows.superseded;
         report.vectors += rows.vectors;
+        report.turns += rows.turns;
         report.vectors_left_out += rows.vectors_left_out;
         let key = reading.session.key();
         report.replaced += u64::from(reading.replaces);
         report.were_deleted.extend(reading.was_deleted.then(|| key.clone()));
-        self.import_turns(&key, std::mem::take(&mut reading.turns), reading.space.clone(), report).await
+        let summaries = std::mem::take(&mut reading.summaries);
+        if !summaries.is_empty() {
+            report.summaries += self.store.backend.write_summaries(&key, summaries).await? as u64;
+        }
+        Ok(())
     }
 
     /// Why the session is rejected, if another session of the user has an event with the same id.
@@ -122,29 +123,6 @@ impl ArchiveTransfer<'_> {
             && let Ok(generation) = StoredVectors::new(self.store).claim_space(space).await?
         {
             reading.writer.set_generation(generation);
-        }
-        Ok(())
-    }
-
-    /// Writes the turns that were read of a session: its summaries, and its embeddings if the store accepts their
-    /// space.
-    async fn import_turns(
-        self,
-        key: &SessionKey,
-        turns: ReadTurns,
-        space: Option<EmbeddingSpace>,
-        report: &mut ImportReport,
-    ) -> Result<()> {
-        let ReadTurns { summaries, embeddings } = turns;
-        if !summaries.is_empty() {
-            report.summaries += self.store.backend.write_summaries(key, summaries).await? as u64;
-        }
-        let Some(space) = space.filter(|_| !embeddings.is_empty()) else { return Ok(()) };
-        if StoredVectors::new(self.store).claim_space(&space).await?.is_ok() {
-            let (states, now) = (self.store.backend.message_states(key).await?, self.store.now());
-            let turns =
-                embeddings.into_iter().filter_map(|of| NewTurn::of(key, of.with_new_id(key, now), &states));
-            report.turns += self.store.backend.write_turns(turns.collect()).await? as u64;
         }
         Ok(())
     }

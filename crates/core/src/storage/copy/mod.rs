@@ -7,7 +7,7 @@
 //! | `store_data.rs` | what belongs to no session |
 //! | `session.rs` | writes the rows of one session, in parts |
 //! | `vectors.rs` | its vectors |
-//! | `turns.rs` | the embeddings and summaries of its turns |
+//! | `turns.rs` | the summaries of its turns |
 //! | `outline.rs`, `digest.rs` | compares a session in both stores: quickly by stored digests, and completely |
 
 mod digest;
@@ -32,7 +32,7 @@ use self::{
     digest::digest_of,
     outline::Outline,
     session::{Copying, is_unfinished},
-    vectors::{CopiedGenerations, CopiedVectors},
+    vectors::{CopiedGenerations, CopiedVectors, WrittenVectors},
 };
 use super::{
     SessionStorage, StoreContext, StoreCopying,
@@ -241,18 +241,19 @@ impl Copy<'_> {
 
     /// Copies the vectors that the target lacks of a session.
     async fn unchanged(&mut self, key: &SessionKey) -> Result<()> {
+        let summaries = self.summaries(key).await?;
+        self.report.summaries += summaries;
         if let Some(vectors) = self.vectors(key)
-            && !vectors.are_as_many().await?
+            && (summaries > 0 || !vectors.are_as_many().await?)
         {
             match vectors.copy().await? {
-                Some(written) => self.report.vectors += written,
+                Some(written) => self.report.add_vectors(written),
                 None => {
                     self.left(key, NotCopiedBecause::Different, "its vectors differ after the copy");
                     return Ok(());
                 }
             }
         }
-        self.turns(key).await?;
         self.report.unchanged += 1;
         Ok(())
     }
@@ -265,9 +266,10 @@ impl Copy<'_> {
         if held.is_some() {
             copying.prune().await?;
         }
+        let summaries = self.summaries(&key).await?;
         let vectors = match self.vectors(&key) {
             Some(vectors) => vectors.copy().await?,
-            None => Some(0),
+            None => Some(WrittenVectors::default()),
         };
         let expected = match written.digest {
             Some(digest) => digest,
@@ -289,13 +291,13 @@ impl Copy<'_> {
             return Ok(());
         };
         copying.complete(stored.version).await?;
-        self.turns(&key).await?;
         let Session { message_count, event_count, .. } = source.session;
         self.report.sessions += 1;
         self.report.messages += u64::from(message_count);
         self.report.events += u64::from(event_count);
         self.report.superseded += written.superseded;
-        self.report.vectors += vectors;
+        self.report.summaries += summaries;
+        self.report.add_vectors(vectors);
         Ok(())
     }
 

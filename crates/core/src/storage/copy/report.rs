@@ -87,7 +87,7 @@ pub struct CopyReport {
     pub superseded: u64,
     /// The number of vectors that were written, including vectors for messages that the target already had.
     pub vectors: u64,
-    /// The number of turns whose embeddings were written.
+    /// The number of turns whose vectors were written.
     pub turns: u64,
     /// The number of summaries of turns that were written.
     pub summaries: u64,

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use super::CopyReport;
 use crate::{
     Result,
     backend::{
         MessageVectors, MessagesToEmbed, PendingQuery, SequenceRange, StorageBackend, StorageBackendExt,
+        TurnLine, TurnLines,
     },
     model::{
-        ContentType, ContentTypes, Digest, MessageRef, MessageState, SessionKey, Timestamp, VectorRecord,
-        VectorState,
+        Digest, MessageRef, MessageState, Role, SessionKey, Timestamp, VectorRecord, VectorState, VectorText,
     },
 };
 
@@ -40,23 +41,38 @@ pub(super) struct CopiedVectors<'a> {
 /// The vectors of some messages, by sequence.
 type Records = BTreeMap<u32, Vec<VectorRecord>>;
 
+/// The number of vectors that were written.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct WrittenVectors {
+    pub(super) texts: u64,
+    pub(super) turns: u64,
+}
+
+impl CopyReport {
+    pub(super) fn add_vectors(&mut self, WrittenVectors { texts, turns }: WrittenVectors) {
+        self.vectors += texts;
+        self.turns += turns;
+    }
+}
+
 impl CopiedVectors<'_> {
     /// Whether the target has as many vectors as the source.
     pub(super) async fn are_as_many(&self) -> Result<bool> {
         let (from, to) = (self.from.session_rows(self.key).await?, self.to.session_rows(self.key).await?);
-        Ok(from.vectors == to.vectors)
+        Ok((from.vectors, from.turn_vectors) == (to.vectors, to.turn_vectors))
     }
 
     /// Writes the vectors that the target lacks or that differ there, and the reasons for missing ones. Returns the
     /// number of written vectors; `None` if the target has other vectors afterwards.
-    pub(super) async fn copy(&self) -> Result<Option<u64>> {
+    pub(super) async fn copy(&self) -> Result<Option<WrittenVectors>> {
         let states = self.from.message_states(self.key).await?;
         let mut failures: BTreeMap<u32, String> =
             self.from.vector_failures(self.generations.from, self.key).await?.into_iter().collect();
-        let (mut written, mut copied) = (0, Vec::new());
+        let pending = self.pending().await?;
+        let (mut written, mut copied) = (WrittenVectors::default(), Vec::new());
         let mut range = SequenceRange { start: 0, limit: LISTED };
         loop {
-            let listed = self.from.vector_types(self.generations.from, self.key, range).await?;
+            let listed = self.from.vector_texts(self.generations.from, self.key, range).await?;
             let Some((last, _)) = listed.last() else { break };
             range.start = last.saturating_add(1);
             for some in listed.chunks(self.at_once()) {
@@ -70,14 +86,21 @@ impl CopiedVectors<'_> {
                     .filter_map(|(sequence, records)| {
                         let digest = states.get(*sequence as usize)?.digest;
                         let failure = failures.remove(sequence);
-                        Some(self.of_message(*sequence, digest, records.clone(), failure))
+                        let turn = lines_of_turn(*sequence, &states);
+                        let turn = turn.filter(|_| !pending.contains_key(sequence));
+                        let made = MessageVectors::new(*sequence, digest, self.now, records.clone());
+                        Some(MessageVectors { turn, failure, ..made })
                     })
                     .collect();
                 if vectors.is_empty() {
                     continue;
                 }
                 copied.extend(vectors.iter().map(|vectors| vectors.sequence));
-                written += self.write(vectors).await?;
+                let records = || vectors.iter().flat_map(MessageVectors::records);
+                let turns = records().filter(|record| record.text == VectorText::Turn).count() as u64;
+                let stored = self.write(vectors).await?;
+                written.turns += turns.min(stored);
+                written.texts += stored - turns.min(stored);
                 let now = read(self.to, self.generations.to, self.key, some).await?;
                 let mut pairs = now.iter().zip(&wanted);
                 let is_same = now.len() == wanted.len()
@@ -88,23 +111,18 @@ impl CopiedVectors<'_> {
             }
         }
         self.copy_failures(failures, &states).await?;
-        self.mark_outdated(&copied).await?;
+        let outdated = pending.into_iter().filter(|(_, state)| *state == VectorState::Outdated);
+        let outdated: Vec<u32> =
+            outdated.map(|(sequence, _)| sequence).filter(|of| copied.binary_search(of).is_ok()).collect();
+        if !outdated.is_empty() {
+            self.to.mark_pending(self.key, MessagesToEmbed::At(outdated)).await?;
+        }
         Ok(Some(written))
     }
 
     /// The number of messages whose vectors are read at a time.
     fn at_once(&self) -> usize {
         (BYTES / (self.generations.dimensions.max(1) * size_of::<f32>())).clamp(1, 200)
-    }
-
-    fn of_message(
-        &self,
-        sequence: u32,
-        digest: Digest,
-        records: Vec<VectorRecord>,
-        failure: Option<String>,
-    ) -> MessageVectors {
-        MessageVectors { sequence, digest, created_at: self.now, records, failure }
     }
 
     async fn write(&self, vectors: Vec<MessageVectors>) -> Result<u64> {
@@ -125,12 +143,13 @@ impl CopiedVectors<'_> {
                 continue;
             }
             // The target already has vectors of this message, the same as the source or its own.
-            let held = self.to.vector_types(self.generations.to, self.key, with_vectors(sequence)).await?;
+            let held = self.to.vector_texts(self.generations.to, self.key, with_vectors(sequence)).await?;
             if held.first().is_some_and(|(held, _)| *held == sequence) {
                 continue;
             }
             if let Some(state) = states.get(sequence as usize) {
-                vectors.push(self.of_message(sequence, state.digest, Vec::new(), Some(reason)));
+                let made = MessageVectors::new(sequence, state.digest, self.now, Vec::new());
+                vectors.push(MessageVectors { failure: Some(reason), ..made });
             }
         }
         if !vectors.is_empty() {
@@ -139,42 +158,43 @@ impl CopiedVectors<'_> {
         Ok(())
     }
 
-    /// Vectors that must be made again in the source must be made again in the target too.
-    async fn mark_outdated(&self, copied: &[u32]) -> Result<()> {
-        if copied.is_empty() {
-            return Ok(());
-        }
+    /// The messages with pending vectors in the source.
+    async fn pending(&self) -> Result<BTreeMap<u32, VectorState>> {
         let mut query = PendingQuery {
             user: self.key.user_id.clone(),
             session: Some(self.key.session_id.clone()),
             generation: self.generations.from,
+            turns: true,
             after: None,
             limit: PENDING,
         };
+        let mut found = BTreeMap::new();
         loop {
             let pending = self.from.messages_pending_vectors(&query).await?;
-            let Some(last) = pending.last() else { return Ok(()) };
+            let Some(last) = pending.last() else { return Ok(found) };
             query.after = Some(last.message_ref());
-            let outdated = pending.iter().filter(|message| message.vectors == VectorState::Outdated);
-            let sequences: Vec<u32> = outdated
-                .map(|message| message.sequence)
-                .filter(|sequence| copied.binary_search(sequence).is_ok())
-                .collect();
-            if !sequences.is_empty() {
-                self.to.mark_pending(self.key, MessagesToEmbed::At(sequences)).await?;
-            }
+            found.extend(pending.iter().map(|message| (message.sequence, message.vectors)));
         }
     }
+}
+
+/// The digest of the lines of the turn that a message with the vector of a turn begins.
+fn lines_of_turn(first: u32, states: &[MessageState]) -> Option<Digest> {
+    let turn = states.get(first as usize)?.turn;
+    let lines = (first..).zip(states.get(first as usize..)?).take_while(|(_, state)| state.turn == turn);
+    // Only the first message must be one of the user.
+    let lines =
+        lines.map(|(sequence, state)| TurnLine { sequence, turn, role: Role::User, digest: state.digest });
+    TurnLines::of(lines).begun_by(first)
 }
 
 /// Whether these are the same vectors of the same chunks. Stores may round numbers to 16-bit floats.
 fn are_equal(some: &[VectorRecord], others: &[VectorRecord]) -> bool {
     const ROUNDING: f32 = 1e-3;
     let chunk = |record: &VectorRecord| {
-        let VectorRecord {
-            content_type, chunk_index, total_chunks, span_start, span_end, token_count, ..
-        } = *record;
-        (content_type, [chunk_index, total_chunks, span_start, span_end, token_count])
+        let VectorRecord { text, chunk_index, total_chunks, span_start, span_end, token_count, .. } = *record;
+        let hash = record.turn.as_ref().map(|turn| turn.content_hash.clone());
+        (text, [chunk_index, total_chunks, span_start, span_end, token_count], hash)
     };
     let is_equal = |(one, other): (&VectorRecord, &VectorRecord)| {
         let mut numbers = one.vector.iter().zip(&other.vector);
@@ -190,12 +210,12 @@ async fn read(
     backend: &dyn StorageBackend,
     generation: u32,
     key: &SessionKey,
-    texts: &[(u32, ContentTypes)],
+    texts: &[(u32, Vec<VectorText>)],
 ) -> Result<Records> {
-    let texts: Vec<(MessageRef, ContentType)> = texts
+    let texts: Vec<(MessageRef, VectorText)> = texts
         .iter()
-        .flat_map(|(sequence, types)| {
-            types.iter().map(|content_type| (MessageRef::new(key.clone(), *sequence), content_type))
+        .flat_map(|(sequence, texts)| {
+            texts.iter().map(|text| (MessageRef::new(key.clone(), *sequence), *text))
         })
         .collect();
     let mut records = Records::new();
@@ -203,7 +223,7 @@ async fn read(
         records.entry(message.sequence).or_default().push(record);
     }
     for records in records.values_mut() {
-        records.sort_by_key(|record| (record.content_type, record.chunk_index));
+        records.sort_by_key(|record| (record.text, record.chunk_index));
     }
     Ok(records)
 }

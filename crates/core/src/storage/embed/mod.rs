@@ -1,5 +1,6 @@
 //! Makes pending vectors.
 
+mod plan;
 mod step;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -7,8 +8,14 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-pub(super) use self::step::{Amount, Cutting, EmbeddingOutcome, embed_all, with_address};
-use self::step::{Step, StepOutcome};
+use self::{
+    plan::MessagePlan,
+    step::{Step, StepOutcome},
+};
+pub(super) use self::{
+    plan::is_made_of,
+    step::{Amount, Cutting, with_address},
+};
 use super::{Rederivation, StoreUsers, StoredVectors, VectorsOf};
 use crate::{
     Error, ErrorKind, Result, Scope,
@@ -17,7 +24,7 @@ use crate::{
         meta::{self, Generation, Generations},
     },
     embedding::EmbeddingProvider,
-    model::{ContentType, EmbeddingSpace, Message, SessionId, SessionKey, Timestamp, UserId},
+    model::{ContentType, EmbeddingSpace, Message, SessionId, Timestamp, UserId},
 };
 
 /// Number of messages read, embedded and written at a time.
@@ -37,9 +44,6 @@ pub struct EmbedReport {
     pub secrets: u64,
     /// The number of turns whose vectors were stored.
     pub turns: u64,
-    /// The sessions whose messages got vectors, with the sequence of the first of these messages.
-    #[serde(skip)]
-    pub sessions: BTreeMap<SessionKey, u32>,
     /// Why it ended early, if it did. The vectors of the remaining messages are still pending.
     #[serde(skip)]
     pub failure: Option<Error>,
@@ -58,14 +62,7 @@ impl EmbedReport {
         self.refused += other.refused;
         self.secrets += other.secrets;
         self.turns += other.turns;
-        for (key, first) in other.sessions {
-            self.add_session(key, first);
-        }
         self.failure = self.failure.take().or(other.failure);
-    }
-
-    fn add_session(&mut self, key: SessionKey, first: u32) {
-        self.sessions.entry(key).and_modify(|known| *known = first.min(*known)).or_insert(first);
     }
 
     /// The total number of vectors.
@@ -86,7 +83,7 @@ impl StoredVectors<'_> {
     }
 
     /// Makes the pending vectors of `user`, and only of `session` if given. Does nothing without an embedding provider.
-    /// With [`StorageSettings::turns`](super::StorageSettings::turns), embeds the turns of these sessions too.
+    /// With [`StorageSettings::turns`](super::StorageSettings::turns), also those of turns.
     ///
     /// If the provider fails, the report has the error.
     ///
@@ -95,50 +92,35 @@ impl StoredVectors<'_> {
     /// Errors of the backend.
     pub async fn embed_pending(self, user: &UserId, session: Option<&SessionId>) -> Result<EmbedReport> {
         let mut report = EmbedReport::default();
-        if self.store.embedding.is_none() {
-            return Ok(report);
-        }
-        Rederivation::new(self.store).rederive().await?;
-        if !self.store.settings.turns {
-            self.embed_current(user, session, &mut report, &mut |_| {}).await?;
-            return Ok(report);
-        }
-        let were_unfinished = self.has_unfinished_turns(user).await?;
-        if !were_unfinished && !self.has_pending_vectors(user, session).await? {
-            return Ok(report);
-        }
-        self.set_unfinished_turns(user, true).await?;
-        self.embed_current(user, session, &mut report, &mut |_| {}).await?;
-        if were_unfinished {
-            self.embed_all_turns(user, &mut report).await?;
-        } else {
-            self.embed_turns_of_report(&mut report).await?;
-        }
-        if report.failure.is_none() {
-            self.set_unfinished_turns(user, false).await?;
-        }
+        self.embed_current(user, session, self.store.settings.turns, &mut report, &mut |_| {}).await?;
         Ok(report)
     }
 
-    /// Whether vectors of messages are pending.
-    async fn has_pending_vectors(self, user: &UserId, session: Option<&SessionId>) -> Result<bool> {
+    /// Whether vectors are pending; with `turns`, also if only that of a turn is.
+    async fn has_pending_vectors(
+        self,
+        user: &UserId,
+        session: Option<&SessionId>,
+        turns: bool,
+    ) -> Result<bool> {
         let generation = self.store.generations().await?.current_number();
-        let query =
-            PendingQuery { user: user.clone(), session: session.cloned(), generation, after: None, limit: 1 };
+        let (user, session) = (user.clone(), session.cloned());
+        let query = PendingQuery { user, session, generation, turns, after: None, limit: 1 };
         Ok(!self.store.backend.messages_pending_vectors(&query).await?.is_empty())
     }
 
-    /// Makes the pending vectors of the current generation.
+    /// Makes the pending vectors of the current generation; with `turns`, also those of turns.
     pub(super) async fn embed_current(
         self,
         user: &UserId,
         session: Option<&SessionId>,
+        turns: bool,
         report: &mut EmbedReport,
         on_embedded: OnEmbedded<'_>,
     ) -> Result<()> {
         let Some(provider) = &self.store.embedding else { return Ok(()) };
         Rederivation::new(self.store).rederive().await?;
-        if !self.has_pending_vectors(user, session).await? {
+        if !self.has_pending_vectors(user, session, turns).await? {
             return Ok(());
         }
         let held = self.store.generations().await?;
@@ -152,7 +134,8 @@ impl StoredVectors<'_> {
         match claimed {
             Ok(generation) => {
                 let (user, session) = (user.clone(), session.cloned());
-                let pending = PendingQuery { user, session, generation, after: None, limit: MESSAGES_A_STEP };
+                let limit = MESSAGES_A_STEP;
+                let pending = PendingQuery { user, session, generation, turns, after: None, limit };
                 self.embed_generation(pending, report, on_embedded).await
             }
             Err(error) => {
@@ -177,10 +160,12 @@ impl StoredVectors<'_> {
             let pending = self.store.backend.messages_pending_vectors(&query).await?;
             query.after = pending.last().map(Message::message_ref).or(query.after);
             self.store.backend.yield_to_searches().await;
+            let cutting = self.cutting_for(provider);
+            let plans = self.plan(query.generation, pending, query.turns, &cutting).await?;
             let made = running.finish().await?;
-            let failed = made.as_ref().is_some_and(|made| made.failure.is_some());
-            if !pending.is_empty() && !failed {
-                running.start(pending, self.cutting_for(provider), self.store.now());
+            let failed = made.as_ref().is_some_and(|made| made.report.failure.is_some());
+            if !plans.is_empty() && !failed {
+                running.start(plans, cutting, self.store.now());
             }
             match made {
                 Some(made) => {
@@ -266,23 +251,13 @@ impl StoredVectors<'_> {
 
     /// Stores the vectors of a step.
     async fn store_step(self, generation: u32, step: StepOutcome, report: &mut EmbedReport) -> Result<()> {
-        report.secrets += step.secrets;
-        report.failure = step.failure;
+        report.add(step.report);
         for (key, vectors) in step.made {
-            for record in vectors.iter().flat_map(|message| &message.records) {
-                *report.vectors.entry(record.content_type).or_default() += 1;
-            }
             for refused in vectors.iter().filter(|message| message.failure.is_some()) {
-                report.refused += 1;
                 let reason = refused.failure.as_deref().unwrap_or_default();
                 tracing::warn!(session = %key.session_id, sequence = refused.sequence, reason, "a text could not be embedded");
             }
-            report.messages += vectors.iter().filter(|message| message.failure.is_none()).count() as u64;
-            let first = vectors.iter().map(|message| message.sequence).min();
             self.store.backend.write_vectors(&key, generation, vectors).await?;
-            if let Some(first) = first {
-                report.add_session(key, first);
-            }
         }
         Ok(())
     }
@@ -293,11 +268,14 @@ impl StoredVectors<'_> {
 struct RunningStep(JoinSet<StepOutcome>);
 
 impl RunningStep {
-    fn start(&mut self, messages: Vec<Message>, cutting: Cutting, now: Timestamp) {
+    fn start(&mut self, messages: Vec<MessagePlan>, cutting: Cutting, now: Timestamp) {
         self.0.spawn(async move {
             match Step::new(messages, &cutting).await {
                 Ok(step) => step.embed(cutting.provider.as_ref(), now).await,
-                Err(error) => StepOutcome { failure: Some(error), ..StepOutcome::default() },
+                Err(error) => StepOutcome {
+                    report: EmbedReport { failure: Some(error), ..EmbedReport::default() },
+                    ..StepOutcome::default()
+                },
             }
         });
     }
@@ -316,7 +294,8 @@ impl RunningStep {
 
 /// The amount of embedding that the texts of some messages need.
 pub(super) async fn amount_of(messages: Vec<Message>, cutting: &Cutting) -> Result<Amount> {
-    Ok(Step::new(messages, cutting).await?.amount())
+    let plans = messages.into_iter().map(MessagePlan::of_texts).collect();
+    Ok(Step::new(plans, cutting).await?.amount())
 }
 
 /// The error if vectors of the space `asked` can't be used with a store.

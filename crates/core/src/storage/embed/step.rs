@@ -4,12 +4,17 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use futures_util::{StreamExt, stream};
 
+use super::{
+    EmbedReport,
+    plan::{MessagePlan, TurnPlan},
+};
 use crate::{
     Error, ErrorKind, Result,
     backend::MessageVectors,
     content::{Chunk, ChunkSettings, ExtractedText, Masked, Redactor, chunk, embeddable},
     embedding::{EmbeddingLimits, EmbeddingProvider, EmbeddingPurpose, is_no_vector},
-    model::{ContentType, Message, SessionKey, Timestamp, VectorRecord},
+    model::{ContentType, EmbeddedTurn, MessageRef, SessionKey, Timestamp, VectorRecord, VectorText},
+    storage::turn_texts::provider_name,
     text::counted,
 };
 
@@ -47,15 +52,16 @@ impl Cutting {
     }
 }
 
-/// A chunk to embed, and where its vector belongs.
+/// A chunk to embed, and where its vector belongs. Those of a turn have one vector together.
 struct Piece {
     message: usize,
+    text: VectorText,
     record: VectorRecord,
 }
 
 /// The texts of one step, in the order in which they are embedded.
 pub(super) struct Step {
-    messages: Vec<Message>,
+    messages: Vec<MessagePlan>,
     pieces: Vec<Piece>,
     texts: Vec<String>,
     secrets: u64,
@@ -66,14 +72,19 @@ pub(super) struct Step {
 pub(super) struct StepOutcome {
     /// The vectors of finished messages, by session.
     pub(super) made: BTreeMap<SessionKey, Vec<MessageVectors>>,
-    /// The number of masked secrets.
-    pub(super) secrets: u64,
-    /// Why the other messages are not finished.
-    pub(super) failure: Option<Error>,
+    /// What was made, and why the other messages are not finished.
+    pub(super) report: EmbedReport,
+}
+
+/// The vectors of a message that is being assembled.
+struct Assembled {
+    vectors: MessageVectors,
+    /// The vectors of the chunks of its turn, with their numbers of tokens. `None` if the provider rejected one.
+    turn: Option<Vec<(Vec<f32>, u32)>>,
 }
 
 /// The result for a text: a vector, or the reason why the provider rejected it.
-pub(in crate::storage) type EmbeddingOutcome = Result<Vec<f32>, String>;
+type EmbeddingOutcome = Result<Vec<f32>, String>;
 
 /// The result of a batch: results for its first texts, and an error for the others.
 struct BatchOutcome {
@@ -94,26 +105,33 @@ impl Step {
     /// # Errors
     ///
     /// Errors of the redactor.
-    pub(super) async fn new(messages: Vec<Message>, cutting: &Cutting) -> Result<Self> {
+    pub(super) async fn new(messages: Vec<MessagePlan>, cutting: &Cutting) -> Result<Self> {
         let cutting = cutting.clone();
         tokio::task::spawn_blocking(move || Self::cut(messages, &cutting)).await.map_err(|source| {
             Error::new(ErrorKind::Embedding, "splitting texts into chunks failed").with_source(source)
         })?
     }
 
-    fn cut(messages: Vec<Message>, cutting: &Cutting) -> Result<Self> {
+    fn cut(messages: Vec<MessagePlan>, cutting: &Cutting) -> Result<Self> {
         let limits = cutting.provider.limits();
         let settings = ChunkSettings::for_limits(limits.chunk_threshold_tokens, limits.chunk_target_tokens);
         let (mut pieces, mut texts, mut secrets) = (Vec::new(), Vec::new(), 0);
-        for (index, message) in messages.iter().enumerate() {
-            for text in message.line().texts() {
-                let (text, masked) = cutting.masked(&text)?;
-                secrets += masked as u64;
-                let embedded = embeddable(&text, cutting.tool_chars);
-                for chunk in chunk(text.content_type, embedded, &settings) {
-                    pieces.push(Piece { message: index, record: record_of(text.content_type, &chunk) });
+        for (index, plan) in messages.iter().enumerate() {
+            let mut add = |text: VectorText, content_type, embedded: &str| {
+                for chunk in chunk(content_type, embedded, &settings) {
+                    pieces.push(Piece { message: index, text, record: record_of(content_type, &chunk) });
                     texts.push(chunk.text.to_owned());
                 }
+            };
+            let of_message = if plan.texts { plan.message.line().texts() } else { Vec::new() };
+            for text in of_message {
+                let (text, masked) = cutting.masked(&text)?;
+                secrets += masked as u64;
+                add(text.content_type.into(), text.content_type, embeddable(&text, cutting.tool_chars));
+            }
+            if let Some(turn) = &plan.turn {
+                secrets += turn.content.secrets;
+                add(VectorText::Turn, ContentType::AssistantResponse, &turn.content.text);
             }
         }
         Ok(Self { messages, pieces, texts, secrets })
@@ -136,7 +154,7 @@ impl Step {
         self.assemble(embedded, failure, provider, now)
     }
 
-    /// The records of the messages for which all texts were tried, by session.
+    /// The vectors of the messages for which all texts were tried, by session.
     fn assemble(
         self,
         embedded: Vec<Option<EmbeddingOutcome>>,
@@ -144,46 +162,127 @@ impl Step {
         provider: &dyn EmbeddingProvider,
         created_at: Timestamp,
     ) -> StepOutcome {
-        let mut of_messages: Vec<Option<MessageVectors>> = self
-            .messages
-            .iter()
-            .map(|message| {
-                let (sequence, digest) = (message.sequence, message.digest);
-                Some(MessageVectors { sequence, digest, created_at, records: Vec::new(), failure: None })
-            })
-            .collect();
+        let mut of_messages: Vec<Option<Assembled>> =
+            self.messages.iter().map(|plan| Some(Assembled::of(plan, created_at))).collect();
         let embedded = embedded.into_iter().chain(std::iter::repeat_with(|| None));
-        for (piece, embedded) in self.pieces.into_iter().zip(embedded) {
-            let Some(of_message) = of_messages.get_mut(piece.message) else { continue };
+        for (Piece { message, text, record }, embedded) in self.pieces.into_iter().zip(embedded) {
+            let Some(of_message) = of_messages.get_mut(message) else { continue };
             match (embedded, of_message.as_mut()) {
-                (Some(Ok(vector)), Some(message)) => {
-                    let record = VectorRecord { vector, ..piece.record };
+                (Some(Ok(vector)), Some(assembled)) => {
+                    let record = VectorRecord { vector, ..record };
                     match record.validate(provider.space()) {
-                        Ok(()) => message.records.push(record),
+                        Ok(()) => assembled.add(text, record),
                         Err(error) => {
                             failure.get_or_insert(error);
                             *of_message = None;
                         }
                     }
                 }
-                (Some(Err(reason)), Some(message)) => message.failure = Some(reason),
+                (Some(Err(reason)), Some(assembled)) => {
+                    assembled.vectors.failure = Some(reason);
+                    assembled.turn.take_if(|_| text == VectorText::Turn);
+                }
                 (None, _) => *of_message = None,
                 (_, None) => {}
             }
         }
-        let mut outcome = StepOutcome { secrets: self.secrets, failure, ..StepOutcome::default() };
-        for (message, vectors) in self.messages.iter().zip(of_messages) {
-            if let Some(vectors) = vectors {
-                outcome.made.entry(message.message_ref().session).or_default().push(vectors);
-            }
+        let report = EmbedReport { secrets: self.secrets, failure, ..EmbedReport::default() };
+        let mut outcome = StepOutcome { report, ..StepOutcome::default() };
+        for (plan, assembled) in self.messages.into_iter().zip(of_messages) {
+            let Some(assembled) = assembled else { continue };
+            let MessageRef { session, .. } = plan.message.message_ref();
+            outcome.count(&plan, &assembled);
+            let vectors = assembled.finish(plan, &session, provider, created_at);
+            outcome.made.entry(session).or_default().push(vectors);
         }
         outcome
     }
 }
 
+impl StepOutcome {
+    fn count(&mut self, plan: &MessagePlan, made: &Assembled) {
+        let failed = made.vectors.failure.is_some() && made.vectors.failure != plan.failure;
+        if plan.texts {
+            for text in made.vectors.records().iter().map(|record| record.text) {
+                if let VectorText::Content(content_type) = text {
+                    *self.report.vectors.entry(content_type).or_default() += 1;
+                }
+            }
+            self.report.messages += u64::from(!failed);
+        }
+        self.report.refused += u64::from(failed);
+        self.report.turns += u64::from(made.turn.as_ref().is_some_and(|chunks| !chunks.is_empty()));
+    }
+}
+
+impl Assembled {
+    fn of(plan: &MessagePlan, created_at: Timestamp) -> Self {
+        let vectors = MessageVectors {
+            sequence: plan.message.sequence,
+            digest: plan.message.digest,
+            created_at,
+            turn: plan.lines,
+            records: plan.kept.clone(),
+            failure: plan.failure.clone(),
+        };
+        Self { vectors, turn: Some(Vec::new()) }
+    }
+
+    fn add(&mut self, text: VectorText, record: VectorRecord) {
+        match text {
+            VectorText::Turn => {
+                if let Some(chunks) = &mut self.turn {
+                    chunks.push((record.vector, record.token_count));
+                }
+            }
+            VectorText::Content(_) => self.vectors.records.get_or_insert_default().push(record),
+        }
+    }
+
+    /// Adds the vector of the turn, if all of its chunks have one.
+    fn finish(
+        mut self,
+        plan: MessagePlan,
+        session: &SessionKey,
+        provider: &dyn EmbeddingProvider,
+        created_at: Timestamp,
+    ) -> MessageVectors {
+        if let Some(TurnPlan { content, content_hash, assistant_sequence }) = plan.turn
+            && let Some(chunks) = self.turn.filter(|chunks| !chunks.is_empty())
+        {
+            let (name, model) = (provider_name(provider), &provider.space().model);
+            let turn = EmbeddedTurn {
+                id: EmbeddedTurn::new_id(session, plan.message.sequence, name, model, created_at),
+                assistant_sequence,
+                provider: name.to_owned(),
+                content_used: content.text,
+                content_hash,
+                used_turn_summary: content.used_turn_summary,
+                created_at,
+            };
+            let record = VectorRecord::of_turn(turn, mean(&chunks));
+            self.vectors.records.get_or_insert_default().push(record);
+        }
+        self.vectors
+    }
+}
+
+/// The mean of the vectors of a turn's chunks, scaled to unit length. Chunks are weighted by their tokens.
+fn mean(chunks: &[(Vec<f32>, u32)]) -> Vec<f32> {
+    let mut sum = vec![0.0_f32; chunks.first().map_or(0, |(vector, _)| vector.len())];
+    for (vector, weight) in chunks {
+        sum.iter_mut().zip(vector).for_each(|(sum, x)| *sum += x * *weight as f32);
+    }
+    let length = sum.iter().map(|x| x * x).sum::<f32>().sqrt();
+    if length > 0.0 {
+        sum.iter_mut().for_each(|x| *x /= length);
+    }
+    sum
+}
+
 /// Embeds texts of these numbers of tokens, with as many concurrent batches as the provider accepts. Returns the
 /// results of the first texts, and the error if the others were not tried.
-pub(in crate::storage) async fn embed_all(
+async fn embed_all(
     provider: &dyn EmbeddingProvider,
     texts: &[String],
     tokens: &[u32],
@@ -225,13 +324,14 @@ fn batches<'a>(texts: &'a [String], tokens: &[u32], limits: EmbeddingLimits) -> 
 /// The record of a chunk, without its vector.
 fn record_of(content_type: ContentType, chunk: &Chunk<'_>) -> VectorRecord {
     VectorRecord {
-        content_type,
+        text: content_type.into(),
         chunk_index: chunk.index,
         total_chunks: chunk.total,
         span_start: chunk.span_start,
         span_end: chunk.span_end,
         token_count: chunk.token_count,
         vector: Vec::new(),
+        turn: None,
     }
 }
 
@@ -301,4 +401,16 @@ async fn embed_batch(provider: &dyn EmbeddingProvider, texts: &[String]) -> Batc
         return BatchOutcome { embedded, failure: Some(failure) };
     }
     BatchOutcome { embedded, failure: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_vector_of_a_long_turn_is_the_mean_of_its_chunks() {
+        let vector = mean(&[(vec![1.0, 0.0], 3), (vec![0.0, 1.0], 4)]);
+        assert!((vector[0] - 0.6).abs() < 1e-6 && (vector[1] - 0.8).abs() < 1e-6, "{vector:?}");
+        assert_eq!(mean(&[(vec![0.0, 0.0], 1)]), [0.0, 0.0]);
+    }
 }

@@ -9,15 +9,15 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use self::session::{SalvagedSession, WrittenLines, salvaged_turn};
+use self::session::{SalvagedSession, WrittenLines};
 use super::{
     StoreContext, StoreSalvage, StoreUsers, StoredVectors, session_writer::Finished, superseded::unpack,
 };
 use crate::{
     Error, ErrorKind, Result,
     backend::{
-        NewTurn, RemainingSession, RemainingTurns, SalvageSource, SessionChange, StorageBackendExt,
-        StoredSession, StoredSyncState, Version,
+        RemainingSession, RemainingTurns, SalvageSource, SessionChange, StorageBackendExt, StoredSession,
+        StoredSyncState, Version,
         meta::{self, Generation},
     },
     events::assemble,
@@ -217,18 +217,18 @@ impl RunningSalvage<'_> {
         self.report.events += rows.events;
         self.report.superseded += rows.superseded;
         self.report.vectors += rows.vectors;
+        self.report.turns += rows.turns;
         Ok(())
     }
 
-    /// Writes the summaries and embeddings of turns whose messages were written. Reports lost summaries; embeddings can
-    /// be made again.
+    /// Writes the summaries of turns whose messages were written. Reports lost ones.
     async fn turns(
         &mut self,
         source: &mut dyn SalvageSource,
         key: &SessionKey,
         lines: &WrittenLines,
     ) -> Result<()> {
-        let RemainingTurns { summaries, lost_summaries, embeddings } = source.turns(key)?;
+        let RemainingTurns { summaries, lost_summaries } = source.turns(key)?;
         let (kept, lost): (Vec<_>, Vec<_>) = summaries.into_iter().partition(|summary| {
             lines.get(&summary.user_sequence).is_some_and(|(_, digest)| *digest == summary.digest)
         });
@@ -244,11 +244,6 @@ impl RunningSalvage<'_> {
         let summaries: Vec<TurnSummary> = kept.into_iter().filter_map(moved).collect();
         if !summaries.is_empty() {
             self.report.summaries += self.storage.backend.write_summaries(key, summaries).await? as u64;
-        }
-        let turns: Vec<NewTurn> =
-            embeddings.into_iter().filter_map(|embedding| salvaged_turn(key, lines, embedding)).collect();
-        if !turns.is_empty() {
-            self.report.turns += self.storage.backend.write_turns(turns).await? as u64;
         }
         Ok(())
     }

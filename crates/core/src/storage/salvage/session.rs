@@ -6,8 +6,11 @@ use std::{
 };
 
 use crate::{
-    backend::{MessageVectors, NewTurn, RemainingMessage, StorageBackend, StoredSession, meta::Generation},
-    model::{ContentType, Digest, Event, SessionKey, StoredEvent, Timestamp, TurnEmbedding, VectorRecord},
+    backend::{MessageVectors, RemainingMessage, StorageBackend, StoredSession, meta::Generation},
+    model::{
+        ContentType, Digest, EmbeddedTurn, Event, SessionKey, StoredEvent, Timestamp, VectorRecord,
+        VectorText,
+    },
     storage::{ingest::looks_derived, session_writer::SessionWriter},
 };
 
@@ -43,6 +46,8 @@ impl SalvagedSession {
 
     pub(super) fn message(&mut self, remaining: RemainingMessage, generation: Option<&Generation>) {
         let RemainingMessage { mut message, vectors, vectors_created } = remaining;
+        let key = message.message_ref().session;
+        let old_sequence = message.sequence;
         let sequence = self.writer.session().message_count;
         self.lines.insert(message.sequence, (sequence, message.digest));
         message.sequence = sequence;
@@ -52,22 +57,18 @@ impl SalvagedSession {
         let texts = line.texts();
         self.writer.line(message, line.fields(), &texts);
         let texts = texts.into_iter().map(|text| text.content_type);
-        let embedded: BTreeSet<ContentType> =
-            texts.filter(|content_type| ContentType::EMBEDDED.contains(content_type)).collect();
-        let is_whole = |generation: &Generation| {
-            let is_valid = vectors
-                .iter()
-                .all(|record| record.validate(&generation.space).is_ok() && has_unit_length(&record.vector));
-            is_valid && are_complete(&vectors, &embedded)
-        };
-        if !embedded.is_empty() && generation.is_some_and(is_whole) {
-            self.writer.vectors(MessageVectors {
-                sequence,
-                digest,
-                created_at,
-                records: vectors,
-                failure: None,
-            });
+        let embedded: BTreeSet<VectorText> =
+            texts.filter(|of| ContentType::EMBEDDED.contains(of)).map(VectorText::from).collect();
+        let Some(Generation { space, .. }) = generation.filter(|_| !embedded.is_empty()) else { return };
+        let is_valid =
+            |record: &VectorRecord| record.validate(space).is_ok() && has_unit_length(&record.vector);
+        let (of_turn, mut records): (Vec<_>, Vec<_>) =
+            vectors.into_iter().partition(|record| record.text == VectorText::Turn);
+        if records.iter().all(is_valid) && are_complete(&records, &embedded) {
+            let moved = of_turn.into_iter().filter(is_valid);
+            records
+                .extend(moved.map(|record| moved_turn(record, &key, old_sequence, sequence, &space.model)));
+            self.writer.vectors(MessageVectors::new(sequence, digest, created_at, records));
         }
     }
 
@@ -104,25 +105,15 @@ impl SalvagedSession {
     }
 }
 
-/// An embedding of a turn for the new store, if its messages were written and it is usable.
-pub(super) fn salvaged_turn(
-    key: &SessionKey,
-    lines: &WrittenLines,
-    mut embedding: TurnEmbedding,
-) -> Option<NewTurn> {
-    let (user, user_digest) = *lines.get(&embedding.user_sequence)?;
-    let assistant = match embedding.assistant_sequence {
-        Some(sequence) => Some(*lines.get(&sequence)?),
-        None => None,
-    };
-    (embedding.user_sequence, embedding.assistant_sequence) = (user, assistant.map(|(sequence, _)| sequence));
-    let is_usable = embedding.validate().is_ok()
-        && (has_unit_length(&embedding.vector) || embedding.vector.iter().all(|x| *x == 0.0))
-        && TurnEmbedding::hash(&embedding.content_used) == embedding.content_hash;
-    let made_at = embedding.created_at;
-    let embedding = embedding.with_new_id(key, made_at);
-    let assistant_digest = assistant.map(|(_, digest)| digest);
-    is_usable.then(|| NewTurn { session: key.clone(), embedding, user_digest, assistant_digest })
+/// The vector of a turn whose user message has a new sequence. It stays pending: whether a line of the turn is lost
+/// turns out later, and the next embedding compares it with the turn and keeps it if it is right.
+fn moved_turn(mut record: VectorRecord, key: &SessionKey, from: u32, to: u32, model: &str) -> VectorRecord {
+    if let Some(turn) = &mut record.turn {
+        turn.assistant_sequence =
+            turn.assistant_sequence.map(|of| of.saturating_sub(from).saturating_add(to));
+        turn.id = EmbeddedTurn::new_id(key, to, &turn.provider, model, turn.created_at);
+    }
+    record
 }
 
 /// Vectors have no digest, but every written vector has this length.
@@ -132,13 +123,13 @@ fn has_unit_length(vector: &[f32]) -> bool {
 }
 
 /// Whether every text of a message has all of its vectors.
-fn are_complete(vectors: &[VectorRecord], texts: &BTreeSet<ContentType>) -> bool {
-    let found: BTreeSet<ContentType> = vectors.iter().map(|record| record.content_type).collect();
-    let has_all = |content_type: &ContentType| {
-        let mut of_text = vectors.iter().filter(|record| record.content_type == *content_type);
+fn are_complete(vectors: &[VectorRecord], texts: &BTreeSet<VectorText>) -> bool {
+    let found: BTreeSet<VectorText> = vectors.iter().map(|record| record.text).collect();
+    let has_all = |text: &VectorText| {
+        let mut of_text = vectors.iter().filter(|record| record.text == *text);
         let total = of_text.clone().next().map_or(0, |record| record.total_chunks);
         of_text.all(|record| record.total_chunks == total)
-            && vectors.iter().filter(|record| record.content_type == *content_type).count() == total as usize
+            && vectors.iter().filter(|record| record.text == *text).count() == total as usize
     };
     found == *texts && texts.iter().all(has_all)
 }

@@ -17,7 +17,7 @@ use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{Candidates, PendingQuery, TextCandidate, VectorCandidate, VectorQuery},
     embedding::{EmbeddingPurpose, ModelStrength},
-    model::{ContentType, EmbeddingSpace, MessageRef, VectorRecord},
+    model::{ContentType, EmbeddingSpace, MessageRef, VectorRecord, VectorText},
     search::{
         Explanation, Fused, FusionWeights, MissingVectors, RankedText, SearchExplanation, SearchFilter,
         SearchMode, SearchOptions, SearchResults, SearchedTerm, diversify, fuse, most_relevant,
@@ -189,7 +189,14 @@ impl TranscriptSearch<'_> {
     pub async fn missing_vectors(self, scope: &Scope) -> Result<Option<MissingVectors>> {
         let generation = self.store.generations().await?.current_number();
         if let Scope::User(user) = scope {
-            let query = PendingQuery { user: user.clone(), session: None, generation, after: None, limit: 1 };
+            let query = PendingQuery {
+                user: user.clone(),
+                session: None,
+                generation,
+                turns: false,
+                after: None,
+                limit: 1,
+            };
             if self.store.backend.messages_pending_vectors(&query).await?.is_empty() {
                 return Ok(None);
             }
@@ -306,6 +313,7 @@ impl TranscriptSearch<'_> {
             scope: scope.clone(),
             filter: options.filter.clone(),
             content_types: options.content_types,
+            turns: false,
             vector: asked.vector.clone(),
             generation: asked.generation,
             limit: candidates_for(options),
@@ -343,10 +351,10 @@ impl TranscriptSearch<'_> {
 
     /// Adds the vectors of candidates that are only in the text list, so that they can be compared.
     async fn complete_vectors(self, ranked: &mut [Fused], query: &QueryVector) -> Result<()> {
-        let lacking: Vec<(MessageRef, ContentType)> = ranked
+        let lacking: Vec<(MessageRef, VectorText)> = ranked
             .iter()
             .filter(|fused| fused.vector.is_none())
-            .map(|fused| (fused.message_ref.clone(), fused.content_type))
+            .map(|fused| (fused.message_ref.clone(), fused.content_type.into()))
             .collect();
         if lacking.is_empty() || query.vector.is_empty() {
             return Ok(());

@@ -9,19 +9,13 @@ use super::{
 };
 use crate::{
     Result, Scope,
-    backend::{
-        StorageBackendExt, SummaryQuery, TextCandidate, TurnCandidate, TurnVectorQuery, VectorCandidate,
-    },
-    model::{ContentType, ContentTypes, EmbeddingSpace, MessageRef, Role, SessionKey, TurnSummary},
+    backend::{Candidates, StorageBackendExt, SummaryQuery, TextCandidate, VectorCandidate, VectorQuery},
+    model::{ContentType, ContentTypes, MessageRef, Role, SessionKey, TurnSummary},
     search::{
         EvidenceFinder, Fused, Judgements, MatchKind, RankedText, SearchFilter, SearchMode, SearchOptions,
         TurnResult, TurnResults, fuse,
     },
-    storage::{
-        StoredTurns, TranscriptSearch, Turn,
-        text_plan::TextPlan,
-        turns::{TurnTexts, provider_name},
-    },
+    storage::{StoredTurns, TranscriptSearch, Turn, text_plan::TextPlan, turn_texts::TurnTexts},
     text::{
         Analyzer, QueryWords, Snippet, Snippets,
         bm25::{CollectionStatistics, count_terms, score},
@@ -60,8 +54,8 @@ struct ReadTurn {
 }
 
 impl TranscriptSearch<'_> {
-    /// Finds turns: by words in the user's text, the assistant's last text and the summary, and by the vectors of turns.
-    /// Both lists are fused as those of a search for messages.
+    /// Finds turns: by words in the user's text, the assistant's last text and the summary, and by the vectors of
+    /// turns. Both lists are fused as those of a search for messages.
     ///
     /// Without an embedding provider, or without vectors to compare with, a hybrid search runs as full text and says so
     /// in the notices. Options that are about single messages, such as `explain`, are ignored.
@@ -79,9 +73,10 @@ impl TranscriptSearch<'_> {
         let plan = self.text_plan(&options, &words).await?;
         let (texts, (mode, vector, notice)) =
             tokio::try_join!(self.text_list(scope, &options, &plan), self.turn_query(&options))?;
-        let mut notices = self.notices(mode, notice, texts.notice);
+        let Candidates { items: nearest, notice: of_vectors, .. } =
+            self.nearest_turns(scope, &options, &vector).await?;
+        let mut notices = self.notices(mode, notice.or(of_vectors), texts.notice);
         notices.extend(plan.notices.iter().cloned());
-        let nearest = self.nearest_turns(scope, &options, &vector).await?;
         let summaries = match mode {
             SearchMode::Semantic => Vec::new(),
             _ => self.matching_summaries(scope, &options, &plan, &texts.statistics).await?,
@@ -123,21 +118,24 @@ impl TranscriptSearch<'_> {
         scope: &Scope,
         options: &SearchOptions,
         asked: &QueryVector,
-    ) -> Result<Vec<TurnCandidate>> {
-        let Some(provider) = &self.store.embedding else { return Ok(Vec::new()) };
+    ) -> Result<Candidates<VectorCandidate>> {
         // What a condition asks can be compared only with the words of a turn. A vector of zeros is near to nothing.
         if !options.conditions.is_empty() || asked.vector.iter().all(|x| *x == 0.0) {
-            return Ok(Vec::new());
+            return Ok(Candidates::new(Vec::new()));
         }
-        let query = TurnVectorQuery {
+        let query = VectorQuery {
             scope: scope.clone(),
             filter: SearchFilter { role: None, ..options.filter.clone() },
-            provider: provider_name(provider.as_ref()).to_owned(),
-            space: EmbeddingSpace::clone(provider.space()),
+            content_types: ContentTypes::NONE,
+            turns: true,
             vector: asked.vector.clone(),
+            generation: asked.generation,
             limit: candidates_for(options),
         };
-        self.store.backend.nearest_turns(&query).await
+        let mut found = self.store.backend.vector_candidates(&query).await?;
+        // The text of a turn without words that the model knows has a vector of zeros too.
+        found.items.retain(|turn| turn.vector.iter().any(|x| *x != 0.0));
+        Ok(found)
     }
 
     /// The summaries that match, with their BM25 scores by the statistics of all texts.
@@ -174,7 +172,7 @@ impl TranscriptSearch<'_> {
     async fn by_turn(
         self,
         texts: Vec<TextCandidate>,
-        nearest: Vec<TurnCandidate>,
+        nearest: Vec<VectorCandidate>,
         summaries: Vec<(TurnSummary, f32)>,
         filter: &SearchFilter,
         reading: &mut ReadMessages,
@@ -190,7 +188,7 @@ impl TranscriptSearch<'_> {
             let best = turns.entry(key).or_default().messages.entry(message_ref.sequence).or_default();
             *best = best.max(score);
         }
-        for TurnCandidate { message_ref, similarity } in nearest {
+        for VectorCandidate { message_ref, similarity, .. } in nearest {
             let Some(key) = reading.get(&message_ref).and_then(turn_of) else { continue };
             // The nearest come first.
             turns.entry(key).or_default().similarity.get_or_insert(similarity);

@@ -3,9 +3,12 @@
 use super::{Finished, SessionWriter, event_ids::free_event_ids, superseded_bytes};
 use crate::{
     Error, ErrorKind, Result,
-    backend::{SessionChange, StorageBackend, StorageBackendExt, StoredSession, StoredSyncState, Version},
-    model::{Retimed, Session, SessionKey},
-    storage::turns::keep_stated,
+    backend::{
+        MessageVectors, SessionChange, StorageBackend, StorageBackendExt, StoredSession, StoredSyncState,
+        TurnLines, Version,
+    },
+    model::{Retimed, Session, SessionKey, VectorText},
+    storage::turn_texts::keep_stated,
 };
 
 impl SessionWriter {
@@ -56,11 +59,12 @@ impl SessionWriter {
     pub async fn finish(mut self, sync_state: Option<StoredSyncState>) -> Result<Finished> {
         self.end(sync_state);
         self.write().await?;
+        self.complete_turns().await?;
         Ok(self.finished())
     }
 
-    /// [`SessionWriter::finish`] for several sessions of one store, each with its sync state. Returns a result for each,
-    /// in order. For many small sessions, this is faster, because a backend may write them in one transaction.
+    /// [`SessionWriter::finish`] for several sessions of one store, each with its sync state. Returns a result for
+    /// each, in order. For many small sessions, this is faster, because a backend may write them in one transaction.
     pub(in crate::storage) async fn finish_all(
         backend: &dyn StorageBackend,
         mut writers: Vec<(Self, Option<StoredSyncState>)>,
@@ -85,7 +89,10 @@ impl SessionWriter {
                 Ok(Some(stored)) => match written.next().unwrap_or_else(unanswered) {
                     Ok(version) => {
                         writer.stored = Some(stored(version));
-                        writer.write_beside_messages().await.map(|()| writer.finished())
+                        match writer.write_beside_messages().await {
+                            Ok(()) => writer.complete_turns().await.map(|()| writer.finished()),
+                            Err(error) => Err(error),
+                        }
                     }
                     Err(error) => Err(error),
                 },
@@ -202,13 +209,28 @@ impl SessionWriter {
         if vectors.is_empty() {
             return Ok(false);
         }
+        let records = || vectors.iter().flat_map(MessageVectors::records);
+        let turns = records().filter(|record| record.text == VectorText::Turn).count() as u64;
         let Some(generation) = self.generation else {
-            self.written.vectors_left_out +=
-                vectors.iter().map(|vectors| vectors.records.len() as u64).sum::<u64>();
+            self.written.vectors_left_out += records().count() as u64 - turns;
             return Ok(false);
         };
-        self.written.vectors += self.backend.write_vectors(key, generation, vectors).await? as u64;
+        let stored = self.backend.write_vectors(key, generation, vectors).await? as u64;
+        self.written.turns += turns.min(stored);
+        self.written.vectors += stored - turns.min(stored);
         Ok(true)
+    }
+
+    /// Turns whose vectors were written are not pending after all of their lines are.
+    async fn complete_turns(&mut self) -> Result<()> {
+        let Some(generation) = self.generation else { return Ok(()) };
+        let lines = TurnLines::of(std::mem::take(&mut self.lines));
+        let mut turns = std::mem::take(&mut self.embedded_turns);
+        if turns.is_empty() {
+            return Ok(());
+        }
+        turns.iter_mut().for_each(|of| of.turn = lines.begun_by(of.sequence));
+        self.backend.write_vectors(&self.session().key(), generation, turns).await.map(drop)
     }
 }
 

@@ -1,25 +1,21 @@
-//! Turns: reading a turn, embeddings, and summaries.
+//! Turns: reading a turn, and setting its summary.
 
-mod embed;
 mod summaries;
-mod texts;
 
 use serde::Serialize;
 
-pub(super) use self::{
-    embed::{PROVIDERS, provider_name},
-    summaries::{keep_stated, stated_by},
-    texts::{TurnCollector, TurnTexts},
-};
 pub use summaries::{GivenSummary, SummaryReport};
 
-use super::{StoredTurns, context::no_message};
+use super::{
+    StoredTurns,
+    context::no_message,
+    turn_texts::{TurnCollector, TurnTexts},
+};
 use crate::{
     Error, Result, Scope,
-    backend::{SequenceRange, TurnQuery},
     model::{
-        Message, ProjectSlug, Session, SessionId, SessionKey, TimeSource, Timestamp, TurnEmbedding,
-        TurnSummary, UserId,
+        Message, MessageRef, ProjectSlug, Session, SessionId, SessionKey, TimeSource, Timestamp, TurnSummary,
+        UserId, VectorRecord, VectorText,
     },
     text::counted,
 };
@@ -96,18 +92,19 @@ pub struct StoredTurnEmbedding {
     pub created_at: Timestamp,
 }
 
-impl From<TurnEmbedding> for StoredTurnEmbedding {
-    fn from(of: TurnEmbedding) -> Self {
-        Self {
-            id: of.id,
-            provider: of.provider,
-            model: of.model,
-            dim: of.dimensions,
-            content_used: of.content_used,
-            content_hash: of.content_hash,
-            used_turn_summary: of.used_turn_summary,
-            created_at: of.created_at,
-        }
+impl StoredTurnEmbedding {
+    fn of(record: VectorRecord, model: &str) -> Option<Self> {
+        let (dim, turn) = (record.vector.len(), record.turn?);
+        Some(Self {
+            id: turn.id,
+            provider: turn.provider,
+            model: model.to_owned(),
+            dim,
+            content_used: turn.content_used,
+            content_hash: turn.content_hash,
+            used_turn_summary: turn.used_turn_summary,
+            created_at: turn.created_at,
+        })
     }
 }
 
@@ -183,19 +180,16 @@ impl StoredTurns<'_> {
         })
     }
 
-    /// The embedding of a turn that this storage's provider made, if there is one.
+    /// The embedding of a turn in the current generation, if there is one.
     ///
     /// # Errors
     ///
     /// Errors of the backend.
     pub async fn turn_embedding(self, turn: &Turn) -> Result<Option<StoredTurnEmbedding>> {
-        let Some(provider) = &self.store.embedding else { return Ok(None) };
-        let model = provider.space().model.clone();
-        let range = SequenceRange { start: turn.user.sequence, limit: 1 };
-        let query = TurnQuery::new(turn.key(), provider_name(provider.as_ref()), model);
-        let page = self.store.backend.read_turns(&query.with_range(range).with_content(true)).await?;
-        let found = page.into_iter().find(|of| of.user_sequence == turn.user.sequence);
-        Ok(found.map(StoredTurnEmbedding::from))
+        let Some(current) = self.store.generations().await?.current else { return Ok(None) };
+        let text = (MessageRef::new(turn.key(), turn.user.sequence), VectorText::Turn);
+        let record = self.store.backend.vectors_of(current.number, &[text]).await?.pop();
+        Ok(record.and_then(|(_, record)| StoredTurnEmbedding::of(record, &current.space.model)))
     }
 
     /// The texts of turns of a session with these numbers, in order. Leaves out turns without a text of the user.

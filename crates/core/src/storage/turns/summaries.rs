@@ -1,20 +1,15 @@
-//! Summaries of turns, set by users or stated in lines.
+//! Setting summaries of turns.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::{Map, Value};
 
-use super::{embed::TurnSelection, texts::stated_summary};
 use crate::{
     Error, Result, Scope,
-    backend::{StorageBackend, StorageBackendExt, SummaryQuery},
-    content::is_real,
-    model::{Message, MessageRef, Role, SessionKey, TurnSummary, UserId},
-    search::SessionFilter,
+    backend::MessagesToEmbed,
+    model::{SessionKey, TurnSummary, UserId},
     storage::{
-        Addressed, AddressedLine, EmbedReport, SessionCatalog, StoreContext, StoredSecrets, StoredTurns,
-        StoredVectors,
+        Addressed, AddressedLine, EmbedReport, SessionCatalog, StoredSecrets, StoredTurns, StoredVectors,
     },
 };
 
@@ -40,63 +35,6 @@ pub struct SummaryReport {
     pub unchanged: u64,
     /// The report of the embeddings that were made again.
     pub embedded: EmbedReport,
-}
-
-/// The summary that the line of a message states.
-pub(in crate::storage) fn stated_by(message: &Message, line: &Map<String, Value>) -> Option<TurnSummary> {
-    let text = stated_summary(line)?;
-    let begins_turn = message.role == Role::User && is_real(line);
-    begins_turn.then(|| TurnSummary {
-        session: message.message_ref().session,
-        user_sequence: message.sequence,
-        digest: message.digest,
-        text,
-        is_stated: true,
-        set_at: message.synced_at,
-    })
-}
-
-/// Stores summaries that lines of a session state, for searches by words. Summaries that a user set for the same lines
-/// stay.
-pub(in crate::storage) async fn keep_stated(
-    backend: &dyn StorageBackend,
-    key: &SessionKey,
-    mut stated: Vec<TurnSummary>,
-) -> Result<()> {
-    if stated.is_empty() {
-        return Ok(());
-    }
-    let held = summaries_from(backend, key, 0).await?;
-    stated.retain(|of| held.get(&of.user_sequence).is_none_or(|held| held.digest != of.digest));
-    backend.write_summaries(key, stated).await.map(drop)
-}
-
-/// The stored summaries of a session from the message `start` on, by user message.
-pub(super) async fn summaries_from(
-    backend: &dyn StorageBackend,
-    key: &SessionKey,
-    start: u32,
-) -> Result<BTreeMap<u32, TurnSummary>> {
-    let filter = SessionFilter::default().with_session(key.session_id.clone());
-    let after = start.checked_sub(1).map(|before| MessageRef::new(key.clone(), before));
-    let mut query = SummaryQuery::new(key.user_id.clone()).with_filter(filter).with_after(after);
-    let mut summaries = BTreeMap::new();
-    loop {
-        let page = backend.list_summaries(&query).await?;
-        let Some(last) = page.last() else { return Ok(summaries) };
-        query.after = Some(last.message_ref());
-        summaries.extend(page.into_iter().map(|of| (of.user_sequence, of)));
-    }
-}
-
-impl StoreContext {
-    /// The stored summaries of a session, by user message.
-    pub(in crate::storage) async fn summaries_of(
-        &self,
-        key: &SessionKey,
-    ) -> Result<BTreeMap<u32, TurnSummary>> {
-        summaries_from(&*self.backend, key, 0).await
-    }
 }
 
 impl StoredTurns<'_> {
@@ -155,21 +93,25 @@ impl StoredTurns<'_> {
         for summary in summaries {
             sessions.entry(summary.session.clone()).or_default().insert(summary.user_sequence, summary);
         }
-        let mut turns: BTreeMap<SessionKey, BTreeSet<u32>> = BTreeMap::new();
         for (key, summaries) in sessions {
             let stored = self.store.summaries_of(&key).await?;
             let is_new = |of: &TurnSummary| {
                 let known = stored.get(&of.user_sequence).filter(|known| !known.is_stated);
                 known.is_none_or(|known| known.text != of.text)
             };
-            turns.insert(key.clone(), summaries.keys().copied().collect());
+            let users = summaries.keys().copied().collect();
             let count = summaries.len() as u64;
             let new: Vec<TurnSummary> = summaries.into_values().filter(is_new).collect();
             report.unchanged += count - new.len() as u64;
             report.summaries += self.store.backend.write_summaries(&key, new).await? as u64;
+            self.store.backend.mark_pending(&key, MessagesToEmbed::TurnsAt(users)).await?;
+            let (user, session) = (&key.user_id, Some(&key.session_id));
+            if report.embedded.failure.is_none() {
+                StoredVectors::new(self.store)
+                    .embed_current(user, session, true, &mut report.embedded, &mut |_| {})
+                    .await?;
+            }
         }
-        let sessions = turns.iter().map(|(key, users)| (key, TurnSelection::Of(users)));
-        StoredVectors::new(self.store).embed_turns_in(sessions, &mut report.embedded, &mut |_| {}).await?;
         Ok(report)
     }
 }

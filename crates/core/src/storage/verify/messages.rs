@@ -94,16 +94,16 @@ impl Checking<'_> {
             let page: Vec<Message> = page.into_iter().map(|(message, _)| message).collect();
             turns.extend(page.iter().filter_map(|message| message.turn));
             for messages in page.chunks(WITH_VECTORS) {
-                self.vectors(messages, &failed).await?;
+                self.vectors(messages, &failed, &mut turn_vectors).await?;
             }
-            if let Some(turn_vectors) = &mut turn_vectors {
-                page.into_iter().try_for_each(|message| turn_vectors.message(message))?;
+            if let Some(space) = self.space() {
+                page.into_iter().try_for_each(|message| turn_vectors.message(message, space))?;
             }
         }
         self.find_gaps(RowKind::Message, &rows.sequences, self.stored.session.message_count);
         self.check.gaps.messages = rows.sequences.gaps;
         self.turn_count(turns.len(), rows.are_complete);
-        turn_vectors.map_or(Ok(()), |turn_vectors| self.end_turns(turn_vectors))
+        self.end_turns(turn_vectors)
     }
 
     fn message(&mut self, message: &Message, derived: ComparedMessage) {

@@ -36,7 +36,7 @@ pub struct SessionCheck {
     pub vectors: u64,
     /// Number of messages whose vectors are pending.
     pub pending_vectors: u64,
-    /// Number of vectors of turns that were read: those of the provider's model.
+    /// Number of vectors of turns of the current generation that were read.
     pub turn_vectors: u64,
     /// Number of events whose lines are not stored.
     pub events_without_line: u64,
@@ -80,8 +80,8 @@ impl Verification<'_> {
     /// Compares a stored session with itself. Reads all of its rows, a few at a time, and changes nothing.
     ///
     /// Compares every line with its digest, sequences, counts, turns (if the session was synced from files), the
-    /// vectors of each message and turn, and the pieces of large events. If another process writes the session meanwhile, the
-    /// result may contain differences that do not exist: compare the version before and after.
+    /// vectors of each message and turn, and the pieces of large events. If another process writes the session
+    /// meanwhile, the result may contain differences that do not exist: compare the version before and after.
     ///
     /// # Errors
     ///

@@ -9,7 +9,7 @@ use crate::{
     events,
     model::{Digest, Event, HostId, Message, ProjectSlug, RowKind, Session, SessionKey, StoredEvent},
     storage::{
-        Readable, StoredVectors, Verification, damage::SequencedRow, ingest::event_id_of_line,
+        EmbedReport, Readable, StoredVectors, Verification, damage::SequencedRow, ingest::event_id_of_line,
         session_writer::SessionWriter,
     },
 };
@@ -47,7 +47,8 @@ impl RowRepair {
 
 impl Verification<'_> {
     /// Derives again what `check` found to be wrong in a session: counts, turns, and vectors, which become pending.
-    /// Embeds turns at once, if there is an embedding provider. Removes rows that belong to nothing. Does not change damaged and missing rows, nor counts if rows are missing.
+    /// Embeds turns at once, if there is an embedding provider. Removes rows that belong to nothing. Does not change
+    /// damaged and missing rows, nor counts if rows are missing.
     ///
     /// # Errors
     ///
@@ -74,15 +75,20 @@ impl Verification<'_> {
             self.store.backend.mark_pending(key, MessagesToEmbed::At(to_make)).await?;
         }
         if !repair.turns_to_embed.is_empty() {
-            let embedded =
-                StoredVectors::new(self.store).embed_turns_again(key, &repair.turns_to_embed).await?;
-            embedded.failure.map_or(Ok(()), Err)?;
+            let users = repair.turns_to_embed.iter().copied().collect();
+            self.store.backend.mark_pending(key, MessagesToEmbed::TurnsAt(users)).await?;
+            let mut report = EmbedReport::default();
+            let session = Some(&key.session_id);
+            StoredVectors::new(self.store)
+                .embed_current(&key.user_id, session, true, &mut report, &mut |_| {})
+                .await?;
+            report.failure.map_or(Ok(()), Err)?;
         }
         Ok(())
     }
 
-    /// Writes what an ingest of the stored lines would write: the turns of these messages, which lose their vectors, the
-    /// ids of events, and if no row is missing, the counts.
+    /// Writes what an ingest of the stored lines would write: the turns of these messages, which lose their vectors,
+    /// the ids of events, and if no row is missing, the counts.
     async fn write_again(
         self,
         key: &SessionKey,
@@ -142,8 +148,8 @@ impl Verification<'_> {
     }
 
     /// Gives rows without a session a session again, so that they can be read. If `others` have all of them, with the
-    /// same sequences and lines, they are copies that damage made, and are removed. A session that was created here is in
-    /// no project.
+    /// same sequences and lines, they are copies that damage made, and are removed. A session that was created here is
+    /// in no project.
     ///
     /// # Errors
     ///

@@ -7,129 +7,62 @@ use std::{
 
 use super::Checking;
 use crate::{
-    ErrorKind, Result,
+    Result,
     content::Redactor,
-    model::{Difference, DifferenceKind, EmbeddingSpace, Message, RowKind, TurnEmbedding, TurnSummary},
-    storage::StoredVectors,
-    storage::turns::{PROVIDERS, TurnCollector, TurnTexts, provider_name},
+    model::{
+        Difference, DifferenceKind, EmbeddedTurn, EmbeddingSpace, Message, RowKind, TurnSummary,
+        VectorRecord, VectorState,
+    },
+    storage::{
+        embed::is_made_of,
+        turn_texts::{BegunTurn, TurnReader, provider_name},
+    },
 };
-
-/// The tolerance for the length of a vector, which should be 1.
-const UNIT: f64 = 1e-2;
 
 /// The turns of a session, compared with their vectors while the messages are read.
 pub(super) struct TurnVectors {
-    collector: TurnCollector,
-    /// By user message.
-    stored: BTreeMap<u32, StoredTurn>,
+    reader: TurnReader,
+    /// The vectors of the turns that were not compared yet, by user message.
+    stored: BTreeMap<u32, VectorRecord>,
     summaries: BTreeMap<u32, TurnSummary>,
     redactor: Option<Arc<dyn Redactor>>,
-    /// Whether the texts are known from which the vectors should be made. Without the provider, it is unknown whether
-    /// secrets in them are masked.
-    compares_texts: bool,
-    /// The messages whose vectors are pending. Their turns are embedded with them.
+    /// The kind of provider whose texts are known. Without the provider, it is unknown whether secrets in them are
+    /// masked.
+    provider: Option<&'static str>,
+    /// The messages whose vectors are pending.
     pending: BTreeSet<u32>,
     /// The turns whose vector is missing or wrong, and what is wrong.
     wrong: Vec<(u32, &'static str)>,
 }
 
-/// A stored vector of a turn.
-enum StoredTurn {
-    /// It was made from the text with this hash.
-    Of(String),
-    Unusable,
-}
-
 impl Checking<'_> {
-    /// Begins to compare the turns with their vectors: those of the provider's model, or without a provider, of the model
-    /// of the store. `None` if the session has none: whether a sync embeds turns is an option.
-    pub(super) async fn begin_turns(&mut self) -> Result<Option<TurnVectors>> {
-        let provider = self.storage.embedding.clone();
-        let stored = match &provider {
-            Some(provider) => self.stored_turns(provider_name(provider.as_ref()), provider.space()).await,
-            None => self.stored_turns_of_store().await,
-        };
-        let stored = match stored {
-            Err(error) if error.kind() == ErrorKind::Damaged => {
-                let reason = format!("the vectors of its turns can't be read: {}", error.message());
-                self.find(DifferenceKind::Vectors, reason);
-                return Ok(None);
-            }
-            stored => stored?,
-        };
-        self.check.turn_vectors = stored.len() as u64;
-        if stored.is_empty() {
-            return Ok(None);
-        }
-        Ok(Some(TurnVectors {
-            collector: TurnCollector::default(),
-            stored,
+    /// Begins to compare the turns with their vectors.
+    pub(super) async fn begin_turns(&self) -> Result<TurnVectors> {
+        let provider = self.storage.embedding.as_ref();
+        Ok(TurnVectors {
+            reader: TurnReader::default(),
+            stored: BTreeMap::new(),
             summaries: self.storage.summaries_of(&self.key).await?,
-            redactor: provider.as_ref().and_then(|of| self.storage.redactor_for(of.as_ref())).cloned(),
-            compares_texts: provider.is_some(),
+            redactor: provider.and_then(|of| self.storage.redactor_for(of.as_ref())).cloned(),
+            provider: provider.map(|of| provider_name(of.as_ref())),
             pending: BTreeSet::new(),
             wrong: Vec::new(),
-        }))
+        })
     }
 
-    /// The stored vectors of turns by the model of the store, of the first kind of provider that has some.
-    async fn stored_turns_of_store(&self) -> Result<BTreeMap<u32, StoredTurn>> {
-        let Some(current) = &self.held.current else { return Ok(BTreeMap::new()) };
-        for provider in PROVIDERS {
-            let stored = self.stored_turns(provider, &current.space).await?;
-            if !stored.is_empty() {
-                return Ok(stored);
-            }
-        }
-        Ok(BTreeMap::new())
-    }
-
-    /// The stored vectors of turns, by user message. One that can't be read is unusable.
-    async fn stored_turns(
-        &self,
-        provider: &str,
-        space: &EmbeddingSpace,
-    ) -> Result<BTreeMap<u32, StoredTurn>> {
-        let hashes = StoredVectors::new(self.storage).turn_hashes(&self.key, provider, space).await?;
-        let mut stored = BTreeMap::new();
-        let mut sequences = hashes.keys().copied().peekable();
-        while let Some(start) = sequences.peek().copied() {
-            let page = match StoredVectors::new(self.storage)
-                .turns_from(&self.key, provider, &space.model, start)
-                .await
-            {
-                Err(error) if error.kind() == ErrorKind::Damaged => {
-                    let of_one = StoredVectors::new(self.storage)
-                        .turn_at(&self.key, provider, &space.model, start)
-                        .await;
-                    let one = match of_one {
-                        Err(error) if error.kind() == ErrorKind::Damaged => StoredTurn::Unusable,
-                        found => found?.map_or(StoredTurn::Unusable, StoredTurn::from),
-                    };
-                    stored.insert(start, one);
-                    sequences.next();
-                    continue;
-                }
-                page => page?,
-            };
-            let Some(last) = page.last().map(|turn| turn.user_sequence) else { break };
-            while sequences.next_if(|sequence| *sequence <= last).is_some() {}
-            stored.extend(page.into_iter().map(|turn| (turn.user_sequence, StoredTurn::from(turn))));
-        }
-        Ok(stored)
-    }
-
-    /// Ends the comparison. Turns of damaged and missing messages are unknown; a repair of the messages embeds them.
+    /// Ends the comparison. Finds nothing in a session without vectors of turns: whether a sync makes them is an
+    /// option. Turns of damaged and missing messages are unknown; a repair of the messages embeds them.
     pub(super) fn end_turns(&mut self, mut turns: TurnVectors) -> Result<()> {
-        if let Some(last) = std::mem::take(&mut turns.collector).finish() {
-            turns.turn(last)?;
+        if let (Some((first, last)), Some(space)) = (std::mem::take(&mut turns.reader).finish(), self.space())
+        {
+            turns.turn(first, last, space)?;
         }
         let repair = &self.check.repair;
         let is_known = self.check.gaps.messages.is_empty()
             && self.check.damaged_of(RowKind::Message).is_empty()
             && repair.turns.is_empty()
             && repair.vectors_to_remove.is_empty();
-        if !is_known {
+        if !is_known || self.check.turn_vectors == 0 {
             return Ok(());
         }
         let is_made_again = |message: &u32| self.check.repair.vectors_to_make.contains(message);
@@ -141,52 +74,47 @@ impl Checking<'_> {
         }
         Ok(())
     }
+
+    /// The space of the vectors of the store.
+    pub(super) fn space(&self) -> Option<&EmbeddingSpace> {
+        self.held.current.as_ref().map(|current| &current.space)
+    }
 }
 
 impl TurnVectors {
+    /// Adds vectors of turns, before the messages that begin them.
+    pub(super) fn stored(&mut self, vectors: impl Iterator<Item = (u32, VectorRecord)>) {
+        self.stored.extend(vectors);
+    }
+
     /// Adds the next message.
-    pub(super) fn message(&mut self, message: Message) -> Result<()> {
-        if message.vectors.is_pending() {
+    pub(super) fn message(&mut self, message: Message, space: &EmbeddingSpace) -> Result<()> {
+        if message.vectors.is_pending() || message.vectors == VectorState::TurnPending {
             self.pending.insert(message.sequence);
         }
-        match self.collector.push(message) {
-            Some(turn) => self.turn(turn),
+        match self.reader.push(message) {
+            Some((first, turn)) => self.turn(first, turn, space),
             None => Ok(()),
         }
     }
 
-    fn turn(&mut self, turn: TurnTexts) -> Result<()> {
-        let user = turn.user.sequence;
-        let mut messages =
-            std::iter::once(user).chain(turn.assistant.as_ref().map(|(message, _)| message.sequence));
-        if messages.any(|message| self.pending.contains(&message)) {
+    fn turn(&mut self, first: u32, turn: BegunTurn, space: &EmbeddingSpace) -> Result<()> {
+        let stored = self.stored.remove(&first);
+        let Some(texts) = turn.texts.filter(|_| !self.pending.contains(&first)) else { return Ok(()) };
+        let summary = self.summaries.get(&first).map(|of| of.text.as_str());
+        let Some(content) = texts.content(summary, self.redactor.as_ref())? else { return Ok(()) };
+        let Some(record) = stored else {
+            self.wrong.push((first, "the turn that it begins has no vector"));
             return Ok(());
-        }
-        let summary = self.summaries.get(&user).map(|of| of.text.as_str());
-        let Some(content) = turn.content(summary, self.redactor.as_ref())? else { return Ok(()) };
-        let wrong = match self.stored.get(&user) {
-            None => "the turn that it begins has no vector",
-            Some(StoredTurn::Unusable) => "the vector of the turn that it begins can't be used",
-            Some(StoredTurn::Of(hash))
-                if self.compares_texts && *hash != TurnEmbedding::hash(&content.text) =>
-            {
-                "the vector of the turn that it begins was made from another text"
-            }
-            Some(StoredTurn::Of(_)) => return Ok(()),
         };
-        self.wrong.push((user, wrong));
+        let made_of = record.turn.as_ref();
+        if !made_of.is_some_and(|turn| is_made_of(&record, &turn.content_hash, space)) {
+            self.wrong.push((first, "the vector of the turn that it begins can't be used"));
+        } else if made_of.is_some_and(|turn| {
+            self.provider == Some(&turn.provider) && turn.content_hash != EmbeddedTurn::hash(&content.text)
+        }) {
+            self.wrong.push((first, "the vector of the turn that it begins was made from another text"));
+        }
         Ok(())
-    }
-}
-
-impl From<TurnEmbedding> for StoredTurn {
-    fn from(turn: TurnEmbedding) -> Self {
-        let length = turn.vector.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
-        // A text without any words that the model knows has a vector of zeros.
-        let has_length = length == 0.0 || (length - 1.0).abs() <= UNIT;
-        let is_usable = turn.validate().is_ok()
-            && has_length
-            && TurnEmbedding::hash(&turn.content_used) == turn.content_hash;
-        if is_usable { Self::Of(turn.content_hash) } else { Self::Unusable }
     }
 }

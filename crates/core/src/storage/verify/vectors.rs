@@ -2,18 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::Checking;
+use super::{Checking, turns::TurnVectors};
 use crate::{
     Result,
     content::embeddable,
     model::{
-        ContentType, DifferenceKind, EmbeddingSpace, Message, MessageRef, RowKind, VectorRecord, VectorState,
+        DifferenceKind, EmbeddingSpace, Message, MessageRef, RowKind, VectorRecord, VectorState, VectorText,
     },
     text::counted,
 };
-
-/// The tolerance for the length of a vector, which should be 1.
-const UNIT: f64 = 1e-2;
 
 /// A problem with the vectors of a message.
 struct VectorProblem {
@@ -24,18 +21,27 @@ struct VectorProblem {
 
 impl Checking<'_> {
     /// Checks the vectors of the current generation of some messages. A text of the messages `failed` could not be
-    /// embedded.
-    pub(super) async fn vectors(&mut self, messages: &[Message], failed: &HashSet<u32>) -> Result<()> {
+    /// embedded. Passes on the vectors of turns.
+    pub(super) async fn vectors(
+        &mut self,
+        messages: &[Message],
+        failed: &HashSet<u32>,
+        turns: &mut TurnVectors,
+    ) -> Result<()> {
         let Some(current) = self.held.current.clone() else {
             self.check.pending_vectors += messages.iter().filter(|of| of.vectors.is_pending()).count() as u64;
             return Ok(());
         };
-        let texts: Vec<(MessageRef, ContentType)> = messages
+        let texts: Vec<(MessageRef, VectorText)> = messages
             .iter()
-            .flat_map(|message| ContentType::EMBEDDED.map(|of| (message.message_ref(), of)))
+            .flat_map(|message| VectorText::ALL.map(|of| (message.message_ref(), of)))
             .collect();
         let read = self.storage.backend.vectors_of(current.number, &texts).await;
         let Some(read) = self.unless_damaged(RowKind::Message, read)? else { return Ok(()) };
+        let (of_turns, read): (Vec<_>, Vec<_>) =
+            read.into_iter().partition(|(_, record)| record.text == VectorText::Turn);
+        self.check.turn_vectors += of_turns.len() as u64;
+        turns.stored(of_turns.into_iter().map(|(message, record)| (message.sequence, record)));
         self.check.vectors += read.len() as u64;
         let mut records: HashMap<u32, Vec<VectorRecord>> = HashMap::new();
         for (message, record) in read {
@@ -70,25 +76,22 @@ impl Checking<'_> {
                 counted(records.len() as u64, "vector")
             ));
         }
-        let mut by_type: BTreeMap<ContentType, Vec<&VectorRecord>> = BTreeMap::new();
+        let mut by_type: BTreeMap<VectorText, Vec<&VectorRecord>> = BTreeMap::new();
         for record in records {
-            by_type.entry(record.content_type).or_default().push(record);
+            by_type.entry(record.text).or_default().push(record);
             if let Some(reason) = invalid(record, space) {
-                return wrong(format!(
-                    "vector {} of its {} {reason}",
-                    record.chunk_index, record.content_type
-                ));
+                return wrong(format!("vector {} of its {} {reason}", record.chunk_index, record.text));
             }
         }
-        for (content_type, records) in &by_type {
+        for (text, records) in &by_type {
             let total = records.iter().map(|record| record.total_chunks).max().unwrap_or(0);
             if (0..total).ne(records.iter().map(|record| record.chunk_index)) {
                 let total = counted(total, "vector");
-                let reason = format!("it has {} of {total} of its {content_type}", records.len());
+                let reason = format!("it has {} of {total} of its {text}", records.len());
                 return Some(VectorProblem { reason, is_lack: true });
             }
         }
-        if message.vectors != VectorState::Stored || has_failed {
+        if !message.vectors.has_stored() || has_failed {
             return None;
         }
         let limit = self.storage.settings.tool_output_chars;
@@ -96,7 +99,7 @@ impl Checking<'_> {
         let mut texts = texts.iter().filter(|text| !embeddable(text, limit).is_empty());
         // A caller that gives vectors need not give them for every text.
         let is_complete = self.stored.sync_state.is_none() && !records.is_empty();
-        let lacking = texts.find(|text| !is_complete && !by_type.contains_key(&text.content_type))?;
+        let lacking = texts.find(|text| !is_complete && !by_type.contains_key(&text.content_type.into()))?;
         Some(VectorProblem {
             reason: format!("it has no vector of its {}", lacking.content_type),
             is_lack: true,
@@ -112,7 +115,5 @@ fn invalid(record: &VectorRecord, space: &EmbeddingSpace) -> Option<String> {
             Some(field) => format!("has a wrong {field}: it {}", error.message()),
         });
     }
-    let length = record.vector.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
-    // A text without any words that the model knows has a vector of zeros.
-    (length != 0.0 && (length - 1.0).abs() > UNIT).then(|| format!("has length {length:.3}, not 1"))
+    (!record.has_unit_length()).then(|| format!("has length {:.3}, not 1", record.length()))
 }

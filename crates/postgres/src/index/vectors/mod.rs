@@ -1,8 +1,8 @@
 //! The nearest vectors.
 //!
-//! With pgvector, the database compares 16-bit copies of vectors, and the best of them are compared again with the vectors
-//! themselves. It compares all vectors in scope; if there are many, it uses an index of them, which may miss a few.
-//! Without pgvector, all vectors in scope are compared here.
+//! With pgvector, the database compares 16-bit copies of vectors, and the best of them are compared again with the
+//! vectors themselves. It compares all vectors in scope; if there are many, it uses an index of them, which may miss a
+//! few. Without pgvector, all vectors in scope are compared here.
 
 mod graph;
 #[cfg(test)]
@@ -15,7 +15,7 @@ use amplifier_session_core::{
     backend::{Candidates, VectorCandidate, VectorQuery},
     model::{ContentType, MessageRef, SessionId, SessionKey, UserId},
 };
-use amplifier_session_sql::{Columns, Conditions, Query, Reader as _, number, read, unless_damaged};
+use amplifier_session_sql::{Columns, Conditions, Query, Reader as _, number, read, turns, unless_damaged};
 
 pub(crate) use self::graph::update;
 use crate::{connection::PgReader, index::in_scope_of, vector_support::VectorSupport};
@@ -55,6 +55,9 @@ impl SearchMethod {
         if !support.has_copies() {
             return Ok(Self::Client);
         }
+        if query.turns {
+            return Ok(Self::Exact);
+        }
         let Some(most) = graph::exact_below(reader, OPERATION, query.generation)? else {
             return Ok(Self::Exact);
         };
@@ -70,10 +73,13 @@ impl SearchMethod {
             Self::Exact => (SENT, Some("v.half".to_owned())),
             Self::Graph => (SENT, Some(format!("(v.{})", graph::indexed(query.vector.len())))),
         };
+        let text = match query.turns {
+            true => "'user_query', 0, 0",
+            false => "v.content_type, v.span_start, v.span_end",
+        };
         let order = copies.map_or_else(String::new, |copies| by_distance(&copies, &mut conditions, query));
         let sql = format!(
-            "SELECT v.user_id, v.session_id, v.sequence, v.content_type, v.span_start, v.span_end, {vector}
-             {tables} WHERE {} {order}",
+            "SELECT v.user_id, v.session_id, v.sequence, {text}, {vector} {tables} WHERE {} {order}",
             conditions.sql()
         );
         // Planned for these values: a user may have few vectors, or most of them.
@@ -82,20 +88,21 @@ impl SearchMethod {
     }
 }
 
-/// How the server sends a vector. It takes ten times as long to send an array. The type `vector` itself would be unknown to
-/// the driver, which can't ask for it while it reads the rows of a statement that is not prepared.
+/// How the server sends a vector. It takes ten times as long to send an array. The type `vector` itself would be
+/// unknown to the driver, which can't ask for it while it reads the rows of a statement that is not prepared.
 const SENT: &str = "vector_send(CAST(v.vector AS vector))";
 
 /// The tables and the conditions of the vectors in scope.
 fn in_scope(query: &VectorQuery) -> Result<(String, Conditions)> {
-    let (mut tables, mut conditions) = in_scope_of("transcript_vectors", "v", &query.scope, &query.filter)?;
+    let table = if query.turns { turns::EMBEDDINGS.name } else { "transcript_vectors" };
+    let (mut tables, mut conditions) = in_scope_of(table, "v", &query.scope, &query.filter)?;
     if !query.filter.admits_whole_sessions() {
         tables += " JOIN transcripts t
             ON t.user_id = v.user_id AND t.session_id = v.session_id AND t.sequence = v.sequence";
     }
     // Not bound: the condition of an index is compared with it.
     conditions.require(format!("v.generation = {}", query.generation));
-    if !ContentType::EMBEDDED.iter().all(|embedded| query.content_types.contains(*embedded)) {
+    if !query.turns && !ContentType::EMBEDDED.iter().all(|embedded| query.content_types.contains(*embedded)) {
         conditions.one_of("v.content_type", query.content_types.iter().map(ContentType::as_str));
     }
     Ok((tables, conditions))

@@ -76,6 +76,7 @@ fn query(user: &str, filter: SearchFilter, number: usize) -> VectorQuery {
     VectorQuery {
         scope: Scope::User(UserId::new(user).unwrap()),
         filter,
+        turns: false,
         content_types: ContentTypes::searched(),
         vector: vector.iter().map(|x| x / length).collect(),
         generation: 0,

@@ -10,6 +10,7 @@ use crate::{
     read::of_session,
     rows,
     superseded::{self, NAME as TABLE},
+    turns::SUMMARIES,
 };
 
 const OPERATION: &str = "delete_session";
@@ -106,9 +107,10 @@ fn remove_batch<D: Database>(
     D::removing(writer, revision, Removed::Session)?;
     let rows = RowsOf { operation: OPERATION, writer: &*writer, key };
     if let Some(start) = start_of_batch(writer, key, batch, "transcripts", "octet_length(raw)")? {
-        // Turns of messages that stay keep their vectors: the next sync would not make them again.
-        turns::remove_with(&rows, &RemovedMessages::from(start))?;
-        rows.remove_messages(&format!("sequence >= {start}"), revision)?;
+        turns::remove_summaries(&rows, &RemovedMessages::from(start))?;
+        let which = format!("sequence >= {start}");
+        turns::remove_vectors(&rows, &which, revision)?;
+        rows.remove_messages(&which, revision)?;
         truncated(writer, key, "message_count", start, revision)?;
         return Ok(DeletionStep::Rows);
     }
@@ -124,7 +126,7 @@ fn remove_batch<D: Database>(
         ))?;
         return Ok(DeletionStep::Rows);
     }
-    turns::remove_all(&rows)?;
+    rows.delete(SUMMARIES.name)?;
     rows.remove_messages("TRUE", revision)?;
     rows.remove_events("TRUE")?;
     for table in [TABLE, "metadata_files", "sessions"] {
@@ -154,7 +156,8 @@ fn start_of_batch(
     Ok(batch.count(&last).filter(|count| *count < last.len()).and_then(|count| Some(last.get(count - 1)?.0)))
 }
 
-/// Records that a session ends before `start`. A write that knew the rows becomes a conflict, and a sync reads them again.
+/// Records that a session ends before `start`. A write that knew the rows becomes a conflict, and a sync reads them
+/// again.
 fn truncated<W: Writer>(
     writer: &W,
     key: &SessionKey,

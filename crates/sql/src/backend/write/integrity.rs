@@ -10,7 +10,6 @@ use crate::{
         integrity::{WITHOUT_MESSAGE, WITHOUT_PAYLOAD},
         of_session,
     },
-    rows::removed,
 };
 
 const OPERATION: &str = "remove_stray_rows";
@@ -22,13 +21,13 @@ pub(in crate::backend) fn remove_stray_rows<D: Database>(database: &D, key: &Ses
         let execute = |sql: String| writer.execute(&Statement::once(OPERATION, sql, of_session(key)));
         let mine = "t.user_id = ?1 AND t.session_id = ?2";
         let mut count = 0;
-        for table in vector_tables(&*writer) {
+        for (table, kind) in vector_tables(&*writer) {
             // The index may contain them.
             if records_vectors(&*writer) {
                 execute(format!(
                     "INSERT INTO removed (kind, revision, key) SELECT {}, {revision}, t.key FROM {table} t
                      WHERE {mine} AND {WITHOUT_MESSAGE}",
-                    removed::VECTOR
+                    kind
                 ))?;
             }
             count += execute(format!("DELETE FROM {table} AS t WHERE {mine} AND {WITHOUT_MESSAGE}"))?;

@@ -9,7 +9,7 @@
 //! | `integrity.rs` | removing rows that belong to nothing |
 //! | `removal.rs` | removing rows of a session, and recording it for the index |
 //! | `superseded.rs` | writing and removing superseded lines |
-//! | `turns.rs` | writing and removing embeddings and summaries of turns |
+//! | `turns.rs` | summaries of turns, and what a change of lines does to the vectors of turns |
 //! | `vectors.rs` | writing vectors, and the life of their generations |
 
 mod deletion;
@@ -24,13 +24,13 @@ mod vectors;
 use amplifier_session_core::Result;
 
 use super::{Database, Writer};
-use crate::{Query, Reader, Statement, Value};
+use crate::{Query, Reader, Statement, Value, rows::removed, turns::EMBEDDINGS};
 
 pub(super) use deletion::delete_session;
 pub(super) use integrity::remove_stray_rows;
 pub(super) use sessions::{rename_user, sessions};
 pub(super) use superseded::prune_superseded;
-pub(super) use turns::{summaries, turns};
+pub(super) use turns::summaries;
 pub(super) use vectors::{complete_generation, mark_pending, prune_vectors, vectors};
 
 /// [`Meta::swap_meta`](amplifier_session_core::backend::Meta::swap_meta).
@@ -58,8 +58,10 @@ pub(super) fn swap_meta<D: Database>(
     })
 }
 
-fn vector_tables<R: Reader>(_: &R) -> &'static [&'static str] {
-    R::DIALECT.vector_tables
+/// The tables of vectors, with the kinds of their rows in `removed`.
+fn vector_tables<R: Reader>(_: &R) -> impl Iterator<Item = (&'static str, i64)> {
+    let of_texts = R::DIALECT.vector_tables.iter().map(|table| (*table, removed::VECTOR));
+    of_texts.chain([(EMBEDDINGS.name, removed::TURN)])
 }
 
 /// The beginning of a statement that changes many rows.

@@ -24,8 +24,8 @@ impl<W: Writer> RowsOf<'_, W> {
 
     /// Removes vectors with their failures, and records it for the index.
     pub(super) fn remove_vectors(&self, which: &str, revision: i64) -> Result<()> {
-        for table in vector_tables(self.writer) {
-            self.remove_recorded(removed::VECTOR, table, which, revision)?;
+        for (table, kind) in vector_tables(self.writer) {
+            self.remove_recorded(kind, table, which, revision)?;
         }
         self.remove("vector_failures", which).map(drop)
     }
@@ -37,8 +37,14 @@ impl<W: Writer> RowsOf<'_, W> {
     }
 
     /// Removes rows that the index contains; returns their number.
-    fn remove_recorded(&self, kind: i64, table: &str, which: &str, revision: i64) -> Result<usize> {
-        if kind == removed::VECTOR && !records_vectors(self.writer) {
+    pub(super) fn remove_recorded(
+        &self,
+        kind: i64,
+        table: &str,
+        which: &str,
+        revision: i64,
+    ) -> Result<usize> {
+        if kind != removed::MESSAGE && !records_vectors(self.writer) {
             return self.remove(table, which);
         }
         let user = if W::DIALECT.removed_of_users { "user_id, " } else { "" };
@@ -60,9 +66,10 @@ impl<W: Writer> RowsOf<'_, W> {
         self.execute_once(format!("DELETE FROM {table} WHERE user_id = ?1 AND session_id = ?2 AND {which}"))
     }
 
-    /// Gives rows a new revision, so that the index reads them again.
-    pub(super) fn touch(&self, tables: &[&str], which: &str, revision: i64) -> Result<()> {
-        for table in tables {
+    /// Gives vectors, and also `messages`, a new revision, so that the index reads them again.
+    pub(super) fn touch(&self, which: &str, revision: i64, messages: bool) -> Result<()> {
+        let messages = messages.then_some("transcripts");
+        for table in messages.into_iter().chain(vector_tables(self.writer).map(|(table, _)| table)) {
             self.execute_once(format!(
                 "{} {table} SET revision = {revision} WHERE user_id = ?1 AND session_id = ?2 AND {which}",
                 update(self.writer)

@@ -19,7 +19,7 @@ use crate::{
     read::of_session,
     rows::{self, SYNC_STATE},
     table::{self, EVENT_CHUNKS, EVENTS, METADATA_FILES, SESSIONS, SessionRow},
-    turns::NAMES,
+    turns::SUMMARIES,
 };
 
 /// The number of messages that one statement gives new times.
@@ -149,18 +149,20 @@ fn remove_replaced(
         rows.delete("metadata_files")?;
     }
     let put = change.messages.put.iter().map(|message| message.sequence);
-    if let Some(which) = replaced(change.messages.truncate, put) {
+    let which = replaced(change.messages.truncate, put);
+    turns::mark_changed(&rows, change, which.as_deref())?;
+    if let Some(which) = which {
+        turns::remove_vectors(&rows, &which, revision)?;
         rows.remove_messages(&which, revision)?;
     }
-    turns::remove_with(&rows, &change.removed_messages())?;
+    turns::remove_summaries(&rows, &change.removed_messages())?;
     retime(&rows, &change.retimed, revision)?;
     let put = change.events.put.iter().map(|stored| stored.event.sequence);
     if let Some(which) = replaced(change.events.truncate, put) {
         rows.remove_events(&which)?;
     }
     if stored.project != change.session.project_slug.as_str() {
-        rows.touch(&["transcripts"], "TRUE", revision)?;
-        rows.touch(vector_tables(writer), "TRUE", revision)?;
+        rows.touch("TRUE", revision, true)?;
     }
     Ok(())
 }
@@ -196,7 +198,7 @@ fn retime<W: Writer>(rows: &RowsOf<'_, W>, retimed: &[Retimed], revision: i64) -
             update(rows.writer)
         ))?;
         let which = is_one_of("sequence", some.iter().map(|of| of.sequence.into()));
-        rows.touch(vector_tables(rows.writer), &which, revision)?;
+        rows.touch(&which, revision, false)?;
     }
     Ok(())
 }
@@ -218,12 +220,12 @@ pub(in crate::backend) fn rename_user<D: Database>(database: &D, from: &UserId, 
             "deleted_sessions",
             "superseded_lines",
         ];
-        for table in tables.iter().chain(&NAMES).chain(own_tables(writer)) {
+        for table in tables.iter().chain([&SUMMARIES.name]).chain(own_tables(writer)) {
             rename(table, "")?;
         }
         // The index detects it by the revision.
         let revised = format!(", revision = {revision}");
-        for table in vector_tables(writer).iter().chain(&["transcripts"]) {
+        for table in vector_tables(writer).map(|(table, _)| table).chain(["transcripts"]) {
             rename(table, &revised)?;
         }
         rename("sessions", &revised).map(|renamed| renamed as u64)

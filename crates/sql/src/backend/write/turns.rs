@@ -1,48 +1,22 @@
-//! Writing and removing embeddings and summaries of turns.
+//! Writing and removing summaries of turns, and what a change of lines does to the vectors of turns.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use amplifier_session_core::{
     Result,
-    backend::{NewTurn, RemovedMessages},
-    model::{Digest, SessionKey, TurnSummary, UserId},
+    backend::{RemovedMessages, SessionChange},
+    model::{Digest, SessionKey, TurnSummary, VectorState},
 };
 
-use super::removal::RowsOf;
+use super::{removal::RowsOf, update};
 use crate::{
+    Query,
     backend::{Database, Writer},
-    is_one_of,
-    turns::{self, EMBEDDINGS, NAMES, SUMMARIES},
+    is_one_of, number,
+    read::of_session,
+    rows::removed,
+    turns::{self, EMBEDDINGS, SUMMARIES},
 };
-
-/// Stores embeddings, sorted by session, one for each user message and model; returns their number.
-pub(in crate::backend) fn turns<D: Database>(database: &D, turns: &[NewTurn]) -> Result<usize> {
-    const OPERATION: &str = "write_turns";
-    if turns.is_empty() {
-        return Ok(0);
-    }
-    database.transaction(OPERATION, |writer| {
-        let mut current = Vec::new();
-        for (key, turns) in NewTurn::by_session(turns) {
-            let lines = lines(writer, key, turns.iter().flat_map(NewTurn::sequences))?;
-            let is_current = |turn: &&NewTurn| turn.is_current(|sequence| lines.get(&sequence).copied());
-            current.extend(turns.iter().filter(is_current));
-        }
-        let mut replaced: BTreeMap<(&UserId, &str, &str), Vec<String>> = BTreeMap::new();
-        for NewTurn { session, embedding, .. } in &current {
-            let place = (&session.user_id, &*embedding.provider, &*embedding.model);
-            replaced.entry(place).or_default().push(embedding.user_message_id(session));
-        }
-        for ((user, provider, model), messages) in replaced {
-            writer.execute(&turns::delete(user, provider, model, messages))?;
-        }
-        for NewTurn { session, embedding, .. } in &current {
-            let vector = embedding.vector_bytes();
-            writer.insert(&EMBEDDINGS, &turns::embedding(session, embedding, &vector))?;
-        }
-        Ok(current.len())
-    })
-}
 
 /// Stores summaries of turns of one session; returns their number.
 pub(in crate::backend) fn summaries<D: Database>(
@@ -76,24 +50,53 @@ fn lines(
     Ok(writer.rows(&turns::lines(key, &sequences.collect()))?.into_iter().collect())
 }
 
-/// Removes the embeddings and summaries that must be removed with these messages.
-pub(super) fn remove_with<W: Writer>(rows: &RowsOf<'_, W>, removed: &RemovedMessages) -> Result<()> {
+/// Removes the summaries that must be removed with these messages.
+pub(super) fn remove_summaries<W: Writer>(rows: &RowsOf<'_, W>, removed: &RemovedMessages) -> Result<()> {
     if removed.is_empty() {
         return Ok(());
     }
-    let embedded = rows.writer.rows(&turns::embedded_messages(rows.key))?;
-    let is_gone = |(user, assistant): &(u32, Option<u32>)| {
-        removed.has(*user) || assistant.is_some_and(|sequence| removed.has(sequence))
-    };
-    remove(rows, EMBEDDINGS.name, embedded.into_iter().filter(is_gone).map(|(user, _)| user))?;
     let summarised = rows.writer.rows(&turns::summarised_messages(rows.key))?;
     let is_gone = |(user, digest): &(u32, Digest)| removed.has_line(*user, *digest);
     remove(rows, SUMMARIES.name, summarised.into_iter().filter(is_gone).map(|(user, _)| user))
 }
 
-/// Removes all embeddings and summaries of a session.
-pub(super) fn remove_all<W: Writer>(rows: &RowsOf<'_, W>) -> Result<()> {
-    NAMES.iter().try_for_each(|table| rows.delete(table))
+/// Removes the vectors of turns that were made from the answers that `which`, a condition on `sequence`, selects.
+pub(super) fn remove_vectors<W: Writer>(rows: &RowsOf<'_, W>, which: &str, revision: i64) -> Result<()> {
+    let which = which.replace("sequence", "assistant_sequence");
+    rows.remove_recorded(removed::TURN, EMBEDDINGS.name, &which, revision).map(drop)
+}
+
+/// Makes the vectors pending of the turns to which messages are added or from which `which`, a condition on `sequence`,
+/// selects some. Must be called before these are removed.
+pub(super) fn mark_changed<W: Writer>(
+    rows: &RowsOf<'_, W>,
+    change: &SessionChange,
+    which: Option<&str>,
+) -> Result<()> {
+    let mut turns: BTreeSet<u32> = change.messages.put.iter().filter_map(|message| message.turn).collect();
+    if let Some(which) = which {
+        let sql = format!(
+            "SELECT DISTINCT turn FROM transcripts
+             WHERE user_id = ?1 AND session_id = ?2 AND turn IS NOT NULL AND {which}"
+        );
+        let removed = Query::new(rows.operation, sql, of_session(rows.key), |row| number::<u32>(row, 0));
+        turns.extend(rows.writer.rows(&removed.once())?);
+    }
+    if turns.is_empty() {
+        return Ok(());
+    }
+    let stays = which.map_or_else(|| "TRUE".to_owned(), |which| format!("NOT ({which})"));
+    let of_turns = is_one_of("turn", turns.into_iter().map(i64::from));
+    let (stored, pending) = (VectorState::Stored.code(), VectorState::TurnPending.code());
+    // Vectors that a rebuild has made are pending too.
+    rows.execute_once(format!(
+        "{} transcripts SET generation = 0,
+             vectors = CASE vectors WHEN {stored} THEN {pending} ELSE vectors END
+         WHERE user_id = ?1 AND session_id = ?2 AND (vectors = {stored} OR generation <> 0) AND {stays} AND {}",
+        update(rows.writer),
+        turns::begins_turn(&of_turns)
+    ))
+    .map(drop)
 }
 
 fn remove<W: Writer>(

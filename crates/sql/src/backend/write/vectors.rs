@@ -1,24 +1,26 @@
 //! Writing vectors, and switching their generations.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use amplifier_session_core::{
     Error, Result,
     backend::{
-        MessageVectors, MessagesToEmbed,
+        MessageVectors, MessagesToEmbed, TurnLines,
         meta::{EMBEDDING_SPACE, NEXT_EMBEDDING_SPACE},
     },
-    model::{Digest, SessionKey, VectorState},
+    model::{Digest, SessionKey, VectorState, VectorText},
 };
 
 use super::{records_vectors, removal::RowsOf, update, vector_tables};
 use crate::{
     Columns, Query, Reader, Statement, Value,
     backend::{Database, NewVector, VectorTarget, Writer},
+    columns::maybe_number,
     is_one_of, number,
     read::{self, of_session},
-    rows::{has_something_to_embed, is_pending, removed, vector_state},
+    rows::{has_something_to_embed, is_pending, is_turn_pending, removed, vector_state},
     table::{self, VECTOR_FAILURES},
+    turns::{self, EMBEDDINGS},
 };
 
 /// Stores vectors of one session; returns their number.
@@ -31,7 +33,7 @@ pub(in crate::backend) fn vectors<D: Database>(
     database.transaction("write_vectors", |writer| {
         let held = read::meta::generations(writer)?;
         let space = held.space(generation)?;
-        let mut records = of_messages.iter().flat_map(|message| &message.records);
+        let mut records = of_messages.iter().flat_map(MessageVectors::records);
         records.try_for_each(|record| record.validate(space))?;
         let is_current = generation == held.current_number();
         if is_current {
@@ -54,32 +56,69 @@ fn put_vectors<W: Writer>(
     let line_of = |of: &MessageVectors| lines.get(&of.sequence).filter(|line| line.digest == of.digest);
     let fresh: Vec<(&MessageVectors, &EmbeddedLine)> =
         of_messages.iter().filter_map(|of| Some((of, line_of(of)?))).collect();
-    if !is_current || fresh.iter().any(|(_, line)| line.may_have_vectors) {
-        let which = is_one_of("sequence", fresh.iter().map(|(of, _)| of.sequence.into()));
+    let mut replaced = fresh.iter().filter(|(of, _)| of.records.is_some()).peekable();
+    if replaced.peek().is_some() && (!is_current || fresh.iter().any(|(_, line)| line.may_have_vectors)) {
+        let which = is_one_of("sequence", replaced.map(|(of, _)| of.sequence.into()));
         let which = format!("{which} AND generation = {generation}");
         RowsOf { operation: "write_vectors", writer: &*writer, key }.remove_vectors(&which, revision)?;
     }
-    let vectors: Vec<NewVector<'_>> = fresh
-        .iter()
-        .flat_map(|(of, _)| {
-            let (sequence, created_at) = (of.sequence, of.created_at);
-            of.records.iter().map(move |record| NewVector { sequence, created_at, record })
-        })
-        .collect();
-    writer.insert_vectors(target, &vectors)?;
-    for (of, _) in &fresh {
+    let lines = begun_lines(writer, key, &fresh)?;
+    let leaves_turn = |of: &MessageVectors| of.leaves_turn(lines.begun_by(of.sequence));
+    let mut vectors: Vec<NewVector<'_>> = Vec::new();
+    for of in of_messages_in(&fresh) {
+        let (sequence, created_at) = (of.sequence, of.created_at);
+        // Of the next generation, the vector of a turn that has changed meanwhile is left out: it is pending
+        // afterwards.
+        let is_outdated = !is_current && leaves_turn(of);
+        let records = of.records().iter();
+        let records = records.filter(|record| !is_outdated || record.text != VectorText::Turn);
+        vectors.extend(records.map(|record| NewVector { sequence, created_at, record }));
+    }
+    let (of_turns, of_texts): (Vec<_>, Vec<_>) =
+        vectors.into_iter().partition(|new| new.record.text == VectorText::Turn);
+    if !of_turns.is_empty() {
+        // Of one model, a turn has one vector, even while a rebuild changes only the number of dimensions.
+        let which = is_one_of("sequence", of_turns.iter().map(|new| new.sequence.into()));
+        let which = format!("{which} AND model = '{}'", target.space.model.replace('\'', "''"));
+        let rows = RowsOf { operation: "write_vectors", writer: &*writer, key };
+        rows.remove_recorded(removed::TURN, EMBEDDINGS.name, &which, revision)?;
+    }
+    writer.insert_vectors(target, &of_texts)?;
+    for new in &of_turns {
+        let assigned = writer.turn_key();
+        if let Some(row) = turns::embedding(target, new, assigned) {
+            writer.insert(&EMBEDDINGS, &row)?;
+        }
+    }
+    for of in of_messages_in(&fresh).filter(|of| of.records.is_some()) {
         if let Some(reason) = &of.failure {
             writer.insert(&VECTOR_FAILURES, &table::failure(key, of.sequence, generation, reason))?;
         }
     }
-    let made = match is_current {
-        true => format!("vectors = {}", VectorState::Stored.code()),
-        false => format!("generation = {generation}"),
-    };
-    let which = is_one_of("key", fresh.iter().map(|(_, line)| line.key));
-    let sql = format!("{} transcripts SET {made} WHERE {which}", update(&*writer));
-    writer.execute(&Statement::once("write_vectors", sql, []))?;
-    Ok(vectors.len())
+    let (pending, whole): (Vec<_>, Vec<_>) = fresh.iter().partition(|(of, _)| is_current && leaves_turn(of));
+    let state = |state: VectorState| format!("vectors = {}", state.code());
+    let made = if is_current { state(VectorState::Stored) } else { format!("generation = {generation}") };
+    for (some, set) in [(whole, made), (pending, state(VectorState::TurnPending))] {
+        if !some.is_empty() {
+            let which = is_one_of("key", some.iter().map(|(_, line)| line.key));
+            let sql = format!("{} transcripts SET {set} WHERE {which}", update(&*writer));
+            writer.execute(&Statement::once("write_vectors", sql, []))?;
+        }
+    }
+    Ok(of_texts.len() + of_turns.len())
+}
+
+/// Vectors with the lines of their messages.
+type Fresh<'a> = (&'a MessageVectors, &'a EmbeddedLine);
+
+fn of_messages_in<'a>(fresh: &[Fresh<'a>]) -> impl Iterator<Item = &'a MessageVectors> {
+    fresh.iter().map(|(of, _)| *of)
+}
+
+/// The lines of the turns that these messages may begin.
+fn begun_lines<W: Writer>(writer: &W, key: &SessionKey, fresh: &[Fresh<'_>]) -> Result<TurnLines> {
+    let turns: BTreeSet<u32> = fresh.iter().filter_map(|(_, line)| line.turn).collect();
+    if turns.is_empty() { Ok(TurnLines::default()) } else { turns::lines_of(writer, key, &turns) }
 }
 
 /// A message that vectors were made for.
@@ -87,6 +126,8 @@ struct EmbeddedLine {
     key: i64,
     sequence: u32,
     digest: Digest,
+    /// Its turn, if a user wrote it.
+    turn: Option<u32>,
     /// Whether it may have vectors of the current generation.
     may_have_vectors: bool,
 }
@@ -94,7 +135,7 @@ struct EmbeddedLine {
 impl EmbeddedLine {
     fn query(key: &SessionKey, sequences: impl Iterator<Item = u32>) -> Query<Self> {
         let sql = format!(
-            "SELECT key, sequence, digest, vectors FROM transcripts
+            "SELECT key, sequence, digest, vectors, CASE WHEN role = 'user' THEN turn END FROM transcripts
              WHERE user_id = ?1 AND session_id = ?2 AND {}",
             is_one_of("sequence", sequences.map(i64::from))
         );
@@ -104,6 +145,7 @@ impl EmbeddedLine {
                 sequence: number(row, 1)?,
                 digest: crate::digest(row, 2)?,
                 may_have_vectors: vector_state(row, 3)? != VectorState::Pending,
+                turn: maybe_number(row, 4)?,
             })
         };
         Query::new("write_vectors", sql, of_session(key), decode).once()
@@ -118,19 +160,22 @@ pub(in crate::backend) fn mark_pending<D: Database>(
 ) -> Result<u64> {
     database.transaction("mark_pending", |writer| {
         let generation = read::meta::generations(writer)?.current_number();
+        let (states, after) = which.transition();
         let which = match which {
             MessagesToEmbed::All => "TRUE".to_owned(),
             MessagesToEmbed::Failed => format!(
                 "sequence IN (SELECT sequence FROM vector_failures
                      WHERE user_id = ?1 AND session_id = ?2 AND generation = {generation})"
             ),
-            MessagesToEmbed::At(sequences) => is_one_of("sequence", sequences.iter().copied().map(i64::from)),
+            MessagesToEmbed::At(sequences) | MessagesToEmbed::TurnsAt(sequences) => {
+                is_one_of("sequence", sequences.iter().copied().map(i64::from))
+            }
         };
+        let before = is_one_of("vectors", states.iter().map(|state| state.code().into()));
         let sql = format!(
-            "{} transcripts SET vectors = {} WHERE user_id = ?1 AND session_id = ?2 AND vectors = {} AND {which}",
+            "{} transcripts SET vectors = {} WHERE user_id = ?1 AND session_id = ?2 AND {before} AND {which}",
             update(&*writer),
-            VectorState::Outdated.code(),
-            VectorState::Stored.code()
+            after.code()
         );
         writer.execute(&Statement::once("mark_pending", sql, of_session(key))).map(|pending| pending as u64)
     })
@@ -161,6 +206,14 @@ pub(in crate::backend) fn complete_generation<D: Database>(database: &D, generat
             is_pending("vectors")
         );
         writer.execute(&Statement::new(OPERATION, made, []))?;
+        let stored_turns = format!(
+            "{} transcripts SET vectors = {stored} WHERE {}",
+            update(&*writer),
+            is_turn_pending("vectors")
+        );
+        writer.execute(&Statement::new(OPERATION, stored_turns, []))?;
+        let without = turns::mark_without_vectors(update(&*writer), generation);
+        writer.execute(&Statement::once(OPERATION, without, []))?;
         writer.make_current(generation, &next.space)?;
         let adopt =
             "UPDATE schema_meta SET value = (SELECT value FROM schema_meta WHERE key = ?2) WHERE key = ?1";
@@ -179,15 +232,15 @@ pub(in crate::backend) fn prune_vectors<D: Database>(database: &D, limit: usize)
         let kept = is_one_of("generation", held.numbers().map(i64::from));
         let revision = writer.next_revision()?;
         let (mut left, mut pruned) = (limit, 0);
-        for table in vector_tables(writer) {
+        let tables: Vec<(&str, i64)> = vector_tables(writer).collect();
+        for (table, kind) in tables {
             let sql = format!("SELECT key FROM {table} WHERE NOT ({kept}) ORDER BY key LIMIT ?1");
             let limit = [read::limit(left).into()];
             let keys = writer.rows(&Query::new(OPERATION, sql, limit, |row| row.integer(0)).once())?;
             let which = is_one_of("key", keys.iter().copied());
             let note = format!(
                 "INSERT INTO removed (kind, revision, key)
-                 SELECT {}, {revision}, key FROM {table} WHERE {which}",
-                removed::VECTOR
+                 SELECT {kind}, {revision}, key FROM {table} WHERE {which}"
             );
             let note = records_vectors(&*writer).then_some(note);
             for sql in note.into_iter().chain([format!("DELETE FROM {table} WHERE {which}")]) {

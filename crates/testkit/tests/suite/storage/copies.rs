@@ -67,7 +67,7 @@ async fn content(store: &Store) -> Vec<String> {
 async fn have_same_vectors(one: &Store, other: &Store, target: &IngestTarget) -> bool {
     let (ours, theirs) = (one.vectors(target).await, other.vectors(target).await);
     let place = |(sequence, record): &(u32, VectorRecord)| {
-        (*sequence, record.content_type, record.chunk_index, record.span_start, record.span_end)
+        (*sequence, record.text, record.chunk_index, record.span_start, record.span_end)
     };
     ours.len() == theirs.len()
         && ours.iter().zip(&theirs).all(|(a, b)| place(a) == place(b) && is_kept(&a.1.vector, &b.1.vector))

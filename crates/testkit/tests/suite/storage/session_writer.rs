@@ -231,22 +231,17 @@ async fn vectors_need_a_generation(store: Store) {
     let space = store.embedding.space().clone();
     let first = messages.into_iter().next().unwrap();
     let record = VectorRecord {
-        content_type: ContentType::UserQuery,
+        text: ContentType::UserQuery.into(),
         chunk_index: 0,
         total_chunks: 1,
         span_start: 0,
         span_end: 14,
         token_count: 3,
         vector: store.embedding.vector("list the files"),
+        turn: None,
     };
     record.validate(&space).unwrap();
-    let vectors = MessageVectors {
-        sequence: 0,
-        digest: first.digest,
-        created_at: first.synced_at,
-        records: vec![record],
-        failure: None,
-    };
+    let vectors = MessageVectors::new(0, first.digest, first.synced_at, vec![record]);
     let mut writer = writer(&store, &session, None);
     add(&mut writer, first);
     writer.vectors(vectors);

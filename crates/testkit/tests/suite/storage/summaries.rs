@@ -4,7 +4,7 @@ use amplifier_session_core::content::Redaction;
 use amplifier_session_testkit::{WordRedactor, prelude::*};
 
 use super::turns::{
-    contents, embed_turns, embeddings, found, set, set_in, summarised, texts_asked_for, with_turns,
+    contents, embed_turns, embeddings, found, made_of, set, set_in, summarised, texts_asked_for, with_turns,
 };
 
 on_both_stores![
@@ -22,7 +22,7 @@ async fn a_summary_takes_the_place_of_the_answer(store: Store) {
     let transcript = vec![summarised("why", "because of the cache"), lines::assistant("a very long answer")];
     store.sync(&target, transcript.clone()).await;
     assert_eq!(contents(&store, &target).await, ["User: why\nAssistant: because of the cache"]);
-    assert!(embeddings(&store, &target).await[0].used_turn_summary);
+    assert!(made_of(&embeddings(&store, &target).await[0]).used_turn_summary);
     let session = store.stored(&target).await.session;
     let turn = store.storage.turns().get_turn(&session, 1).await.unwrap();
     assert_eq!(turn.summary_source, Some(SummarySource::Metadata));

@@ -28,15 +28,20 @@ pub(super) fn summarised(text: &str, summary: &str) -> Line {
     lines::user(text).with("metadata", json!({"turn_summary": summary}))
 }
 
-/// The stored embeddings of a session.
-pub(super) async fn embeddings(store: &Store, target: &IngestTarget) -> Vec<TurnEmbedding> {
-    let query = TurnQuery::new(target.key.clone(), "local", "fake-words").with_content(true);
-    store.backend.read_turns(&query).await.unwrap()
+/// The stored vectors of the turns of a session, by user message.
+pub(super) async fn embeddings(store: &Store, target: &IngestTarget) -> Vec<(u32, VectorRecord)> {
+    let vectors = store.vectors(target).await.into_iter();
+    vectors.filter(|(_, record)| record.text == VectorText::Turn).collect()
+}
+
+/// How the text of a turn was made.
+pub(super) fn made_of((_, record): &(u32, VectorRecord)) -> &EmbeddedTurn {
+    record.turn.as_ref().unwrap()
 }
 
 /// The texts that were embedded of the turns of a session.
 pub(super) async fn contents(store: &Store, target: &IngestTarget) -> Vec<String> {
-    embeddings(store, target).await.into_iter().map(|turn| turn.content_used).collect()
+    embeddings(store, target).await.iter().map(|turn| made_of(turn).content_used.clone()).collect()
 }
 
 /// The texts of turns that the model was asked for since the last call.
@@ -48,7 +53,9 @@ pub(super) fn texts_asked_for(store: &Store) -> Vec<String> {
 
 pub(super) async fn embed_turns(store: &Store) -> EmbedReport {
     let of = VectorsOf::user(target("s").key.user_id);
-    store.storage.vectors().embed_turns(&of, &mut |_| {}).await.unwrap()
+    let storage = store.storage.clone();
+    let settings = storage.settings().clone().with_turns(true);
+    storage.with_settings(settings).vectors().backfill(&of, &mut |_| {}).await.unwrap()
 }
 
 /// The turns that a search finds, as `session turn`.
@@ -87,21 +94,21 @@ async fn a_turn_is_embedded_once(store: Store) {
     ];
     assert_eq!(texts_asked_for(&store), expected);
     let stored = embeddings(&store, &target).await;
-    let places: Vec<_> = stored.iter().map(|turn| (turn.user_sequence, turn.assistant_sequence)).collect();
+    let places: Vec<_> = stored.iter().map(|turn| (turn.0, made_of(turn).assistant_sequence)).collect();
     assert_eq!(places, [(0, Some(4)), (6, Some(7))]);
     for (turn, content) in stored.iter().zip(expected) {
-        assert_eq!((turn.content_used.as_str(), turn.used_turn_summary), (content, false));
-        assert_eq!(turn.content_hash, TurnEmbedding::hash(content));
-        assert!(is_kept(&turn.vector, &store.embedding.vector(content)));
+        let of = made_of(turn);
+        assert_eq!((of.content_used.as_str(), of.used_turn_summary), (content, false));
+        assert_eq!(of.content_hash, EmbeddedTurn::hash(content));
+        assert!(is_kept(&turn.1.vector, &store.embedding.vector(content)));
     }
-    assert_eq!(stored[1].user_message_id(&target.key), "s_msg_6");
     for _ in 0..2 {
         store.sync(&target, transcript.clone()).await;
         assert_eq!(embed_turns(&store).await.turns, 0);
         assert_eq!(store.embedding.calls(), 0);
     }
     assert_eq!(embeddings(&store.again().await, &target).await, stored);
-    // Without the setting, only `embed_turns` makes them.
+    // Without the setting, they stay pending.
     let plain = store.again().await;
     plain.sync_from(&target, 8, vec![lines::user("next"), lines::assistant("last")]).await.unwrap();
     assert_eq!(embeddings(&store, &target).await.len(), 2);
@@ -127,7 +134,7 @@ async fn only_turns_that_changed_are_embedded_again(store: Store) {
     assert!(!asked.iter().any(|text| text.contains("question 0")), "{asked:?}");
     let after = embeddings(&store, &target).await;
     assert_eq!((after.len(), &after[0]), (3, &before[0]));
-    assert_eq!(after[2].assistant_sequence, Some(6));
+    assert_eq!(made_of(&after[2]).assistant_sequence, Some(6));
     assert_eq!(contents(&store, &target).await[1], "User: question 1\nAssistant: another answer");
 }
 
@@ -162,7 +169,7 @@ async fn turns_with_an_empty_side_are_not_embedded(store: Store) {
     store.sync(&target, transcript).await;
     let expected = ["User: a summary only\nAssistant: what was done", "User: both\nAssistant: sides"];
     assert_eq!(contents(&store, &target).await, expected);
-    assert_eq!(embeddings(&store, &target).await[0].assistant_sequence, None);
+    assert_eq!(made_of(&embeddings(&store, &target).await[0]).assistant_sequence, None);
 }
 
 /// The embedding of a turn is removed by a rewind, and so is that of a turn whose answer was cut off.
@@ -190,15 +197,14 @@ async fn a_failure_of_the_model_is_reported_and_made_up_for(store: Store) {
     assert_eq!((embed_turns(&store).await.turns, embed_turns(&store).await.turns), (1, 0));
 }
 
-/// A program that is stopped between the vectors of messages and those of their turns leaves turns without vectors. The
-/// next sync makes them, although no vector of a message is pending, and only this user's.
+/// If a program is stopped before it has stored vectors, or the model fails, the next sync makes those of turns too,
+/// and only this user's.
 async fn turns_of_an_interrupted_sync_are_embedded_by_the_next(store: Store) {
     let (store, target) = (with_turns(store), target("s"));
     store.sync_text(&target, vec![lines::user("one"), lines::assistant("two")]).await;
-    store.backend.fail_after(Operation::WriteTurns, 0);
+    store.backend.fail_after(Operation::WriteVectors, 0);
     store.storage.vectors().embed_pending(&target.key.user_id, None).await.unwrap_err();
     store.backend.recover();
-    assert_eq!((store.vectors(&target).await.len(), embeddings(&store, &target).await.len()), (2, 0));
     let ben = UserId::new("ben").unwrap();
     assert_eq!(store.storage.vectors().embed_pending(&ben, None).await.unwrap().turns, 0);
     for turns in [1, 0] {
@@ -329,10 +335,9 @@ async fn fill(store: &Store) {
     store.embedding.reset_counts();
 }
 
-/// The embeddings of a session without their ids, and its summaries.
-async fn turns_of(store: &Store, target: &IngestTarget) -> (Vec<TurnEmbedding>, Vec<TurnSummary>) {
-    let without_id = |turn| TurnEmbedding { id: String::new(), ..turn };
-    let embeddings = embeddings(store, target).await.into_iter().map(without_id).collect();
+/// The vectors of turns of a session, and its summaries.
+async fn turns_of(store: &Store, target: &IngestTarget) -> (Vec<(u32, VectorRecord)>, Vec<TurnSummary>) {
+    let embeddings = embeddings(store, target).await;
     (embeddings, store.backend.list_summaries(&SummaryQuery::new(Scope::Everyone)).await.unwrap())
 }
 

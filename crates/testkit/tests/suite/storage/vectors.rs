@@ -56,15 +56,16 @@ async fn every_text_has_its_vector(store: Store) {
     ];
     assert_eq!(vectors.len(), expected.len());
     for ((sequence, record), (of, content_type, text)) in vectors.iter().zip(expected) {
-        assert_eq!((*sequence, record.content_type), (of, content_type));
+        assert_eq!((*sequence, record.text), (of, content_type.into()));
         assert!(is_kept(&record.vector, &store.embedding.vector(text)), "{text}");
     }
     for (_, record) in &vectors {
         record.validate(&store.storage.vectors().embedding_space().await.unwrap().unwrap()).unwrap();
     }
     let states = store.messages(&target("s")).await.into_iter().map(|message| message.vectors);
-    let stored = VectorState::Stored;
-    assert!(states.eq([stored, stored, stored, stored, VectorState::Nothing]));
+    // The vector of the turn was not asked for.
+    let (turn, stored, nothing) = (VectorState::TurnPending, VectorState::Stored, VectorState::Nothing);
+    assert!(states.eq([turn, stored, stored, stored, nothing]));
 }
 
 /// A long text has a vector for each chunk. The span of a chunk is the text that was embedded.
@@ -129,7 +130,7 @@ async fn a_provider_that_fails_midway_leaves_no_partial_message(store: Store) {
     let vectors = store.vectors(&target("s")).await;
     assert_eq!((vectors.len(), store.pending(&target("s")).await.len()), (60, 0));
     for (sequence, record) in vectors {
-        let kind = if record.content_type == ContentType::AssistantThinking { "thought" } else { "answer" };
+        let kind = if record.text == ContentType::AssistantThinking.into() { "thought" } else { "answer" };
         let text = format!("{kind}{sequence}");
         assert!(is_kept(&record.vector, &store.embedding.vector(&text)), "{text}");
     }

@@ -134,13 +134,7 @@ async fn vectors_of_nothing_are_removed(store: Store) {
     store.sync(&target("s"), vec![lines::user("one"), lines::system("be kind")]).await;
     let system = &store.messages(&target("s")).await[1];
     let vector = store.vectors(&target("s")).await.remove(0).1;
-    let vectors = MessageVectors {
-        sequence: 1,
-        digest: system.digest,
-        created_at: day(1),
-        records: vec![vector],
-        failure: None,
-    };
+    let vectors = MessageVectors::new(1, system.digest, day(1), vec![vector]);
     store.backend.write_vectors(&target("s").key, 0, vec![vectors]).await.unwrap();
     let found = check(&store).await;
     // The vector made it look like a message with something to embed.

@@ -1,9 +1,16 @@
 //! The texts of turns, and the text that is embedded of each.
 
+mod begun;
+mod summaries;
+
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+pub(super) use self::{
+    begun::{BegunTurn, PROVIDERS, TurnReader, provider_name},
+    summaries::{keep_stated, stated_by, summaries_from},
+};
 use crate::{
     Result,
     content::{Redactor, is_automatic, is_real},
@@ -68,7 +75,7 @@ impl TurnTexts {
 }
 
 /// The summary that the line of a user's message states.
-pub(super) fn stated_summary(line: &Map<String, Value>) -> Option<String> {
+fn stated_summary(line: &Map<String, Value>) -> Option<String> {
     let summary = line.get("metadata")?.get(STATED_SUMMARY)?.as_str()?.trim();
     (!summary.is_empty()).then(|| summary.to_owned())
 }
