@@ -1,16 +1,13 @@
 //! Searches for turns: the candidates of a search for messages, put together by turn, with summaries and the vectors of
 //! turns.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::{
-    QueryVector, candidates_for, is_about_vectors, judged_for,
-    reading::{ReadMessage, ReadMessages},
-};
+use super::{QueryVector, candidates_for, is_about_vectors, judged_for};
 use crate::{
     Result, Scope,
     backend::{Candidates, StorageBackendExt, SummaryQuery, TextCandidate, VectorCandidate, VectorQuery},
-    model::{ContentType, ContentTypes, MessageRef, Role, SessionKey, TurnSummary},
+    model::{ContentType, ContentTypes, DamagedRow, Message, MessageRef, Role, SessionKey, TurnSummary},
     search::{
         EvidenceFinder, Fused, Judgements, MatchKind, RankedText, SearchFilter, SearchMode, SearchOptions,
         TurnResult, TurnResults, fuse,
@@ -84,15 +81,15 @@ impl TranscriptSearch<'_> {
         if nearest.is_empty() && !vector.vector.is_empty() && mode != SearchMode::FullText {
             notices.push("no turn has a vector yet; run `backfill --turns`".to_owned());
         }
-        let mut reading = ReadMessages::default();
-        let candidates = self.by_turn(texts.items, nearest, summaries, &options.filter, &mut reading).await?;
+        let mut damaged = Vec::new();
+        let candidates = self.by_turn(texts.items, nearest, summaries, &options.filter, &mut damaged).await?;
         let wanted = judged_for(&options, &words).max(3 * options.limit);
         let turns = self.read_turns_of(leading(candidates, wanted), &options).await?;
         let weights: Vec<f32> = (0..words.terms().len()).map(|term| texts.statistics.idf(term)).collect();
         let ranked = self.rank(&turns, &words, &weights);
         let floor = options.min_similarity.or(self.fusion_weights().similarity_floor);
         let results = shown(turns, ranked, &words, &plan, &options, floor);
-        Ok(TurnResults { mode, notices, results, damaged: reading.damaged })
+        Ok(TurnResults { mode, notices, results, damaged })
     }
 
     /// The vector of the query, with the mode that can run and the reason if it is not the requested one.
@@ -175,29 +172,33 @@ impl TranscriptSearch<'_> {
         nearest: Vec<VectorCandidate>,
         summaries: Vec<(TurnSummary, f32)>,
         filter: &SearchFilter,
-        reading: &mut ReadMessages,
+        damaged: &mut Vec<DamagedRow>,
     ) -> Result<HashMap<TurnKey, Candidate>> {
         let of_texts = texts.iter().map(|text| text.message_ref.clone());
         let of_turns = nearest.iter().map(|turn| turn.message_ref.clone());
         let of_summaries = summaries.iter().map(|(summary, _)| summary.message_ref());
-        reading.read(self.store, of_texts.chain(of_turns).chain(of_summaries)).await?;
-        let turn_of = |read: &ReadMessage| Some((read.message.message_ref().session, read.message.turn?));
+        let places: BTreeSet<MessageRef> = of_texts.chain(of_turns).chain(of_summaries).collect();
+        let read = self.store.readable_messages_at(places.into_iter().collect()).await?;
+        damaged.extend(read.damaged);
+        let messages: HashMap<MessageRef, Message> =
+            read.rows.into_iter().map(|message| (message.message_ref(), message)).collect();
+        let turn_of = |message: &Message| Some((message.message_ref().session, message.turn?));
         let mut turns: HashMap<TurnKey, Candidate> = HashMap::new();
         for TextCandidate { message_ref, score, .. } in texts {
-            let Some(key) = reading.get(&message_ref).and_then(turn_of) else { continue };
+            let Some(key) = messages.get(&message_ref).and_then(turn_of) else { continue };
             let best = turns.entry(key).or_default().messages.entry(message_ref.sequence).or_default();
             *best = best.max(score);
         }
         for VectorCandidate { message_ref, similarity, .. } in nearest {
-            let Some(key) = reading.get(&message_ref).and_then(turn_of) else { continue };
+            let Some(key) = messages.get(&message_ref).and_then(turn_of) else { continue };
             // The nearest come first.
             turns.entry(key).or_default().similarity.get_or_insert(similarity);
         }
         for (summary, score) in summaries {
-            let Some(read) = reading.get(&summary.message_ref()) else { continue };
-            if filter.admits_message(read.message.role, read.message.ts)
-                && read.message.digest == summary.digest
-                && let Some(key) = turn_of(read)
+            let Some(message) = messages.get(&summary.message_ref()) else { continue };
+            if filter.admits_message(message.role, message.ts)
+                && message.digest == summary.digest
+                && let Some(key) = turn_of(message)
             {
                 turns.entry(key).or_default().summary = Some(score);
             }
@@ -209,29 +210,33 @@ impl TranscriptSearch<'_> {
     /// match is left out, unless its vector is near.
     async fn read_turns_of(
         self,
-        candidates: BTreeMap<SessionKey, BTreeMap<u32, Candidate>>,
+        mut candidates: BTreeMap<SessionKey, BTreeMap<u32, Candidate>>,
         options: &SearchOptions,
     ) -> Result<Vec<ReadTurn>> {
+        let mut summaries = HashMap::new();
+        for key in candidates.keys() {
+            summaries.insert(key.clone(), self.store.summaries_of(key).await?);
+        }
+        let numbers = candidates.iter().map(|(key, of)| (key.clone(), of.keys().copied().collect()));
+        let texts = StoredTurns::new(self.store).texts_of_turns(numbers.collect::<Vec<_>>()).await?;
         let mut read = Vec::new();
-        for (key, mut candidates) in candidates {
-            let summaries = self.store.summaries_of(&key).await?;
-            let numbers: Vec<u32> = candidates.keys().copied().collect();
-            for texts in StoredTurns::new(self.store).turn_texts(&key, &numbers).await? {
-                let TurnTexts { user, assistant, .. } = &texts;
-                let Some(candidate) = user.turn.and_then(|turn| candidates.remove(&turn)) else { continue };
-                let assistant = assistant.as_ref().and_then(|(of, _)| candidate.messages.get(&of.sequence));
-                let scores = [candidate.messages.get(&user.sequence), assistant, candidate.summary.as_ref()];
-                let text_score = scores.into_iter().flatten().copied().reduce(|sum, score| sum + score);
-                let is_near = candidate
-                    .similarity
-                    .is_some_and(|similarity| options.min_similarity.is_none_or(|least| similarity >= least));
-                let message_ref = user.message_ref();
-                let summary = summaries.get(&user.sequence);
-                let Some(turn) = Turn::new(texts, summary) else { continue };
-                if text_score.is_some() || is_near {
-                    let similarity = candidate.similarity.filter(|_| is_near);
-                    read.push(ReadTurn { turn, message_ref, text_score, similarity });
-                }
+        for texts in texts {
+            let TurnTexts { user, assistant, .. } = &texts;
+            let key = user.message_ref().session;
+            let candidate = candidates.get_mut(&key).zip(user.turn).and_then(|(of, turn)| of.remove(&turn));
+            let (Some(candidate), Some(summaries)) = (candidate, summaries.get(&key)) else { continue };
+            let assistant = assistant.as_ref().and_then(|(of, _)| candidate.messages.get(&of.sequence));
+            let scores = [candidate.messages.get(&user.sequence), assistant, candidate.summary.as_ref()];
+            let text_score = scores.into_iter().flatten().copied().reduce(|sum, score| sum + score);
+            let is_near = candidate
+                .similarity
+                .is_some_and(|similarity| options.min_similarity.is_none_or(|least| similarity >= least));
+            let message_ref = user.message_ref();
+            let summary = summaries.get(&user.sequence);
+            let Some(turn) = Turn::new(texts, summary) else { continue };
+            if text_score.is_some() || is_near {
+                let similarity = candidate.similarity.filter(|_| is_near);
+                read.push(ReadTurn { turn, message_ref, text_score, similarity });
             }
         }
         Ok(read)

@@ -13,7 +13,7 @@ pub(super) use self::{
 };
 use crate::{
     Result,
-    content::{Redactor, is_automatic, is_real},
+    content::{MessageLine, Redactor, is_automatic, is_real},
     model::{ContentType, Message, Role},
 };
 
@@ -102,31 +102,48 @@ impl TurnCollector {
         complete
     }
 
+    /// Whether a text of the user was found in the last turn.
+    pub(in crate::storage) fn has_user(&self) -> bool {
+        self.open.is_some()
+    }
+
     /// The last turn.
     pub(in crate::storage) fn finish(self) -> Option<TurnTexts> {
         self.open
     }
 
     fn add(&mut self, message: Message) {
-        let (is_user, is_assistant) = (message.role == Role::User, message.role == Role::Assistant);
-        if !(is_user && self.open.is_none() || is_assistant && self.open.is_some()) {
-            return;
-        }
-        let line = message.line();
-        if is_automatic(line.fields()) {
-            return;
-        }
-        let kind = if is_user { ContentType::UserQuery } else { ContentType::AssistantResponse };
-        let text = line.texts().into_iter().find(|text| text.content_type == kind);
-        let Some(text) = text.map(|text| text.text).filter(|text| !text.trim().is_empty()) else { return };
         match &mut self.open {
-            Some(open) => open.assistant = Some((message, text)),
-            None if is_real(line.fields()) => {
-                let stated_summary = stated_summary(line.fields());
-                self.open =
-                    Some(TurnTexts { user: message, user_text: text, assistant: None, stated_summary });
-            }
-            None => {}
+            Some(open) => open.assistant = answer_of(message).or(open.assistant.take()),
+            None => self.open = question_of(message),
         }
     }
+}
+
+/// A turn that begins with this message, if it has a text of the user.
+pub(in crate::storage) fn question_of(message: Message) -> Option<TurnTexts> {
+    if message.role != Role::User {
+        return None;
+    }
+    let line = message.line();
+    let user_text = side_text(&line, ContentType::UserQuery).filter(|_| is_real(line.fields()))?;
+    let stated_summary = stated_summary(line.fields());
+    Some(TurnTexts { user: message, user_text, assistant: None, stated_summary })
+}
+
+/// The message with its text, if it is one of the assistant that no program wrote.
+pub(in crate::storage) fn answer_of(message: Message) -> Option<(Message, String)> {
+    if message.role != Role::Assistant {
+        return None;
+    }
+    let text = side_text(&message.line(), ContentType::AssistantResponse)?;
+    Some((message, text))
+}
+
+fn side_text(line: &MessageLine, kind: ContentType) -> Option<String> {
+    if is_automatic(line.fields()) {
+        return None;
+    }
+    let text = line.texts().into_iter().find(|text| text.content_type == kind)?.text;
+    Some(text).filter(|text| !text.trim().is_empty())
 }

@@ -2,6 +2,11 @@
 
 mod summaries;
 
+use std::{
+    collections::{BTreeSet, HashMap},
+    ops::Range,
+};
+
 use serde::Serialize;
 
 pub use summaries::{GivenSummary, SummaryReport};
@@ -9,16 +14,20 @@ pub use summaries::{GivenSummary, SummaryReport};
 use super::{
     StoredTurns,
     context::no_message,
-    turn_texts::{TurnCollector, TurnTexts},
+    turn_texts::{TurnCollector, TurnTexts, answer_of, question_of},
 };
 use crate::{
     Error, Result, Scope,
     model::{
-        Message, MessageRef, ProjectSlug, Session, SessionId, SessionKey, TimeSource, Timestamp, TurnSummary,
-        UserId, VectorRecord, VectorText,
+        Message, MessageRef, MessageState, ProjectSlug, Session, SessionId, SessionKey, TimeSource,
+        Timestamp, TurnSummary, UserId, VectorRecord, VectorText,
     },
     text::counted,
 };
+
+/// The number of lines that are read at a time from the beginning of a turn, and at first from its end.
+const FIRST_LINES: u32 = 2;
+const LAST_LINES: u32 = 4;
 
 /// One side of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -150,7 +159,7 @@ impl StoredTurns<'_> {
     pub async fn get_turn(self, session: &Session, turn: u32) -> Result<Turn> {
         let key = session.key();
         let summaries = self.store.summaries_of(&key).await?;
-        let texts = self.turn_texts(&key, &[turn]).await?.pop();
+        let texts = self.texts_of_turns([(key.clone(), vec![turn])]).await?.pop();
         let found = texts.and_then(|texts| {
             let summary = summaries.get(&texts.user.sequence);
             Turn::new(texts, summary)
@@ -192,20 +201,94 @@ impl StoredTurns<'_> {
         Ok(record.and_then(|(_, record)| StoredTurnEmbedding::of(record, &current.space.model)))
     }
 
-    /// The texts of turns of a session with these numbers, in order. Leaves out turns without a text of the user.
-    pub(super) async fn turn_texts(self, key: &SessionKey, turns: &[u32]) -> Result<Vec<TurnTexts>> {
-        let states = self.store.backend.message_states(key).await?;
+    /// The texts of turns of sessions, by their numbers, in order. Leaves out turns without a text of the user.
+    ///
+    /// Most of a long turn is calls and output of tools: the lines between the user's message and the last answer are not
+    /// read.
+    pub(super) async fn texts_of_turns(
+        self,
+        turns: impl IntoIterator<Item = (SessionKey, Vec<u32>)>,
+    ) -> Result<Vec<TurnTexts>> {
+        let mut ranges = Vec::new();
+        for (key, numbers) in turns {
+            let states = self.store.backend.message_states(&key).await?;
+            let of_turns = numbers.into_iter().filter_map(|turn| Some((turn, messages_of(turn, &states)?)));
+            ranges.extend(of_turns.map(|(turn, range)| TurnRange { key: key.clone(), turn, range }));
+        }
+        // Most turns begin with a text of the user and end with the answer.
+        let ends: BTreeSet<MessageRef> = ranges.iter().flat_map(TurnRange::ends).collect();
+        let ends = self.store.readable_messages_at(ends.into_iter().collect()).await?.rows;
+        let mut ends: HashMap<MessageRef, Message> =
+            ends.into_iter().map(|message| (message.message_ref(), message)).collect();
         let mut found = Vec::new();
-        for turn in turns {
-            let is_of = |state: &crate::model::MessageState| state.turn == Some(*turn);
-            let Some(first) = states.iter().position(is_of) else { continue };
-            let last = states.iter().rposition(is_of).unwrap_or(first);
-            let rows = self.store.readable_rows::<Message>(key, first as u32, last + 1 - first).await?.rows;
-            let mut collector = TurnCollector::default();
-            let of_turn = rows.into_iter().filter(|message| message.turn == Some(*turn));
-            of_turn.for_each(|message| drop(collector.push(message)));
-            found.extend(collector.finish());
+        for of in ranges {
+            let [first, last] = of.ends().map(|end| ends.remove(&end));
+            match first.and_then(question_of) {
+                Some(mut texts) => {
+                    let between = of.range.start + 1..(of.range.end - 1).max(of.range.start + 1);
+                    texts.assistant = match last.and_then(answer_of) {
+                        Some(answer) => Some(answer),
+                        None => self.last_answer(&of, between).await?,
+                    };
+                    found.push(texts);
+                }
+                None => found.extend(self.read_turn(&of).await?),
+            }
         }
         Ok(found)
     }
+
+    /// The texts of a turn that does not begin with a text of the user.
+    async fn read_turn(self, of: &TurnRange) -> Result<Option<TurnTexts>> {
+        let (mut collector, mut start) = (TurnCollector::default(), of.range.start);
+        while !collector.has_user() && start < of.range.end {
+            let some = start..of.range.end.min(start + FIRST_LINES);
+            start = some.end;
+            self.lines_of(of, some).await?.into_iter().for_each(|message| drop(collector.push(message)));
+        }
+        let Some(mut texts) = collector.finish() else { return Ok(None) };
+        texts.assistant = self.last_answer(of, start..of.range.end).await?.or(texts.assistant);
+        Ok(Some(texts))
+    }
+
+    /// The last message of a range with a text of the assistant.
+    async fn last_answer(self, of: &TurnRange, range: Range<u32>) -> Result<Option<(Message, String)>> {
+        let (mut end, mut lines) = (range.end, LAST_LINES);
+        while end > range.start {
+            let some = range.start.max(end.saturating_sub(lines))..end;
+            (end, lines) = (some.start, 2 * lines);
+            if let Some(answer) = self.lines_of(of, some).await?.into_iter().rev().find_map(answer_of) {
+                return Ok(Some(answer));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn lines_of(self, of: &TurnRange, range: Range<u32>) -> Result<Vec<Message>> {
+        let rows = self.store.readable_rows::<Message>(&of.key, range.start, range.len()).await?.rows;
+        let is_of = |message: &Message| message.turn == Some(of.turn) && range.contains(&message.sequence);
+        Ok(rows.into_iter().filter(is_of).collect())
+    }
+}
+
+/// A turn, and the sequences from its first message to its last.
+struct TurnRange {
+    key: SessionKey,
+    turn: u32,
+    range: Range<u32>,
+}
+
+impl TurnRange {
+    /// Its first and its last message.
+    fn ends(&self) -> [MessageRef; 2] {
+        [self.range.start, self.range.end - 1].map(|of| MessageRef::new(self.key.clone(), of))
+    }
+}
+
+/// The sequences of a turn's messages; `None` if the session has no such turn.
+fn messages_of(turn: u32, states: &[MessageState]) -> Option<Range<u32>> {
+    let is_of = |state: &MessageState| state.turn == Some(turn);
+    let first = states.iter().position(is_of)?;
+    let last = states.iter().rposition(is_of)?;
+    Some(first as u32..last as u32 + 1)
 }

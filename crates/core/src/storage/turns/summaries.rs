@@ -65,7 +65,7 @@ impl StoredTurns<'_> {
         };
         let key = session.key();
         let number = self.turn_of_message(&scope, &key.session_id, sequence).await?;
-        let turn = self.turn_texts(&key, &[number]).await?.pop();
+        let turn = self.texts_of_turns([(key.clone(), vec![number])]).await?.pop();
         let turn = turn.ok_or_else(|| {
             Error::validation("message_id", format!("turn {number} has no user text"))
                 .with("session", &key.session_id)
