@@ -411,9 +411,10 @@ fn note_read_only(storage: &SessionStorage) {
 pub(crate) fn check_writable(storage: &SessionStorage) -> Result<(), Failure> {
     let info = storage.backend().info();
     let Some(reason) = info.read_only else { return Ok(()) };
-    let hint = match info.places.iter().all(|place| place.files.is_empty()) {
-        true => "use a server and a role that allow writing, or pass another --store",
-        false => "make the file and its folder writable, or pass another --store",
+    let hint = if info.places.iter().all(|place| place.files.is_empty()) {
+        "use a server and a role that allow writing, or pass another --store"
+    } else {
+        "make the file and its folder writable, or pass another --store"
     };
     Err(Failure::failed(format!("the store is read-only: {reason}"), hint))
 }

@@ -29,9 +29,10 @@ pub(crate) fn roots(app: &App, named: &[PathBuf]) -> Result<Vec<PathBuf>, Failur
     }
     let mut seen = HashSet::new();
     roots.retain(|root| seen.insert(root.clone()));
-    match roots.is_empty() {
-        true => Err(Failure::failed("the home folder is unknown", "pass the folder with --root DIR")),
-        false => Ok(roots),
+    if roots.is_empty() {
+        Err(Failure::failed("the home folder is unknown", "pass the folder with --root DIR"))
+    } else {
+        Ok(roots)
     }
 }
 

@@ -133,11 +133,12 @@ impl Writer for DuckDbWriter<'_> {
     }
 
     fn insert(&mut self, table: &Table, row: &[Cell<'_>]) -> Result<()> {
-        let inserted = match row.iter().any(|cell| matches!(cell, Cell::Texts(_))) {
-            true => self.insert_with_lists(table, row),
-            false => self.appender(table.name).and_then(|appender| {
+        let inserted = if row.iter().any(|cell| matches!(cell, Cell::Texts(_))) {
+            self.insert_with_lists(table, row)
+        } else {
+            self.appender(table.name).and_then(|appender| {
                 appender.append_row(appender_params_from_iter(row.iter().cloned().map(Bound)))
-            }),
+            })
         };
         inserted.map_err(storage("write"))
     }
@@ -172,9 +173,10 @@ fn prepared<T>(
     run: impl FnOnce(&mut duckdb::Statement<'_>) -> Result<T>,
 ) -> Result<T> {
     let failed = storage(statement.operation);
-    match statement.keep_prepared {
-        true => run(&mut *connection.prepare_cached(&statement.sql).map_err(failed)?),
-        false => run(&mut connection.prepare(&statement.sql).map_err(failed)?),
+    if statement.keep_prepared {
+        run(&mut *connection.prepare_cached(&statement.sql).map_err(failed)?)
+    } else {
+        run(&mut connection.prepare(&statement.sql).map_err(failed)?)
     }
 }
 

@@ -150,9 +150,12 @@ fn watch_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let before = panic::take_hook();
-        panic::set_hook(Box::new(move |info| match RUNNING.load(Ordering::SeqCst) {
-            true => PANICS.lock().unwrap_or_else(PoisonError::into_inner).push(info.to_string()),
-            false => before(info),
+        panic::set_hook(Box::new(move |info| {
+            if RUNNING.load(Ordering::SeqCst) {
+                PANICS.lock().unwrap_or_else(PoisonError::into_inner).push(info.to_string())
+            } else {
+                before(info)
+            }
         }));
     });
 }

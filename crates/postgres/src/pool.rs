@@ -217,10 +217,10 @@ impl PgPool {
         drop(writer);
         let answer = answer.map_err(Failed::BeforeCommit)?;
         transaction.commit(operation).map_err(|error| {
-            match error::may_run_again(&error) && (!error::is_lost(&error) || REPEATABLE.contains(&operation))
-            {
-                true => Failed::BeforeCommit(error),
-                false => Failed::Finally(error),
+            if error::may_run_again(&error) && (!error::is_lost(&error) || REPEATABLE.contains(&operation)) {
+                Failed::BeforeCommit(error)
+            } else {
+                Failed::Finally(error)
             }
         })?;
         Ok(answer)

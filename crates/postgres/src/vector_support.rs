@@ -80,11 +80,10 @@ impl VectorSupport {
 
     /// The support that exists, for a store that cannot be written.
     pub(crate) fn found(reader: &PgReader<'_>) -> Result<Self> {
-        Ok(match Self::has_column(reader)? {
-            true => Self::Copies,
-            false => Self::Unavailable(
-                "the store was never opened for writing on a server with pgvector".to_owned(),
-            ),
+        Ok(if Self::has_column(reader)? {
+            Self::Copies
+        } else {
+            Self::Unavailable("the store was never opened for writing on a server with pgvector".to_owned())
         })
     }
 

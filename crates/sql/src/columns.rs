@@ -106,9 +106,12 @@ fn is_damage(error: &Error) -> bool {
 
 /// Turns an invalid value into an error of the kind `Damaged`, without its row.
 pub(crate) fn unnamed<T>(read: Result<T>) -> Result<T> {
-    read.map_err(|error| match is_damage(&error) {
-        true => Error::new(ErrorKind::Damaged, error.message().to_owned()).with_source(error),
-        false => error,
+    read.map_err(|error| {
+        if is_damage(&error) {
+            Error::new(ErrorKind::Damaged, error.message().to_owned()).with_source(error)
+        } else {
+            error
+        }
     })
 }
 

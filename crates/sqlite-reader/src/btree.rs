@@ -86,10 +86,7 @@ impl<'a> Node<'a> {
         }
         let local = local_length(length, page.len(), self.has_row_ids);
         let content = page.get(at..at.checked_add(local)?)?;
-        let overflow = match local < length {
-            true => Some(number_at(page, at + local, 4)?),
-            false => None,
-        };
+        let overflow = if local < length { Some(number_at(page, at + local, 4)?) } else { None };
         Some(TreeCell { child, row_id, length, local: content, overflow })
     }
 
@@ -124,9 +121,10 @@ impl TreeCell<'_> {
 
 /// The part of a content of `length` bytes that is stored in its cell, on a page with `usable` bytes.
 fn local_length(length: usize, usable: usize, has_row_ids: bool) -> usize {
-    let most = match has_row_ids {
-        true => usable.saturating_sub(35),
-        false => (usable.saturating_sub(12) * 64 / 255).saturating_sub(23),
+    let most = if has_row_ids {
+        usable.saturating_sub(35)
+    } else {
+        (usable.saturating_sub(12) * 64 / 255).saturating_sub(23)
     };
     if length <= most {
         return length;

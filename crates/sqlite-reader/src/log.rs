@@ -92,9 +92,8 @@ impl LogChecksum {
     fn add(&mut self, bytes: &[u8]) {
         let (pairs, _) = bytes.as_chunks::<8>();
         for [a, b, c, d, e, f, g, h] in pairs {
-            let word = |bytes| match self.is_big_endian {
-                true => u32::from_be_bytes(bytes),
-                false => u32::from_le_bytes(bytes),
+            let word = |bytes| {
+                if self.is_big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
             };
             let (first, second) = (word([*a, *b, *c, *d]), word([*e, *f, *g, *h]));
             self.sums.0 = self.sums.0.wrapping_add(first).wrapping_add(self.sums.1);

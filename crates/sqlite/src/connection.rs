@@ -136,9 +136,10 @@ fn prepared<T>(
     run: impl FnOnce(&mut rusqlite::Statement<'_>) -> Result<T>,
 ) -> Result<T> {
     let failed = storage(statement.operation);
-    match statement.keep_prepared {
-        true => run(&mut *connection.prepare_cached(&statement.sql).map_err(failed)?),
-        false => run(&mut connection.prepare(&statement.sql).map_err(failed)?),
+    if statement.keep_prepared {
+        run(&mut *connection.prepare_cached(&statement.sql).map_err(failed)?)
+    } else {
+        run(&mut connection.prepare(&statement.sql).map_err(failed)?)
     }
 }
 

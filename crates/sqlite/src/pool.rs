@@ -127,9 +127,10 @@ impl SqlitePool {
         let answer = in_transaction(&mut writer, operation, |transaction| {
             let answer = write(transaction)?;
             let after = before.and_then(|_| DiskSpace::of(&self.path, &transaction.0));
-            match before.zip(after).is_none_or(|(before, after)| after.allows_commit(before)) {
-                true => Ok(answer),
-                false => Err(Error::new(ErrorKind::StorageIo, DISK_FULL).with_operation(operation)),
+            if before.zip(after).is_none_or(|(before, after)| after.allows_commit(before)) {
+                Ok(answer)
+            } else {
+                Err(Error::new(ErrorKind::StorageIo, DISK_FULL).with_operation(operation))
             }
         });
         if matches!(&answer, Err(error) if is_disk_full(error)) {
@@ -216,9 +217,12 @@ impl SqlitePool {
 
     fn empty_log_within(&self, patience: Duration) -> Result<bool> {
         let writer = self.writer()?;
-        let empty = || match DiskSpace::of(&self.path, &writer).is_none_or(DiskSpace::can_empty_log) {
-            true => empty_log(&writer, patience).map_err(storage("checkpoint")),
-            false => Err(Error::new(ErrorKind::StorageIo, DISK_FULL).with_operation("checkpoint")),
+        let empty = || {
+            if DiskSpace::of(&self.path, &writer).is_none_or(DiskSpace::can_empty_log) {
+                empty_log(&writer, patience).map_err(storage("checkpoint"))
+            } else {
+                Err(Error::new(ErrorKind::StorageIo, DISK_FULL).with_operation("checkpoint"))
+            }
         };
         let mut emptied = empty();
         if matches!(&emptied, Err(error) if is_disk_full(error)) {

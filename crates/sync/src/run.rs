@@ -61,15 +61,14 @@ pub(crate) async fn sync_while(
     progress.stage(Stage::Reading);
     progress.begin(plan.sessions.len() as u64, report.bytes);
     let context = Context { storage, options, progress };
-    match options.dry_run {
-        true => dry_run(context, &plan, &mut report).await?,
-        false => {
-            write_sessions(context, &plan, &mut report, more).await?;
-            if more()
-                && let Err(error) = LastSync::write(storage, options, begun).await
-            {
-                tracing::debug!(%error, "the options of the sync can't be stored");
-            }
+    if options.dry_run {
+        dry_run(context, &plan, &mut report).await?;
+    } else {
+        write_sessions(context, &plan, &mut report, more).await?;
+        if more()
+            && let Err(error) = LastSync::write(storage, options, begun).await
+        {
+            tracing::debug!(%error, "the options of the sync can't be stored");
         }
     }
     report.seconds = (storage.now().as_micros() - begun.as_micros()) as f64 / 1e6;

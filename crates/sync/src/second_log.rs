@@ -77,9 +77,10 @@ impl SecondLog {
         })?;
         let is_shared = Matcher::new(first).shared(second.iter().map(|event| &event.identity));
         for (event, is_shared) in second.into_iter().zip(is_shared) {
-            match is_shared {
-                true => log.shared.push(event.digest),
-                false => log.missing.push(event),
+            if is_shared {
+                log.shared.push(event.digest);
+            } else {
+                log.missing.push(event);
             }
         }
         Ok(log)

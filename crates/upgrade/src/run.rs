@@ -154,12 +154,11 @@ impl UpgradeRun {
         let (open, runtime) = (self.store.open, self.runtime);
         let transfer = Transfer::new(old, self.options.now, self.progress, upgrade);
         let transferred = transfer.and_then(|transfer| {
-            let target = match self.options.check {
-                true => None,
-                false => {
-                    let backend = runtime.block_on(open(file, transfer.dimensions()))?;
-                    Some(TargetStore::new(backend, runtime.clone(), is_new)?)
-                }
+            let target = if self.options.check {
+                None
+            } else {
+                let backend = runtime.block_on(open(file, transfer.dimensions()))?;
+                Some(TargetStore::new(backend, runtime.clone(), is_new)?)
             };
             transfer.run(target)
         });

@@ -48,10 +48,7 @@ pub(crate) enum Start {
 
 impl TargetStore {
     pub(crate) fn new(backend: Arc<dyn StorageBackend>, runtime: Handle, is_new: bool) -> Result<Self> {
-        let unfinished = match is_new {
-            true => None,
-            false => runtime.block_on(backend.meta())?.remove(UNFINISHED),
-        };
+        let unfinished = if is_new { None } else { runtime.block_on(backend.meta())?.remove(UNFINISHED) };
         Ok(Self { backend, runtime, is_new, unfinished, deleted: HashMap::new(), generation: 0 })
     }
 

@@ -134,9 +134,10 @@ pub(crate) fn walk(root: &Path) -> Duration {
     let (mut folders, mut bytes) = (vec![root.to_owned()], 0);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
-            match entry.file_type().unwrap().is_dir() {
-                true => folders.push(entry.path()),
-                false => bytes += fs::metadata(entry.path()).unwrap().len(),
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+            } else {
+                bytes += fs::metadata(entry.path()).unwrap().len();
             }
         }
     }

@@ -121,8 +121,9 @@ fn query(text: &str) -> Result<String, String> {
     let is_option_like = text.strip_prefix("--").is_some_and(|name| {
         name.starts_with(|first: char| first.is_ascii_alphabetic()) && !name.contains(char::is_whitespace)
     });
-    match is_option_like {
-        true => Err(format!("unknown option; to search for this text, put -- before it: -- {text}")),
-        false => Ok(text.to_owned()),
+    if is_option_like {
+        Err(format!("unknown option; to search for this text, put -- before it: -- {text}"))
+    } else {
+        Ok(text.to_owned())
     }
 }

@@ -70,9 +70,10 @@ pub(crate) enum LogFormat {
 fn loopback(text: &str) -> Result<SocketAddr, String> {
     let address: SocketAddr =
         text.parse().map_err(|_| "must be an address and a port, for example 127.0.0.1:9187".to_owned())?;
-    match address.ip().is_loopback() {
-        true => Ok(address),
-        false => Err("must be an address of this machine, such as 127.0.0.1 or [::1]".to_owned()),
+    if address.ip().is_loopback() {
+        Ok(address)
+    } else {
+        Err("must be an address of this machine, such as 127.0.0.1 or [::1]".to_owned())
     }
 }
 

@@ -71,9 +71,12 @@ pub(super) async fn run(app: &mut App, args: ContextArgs) -> Result<Outcome, Fai
         let shown = messages.get(range.clone()).unwrap_or_default();
         let most = args.limits.max_chars(&app.out);
         // The message that was fitted last is cut to the rest of the budget.
-        let max_chars = |at: usize| match Some(range.start + at) == last {
-            true => portion.chars_of(portion.items.saturating_sub(1), most),
-            false => most,
+        let max_chars = |at: usize| {
+            if Some(range.start + at) == last {
+                portion.chars_of(portion.items.saturating_sub(1), most)
+            } else {
+                most
+            }
         };
         let has_more_before = has_more_before || range.start > 0;
         let has_more_after = has_more_after || range.end < messages.len();

@@ -108,9 +108,10 @@ pub(super) async fn run(app: &mut App, args: DeleteArgs) -> Result<Outcome, Fail
     let before = oldest(app, args.older_than.as_deref())?;
     let reader = if args.dry_run { app.own_reader().await? } else { app.editor(false).await? };
     // All sessions are found before the first one is deleted, so that a typing error deletes nothing.
-    let sessions = match args.sessions.is_empty() {
-        true => matching(app, &reader, &args, before).await?,
-        false => found(&reader, &args.sessions).await?,
+    let sessions = if args.sessions.is_empty() {
+        matching(app, &reader, &args, before).await?
+    } else {
+        found(&reader, &args.sessions).await?
     };
     let keys = sessions.iter().map(Session::key).collect();
     let kept = reader.storage.statistics().sessions_with_text_of(&reader.scope, &keys).await?;
@@ -311,9 +312,10 @@ fn say_where_the_files_are(app: &App, gone: &[Deleted]) {
         }
         _ => String::new(),
     };
-    let folders = match folders.is_empty() {
-        true => String::new(),
-        false => format!(" in {}", folders.into_iter().collect::<Vec<_>>().join(" and ")),
+    let folders = if folders.is_empty() {
+        String::new()
+    } else {
+        format!(" in {}", folders.into_iter().collect::<Vec<_>>().join(" and "))
     };
     say("note", &format!("{files}{folders} are not deleted, and later syncs skip {session}"));
     say("hint", &format!("`{} sync{root} --include-deleted` reads deleted sessions again", app.program()));

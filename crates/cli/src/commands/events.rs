@@ -56,16 +56,16 @@ pub(super) async fn run(app: &mut App, args: EventsArgs) -> Result<Outcome, Fail
         reader.storage.reading().readable_events(&reader.scope, &options).await?;
     let next = next(&reader, options, &found).await?;
     let streams = args.full && app.out.is_json();
-    let payloads = match args.full && !streams {
-        true => payloads(&reader, &mut found, &mut damaged).await?,
-        false => Payloads::default(),
+    let payloads = if args.full && !streams {
+        payloads(&reader, &mut found, &mut damaged).await?
+    } else {
+        Payloads::default()
     };
-    let short_ids = match app.out.is_json() || app.out.is_terminal() {
-        true => {
-            let sessions = found.iter().map(|event| &event.session_id);
-            reader.storage.sessions().short_ids(&reader.scope, sessions).await?
-        }
-        false => ShortIds::new(),
+    let short_ids = if app.out.is_json() || app.out.is_terminal() {
+        let sessions = found.iter().map(|event| &event.session_id);
+        reader.storage.sessions().short_ids(&reader.scope, sessions).await?
+    } else {
+        ShortIds::new()
     };
     if streams {
         write_with_lines(app, &reader, &mut found, (next.as_ref(), &mut damaged), &short_ids).await?;

@@ -96,10 +96,12 @@ impl GapsView {
 impl GapView {
     fn line(&self, is_terminal: bool) -> String {
         let Self { session_id, row, first, last, .. } = self;
-        match is_terminal {
-            false => format!("{session_id}\t{row}\t{first}\t{last}"),
-            true if first == last => format!("{session_id}  {} {first}", row.trim_end_matches('s')),
-            true => format!("{session_id}  {row} {first}-{last}"),
+        if !is_terminal {
+            format!("{session_id}\t{row}\t{first}\t{last}")
+        } else if first == last {
+            format!("{session_id}  {} {first}", row.trim_end_matches('s'))
+        } else {
+            format!("{session_id}  {row} {first}-{last}")
         }
     }
 }

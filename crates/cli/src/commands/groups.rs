@@ -72,9 +72,10 @@ pub(super) async fn show_groups(
             return Ok(app.out.json(&view.with_groups(views).with_left_out(left_out))?);
         }
         let options = GroupOptions { names, owners: reader.names_owners(), estimated: &estimated };
-        match app.out.is_terminal() {
-            true => render::blocks(&mut app.out, &groups, options, &app.now)?,
-            false => render::lines(&mut app.out, &groups, options, &app.now)?,
+        if app.out.is_terminal() {
+            render::blocks(&mut app.out, &groups, options, &app.now)?;
+        } else {
+            render::lines(&mut app.out, &groups, options, &app.now)?;
         }
         Ok(())
     })?;

@@ -58,9 +58,10 @@ pub(super) async fn run(app: &mut App, args: PruneArgs) -> Result<Outcome, Failu
         reader.storage.superseded().prune_superseded(&user, &options.clone().with_dry_run(true)).await?;
     if args.dry_run || planned.sessions.is_empty() {
         show(app, &planned, args.dry_run)?;
-        match planned.sessions.is_empty() {
-            true => say("note", "no superseded line matches"),
-            false => say("note", &format!("dry run: {} would be removed", total(&planned))),
+        if planned.sessions.is_empty() {
+            say("note", "no superseded line matches");
+        } else {
+            say("note", &format!("dry run: {} would be removed", total(&planned)));
         }
         return Ok(Outcome::Done);
     }
@@ -110,9 +111,10 @@ fn show(app: &mut App, report: &PruneReport, dry_run: bool) -> Result<(), Failur
         app.out.json(&PruneView::new(report, dry_run))?;
     } else {
         for session in &report.sessions {
-            let line = match app.out.is_terminal() {
-                true => format!("{label}  {}", superseded::sentence(session)),
-                false => superseded::tabbed_counts(label, session),
+            let line = if app.out.is_terminal() {
+                format!("{label}  {}", superseded::sentence(session))
+            } else {
+                superseded::tabbed_counts(label, session)
             };
             app.out.line(&line)?;
         }

@@ -110,16 +110,18 @@ async fn find(
         let newest = storage.sessions().search_sessions(&query.with_limit(limit)).await?;
         projects.push(Project { activity, newest });
     }
-    let users = match reader.names_owners() {
-        true => Some(storage.sessions().list_users(scope, Some(since), None).await?),
-        false => None,
+    let users = if reader.names_owners() {
+        Some(storage.sessions().list_users(scope, Some(since), None).await?)
+    } else {
+        None
     };
     let shown: Vec<Session> =
         projects.iter().flat_map(|project: &Project| project.newest.iter().cloned()).collect();
     let estimated = Estimated::of(storage, &shown).await?;
-    let short_ids = match as_blocks {
-        true => storage.sessions().short_ids(scope, shown.iter().map(|session| &session.session_id)).await?,
-        false => ShortIds::new(),
+    let short_ids = if as_blocks {
+        storage.sessions().short_ids(scope, shown.iter().map(|session| &session.session_id)).await?
+    } else {
+        ShortIds::new()
     };
     Ok(Recent { since, projects, users, estimated, short_ids })
 }

@@ -67,9 +67,10 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     let names = names(&reader.storage, &reader.scope, shown).await?;
     // On stderr, this is printed at the end of every command.
     found.notices.extend(damaged_sessions_note(&reader.storage.sessions().damaged_sessions()));
-    match is_grouped {
-        true => show_groups(app, &reader, &found, &names, &args).await?,
-        false => show(app, &reader, &found, &names, args.limits)?,
+    if is_grouped {
+        show_groups(app, &reader, &found, &names, &args).await?;
+    } else {
+        show(app, &reader, &found, &names, args.limits)?;
     }
     if found.results.is_empty() && found.damaged.is_empty() {
         say_nothing_found(app, &reader, &options, &args.query, &nothing_found(&found, &names)).await?;
@@ -88,9 +89,10 @@ async fn find(
     options: &SearchOptions,
     is_grouped: bool,
 ) -> Result<SearchResults, Failure> {
-    Ok(match is_grouped {
-        true => groups::find(&reader.storage, &reader.scope, options).await?,
-        false => reader.storage.search().search_transcripts(&reader.scope, options).await?,
+    Ok(if is_grouped {
+        groups::find(&reader.storage, &reader.scope, options).await?
+    } else {
+        reader.storage.search().search_transcripts(&reader.scope, options).await?
     })
 }
 
@@ -138,9 +140,10 @@ fn show(
             return Ok(());
         }
         let options = ResultOptions { names, owners: reader.names_owners(), max_chars: &max_chars };
-        match app.out.is_terminal() {
-            true => render::blocks(&mut app.out, shown, options, &app.now)?,
-            false => render::lines(&mut app.out, shown, options, &app.now)?,
+        if app.out.is_terminal() {
+            render::blocks(&mut app.out, shown, options, &app.now)?;
+        } else {
+            render::lines(&mut app.out, shown, options, &app.now)?;
         }
         Ok(())
     })?;

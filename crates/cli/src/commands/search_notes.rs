@@ -80,8 +80,9 @@ async fn missing_note(
     // `backfill` creates vectors only for the user's own messages.
     let own = Scope::User(app.who()?.0.user_id);
     let can_be_made = reader.scope == own || reader.storage.search().missing_vectors(&own).await?.is_some();
-    Ok(match can_be_made {
-        true => format!("{note}; run `{} backfill`", app.program_with_embedding()),
-        false => format!("{note}; they belong to other users, who can run `backfill`"),
+    Ok(if can_be_made {
+        format!("{note}; run `{} backfill`", app.program_with_embedding())
+    } else {
+        format!("{note}; they belong to other users, who can run `backfill`")
     })
 }

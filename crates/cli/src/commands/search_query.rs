@@ -113,17 +113,16 @@ impl Typed {
                 (FieldName::Session, is_excluded) => {
                     let found = reader.find_session(&field.value).await;
                     let session = found.map_err(|error| failed(Failure::from(error)))?;
-                    match is_excluded {
-                        true => {
-                            filter.sessions.without.insert(session.key());
-                        }
-                        false => match &filter.sessions.session {
+                    if is_excluded {
+                        filter.sessions.without.insert(session.key());
+                    } else {
+                        match &filter.sessions.session {
                             Some(other) if *other != session.session_id => {
                                 let is_option = args.session.is_some();
                                 return Err(contradiction(app, field, is_option, other.as_str()));
                             }
                             _ => filter = filter.with_session(session.session_id),
-                        },
+                        }
                     }
                 }
                 _ => {}

@@ -191,18 +191,20 @@ async fn ignore(app: &mut App, address: &str, ignore: bool) -> Result<Outcome, F
     let findings: Vec<Digest> =
         found.secrets.iter().filter(|secret| is_at(secret, line)).map(|secret| secret.digest).collect();
     let count = reader.storage.secrets().ignore_secrets(&findings, ignore).await?;
-    let (verb, change) = match ignore {
-        true => ("ignored", Change::Ignored(count)),
-        false => ("no longer ignored", Change::Unignored(count)),
+    let (verb, change) = if ignore {
+        ("ignored", Change::Ignored(count))
+    } else {
+        ("no longer ignored", Change::Unignored(count))
     };
     changed(app, address, change, &format!("{verb}  {address}  {}", counted(count, "finding")))?;
     Ok(Outcome::found(!findings.is_empty()))
 }
 
 fn changed(app: &mut App, address: &str, change: Change, text: &str) -> Result<(), Failure> {
-    match app.out.is_json() {
-        true => app.out.json(&ChangeView { address, change })?,
-        false => app.out.line(text)?,
+    if app.out.is_json() {
+        app.out.json(&ChangeView { address, change })?;
+    } else {
+        app.out.line(text)?;
     }
     Ok(app.out.finish()?)
 }

@@ -181,9 +181,10 @@ fn answer(command: &[&str]) -> io::Result<String> {
     let Some((program, arguments)) = command.split_first() else { return Ok(String::new()) };
     let output = Command::new(program).args(arguments).output()?;
     let shown = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    match shown.is_empty() {
-        true => Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
-        false => Ok(shown),
+    if shown.is_empty() {
+        Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+    } else {
+        Ok(shown)
     }
 }
 

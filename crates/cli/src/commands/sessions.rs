@@ -97,13 +97,12 @@ async fn page(
     let has_more = sessions.len() > limit;
     sessions.truncate(limit);
     let estimated = Estimated::of(&reader.storage, &sessions).await?;
-    let short_ids = match as_table {
-        true => {
-            let parents = sessions.iter().filter_map(|session| session.parent_id.as_ref());
-            let ids = sessions.iter().map(|session| &session.session_id).chain(parents);
-            reader.storage.sessions().short_ids(&reader.scope, ids).await?
-        }
-        false => ShortIds::new(),
+    let short_ids = if as_table {
+        let parents = sessions.iter().filter_map(|session| session.parent_id.as_ref());
+        let ids = sessions.iter().map(|session| &session.session_id).chain(parents);
+        reader.storage.sessions().short_ids(&reader.scope, ids).await?
+    } else {
+        ShortIds::new()
     };
     Ok(SessionsPage { sessions, estimated, short_ids, has_more })
 }

@@ -19,9 +19,8 @@ pub(super) async fn run(app: &mut App, args: ShareArgs) -> Result<Outcome, Failu
         app.out.json(&ChangedView::from(&session))?;
         return Ok(Outcome::Done);
     }
-    let first = session.shared_at.map(|at| match app.out.is_terminal() {
-        true => dates::minute(at, &app.now),
-        false => dates::with_offset(at, &app.now),
+    let first = session.shared_at.map(|at| {
+        if app.out.is_terminal() { dates::minute(at, &app.now) } else { dates::with_offset(at, &app.now) }
     });
     let fields = vec![
         CardField::new("visibility", session.visibility.as_str().to_owned()),

@@ -116,9 +116,10 @@ async fn show(
     let skipped = storage.statistics().skipped_lines(scope, &session.session_id).await?;
     let (name, parent_name) = reader.short_names(session).await?;
     let estimated = Estimated::of(storage, std::slice::from_ref(session)).await?;
-    let types = match app.out.is_json() {
-        true => storage.vectors().vector_content_types(scope, &session.session_id).await?,
-        false => Vec::new(),
+    let types = if app.out.is_json() {
+        storage.vectors().vector_content_types(scope, &session.session_id).await?
+    } else {
+        Vec::new()
     };
     let types: BTreeMap<u32, ContentTypes> = types.into_iter().collect();
     let items = Items { count: messages.len(), one: "message", can_be_cut: true };

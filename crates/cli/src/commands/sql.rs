@@ -130,9 +130,10 @@ fn views(app: &mut App) -> Result<Outcome, Failure> {
         };
         app.out.json(&ViewsView { views: READY_VIEWS.iter().map(view).collect() })?;
     } else {
-        let lines = match app.out.is_terminal() {
-            true => sql::views(&READY_VIEWS, app.out.width, app.out.paint),
-            false => sql::views_tabbed(&READY_VIEWS),
+        let lines = if app.out.is_terminal() {
+            sql::views(&READY_VIEWS, app.out.width, app.out.paint)
+        } else {
+            sql::views_tabbed(&READY_VIEWS)
         };
         app.out.lines(&lines)?;
     }

@@ -69,9 +69,10 @@ fn show(app: &mut App, facts: &Facts, args: &StatsArgs, has_period: bool) -> Res
         app.out.json(facts)?;
     } else if facts.statistics.totals.sessions > 0 {
         let shown = StatsOptions { by: &args.by, all: args.all, has_period, home: app.home.as_deref() };
-        let lines = match app.out.is_terminal() {
-            true => stats::blocks(facts, shown, app.out.width, app.out.paint),
-            false => stats::tabbed(facts, shown),
+        let lines = if app.out.is_terminal() {
+            stats::blocks(facts, shown, app.out.width, app.out.paint)
+        } else {
+            stats::tabbed(facts, shown)
         };
         app.out.lines(&lines)?;
     }

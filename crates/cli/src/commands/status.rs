@@ -77,10 +77,7 @@ async fn root_view(
 ) -> Result<RootView, Failure> {
     let now = storage.now();
     let watcher = watchers(storage).await?.into_iter().find(|watcher| watcher.follows(options));
-    let backlog = match is_root(root) {
-        true => Some(pending(storage, options).await?),
-        false => None,
-    };
+    let backlog = if is_root(root) { Some(pending(storage, options).await?) } else { None };
     let waited = |oldest: Timestamp| now.as_micros().saturating_sub(oldest.as_micros()).max(0) as f64 / 1e6;
     let lag = |backlog: &Pending| backlog.oldest_change.map_or(0.0, waited);
     let complete = backlog.as_ref().and_then(|backlog| backlog.last_complete_sync);

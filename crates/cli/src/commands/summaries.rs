@@ -80,14 +80,15 @@ async fn import(app: &mut App, args: &ImportSummariesArgs) -> Result<Outcome, Fa
 async fn read(reader: &StoreReader, user: &UserId, path: &Path) -> Result<Vec<TurnSummary>, Failure> {
     const HINT: &str = "each line is {\"message_id\": \"3a7c1e90#4\", \"text\": \"…\"}; nothing was stored";
     let name = if is_stdout(path) { "stdin".to_owned() } else { path.display().to_string() };
-    let lines: Box<dyn BufRead> = match is_stdout(path) {
-        true => Box::new(BufReader::new(std::io::stdin())),
-        false => Box::new(BufReader::new(File::open(path).map_err(|error| {
+    let lines: Box<dyn BufRead> = if is_stdout(path) {
+        Box::new(BufReader::new(std::io::stdin()))
+    } else {
+        Box::new(BufReader::new(File::open(path).map_err(|error| {
             Failure::failed(
                 format!("can't read {name}: {error}"),
                 "pass a file of JSON lines, or - for stdin",
             )
-        })?)),
+        })?))
     };
     // The reader of stdin is not `Send`, so all lines are read before any of them is looked up.
     let lines: Vec<std::io::Result<Vec<u8>>> = lines.split(b'\n').collect();

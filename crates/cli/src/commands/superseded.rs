@@ -291,9 +291,10 @@ pub(super) async fn search(
     } else {
         let max_chars = |_: usize| most;
         let options = ResultOptions { names: &names, owners: reader.names_owners(), max_chars: &max_chars };
-        match app.out.is_terminal() {
-            true => render_search::blocks(&mut app.out, &results, options, &app.now)?,
-            false => render_search::lines(&mut app.out, &results, options, &app.now)?,
+        if app.out.is_terminal() {
+            render_search::blocks(&mut app.out, &results, options, &app.now)?
+        } else {
+            render_search::lines(&mut app.out, &results, options, &app.now)?
         }
     }
     app.out.finish()?;

@@ -70,9 +70,10 @@ fn print(app: &mut App, view: &TimelineView<'_>) -> Result<(), Failure> {
     if app.out.is_json() {
         return Ok(app.out.json(view)?);
     }
-    let lines = match app.out.is_terminal() {
-        true => render::blocks(view.timeline, app.out.width, app.out.paint),
-        false => render::lines(view.timeline),
+    let lines = if app.out.is_terminal() {
+        render::blocks(view.timeline, app.out.width, app.out.paint)
+    } else {
+        render::lines(view.timeline)
     };
     Ok(app.out.lines(&lines)?)
 }

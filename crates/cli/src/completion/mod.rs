@@ -92,9 +92,10 @@ fn unescaped(word: &str) -> String {
 /// The path of the program, valid in any folder.
 fn completer() -> String {
     let name = program::name();
-    match name.contains(std::path::MAIN_SEPARATOR) {
-        true => std::path::absolute(&name).map_or(name, |path| path.display().to_string()),
-        false => name,
+    if name.contains(std::path::MAIN_SEPARATOR) {
+        std::path::absolute(&name).map_or(name, |path| path.display().to_string())
+    } else {
+        name
     }
 }
 

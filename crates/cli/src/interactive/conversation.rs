@@ -193,15 +193,17 @@ impl Conversation {
         for _ in 0..lines {
             let (entry, line) = self.top;
             let count = self.entries.get(entry).map_or(0, |entry| entry.lines.len());
-            self.top = match is_down {
-                true if line + 1 < count => (entry, line + 1),
-                true if entry + 1 < self.entries.len() => (entry + 1, 0),
-                false if line > 0 => (entry, line - 1),
-                false if entry > 0 => {
-                    let before = self.entries.get(entry - 1).map_or(0, |entry| entry.lines.len());
-                    (entry - 1, before.saturating_sub(1))
-                }
-                _ => break,
+            self.top = if is_down && line + 1 < count {
+                (entry, line + 1)
+            } else if is_down && entry + 1 < self.entries.len() {
+                (entry + 1, 0)
+            } else if !is_down && line > 0 {
+                (entry, line - 1)
+            } else if !is_down && entry > 0 {
+                let before = self.entries.get(entry - 1).map_or(0, |entry| entry.lines.len());
+                (entry - 1, before.saturating_sub(1))
+            } else {
+                break;
             };
         }
         self.clamp();

@@ -109,10 +109,12 @@ fn explanation(state: &SearchState) -> String {
 fn draw_query(frame: &mut Frame<'_>, area: Rect, state: &SearchState) {
     const LABEL: &str = " Search: ";
     let width = usize::from(area.width);
-    let mut count = match state.is_searching() {
-        true => "searching … ".to_owned(),
-        false if state.found.groups.is_empty() => String::new(),
-        false => format!("{} ", state.count()),
+    let mut count = if state.is_searching() {
+        "searching … ".to_owned()
+    } else if state.found.groups.is_empty() {
+        String::new()
+    } else {
+        format!("{} ", state.count())
     };
     // The query gets the room first.
     if LABEL.len() + 20 + count.width() > width {
@@ -212,10 +214,8 @@ fn row_line(row: ListRow, width: usize, state: &SearchState) -> Line<'static> {
             let found = state.found.groups.get(group).and_then(|group| group.hits.get(hit));
             let Some(found) = found else { return Line::default() };
             let is_selected = state.is_selected(row);
-            let plain = match is_selected {
-                true => Style::new().add_modifier(Modifier::REVERSED),
-                false => Style::new(),
-            };
+            let plain =
+                if is_selected { Style::new().add_modifier(Modifier::REVERSED) } else { Style::new() };
             let mark = if is_selected { " > " } else { "   " };
             let number = format!("#{}", found.sequence);
             let aside = if is_selected { plain } else { look.aside() };

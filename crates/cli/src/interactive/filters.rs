@@ -93,10 +93,8 @@ impl Filters {
                 let Some((_, types)) = SWITCHES.get(at - 1) else { return false };
                 let is_on = types.iter().any(|one| self.content_types.contains(*one));
                 let kept = self.content_types.iter().filter(|one| !types.contains(one));
-                let changed: ContentTypes = match is_on {
-                    true => kept.collect(),
-                    false => kept.chain(types.iter().copied()).collect(),
-                };
+                let changed: ContentTypes =
+                    if is_on { kept.collect() } else { kept.chain(types.iter().copied()).collect() };
                 // At least one content type must be searched.
                 if changed.is_empty() {
                     return false;

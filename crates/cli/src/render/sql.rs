@@ -80,10 +80,12 @@ fn is_time(sql_type: &str) -> bool {
 /// The minimum width of a column. Numbers must not be cut, and the day of a time must be visible.
 fn least(column: &SqlColumn, cells: usize, width: usize) -> usize {
     const DAY: usize = 11;
-    let least = match column.is_number {
-        true => cells.max(NARROWEST),
-        false if is_time(&column.sql_type) || column.sql_type == "DATE" => DAY,
-        false => NARROWEST,
+    let least = if column.is_number {
+        cells.max(NARROWEST)
+    } else if is_time(&column.sql_type) || column.sql_type == "DATE" {
+        DAY
+    } else {
+        NARROWEST
     };
     least.min(width)
 }

@@ -17,9 +17,10 @@ pub(crate) fn amount(messages: u64, events: u64, bytes: u64) -> String {
     let counts = [(messages, "superseded message"), (events, "superseded event")];
     let counts = counts.into_iter().filter(|(count, _)| *count > 0);
     let counts: Vec<String> = counts.map(|(count, one)| counted(count, one)).collect();
-    match counts.is_empty() {
-        true => "no superseded lines".to_owned(),
-        false => format!("{} ({})", counts.join(" and "), size(bytes)),
+    if counts.is_empty() {
+        "no superseded lines".to_owned()
+    } else {
+        format!("{} ({})", counts.join(" and "), size(bytes))
     }
 }
 

@@ -83,9 +83,10 @@ pub(crate) fn blocks(timeline: &Timeline, width: usize, paint: Paint) -> Vec<Str
 /// The number of messages, with the periods of the first and the last. Returns `None` without messages.
 fn summary(timeline: &Timeline) -> Option<String> {
     let (first, last) = (timeline.periods.first()?, timeline.periods.last()?);
-    let time = match first.start == last.end {
-        true => first.start.clone(),
-        false => format!("{} to {}", first.start, last.end),
+    let time = if first.start == last.end {
+        first.start.clone()
+    } else {
+        format!("{} to {}", first.start, last.end)
     };
     let estimated = match timeline.estimated {
         0 => String::new(),

@@ -15,9 +15,10 @@ fn touch(folder: &Path, year: u64) {
     const YEAR: u64 = 31_557_600;
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs((year - 1970) * YEAR + YEAR / 2);
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
-        match entry.file_type().unwrap().is_dir() {
-            true => touch(&entry.path(), year),
-            false => fs::File::options().write(true).open(entry.path()).unwrap().set_modified(time).unwrap(),
+        if entry.file_type().unwrap().is_dir() {
+            touch(&entry.path(), year);
+        } else {
+            fs::File::options().write(true).open(entry.path()).unwrap().set_modified(time).unwrap();
         }
     }
 }

@@ -174,10 +174,11 @@ fn kill_and_go_on(kind: &str, settings: &[(&str, &str)], moments: u32) {
         }
         let elapsed = begun.elapsed();
         child.kill().unwrap();
-        match child.wait().unwrap().success() {
+        if child.wait().unwrap().success() {
             // The machine was slower when the time was measured.
-            true => whole_time = whole_time.min(elapsed),
-            false => killed += 1,
+            whole_time = whole_time.min(elapsed);
+        } else {
+            killed += 1;
         }
         seen.insert(size(&folder));
         let output = sync(&name).output().unwrap();

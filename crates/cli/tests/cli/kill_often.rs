@@ -194,10 +194,11 @@ fn kill_often(arguments: &[&str], seed: u64, kills: u32, longest: Option<Duratio
             installation.change();
         }
         let delay = longest.mul_f64(installation.random.part());
-        match installation.kill(&arguments, delay) {
-            true => killed += 1,
+        if installation.kill(&arguments, delay) {
+            killed += 1;
+        } else {
             // The machine was slower when the time was measured.
-            false => longest = longest.min(delay),
+            longest = longest.min(delay);
         }
         installation.check(round);
     }

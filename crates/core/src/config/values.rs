@@ -255,9 +255,10 @@ fn items(text: &str) -> Vec<String> {
 
 /// The paths in a text: its lines, or the parts between the separators of `PATH`.
 fn paths(text: &str) -> Vec<String> {
-    let parts: Vec<String> = match text.contains('\n') {
-        true => text.lines().map(str::to_owned).collect(),
-        false => std::env::split_paths(text).map(|path| path.to_string_lossy().into_owned()).collect(),
+    let parts: Vec<String> = if text.contains('\n') {
+        text.lines().map(str::to_owned).collect()
+    } else {
+        std::env::split_paths(text).map(|path| path.to_string_lossy().into_owned()).collect()
     };
     parts.into_iter().map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
 }

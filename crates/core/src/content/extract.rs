@@ -97,9 +97,10 @@ pub(super) fn shown_texts(line: &Map<String, Value>, role: Role) -> Vec<Extracte
         Role::System | Role::Developer => ContentType::System,
     };
     for block in blocks_of(line) {
-        match is_tool_result(block) {
-            true => texts.add_files(ContentType::ToolOutput, &blocks_in(result_of(block))),
-            false => texts.add_files(content_type, &[block]),
+        if is_tool_result(block) {
+            texts.add_files(ContentType::ToolOutput, &blocks_in(result_of(block)));
+        } else {
+            texts.add_files(content_type, &[block]);
         }
     }
     if role == Role::Tool && !line.contains_key("content") {

@@ -90,13 +90,14 @@ impl StoredSecrets<'_> {
         for _ in 0..TRIES {
             let mut list: Vec<Digest> = digests(expected.as_deref().unwrap_or_default()).collect();
             let before = list.len();
-            match add {
-                true => given.iter().for_each(|digest| {
+            if add {
+                given.iter().for_each(|digest| {
                     if !list.contains(digest) {
                         list.push(*digest);
                     }
-                }),
-                false => list.retain(|digest| !given.contains(digest)),
+                });
+            } else {
+                list.retain(|digest| !given.contains(digest));
             }
             let changed = list.len().abs_diff(before) as u64;
             if changed == 0 {

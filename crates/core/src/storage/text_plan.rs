@@ -305,9 +305,10 @@ fn whole_words(text: &str, plan: &mut TextPlan, expansions: &mut Expansions) {
     let mut tokens = analyzer.query_tokens(&lower);
     while tokens.advance() {
         let word = lower.part(tokens.range());
-        match is_unspaced_alone(word) {
-            true => expansions.push(Purpose::Part, [TermPattern::Prefix(tokens.term().to_owned())]),
-            false => plan.require(&[tokens.term().to_owned()]),
+        if is_unspaced_alone(word) {
+            expansions.push(Purpose::Part, [TermPattern::Prefix(tokens.term().to_owned())]);
+        } else {
+            plan.require(&[tokens.term().to_owned()]);
         }
     }
 }

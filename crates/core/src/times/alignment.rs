@@ -44,9 +44,10 @@ fn from_beginning(left: &[Option<TextId>], right: &[Option<TextId>]) -> Vec<(usi
     let at = |longest: &[u32], i: usize, j: usize| longest.get(i * width + j).copied().unwrap_or_default();
     for i in (0..left.len()).rev() {
         for j in (0..right.len()).rev() {
-            let length = match is_same(left.get(i), right.get(j)) {
-                true => at(&longest, i + 1, j + 1) + 1,
-                false => at(&longest, i + 1, j).max(at(&longest, i, j + 1)),
+            let length = if is_same(left.get(i), right.get(j)) {
+                at(&longest, i + 1, j + 1) + 1
+            } else {
+                at(&longest, i + 1, j).max(at(&longest, i, j + 1))
             };
             if let Some(cell) = longest.get_mut(i * width + j) {
                 *cell = length;

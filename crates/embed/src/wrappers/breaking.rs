@@ -221,9 +221,10 @@ impl Outage {
     fn error(&self) -> Error {
         let cause = self.cause.message();
         // A message of the service is often a sentence.
-        let message = match cause.ends_with(['.', '!', '?']) {
-            true => format!("{cause} Calls to the service are paused"),
-            false => format!("{cause}; calls to the service are paused"),
+        let message = if cause.ends_with(['.', '!', '?']) {
+            format!("{cause} Calls to the service are paused")
+        } else {
+            format!("{cause}; calls to the service are paused")
         };
         let error = Error::new(ErrorKind::Embedding, message);
         let status = self.cause.context("status");

@@ -40,9 +40,10 @@ async fn a_read_whose_connection_is_cut_is_run_again() {
         let reading = tokio::spawn({
             let store = store.clone();
             async move {
-                match snapshot {
-                    false => store.messages(&target("s")).await.len(),
-                    true => store.rows(&target("s")).await.messages.count as usize,
+                if snapshot {
+                    store.rows(&target("s")).await.messages.count as usize
+                } else {
+                    store.messages(&target("s")).await.len()
                 }
             }
         });

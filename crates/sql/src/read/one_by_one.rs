@@ -48,12 +48,13 @@ pub(super) fn sessions<R: Reader>(reader: &R, error: Error) -> Result<Vec<OneSes
 
 /// The result of reading one session alone, with its name in the error.
 pub(super) fn named<T>(session: &OneSession, read: Result<T>) -> Result<T> {
-    read.map_err(|error| match is_unnamed_damage(&error) {
-        true => {
+    read.map_err(|error| {
+        if is_unnamed_damage(&error) {
             let SessionKey { user_id, session_id } = &session.name;
             error.with("user", user_id).with("session", session_id)
+        } else {
+            error
         }
-        false => error,
     })
 }
 

@@ -63,10 +63,8 @@ fn list_at_once<R: Reader>(reader: &R, query: &SessionQuery) -> Result<Vec<Sessi
     let mut conditions = Conditions::of_list(R::DIALECT, query)?;
     // If not all conditions are in the SQL, the number of rows to read is unknown.
     let checks_rows = query.keys.is_some() || query.text.is_some() && !R::DIALECT.session_words.is_exact();
-    let page = match checks_rows {
-        true => String::new(),
-        false => format!("LIMIT {}", conditions.bind(limit(query.limit))),
-    };
+    let page =
+        if checks_rows { String::new() } else { format!("LIMIT {}", conditions.bind(limit(query.limit))) };
     let sql = format!(
         "SELECT {SESSION} FROM {} WHERE {} ORDER BY s.updated DESC, s.user_id, s.session_id {page}",
         (R::DIALECT.list_from)(query),

@@ -102,9 +102,10 @@ impl Database for FullDisk {
         self.store.transaction(operation, |writer| {
             let before = changes(writer)?;
             let answer = write(writer)?;
-            match is_deletion && changes(writer)? - before > self.room.load(SeqCst) {
-                true => Err(disk_full()),
-                false => Ok(answer),
+            if is_deletion && changes(writer)? - before > self.room.load(SeqCst) {
+                Err(disk_full())
+            } else {
+                Ok(answer)
             }
         })
     }

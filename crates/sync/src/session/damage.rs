@@ -67,10 +67,7 @@ impl DamageNotes {
     }
 
     fn note(&mut self, line: u64, is_binary: bool, otherwise: impl FnOnce() -> String) {
-        let reason = || match is_binary {
-            true => format!("contains binary data in line {line}"),
-            false => otherwise(),
-        };
+        let reason = || if is_binary { format!("contains binary data in line {line}") } else { otherwise() };
         self.first.get_or_insert_with(|| (line, reason()));
     }
 
@@ -78,9 +75,10 @@ impl DamageNotes {
     fn reason(&self, rows: u32) -> Option<(u64, String)> {
         let unended = || {
             let line = self.unended?;
-            Some(match self.is_torn {
-                true => (line, format!("ends in the middle of line {line}")),
-                false => (line, format!("ends without a newline in line {line}")),
+            Some(if self.is_torn {
+                (line, format!("ends in the middle of line {line}"))
+            } else {
+                (line, format!("ends without a newline in line {line}"))
             })
         };
         let blank = || match (rows, self.file.stamp.size) {
@@ -108,9 +106,10 @@ impl DamageNotes {
             }
             return Unended::Torn { is_binary };
         }
-        match !self.accepted && reason.is_none() && ingest.cuts_off(self.kind, text.as_bytes()) {
-            true => Unended::CutsOff,
-            false => Unended::Complete,
+        if !self.accepted && reason.is_none() && ingest.cuts_off(self.kind, text.as_bytes()) {
+            Unended::CutsOff
+        } else {
+            Unended::Complete
         }
     }
 

@@ -180,9 +180,10 @@ impl Worker {
             Some((file, identity))
         });
         // The tasks would keep an exclusive store open.
-        let embedding = match self.target.is_exclusive {
-            true => None,
-            false => Embedding::start(&storage, self.users(), &self.target.name, &self.observer),
+        let embedding = if self.target.is_exclusive {
+            None
+        } else {
+            Embedding::start(&storage, self.users(), &self.target.name, &self.observer)
         };
         Ok(Opened { files: files.collect(), storage, embedding })
     }

@@ -22,9 +22,10 @@ fn copied(fixture: &Fixture) -> tempfile::TempDir {
         fs::create_dir_all(to).unwrap();
         for entry in fs::read_dir(from).unwrap() {
             let entry = entry.unwrap();
-            match entry.file_type().unwrap().is_dir() {
-                true => copy(&entry.path(), &to.join(entry.file_name())),
-                false => drop(fs::copy(entry.path(), to.join(entry.file_name())).unwrap()),
+            if entry.file_type().unwrap().is_dir() {
+                copy(&entry.path(), &to.join(entry.file_name()));
+            } else {
+                fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
             }
         }
     }

@@ -55,9 +55,10 @@ async fn dates(fixture: &Fixture, session: &str) -> [String; 2] {
 
 fn touch(folder: &Path, time: &str) {
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
-        match entry.file_type().unwrap().is_dir() {
-            true => touch(&entry.path(), time),
-            false => set_modified(&entry.path(), time),
+        if entry.file_type().unwrap().is_dir() {
+            touch(&entry.path(), time);
+        } else {
+            set_modified(&entry.path(), time);
         }
     }
 }

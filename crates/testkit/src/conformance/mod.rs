@@ -101,9 +101,12 @@ pub fn check_group<S: Subject + 'static>(subject: impl Fn() -> S, promises: &[Pr
     let mut broken = Vec::new();
     for promise in promises.iter().filter(|promise| promise.name.contains(&only)) {
         println!("{}", promise.name);
-        let kept = catch_unwind(AssertUnwindSafe(|| match promise.alone {
-            true => check(subject(), promise.check),
-            false => shared.get_or_insert_with(|| SharedStore::open(subject())).check(promise.check),
+        let kept = catch_unwind(AssertUnwindSafe(|| {
+            if promise.alone {
+                check(subject(), promise.check)
+            } else {
+                shared.get_or_insert_with(|| SharedStore::open(subject())).check(promise.check)
+            }
         }));
         if kept.is_err() {
             println!("{}: broken", promise.name);

@@ -82,9 +82,10 @@ impl MemoryBackend {
     /// Counts a batch, and fails in place of the batch to interrupt.
     fn interrupt(&self) -> Result<()> {
         let mut left = self.shared.interruption.lock().unwrap_or_else(PoisonError::into_inner);
-        match count_down(&mut left) {
-            true => Err(Error::new(ErrorKind::StorageIo, "the write was interrupted on demand").retryable()),
-            false => Ok(()),
+        if count_down(&mut left) {
+            Err(Error::new(ErrorKind::StorageIo, "the write was interrupted on demand").retryable())
+        } else {
+            Ok(())
         }
     }
 }

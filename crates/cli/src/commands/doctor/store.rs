@@ -84,13 +84,14 @@ async fn entries(app: &App, storage: &SessionStorage, info: &StoreInfo) -> Vec<C
         Err(error) => return vec![Check::of("schema", app, &Failure::from(error))],
     };
     let version = entries.get(VERSION).map(String::as_str).unwrap_or_default();
-    let schema = match version == SCHEMA_VERSION.to_string() {
-        true => Check::ok("schema", format!("version {version}")),
-        false => Check::failed(
+    let schema = if version == SCHEMA_VERSION.to_string() {
+        Check::ok("schema", format!("version {version}"))
+    } else {
+        Check::failed(
             "schema",
             format!("version {version:?}; this program knows {SCHEMA_VERSION}"),
             "use the program that wrote the store, or another --store",
-        ),
+        )
     };
     let place = info.places.iter().find(|place| place.what == "index");
     let index = place.and_then(|place| index(app, place, entries.get(STORE_ID).map(String::as_str)));
@@ -163,13 +164,14 @@ fn credentials(app: &App, checks: &mut Vec<Check>) {
         if set.is_empty() && unset.is_empty() {
             continue;
         }
-        checks.push(match set.is_empty() {
-            false => Check::ok("credentials", format!("{service}: {} is set", names(&set))),
-            true => Check::warning(
+        checks.push(if set.is_empty() {
+            Check::warning(
                 "credentials",
                 format!("{service}: {} is not set", names(&unset)),
                 "set it, unless the service needs no key or you sign in another way",
-            ),
+            )
+        } else {
+            Check::ok("credentials", format!("{service}: {} is set", names(&set)))
         });
     }
 }

@@ -102,9 +102,10 @@ pub(super) async fn run(app: &mut App, args: QuickstartArgs) -> Result<Outcome, 
         .with_captures(captures)
         .with_newest(Some(NEWEST))
         .with_exclude(exclude);
-    let report = match source.is_samples() {
-        true => sync(storage, &options, &Syncing::default()).await?,
-        false => interruptible(app, storage, &options).await?,
+    let report = if source.is_samples() {
+        sync(storage, &options, &Syncing::default()).await?
+    } else {
+        interruptible(app, storage, &options).await?
     };
     report_problems(&report);
     let answers = match args.question.as_slice() {

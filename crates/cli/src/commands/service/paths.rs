@@ -49,10 +49,7 @@ pub(super) fn value(name: &str, value: &str, folder: &Path) -> String {
     if !VARIABLES.contains(&name) || value.trim().is_empty() {
         return value.to_owned();
     }
-    let whole = |path: PathBuf| match path.starts_with("~") {
-        true => path,
-        false => folder.join(path),
-    };
+    let whole = |path: PathBuf| if path.starts_with("~") { path } else { folder.join(path) };
     let paths = env::join_paths(env::split_paths(value).map(whole));
     paths.map_or_else(|_| value.to_owned(), |paths| paths.to_string_lossy().into_owned())
 }

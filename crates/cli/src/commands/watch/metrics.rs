@@ -139,9 +139,10 @@ async fn answer(mut stream: TcpStream, metrics: &Metrics) -> std::io::Result<()>
             return Ok(());
         }
     }
-    let (status, body) = match request.starts_with(b"GET /metrics ") {
-        true => ("200 OK", metrics.text()),
-        false => ("404 Not Found", "see /metrics\n".to_owned()),
+    let (status, body) = if request.starts_with(b"GET /metrics ") {
+        ("200 OK", metrics.text())
+    } else {
+        ("404 Not Found", "see /metrics\n".to_owned())
     };
     let length = body.len();
     let head = format!(

@@ -135,12 +135,11 @@ async fn warn_of_other_user(storage: &SessionStorage, user: &UserId, json: bool)
     if let Some(pinned) = storage.users().pinned_user().await?.filter(|pinned| pinned != user) {
         ONCE.call_once(|| {
             let warning = format!("the store belongs to {pinned}, but you are {user}");
-            match json {
-                true => tracing::warn!(warning, "other_user"),
-                false => {
-                    say("warning", &warning);
-                    say("hint", &format!("pass --user {pinned} to add to their sessions"));
-                }
+            if json {
+                tracing::warn!(warning, "other_user")
+            } else {
+                say("warning", &warning);
+                say("hint", &format!("pass --user {pinned} to add to their sessions"));
             }
         });
     }

@@ -66,10 +66,10 @@ impl StatsOptions<'_> {
 
     /// The charts to show, in their order.
     fn sections(&self) -> impl Iterator<Item = By> {
-        By::value_variants().iter().copied().filter(|by| match self.everything() {
-            true => by.is_usual(),
-            false => self.by.contains(by),
-        })
+        By::value_variants()
+            .iter()
+            .copied()
+            .filter(|by| if self.everything() { by.is_usual() } else { self.by.contains(by) })
     }
 }
 

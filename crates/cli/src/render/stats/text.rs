@@ -27,9 +27,12 @@ pub(super) fn totals(statistics: &Statistics, has_period: bool, width: usize) ->
     let users = format!("{} user", grouped(sum(|day| day.user_messages)));
     let mut rows = vec![("sessions", grouped(totals.sessions))];
     if has_period {
-        let of = |count, all| match count == all {
-            true => grouped(count),
-            false => format!("{} of {} in these sessions", grouped(count), grouped(all)),
+        let of = |count, all| {
+            if count == all {
+                grouped(count)
+            } else {
+                format!("{} of {} in these sessions", grouped(count), grouped(all))
+            }
         };
         rows.push(("messages", of(messages, totals.messages)));
         rows.push(("events", of(events, totals.events)));

@@ -174,10 +174,11 @@ impl SessionIngest {
     ///
     /// `Validation` if `start` is after the last stored row; errors of the backend.
     pub async fn begin_transcript(&mut self, start: u32) -> Result<()> {
-        let states = match self.has_no_rows() {
-            true => Vec::new(),
+        let states = if self.has_no_rows() {
+            Vec::new()
+        } else {
             // Counted here, because the session's count may be wrong after an interrupted write.
-            false => self.message_states().await?,
+            self.message_states().await?
         };
         if start as usize > states.len() {
             return Err(beyond_end("start_sequence", start, states.len()));
@@ -219,9 +220,10 @@ impl SessionIngest {
     ///
     /// `Validation` if `start` is after the last stored row; errors of the backend.
     pub async fn begin_events(&mut self, start: u32) -> Result<()> {
-        let digests = match self.has_no_rows() && start == 0 {
-            true => Vec::new(),
-            false => self.stored_event_digests(start).await?,
+        let digests = if self.has_no_rows() && start == 0 {
+            Vec::new()
+        } else {
+            self.stored_event_digests(start).await?
         };
         self.events.begin(&mut self.writer, start, digests);
         self.repair_events();

@@ -202,9 +202,10 @@ impl SessionIngest {
         let (messages, events) = (rows.message_count, rows.event_count);
         let is_stored = !self.events.has_notes() && messages.saturating_add(events) >= FEWEST_ROWS;
         let Some(times) = times.filter(|_| is_stored) else { return };
-        let turns = match self.messages.position.begun() {
-            true => self.messages.all_turns(&self.writer.derived).and_then(SettledTurns::of),
-            false => self.settled.take().and_then(|settled| settled.turns),
+        let turns = if self.messages.position.begun() {
+            self.messages.all_turns(&self.writer.derived).and_then(SettledTurns::of)
+        } else {
+            self.settled.take().and_then(|settled| settled.turns)
         };
         self.store_settled(Some(SettledRows { messages, events, turns, times }));
     }

@@ -117,10 +117,7 @@ impl PiecePacker {
     /// Adds a line. Returns the pieces that are complete.
     pub(in crate::storage) fn add(&mut self, line: &OldLine) -> Result<Vec<SupersededPiece>> {
         let OldLine { head, raw } = line;
-        let pieces = match self.content.len() + head.bytes > PIECE_BYTES {
-            true => self.finish()?,
-            false => Vec::new(),
-        };
+        let pieces = if self.content.len() + head.bytes > PIECE_BYTES { self.finish()? } else { Vec::new() };
         serde_json::to_writer(&mut self.content, head)
             .map_err(|source| Error::new(ErrorKind::StorageIo, "can't pack a line").with_source(source))?;
         self.content.push(b'\n');

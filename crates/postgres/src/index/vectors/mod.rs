@@ -73,10 +73,8 @@ impl SearchMethod {
             Self::Exact => (SENT, Some("v.half".to_owned())),
             Self::Graph => (SENT, Some(format!("(v.{})", graph::indexed(query.vector.len())))),
         };
-        let text = match query.turns {
-            true => "'user_query', 0, 0",
-            false => "v.content_type, v.span_start, v.span_end",
-        };
+        let text =
+            if query.turns { "'user_query', 0, 0" } else { "v.content_type, v.span_start, v.span_end" };
         let order = copies.map_or_else(String::new, |copies| by_distance(&copies, &mut conditions, query));
         let sql = format!(
             "SELECT v.user_id, v.session_id, v.sequence, {text}, {vector} {tables} WHERE {} {order}",

@@ -47,9 +47,10 @@ async fn rows_are_readable_only_in_visible_sessions(store: Store) {
     for (name, visible) in VIEWERS {
         for session in SESSIONS {
             for (read, answer) in reads(&store, &scope_of_viewer(name), &id(session)).await {
-                match visible.contains(&session) {
-                    true => assert_eq!(answer.unwrap(), 2, "{name} {session} {read}"),
-                    false => assert_eq!(kind(answer), ErrorKind::SessionNotFound, "{name} {session} {read}"),
+                if visible.contains(&session) {
+                    assert_eq!(answer.unwrap(), 2, "{name} {session} {read}");
+                } else {
+                    assert_eq!(kind(answer), ErrorKind::SessionNotFound, "{name} {session} {read}");
                 }
             }
         }
