@@ -217,8 +217,7 @@ impl StoredSecrets<'_> {
         let Some(stored) = self.store.backend.get_session(key).await? else { return Ok(0) };
         let writer = SessionWriter::of_stored(self.store.backend.clone(), &stored);
         let metadata_files = stored.metadata_files;
-        let mut masking =
-            MaskingSession { storage: self.store, masker, key, count: 0, writer, metadata_files };
+        let mut masking = MaskingSession { store: self.store, masker, key, count: 0, writer, metadata_files };
         masking.messages().await?;
         masking.events().await?;
         masking.superseded().await?;
@@ -258,7 +257,7 @@ impl StoredSecrets<'_> {
 
 /// A session whose stored lines are masked.
 struct MaskingSession<'a> {
-    storage: &'a StoreContext,
+    store: &'a StoreContext,
     masker: LineMasker,
     key: &'a SessionKey,
     /// The number of secrets in messages and events.
@@ -272,8 +271,8 @@ impl MaskingSession<'_> {
     /// Replaces messages that have secrets, with the summaries of their turns. A message whose summary has secrets is
     /// written again, so that the embedding of the summary is removed.
     async fn messages(&mut self) -> Result<()> {
-        let mut summaries = self.storage.summaries_of(self.key).await?;
-        let mut messages = SessionRows::new(self.storage, self.key).messages(0);
+        let mut summaries = self.store.summaries_of(self.key).await?;
+        let mut messages = SessionRows::new(self.store, self.key).messages(0);
         while let Some(page) = messages.next().await? {
             let mut masked = Vec::new();
             for message in page {
@@ -295,18 +294,18 @@ impl MaskingSession<'_> {
             }
             self.writer.flush().await?;
             if !masked.is_empty() {
-                self.storage.backend.write_summaries(self.key, masked).await?;
+                self.store.backend.write_summaries(self.key, masked).await?;
             }
         }
         Ok(())
     }
 
     async fn events(&mut self) -> Result<()> {
-        let mut events = SessionRows::new(self.storage, self.key).events(0);
+        let mut events = SessionRows::new(self.store, self.key).events(0);
         while let Some(page) = events.next().await? {
             for events in page.chunks(LINES) {
                 let sequences: Vec<u32> = events.iter().map(|event| event.sequence).collect();
-                let payloads = self.storage.backend.event_payloads(self.key, &sequences).await?;
+                let payloads = self.store.backend.event_payloads(self.key, &sequences).await?;
                 for (sequence, payload) in payloads {
                     if let Some(event) = events.iter().find(|event| event.sequence == sequence)
                         && let Some(masked) = self.masked_event(event, payload).await?
@@ -324,7 +323,7 @@ impl MaskingSession<'_> {
     async fn superseded(&mut self) -> Result<()> {
         let query = SupersededQuery::new(Scope::User(self.key.user_id.clone()))
             .with_filter(SessionFilter::default().with_session(self.key.session_id.clone()));
-        let mut lines = SupersededHistory::new(self.storage).superseded_lines(query);
+        let mut lines = SupersededHistory::new(self.store).superseded_lines(query);
         let mut replaced = Vec::new();
         while let Some(group) = lines.next_group().await? {
             let Some(pieces) = self.masked_pieces(&group).await? else { continue };
@@ -332,7 +331,7 @@ impl MaskingSession<'_> {
             self.writer.superseded(pieces);
             self.writer.flush().await?;
         }
-        let deletion = self.storage.backend.prune_superseded(&replaced).await;
+        let deletion = self.store.backend.prune_superseded(&replaced).await;
         deletion.deleted.into_iter().try_for_each(|deleted| deleted.map(drop))
     }
 

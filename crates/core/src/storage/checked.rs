@@ -27,15 +27,15 @@ const GROWTH: usize = 4;
 
 /// Reads messages and compares them with conditions, each once.
 struct Checked<'a> {
-    storage: &'a StoreContext,
+    store: &'a StoreContext,
     checks: Checks<'a>,
     known: HashMap<MessageRef, bool>,
 }
 
 impl<'a> Checked<'a> {
-    fn new(storage: &'a StoreContext, options: &'a SearchOptions) -> Self {
+    fn new(store: &'a StoreContext, options: &'a SearchOptions) -> Self {
         let checks = Checks::new(&options.conditions, options.content_types);
-        Self { storage, checks, known: HashMap::new() }
+        Self { store, checks, known: HashMap::new() }
     }
 
     /// Drops the candidates whose messages do not meet the conditions, or can't be read.
@@ -45,7 +45,7 @@ impl<'a> Checked<'a> {
         unknown.sort();
         unknown.dedup();
         for page in unknown.chunks(PAGE) {
-            let Readable { rows, .. } = self.storage.readable_messages_at(page.to_vec()).await?;
+            let Readable { rows, .. } = self.store.readable_messages_at(page.to_vec()).await?;
             for message in rows {
                 let meets = self.admit(&message);
                 self.known.insert(message.message_ref(), meets);

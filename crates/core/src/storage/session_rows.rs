@@ -20,13 +20,13 @@ const PAYLOADS: usize = 64;
 /// The rows of one session in a store.
 #[derive(Clone, Copy)]
 pub(super) struct SessionRows<'a> {
-    storage: &'a StoreContext,
+    store: &'a StoreContext,
     key: &'a SessionKey,
 }
 
 impl<'a> SessionRows<'a> {
-    pub(super) fn new(storage: &'a StoreContext, key: &'a SessionKey) -> Self {
-        Self { storage, key }
+    pub(super) fn new(store: &'a StoreContext, key: &'a SessionKey) -> Self {
+        Self { store, key }
     }
 
     /// The messages from `start` on.
@@ -75,11 +75,11 @@ impl<T: SequencedRow> RowPages<'_, T> {
 
     /// The next rows; `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<T>>> {
-        let SessionRows { storage, key } = self.rows;
+        let SessionRows { store, key } = self.rows;
         let page: Vec<T> = if self.is_strict {
-            T::read(&*storage.backend, key, self.range).await?
+            T::read(&*store.backend, key, self.range).await?
         } else {
-            storage.readable_page(key, self.range, &mut self.damaged).await?
+            store.readable_page(key, self.range, &mut self.damaged).await?
         };
         if self.is_strict {
             self.check(&page)?;
@@ -120,10 +120,10 @@ impl StoredEvents<'_> {
         if events.is_empty() {
             return Ok(None);
         }
-        let SessionRows { storage, key } = self.events.rows;
+        let SessionRows { store, key } = self.events.rows;
         let sequences: Vec<u32> = events.iter().map(|event| event.sequence).collect();
         let mut payloads: HashMap<u32, Payload> =
-            storage.backend.event_payloads(key, &sequences).await?.into_iter().collect();
+            store.backend.event_payloads(key, &sequences).await?.into_iter().collect();
         let stored = |event: Event| {
             // It existed a moment ago.
             let payload = payloads.remove(&event.sequence).ok_or_else(|| changing(key))?;
@@ -157,13 +157,13 @@ impl SupersededPages<'_> {
     pub(super) async fn next(&mut self) -> Result<Option<Vec<SupersededPiece>>> {
         /// A piece has at most about a megabyte.
         const WITH_DATA: usize = 8;
-        let SessionRows { storage, key } = self.rows;
+        let SessionRows { store, key } = self.rows;
         let query = SupersededQuery::new(Scope::User(key.user_id.clone()))
             .with_filter(SessionFilter::default().with_session(key.session_id.clone()))
             .with_data(self.with_data)
             .with_limit(if self.with_data { WITH_DATA } else { ROWS })
             .with_after(self.after.clone());
-        let page = storage.backend.list_superseded(&query).await?;
+        let page = store.backend.list_superseded(&query).await?;
         self.after = page.last().map(SupersededPiece::piece_ref);
         Ok(Some(page).filter(|page| !page.is_empty()))
     }

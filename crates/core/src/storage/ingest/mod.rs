@@ -44,7 +44,7 @@ use crate::{
 /// is used.
 #[derive(Debug)]
 pub struct SessionIngest {
-    storage: StoreContext,
+    store: StoreContext,
     target: IngestTarget,
     /// Writes the rows that change.
     writer: SessionWriter,
@@ -88,7 +88,7 @@ impl Ingestion<'_> {
         let session = || Session::new(key, host_id, project_slug, self.store.now());
         let session = before.clone().unwrap_or_else(session);
         SessionIngest {
-            storage: self.store.clone(),
+            store: self.store.clone(),
             messages: MessageRows::new(session.message_count),
             events: EventRows::new(session.event_count),
             writer: SessionWriter::keeping_rows(self.store.backend.clone(), session, stored)
@@ -194,7 +194,7 @@ impl SessionIngest {
     ///
     /// Errors of the backend. An invalid line is an outcome, not an error.
     pub async fn transcript_line(&mut self, line: RawJson, seen: Timestamp) -> Result<LineOutcome> {
-        let now = self.storage.now();
+        let now = self.store.now();
         let (line, secrets) = self.masker.mask(line).await?;
         let read = match MessageLine::parse(&line, self.target.key.session_id.source()) {
             Ok(read) => read,
@@ -242,11 +242,11 @@ impl SessionIngest {
     ///
     /// Errors of the backend. An invalid line is an outcome, not an error.
     pub async fn event_line(&mut self, line: RawJson, seen: Timestamp) -> Result<LineOutcome> {
-        let detail = self.storage.settings.events;
+        let detail = self.store.settings.events;
         if detail == EventDetail::None {
             return Ok(LineOutcome::Taken);
         }
-        let now = self.storage.now();
+        let now = self.store.now();
         let is_too_large = line.as_bytes().len() > MAX_LINE_BYTES;
         let (line, secrets) = if is_too_large { (line, 0) } else { self.masker.mask(line).await? };
         let before = self.writer.bytes();
@@ -262,7 +262,7 @@ impl SessionIngest {
 
     /// Ends the events.
     pub fn end_events(&mut self, extent: Extent) {
-        if self.storage.settings.events != EventDetail::None
+        if self.store.settings.events != EventDetail::None
             && let Some(count) = self.events.position.end(extent)
         {
             self.writer.truncate_events(count);
@@ -323,7 +323,7 @@ impl SessionIngest {
     /// Whether the session certainly has no stored rows yet. If writes are not atomic, an interrupted one may leave
     /// rows without a session.
     fn has_no_rows(&self) -> bool {
-        self.stored().is_none() && self.storage.backend.info().atomic_writes
+        self.stored().is_none() && self.store.backend.info().atomic_writes
     }
 
     /// The digests of the stored events from `start` on.

@@ -42,7 +42,7 @@ impl SessionIngest {
     /// The states of the stored messages.
     pub(super) async fn message_states(&mut self) -> Result<Vec<MessageState>> {
         let gaps = self.repair.as_ref().map(|repair| repair.gaps.clone()).unwrap_or_default();
-        let states = gaps.message_states(&*self.storage.backend, &self.target.key).await;
+        let states = gaps.message_states(&*self.store.backend, &self.target.key).await;
         match (states, &mut self.repair) {
             (Ok(states), _) => {
                 let missing = MessageState {
@@ -66,7 +66,7 @@ impl SessionIngest {
     pub(super) async fn event_digests(&mut self, start: u32) -> Result<Vec<Digest>> {
         let repair = self.repair.as_mut().filter(|_| start == 0);
         let gaps = repair.as_ref().map(|repair| repair.gaps.clone()).unwrap_or_default();
-        let digests = gaps.event_digests(&*self.storage.backend, &self.target.key, start).await;
+        let digests = gaps.event_digests(&*self.store.backend, &self.target.key, start).await;
         match (digests, repair) {
             (Ok(digests), _) => Ok(digests.into_iter().map(|digest| digest.unwrap_or(NO_DIGEST)).collect()),
             (Err(error), Some(repair)) if error.kind() == ErrorKind::Damaged => {

@@ -20,7 +20,7 @@ impl SessionIngest {
     /// Determines what to remove. Nothing is written before [`SessionIngest::commit_rewind`].
     pub(in crate::storage) async fn rewind(&mut self, options: &RewindOptions) -> Result<RewindReport> {
         let key = self.target.key.clone();
-        let states = self.storage.backend.message_states(&key).await?;
+        let states = self.store.backend.message_states(&key).await?;
         // Rows beyond the counts are left over from an interrupted write.
         let (messages_before, events_before) = self.complete_rows();
         let later =
@@ -49,7 +49,7 @@ impl SessionIngest {
         }
         if report.messages > 0 {
             report.messages_with_vectors =
-                Ingestion::new(&self.storage).count_with_vectors(&key, first as u32).await?;
+                Ingestion::new(&self.store).count_with_vectors(&key, first as u32).await?;
             let title = self.title_of_first(first).await?;
             self.messages.cut(&mut self.writer, first as u32, states, title);
         }
@@ -58,7 +58,7 @@ impl SessionIngest {
 
     /// Writes the changes that [`SessionIngest::rewind`] determined.
     pub(in crate::storage) async fn commit_rewind(mut self) -> Result<()> {
-        if !self.storage.backend.info().atomic_writes {
+        if !self.store.backend.info().atomic_writes {
             self.write_counts().await?;
         }
         let Session { message_count, event_count, .. } = self.session_after();
@@ -82,7 +82,7 @@ impl SessionIngest {
     /// The number of messages and events that are certainly complete: all of them if writes are atomic.
     fn complete_rows(&self) -> (usize, u32) {
         match self.stored() {
-            Some(stored) if !self.storage.backend.info().atomic_writes => {
+            Some(stored) if !self.store.backend.info().atomic_writes => {
                 (stored.session.message_count as usize, stored.session.event_count)
             }
             _ => (usize::MAX, u32::MAX),
@@ -99,7 +99,7 @@ impl SessionIngest {
         let key = &self.target.key;
         let mut lines = self.stored_lines(0, states.len() as u32, clock).await?;
         let range = SequenceRange { start: first as u32, limit: 1 };
-        let found: Vec<Message> = self.storage.readable_page(key, range, &mut Vec::new()).await?;
+        let found: Vec<Message> = self.store.readable_page(key, range, &mut Vec::new()).await?;
         let message = found.first().filter(|message| message.sequence as usize == first);
         if let (Some(message), Some(line)) = (message, lines.get_mut(first)) {
             let stored = (message.ts, message.ts_source);
@@ -130,7 +130,7 @@ impl SessionIngest {
         while start < count && !title.is_final() {
             let range = SequenceRange { start: start as u32, limit: PAGE.min(count - start) };
             let page: Vec<Message> =
-                self.storage.readable_page(&self.target.key, range, &mut Vec::new()).await?;
+                self.store.readable_page(&self.target.key, range, &mut Vec::new()).await?;
             let Some(last) = page.last() else { break };
             start = last.sequence as usize + 1;
             let before = page.iter().filter(|message| (message.sequence as usize) < count);

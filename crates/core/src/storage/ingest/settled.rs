@@ -68,7 +68,7 @@ impl SessionIngest {
     /// Uses what was settled when the session was last ingested, if it still fits the stored rows. Call this before all
     /// lines, unless everything is to be compared with the files.
     pub fn continue_settled(&mut self) {
-        if self.storage.backend.info().atomic_writes {
+        if self.store.backend.info().atomic_writes {
             self.settled = self.stored().and_then(SettledRows::of);
         }
     }
@@ -159,7 +159,7 @@ impl SessionIngest {
             }
             let range = SequenceRange { start, limit: (end - start) as usize };
             let page: Vec<Message> =
-                self.storage.readable_page(&self.target.key, range, &mut Vec::new()).await?;
+                self.store.readable_page(&self.target.key, range, &mut Vec::new()).await?;
             if page.first().is_none_or(|message| message.sequence != start) {
                 return Ok(false);
             }
@@ -184,7 +184,7 @@ impl SessionIngest {
         let spans = || resolved.known.into_iter().chain(resolved.logged);
         let from = spans().map(|(from, _)| from).min();
         let to: Option<Timestamp> = spans().map(|(_, to)| to).max();
-        let created = stated.created().or(from).unwrap_or_else(|| self.storage.now());
+        let created = stated.created().or(from).unwrap_or_else(|| self.store.now());
         let updated = stated.updated().max(to).map_or(created, |updated| updated.max(created));
         let names = |model: &str| before.names(model, clock);
         FoundTimes { created, updated, model: self.model(stated, names, || before.model(clock)) }

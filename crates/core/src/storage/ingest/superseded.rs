@@ -186,7 +186,7 @@ impl SessionIngest {
         for lines in lines.chunk_by(|(a, _), (b, _)| a == b) {
             let Some((kind, _)) = lines.first() else { continue };
             let key = self.target.key.clone();
-            let mut packer = PiecePacker::new(key, *kind, self.storage.now(), SupersededReason::Unreadable);
+            let mut packer = PiecePacker::new(key, *kind, self.store.now(), SupersededReason::Unreadable);
             for (_, line) in lines {
                 self.writer.superseded(packer.add(line)?);
             }
@@ -226,7 +226,7 @@ impl SessionIngest {
         let Some(Superseding { first, old, lost, .. }) = superseding else { return Ok(times) };
         let (mut left, mut range) = (lost.clone(), SequenceRange { start: *first, limit: PAGE });
         loop {
-            let page = self.storage.backend.event_times(&self.target.key, range).await?;
+            let page = self.store.backend.event_times(&self.target.key, range).await?;
             let Some(last) = page.last() else { return Ok(times) };
             range.start = last.sequence.saturating_add(1);
             for event in page {
@@ -247,7 +247,7 @@ impl SessionIngest {
             while next < end {
                 let range = SequenceRange { start: next, limit: (end - next) as usize };
                 let page: Vec<Message> =
-                    self.storage.readable_page(&self.target.key, range, &mut Vec::new()).await?;
+                    self.store.readable_page(&self.target.key, range, &mut Vec::new()).await?;
                 let Some(last) = page.last() else { break };
                 next = last.sequence + 1;
                 let lines =
@@ -266,13 +266,13 @@ impl SessionIngest {
             while next < end {
                 let range = SequenceRange { start: next, limit: PAGE.min((end - next) as usize) };
                 let mut page: Vec<Event> =
-                    self.storage.readable_page(&self.target.key, range, &mut Vec::new()).await?;
+                    self.store.readable_page(&self.target.key, range, &mut Vec::new()).await?;
                 page.truncate(fitting(&page));
                 let Some(last) = page.last() else { break };
                 next = last.sequence + 1;
                 page.retain(|event| event.sequence < end);
                 let mut lines =
-                    self.storage.readable_payloads(&self.target.key, &page, &mut Vec::new()).await?;
+                    self.store.readable_payloads(&self.target.key, &page, &mut Vec::new()).await?;
                 let lines = page.into_iter().filter_map(|event| {
                     let line = lines.remove(&event.sequence)?;
                     Some(OldLine::of_event(event, line))
@@ -285,7 +285,7 @@ impl SessionIngest {
     }
 
     fn packer(&self, superseding: &Superseding) -> PiecePacker {
-        PiecePacker::new(self.target.key.clone(), superseding.kind, self.storage.now(), superseding.reason)
+        PiecePacker::new(self.target.key.clone(), superseding.kind, self.store.now(), superseding.reason)
     }
 
     /// Packs lines that are not superseded yet. Stores pieces when there are many.
@@ -315,7 +315,7 @@ impl SessionIngest {
     /// replaced. If the replacement is interrupted, the next ingest knows that some lines may be stored in two places.
     async fn announce(&mut self) -> Result<()> {
         let is_due = !self.superseded.is_announced && self.superseded.state.is_some();
-        if is_due && !self.storage.backend.info().atomic_writes {
+        if is_due && !self.store.backend.info().atomic_writes {
             self.superseded.is_announced = true;
             self.writer.flush_superseded(self.superseded.state.clone().map(StoredSyncState::of)).await?;
         }
@@ -336,7 +336,7 @@ impl SessionIngest {
             let query = SupersededQuery::new(Scope::User(key.user_id))
                 .with_filter(SessionFilter::default().with_session(key.session_id));
             let mut known = HashSet::new();
-            unpack_all(&self.storage, query, |line| {
+            unpack_all(&self.store, query, |line| {
                 known.insert((line.kind, line.sequence, Digest::of(line.raw.as_bytes())));
             })
             .await?;

@@ -80,7 +80,7 @@ impl SessionIngest {
         if self.had_no_rows() || self.events.has_notes() {
             return Ok(false);
         }
-        let superseded = StoreStatistics::new(&self.storage).compacted_events(&self.target.key).await?;
+        let superseded = StoreStatistics::new(&self.store).compacted_events(&self.target.key).await?;
         let mut lost: Vec<EventTime> = superseded.into_iter().map(|(event, _)| event.into()).collect();
         lost.extend(self.superseding_times().await?);
         Ok(clock.precede(lost))
@@ -131,7 +131,7 @@ impl SessionIngest {
         let mut clock = EventClock::default();
         loop {
             let range = SequenceRange { start, limit: PAGE };
-            let page = self.storage.backend.event_times(&self.target.key, range).await?;
+            let page = self.store.backend.event_times(&self.target.key, range).await?;
             let Some(last) = page.last() else { return Ok(clock) };
             start = last.sequence.saturating_add(1);
             page.iter().for_each(|event| clock.note(event));
@@ -163,7 +163,7 @@ impl SessionIngest {
             return Ok(Vec::new());
         }
         let key = &self.target.key;
-        let states = self.storage.backend.message_states(key).await?;
+        let states = self.store.backend.message_states(key).await?;
         let states = states.get(start as usize..states.len().min(end as usize)).unwrap_or_default();
         let is_plain = |state: &MessageState| match state.ts_source {
             TimeSource::Stated => true,
@@ -177,7 +177,7 @@ impl SessionIngest {
         while lines.len() < states.len() {
             let range =
                 SequenceRange { start: start + lines.len() as u32, limit: states.len() - lines.len() };
-            let page: Vec<Message> = self.storage.readable_page(key, range, &mut Vec::new()).await?;
+            let page: Vec<Message> = self.store.readable_page(key, range, &mut Vec::new()).await?;
             if page.is_empty() {
                 break;
             }
@@ -238,7 +238,7 @@ impl SessionIngest {
         let said_updated = said.map(|session| session.updated).filter(|ts| !is_guess(*ts));
         let first_seen = || {
             let earlier = before.map(|session| session.created);
-            earlier.or(files.map(|(from, _)| from)).or(self.times.seen).unwrap_or_else(|| self.storage.now())
+            earlier.or(files.map(|(from, _)| from)).or(self.times.seen).unwrap_or_else(|| self.store.now())
         };
         let created = stated
             .created()
@@ -278,6 +278,6 @@ impl SessionIngest {
 
     /// Whether the session is new in the store.
     fn had_no_rows(&self) -> bool {
-        self.times.before.is_none() && self.storage.backend.info().atomic_writes
+        self.times.before.is_none() && self.store.backend.info().atomic_writes
     }
 }

@@ -82,7 +82,7 @@ impl StoreSalvage<'_> {
     /// Errors of this store; errors of `source` other than damage.
     pub async fn take_from(self, source: &mut dyn SalvageSource) -> Result<SalvageReport> {
         let mut salvage = RunningSalvage {
-            storage: self.store,
+            store: self.store,
             report: SalvageReport {
                 lost: source.lost(),
                 unreadable: source.unreadable(),
@@ -143,7 +143,7 @@ impl StoreSalvage<'_> {
 
 /// A salvage that is running.
 struct RunningSalvage<'a> {
-    storage: &'a StoreContext,
+    store: &'a StoreContext,
     report: SalvageReport,
     /// The generation of the vectors in the new store.
     generation: Option<Generation>,
@@ -179,7 +179,7 @@ impl RunningSalvage<'_> {
         let message_count = expected(stored.session.message_count, &messages);
         let event_count = expected(stored.session.event_count, &events);
         let generation = self.generation.as_ref().map(|generation| generation.number);
-        let mut writing = SalvagedSession::new(self.storage.backend.clone(), &stored, generation);
+        let mut writing = SalvagedSession::new(self.store.backend.clone(), &stored, generation);
         self.lost(key, RowKind::Message, message_count, &messages);
         for sequence in messages {
             match source.message(&stored.session, sequence) {
@@ -243,7 +243,7 @@ impl RunningSalvage<'_> {
         };
         let summaries: Vec<TurnSummary> = kept.into_iter().filter_map(moved).collect();
         if !summaries.is_empty() {
-            self.report.summaries += self.storage.backend.write_summaries(key, summaries).await? as u64;
+            self.report.summaries += self.store.backend.write_summaries(key, summaries).await? as u64;
         }
         Ok(())
     }

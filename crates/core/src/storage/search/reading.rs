@@ -43,7 +43,7 @@ impl ReadMessages {
     /// Reads messages unless that was tried before. Messages that were removed in the meantime are left out.
     pub(in crate::storage) async fn read(
         &mut self,
-        storage: &StoreContext,
+        store: &StoreContext,
         message_refs: impl IntoIterator<Item = MessageRef>,
     ) -> Result<()> {
         let new = message_refs.into_iter().filter(|message_ref| self.requested.insert(message_ref.clone()));
@@ -51,7 +51,7 @@ impl ReadMessages {
         if new.is_empty() {
             return Ok(());
         }
-        let Readable { rows, damaged } = storage.readable_messages_at(new).await?;
+        let Readable { rows, damaged } = store.readable_messages_at(new).await?;
         self.damaged.extend(damaged);
         self.messages.extend(rows.into_iter().map(|row| (row.message_ref(), ReadMessage::new(row))));
         Ok(())

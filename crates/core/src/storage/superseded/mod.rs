@@ -109,7 +109,7 @@ impl SupersededLine {
 /// [`SupersededHistory::superseded_lines`](crate::storage::SupersededHistory::superseded_lines).
 #[derive(Debug)]
 pub struct SupersededLines {
-    storage: StoreContext,
+    store: StoreContext,
     query: SupersededQuery,
     /// Pieces that were read, in reverse order.
     pieces: Vec<SupersededPiece>,
@@ -148,7 +148,7 @@ impl SupersededLines {
 
     async fn next_piece(&mut self) -> Result<Option<SupersededPiece>> {
         if self.pieces.is_empty() && !self.is_at_end {
-            let mut page = self.storage.backend.list_superseded(&self.query).await?;
+            let mut page = self.store.backend.list_superseded(&self.query).await?;
             self.is_at_end = page.is_empty();
             self.query.after = page.last().map(SupersededPiece::piece_ref);
             page.reverse();
@@ -195,7 +195,7 @@ impl SupersededHistory<'_> {
     #[must_use]
     pub fn superseded_lines(self, query: SupersededQuery) -> SupersededLines {
         let query = query.with_data(true);
-        SupersededLines { storage: self.store.clone(), query, pieces: Vec::new(), is_at_end: false }
+        SupersededLines { store: self.store.clone(), query, pieces: Vec::new(), is_at_end: false }
     }
 }
 
@@ -228,11 +228,11 @@ pub(super) async fn all_pieces(
 
 /// Calls `each` with every superseded line that matches and can be read.
 pub(super) async fn unpack_all(
-    storage: &StoreContext,
+    store: &StoreContext,
     query: SupersededQuery,
     mut each: impl FnMut(SupersededLine) + Send,
 ) -> Result<()> {
-    let mut lines = SupersededHistory::new(storage).superseded_lines(query);
+    let mut lines = SupersededHistory::new(store).superseded_lines(query);
     loop {
         match lines.next().await {
             Ok(Some(lines)) => lines.into_iter().for_each(&mut each),

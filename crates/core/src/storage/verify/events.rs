@@ -19,7 +19,7 @@ impl Checking<'_> {
         let mut range = SequenceRange { start: 0, limit: PAGE };
         loop {
             let mut damaged = Vec::new();
-            let page = self.storage.readable_page::<Event>(&self.key, range, &mut damaged).await;
+            let page = self.store.readable_page::<Event>(&self.key, range, &mut damaged).await;
             for sequence in self.find_damaged(damaged) {
                 sequences.add(sequence);
             }
@@ -31,7 +31,7 @@ impl Checking<'_> {
                 self.event_id(event);
             }
             self.payloads(&page).await?;
-            self.storage.backend.yield_to_searches().await;
+            self.store.backend.yield_to_searches().await;
         }
         self.find_gaps(RowKind::Event, &sequences, self.stored.session.event_count);
         self.check.gaps.events = sequences.gaps;
@@ -50,7 +50,7 @@ impl Checking<'_> {
             let (some, rest) = events.split_at(fit.count().max(1));
             events = rest;
             let mut damaged = Vec::new();
-            let lines = self.storage.readable_payloads(&self.key, some, &mut damaged).await;
+            let lines = self.store.readable_payloads(&self.key, some, &mut damaged).await;
             self.find_damaged(damaged);
             if let Some(lines) = self.unless_damaged(RowKind::Event, lines)? {
                 for event in some {

@@ -31,9 +31,9 @@ pub(super) struct ComparedMessages<'a> {
 }
 
 impl<'a> ComparedMessages<'a> {
-    pub(super) fn new(storage: &'a StoreContext, key: &'a SessionKey, stored: &StoredSession) -> Self {
+    pub(super) fn new(store: &'a StoreContext, key: &'a SessionKey, stored: &StoredSession) -> Self {
         Self {
-            pages: SessionRows::new(storage, key).messages(0),
+            pages: SessionRows::new(store, key).messages(0),
             sequences: Sequences::default(),
             derives_turns: stored.sync_state.is_some(),
             counter: Some(TurnCounter::new(None)),
@@ -78,10 +78,10 @@ impl<'a> ComparedMessages<'a> {
 impl Checking<'_> {
     pub(super) async fn messages(&mut self) -> Result<()> {
         let generation = self.held.current_number();
-        let (storage, key) = (self.storage, self.key.clone());
-        let failures = storage.backend.vector_failures(generation, &key).await?;
+        let (store, key) = (self.store, self.key.clone());
+        let failures = store.backend.vector_failures(generation, &key).await?;
         let failed: HashSet<u32> = failures.into_iter().map(|(sequence, _)| sequence).collect();
-        let mut rows = ComparedMessages::new(storage, &key, self.stored);
+        let mut rows = ComparedMessages::new(store, &key, self.stored);
         let mut turns = BTreeSet::new();
         let mut turn_vectors = self.begin_turns().await?;
         loop {

@@ -69,7 +69,7 @@ impl SessionCheck {
 
 /// A session that is being checked.
 struct Checking<'a> {
-    storage: &'a StoreContext,
+    store: &'a StoreContext,
     stored: &'a StoredSession,
     key: SessionKey,
     held: Generations,
@@ -89,7 +89,7 @@ impl Verification<'_> {
     pub async fn check_session(self, stored: &StoredSession) -> Result<SessionCheck> {
         let (key, held) = (stored.session.key(), self.store.generations().await?);
         let check = SessionCheck::default();
-        let mut checking = Checking { storage: self.store, stored, key, held, check };
+        let mut checking = Checking { store: self.store, stored, key, held, check };
         checking.messages().await?;
         checking.events().await?;
         checking.stray_rows().await?;
@@ -178,7 +178,7 @@ impl Checking<'_> {
 
     async fn stray_rows(&mut self) -> Result<()> {
         let (mut vectors, mut chunks) = (BTreeMap::<u32, u64>::new(), BTreeMap::<u32, u64>::new());
-        for stray in self.storage.backend.stray_rows(&self.key.user_id, Some(&self.key.session_id)).await? {
+        for stray in self.store.backend.stray_rows(&self.key.user_id, Some(&self.key.session_id)).await? {
             match stray {
                 StrayRows::Vectors { sequence, rows } => *vectors.entry(sequence).or_default() += rows,
                 StrayRows::Chunks { sequence, rows } => *chunks.entry(sequence).or_default() += rows,

@@ -38,12 +38,12 @@ pub(super) struct TurnVectors {
 impl Checking<'_> {
     /// Begins to compare the turns with their vectors.
     pub(super) async fn begin_turns(&self) -> Result<TurnVectors> {
-        let provider = self.storage.embedding.as_ref();
+        let provider = self.store.embedding.as_ref();
         Ok(TurnVectors {
             reader: TurnReader::default(),
             stored: BTreeMap::new(),
-            summaries: self.storage.summaries_of(&self.key).await?,
-            redactor: provider.and_then(|of| self.storage.redactor_for(of.as_ref())).cloned(),
+            summaries: self.store.summaries_of(&self.key).await?,
+            redactor: provider.and_then(|of| self.store.redactor_for(of.as_ref())).cloned(),
             provider: provider.map(|of| provider_name(of.as_ref())),
             pending: BTreeSet::new(),
             wrong: Vec::new(),

@@ -36,7 +36,7 @@ impl Checking<'_> {
             .iter()
             .flat_map(|message| VectorText::ALL.map(|of| (message.message_ref(), of)))
             .collect();
-        let read = self.storage.backend.vectors_of(current.number, &texts).await;
+        let read = self.store.backend.vectors_of(current.number, &texts).await;
         let Some(read) = self.unless_damaged(RowKind::Message, read)? else { return Ok(()) };
         let (of_turns, read): (Vec<_>, Vec<_>) =
             read.into_iter().partition(|(_, record)| record.text == VectorText::Turn);
@@ -94,7 +94,7 @@ impl Checking<'_> {
         if !message.vectors.has_stored() || has_failed {
             return None;
         }
-        let limit = self.storage.settings.tool_output_chars;
+        let limit = self.store.settings.tool_output_chars;
         let texts = message.line().texts();
         let mut texts = texts.iter().filter(|text| !embeddable(text, limit).is_empty());
         // A caller that gives vectors need not give them for every text.
