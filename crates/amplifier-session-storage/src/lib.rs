@@ -59,6 +59,9 @@ pub use amplifier_session_core::{
     Error, ErrorKind, Result, Scope, SessionStorage, StorageSettings, Viewer, backend, content, events,
     metadata, model, search, storage, text,
 };
+// For the command line.
+#[doc(hidden)]
+pub use amplifier_session_core::KnownPart;
 #[cfg(feature = "cosmos")]
 pub use amplifier_session_cosmos as cosmos;
 #[cfg(feature = "duckdb-system")]

@@ -133,7 +133,7 @@ impl StoreUrl {
 /// Without the settings. Parsing it gives the same store.
 impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = self.backend.schemes.first().copied().unwrap_or_default();
+        let scheme = self.backend.scheme();
         match &self.target {
             StoreTarget::File(path, _) => {
                 let path = path.to_string_lossy();

@@ -31,18 +31,20 @@ impl DatePeriod {
             since: parse_optional(since, PeriodEnd::Since, now)?,
             until: parse_optional(until, PeriodEnd::Until, now)?,
         };
-        if let (Some(begins), Some(ends)) = (period.since, period.until)
+        if let (Some((since, begins)), Some((until, ends))) =
+            (since.zip(period.since), until.zip(period.until))
             && ends <= begins
         {
-            let (since, until) = (since.unwrap_or_default(), until.unwrap_or_default());
             let message = format!("--until {until} is before --since {since}");
             return Err(Failure::wrong_use(
                 message,
                 "--since is the beginning of the period, and --until its end",
             ));
         }
-        if period.since.is_some_and(|since| since > timestamp(now.timestamp())) {
-            say("note", &format!("--since {} is in the future", since.unwrap_or_default()));
+        if let Some((text, begins)) = since.zip(period.since)
+            && begins > timestamp(now.timestamp())
+        {
+            say("note", &format!("--since {text} is in the future"));
         }
         Ok(period)
     }

@@ -143,7 +143,9 @@ fn index_of(properties: &ContainerProperties) -> Option<&VectorIndexType> {
 
 /// The name of a kind of index in the service.
 fn name_of(kind: &VectorIndexType) -> String {
-    json!(kind).as_str().unwrap_or_default().to_owned()
+    let name = json!(kind);
+    debug_assert!(name.is_string(), "a kind of index is written as its name");
+    name.as_str().unwrap_or_default().to_owned()
 }
 
 /// The length of the vectors for which a container was created.

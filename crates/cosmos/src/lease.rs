@@ -123,6 +123,7 @@ impl<'a> WriteLease<'a> {
 
     /// The id of this writer.
     fn writer(&self) -> &str {
+        debug_assert!(self.document.pending.is_some(), "only a lease with a writer takes fences");
         self.document.pending.as_deref().unwrap_or_default()
     }
 

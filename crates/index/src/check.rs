@@ -95,6 +95,7 @@ fn check_part<P: CheckedPart>(
         P::rows(rows, &mut |_, _, _| count += 1)?;
         // There is no index yet.
         if count > 0 {
+            debug_assert!(view.reason.is_some(), "a part is left out for a reason");
             check.add(IndexProblem { message: None, reason: view.reason.unwrap_or_default() });
         }
         return Ok(count);

@@ -99,8 +99,8 @@ impl VectorSupport {
 
 /// Why the version of the extension cannot be used, if so.
 fn too_old(reader: &PgReader<'_>) -> Result<Option<String>> {
-    let found =
-        version(reader, "SELECT extversion FROM pg_extension WHERE extname = 'vector'")?.unwrap_or_default();
+    let found = version(reader, "SELECT extversion FROM pg_extension WHERE extname = 'vector'")?;
+    let Some(found) = found else { return Ok(Some("the extension vector is missing".to_owned())) };
     if parse(&found) < NEEDED {
         return Ok(Some(format!(
             "pgvector {found} is too old; run ALTER EXTENSION vector UPDATE for 0.8 or newer"

@@ -170,8 +170,8 @@ fn is_generic_secret(text: &str, span: &Range<usize>) -> bool {
     if !is_hexadecimal {
         return !values::is_wordy(value);
     }
-    let start = (span.start.saturating_sub(NAME)..=span.start).find(|at| text.is_char_boundary(*at));
-    let before = start.and_then(|start| text.get(start..span.start)).unwrap_or_default();
+    let start = (span.start.saturating_sub(NAME)..span.start).find(|at| text.is_char_boundary(*at));
+    let before = text.part(start.unwrap_or(span.start)..span.start);
     before.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))).any(|name| {
         matches!(names::kind_of(name, None), Some(names::NameKind::Password | names::NameKind::Secret))
     })

@@ -240,7 +240,8 @@ impl Name {
     pub(super) fn indent(&self, text: &str) -> usize {
         const FARTHEST: usize = 4_000;
         let earliest = self.span.start.saturating_sub(FARTHEST);
-        let earliest = (earliest..=self.span.start).find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+        let earliest =
+            (earliest..self.span.start).find(|at| text.is_char_boundary(*at)).unwrap_or(self.span.start);
         let before = text.part(earliest..self.span.start);
         let start = match before.rfind('\n') {
             Some(end) => end + 1,

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, ops::ControlFlow};
 
-use amplifier_session_core::Result;
+use amplifier_session_core::{Error, ErrorKind, Result};
 
 use crate::{Columns, Conditions, Dialect, Value};
 
@@ -113,5 +113,14 @@ pub trait Reader {
             ControlFlow::Break(())
         })?;
         Ok(first)
+    }
+
+    /// The row of a query that always has one, such as a count.
+    fn only<T>(&self, query: &Query<T>) -> Result<T> {
+        let missing = || {
+            Error::new(ErrorKind::StorageIo, "the database answered without a row")
+                .with_operation(query.statement.operation)
+        };
+        self.first(query)?.ok_or_else(missing)
     }
 }

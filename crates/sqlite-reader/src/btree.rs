@@ -112,7 +112,8 @@ impl TreeCell<'_> {
         while let Some(number) = next.filter(|number| *number > 1 && content.len() < self.length) {
             let Some(page) = pages.page(number) else { break };
             let rest = (self.length - content.len()).min(pages.usable() - 4);
-            content.extend_from_slice(page.get(4..4 + rest).unwrap_or_default());
+            let Some(part) = page.get(4..4 + rest) else { break };
+            content.extend_from_slice(part);
             next = number_at(&page, 0, 4);
         }
         content

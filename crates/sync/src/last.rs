@@ -6,7 +6,7 @@ use std::{
 };
 
 use amplifier_session_core::{
-    Result, SessionStorage, backend::StorageBackendExt, model::Timestamp, storage::EventDetail,
+    Result, SessionStorage, backend::StorageBackendExt, known_json, model::Timestamp, storage::EventDetail,
 };
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +51,7 @@ impl LastSync {
         let mut syncs = before.as_deref().map(parse).unwrap_or_default();
         let last = Self::new(storage, options, begun);
         syncs.extend(options.roots.iter().map(|root| (absolute(root), last.clone())));
-        let value = serde_json::to_string(&syncs).unwrap_or_default();
+        let value = known_json(&syncs);
         match before {
             // If another sync ends at the same time, one of the two is stored.
             Some(before) => backend.replace_meta(KEY, &before, &value).await.map(drop),

@@ -5,7 +5,7 @@ use std::{
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
 };
 
-use amplifier_session_core::{model::Digest, storage::LineDigester};
+use amplifier_session_core::{KnownPart, model::Digest, storage::LineDigester};
 
 use crate::position::ReadLine;
 
@@ -178,7 +178,7 @@ impl LineReader {
 
     fn take(&mut self, text: std::ops::Range<usize>) -> Vec<u8> {
         if text.len() <= COPIED_UP_TO || text.start > 0 {
-            return self.buffer.get(text).unwrap_or_default().to_vec();
+            return self.buffer.part(text).to_vec();
         }
         self.buffer.truncate(text.end);
         std::mem::take(&mut self.buffer)

@@ -7,6 +7,7 @@ use std::{
 
 use amplifier_session_core::{
     backend::{RewoundTo, StoredSyncState},
+    known_json,
     metadata::TRANSFER_FENCE,
     model::{HostId, ProjectSlug, SupersededReason, Timestamp},
     storage::EventDetail,
@@ -212,7 +213,7 @@ impl SyncState {
     /// The stored form.
     pub(crate) fn to_json(&self) -> String {
         // Maps with text keys and numbers always have a JSON form.
-        serde_json::to_string(self).unwrap_or_default()
+        known_json(self)
     }
 
     /// Whether no file was read yet.

@@ -70,7 +70,9 @@ impl OldDatabase for OldDuckDb {
     fn read(&self, sql: &str, each: &mut dyn FnMut(Vec<OldCell>) -> Result<()>) -> Result<()> {
         let mut statement = self.connection.prepare(sql).map_err(failed)?;
         let mut rows = statement.query([]).map_err(failed)?;
-        let columns = rows.as_ref().map_or(0, |statement| statement.column_count());
+        let columns = rows.as_ref().map(|statement| statement.column_count());
+        debug_assert!(columns.is_some(), "rows that were not read yet have their statement");
+        let columns = columns.unwrap_or_default();
         while let Some(row) = rows.next().map_err(failed)? {
             each((0..columns).map(|index| cell(row, index)).collect::<Result<_>>()?)?;
         }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use amplifier_session_core::{
+    KnownPart,
     backend::MessageVectors,
     content::{ExtractedText, TOOL_OUTPUT_LIMIT, embeddable, tokens},
     model::{ContentType, Message, Timestamp, VectorRecord},
@@ -216,7 +217,7 @@ fn span(chunk: &OldChunk, text: &str) -> (u32, u32) {
             return (start, end);
         }
         if let Some(at) = text.find(source) {
-            let start = characters(text.get(..at).unwrap_or_default());
+            let start = characters(text.part(..at));
             return (start, start + characters(source));
         }
     }

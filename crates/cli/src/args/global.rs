@@ -91,11 +91,15 @@ fn setting(key: &str) -> Option<&'static Setting> {
 }
 
 fn variable_of(key: &str) -> &'static str {
-    setting(key).map_or("", |setting| setting.variable)
+    let setting = setting(key);
+    debug_assert!(setting.is_some(), "{key} is not a setting");
+    setting.map_or("", |setting| setting.variable)
 }
 
 fn default_of(key: &str) -> &'static str {
-    setting(key).and_then(|setting| setting.default).unwrap_or_default()
+    let default = setting(key).and_then(|setting| setting.default);
+    debug_assert!(default.is_some(), "{key} has no default");
+    default.unwrap_or_default()
 }
 
 /// The help of `--store`: the stores of this build.

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use amplifier_session_storage::{
+    KnownPart,
     model::{DamagedRow, Message, Session, SessionId},
     storage::{Addressed, AddressedLine},
 };
@@ -68,7 +69,7 @@ pub(super) async fn run(app: &mut App, args: ContextArgs) -> Result<Outcome, Fai
     let portion = budget::write(app, budget, items, |app, portion| {
         let range = order.first(portion.items);
         let last = order.last(portion.items);
-        let shown = messages.get(range.clone()).unwrap_or_default();
+        let shown = messages.part(range.clone());
         let most = args.limits.max_chars(&app.out);
         // The message that was fitted last is cut to the rest of the budget.
         let max_chars = |at: usize| {

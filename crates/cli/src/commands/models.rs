@@ -161,9 +161,12 @@ async fn install(
         return Err(Failure::wrong_use("this build supports only the compiled-in model", hint));
     }
     let name = args.name.as_deref();
-    let installed = match &args.from {
-        Some(folder) => models.install_from(folder, name)?,
-        None => download(app, models, name.unwrap_or_default()).await?,
+    let installed = match (&args.from, name) {
+        (Some(folder), name) => models.install_from(folder, name)?,
+        (None, Some(name)) => download(app, models, name).await?,
+        (None, None) => {
+            return Err(Failure::wrong_use("no model is named", "pass its name, or its folder with --from"));
+        }
     };
     let name = installed.name.clone();
     if app.out.is_json() {

@@ -90,7 +90,7 @@ fn target(app: &App, from: &StoreUrl, typed: &str) -> Result<StoreUrl, Failure> 
         scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())
     });
     let scheme = match from.file() {
-        Some(_) => from.backend().schemes.first().copied().unwrap_or_default(),
+        Some(_) => from.backend().scheme(),
         None => "sqlite",
     };
     let url = if is_url { typed.to_owned() } else { format!("{scheme}:{typed}") };

@@ -1,6 +1,9 @@
 //! `search`: finds messages.
 
-use amplifier_session_storage::search::{SearchOptions, SearchResults};
+use amplifier_session_storage::{
+    KnownPart,
+    search::{SearchOptions, SearchResults},
+};
 
 use super::{
     groups::show_groups,
@@ -127,7 +130,7 @@ fn show(
     let count = found.results.len();
     let items = Items { count, one: "result", can_be_cut: true };
     let portion = budget::write(app, limits.budget, items, |app, portion| {
-        let mut shown = found.results.get(..portion.items).unwrap_or_default().to_vec();
+        let mut shown = found.results.part(..portion.items).to_vec();
         if let Some((chars, last)) = portion.last_chars.zip(shown.last_mut()) {
             cut::snippet(last, chars);
         }

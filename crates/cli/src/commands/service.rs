@@ -237,8 +237,13 @@ impl Service {
         let folder = env::current_dir()?;
         let mut command: Vec<String> =
             env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
-        let install = command.iter().rposition(|argument| argument == "install").unwrap_or(0);
-        let service = command.iter().take(install).rposition(|argument| argument == "service").unwrap_or(0);
+        let last =
+            |before: usize, name: &str| command.iter().take(before).rposition(|argument| argument == name);
+        let words = last(command.len(), "install").and_then(|at| Some((last(at, "service")?, at)));
+        let Some((service, install)) = words else {
+            let hint = "pass the words as they are, without abbreviations";
+            return Err(Failure::wrong_use("the command line does not contain `service install`", hint));
+        };
         command.retain({
             let mut n = 0;
             move |argument| {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use amplifier_session_storage::{
+    KnownPart,
     backend::SkippedLine,
     model::{ContentTypes, DamagedRow, Message, Session},
     storage::{Addressed, AddressedLine, EventLine, EventLines, Readable},
@@ -134,7 +135,7 @@ async fn show(
         Page::new(session.message_count, part, count)
     };
     let portion = budget::write(app, budget, items, |app, portion| {
-        let shown = messages.get(..portion.items).unwrap_or_default();
+        let shown = messages.part(..portion.items);
         let page = page(shown);
         let max_chars = |rank| portion.chars_of(rank, args.limits.max_chars(&app.out));
         if app.out.is_json() {
@@ -173,7 +174,7 @@ async fn show(
     })?;
     app.out.finish()?;
     budget::say_left_out(budget, items, portion);
-    let page = page(messages.get(..portion.items).unwrap_or_default());
+    let page = page(messages.part(..portion.items));
     if !app.out.is_json() {
         page.print_note("message");
         if !skipped.is_empty() && !is_beyond_end {

@@ -14,7 +14,7 @@ pub(super) fn warning(app: &App) -> Option<(String, String)> {
         root.display()
     );
     let config = app.config.file().unwrap_or(Path::new("config.toml")).display();
-    let scheme = url.backend().schemes.first().copied().unwrap_or_default();
+    let scheme = url.backend().scheme();
     let setting = format!("`store = \"{scheme}:PATH\"` in {config} puts it elsewhere");
     Some((warning, setting))
 }

@@ -54,8 +54,11 @@ fn roots_of(app: &App, args: &VerifyArgs) -> Result<Vec<PathBuf>, Failure> {
         return Ok(Vec::new());
     }
     let roots = roots::roots(app, &args.root)?;
-    if args.root.is_empty() && roots.iter().all(|root| !is_root(root)) {
-        let missing = roots.first().map(|root| no_root(root)).unwrap_or_default();
+    if args.root.is_empty()
+        && let Some(first) = roots.first()
+        && roots.iter().all(|root| !is_root(root))
+    {
+        let missing = no_root(first);
         say("note", &format!("{missing}; the store is only compared with itself"));
         return Ok(Vec::new());
     }

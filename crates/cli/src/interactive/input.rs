@@ -1,5 +1,6 @@
 //! A line of text that is being typed.
 
+use amplifier_session_storage::KnownPart;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::render::text::{one_line, visible};
@@ -54,7 +55,7 @@ impl Input {
 
     /// Removes the word before the cursor.
     pub(super) fn delete_word(&mut self) {
-        let before = self.chars.get(..self.cursor).unwrap_or_default();
+        let before = self.chars.part(..self.cursor);
         let spaces = before.iter().rev().take_while(|c| c.is_whitespace()).count();
         let word = before.iter().rev().skip(spaces).take_while(|c| !c.is_whitespace()).count();
         let start = self.cursor - spaces - word;

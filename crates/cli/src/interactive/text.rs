@@ -1,6 +1,7 @@
 //! Messages as styled lines.
 
 use amplifier_session_storage::{
+    KnownPart,
     model::Message,
     text::{Analyzer, query_terms},
 };
@@ -120,8 +121,8 @@ impl Look {
                 continue;
             }
             let range = tokens.range();
-            at += plain.get(byte..range.start).map_or(0, |before| before.chars().count());
-            let length = plain.get(range.clone()).map_or(0, |token| token.chars().count());
+            at += plain.part(byte..range.start).chars().count();
+            let length = plain.part(range.clone()).chars().count();
             byte = range.start;
             for (_, style) in chars.iter_mut().skip(at).take(length) {
                 *style = style.patch(self.hit());

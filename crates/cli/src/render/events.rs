@@ -3,6 +3,7 @@
 use std::{collections::HashMap, io};
 
 use amplifier_session_storage::{
+    KnownPart,
     model::{Event, Level, MessageRef, RawJson},
     storage::EventLine,
 };
@@ -119,7 +120,7 @@ fn below_header<'a>(
 
 fn log_row(event: &Event, width: usize, now: &Zoned) -> Vec<TableCell> {
     let (time, level) = if width < ROOMY {
-        (short_time(event, now), event.level.as_str().get(..1).unwrap_or_default())
+        (short_time(event, now), event.level.as_str().part(..1))
     } else {
         (dates::second(event.ts, now), event.level.as_str())
     };
@@ -182,7 +183,7 @@ fn row(event: &Event, beside: Beside<'_>, now: &Zoned) -> Vec<TableCell> {
 }
 
 fn shorter_row(event: &Event, beside: Beside<'_>, width: usize, now: &Zoned) -> Vec<TableCell> {
-    let letter = event.level.as_str().get(..1).unwrap_or_default();
+    let letter = event.level.as_str().part(..1);
     vec![
         TableCell::styled(short_time(event, now), Paint::aside),
         TableCell::styled(letter, level_style(event.level)),
@@ -195,7 +196,7 @@ fn shorter_row(event: &Event, beside: Beside<'_>, width: usize, now: &Zoned) -> 
 
 /// The time without year and seconds, which matter least.
 fn short_time(event: &Event, now: &Zoned) -> String {
-    dates::second(event.ts, now).get(5..16).unwrap_or_default().to_owned()
+    dates::second(event.ts, now).part(5..16).to_owned()
 }
 
 /// The details, unless they are on a separate line.

@@ -1,5 +1,6 @@
 //! Errors, notes and hints on a terminal: wrapped between words, but never inside text to copy and paste.
 
+use amplifier_session_storage::KnownPart;
 use unicode_width::UnicodeWidthStr as _;
 
 /// `label: text` in lines of at most `width` columns. A command that is wider stays on one line, so that it can be
@@ -36,13 +37,13 @@ fn pieces(line: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut start = 0;
     for (at, _) in line.match_indices(' ') {
-        let (piece, next) = (line.get(start..at).unwrap_or_default(), line.get(at + 1..).unwrap_or_default());
+        let (piece, next) = (line.part(start..at), line.part(at + 1..));
         if !continues(piece, next) {
             pieces.push(piece);
             start = at + 1;
         }
     }
-    pieces.push(line.get(start..).unwrap_or_default());
+    pieces.push(line.part(start..));
     pieces
 }
 

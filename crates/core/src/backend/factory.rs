@@ -40,6 +40,15 @@ pub struct BackendFactory {
     pub restrict_roles: Option<RestrictRoles>,
 }
 
+impl BackendFactory {
+    /// The scheme that is shown, the first one.
+    #[must_use]
+    pub fn scheme(&self) -> &'static str {
+        debug_assert!(!self.schemes.is_empty(), "{} has no scheme", self.name);
+        self.schemes.first().copied().unwrap_or_default()
+    }
+}
+
 /// The form of the part of a store URL after the scheme, and the function that opens the store.
 #[derive(Clone, Copy)]
 pub enum Open {

@@ -30,6 +30,7 @@ use super::{
     tool_result::{output_of, result_text},
 };
 use crate::{
+    KnownPart,
     model::{ContentType, Role},
     text::is_south_east_asian,
 };
@@ -146,7 +147,7 @@ impl Renewed {
 pub fn embeddable(text: &ExtractedText, limit_chars: usize) -> &str {
     match text.content_type {
         ContentType::ToolOutput => match text.text.char_indices().nth(limit_chars) {
-            Some((end, _)) => text.text.get(..end).unwrap_or_default(),
+            Some((end, _)) => text.text.part(..end),
             None => &text.text,
         },
         ContentType::System | ContentType::ToolCall => "",

@@ -168,7 +168,7 @@ impl Timeline {
             }
             let between = last.map_or(0, |last| self.by.distance(last.first_day, period.first_day) - 1);
             if between > MOST_EMPTY_ROWS {
-                rows.push(TimelineRow::Gap(u64::try_from(between).unwrap_or(0)));
+                rows.push(TimelineRow::Gap(between.unsigned_abs()));
             } else {
                 rows.extend(empty.iter().map(|period| TimelineRow::Period(period)));
             }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::{Ingestion, StoredVectors, embed::other_space};
 use crate::{
-    Error, Result, Scope,
+    Error, KnownPart, Result, Scope,
     backend::{MessageVectors, SequenceRange},
     content::{ExtractedText, MessageLine, tokens},
     model::{
@@ -234,7 +234,7 @@ fn part_of(text: &str, span: Option<(u32, u32)>) -> Result<(u32, u32, &str)> {
         return Err(Error::validation("span", rule));
     }
     let byte = |at: u32| text.char_indices().nth(at as usize).map_or(text.len(), |(byte, _)| byte);
-    Ok((start, end, text.get(byte(start)..byte(end)).unwrap_or_default()))
+    Ok((start, end, text.part(byte(start)..byte(end))))
 }
 
 /// The vector scaled to unit length.

@@ -268,15 +268,12 @@ fn identifiers(query: &str, expansions: &mut Expansions) {
     while tokens.advance() {
         let word = query.part(tokens.range());
         if is_unspaced_alone(word) {
-            let character = folded_words(word).pop().unwrap_or_default();
-            expansions.push(Purpose::Character, [TermPattern::Prefix(character)]);
+            expansions.push(Purpose::Character, folded_words(word).pop().map(TermPattern::Prefix));
         } else if looks_like_identifier(word) {
             let terms = query_terms(&word.to_lowercase());
-            let whole = terms.into_iter().next().unwrap_or_default();
-            expansions.push(
-                Purpose::Identifier,
-                [TermPattern::Whole(whole), TermPattern::Prefix(word.to_ascii_lowercase())],
-            );
+            let whole = terms.into_iter().next().map(TermPattern::Whole);
+            let beginning = TermPattern::Prefix(word.to_ascii_lowercase());
+            expansions.push(Purpose::Identifier, whole.into_iter().chain([beginning]));
         }
         if expansions.list.len() >= MOST {
             return;

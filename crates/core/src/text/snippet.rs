@@ -46,7 +46,7 @@ impl<'a> Snippets<'a> {
     #[must_use]
     pub fn cut(&mut self, text: &str, within: Option<Range<usize>>, max_chars: usize) -> Snippet {
         let within = within.map_or(0..text.len(), |range| whole_characters(text, range));
-        let part = text.get(within.clone()).unwrap_or_default();
+        let part = text.part(within.clone());
         let line = in_one_line(part);
         let view = SnippetView {
             length: line.chars().count(),

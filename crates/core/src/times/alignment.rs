@@ -41,7 +41,11 @@ fn from_beginning(left: &[Option<TextId>], right: &[Option<TextId>]) -> Vec<(usi
     // The number of matches from a position in each sequence on.
     let width = right.len() + 1;
     let mut longest = vec![0_u32; (left.len() + 1) * width];
-    let at = |longest: &[u32], i: usize, j: usize| longest.get(i * width + j).copied().unwrap_or_default();
+    let at = |longest: &[u32], i: usize, j: usize| {
+        let length = longest.get(i * width + j);
+        debug_assert!(length.is_some(), "the table has a field for each pair of positions");
+        length.copied().unwrap_or_default()
+    };
     for i in (0..left.len()).rev() {
         for j in (0..right.len()).rev() {
             let length = if is_same(left.get(i), right.get(j)) {

@@ -43,7 +43,7 @@ impl<'a> HnswRows<'a> {
     /// The highest key of a vector of the current generation; 0 if there are no vectors.
     pub(super) fn last_vector_key(&self) -> Result<i64> {
         let sql = "SELECT coalesce(max(key), 0) FROM transcript_vectors";
-        Ok(self.reader.first(&Query::new("read_rows", sql, [], |row| row.integer(0)))?.unwrap_or(0))
+        self.reader.only(&Query::new("read_rows", sql, [], |row| row.integer(0)))
     }
 
     /// Calls `each` with the vectors of the current generation above a key, in the order of their keys, in batches with

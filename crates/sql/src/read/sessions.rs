@@ -192,12 +192,12 @@ pub fn stored_rows(reader: &impl Reader, key: &SessionKey) -> Result<RowCounts> 
     let vectors = Query::new("session_rows", sql, of_session(key), |row| count(row, 0));
     let sql = format!("SELECT count(*) FROM message_embeddings {OF_SESSION} AND generation = {generation}");
     let turns = Query::new("session_rows", sql, of_session(key), |row| count(row, 0));
-    let (messages, pending_vectors, synced_at) = reader.first(&messages)?.unwrap_or_default();
+    let (messages, pending_vectors, synced_at) = reader.only(&messages)?;
     Ok(RowCounts {
         messages,
-        events: reader.first(&events)?.unwrap_or_default(),
-        vectors: reader.first(&vectors)?.unwrap_or_default(),
-        turn_vectors: reader.first(&turns)?.unwrap_or_default(),
+        events: reader.only(&events)?,
+        vectors: reader.only(&vectors)?,
+        turn_vectors: reader.only(&turns)?,
         pending_vectors,
         synced_at,
     })

@@ -7,7 +7,7 @@ use std::{
 };
 
 use amplifier_session_core::{
-    ErrorKind, Result, SessionStorage,
+    ErrorKind, KnownPart, Result, SessionStorage,
     backend::StoredSession,
     blocking, events,
     model::{Difference, DifferenceKind, Digest, LineKind, RawJson, RowKind, SessionKey},
@@ -258,7 +258,7 @@ impl<'a> Comparison<'a> {
         self.found.skipped += log.skipped;
         self.found.bytes += log.parts.iter().map(|part| part.file.stamp.size).sum::<u64>();
         let digests: Vec<Digest> = log.lines.iter().map(|(.., digest)| *digest).collect();
-        let rest = rows.get(log.equal..).unwrap_or_default();
+        let rest = rows.part(log.equal..);
         let mut kept = self.kept_rows(&log);
         for hunk in differences(&digests, rest) {
             self.hunk(&log, rest, hunk, &mut kept);

@@ -1,7 +1,7 @@
 //! The state that a watcher stores.
 
 use amplifier_session_core::{
-    Result, SessionStorage,
+    Result, SessionStorage, known_json,
     model::{Digest, Timestamp},
 };
 use serde::{Deserialize, Serialize};
@@ -130,7 +130,7 @@ impl WatcherState {
     }
 
     pub(super) fn to_value(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
+        known_json(self)
     }
 
     /// Forgets the failures of sessions that were read again, and adds those that failed.

@@ -148,7 +148,7 @@ async fn model(app: &App, storage: Option<&SessionStorage>, checks: &mut Vec<Che
 /// Whether keys are set for the services in use.
 fn credentials(app: &App, checks: &mut Vec<Check>) {
     let embedding = app.config.text("embedding").unwrap_or("local");
-    let store = app.store_url().ok().map(|url| url.backend().schemes.first().copied().unwrap_or_default());
+    let store = app.store_url().ok().map(|url| url.backend().scheme());
     let services = [
         ("openai", embedding == "openai", "openai."),
         ("azure-openai", embedding == "azure-openai", "azure_openai."),

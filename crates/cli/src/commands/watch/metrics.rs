@@ -8,7 +8,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use amplifier_session_storage::sync::watch::WatchEvent;
+use amplifier_session_storage::{KnownPart, sync::watch::WatchEvent};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
@@ -134,7 +134,7 @@ async fn answer(mut stream: TcpStream, metrics: &Metrics) -> std::io::Result<()>
     let mut buffer = [0; 1024];
     while !request.windows(4).any(|end| end == b"\r\n\r\n") {
         let read = stream.read(&mut buffer).await?;
-        request.extend_from_slice(buffer.get(..read).unwrap_or_default());
+        request.extend_from_slice(buffer.part(..read));
         if read == 0 || request.len() > MAX_REQUEST {
             return Ok(());
         }

@@ -13,7 +13,7 @@ use std::{borrow::Cow, collections::HashSet, ops::Range};
 use self::literals::{Decoded, Literal, character, literals};
 use super::{Certainty, Redactor, SecretSpan, redact::merge_secrets};
 use crate::{
-    Result,
+    KnownPart, Result,
     model::{Digest, RawJson},
 };
 
@@ -173,14 +173,14 @@ fn outline<'a>(text: &'a str, literals: &[Literal], known: &HashSet<usize>) -> C
     let is_blank = |(at, literal): &(usize, &Literal)| literal.span.len() > LONG || known.contains(at);
     let (mut outline, mut done) = (String::new(), 0);
     for (_, literal) in literals.iter().enumerate().filter(is_blank) {
-        outline.push_str(text.get(done..literal.span.start).unwrap_or_default());
+        outline.push_str(text.part(done..literal.span.start));
         outline.extend(std::iter::repeat_n(' ', literal.span.len()));
         done = literal.span.end;
     }
     if done == 0 {
         return Cow::Borrowed(text);
     }
-    outline.push_str(text.get(done..).unwrap_or_default());
+    outline.push_str(text.part(done..));
     Cow::Owned(outline)
 }
 
@@ -330,11 +330,11 @@ fn replaced(bytes: &[u8], changes: &[Replacement]) -> Vec<u8> {
     let mut after = Vec::with_capacity(bytes.len());
     let mut done = 0;
     for Replacement { place, mask } in changes {
-        after.extend_from_slice(bytes.get(done..place.start).unwrap_or_default());
+        after.extend_from_slice(bytes.part(done..place.start));
         after.extend_from_slice(mask.as_bytes());
         done = place.end;
     }
-    after.extend_from_slice(bytes.get(done..).unwrap_or_default());
+    after.extend_from_slice(bytes.part(done..));
     after
 }
 

@@ -6,7 +6,7 @@ use super::{Checking, Sequences};
 use crate::{
     Result,
     backend::{StorageBackendExt, StoredSession},
-    content::TurnCounter,
+    content::{MessageLine, TurnCounter},
     model::{DifferenceKind, Digest, Message, RowKind, SessionKey},
     storage::{
         StoreContext,
@@ -66,12 +66,12 @@ impl<'a> ComparedMessages<'a> {
         if !self.derives_turns {
             return stored;
         }
-        let line = message.raw.parse_object().unwrap_or_default();
+        let line = MessageLine::stored(&message.raw, message.role, message.session_id.source());
         let Some(counter) = &mut self.counter else {
             self.counter = Some(TurnCounter::new(message.turn));
             return stored;
         };
-        ComparedMessage::of_line(digest, &line, message.role, counter)
+        ComparedMessage::of_line(digest, line.fields(), message.role, counter)
     }
 }
 

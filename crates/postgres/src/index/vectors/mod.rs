@@ -111,7 +111,7 @@ fn estimated(reader: &PgReader<'_>, query: &VectorQuery) -> Result<i64> {
     let (tables, conditions) = in_scope(query)?;
     let sql = format!("EXPLAIN SELECT 1 {tables} WHERE {}", conditions.sql());
     let plan = Query::with_conditions(OPERATION, sql, conditions, |row| row.text(0)).once();
-    let plan = reader.first(&plan)?.unwrap_or_default();
+    let plan = reader.only(&plan)?;
     // `Index Only Scan … (cost=0.41..6728.32 rows=39927 width=4)`
     let rows = plan.split_once(" rows=").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
     Ok(rows.unwrap_or(0))
