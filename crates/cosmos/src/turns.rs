@@ -136,6 +136,7 @@ pub(crate) async fn mark_changed(
     messages::update(store, documents, |mut document| {
         let is_stored = document.message.vectors == VectorState::Stored;
         let has_others = document.made.iter().any(|number| *number != current);
+        // Other generations make all vectors of the message again.
         document.forget_generations(|number| number != current);
         let state = if is_stored { VectorState::TurnPending } else { document.message.vectors };
         (is_stored || has_others).then(|| document.with_vectors(state))

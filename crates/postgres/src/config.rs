@@ -178,6 +178,7 @@ impl PostgresConfig {
         if connection.get_connect_timeout().is_none() {
             connection.connect_timeout(CONNECT);
         }
+        // By default, the operating system waits for hours for a machine that is gone.
         if connection.get_tcp_user_timeout().is_none() {
             connection.tcp_user_timeout(UNREACHABLE);
             connection

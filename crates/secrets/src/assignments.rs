@@ -126,6 +126,7 @@ fn secrets_after(text: &str, name: &Name, joint: Joint) -> Vec<Graded> {
         Some('|' | '>') if place == MatchContext::Loose => {
             let lines = block(cursor, name.indent(text));
             if !lines.is_empty() {
+                // If a line of a block is a secret, all of its lines are, as in a key in PEM format.
                 let certainty = lines.iter().filter_map(|line| graded(place, line.clone())?.1.into()).max();
                 let all = |certainty| lines.into_iter().map(|line| (line, certainty)).collect();
                 return certainty.map_or_else(Vec::new, all);

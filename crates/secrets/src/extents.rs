@@ -120,6 +120,7 @@ pub(super) fn bare(cursor: TextCursor<'_>, separator: Option<char>) -> Bare {
             }
             '\\' => ends_line(here),
             '<' => here.rest().starts_with("</") || here.rest().starts_with("<br"),
+            // A number in a list.
             ',' if offset > 0 && cursor.rest().get(..offset).is_some_and(is_digits) => true,
             _ if offset > 0 && separators.contains(c) && is_followed_by_field(here) => {
                 return Bare { span: start..start + offset, is_field: true };

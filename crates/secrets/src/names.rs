@@ -208,6 +208,7 @@ impl Name {
             let start = rest.char_indices().rev().take_while(|(_, c)| c.is_alphanumeric()).take(20).last();
             rest.get(start?.0..)
         });
+        // A verb, not a name: `all tests pass: …`.
         if name == "pass"
             && previous.is_some_and(precedes_verb)
             && text.get(span.end..)?.starts_with([' ', ':'])

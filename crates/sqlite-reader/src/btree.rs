@@ -36,6 +36,7 @@ impl<'a> Node<'a> {
     /// The page with this number as a page of a B-tree. `None` if it is not one.
     pub(super) fn of(number: u32, page: &'a [u8], pages: &PageFile) -> Option<Self> {
         let page = page.get(..pages.usable())?;
+        // The first page begins with the header of the file.
         let start = if number == 1 { 100 } else { 0 };
         let (has_row_ids, is_inner) = match page.get(start)? {
             2 => (false, true),
@@ -59,6 +60,7 @@ impl<'a> Node<'a> {
         };
         for index in 0..count {
             let at = number_at(page, pointers + 2 * index, 2).map_or(0, |at| at as usize);
+            // A cell lies after the pointers.
             match (at >= end).then(|| node.cell(page, at)).flatten() {
                 Some(cell) => node.cells.push((index as u16, cell)),
                 None => node.is_damaged = true,

@@ -200,6 +200,7 @@ pub(crate) async fn folders(
         report.sessions.deleted = (found - sessions.len()) as u64;
     }
     sessions.retain(|folder| options.since.is_none_or(|since| folder.modified >= since));
+    // After everything that is left out, so that as many sessions remain as were asked for.
     sessions.truncate(options.newest.unwrap_or(usize::MAX));
     for folder in &sessions {
         for file in &folder.files.dangling {

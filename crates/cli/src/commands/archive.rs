@@ -178,6 +178,7 @@ fn outcome(app: &App, report: &ImportReport) -> Result<Outcome, Failure> {
         0 => None,
         more => Some(format!("the archive is broken in {}", counted(more as u64, "place"))),
     };
+    // The other sessions are imported by now: a failure only says what is left to do.
     match (broken, refused) {
         (Some(broken), None) => {
             Err(Failure::failed(broken, "the intact sessions were imported; export the others again"))

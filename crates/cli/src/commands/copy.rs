@@ -159,6 +159,7 @@ async fn explain(
     if report.is_complete() {
         return Ok(Outcome::Done);
     }
+    // Sessions that were deleted from the target are left out on purpose, so this is no failure.
     let is_left = |session: &&NotCopied| session.because != NotCopiedBecause::Deleted;
     let left = report.not_copied.iter().filter(is_left).count() as u64;
     let were = if left == 1 { "was" } else { "were" };

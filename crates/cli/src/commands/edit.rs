@@ -32,6 +32,7 @@ fn edit(args: &EditArgs) -> Result<SessionEdit, Failure> {
     let set = set.into_iter().filter_map(|(field, is_set)| is_set.then_some(field));
     let mut named: Vec<FieldArg> = Vec::new();
     for field in set.chain(args.clear.iter().copied()).chain(args.reset.iter().copied()) {
+        // The values of --clear and --reset are fields, so the definition of the options can't exclude this.
         if named.contains(&field) {
             let message = format!("the {} is given more than once", label(field.into()));
             return Err(Failure::wrong_use(

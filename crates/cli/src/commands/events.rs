@@ -55,12 +55,14 @@ pub(super) async fn run(app: &mut App, args: EventsArgs) -> Result<Outcome, Fail
     let Readable { rows: mut found, mut damaged, .. } =
         reader.storage.reading().readable_events(&reader.scope, &options).await?;
     let next = next(&reader, options, &found).await?;
+    // Lines of all events may be too large for memory; as JSON, they are printed one by one.
     let streams = args.full && app.out.is_json();
     let payloads = if args.full && !streams {
         payloads(&reader, &mut found, &mut damaged).await?
     } else {
         Payloads::default()
     };
+    // Lines in a pipe have whole ids, which need no look-up.
     let short_ids = if app.out.is_json() || app.out.is_terminal() {
         let sessions = found.iter().map(|event| &event.session_id);
         reader.storage.sessions().short_ids(&reader.scope, sessions).await?

@@ -54,6 +54,7 @@ pub(super) async fn run(app: &mut App, args: PruneArgs) -> Result<Outcome, Failu
     let project = app.project(&reader, args.project.as_deref()).await?;
     let options = PruneOptions::default().with_sessions(sessions).with_filter(project).with_until(until);
     let user = app.who()?.0.user_id;
+    // Without --dry-run, this is what the user confirms.
     let planned =
         reader.storage.superseded().prune_superseded(&user, &options.clone().with_dry_run(true)).await?;
     if args.dry_run || planned.sessions.is_empty() {

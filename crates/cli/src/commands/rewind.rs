@@ -125,6 +125,7 @@ async fn show(
         rewound::line(&mut app.out, what, &session, id, args.to_turn, report)?;
     }
     app.out.finish()?;
+    // The folder of a session of another machine does not exist here.
     if let (What::Removed, Some(folder)) = (what, folder.filter(|folder| folder.is_dir())) {
         let folder = one_line(&folder.to_string_lossy());
         say(

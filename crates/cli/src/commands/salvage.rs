@@ -41,6 +41,7 @@ pub(super) async fn run(app: &mut App, args: SalvageArgs) -> Result<Outcome, Fai
     let from = app.store_url()?;
     app.check_existence()?;
     let to = target(app, &from, &args.to)?;
+    // The file appears when the store in it is complete.
     let new = to.file().map(StagedStore::begin).transpose()?;
     let written = new.as_ref().map_or_else(|| to.clone(), |new| to.clone().with_file(new.temporary()));
     let report = write(app, &from, &written).await?;

@@ -130,6 +130,7 @@ fn show(
     let count = found.results.len();
     let items = Items { count, one: "result", can_be_cut: true };
     let portion = budget::write(app, limits.budget, items, |app, portion| {
+        // With a budget, this runs once per portion that is tried, so `found` stays whole.
         let mut shown = found.results.part(..portion.items).to_vec();
         if let Some((chars, last)) = portion.last_chars.zip(shown.last_mut()) {
             cut::snippet(last, chars);

@@ -100,6 +100,7 @@ async fn list(app: &mut App, args: SecretsArgs) -> Result<Outcome, Failure> {
     let damaged: Vec<_> = found.iter_mut().flat_map(|session| std::mem::take(&mut session.damaged)).collect();
     let ignored = found.iter().map(|session| session.ignored).sum();
     found.retain(|session| session.count > 0);
+    // The secrets of a session begin with the most certain one.
     found.sort_by_key(|session| Reverse(session.secrets.first().map(|secret| secret.certainty)));
     let count = found.iter().map(|session| session.count).sum();
     let ids = found.iter().map(|session| &session.session_id);

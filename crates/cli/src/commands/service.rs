@@ -142,6 +142,7 @@ fn status(app: &mut App) -> Result<Outcome, Failure> {
     }
     let state = if cfg!(target_os = "macos") {
         answer(&["launchctl", "list", AGENT])
+            // launchd names no state, but lists a process id only while the process runs.
             .map(|listed| if listed.contains("\"PID\"") { "active" } else { "inactive" }.to_owned())
     } else {
         answer(&["systemctl", "--user", "is-active", UNIT])

@@ -87,6 +87,7 @@ pub(super) async fn sessions(app: &mut App, args: SessionsArgs) -> Result<Outcom
     let period = args.filter.period(&app.now)?;
     let query = SupersededQuery::new(reader.scope.clone()).with_filter(filter);
     let mut found = reader.storage.superseded().superseded_sessions(&query).await?;
+    // The period of a query is that of its messages; here it is the time when lines were superseded.
     found.retain(|session| {
         period.since.is_none_or(|since| session.last_superseded_at >= since)
             && period.until.is_none_or(|until| session.last_superseded_at < until)

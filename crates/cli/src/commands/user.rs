@@ -45,6 +45,7 @@ pub(super) async fn run(app: &mut App, args: UserArgs) -> Result<Outcome, Failur
 async fn show(app: &mut App) -> Result<Outcome, Failure> {
     let (identity, host) = app.who()?;
     let (mut pinned, mut counts) = (None, None);
+    // The user is known before the first sync creates the store.
     if app.store_exists()? {
         let reader = app.own_reader().await?;
         pinned = reader.storage.users().pinned_user().await?;

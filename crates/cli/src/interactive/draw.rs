@@ -11,7 +11,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::{
     conversation::Conversation,
     keys::Focus,
-    state::{ListRow, SearchState},
+    state::{Hit, ListRow, SearchState, SessionHits},
     text::{Look, marked},
 };
 use crate::render::{
@@ -72,24 +72,29 @@ fn draw_search(frame: &mut Frame<'_>, area: Rect, state: &mut SearchState) {
         put(frame, rest, 1, &Line::from(explanation(state)));
         return;
     }
-    let (list, preview) = if rest.height < HIGH {
-        (rest, None)
-    } else if rest.width >= WIDE {
-        let width = rest.width * 9 / 20;
-        let beside = Rect { x: rest.x + width + 1, width: rest.width - width - 1, ..rest };
-        let divider = Rect { x: rest.x + width, width: 1, ..rest };
-        for at in 0..divider.height {
-            put(frame, divider, at, &Line::styled("│", state.look.aside()));
-        }
-        (Rect { width, ..rest }, Some(beside))
-    } else {
-        let (list, preview) = split(rest, rest.height / 2);
-        (list, Some(preview))
-    };
+    let (list, preview) = list_and_preview(frame, rest, &state.look);
     draw_list(frame, list, state);
     if let Some(area) = preview {
         draw_preview(frame, area, state);
     }
+}
+
+/// The areas of the list and of the preview, if there is room for one: beside the list with a divider, or below it.
+fn list_and_preview(frame: &mut Frame<'_>, area: Rect, look: &Look) -> (Rect, Option<Rect>) {
+    if area.height < HIGH {
+        return (area, None);
+    }
+    if area.width < WIDE {
+        let (list, preview) = split(area, area.height / 2);
+        return (list, Some(preview));
+    }
+    let width = area.width * 9 / 20;
+    let beside = Rect { x: area.x + width + 1, width: area.width - width - 1, ..area };
+    let divider = Rect { x: area.x + width, width: 1, ..area };
+    for at in 0..divider.height {
+        put(frame, divider, at, &Line::styled("│", look.aside()));
+    }
+    (Rect { width, ..area }, Some(beside))
 }
 
 /// The message that replaces an empty list of results.
@@ -193,44 +198,44 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, state: &mut SearchState) {
 
 fn row_line(row: ListRow, width: usize, state: &SearchState) -> Line<'static> {
     let look = &state.look;
-    match row {
-        ListRow::Session(at) => {
-            let Some(group) = state.found.groups.get(at) else { return Line::default() };
-            let when = format!(" {} ", group.when);
-            let when = if width < 50 { String::new() } else { when };
-            let room = width.saturating_sub(when.width() + 1);
-            let title = fitted(&one_line(&group.title), room);
-            let gap = " ".repeat(room.saturating_sub(title.width()));
-            let bold = Style::new().add_modifier(Modifier::BOLD);
-            let spans =
-                [Span::raw(" "), Span::styled(title, bold), Span::raw(gap), Span::styled(when, look.aside())];
-            spans.into_iter().collect()
-        }
+    let line = match row {
+        ListRow::Session(at) => state.found.groups.get(at).map(|group| session_line(group, width, look)),
         ListRow::More(count) => {
-            let text = more(count).unwrap_or_default();
-            Line::styled(format!("   {text} (→ shows them)"), look.aside())
+            more(count).map(|text| Line::styled(format!("   {text} (→ shows them)"), look.aside()))
         }
         ListRow::Hit(group, hit) => {
             let found = state.found.groups.get(group).and_then(|group| group.hits.get(hit));
-            let Some(found) = found else { return Line::default() };
-            let is_selected = state.is_selected(row);
-            let plain =
-                if is_selected { Style::new().add_modifier(Modifier::REVERSED) } else { Style::new() };
-            let mark = if is_selected { " > " } else { "   " };
-            let number = format!("#{}", found.sequence);
-            let aside = if is_selected { plain } else { look.aside() };
-            let mut line = Line::from(vec![
-                Span::styled(format!("{mark}{number:<NUMBER$} "), plain),
-                Span::styled(format!("{:<KIND$} ", found.kind), aside),
-            ]);
-            for span in marked(&found.snippet, &found.highlights, plain, look.hit()) {
-                line.push_span(span);
-            }
-            let rest = width.saturating_sub(line.width());
-            line.push_span(Span::styled(" ".repeat(rest), plain));
-            line
+            found.map(|found| hit_line(found, state.is_selected(row), width, look))
         }
+    };
+    line.unwrap_or_default()
+}
+
+fn session_line(group: &SessionHits, width: usize, look: &Look) -> Line<'static> {
+    let when = if width < 50 { String::new() } else { format!(" {} ", group.when) };
+    let room = width.saturating_sub(when.width() + 1);
+    let title = fitted(&one_line(&group.title), room);
+    let gap = " ".repeat(room.saturating_sub(title.width()));
+    let bold = Style::new().add_modifier(Modifier::BOLD);
+    let spans = [Span::raw(" "), Span::styled(title, bold), Span::raw(gap), Span::styled(when, look.aside())];
+    spans.into_iter().collect()
+}
+
+fn hit_line(found: &Hit, is_selected: bool, width: usize, look: &Look) -> Line<'static> {
+    let plain = if is_selected { Style::new().add_modifier(Modifier::REVERSED) } else { Style::new() };
+    let mark = if is_selected { " > " } else { "   " };
+    let number = format!("#{}", found.sequence);
+    let aside = if is_selected { plain } else { look.aside() };
+    let mut line = Line::from(vec![
+        Span::styled(format!("{mark}{number:<NUMBER$} "), plain),
+        Span::styled(format!("{:<KIND$} ", found.kind), aside),
+    ]);
+    for span in marked(&found.snippet, &found.highlights, plain, look.hit()) {
+        line.push_span(span);
     }
+    let rest = width.saturating_sub(line.width());
+    line.push_span(Span::styled(" ".repeat(rest), plain));
+    line
 }
 
 fn draw_preview(frame: &mut Frame<'_>, area: Rect, state: &mut SearchState) {

@@ -53,6 +53,7 @@ pub(super) enum Action {
 
 /// The action of a key in the current view; `None` if it has none.
 pub(super) fn action(key: KeyEvent, focus: Focus) -> Option<Action> {
+    // On Windows, terminals also report when a key is released.
     if key.kind == KeyEventKind::Release {
         return None;
     }
@@ -72,6 +73,7 @@ pub(super) fn action(key: KeyEvent, focus: Focus) -> Option<Action> {
         (KeyCode::End, _) => Action::End,
         (KeyCode::PageUp, _) => Action::PageUp,
         (KeyCode::PageDown, _) => Action::PageDown,
+        // The keys above do the same in every view.
         (code, Focus::Conversation) => return in_conversation(code),
         (KeyCode::Tab, _) => Action::Next,
         (KeyCode::BackTab, _) => Action::Previous,

@@ -56,6 +56,7 @@ impl Preview {
             }
             self.lines.extend(shown.lines);
         }
+        // The message begins at the top, unless its first match would then be below the screen.
         let place = match first_match {
             Some(found) if found >= start + height.saturating_sub(ABOVE) => found,
             _ => start,

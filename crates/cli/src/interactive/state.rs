@@ -254,6 +254,7 @@ impl SearchState {
                 self.query.paste(&text);
                 return self.changed();
             }
+            // Keys that leave the query as it is start no search.
             Action::Backspace if self.query.backspace() => return self.changed(),
             Action::Delete if self.query.delete() => return self.changed(),
             Action::DeleteWord => {

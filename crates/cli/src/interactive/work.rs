@@ -74,6 +74,7 @@ impl WorkContext {
         let group = |ranks: &Vec<usize>| {
             let results: Vec<_> = ranks.iter().filter_map(|rank| found.results.get(*rank)).collect();
             let best = *results.first()?;
+            // The session may have been deleted since the search.
             let (when, is_estimated) = match names.session(best) {
                 Some(session) => (session.updated, estimated.has(session)),
                 None => (best.ts, best.ts_estimated),

@@ -65,6 +65,7 @@ pub(crate) fn blocks(timeline: &Timeline, width: usize, paint: Paint) -> Vec<Str
         rows: shown.collect(),
         ..Chart::default()
     };
+    // The chart has a header and a line for each period. Gaps are put between these lines.
     let mut drawn = chart.lines(width, paint).into_iter();
     let mut lines = vec![fitted(&summary, width), String::new()];
     lines.extend(drawn.next());

@@ -14,6 +14,7 @@ pub(crate) fn summary(upgrade: &Upgrade, terminal: bool) -> Vec<String> {
         return vec![format!("{file} needs no upgrade: nothing to do")];
     };
     let is_planned = upgrade.outcome == UpgradeOutcome::WouldUpgrade;
+    // Only a file that the store replaces is kept as a backup.
     let done = match (&upgrade.backup, is_planned) {
         (Some(_), true) => "would be upgraded".to_owned(),
         (Some(_), false) => "was upgraded".to_owned(),

@@ -91,6 +91,7 @@ pub(super) fn summary(envelope: &Envelope, event_type: &str) -> Map<String, Valu
     let duration = duration(envelope).filter(|_| !summary.contains_key("duration_ms"));
     let prompt = envelope.get("prompt").filter(|_| event_type == PROMPT);
     let tools = tool_names(envelope);
+    // Each block of a response has an event with the usage of the whole response.
     let is_copy = repeats_usage(event_type)
         && envelope.get("block_index").and_then(Value::as_u64).is_some_and(|index| index > 0);
     let usage = if is_copy { Map::new() } else { usage(envelope, event_type) };

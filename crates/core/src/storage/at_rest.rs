@@ -174,6 +174,7 @@ impl StoredSecrets<'_> {
         if wanted == SecretsAtRest::Mask {
             self.erase_replaced().await?;
         }
+        // Last, so that an interrupted call starts over.
         self.store.backend.swap_meta(MASKED, held.get(MASKED).map(String::as_str), &goal).await?;
         Ok(count)
     }

@@ -106,6 +106,7 @@ impl SessionEdit {
                     SessionField::Tags
                 }
                 EditStep::Reset(field) => {
+                    // The field follows the metadata files again, so it no longer counts as edited.
                     reset(&mut session, *field, &Metadata::read(&stored.metadata_files)?);
                     continue;
                 }

@@ -216,6 +216,7 @@ impl TranscriptSearch<'_> {
             Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(Vec::new()),
             found => found?,
         };
+        // Each word has two patterns.
         let pairs = words.into_iter().zip(found.chunks(2));
         let corrections = pairs.filter_map(|((_, word), found)| match found {
             [whole, similar] if whole.is_empty() && !similar.is_empty() => {

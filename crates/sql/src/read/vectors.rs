@@ -62,6 +62,7 @@ pub fn counts<R: Reader>(reader: &R, scope: &Scope) -> Result<VectorCounts> {
 
     let sql = format!(
         "SELECT t.vectors, count(*), count(*) FILTER (WHERE t.generation <> {}) FROM {} WHERE {} GROUP BY 1",
+        // Without a next generation, this count is not used.
         next.unwrap_or(current),
         of_sessions("transcripts"),
         admitted

@@ -145,6 +145,7 @@ impl Catalog {
     /// Adds a row of a table. `None` if it can't be read.
     fn add_to(&mut self, table: SalvagedTable, scanned: &ScannedRow<'_>) -> Option<()> {
         let (row, place) = (&scanned.record, scanned.place);
+        // The first column of these tables is their key.
         let first = match table {
             SalvagedTable::Sessions
             | SalvagedTable::Messages
@@ -168,6 +169,7 @@ impl Catalog {
         let found = self.session(user, session)?;
         match table {
             SalvagedTable::Sessions => {
+                // A row that no page refers to may be an earlier version.
                 if found.record.is_none_or(|record| place.is_linked && !record.is_linked) {
                     found.record = Some(place);
                 }

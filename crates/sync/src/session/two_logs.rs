@@ -148,6 +148,7 @@ impl SessionReader<'_> {
                 let missing = (known.len() as u32).saturating_sub(compared.shared.len() as u32);
                 Damage { reason: format!("contains binary data in line {line}"), line, missing }
             });
+            // Events that the first log has are not stored again from the second one.
             known = self.first_log(log).await?.with(known);
             let opened = Source { stamp: open.stamp, ..log };
             let mut reading = self.reading(LineKind::Event, opened, LogPosition::default(), read);

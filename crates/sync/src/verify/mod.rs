@@ -147,6 +147,7 @@ impl<'a> RunningVerification<'a> {
         let mut sync = options.of_sync();
         sync.exclude.clone_from(&options.exclude);
         let last = LastSyncs::read(storage, &sync).await?;
+        // As in the last sync: what it left out is not missing, and it chose which lines of events are stored.
         sync.exclude.extend(last.exclude());
         if let Some(events) = last.events() {
             let settings = storage.settings().clone().with_events(events);
@@ -224,6 +225,7 @@ impl<'a> RunningVerification<'a> {
             let (check, compared) = self.compare(&stored).await?;
             let count =
                 check.difference_count + compared.as_ref().map_or(0, |of| of.differences.len() as u64);
+            // A sync may have written after the store was read and before the files were.
             if count > 0 && attempt < ATTEMPTS {
                 let after = self.storage.backend().get_session(&key).await?;
                 if after.is_none_or(|after| after.version != stored.version) {

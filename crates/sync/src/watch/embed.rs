@@ -45,6 +45,7 @@ impl Embedding {
                     if failed {
                         tokio::time::sleep(RETRY).await;
                     } else if timeout(REST, stored.notified()).await.is_err() {
+                        // The next message loads it again.
                         tokens::unload();
                         stored.notified().await;
                     }

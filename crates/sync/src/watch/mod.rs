@@ -85,6 +85,7 @@ pub async fn watch(
         () = stop => Ok(()),
         ended = tasks.join_next() => ended.map_or(Ok(()), flatten),
     };
+    // The others end their current sessions; the first error is returned.
     stopping.send_replace(true);
     let mut outcome = first;
     while let Some(ended) = tasks.join_next().await {

@@ -24,6 +24,7 @@ pub(super) async fn check(app: &App, checks: &mut Vec<Check>) {
         Ok(storage) => storage,
         Err(failure) => {
             checks.push(Check::of("store", app, &failure));
+            // The other checks may show why the store can't be opened.
             model(app, None, checks).await;
             credentials(app, checks);
             machine::check_files(app, &[], checks);

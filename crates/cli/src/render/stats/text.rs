@@ -26,6 +26,7 @@ pub(super) fn totals(statistics: &Statistics, has_period: bool, width: usize) ->
     let (messages, events) = (sum(|day| day.messages), sum(|day| day.events));
     let users = format!("{} user", grouped(sum(|day| day.user_messages)));
     let mut rows = vec![("sessions", grouped(totals.sessions))];
+    // A session counts if it was active in the period, but not all of its rows lie in it.
     if has_period {
         let of = |count, all| {
             if count == all {

@@ -168,6 +168,7 @@ impl ArchiveTransfer<'_> {
         while let Some(page) = messages.next().await? {
             let states: Vec<_> =
                 page.iter().map(|message| (message.message_ref(), message.vectors)).collect();
+            // Rows that can't be read are left out, but an archive has no gaps in its sequences.
             let numbered = (counts.messages..).zip(page);
             let mut records: Vec<MessageRecord> =
                 numbered.map(|(sequence, message)| message_record(message, sequence)).collect();

@@ -201,6 +201,7 @@ impl SessionReading {
                 "the line of the event is not the one that was exported: its digest does not match",
             ));
         }
+        // Rows that are written were checked before, and their ids looked up.
         if self.stage != WriteStage::Writing {
             self.ids.push(record.event_id.clone());
         }

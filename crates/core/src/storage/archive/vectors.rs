@@ -141,6 +141,7 @@ impl ArchiveTransfer<'_> {
             for ((message, state), record) in messages.iter().zip(records) {
                 let mut of_message = vectors.remove(&message.sequence).unwrap_or_default();
                 of_message.sort_by_key(|record| (record.text, record.chunk_index));
+                // The vector of the turn sorts after those of the texts.
                 let of_texts = of_message.iter().filter(|record| record.text != VectorText::Turn).count();
                 let is_pending = *state == VectorState::TurnPending;
                 let of_turn = of_message.split_off(of_texts).into_iter();

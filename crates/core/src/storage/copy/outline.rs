@@ -24,6 +24,7 @@ impl Outline {
         let mut messages = Digester::default();
         for state in storage.backend.message_states(&key).await? {
             messages.bytes(&state.digest.0);
+            // No turn has this number.
             messages.number(state.turn.map_or(-1, i64::from));
             messages.time(state.ts);
             messages.bytes(state.ts_source.as_str().as_bytes());

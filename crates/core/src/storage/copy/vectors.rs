@@ -99,8 +99,10 @@ impl CopiedVectors<'_> {
                 let records = || vectors.iter().flat_map(MessageVectors::records);
                 let turns = records().filter(|record| record.text == VectorText::Turn).count() as u64;
                 let stored = self.write(vectors).await?;
+                // The backend counts vectors of both kinds together.
                 written.turns += turns.min(stored);
                 written.texts += stored - turns.min(stored);
+                // Another writer may have changed the messages since `held` was read.
                 let now = read(self.to, self.generations.to, self.key, some).await?;
                 let mut pairs = now.iter().zip(&wanted);
                 let is_same = now.len() == wanted.len()
@@ -111,6 +113,7 @@ impl CopiedVectors<'_> {
             }
         }
         self.copy_failures(failures, &states).await?;
+        // Writing their vectors made these messages complete, but their texts have changed since.
         let outdated = pending.into_iter().filter(|(_, state)| *state == VectorState::Outdated);
         let outdated: Vec<u32> =
             outdated.map(|(sequence, _)| sequence).filter(|of| copied.binary_search(of).is_ok()).collect();

@@ -105,6 +105,7 @@ impl StoredVectors<'_> {
         for message in messages {
             let place = message.message_ref();
             match message.vectors {
+                // All vectors of a message are written together, so those that stay are read.
                 VectorState::TurnPending if is_current => {
                     kept.insert(place.session.clone());
                     texts.extend(VectorText::ALL.map(|text| (place.clone(), text)));

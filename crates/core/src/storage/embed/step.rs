@@ -182,6 +182,7 @@ impl Step {
                     assembled.vectors.failure = Some(reason);
                     assembled.turn.take_if(|_| text == VectorText::Turn);
                 }
+                // The message stays pending, because a text of it was not tried.
                 (None, _) => *of_message = None,
                 (_, None) => {}
             }

@@ -63,6 +63,7 @@ impl TranscriptSearch<'_> {
                 has_all_words |= evidence.has_all(words);
             }
         }
+        // After all texts are judged, because an answer gets the score of its question.
         for question in self.add_answers(&mut texts, questions, reading).await? {
             judgements.lowered.insert(question, Lowered::RepeatedQuestion);
         }

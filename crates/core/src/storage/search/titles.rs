@@ -31,6 +31,7 @@ impl TranscriptSearch<'_> {
         judged: &mut Judged,
         reading: &mut ReadMessages,
     ) -> Result<()> {
+        // Conditions and types of content are about messages: a title stands for what the user asked.
         let is_possible = options.mode != SearchMode::Semantic
             && options.content_types.contains(ContentType::UserQuery)
             && options.conditions.is_empty()

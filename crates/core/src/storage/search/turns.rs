@@ -64,6 +64,7 @@ impl TranscriptSearch<'_> {
         options.validate()?;
         let sides: ContentTypes =
             SIDES.into_iter().filter(|side| options.content_types.contains(*side)).collect();
+        // A turn has no other texts; the options are invalid if none is left.
         let options = options.clone().with_content_types(sides);
         options.validate()?;
         let words = QueryWords::of(&options.query);
@@ -339,6 +340,7 @@ fn shown(
         };
         let evidence = finder.find(&whole(&turn));
         let match_kind = match evidence.kind() {
+            // A word that a prefix or a mistyped word stands for.
             MatchKind::Similar if text_score.is_some() => MatchKind::Words,
             kind => kind,
         };

@@ -202,10 +202,12 @@ impl StoreStatistics<'_> {
         for (session, copied) in &shared.copied {
             self.leave_out(session, copied, in_period, &mut tables).await?;
         }
+        // These sessions are counted; those that share nothing are counted by the database.
         events.sessions.without.extend(shared.counted);
         tables.compacted(shared.compacted);
         let counts = self.event_counts(scope, &events, &briefs).await?;
         counts.iter().chain(&shared.counts).for_each(|count| tables.events(count));
+        // Without a log of events, only the messages show which tools were called.
         for brief in briefs.iter().filter(|brief| brief.events == 0 && brief.messages > 0) {
             let copied = shared.copied.get(&brief.key).map_or(0, |copied| copied.messages);
             self.each_called_tool(&brief.key, copied, in_period, |tool| tables.called_tool(tool)).await?;

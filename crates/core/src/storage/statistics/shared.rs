@@ -64,6 +64,7 @@ impl StoreStatistics<'_> {
                 }
             }
         }
+        // Compacted sessions that belong to no family.
         for Brief { key, .. } in briefs {
             if compacted.contains(key) && shared.counted.insert(key.clone()) {
                 let counts = (&mut counter, &mut KnownEvents::default(), &mut shared.compacted);

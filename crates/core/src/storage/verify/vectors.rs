@@ -28,6 +28,7 @@ impl Checking<'_> {
         failed: &HashSet<u32>,
         turns: &mut TurnVectors,
     ) -> Result<()> {
+        // A store that never had vectors may still have messages that wait for one.
         let Some(current) = self.held.current.clone() else {
             self.check.pending_vectors += messages.iter().filter(|of| of.vectors.is_pending()).count() as u64;
             return Ok(());

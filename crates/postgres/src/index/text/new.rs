@@ -113,6 +113,7 @@ impl NewBlock {
             .map(|text| (TextKey::new(key(text.message), text.content_type), text.length))
             .collect();
         let message_keys: Vec<i64> = (0..self.messages.len()).map(key).collect();
+        // Terms name texts by their positions in `ids`, so its order stays.
         let mut texts = ids.clone();
         texts.sort_unstable();
         put_block(blocks, user, number, &message_keys, &texts);

@@ -71,6 +71,7 @@ fn session<W: Writer>(writer: &mut W, change: &SessionChange) -> Result<Version>
     if let Some(stored) = &stored {
         remove_replaced(writer, &key, change, stored, revision)?;
     }
+    // A session keeps its key, because keys of its messages and the search index contain it.
     let session_key = stored.as_ref().map(|stored| stored.key).or_else(|| writer.new_session_key());
     let row = SessionRow {
         session: &change.session,

@@ -192,6 +192,7 @@ pub(in crate::backend) fn complete_generation<D: Database>(database: &D, generat
         let next = held.next.filter(|next| next.number == generation).ok_or_else(|| {
             Error::validation("generation", format!("generation {generation} is not the next one"))
         })?;
+        // A rebuild sets the generation of each message for which it has made vectors.
         let pending = format!(
             "SELECT 1 FROM transcripts WHERE {} AND generation <> ?1 LIMIT 1",
             has_something_to_embed("vectors")
@@ -206,6 +207,7 @@ pub(in crate::backend) fn complete_generation<D: Database>(database: &D, generat
             is_pending("vectors")
         );
         writer.execute(&Statement::new(OPERATION, made, []))?;
+        // A statement of its own: some databases have an index for each of the two conditions.
         let stored_turns = format!(
             "{} transcripts SET vectors = {stored} WHERE {}",
             update(&*writer),
