@@ -1,46 +1,30 @@
 //! [`SessionStorage`]: everything that is the same on every backend.
 
-mod activity;
 mod archive;
-mod at_rest;
-mod checked;
 mod context;
 mod copy;
 mod damage;
-mod dates;
 mod deleted;
-mod edit;
 mod embed;
 mod embeddings;
 mod events;
-mod find;
 mod ingest;
-mod judged;
 mod line_masker;
-mod periods;
-mod projects;
 mod rebuild;
 mod rederivation;
-mod rewind;
 mod salvage;
 mod search;
 mod secrets;
 mod session_rows;
 mod session_writer;
 mod sessions;
-mod short_ids;
 mod statistics;
 mod store;
 mod superseded;
-mod sync_statistics;
-mod text_plan;
-mod touched;
 mod transcript;
-mod tree;
 mod turn_texts;
 mod turns;
 mod users;
-mod vector_search;
 mod verify;
 
 use std::sync::Arc;
@@ -55,34 +39,34 @@ use crate::{
 
 pub(crate) use store::StoreContext;
 
-pub use activity::Activity;
 pub use archive::{
     ArchiveReader, ArchiveWriter, ArchivedSummary, ArchivedTurn, ArchivedVector, BrokenPart, Checksum,
     EventRecord, ExportReport, FileRecord, ImportOptions, ImportReport, JsonLinesReader, JsonLinesWriter,
     MessageRecord, Raw, Record, RefusedSession, SessionRecord, SupersededRecord,
 };
-pub use at_rest::SecretsAtRest;
 pub use context::MessageContext;
 pub use copy::{CopyOptions, CopyProgress, CopyReport, NotCopied, NotCopiedBecause, OnCopied};
 pub use damage::Readable;
-pub use edit::{SessionEdit, Sharing};
 pub use embed::{EmbedReport, OnEmbedded};
 pub use embeddings::{EmbeddedChunk, GivenEmbeddings, MessageEmbeddings};
 pub use events::{EventLine, EventLines};
-pub use find::{Addressed, AddressedLine};
-pub use ingest::{Extent, IngestRepair, IngestReport, IngestTarget, LineOutcome, Remaining, SessionIngest};
+pub use ingest::{
+    Extent, IngestRepair, IngestReport, IngestTarget, LineOutcome, Remaining, RewindOptions, RewindReport,
+    SessionIngest,
+};
 pub use line_masker::LineDigester;
-pub use periods::PeriodStatistics;
-pub use projects::FolderProject;
 pub use rebuild::{Estimate, EstimateOf, GenerationStatus, VectorStatus, VectorsOf};
-pub use rewind::{RewindOptions, RewindReport};
 pub use salvage::SalvageReport;
-pub use secrets::{SecretIn, SessionSecrets, StoredSecret};
+pub use search::TouchedSessions;
+pub use secrets::{SecretIn, SecretsAtRest, SessionSecrets, StoredSecret};
 pub use session_writer::{Finished, SessionWriter, WrittenRows};
-pub use sessions::SessionStatistics;
+pub use sessions::{
+    Activity, Addressed, AddressedLine, FolderProject, Origin, SessionEdit, SessionStatistics, SessionTree,
+    Sharing,
+};
 pub use statistics::{
-    DayStatistics, EventTypeStatistics, LeftOut, ModelStatistics, Relation, SessionGroup, Statistics,
-    StatisticsOptions, ToolStatistics,
+    DayStatistics, EventTypeStatistics, LeftOut, ModelStatistics, PeriodStatistics, Relation, SessionGroup,
+    Statistics, StatisticsOptions, SyncStatistics, ToolStatistics,
 };
 pub use store::{
     ArchiveTransfer, Ingestion, Rederivation, RowReading, SessionCatalog, StoreCopying, StoreSalvage,
@@ -92,10 +76,7 @@ pub use store::{
 pub use superseded::{
     PruneOptions, PruneReport, SupersededLine, SupersededLines, SupersededMatch, SupersededSession,
 };
-pub use sync_statistics::SyncStatistics;
-pub use touched::TouchedSessions;
 pub use transcript::SyncLines;
-pub use tree::{Origin, SessionTree};
 pub use turns::{GivenSummary, StoredTurnEmbedding, SummaryReport, SummarySource, Turn, TurnSide};
 pub use verify::{Gaps, RowRepair, SessionCheck};
 

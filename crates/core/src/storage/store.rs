@@ -8,7 +8,7 @@ use std::{
 
 use tokio::sync::OnceCell;
 
-use super::{StorageSettings, at_rest::CachedAtRest};
+use super::{StorageSettings, secrets::CachedAtRest};
 use crate::{
     ErrorKind, Result,
     backend::{StorageBackend, meta::Generations},

@@ -7,6 +7,7 @@ mod position;
 mod repair;
 mod report;
 mod rewind;
+mod rewind_to_turn;
 mod rows;
 mod settled;
 mod superseded;
@@ -15,6 +16,7 @@ mod times;
 pub(super) use derived::{ComparedMessage, event_id_of_line, looks_derived};
 pub use repair::IngestRepair;
 pub use report::{Extent, IngestReport, IngestTarget, LineOutcome};
+pub use rewind_to_turn::{RewindOptions, RewindReport};
 pub use superseded::Remaining;
 
 use self::{

@@ -6,10 +6,7 @@ use crate::{
     backend::{RewoundTo, SequenceRange, StoredSyncState},
     content::TitleFinder,
     model::{Message, MessageState, Session},
-    storage::{
-        Ingestion,
-        rewind::{RewindOptions, RewindReport},
-    },
+    storage::{Ingestion, RewindOptions, RewindReport},
     times::{Cut, EventClock, LineTime, cut},
 };
 

@@ -1,17 +1,23 @@
 //! Search: ranks, judges and diversifies the candidates of the backend, and reads the results.
 
+mod checked;
 mod judging;
 mod reading;
 mod results;
+mod text_plan;
 mod titles;
+mod touched;
 mod turns;
+mod vector_search;
+
+pub use touched::TouchedSessions;
 
 use std::collections::{HashMap, HashSet};
 
+use self::text_plan::{Correction, TextPlan, did_you_mean};
 use super::{
     StoredVectors, TranscriptSearch,
     embed::{other_space, with_address},
-    text_plan::{Correction, TextPlan, did_you_mean},
 };
 use crate::{
     Error, ErrorKind, Result, Scope,

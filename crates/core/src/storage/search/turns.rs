@@ -12,7 +12,7 @@ use crate::{
         EvidenceFinder, Fused, Judgements, MatchKind, RankedText, SearchFilter, SearchMode, SearchOptions,
         TurnResult, TurnResults, fuse,
     },
-    storage::{StoredTurns, TranscriptSearch, Turn, text_plan::TextPlan, turn_texts::TurnTexts},
+    storage::{StoredTurns, TranscriptSearch, Turn, search::text_plan::TextPlan, turn_texts::TurnTexts},
     text::{
         Analyzer, QueryWords, Snippet, Snippets,
         bm25::{CollectionStatistics, count_terms, score},

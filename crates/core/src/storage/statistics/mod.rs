@@ -3,18 +3,20 @@
 mod called;
 mod compacted;
 mod copied;
+mod periods;
 mod related;
 mod shared;
+mod sync_statistics;
 mod tables;
 
 use serde::Serialize;
 
-pub use self::related::Relation;
 use self::{
     copied::{Brief, Copied},
     tables::Tables,
 };
-use super::{PeriodStatistics, SessionStatistics, StoreStatistics, find::PAGE, session_rows::SessionRows};
+pub use self::{periods::PeriodStatistics, related::Relation, sync_statistics::SyncStatistics};
+use super::{SessionStatistics, StoreStatistics, session_rows::SessionRows, sessions::PAGE};
 use crate::{
     ErrorKind, Result, Scope,
     backend::{EventCount, MessageCount, SessionQuery, Usage},

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::{super::find::PAGE, copied::Brief};
+use super::{super::sessions::PAGE, copied::Brief};
 use crate::{
     Result, Scope,
     backend::SessionQuery,
     model::{Session, SessionKey},
-    storage::{Origin, StoreStatistics, tree::parent_of},
+    storage::{Origin, StoreStatistics, sessions::parent_of},
 };
 
 /// Why a session contains text of another.

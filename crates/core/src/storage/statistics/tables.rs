@@ -5,14 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use super::{
     DayStatistics, EventTypeStatistics, LeftOut, ModelStatistics, SessionGroup, Statistics, ToolStatistics,
     copied::Copied,
+    periods::{months, weeks, with_gaps},
 };
 use crate::{
     backend::{EventCount, MessageCount, Tally, Usage},
     model::{ProjectSlug, Role, Session, Timestamp},
-    storage::{
-        SessionStatistics,
-        periods::{months, weeks, with_gaps},
-    },
+    storage::SessionStatistics,
 };
 
 /// The name of the model for calls whose events name no model.

@@ -1,5 +1,12 @@
 //! Lists the secrets in stored lines.
 
+mod at_rest;
+mod judged;
+
+pub(super) use at_rest::CachedAtRest;
+pub use at_rest::SecretsAtRest;
+pub(super) use judged::SecretDecisions;
+
 use std::{cmp::Reverse, sync::Arc};
 
 use futures_util::{StreamExt as _, stream};

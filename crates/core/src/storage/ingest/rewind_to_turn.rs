@@ -2,8 +2,12 @@
 
 use serde::Serialize;
 
-use super::{IngestTarget, Ingestion, Rederivation};
-use crate::{Error, Result, backend::SequenceRange, model::SessionKey};
+use crate::{
+    Error, Result,
+    backend::SequenceRange,
+    model::SessionKey,
+    storage::{IngestTarget, Ingestion, Rederivation},
+};
 
 /// Number of messages read at a time.
 const PAGE: usize = 1_000;

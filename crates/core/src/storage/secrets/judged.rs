@@ -5,12 +5,12 @@ use std::{
     sync::Arc,
 };
 
-use super::StoredSecrets;
 use crate::{
     Error, ErrorKind, Result,
     backend::meta::{IGNORED_SECRETS, PURGED_LINES},
     content::{IgnoredSecrets, Redactor},
     model::{Digest, SessionKey},
+    storage::StoredSecrets,
 };
 
 /// How often a change of a list is tried again if another process changed it.
@@ -18,15 +18,15 @@ const TRIES: usize = 20;
 
 /// The decisions that a store holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct SecretDecisions {
+pub(in crate::storage) struct SecretDecisions {
     /// Findings that are no secrets.
-    pub(super) ignored: IgnoredSecrets,
+    pub(in crate::storage) ignored: IgnoredSecrets,
     /// Lines whose secrets are masked although others are not.
-    pub(super) purged: HashSet<Digest>,
+    pub(in crate::storage) purged: HashSet<Digest>,
 }
 
 impl SecretDecisions {
-    pub(super) fn of(held: &BTreeMap<String, String>) -> Arc<Self> {
+    pub(in crate::storage) fn of(held: &BTreeMap<String, String>) -> Arc<Self> {
         let list = |key| held.get(key).map_or("", String::as_str);
         Arc::new(Self {
             ignored: digests(list(IGNORED_SECRETS)).collect(),
@@ -77,7 +77,7 @@ impl StoredSecrets<'_> {
         Ok(count)
     }
 
-    pub(super) fn redactor(self) -> Result<Arc<dyn Redactor>> {
+    pub(in crate::storage) fn redactor(self) -> Result<Arc<dyn Redactor>> {
         self.store
             .redactor
             .clone()

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::{TranscriptSearch, text_plan::TextPlan};
+use super::text_plan::TextPlan;
 use crate::{
     Result, Scope,
     model::{ContentType, SessionKey},
     search::{SearchFilter, SearchMode, SearchOptions, SessionFilter, TextConditions},
+    storage::TranscriptSearch,
 };
 
 /// At most this many tool calls are compared with the path.

@@ -1,11 +1,25 @@
 //! Sessions: metadata, reading, listing, deleting, counting.
 
+mod activity;
+mod dates;
+mod edit;
+mod find;
+mod projects;
+mod short_ids;
+mod tree;
+
+pub use activity::Activity;
+pub use edit::{SessionEdit, Sharing};
+pub(super) use find::PAGE;
+pub use find::{Addressed, AddressedLine};
+pub use projects::FolderProject;
+pub(super) use tree::parent_of;
+pub use tree::{Origin, SessionTree};
+
 use serde::Serialize;
 
-use super::{
-    IngestReport, IngestTarget, Ingestion, SessionCatalog, StoreContext,
-    find::{PAGE, one_of},
-};
+use self::find::one_of;
+use super::{IngestReport, IngestTarget, Ingestion, SessionCatalog, StoreContext};
 use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{Deletion, SessionCursor, SessionQuery, StorageBackendExt},

@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use super::{SessionCatalog, StoreContext};
 use crate::{
     ErrorKind, Result,
     backend::{SequenceRange, StorageBackendExt},
     metadata::Metadata,
     model::{MessageRef, Session, SessionKey, TimeSource, Timestamp},
+    storage::{SessionCatalog, StoreContext},
 };
 
 /// Number of messages read at a time.

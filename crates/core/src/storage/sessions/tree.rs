@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
 
-use super::{SessionCatalog, find::PAGE};
+use super::PAGE;
 use crate::{
     Result, Scope,
     backend::SessionQuery,
     model::{Session, SessionId, SessionKey},
+    storage::SessionCatalog,
 };
 
 /// The relation of a session to its parent.
@@ -98,7 +99,7 @@ impl Origin {
     }
 }
 
-pub(super) fn parent_of(session: &Session) -> Option<SessionKey> {
+pub(in crate::storage) fn parent_of(session: &Session) -> Option<SessionKey> {
     Some(SessionKey::new(session.user_id.clone(), session.parent_id.clone()?))
 }
 

@@ -4,11 +4,11 @@ use std::ops::RangeInclusive;
 
 use serde::Serialize;
 
-use super::{StoreStatistics, Verification};
 use crate::{
     Error, Result, Scope,
     backend::{RowCounts, SkippedLine},
     model::{Event, Message, SessionId},
+    storage::{StoreStatistics, Verification},
 };
 
 /// The stored rows of a session.

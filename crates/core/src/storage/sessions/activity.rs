@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::{SessionCatalog, find::PAGE};
+use super::PAGE;
 use crate::{
     Result, Scope,
     backend::SessionQuery,
     model::{ProjectSlug, Session, Timestamp, UserId},
+    storage::SessionCatalog,
 };
 
 /// A user or a project with its active sessions.

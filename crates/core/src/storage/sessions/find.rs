@@ -1,18 +1,16 @@
 //! Finds a session, or a line of one, by an address that a person types.
 
-use super::{
-    SessionCatalog,
-    short_ids::{parts, top_of},
-};
+use super::short_ids::{parts, top_of};
 use crate::{
     Error, Result, Scope,
     backend::SessionQuery,
     model::{Session, SessionId, SessionSource, Timestamp},
     search::SessionFilter,
+    storage::SessionCatalog,
 };
 
 /// Number of sessions read at a time.
-pub(super) const PAGE: usize = 500;
+pub(in crate::storage) const PAGE: usize = 500;
 
 /// Maximum number of candidates in an error.
 const SHOWN: usize = 5;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{StoreContext, TranscriptSearch, text_plan::TextPlan};
+use super::text_plan::TextPlan;
 use crate::{
     Result, Scope,
     backend::{
@@ -10,7 +10,7 @@ use crate::{
     },
     model::{ContentType, Message, MessageRef, SessionKey},
     search::{Checks, SearchOptions},
-    storage::Readable,
+    storage::{Readable, StoreContext, TranscriptSearch},
 };
 
 /// At most this many text candidates are compared, or messages if there are no words to search for.

@@ -1,10 +1,10 @@
 //! The terms for a search: those of its words, and those that match its prefixes and parts of words.
 
-use super::TranscriptSearch;
 use crate::{
     Error, ErrorKind, KnownPart, Result,
     backend::TermPattern,
     search::{SearchMode, SearchOptions, SearchResult},
+    storage::TranscriptSearch,
     text::{
         Analyzer, QueryWords, folded_words, is_unspaced_alone, query_terms, shorter_stems, stems_of_end,
         stems_of_part, stems_of_typos,

@@ -2,15 +2,12 @@
 
 use std::collections::HashSet;
 
-use super::{
-    TranscriptSearch,
-    embeddings::of_unit_length,
-    search::{CANDIDATES_A_RESULT, PlannedQuery, ReadMessages, Shown},
-};
+use super::{CANDIDATES_A_RESULT, PlannedQuery, ReadMessages, Shown};
 use crate::{
     Error, Result, Scope,
     backend::{VectorCandidate, VectorQuery},
     search::{Fused, SearchMode, SearchResults, VectorSearchOptions},
+    storage::{TranscriptSearch, embeddings::of_unit_length},
     text::QueryWords,
 };
 

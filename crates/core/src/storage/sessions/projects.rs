@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{SessionCatalog, find::PAGE};
+use super::PAGE;
 use crate::{
     Error, Result, Scope,
     backend::SessionQuery,
     model::{ProjectSlug, Session, SessionKey},
     search::SessionFilter,
+    storage::SessionCatalog,
     text::composed,
 };
 

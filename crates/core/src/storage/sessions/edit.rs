@@ -1,11 +1,11 @@
 //! Editing a session: name, description, tags, and visibility.
 
-use super::SessionCatalog;
 use crate::{
     Error, Result,
     backend::{SessionChange, StorageBackendExt, StoredSession},
     metadata::Metadata,
     model::{Session, SessionField, SessionKey, Visibility},
+    storage::SessionCatalog,
     text::composed,
 };
 

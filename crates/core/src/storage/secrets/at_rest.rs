@@ -8,14 +8,7 @@ use std::{
 
 use serde::Serialize;
 
-use super::{
-    StoreContext, StoredSecrets, SupersededHistory,
-    judged::SecretDecisions,
-    line_masker::{LineDigester, LineMasker},
-    session_rows::SessionRows,
-    session_writer::SessionWriter,
-    superseded::{LineHead, OldLine, PiecePacker, unpack},
-};
+use super::SecretDecisions;
 use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{
@@ -29,6 +22,13 @@ use crate::{
         Digest, Event, Message, MetadataFile, Payload, SessionKey, StoredEvent, SupersededPiece, TurnSummary,
     },
     search::SessionFilter,
+    storage::{
+        StoreContext, StoredSecrets, SupersededHistory,
+        line_masker::{LineDigester, LineMasker},
+        session_rows::SessionRows,
+        session_writer::SessionWriter,
+        superseded::{LineHead, OldLine, PiecePacker, unpack},
+    },
 };
 
 /// Number of lines of events read at a time: a line may have megabytes.
@@ -80,7 +80,7 @@ type StoredAtRest = (SecretsAtRest, Arc<SecretDecisions>);
 
 /// The store's setting and decisions about secrets, once they have been read. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct CachedAtRest(Arc<Mutex<Option<StoredAtRest>>>);
+pub(in crate::storage) struct CachedAtRest(Arc<Mutex<Option<StoredAtRest>>>);
 
 impl CachedAtRest {
     fn get(&self) -> Option<StoredAtRest> {
@@ -92,7 +92,7 @@ impl CachedAtRest {
     }
 
     /// Makes the next use read them again.
-    pub(super) fn forget(&self) {
+    pub(in crate::storage) fn forget(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
@@ -209,7 +209,7 @@ impl StoredSecrets<'_> {
     }
 
     /// Masks the stored lines of a session that are purged. Returns the number of secrets.
-    pub(super) async fn mask_purged(self, key: &SessionKey) -> Result<u64> {
+    pub(in crate::storage) async fn mask_purged(self, key: &SessionKey) -> Result<u64> {
         let judged = SecretDecisions::of(&self.store.backend.meta().await?);
         self.mask_session_with(key, LineMasker::new(self.store.redactor.as_ref(), false, judged)).await
     }
@@ -228,7 +228,7 @@ impl StoredSecrets<'_> {
     }
 
     /// Erases replaced lines from files, as after a deletion.
-    pub(super) async fn erase_replaced(self) -> Result<()> {
+    pub(in crate::storage) async fn erase_replaced(self) -> Result<()> {
         if self.store.backend.info().places.iter().all(|place| place.files.is_empty()) {
             return Ok(());
         }
@@ -246,7 +246,7 @@ impl StoredSecrets<'_> {
 
 impl StoredSecrets<'_> {
     /// The masker for lines before they are stored.
-    pub(super) async fn line_masker(self) -> Result<LineMasker> {
+    pub(in crate::storage) async fn line_masker(self) -> Result<LineMasker> {
         if self.store.at_rest.get().is_none() {
             self.apply_secrets_setting().await?;
         }

@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::SessionCatalog;
-use crate::{KnownPart, Result, Scope, backend::SessionName, model::SessionId};
+use crate::{KnownPart, Result, Scope, backend::SessionName, model::SessionId, storage::SessionCatalog};
 
 /// The minimum length of a short id.
 const SHORTEST: usize = 8;
