@@ -1,4 +1,4 @@
-//! Lists the secrets in stored lines.
+//! Secrets in stored lines: lists them, masks them, and stores decisions about single ones.
 
 mod at_rest;
 mod judged;
