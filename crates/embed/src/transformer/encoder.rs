@@ -77,6 +77,7 @@ impl Encoder {
         let lengths = lengths.filter(|length| length.tokens > blank).collect();
         for batch in batches(lengths, batch::TOKENS) {
             let of_batch: Vec<&Encoding> = batch.iter().filter_map(|at| encoded.get(*at)).collect();
+            debug_assert_eq!(of_batch.len(), batch.len(), "a batch consists of these texts");
             for (at, vector) in batch.iter().zip(self.forward(&of_batch)?) {
                 if let Some(place) = vectors.get_mut(*at) {
                     *place = vector;

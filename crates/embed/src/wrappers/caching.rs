@@ -247,9 +247,12 @@ impl EmbeddingProvider for Caching {
         self.memory_hits.fetch_add((remembered + repeated) as u64, Ordering::Relaxed);
         self.find_below(&mut wanted).await;
         self.ask(&mut wanted, purpose).await?;
-        if repeated == 0 {
-            return Ok(wanted.into_iter().filter_map(|text| text.vector).collect());
-        }
-        Ok(order.iter().filter_map(|place| wanted.get(*place)?.vector.clone()).collect())
+        let vectors: Vec<_> = if repeated == 0 {
+            wanted.into_iter().filter_map(|text| text.vector).collect()
+        } else {
+            order.iter().filter_map(|place| wanted.get(*place)?.vector.clone()).collect()
+        };
+        debug_assert_eq!(vectors.len(), texts.len(), "each text has a vector");
+        Ok(vectors)
     }
 }

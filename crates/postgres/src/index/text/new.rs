@@ -125,6 +125,7 @@ impl NewBlock {
                 Some(Posting { text, frequency: *frequency, length })
             };
             let mut list: Vec<Posting> = found.iter().filter_map(posting).collect();
+            debug_assert_eq!(list.len(), found.len(), "a term is in texts of its block");
             list.sort_unstable();
             put_postings(postings, user, number, term, &list);
         }
