@@ -265,3 +265,21 @@ fn line(bytes: &[u8]) -> ToSqlOutput<'_> {
         Err(_) => ToSqlOutput::from(bytes),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use amplifier_session_core::ErrorKind;
+    use amplifier_session_sql::Query;
+
+    use super::*;
+
+    #[test]
+    fn a_row_that_must_exist_is_read_or_missed() {
+        let connection = Connection::open_in_memory().unwrap();
+        let query = |sql: &'static str| Query::new("count", sql, [], |row| row.integer(0));
+        let reader = SqliteReader(&connection);
+        assert_eq!(reader.only(&query("SELECT count(*) FROM sqlite_schema")).unwrap(), 0);
+        let error = reader.only(&query("SELECT 1 FROM sqlite_schema")).unwrap_err();
+        assert_eq!((error.kind(), error.operation()), (ErrorKind::StorageIo, Some("count")));
+    }
+}
