@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsString,
     fmt,
     path::{Path, PathBuf},
 };
@@ -28,11 +29,16 @@ impl ConfigSources {
     /// The environment and the home folder of this process.
     #[must_use]
     pub fn from_env() -> Self {
-        let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
-            Some((name.into_string().ok()?, value.into_string().ok()?))
-        };
-        let environment = std::env::vars_os().filter_map(text).collect();
-        Self { home: std::env::home_dir(), environment, ..Self::default() }
+        Self::new(std::env::home_dir(), std::env::vars_os())
+    }
+
+    /// This home folder and these environment variables. Those that are not valid Unicode are left out.
+    #[must_use]
+    pub fn new(home: Option<PathBuf>, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let text =
+            |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+        let environment = variables.into_iter().filter_map(text).collect();
+        Self { home, environment, ..Self::default() }
     }
 
     /// Names the configuration file.

@@ -5,8 +5,8 @@
 //! | user | the configured user; the account of the Azure CLI; the user of the system |
 //! | host | the machine id of the operating system, hashed; the name of the host |
 //!
-//! [`Sources::from_env`] reads the environment of the process. Everything after that is a function of the [`Sources`],
-//! so tests and other programs can look elsewhere.
+//! [`Sources::from_env`] reads the environment of the process, [`Sources::new`] a given one. Everything after that is a
+//! function of the [`Sources`], so tests and other programs can look elsewhere.
 
 mod azure;
 
@@ -70,10 +70,16 @@ impl Sources {
     /// The sources of this process: its environment, and the usual files.
     #[must_use]
     pub fn from_env() -> Self {
-        let env = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
-        let azure_folder = env("AZURE_CONFIG_DIR").map(PathBuf::from);
-        let azure_folder = azure_folder.or_else(|| Some(std::env::home_dir()?.join(".azure")));
-        let system_users = ["USER", "LOGNAME", "USERNAME"].into_iter().filter_map(env);
+        Self::new(std::env::home_dir().as_deref(), |name| std::env::var(name).ok())
+    }
+
+    /// The sources of this machine, with this home folder and these environment variables.
+    #[must_use]
+    pub fn new(home: Option<&Path>, variable: impl Fn(&str) -> Option<String>) -> Self {
+        let variable = |name| variable(name).filter(|value| !value.trim().is_empty());
+        let azure_folder = variable("AZURE_CONFIG_DIR").map(PathBuf::from);
+        let azure_folder = azure_folder.or_else(|| Some(home?.join(".azure")));
+        let system_users = ["USER", "LOGNAME", "USERNAME"].into_iter().filter_map(variable);
         Self {
             configured_user: None,
             azure_profile: azure_folder.map(|folder| folder.join("azureProfile.json")),
