@@ -1,6 +1,9 @@
 //! The state that all commands share: the store, the user and the time.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use amplifier_session_storage::{
     Error, OpenOptions, Scope, SessionStorage, StorageSettings, StoreUrl, Viewer,
@@ -15,6 +18,7 @@ use jiff::Zoned;
 
 use crate::{
     args::{GlobalArgs, ScopeArg},
+    environment::Environment,
     failure::{Failure, say},
     file,
     out::Out,
@@ -25,6 +29,7 @@ use crate::{
 /// One run of the program.
 #[derive(Debug)]
 pub(crate) struct App {
+    pub(crate) environment: Arc<Environment>,
     pub(crate) global: GlobalArgs,
     /// The configuration.
     pub(crate) config: Configuration,
@@ -91,9 +96,10 @@ pub(crate) struct StoreWriter {
 }
 
 impl App {
-    pub(crate) fn new(global: GlobalArgs, config: Configuration) -> Self {
-        let out = Out::new(global.json, global.color);
-        Self { global, config, out, now: Zoned::now(), home: std::env::home_dir(), config_error: None }
+    pub(crate) fn new(environment: Arc<Environment>, global: GlobalArgs, config: Configuration) -> Self {
+        let out = Out::new(&environment, global.json, global.color);
+        let (now, home) = (environment.now.clone(), environment.home.clone());
+        Self { environment, global, config, out, now, home, config_error: None }
     }
 
     /// The configured settings of a store.
@@ -216,7 +222,7 @@ impl App {
         self.check_existence()?;
         let reader = amplifier_session_storage::duckdb::sql::SqlReader::open(file).await?;
         if scope != Scope::Everyone {
-            let storage = SessionStorage::new(std::sync::Arc::new(reader.backend().clone()));
+            let storage = SessionStorage::new(Arc::new(reader.backend().clone()));
             self.warn_of_other_user(&storage, &user).await?;
         }
         Ok((reader, scope))
@@ -288,7 +294,7 @@ impl App {
     }
 
     /// The embedding provider.
-    pub(crate) fn embedding(&self) -> Result<Option<std::sync::Arc<dyn EmbeddingProvider>>, Failure> {
+    pub(crate) fn embedding(&self) -> Result<Option<Arc<dyn EmbeddingProvider>>, Failure> {
         let provider = self.config.embedding()?;
         if let Some(address) = self.config.plain_http_address() {
             say(
@@ -347,7 +353,8 @@ impl App {
     }
 
     fn sources(&self) -> Sources {
-        Sources::from_env().with_configured_user(self.global.user.clone())
+        let variable = |name: &str| self.environment.variable(name).map(str::to_owned);
+        Sources::new(self.home.as_deref(), variable).with_configured_user(self.global.user.clone())
     }
 
     /// Refuses to overwrite the store with output.

@@ -4,18 +4,21 @@ use std::{
     error::Error as _,
     fmt::Write as _,
     io::{self, Write as _},
-    process::ExitCode,
 };
 
 use amplifier_session_storage::{Error, ErrorKind, model::DamagedRow, upgrade::PythonDatabase};
 
 use crate::{
+    environment::Environment,
     out, program,
     render::{
         note,
         text::{counted, printable},
     },
 };
+
+/// The exit code of success.
+pub(crate) const SUCCESS: u8 = 0;
 
 /// How a command ends if it does not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,10 +36,10 @@ impl Outcome {
     }
 
     /// The exit code of the process.
-    pub(crate) fn exit_code(self) -> ExitCode {
+    pub(crate) const fn exit_code(self) -> u8 {
         match self {
-            Self::Done => ExitCode::SUCCESS,
-            Self::FoundNothing => ExitCode::from(3),
+            Self::Done => SUCCESS,
+            Self::FoundNothing => 3,
         }
     }
 }
@@ -102,18 +105,18 @@ impl Failure {
 
     /// Prints the error and its hint, and returns the exit code. `program` is the name of the program in hints, and
     /// `store` that of the store.
-    pub(crate) fn report(&self, program: &str, store: Option<&str>) -> ExitCode {
+    pub(crate) fn report(&self, program: &str, store: Option<&str>) -> u8 {
         let (report, code) = match self {
             Self::Failed(report) => (report, 1),
             Self::WrongUse(report) => (report, 2),
-            Self::OutputClosed => return ExitCode::SUCCESS,
-            Self::Ended(code) => return ExitCode::from(*code),
+            Self::OutputClosed => return SUCCESS,
+            Self::Ended(code) => return *code,
         };
         say("error", &report.message);
         if let Some(hint) = self.hint(program, store) {
             say("hint", &hint);
         }
-        ExitCode::from(code)
+        code
     }
 
     /// Advice for the user, if any. For the arguments, see [`Failure::report`].
@@ -161,11 +164,12 @@ impl From<serde_json::Error> for Failure {
 /// characters are removed.
 pub(crate) fn say(label: &str, text: &str) {
     let text = printable(text);
-    let line = match out::width_of_messages() {
+    let environment = Environment::current();
+    let line = match out::width_of_messages(&environment) {
         Some(width) => note::wrapped(label, &text, width),
         None => format!("{label}: {text}"),
     };
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    let _ = environment.stderr.clone().write_all(format!("{line}\n").as_bytes());
 }
 
 /// At most this many damaged rows are listed.
@@ -211,17 +215,14 @@ pub(crate) fn damaged_sessions_note(damaged: &[DamagedRow]) -> Option<String> {
 }
 
 /// Prints a usage error found by clap, or the requested help or version.
-pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
+pub(crate) fn report_usage(error: &clap::Error) -> u8 {
     if !error.use_stderr() {
-        let shown = error.print();
-        return shown.map_or_else(
-            |error| Failure::from(error).report(&program::name(), None),
-            |()| ExitCode::SUCCESS,
-        );
+        let shown = print(error);
+        return shown.map_or_else(|error| Failure::from(error).report(&program::name(), None), |()| SUCCESS);
     }
     if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        let _ = error.print();
-        return ExitCode::from(2);
+        let _ = print(error);
+        return 2;
     }
     if let Some(failure) = unknown_command(error) {
         return failure.report(&program::name(), None);
@@ -230,7 +231,14 @@ pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
     let text = rendered.split("\nFor more information").next().unwrap_or_default().trim_end();
     say("error", text.strip_prefix("error: ").unwrap_or(text));
     say("hint", USAGE_HINT);
-    ExitCode::from(2)
+    2
+}
+
+/// Prints help or an error as clap renders it, with colours where the stream of the process allows them.
+fn print(error: &clap::Error) -> io::Result<()> {
+    let environment = Environment::current();
+    let stream = if error.use_stderr() { &environment.stderr } else { &environment.stdout };
+    if stream.is_of_process() { error.print() } else { write!(stream.clone(), "{}", error.render()) }
 }
 
 /// The failure for an unknown command, with the command that was probably meant.

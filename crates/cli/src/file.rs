@@ -1,6 +1,7 @@
 //! Output files and folders.
 
 use std::{
+    fmt,
     fs::{self, File},
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
@@ -9,6 +10,7 @@ use std::{
 use tempfile::TempPath;
 
 use crate::{
+    environment::Environment,
     failure::Failure,
     out,
     render::text::printable,
@@ -47,43 +49,64 @@ impl Fresh {
 }
 
 /// Where a file is written.
-#[derive(Debug)]
 struct FileTarget {
-    file: File,
+    handle: Handle,
     /// On a terminal, the beginning of a line: control characters are not shown, because files may contain text that others
     /// wrote.
     line: Option<Vec<u8>>,
 }
 
+enum Handle {
+    File(File),
+    Stdout(Box<dyn Write + Send>),
+}
+
+impl Handle {
+    fn writer(&mut self) -> &mut dyn Write {
+        match self {
+            Self::File(file) => file,
+            Self::Stdout(stdout) => stdout,
+        }
+    }
+}
+
+impl fmt::Debug for FileTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileTarget").finish_non_exhaustive()
+    }
+}
+
 impl Write for FileTarget {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let Some(line) = &mut self.line else { return self.file.write(bytes) };
+        let Some(line) = &mut self.line else { return self.handle.writer().write(bytes) };
         line.extend_from_slice(bytes);
         if let Some(end) = line.iter().rposition(|byte| *byte == b'\n') {
             let complete: Vec<u8> = line.drain(..=end).collect();
-            self.file.write_all(printable(&String::from_utf8_lossy(&complete)).as_bytes())?;
+            self.handle.writer().write_all(printable(&String::from_utf8_lossy(&complete)).as_bytes())?;
         }
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         let rest = self.line.as_mut().map(std::mem::take).unwrap_or_default();
-        self.file.write_all(printable(&String::from_utf8_lossy(&rest)).as_bytes())?;
-        self.file.flush()
+        self.handle.writer().write_all(printable(&String::from_utf8_lossy(&rest)).as_bytes())?;
+        self.handle.writer().flush()
     }
 }
 
 /// Opens the file to write, and returns it with the `fresh` of [`WholeFile`].
 fn open(path: &Path) -> io::Result<(FileTarget, Option<Fresh>)> {
     if is_stdout(path) {
-        return Ok((FileTarget { file: stdout()?, line: out::is_terminal().then(Vec::new) }, None));
+        let environment = Environment::current();
+        let handle = Handle::Stdout(environment.stdout.unbuffered()?);
+        return Ok((FileTarget { handle, line: out::is_terminal(&environment).then(Vec::new) }, None));
     }
     if is_stream(path) {
         let file = File::options().write(true).open(path)?;
-        return Ok((FileTarget { file, line: None }, None));
+        return Ok((FileTarget { handle: Handle::File(file), line: None }, None));
     }
     let (file, fresh) = Fresh::create(whole(path))?;
-    Ok((FileTarget { file, line: None }, Some(fresh)))
+    Ok((FileTarget { handle: Handle::File(file), line: None }, Some(fresh)))
 }
 
 /// Whether a path is that of a store, or of one of the files beside it.
@@ -133,15 +156,6 @@ pub(crate) fn write_private(file: &Path, text: &str) -> Result<(), Failure> {
     whole.persist()
 }
 
-/// Another handle of stdout: the one in [`crate::out::Out`] is locked.
-fn stdout() -> io::Result<File> {
-    #[cfg(unix)]
-    let handle = std::os::fd::AsFd::as_fd(&io::stdout()).try_clone_to_owned()?;
-    #[cfg(windows)]
-    let handle = std::os::windows::io::AsHandle::as_handle(&io::stdout()).try_clone_to_owned()?;
-    Ok(File::from(handle))
-}
-
 /// Whether the path exists and is neither a file nor a folder.
 pub(crate) fn is_stream(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
@@ -164,7 +178,9 @@ impl<'a> WholeFile<'a> {
         let mut target = self.writer.into_inner().map_err(|error| cannot_write(self.path, error.error()))?;
         target.flush().map_err(|error| cannot_write(self.path, &error))?;
         let Some(Fresh { temporary, path, .. }) = self.fresh else { return Ok(()) };
-        target.file.sync_all().map_err(|error| cannot_write(self.path, &error))?;
+        if let Handle::File(file) = target.handle {
+            file.sync_all().map_err(|error| cannot_write(self.path, &error))?;
+        }
         temporary.persist(path).map_err(|error| cannot_write(self.path, &error.error))
     }
 }

@@ -1,7 +1,9 @@
 //! `amplifier-sessions`: stores and searches the sessions of AI agents, on the command line.
 //!
-//! Results go to stdout, everything else to stderr. Each command is a file in [`commands`]. They share [`app`] (the
-//! store and the user), [`out`] (output of results), [`render`] (formatting) and [`dates`].
+//! [`run`] runs a command in an [`Environment`]; the program does so in that of its process.
+//!
+//! Results go to stdout, everything else to stderr. Each command is a file in `commands`. They share `app` (the store and
+//! the user), `out` (output of results), `render` (formatting) and `dates`.
 
 mod app;
 mod args;
@@ -10,6 +12,7 @@ mod commands;
 mod completion;
 mod cut;
 mod dates;
+mod environment;
 mod failure;
 mod file;
 mod groups;
@@ -24,55 +27,38 @@ mod refresh;
 mod render;
 mod roots;
 mod samples;
+mod streams;
 mod unfinished;
 
-use std::{process::ExitCode, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use amplifier_session_storage::config::Configuration;
 use app::App;
 use args::{Cli, Command};
-use clap::FromArgMatches as _;
-use failure::{Failure, Outcome};
+use failure::{Failure, Outcome, SUCCESS};
 use render::text::counted;
 
-/// Most memory here is freed by a different thread from the one that allocated it, which fragments the heap of glibc's
-/// allocator: a large sync used up to three times as much memory.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-/// Returns freed memory to the system after 10 ms, as glibc does. By default, mimalloc waits a second, and keeps the
-/// lines of several seconds: a sync of 320 lines of 2 MB took 280 MB instead of 190.
-#[allow(unsafe_code, reason = "the crate has no function for this option")]
-fn return_memory_soon() {
-    use std::ffi::{c_int, c_long};
-
-    unsafe extern "C" {
-        fn mi_option_set(option: c_int, value: c_long);
-    }
-    /// `mi_option_purge_delay` in `mimalloc.h`, in milliseconds.
-    const PURGE_DELAY: c_int = 15;
-    // SAFETY: the declaration is that of `mimalloc.h`. The function stores a number, at any time, on any thread.
-    unsafe { mi_option_set(PURGE_DELAY, 10) }
-}
+pub use environment::Environment;
+pub use streams::{InputStream, OutputStream};
 
 /// How long work that has begun may continue after the command has ended, such as a write to the store.
 const LAST_WORK: Duration = Duration::from_secs(5);
 
-fn main() -> ExitCode {
-    return_memory_soon();
-    if completion::answered() {
-        return ExitCode::SUCCESS;
+/// Runs the command of `environment.arguments`, and returns its exit code. Any number of runs can share a process. Not
+/// for asynchronous code: it has a runtime of its own.
+#[must_use]
+pub fn run(environment: Environment) -> u8 {
+    let environment = Arc::new(environment);
+    let _entered = environment.enter();
+    if completion::answered(&environment) {
+        return SUCCESS;
     }
-    let parsed = args::command().try_get_matches().and_then(|matches| {
-        let cli = Cli::from_arg_matches(&matches)?;
-        Ok((cli, matches))
-    });
-    let (mut cli, matches) = match parsed {
+    let (mut cli, matches) = match args::parse_arguments(&environment) {
         Ok(parsed) => parsed,
         Err(error) => return failure::report_usage(&error),
     };
     let mut config_error = None;
-    let config = match cli.global.configure(&matches) {
+    let config = match cli.global.configure(&matches, &environment) {
         Ok(config) => config,
         // `doctor` reports it among its checks.
         Err(error) if matches!(cli.command, Command::Doctor(_)) => {
@@ -81,10 +67,10 @@ fn main() -> ExitCode {
         }
         Err(error) => return Failure::from(error).report(&program::name(), None),
     };
-    start_log(&cli);
-    let mut app = App::new(cli.global, config);
+    start_log(&environment, &cli);
+    let mut app = App::new(environment, cli.global, config);
     app.config_error = config_error;
-    match run(&mut app, cli.command) {
+    match run_command(&mut app, cli.command) {
         Ok(outcome) => outcome.exit_code(),
         Err(failure) => {
             let store = app.store_url().ok().map(|url| url.to_string());
@@ -93,9 +79,14 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(app: &mut App, command: Command) -> Result<Outcome, Failure> {
-    // Two threads are enough for short searches; long work runs on threads for blocking work.
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+fn run_command(app: &mut App, command: Command) -> Result<Outcome, Failure> {
+    let environment = app.environment.clone();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        // Enough for short searches; long work runs on threads for blocking work.
+        .worker_threads(2)
+        .on_thread_start(move || environment.enter_for_good())
+        .enable_all()
+        .build()?;
     let outcome = runtime.block_on(async {
         survive_file_limit();
         commands::run(app, command).await
@@ -128,18 +119,22 @@ fn survive_file_limit() {
     }
 }
 
-/// Starts the requested log, on stderr.
-fn start_log(cli: &Cli) {
+/// Starts the requested log, on stderr. A process has one log, so the first run that starts it has it.
+fn start_log(environment: &Environment, cli: &Cli) {
     use tracing_subscriber::{EnvFilter, fmt};
+
+    let stderr = environment.stderr.clone();
+    let writer = move || stderr.clone();
     #[cfg(feature = "watch")]
     if matches!(&cli.command, Command::Watch(args) if args.log_format == args::LogFormat::Json) {
         let level = cli.global.log_level().unwrap_or("warn,amplifier_sessions=info");
         let log = fmt().json().flatten_event(true).with_current_span(false);
-        log.with_env_filter(EnvFilter::new(level)).with_writer(std::io::stderr).init();
+        let _ = log.with_env_filter(EnvFilter::new(level)).with_writer(writer).try_init();
         return;
     }
     if let Some(level) = cli.global.log_level() {
-        let colors = std::io::IsTerminal::is_terminal(&std::io::stderr()) && out::allows_colors();
-        fmt().with_ansi(colors).with_env_filter(EnvFilter::new(level)).with_writer(std::io::stderr).init();
+        let colors = environment.stderr.is_terminal() && out::allows_colors(environment);
+        let log = fmt().with_ansi(colors).with_env_filter(EnvFilter::new(level));
+        let _ = log.with_writer(writer).try_init();
     }
 }

@@ -1,14 +1,16 @@
 //! Output of results to stdout, for terminals, pipes and programs.
 
 use std::{
-    io::{self, BufWriter, IsTerminal as _, Stdout, Write},
+    io::{self, BufWriter, Write},
     sync::OnceLock,
 };
 
 use amplifier_session_storage::{SessionStorage, backend::ServiceUsage, model::DamagedRow};
 use serde::Serialize;
 
-use crate::{args::When, paint::Paint, render::text::escaped};
+use crate::{
+    args::When, environment::Environment, paint::Paint, render::text::escaped, streams::OutputStream,
+};
 
 /// If set, the program treats stdout as a terminal; a number sets its width.
 const FORCE: &str = "AMPLIFIER_SESSIONS_FORCE_TTY";
@@ -20,40 +22,40 @@ const NARROWEST: usize = 40;
 const WIDEST: usize = 120;
 
 /// The forced width, if any.
-fn forced_width() -> Option<usize> {
-    std::env::var(FORCE).ok()?.parse().ok()
+fn forced_width(environment: &Environment) -> Option<usize> {
+    environment.variable(FORCE)?.parse().ok()
 }
 
 /// Whether the terminal understands escape sequences, such as those for colours. On Windows, `TERM` is usually not set.
-pub(crate) fn understands_escapes() -> bool {
-    match std::env::var("TERM") {
-        Ok(term) => !term.is_empty() && term != "dumb",
-        Err(_) => cfg!(windows),
+pub(crate) fn understands_escapes(environment: &Environment) -> bool {
+    match environment.variable("TERM") {
+        Some(term) => !term.is_empty() && term != "dumb",
+        None => cfg!(windows),
     }
 }
 
 /// Whether the environment allows colours on a terminal.
-pub(crate) fn allows_colors() -> bool {
-    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    !no_color && understands_escapes()
+pub(crate) fn allows_colors(environment: &Environment) -> bool {
+    let no_color = environment.os_variable("NO_COLOR").is_some_and(|value| !value.is_empty());
+    !no_color && understands_escapes(environment)
 }
 
 /// Whether stdout is a terminal.
-pub(crate) fn is_terminal() -> bool {
-    io::stdout().is_terminal() || std::env::var_os(FORCE).is_some_and(|value| !value.is_empty())
+pub(crate) fn is_terminal(environment: &Environment) -> bool {
+    environment.stdout.is_terminal() || environment.os_variable(FORCE).is_some_and(|value| !value.is_empty())
 }
 
 /// The width at which messages on stderr are wrapped, if it is a terminal.
-pub(crate) fn width_of_messages() -> Option<usize> {
-    let columns = || terminal_size::terminal_size_of(io::stderr()).map(|(columns, _)| usize::from(columns.0));
-    Some(forced_width().or_else(columns)?.clamp(NARROWEST, WIDEST))
+pub(crate) fn width_of_messages(environment: &Environment) -> Option<usize> {
+    let columns = forced_width(environment).or_else(|| environment.stderr.columns());
+    Some(columns?.clamp(NARROWEST, WIDEST))
 }
 
 /// Stdout.
 #[derive(Debug)]
 pub(crate) struct Out {
     /// Not locked: if a thread panics during an interactive search, it restores the terminal.
-    writer: BufWriter<Stdout>,
+    writer: BufWriter<OutputStream>,
     /// Text that was written since [`Self::capture`].
     captured: Option<Vec<u8>>,
     json: bool,
@@ -70,20 +72,18 @@ pub(crate) struct Out {
 
 impl Out {
     /// Stdout, as configured on the command line.
-    pub(crate) fn new(json: bool, color: When) -> Self {
-        let stdout = io::stdout();
-        let forced = std::env::var(FORCE).ok().filter(|value| !value.is_empty());
-        let terminal = is_terminal();
-        let asks = io::stdin().is_terminal() || forced.is_some();
+    pub(crate) fn new(environment: &Environment, json: bool, color: When) -> Self {
+        let forced = environment.variable(FORCE).filter(|value| !value.is_empty());
+        let terminal = is_terminal(environment);
+        let asks = environment.stdin.is_terminal() || forced.is_some();
         let paint = match color {
             When::Always => true,
             When::Never => false,
-            When::Auto => terminal && allows_colors(),
+            When::Auto => terminal && allows_colors(environment),
         };
-        let columns = forced_width()
-            .or_else(|| terminal_size::terminal_size().map(|(columns, _)| usize::from(columns.0)));
+        let columns = forced_width(environment).or_else(|| environment.columns());
         Self {
-            writer: BufWriter::new(stdout),
+            writer: BufWriter::new(environment.stdout.clone()),
             captured: None,
             json,
             terminal,

@@ -1,7 +1,10 @@
 //! The name of the program.
 
+use crate::environment::Environment;
+
 /// The path by which the program was called, so that hints work even if it is not installed.
 pub(crate) fn name() -> String {
-    let called = std::env::args().next().filter(|called| !called.is_empty());
-    called.unwrap_or_else(|| env!("CARGO_PKG_NAME").to_owned())
+    let environment = Environment::current();
+    let called = environment.arguments.first().filter(|called| !called.is_empty());
+    called.map_or_else(|| env!("CARGO_PKG_NAME").to_owned(), |called| called.to_string_lossy().into_owned())
 }

@@ -16,6 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::{
+    environment::Environment,
     out::understands_escapes,
     render::text::{counted, grouped},
 };
@@ -34,7 +35,9 @@ impl Bar {
 
     /// A bar that is redrawn with escape sequences.
     fn on_terminal() -> Self {
-        Self(if understands_escapes() { ProgressBar::new_spinner() } else { ProgressBar::hidden() })
+        let environment = Environment::current();
+        let is_shown = environment.stderr.is_terminal() && understands_escapes(&environment);
+        Self(if is_shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() })
     }
 
     /// A bar for the vectors of at most this many messages.

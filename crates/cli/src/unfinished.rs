@@ -10,6 +10,8 @@ use std::{
 
 use tempfile::TempDir;
 
+use crate::environment::Environment;
+
 /// The incomplete files and folders of this process.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
@@ -69,7 +71,7 @@ pub(crate) struct TemporaryFolder {
 impl TemporaryFolder {
     /// Creates it in the system's folder for temporary files, and removes those that killed processes left there.
     pub(crate) fn create() -> io::Result<Self> {
-        Self::within(&std::env::temp_dir(), ".amplifier-sessions.unfinished-")
+        Self::within(&Environment::current().temporary_folder(), ".amplifier-sessions.unfinished-")
     }
 
     /// [`TemporaryFolder::create`] in `parent`, with a name that begins with `prefix`.

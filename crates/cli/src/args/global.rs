@@ -8,6 +8,8 @@ use amplifier_session_storage::{
 };
 use clap::{ArgAction, ArgMatches, Args, ValueEnum, parser::ValueSource};
 
+use crate::environment::Environment;
+
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
@@ -123,8 +125,13 @@ fn read_only_help() -> String {
 
 impl GlobalArgs {
     /// Fills in options from the configuration where none was typed, according to `matches`.
-    pub(crate) fn configure(&mut self, matches: &ArgMatches) -> Result<Configuration, Error> {
-        let mut sources = ConfigSources::from_env().with_file(self.config.clone());
+    pub(crate) fn configure(
+        &mut self,
+        matches: &ArgMatches,
+        environment: &Environment,
+    ) -> Result<Configuration, Error> {
+        let Environment { home, variables, .. } = environment;
+        let mut sources = ConfigSources::new(home.clone(), variables.clone()).with_file(self.config.clone());
         let typed = [
             ("store", Some(&self.store)),
             ("user", self.user.as_ref()),
@@ -220,7 +227,7 @@ pub(crate) enum When {
 
 /// An option with its value after a space, unless the value is empty or that of the environment variable.
 fn again(option: &str, variable: &str, value: &str) -> String {
-    if value.is_empty() || std::env::var(variable).is_ok_and(|set| set == value) {
+    if value.is_empty() || Environment::current().variable(variable) == Some(value) {
         return String::new();
     }
     format!(" {option} {}", quoted(value))

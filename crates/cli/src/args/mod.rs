@@ -17,6 +17,7 @@ mod group;
 mod help;
 mod init;
 mod models;
+mod parse;
 mod prune;
 mod query;
 mod quickstart;
@@ -61,6 +62,7 @@ pub(crate) use group::GroupArg;
 pub(crate) use help::command;
 pub(crate) use init::InitArgs;
 pub(crate) use models::{InstallModelArgs, ModelsAction, ModelsArgs, VerifyModelArgs};
+pub(crate) use parse::{parse_arguments, parse_arguments_for};
 pub(crate) use prune::PruneArgs;
 pub(crate) use query::QueryArgs;
 pub(crate) use quickstart::QuickstartArgs;
@@ -122,7 +124,7 @@ Environment:
 #[derive(Debug, Parser)]
 #[command(name = "amplifier-sessions", version, about = ABOUT)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{CONVENTIONS}"))]
-#[command(subcommand_required = true, arg_required_else_help = true, max_term_width = 110)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: GlobalArgs,

@@ -1,19 +1,20 @@
 //! Asks for confirmation on a terminal.
 
-use std::io::{self, BufRead as _, Write as _};
+use std::io::{self, Write as _};
 
-use crate::render::text::printable;
+use crate::{environment::Environment, render::text::printable};
 
 /// Writes `preview` and `question` to stderr, and returns whether the answer is yes.
 pub(super) fn confirmed(preview: &[String], question: &str) -> io::Result<bool> {
-    let mut stderr = io::stderr().lock();
+    let environment = Environment::current();
+    let mut stderr = environment.stderr.clone();
     for line in preview {
         writeln!(stderr, "{line}")?;
     }
     write!(stderr, "{} [y/N] ", printable(question))?;
     stderr.flush()?;
     let mut answer = String::new();
-    if io::stdin().lock().read_line(&mut answer)? == 0 {
+    if environment.stdin.read(|stdin| stdin.read_line(&mut answer))? == 0 {
         writeln!(stderr)?;
     }
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))

@@ -180,7 +180,7 @@ async fn install(
 }
 
 async fn download(app: &App, models: &InstalledModels, name: &str) -> Result<InstalledModel, Failure> {
-    let hub = std::env::var("HF_ENDPOINT").ok().filter(|endpoint| !endpoint.is_empty());
+    let hub = app.environment.variable("HF_ENDPOINT").filter(|endpoint| !endpoint.is_empty());
     let hub = hub.map_or_else(Hub::default, Hub::at);
     let total = KnownModel::find(name).map_or(0, |known| known.bytes);
     let bar = Bar::new(total, "{wide_bar} {bytes}/{total_bytes}, {eta} left");

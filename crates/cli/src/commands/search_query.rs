@@ -177,7 +177,7 @@ async fn narrowed(
 
 /// The session of the agent that runs this program.
 fn current_session(app: &App) -> Option<SessionKey> {
-    let id = std::env::var(CURRENT_SESSION).ok().filter(|id| !id.is_empty())?;
+    let id = app.environment.variable(CURRENT_SESSION).filter(|id| !id.is_empty())?;
     let user = app.who().ok()?.0.user_id;
     Some(SessionKey::new(user, SessionId::new(id).ok()?))
 }

@@ -16,6 +16,7 @@ use serde::Serialize;
 use crate::{
     app::App,
     args::{InstallServiceArgs, ServiceAction, ServiceArgs},
+    environment::Environment,
     failure::{Failure, Outcome, say},
     file::write_private,
     render::{card::labelled, text::printable},
@@ -201,7 +202,8 @@ fn file(app: &App) -> Result<PathBuf, Failure> {
     if cfg!(target_os = "macos") {
         return Ok(home()?.join("Library/LaunchAgents").join(format!("{AGENT}.plist")));
     }
-    let config = env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let config =
+        app.environment.os_variable("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let config = config.map_or_else(|| Ok::<_, Failure>(home()?.join(".config")), Ok)?;
     Ok(config.join("systemd/user").join(UNIT))
 }
@@ -236,8 +238,9 @@ impl Service {
     /// `watch` with the options of this command line, because `service install` accepts the same ones.
     fn of_this_process(app: &App) -> Result<Self, Failure> {
         let folder = env::current_dir()?;
+        let Environment { arguments, variables, .. } = &*app.environment;
         let mut command: Vec<String> =
-            env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
+            arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
         let last =
             |before: usize, name: &str| command.iter().take(before).rposition(|argument| argument == name);
         let words = last(command.len(), "install").and_then(|at| Some((last(at, "service")?, at)));
@@ -271,9 +274,10 @@ impl Service {
             PREFIXES.iter().any(|prefix| name.starts_with(prefix))
                 && !LEFT_OUT.iter().any(|part| name.contains(part))
         };
-        let text =
-            |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
-        let set = env::vars_os().filter_map(text).filter(|(name, _)| is_setting(name));
+        let text = |(name, value): (&OsString, &OsString)| {
+            Some((name.to_str()?.to_owned(), value.to_str()?.to_owned()))
+        };
+        let set = variables.iter().filter_map(text).filter(|(name, _)| is_setting(name));
         let mut variables: Vec<_> = set
             .map(|(name, value)| {
                 let value = paths::value(&name, &value, &folder);

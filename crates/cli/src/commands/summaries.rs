@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{BufRead, BufReader},
+    io::{self, BufRead as _, BufReader},
     path::Path,
 };
 
@@ -19,6 +19,7 @@ use crate::{
     failure::{Failure, Outcome},
     file::is_stdout,
     render::text::grouped,
+    streams::InputStream,
 };
 
 /// A line of the file.
@@ -50,7 +51,7 @@ async fn import(app: &mut App, args: &ImportSummariesArgs) -> Result<Outcome, Fa
     let Scope::User(user) = reader.scope.clone() else {
         return Err(Failure::wrong_use("summaries are set for one user only", "omit --scope"));
     };
-    let summaries = read(&reader, &user, &args.file).await?;
+    let summaries = read(&reader, &user, &args.file, &app.environment.stdin).await?;
     let report = reader.storage.turns().set_summaries(summaries).await?;
     let SummaryReport { summaries, unchanged, embedded, .. } = &report;
     let reason = embedded.failure.as_ref().map(ToString::to_string);
@@ -77,21 +78,25 @@ async fn import(app: &mut App, args: &ImportSummariesArgs) -> Result<Outcome, Fa
 }
 
 /// The summaries in a file. All of them must be valid.
-async fn read(reader: &StoreReader, user: &UserId, path: &Path) -> Result<Vec<TurnSummary>, Failure> {
+async fn read(
+    reader: &StoreReader,
+    user: &UserId,
+    path: &Path,
+    stdin: &InputStream,
+) -> Result<Vec<TurnSummary>, Failure> {
     const HINT: &str = "each line is {\"message_id\": \"3a7c1e90#4\", \"text\": \"…\"}; nothing was stored";
     let name = if is_stdout(path) { "stdin".to_owned() } else { path.display().to_string() };
-    let lines: Box<dyn BufRead> = if is_stdout(path) {
-        Box::new(BufReader::new(std::io::stdin()))
+    let lines: Vec<io::Result<Vec<u8>>> = if is_stdout(path) {
+        stdin.read(|stdin| stdin.split(b'\n').collect())
     } else {
-        Box::new(BufReader::new(File::open(path).map_err(|error| {
+        let file = File::open(path).map_err(|error| {
             Failure::failed(
                 format!("can't read {name}: {error}"),
                 "pass a file of JSON lines, or - for stdin",
             )
-        })?))
+        })?;
+        BufReader::new(file).split(b'\n').collect()
     };
-    // The reader of stdin is not `Send`, so all lines are read before any of them is looked up.
-    let lines: Vec<std::io::Result<Vec<u8>>> = lines.split(b'\n').collect();
     let mut summaries = Vec::new();
     for (at, line) in lines.into_iter().enumerate() {
         let wrong = |why: String| Failure::failed(format!("{name}, line {}: {why}", at + 1), HINT);

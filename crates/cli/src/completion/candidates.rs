@@ -1,6 +1,6 @@
 //! Candidates for completion, from the store and elsewhere.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ffi::OsString};
 
 use amplifier_session_storage::{
     Scope, SessionStorage, backend::SessionQuery, embedding::models::KNOWN, model::Session,
@@ -9,7 +9,8 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::{
     app::App,
-    args::{Cli, GlobalArgs},
+    args::{Cli, GlobalArgs, parse_arguments_for},
+    environment::Environment,
     render::text::one_line,
 };
 
@@ -128,8 +129,10 @@ fn ask<T>(words: &[String], question: impl AsyncFnOnce(SessionStorage, Scope) ->
 /// The program as it would run with the words typed before the last.
 fn app(words: &[String]) -> Option<App> {
     let (_, before) = words.split_last()?;
-    let matches = Cli::command().ignore_errors(true).try_get_matches_from(before).ok()?;
-    let mut global = GlobalArgs::from_arg_matches(&matches).ok()?;
-    let config = global.configure(&matches).ok()?;
-    Some(App::new(global, config))
+    let before: Vec<OsString> = before.iter().map(OsString::from).collect();
+    let environment = Environment::current();
+    let parsed = parse_arguments_for(Cli::command().ignore_errors(true), &environment, &before).ok()?;
+    let mut global = GlobalArgs::from_arg_matches(&parsed.all).ok()?;
+    let config = global.configure(&parsed.typed, &environment).ok()?;
+    Some(App::new(environment, global, config))
 }

@@ -10,7 +10,7 @@ mod words;
 
 use clap::CommandFactory as _;
 
-use crate::{args::Cli, program};
+use crate::{args::Cli, environment::Environment, program, streams::OutputStream};
 use words::{Completion, complete};
 
 pub(crate) use scripts::script;
@@ -21,9 +21,10 @@ const VARIABLE: &str = "_AMPLIFIER_SESSIONS_COMPLETE";
 const EMPTY: &str = ":empty";
 
 /// Prints completions if a shell requests them. Returns whether it did.
-pub(crate) fn answered() -> bool {
-    let Ok(shell) = std::env::var(VARIABLE) else { return false };
-    let typed = std::env::args().skip_while(|word| word != "--").skip(1);
+pub(crate) fn answered(environment: &Environment) -> bool {
+    let Some(shell) = environment.variable(VARIABLE) else { return false };
+    let arguments = environment.arguments.iter().map(|word| word.to_string_lossy().into_owned());
+    let typed = arguments.skip_while(|word| word != "--").skip(1);
     let mut words: Vec<String> = typed.map(|word| if word == EMPTY { String::new() } else { word }).collect();
     if shell == "bash" {
         // Bash passes words as they are typed, with escapes.
@@ -38,12 +39,12 @@ pub(crate) fn answered() -> bool {
     let whole = words.last().cloned().unwrap_or_default();
     // Bash replaces only the last part of the word.
     let before = whole.strip_suffix(last.as_str()).unwrap_or_default();
-    print(&shell, before, complete(&command, &words));
+    print(&mut environment.stdout.clone(), shell, before, complete(&command, &words));
     true
 }
 
 /// Prints the completions. Errors of writing are ignored.
-fn print(shell: &str, before: &str, completion: Completion) {
+fn print(stdout: &mut OutputStream, shell: &str, before: &str, completion: Completion) {
     use std::io::Write as _;
     let mut answer = String::new();
     match completion {
@@ -64,7 +65,7 @@ fn print(shell: &str, before: &str, completion: Completion) {
             }
         }
     }
-    let _ = std::io::stdout().lock().write_all(answer.as_bytes());
+    let _ = stdout.write_all(answer.as_bytes());
 }
 
 /// `value` escaped for Bash, which inserts it unchanged.

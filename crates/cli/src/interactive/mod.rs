@@ -44,7 +44,7 @@ const DEBOUNCE_FOR_SERVICE: Duration = Duration::from_millis(500);
 
 /// Whether there is a terminal, and the results are for a person.
 pub(crate) fn is_possible(app: &App) -> bool {
-    !app.out.is_json() && terminal::is_available()
+    !app.out.is_json() && terminal::is_available(&app.environment)
 }
 
 /// Runs until the user quits. `options` are the options of the command line, without a query; `is_plain` turns off the

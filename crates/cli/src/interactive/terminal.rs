@@ -1,7 +1,7 @@
 //! The terminal: taking it over, restoring it, and its input.
 
 use std::{
-    io::{self, IsTerminal as _, Stdout, Write as _},
+    io::{self, Stdout, Write as _},
     panic,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
@@ -19,11 +19,12 @@ use ratatui::{
 };
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use crate::out::understands_escapes;
+use crate::{environment::Environment, out::understands_escapes};
 
 /// Whether a person can see the output and type.
-pub(super) fn is_available() -> bool {
-    io::stdin().is_terminal() && io::stdout().is_terminal() && understands_escapes()
+pub(super) fn is_available(environment: &Environment) -> bool {
+    let Environment { stdin, stdout, .. } = environment;
+    stdin.is_terminal() && stdout.is_terminal() && understands_escapes(environment)
 }
 
 /// Whether this process has taken over the terminal. It is restored only once: a second restore would move the cursor

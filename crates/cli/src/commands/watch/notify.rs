@@ -21,10 +21,11 @@ fn send(message: &str) {
             net::{SocketAddr, UnixDatagram},
         },
     };
-    let Some(name) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let environment = crate::environment::Environment::current();
+    let Some(name) = environment.os_variable("NOTIFY_SOCKET") else { return };
     let address = match name.as_bytes().strip_prefix(b"@") {
         Some(name) => SocketAddr::from_abstract_name(name),
-        None => SocketAddr::from_pathname(&name),
+        None => SocketAddr::from_pathname(name),
     };
     if let (Ok(address), Ok(socket)) = (address, UnixDatagram::unbound()) {
         let _ = socket.send_to_addr(message.as_bytes(), &address);
