@@ -2,7 +2,10 @@
 
 use std::fs;
 
-use crate::support::{Home, Ran, SYNCED};
+use crate::{
+    call::Ran,
+    support::{Home, SYNCED},
+};
 
 const FLAKY: &str = "38e6d1f5-c290-4a7b-8f14-d6b93e0a5c72";
 
@@ -100,7 +103,7 @@ fn projects() -> Home {
 fn projects_are_found_by_slug_part_of_slug_or_folder() {
     let home = projects();
     let found = |folder: &str, project: &str| {
-        let mut command = home.command(&["sessions", "--project", project]);
+        let mut command = home.process(&["sessions", "--project", project]);
         let ran = Ran::from(command.current_dir(home.path().join(folder)).output().unwrap());
         let ids =
             ran.stdout.lines().map(|line| line.split('\t').next().unwrap()).collect::<Vec<_>>().join(" ");

@@ -66,7 +66,7 @@ fn other_stores_are_exported() {
 #[cfg(unix)]
 fn waiting(home: &Home) -> Child {
     let file = home.path().join("copy.sqlite");
-    let mut command = home.command(&["backup", file.to_str().unwrap()]);
+    let mut command = home.process(&["backup", file.to_str().unwrap()]);
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     while unfinished(home) == 0 {
         std::thread::sleep(Duration::from_millis(1));

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::{Home, Ran};
+use crate::support::Home;
 
 const FLAKY: &str = "38e6d1f5-c290-4a7b-8f14-d6b93e0a5c72";
 const OUTBOX: &str = "c1d84e7a-0b3f-4f62-8e9d-57a6b2f0e913";
@@ -217,9 +217,9 @@ fn shared_sessions_are_visible_only_to_their_audience() {
 fn sharing_ignores_teams_and_organisation_from_the_environment() {
     let home = Home::without_vectors();
     let share = |with: &[&str]| -> Value {
-        let mut command = home.command(&[&["share", "38e6", "--json"], with].concat());
-        command.env("AMPLIFIER_SESSIONS_TEAMS", "web,payments").env("AMPLIFIER_SESSIONS_ORG", "acme");
-        Ran::from(command.output().unwrap()).json()["session"].clone()
+        let call = home.call(&[&["share", "38e6", "--json"], with].concat());
+        let call = call.env("AMPLIFIER_SESSIONS_TEAMS", "web,payments").env("AMPLIFIER_SESSIONS_ORG", "acme");
+        call.run().json()["session"].clone()
     };
     let team = share(&["--team", "web"]);
     assert_eq!(

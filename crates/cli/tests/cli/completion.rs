@@ -2,7 +2,10 @@
 
 use std::process::Command;
 
-use crate::support::{Home, Ran, SYNCED};
+use crate::{
+    call::Ran,
+    support::{Home, SYNCED},
+};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_amplifier-sessions");
 
@@ -10,7 +13,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_amplifier-sessions");
 fn bash(home: &Home, words: &[&str]) -> Vec<String> {
     let script = r#"source <("$1" completions bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); "$FUNCTION"
         printf '%s\n' "${COMPREPLY[@]}""#;
-    let mut command = home.command(&[]);
+    let mut command = home.process(&[]);
     let environment: Vec<_> =
         command.get_envs().map(|(key, value)| (key.to_owned(), value.map(ToOwned::to_owned))).collect();
     command = Command::new("bash");
@@ -70,8 +73,8 @@ fn completion_reads_the_given_store_and_creates_none() {
 #[test]
 fn other_shells_get_descriptions_of_candidates() {
     let asked = |shell: &str, words: &[&str]| {
-        let mut command = SYNCED.command(&[&["--", "amplifier-sessions"], words].concat());
-        let ran = Ran::from(command.env("_AMPLIFIER_SESSIONS_COMPLETE", shell).output().unwrap());
+        let call = SYNCED.call(&[&["--", "amplifier-sessions"], words].concat());
+        let ran = call.env("_AMPLIFIER_SESSIONS_COMPLETE", shell).run();
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
         ran.stdout
     };

@@ -2,11 +2,7 @@
 
 use std::fs;
 
-use crate::{
-    output::check,
-    support::{Home, Ran},
-    terminal::Terminal,
-};
+use crate::{call::Call, output::check, support::Home, terminal::Terminal};
 
 const FILE: &str = "\
 store = 'sqlite:~/kept.sqlite'
@@ -25,10 +21,9 @@ fn home(text: &str) -> Home {
     home
 }
 
-fn with_variables(home: &Home, arguments: &[&str]) -> Ran {
-    let mut command = home.command(arguments);
-    command.env("OPENAI_EMBEDDING_DIMENSIONS", "512").env("AZURE_OPENAI_API_KEY", "made-up-too");
-    Ran::from(command.output().unwrap())
+fn with_variables(home: &Home, arguments: &[&str]) -> Call {
+    let call = home.call(arguments);
+    call.env("OPENAI_EMBEDDING_DIMENSIONS", "512").env("AZURE_OPENAI_API_KEY", "made-up-too")
 }
 
 #[test]
@@ -36,9 +31,9 @@ fn config() {
     let home = home(FILE);
     home.shows("help_config", &["config", "--help"]);
     let arguments = ["config", "show", "--user", "ana"];
-    check("config_show", &home, &with_variables(&home, &arguments).all());
+    check("config_show", &home, &with_variables(&home, &arguments).run().all());
     Terminal::new(&home).shows("config_show_terminal", &["config"]);
-    let json = with_variables(&home, &["config", "show", "--json", "--user", "ana"]).json();
+    let json = with_variables(&home, &["config", "show", "--json", "--user", "ana"]).run().json();
     check("config_show_json", &home, &format!("{json:#}"));
 }
 
@@ -51,7 +46,8 @@ fn no_output_contains_a_key() {
         &["sessions", "-vv"],
         &["user", "--json"],
     ] {
-        let all = with_variables(&home, arguments).all();
+        // A process has one log.
+        let all = with_variables(&home, arguments).run_process().all();
         assert!(!all.contains("made-up"), "{all}");
     }
 }
@@ -85,7 +81,6 @@ fn the_configuration_option_may_follow_the_command() {
     fs::write(&other, "user = 'bob'\n").unwrap();
     let named = home.json(&["user", "--config", other.to_str().unwrap()]);
     assert_eq!(named["user_id"], "bob");
-    let mut command = home.command(&["user", "--json"]);
-    let by_variable = Ran::from(command.env("AMPLIFIER_SESSIONS_CONFIG", &other).output().unwrap());
+    let by_variable = home.call(&["user", "--json"]).env("AMPLIFIER_SESSIONS_CONFIG", &other).run();
     assert_eq!(by_variable.json()["user_id"], "bob");
 }

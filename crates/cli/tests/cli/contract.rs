@@ -1,10 +1,10 @@
 //! The interface for scripts: exit codes, stdout and stderr, and JSON fields.
 
-use std::{io::Read, process::Stdio};
+use std::{io::Read, process::Stdio, sync::LazyLock};
 
 use serde_json::Value;
 
-use crate::support::{Home, Ran, SYNCED};
+use crate::support::{Home, SYNCED};
 
 fn code(arguments: &[&str]) -> i32 {
     SYNCED.run(arguments).code
@@ -188,7 +188,7 @@ fn reading_creates_no_store() {
 #[test]
 fn deleting_warns_about_another_user_unless_named() {
     let as_bob = |arguments: &[&str]| {
-        let ran = Ran::from(SYNCED.command(arguments).env("USER", "bob").output().unwrap());
+        let ran = SYNCED.call(arguments).env("USER", "bob").run();
         (ran.code, ran.stderr)
     };
     let (code, stderr) = as_bob(&["sessions"]);
@@ -209,10 +209,13 @@ fn colours_are_only_for_terminals_unless_forced() {
 #[test]
 fn a_terminal_that_understands_no_escape_sequences_gets_none() {
     let shown = |term: Option<&str>, arguments: &[&str]| {
-        let mut command = SYNCED.command(arguments);
-        command.env("AMPLIFIER_SESSIONS_FORCE_TTY", "100").env_remove("TERM");
-        command.envs(term.map(|term| ("TERM", term)));
-        let ran = Ran::from(command.output().unwrap());
+        let call = SYNCED.call(arguments).env("AMPLIFIER_SESSIONS_FORCE_TTY", "100");
+        let call = match term {
+            Some(term) => call.env("TERM", term),
+            None => call.env_remove("TERM"),
+        };
+        // A process has one log.
+        let ran = if arguments.contains(&"-v") { call.run_process() } else { call.run() };
         ran.stdout + &ran.stderr
     };
     for arguments in [
@@ -235,10 +238,45 @@ fn a_terminal_that_understands_no_escape_sequences_gets_none() {
     assert!(shown(Some("dumb"), &["sessions", "--color", "always"]).contains('\x1b'));
 }
 
+/// Most tests call the library.
+#[test]
+fn the_program_does_the_same_as_the_library() {
+    for (code, arguments) in [
+        (0, &["sessions"][..]),
+        (0, &["show", "38e6d1f5", "--json"]),
+        (0, &["--version"]),
+        (0, &["--help"]),
+        (0, &["search", "-h"]),
+        (1, &["show", "no-such-session"]),
+        (2, &[]),
+        (2, &["serch"]),
+        (2, &["sessions", "--limit", "few"]),
+        (3, &["sessions", "--project", "no-such-project"]),
+    ] {
+        let (library, program) = (SYNCED.run(arguments), SYNCED.call(arguments).run_process());
+        assert_eq!((library.code, library.all()), (code, program.all()), "{arguments:?}");
+    }
+}
+
+#[test]
+fn runs_at_the_same_time_do_not_mix() {
+    LazyLock::force(&SYNCED);
+    std::thread::scope(|scope| {
+        for user in ["ana", "bob", "eve", "mira"] {
+            scope.spawn(move || {
+                let ran = SYNCED.run(&["sessions", "--user", user]);
+                let messages: Vec<&str> = ran.stderr.lines().collect();
+                assert_eq!((ran.code, messages.len()), (3, 2), "{}", ran.all());
+                assert!(messages[1].starts_with(&format!("hint: {user} has no sessions ")), "{}", ran.all());
+            });
+        }
+    });
+}
+
 #[test]
 fn a_closed_pipe_is_not_an_error() {
     let mut child = SYNCED
-        .command(&["show", "38e6d1f5", "--full"])
+        .process(&["show", "38e6d1f5", "--full"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -253,11 +291,8 @@ fn a_closed_pipe_is_not_an_error() {
 fn the_command_line_overrides_the_environment() {
     let home = Home::new();
     let run = |arguments: &[&str]| {
-        let mut command = home.command(arguments);
-        command
-            .env("AMPLIFIER_SESSIONS_STORE", "sqlite:~/other/one.sqlite")
-            .env("AMPLIFIER_SESSIONS_USER", "eve");
-        Ran::from(command.env("AMPLIFIER_SESSIONS_EMBEDDING", "none").output().unwrap())
+        let call = home.call(arguments).env("AMPLIFIER_SESSIONS_STORE", "sqlite:~/other/one.sqlite");
+        call.env("AMPLIFIER_SESSIONS_USER", "eve").env("AMPLIFIER_SESSIONS_EMBEDDING", "none").run()
     };
     home.write_session("p", "s1", "{\"role\":\"user\",\"content\":\"hello there\"}\n");
     assert_eq!(run(&["sync"]).code, 0);
@@ -290,7 +325,7 @@ fn pages_of_events_are_contiguous() {
 #[test]
 fn terminal_output_can_be_forced_in_a_pipe() {
     let run = |columns: &str| {
-        let mut command = SYNCED.command(&["sessions", "--limit", "1"]);
+        let mut command = SYNCED.process(&["sessions", "--limit", "1"]);
         let output = command.env("AMPLIFIER_SESSIONS_FORCE_TTY", columns).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };

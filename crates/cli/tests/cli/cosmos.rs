@@ -1,12 +1,15 @@
 //! The program with a store in Azure Cosmos DB, a server that the test runs.
 
-use std::{collections::BTreeSet, process::Command};
+use std::collections::BTreeSet;
 
 use amplifier_session_testkit::cosmos::{AccountOptions, CosmosAccount};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-use crate::support::{Home, Ran, SYNCED};
+use crate::{
+    call::{Call, Ran},
+    support::{Home, SYNCED},
+};
 
 /// An account and its runtime.
 struct Account {
@@ -21,17 +24,15 @@ impl Account {
         Self { account, _runtime: runtime }
     }
 
-    /// The program, with a database of this account as its store.
-    fn command(&self, home: &Home, arguments: &[&str]) -> Command {
-        let mut command = home.command(arguments);
+    /// A call with a database of this account as its store.
+    fn call(&self, home: &Home, arguments: &[&str]) -> Call {
         let store = format!("{}team", self.account.endpoint().replace("http:", "cosmos:"));
-        command.env("AMPLIFIER_SESSIONS_STORE", store);
-        command.env("AMPLIFIER_COSMOS_AUTH_METHOD", "key").env("AMPLIFIER_COSMOS_KEY", self.account.key());
-        command
+        let call = home.call(arguments).env("AMPLIFIER_SESSIONS_STORE", store);
+        call.env("AMPLIFIER_COSMOS_AUTH_METHOD", "key").env("AMPLIFIER_COSMOS_KEY", self.account.key())
     }
 
     fn run(&self, home: &Home, arguments: &[&str]) -> Ran {
-        Ran::from(self.command(home, arguments).output().unwrap())
+        self.call(home, arguments).run()
     }
 
     #[track_caller]
@@ -135,8 +136,8 @@ fn reading_creates_no_database() {
 #[test]
 fn a_wrong_key_is_reported_at_once() {
     let (account, home) = (Account::start(), Home::new());
-    let mut command = account.command(&home, &["sessions"]);
-    let ran = Ran::from(command.env("AMPLIFIER_COSMOS_KEY", "c29tZXRoaW5nIGVsc2U=").output().unwrap());
+    let call = account.call(&home, &["sessions"]);
+    let ran = call.env("AMPLIFIER_COSMOS_KEY", "c29tZXRoaW5nIGVsc2U=").run();
     assert_eq!(ran.code, 1);
     assert!(ran.stderr.contains("AMPLIFIER_COSMOS_KEY"), "{}", ran.stderr);
     assert!(!ran.all().contains("c29tZXRoaW5nIGVsc2U="), "{}", ran.all());

@@ -6,7 +6,7 @@ use amplifier_session_testkit::erasure::noise;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use super::support::{Home, Ran};
+use super::{call::Ran, support::Home};
 
 const SESSION: &str = "d0000000-0000-4000-8000-000000000001";
 

@@ -60,12 +60,12 @@ fn a_store_in_the_folder_of_the_sessions_is_said_to_be_there() {
 #[test]
 fn few_open_files_are_a_warning() {
     let home = Home::without_vectors();
-    let program = home.command(&[]);
+    let program = home.process(&[]);
     let mut command = std::process::Command::new("/bin/sh");
     let script = "ulimit -n 100; exec \"$0\" doctor --json --embedding none";
     command.args(["-c", script]).arg(program.get_program()).env_clear();
     command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let answer = crate::support::Ran::from(command.output().unwrap()).json();
+    let answer = crate::call::Ran::from(command.output().unwrap()).json();
     let found = check(&answer, "open files");
     assert_eq!(found["status"], "warning", "{answer}");
     assert!(found["hint"].as_str().unwrap().contains("ulimit -n"), "{answer}");

@@ -15,7 +15,7 @@ use amplifier_session_storage::{
 use rusqlite::Connection;
 use serde_json::Value;
 
-use crate::support::{Home, Ran};
+use crate::{call::Ran, support::Home};
 
 /// A home folder with some sessions of a few kilobytes.
 fn home() -> Home {
@@ -71,7 +71,7 @@ fn a_sync_to_a_full_disk_says_so_and_the_next_one_completes_it() {
         home.write_session("shop", &format!("s{n}"), &transcript(n, 60));
     }
     let before = count(&file);
-    let program = home.command(&[&SYNC[..], &["--store", &store]].concat());
+    let program = home.process(&[&SYNC[..], &["--store", &store]].concat());
     // In blocks of 512 bytes or 1 KiB: a little more than the file has.
     let mut limited = Command::new("sh");
     let blocks = fs::metadata(&file).unwrap().len() / 1024 + 16;
@@ -111,7 +111,7 @@ fn files_without_permissions_are_reported_and_removed_from_nothing() {
     set_mode(&folder(1), 0o500);
     set_mode(&folder(2).join("transcript.jsonl"), 0o000);
     set_mode(&folder(3), 0o000);
-    let command = home.command(&[&SYNC[..], &["--json"]].concat());
+    let command = home.process(&[&SYNC[..], &["--json"]].concat());
     let ran = Ran::from(crate::read_only::without_rights_of_root(&command).output().unwrap());
     for n in [1, 2, 3] {
         set_mode(&folder(n), 0o700);
@@ -217,7 +217,7 @@ fn two_syncs_at_once_store_everything_once() {
     let home = home();
     let store = format!("sqlite:{}", home.path().join("both.sqlite").display());
     let start = || {
-        let mut command = home.command(&[&SYNC[..], &["--store", &store]].concat());
+        let mut command = home.process(&[&SYNC[..], &["--store", &store]].concat());
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
     for round in 0..3 {
@@ -243,7 +243,7 @@ fn two_syncs_at_once_store_everything_once() {
 #[test]
 fn a_limit_on_the_size_of_files_is_reported_like_a_full_disk() {
     let home = Home::with_samples();
-    let program = home.command(&["sync"]);
+    let program = home.process(&["sync"]);
     let mut limited = Command::new("/bin/sh");
     limited
         .args(["-c", "ulimit -f 600; exec \"$0\" \"$@\""])

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use crate::support::{Home, Ran};
+use crate::{call::Ran, support::Home};
 
 /// Writes a session that ran in `folder`, if one is given, or is a sub-agent of `parent`.
 fn write(home: &Home, slug: &str, session: &str, folder: Option<&Path>, parent: Option<&str>) {
@@ -40,7 +40,7 @@ fn folders_with_the_same_slug_are_told_apart() {
     assert_eq!(ids(&home.json(&["sessions", "--project", dashed])), ["of-dashed"]);
     assert_eq!(ids(&home.json(&["sessions", "--project", &slug])).len(), 3);
     let below = Path::new(deep).join("src");
-    let mut command = home.command(&["sessions", "--project", ".", "--json"]);
+    let mut command = home.process(&["sessions", "--project", ".", "--json"]);
     let here = Ran::from(command.current_dir(below).output().unwrap());
     assert_eq!(ids(&here.json()), ["agent", "of-deep"], "{}", here.stderr);
     assert!(here.stderr.contains(&format!("are left out: {dashed}\n")), "{}", here.stderr);

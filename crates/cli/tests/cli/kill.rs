@@ -146,7 +146,7 @@ fn kill_and_go_on(kind: &str, settings: &[(&str, &str)], moments: u32) {
     let home = Home::new();
     let url = |name: &str| format!("{kind}:{}", home.path().join(name).join("sessions.db").display());
     let sync = |name: &str| {
-        let mut command = home.command(&["--store", &url(name), "sync", "--root", root]);
+        let mut command = home.process(&["--store", &url(name), "sync", "--root", root]);
         command.envs(settings.iter().copied());
         command
     };
@@ -213,7 +213,7 @@ fn kill_rewinds(kind: &str, moments: u32) {
     let folder = |name: &str| home.path().join(name);
     let url = |name: &str| format!("{kind}:{}", folder(name).join("sessions.db").display());
     let rewind = |name: &str| {
-        home.command(&["--store", &url(name), "rewind", "session-007", "--to-turn", "2", "--yes"])
+        home.process(&["--store", &url(name), "rewind", "session-007", "--to-turn", "2", "--yes"])
     };
     let root = folders.path().to_str().unwrap();
     home.ok(&["--store", &url("before"), "sync", "--root", root]);

@@ -106,7 +106,7 @@ impl Installation {
     fn kill(&mut self, arguments: &[&str], delay: Duration) -> bool {
         let store = self.store();
         let arguments = [&["--store", &store, "--embedding", "none"], arguments].concat();
-        let mut command = self.home.command(&arguments);
+        let mut command = self.home.process(&arguments);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let (begun, change_at) = (Instant::now(), delay.mul_f64(self.random.part()));
         let mut is_changed = false;

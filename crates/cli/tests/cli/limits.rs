@@ -3,7 +3,8 @@
 use amplifier_session_storage::content::tokens::count;
 
 use crate::{
-    support::{Home, Ran, SYNCED},
+    call::Ran,
+    support::{Home, SYNCED},
     terminal::Terminal,
 };
 

@@ -1,10 +1,12 @@
-//! Tests of the program as a process with a home folder, arguments, output and an exit code.
+//! Tests of the command line with a home folder, arguments, output and an exit code: most of them as a library, the others
+//! as a process.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod addresses;
 mod archive;
 mod backup;
+mod call;
 mod changes;
 mod completion;
 mod configuration;

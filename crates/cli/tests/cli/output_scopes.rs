@@ -62,12 +62,17 @@ fn who_sees_what() {
 
 #[test]
 fn the_environment_names_the_viewer() {
-    let mut command = SHARED.command(&["show", "e7e00001"]);
-    command.env("AMPLIFIER_SESSIONS_SCOPE", "visible").env("AMPLIFIER_SESSIONS_TEAMS", "core,payments");
-    assert!(command.output().unwrap().status.success());
-    let mut command = SHARED.command(&["show", "e7e00001", "--scope", "own"]);
-    command.env("AMPLIFIER_SESSIONS_TEAMS", "core,payments");
-    assert_eq!(command.output().unwrap().status.code(), Some(1));
+    let call = |arguments: &[&str]| SHARED.call(arguments).env("AMPLIFIER_SESSIONS_TEAMS", "core,payments");
+    let visible = call(&["show", "e7e00001"]).env("AMPLIFIER_SESSIONS_SCOPE", "visible").run();
+    assert_eq!(visible.code, 0, "{}", visible.stderr);
+    assert_eq!(call(&["show", "e7e00001", "--scope", "own"]).run().code, 1);
+    let wrong = call(&["sessions"]).env("AMPLIFIER_SESSIONS_SCOPE", "mine").run();
+    assert_eq!(wrong.code, 2);
+    assert!(
+        wrong.stderr.starts_with("error: invalid value 'mine' for '--scope <SCOPE>'"),
+        "{}",
+        wrong.stderr
+    );
 }
 
 #[test]

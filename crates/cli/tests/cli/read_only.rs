@@ -9,7 +9,7 @@ use std::{
 
 use rusqlite::Connection;
 
-use super::support::{Home, Ran};
+use super::{call::Ran, support::Home};
 
 /// A home folder with a synced store in `~/kept`, which is read-only after [`Kept::protect`].
 struct Kept {
@@ -52,7 +52,7 @@ impl Kept {
     /// Runs the program as a user to whom file permissions apply.
     fn run(&self, arguments: &[&str]) -> Ran {
         let store = self.store();
-        let command = self.home.command(&[arguments, &["--store", &store]].concat());
+        let command = self.home.process(&[arguments, &["--store", &store]].concat());
         // The creator of a folder owns it.
         let is_root = fs::metadata(self.home.path()).unwrap().uid() == 0;
         let mut command = if is_root { without_rights_of_root(&command) } else { command };

@@ -15,7 +15,7 @@ use amplifier_session_storage::{
 use amplifier_session_testkit::erasure::contents;
 use rusqlite::Connection;
 
-use crate::support::{Home, Ran};
+use crate::{call::Ran, support::Home};
 
 const SESSION: &str = "38e6d1f5-c290-4a7b-8f14-d6b93e0a5c72";
 

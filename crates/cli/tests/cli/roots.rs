@@ -5,7 +5,10 @@ use std::{fs, path::Path};
 use amplifier_session_testkit::AmplifierHome;
 use serde_json::Value;
 
-use crate::support::{Home, Ran, copy};
+use crate::{
+    call::Ran,
+    support::{Home, copy},
+};
 
 const SYNC: [&str; 3] = ["sync", "--embedding", "none"];
 const TRANSCRIPT: &str = "{\"role\":\"user\",\"content\":\"Which flour is left?\"}\n";
@@ -24,7 +27,7 @@ fn both() -> Home {
 }
 
 fn run_with(home: &Home, arguments: &[&str], variables: &[(&str, &str)]) -> Ran {
-    Ran::from(home.command(arguments).envs(variables.iter().copied()).output().unwrap())
+    variables.iter().fold(home.call(arguments), |call, (name, value)| call.env(name, value)).run()
 }
 
 /// The ids of the stored sessions.

@@ -10,7 +10,10 @@ use amplifier_session_testkit::{
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-use crate::support::{Home, Ran};
+use crate::{
+    call::{Call, Ran},
+    support::Home,
+};
 
 const MODEL: &str = "text-embedding-3-small";
 
@@ -27,22 +30,22 @@ impl Service {
         Self { mock, runtime }
     }
 
-    /// The program, with this service and vectors of 64 numbers.
-    fn command(&self, home: &Home, arguments: &[&str]) -> Command {
-        let mut command = home.command(arguments);
-        command.env("AMPLIFIER_SESSIONS_EMBEDDING", "openai").env("OPENAI_BASE_URL", self.mock.openai_url());
-        command.env("OPENAI_EMBEDDING_MODEL", MODEL).env("OPENAI_EMBEDDING_DIMENSIONS", "64");
-        command.env("OPENAI_EMBEDDING_BATCH_TEXTS", "10");
-        command
+    /// A call with this service and vectors of 64 numbers.
+    fn call(&self, home: &Home, arguments: &[&str]) -> Call {
+        let call = home.call(arguments).env("AMPLIFIER_SESSIONS_EMBEDDING", "openai");
+        call.env("OPENAI_BASE_URL", self.mock.openai_url())
+            .env("OPENAI_EMBEDDING_MODEL", MODEL)
+            .env("OPENAI_EMBEDDING_DIMENSIONS", "64")
+            .env("OPENAI_EMBEDDING_BATCH_TEXTS", "10")
     }
 
     fn run(&self, home: &Home, arguments: &[&str]) -> Ran {
-        Ran::from(self.command(home, arguments).output().unwrap())
+        self.call(home, arguments).run()
     }
 
     #[track_caller]
     fn json(&self, home: &Home, arguments: &[&str]) -> Value {
-        json(self.command(home, &[arguments, &["--json"]].concat()))
+        json(self.call(home, &[arguments, &["--json"]].concat()))
     }
 
     /// The number of messages with pending vectors.
@@ -53,16 +56,19 @@ impl Service {
 
 /// The JSON of a run that is expected to succeed.
 #[track_caller]
-fn json(mut command: Command) -> Value {
-    let ran = Ran::from(command.output().unwrap());
+fn json(call: Call) -> Value {
+    checked(call.run())
+}
+
+#[track_caller]
+fn checked(ran: Ran) -> Value {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     ran.json()
 }
 
 /// Without the cache of vectors, so that each one is requested.
-fn uncached(mut command: Command) -> Command {
-    command.env("AMPLIFIER_SESSIONS_CACHE_MAX_MEGABYTES", "0");
-    command
+fn uncached(call: Call) -> Call {
+    call.env("AMPLIFIER_SESSIONS_CACHE_MAX_MEGABYTES", "0")
 }
 
 #[test]
@@ -82,7 +88,7 @@ fn no_text_is_embedded_twice() {
     assert_eq!(service.mock.calls(), 0);
 
     // Without the cache, the service is called again.
-    json(uncached(service.command(&home, &["rebuild", "--json"])));
+    json(uncached(service.call(&home, &["rebuild", "--json"])));
     assert!(service.mock.calls() > 10);
 }
 
@@ -91,7 +97,7 @@ fn two_programs_fill_the_cache_at_the_same_time() {
     let (service, home) = (Service::start(), Home::with_samples());
     let store = |name: &str| format!("sqlite:{}", home.path().join(name).display());
     let sync = |name: &str| {
-        let mut command = service.command(&home, &["--store", &store(name), "sync", "--json"]);
+        let mut command = service.call(&home, &["--store", &store(name), "sync", "--json"]).process();
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
     for child in [sync("a"), sync("b")] {
@@ -115,15 +121,15 @@ fn two_programs_fill_the_cache_at_the_same_time() {
 #[test]
 fn no_vector_is_lost_or_repeated_if_a_third_of_the_calls_fails() {
     let (service, well, ill) = (Service::start(), Home::with_samples(), Home::with_samples());
-    json(uncached(service.command(&well, &["sync", "--json"])));
+    json(uncached(service.call(&well, &["sync", "--json"])));
     let wanted = service.json(&well, &["embeddings"]);
 
     let answered = service.mock.calls();
     service.mock.reset_counts();
     service.mock.fail_share(0.3, 5);
-    json(uncached(service.command(&ill, &["sync", "--json"])));
+    json(uncached(service.call(&ill, &["sync", "--json"])));
     let most = (0..20).find(|_| {
-        json(uncached(service.command(&ill, &["backfill", "--json"])));
+        json(uncached(service.call(&ill, &["backfill", "--json"])));
         service.pending(&ill) == 0
     });
     assert!(most.is_some(), "20 times was not enough");
@@ -151,33 +157,27 @@ fn one_session(messages: usize) -> Home {
 fn a_killed_rebuild_continues_and_old_vectors_serve_until_it_ends() {
     const MESSAGES: usize = 1_100;
     let (service, other, home) = (Service::start(), Service::start(), one_session(MESSAGES));
-    let command = |service: &Service, arguments: &[&str]| {
-        let mut command = uncached(service.command(&home, arguments));
-        command.env("OPENAI_EMBEDDING_BATCH_TEXTS", "256");
-        command
+    let call = |service: &Service, arguments: &[&str]| {
+        uncached(service.call(&home, arguments)).env("OPENAI_EMBEDDING_BATCH_TEXTS", "256")
     };
-    let rebuild = || {
-        let mut command = command(&service, &["rebuild", "--json"]);
-        command.env("OPENAI_EMBEDDING_DIMENSIONS", "32");
-        command
-    };
+    let rebuild = || call(&service, &["rebuild", "--json"]).env("OPENAI_EMBEDDING_DIMENSIONS", "32");
     let found = || {
         let search = ["search", "harbour", "--mode", "semantic", "--json"];
-        json(command(&other, &search))["results"].as_array().unwrap().len()
+        json(call(&other, &search))["results"].as_array().unwrap().len()
     };
-    json(command(&service, &["sync", "--json"]));
+    json(call(&service, &["sync", "--json"]));
     assert_eq!(found(), 10);
 
     service.mock.reset_counts();
     // Vectors are stored 512 messages at a time, while those after the next 512 are not yet requested.
     service.mock.hold_after(4);
-    let mut child = rebuild().stdout(Stdio::null()).spawn().unwrap();
+    let mut child = rebuild().process().stdout(Stdio::null()).spawn().unwrap();
     service.runtime.block_on(service.mock.until_calls(5));
     assert_eq!(found(), 10);
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(found(), 10);
-    let status = json(command(&service, &["embeddings", "--json"]));
+    let status = json(call(&service, &["embeddings", "--json"]));
     assert_eq!((&status["current"]["dimensions"], &status["next"]["dimensions"]), (&64.into(), &32.into()));
     assert!(status["next"]["vectors"].as_u64().unwrap() >= 512);
 
@@ -185,7 +185,7 @@ fn a_killed_rebuild_continues_and_old_vectors_serve_until_it_ends() {
     service.mock.reset_counts();
     json(rebuild());
     assert!(service.mock.texts() <= MESSAGES - 512, "{} texts were made again", service.mock.texts());
-    let status = json(command(&service, &["embeddings", "--json"]));
+    let status = json(call(&service, &["embeddings", "--json"]));
     assert_eq!((&status["current"]["dimensions"], &status["next"]), (&32.into(), &Value::Null));
     assert_eq!(status["current"]["vectors"], MESSAGES);
 }
@@ -195,7 +195,7 @@ fn a_killed_rebuild_continues_and_old_vectors_serve_until_it_ends() {
 fn an_interrupted_sync_says_what_is_stored_and_the_next_one_continues() {
     let (service, home) = (Service::start(), one_session(3));
     service.mock.hold();
-    let mut command = uncached(service.command(&home, &["sync"]));
+    let mut command = uncached(service.call(&home, &["sync"])).process();
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     service.runtime.block_on(service.mock.until_calls(1));
     let kill = format!("kill -INT {}", child.id());
@@ -203,7 +203,7 @@ fn an_interrupted_sync_says_what_is_stored_and_the_next_one_continues() {
     let ran = Ran::from(child.wait_with_output().unwrap());
     crate::output::check("sync_interrupted", &home, &ran.all());
     service.mock.release();
-    let synced = json(uncached(service.command(&home, &["sync", "--json"])));
+    let synced = json(uncached(service.call(&home, &["sync", "--json"])));
     assert_eq!((&synced["sessions"]["unchanged"], &synced["messages"]["written"]), (&1.into(), &0.into()));
     assert_eq!(service.pending(&home), 0);
 }
@@ -217,24 +217,23 @@ fn secrets_are_not_sent_to_other_machines() {
     let secret = format!("ghp_{}", "v3Jx0QmT8sKp2RbY7nLcW5dHf1ZgA9eUoX4i");
     folder.transcript([lines::user(&format!("Why is {secret} refused?")).raw()]).unwrap();
     std::fs::rename(folders.path(), home.amplifier()).unwrap();
-    // A service on another machine, which a proxy on this machine replaces.
+    // A service on another machine, which a proxy on this machine replaces. The proxy is that of a process.
     let remote = |arguments: &[&str]| {
-        let mut command = uncached(service.command(&home, arguments));
-        command
+        let call = uncached(service.call(&home, arguments))
             .env("OPENAI_BASE_URL", "http://embeddings.example.com/v1")
             .env("http_proxy", service.mock.azure_endpoint());
-        command
+        checked(call.run_process())
     };
     let sent = || {
         let texts: Vec<String> = service.mock.recorded().into_iter().flat_map(|call| call.texts).collect();
         service.mock.reset_counts();
         texts.concat()
     };
-    let report = json(remote(&["sync", "--json"]));
+    let report = remote(&["sync", "--json"]);
     let text = sent();
     assert!(text.contains("Why is") && text.contains("refused?") && !text.contains(&secret), "{text}");
     assert_eq!(report["secrets_masked"], 1);
-    json(remote(&["rebuild", "--redact", "off", "--json"]));
+    remote(&["rebuild", "--redact", "off", "--json"]);
     assert!(sent().contains(&secret));
     // The stored text is not masked.
     assert!(home.ok(&["--embedding", "none", "search", &secret]).contains("refused"));
@@ -275,9 +274,8 @@ fn messages_are_stored_and_found_while_the_service_is_down() {
 fn a_wrong_key_is_reported_at_once_and_not_shown() {
     let (service, home) = (Service::start(), Home::with_samples());
     service.mock.fail_always(Some(Fault::status(401)));
-    let mut command = uncached(service.command(&home, &["sync"]));
-    command.env("OPENAI_API_KEY", "sk-made-up-4f9c2e71").env("OPENAI_EMBEDDING_CONCURRENT_CALLS", "1");
-    let ran = Ran::from(command.output().unwrap());
+    let call = uncached(service.call(&home, &["sync"])).env("OPENAI_API_KEY", "sk-made-up-4f9c2e71");
+    let ran = call.env("OPENAI_EMBEDDING_CONCURRENT_CALLS", "1").run();
     assert_eq!((ran.code, service.mock.calls()), (0, 1), "{}", ran.stderr);
     assert!(ran.stderr.contains("401") && !ran.all().contains("4f9c2e71"), "{}", ran.stderr);
 }

@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File},
     path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
+    process::Command,
     sync::LazyLock,
     time::{Duration, SystemTime},
 };
@@ -11,20 +11,13 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_amplifier-sessions");
+use crate::call::{Call, Ran};
 
 /// A home folder.
 pub(crate) struct Home {
     folder: PathBuf,
     /// Removes the folder on drop, unless other processes use it too.
     _temporary: Option<TempDir>,
-}
-
-/// The result of a run of the program.
-pub(crate) struct Ran {
-    pub(crate) code: i32,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
 }
 
 impl Home {
@@ -112,24 +105,27 @@ impl Home {
         fs::write(folder.join("config.toml"), text).unwrap();
     }
 
-    /// The program, in an environment without variables of this machine.
-    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(PROGRAM);
-        command.args(arguments).env_clear().stdin(Stdio::null());
-        // Hints name the program as it was typed. A fixed name makes lines break equally on every machine.
-        #[cfg(unix)]
-        std::os::unix::process::CommandExt::arg0(&mut command, "amplifier-sessions");
+    /// A call of the command line, in an environment without variables of this machine.
+    pub(crate) fn call(&self, arguments: &[&str]) -> Call {
         let folder = self.path().join("tmp");
         fs::create_dir_all(&folder).unwrap();
-        command.env("HOME", self.path()).env("TMPDIR", folder).env("USER", "dana");
-        // The folder where the system's loader finds DuckDB.
-        command.envs(std::env::var_os("LD_LIBRARY_PATH").map(|folders| ("LD_LIBRARY_PATH", folders)));
-        command.env("TZ", "UTC").env("COLUMNS", "100").env("LC_ALL", "C.UTF-8").env("TERM", "xterm");
-        command
+        Call::new(self.path(), arguments)
+            .env("HOME", self.path())
+            .env("TMPDIR", folder)
+            .env("USER", "dana")
+            .env("TZ", "UTC")
+            .env("COLUMNS", "100")
+            .env("LC_ALL", "C.UTF-8")
+            .env("TERM", "xterm")
+    }
+
+    /// As [`Home::call`], as a process: for tests of signals, pipes, limits of the system and the current folder.
+    pub(crate) fn process(&self, arguments: &[&str]) -> Command {
+        self.call(arguments).process()
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
-        Ran::from(self.command(arguments).output().unwrap())
+        self.call(arguments).run()
     }
 
     pub(crate) fn run_json(&self, arguments: &[&str]) -> Ran {
@@ -148,26 +144,6 @@ impl Home {
         let ran = self.run_json(arguments);
         assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.stderr);
         ran.json()
-    }
-}
-
-impl From<Output> for Ran {
-    fn from(output: Output) -> Self {
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        let code = output.status.code().unwrap_or(-1);
-        Self { code, stdout: text(output.stdout), stderr: text(output.stderr) }
-    }
-}
-
-impl Ran {
-    /// Stdout as JSON.
-    pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|_| panic!("{}", self.all()))
-    }
-
-    /// All output as one text.
-    pub(crate) fn all(&self) -> String {
-        format!("exit code {}\n--- stdout\n{}--- stderr\n{}", self.code, self.stdout, self.stderr)
     }
 }
 

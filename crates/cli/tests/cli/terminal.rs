@@ -1,8 +1,6 @@
-//! The program on a terminal.
+//! Output as on a terminal.
 
-use std::{io::Write as _, process::Stdio};
-
-use crate::support::{Home, Ran};
+use crate::{call::Ran, support::Home};
 
 /// A terminal of 100 columns.
 pub(crate) struct Terminal<'a> {
@@ -26,14 +24,7 @@ impl<'a> Terminal<'a> {
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
-        let mut command = self.home.command(arguments);
-        command.env("AMPLIFIER_SESSIONS_FORCE_TTY", self.columns.to_string());
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut stdin = child.stdin.take().unwrap();
-        // A program without a question may have ended already.
-        let _ = stdin.write_all(self.typed.as_bytes());
-        drop(stdin);
-        Ran::from(child.wait_with_output().unwrap())
+        let call = self.home.call(arguments).typed(self.typed);
+        call.env("AMPLIFIER_SESSIONS_FORCE_TTY", self.columns.to_string()).run()
     }
 }

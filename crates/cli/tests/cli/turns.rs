@@ -73,7 +73,7 @@ fn turns_are_embedded_once() {
 }
 
 /// Writes a file of summaries and imports it.
-fn import(home: &Home, lines: &str) -> crate::support::Ran {
+fn import(home: &Home, lines: &str) -> crate::call::Ran {
     let file = home.path().join("summaries.jsonl");
     fs::write(&file, lines).unwrap();
     home.run(&["summaries", "import", file.to_str().unwrap()])

@@ -1,7 +1,7 @@
 //! Unusual arguments: odd words, commands of other programs, and invisible characters.
 
 use crate::{
-    support::{Home, Ran, SYNCED},
+    support::{Home, SYNCED},
     terminal::Terminal,
 };
 
@@ -164,7 +164,7 @@ fn a_build_without_models_says_so() {
 
 #[test]
 fn without_own_sessions_a_hint_names_other_users() {
-    let ran = |user: &str| Ran::from(SYNCED.command(&["sessions", "--user", user]).output().unwrap());
+    let ran = |user: &str| SYNCED.run(&["sessions", "--user", user]);
     let eve = ran("eve");
     assert_eq!(eve.code, 3);
     assert!(

@@ -102,7 +102,7 @@ fn a_file_that_another_program_has_open_is_not_renamed() {
     let program = Connection::open(&file).unwrap();
     program.query_row("SELECT count(*) FROM sessions", [], |_| Ok(())).unwrap();
     let before = names(&home.amplifier());
-    let ran = home.run(&["upgrade"]);
+    let ran = home.call(&["upgrade"]).run_process();
     assert_eq!(ran.code, 1);
     let says = format!("another program (PID {}) has", std::process::id());
     assert!(ran.stderr.contains(&says), "{}", ran.stderr);
@@ -128,7 +128,7 @@ fn a_killed_upgrade_is_ended_by_the_next() {
         let file = old(&home, generation, "");
         let before = fs::read(&file).unwrap();
         let mut child =
-            home.command(&["upgrade"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            home.process(&["upgrade"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let begun = Instant::now();
         let backup = home.amplifier().join("sessions.sqlite.python-backup");
         // Half of the runs are killed after a delay, the others when the backup exists, which hits the renames.

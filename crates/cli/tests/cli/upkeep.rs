@@ -1,6 +1,6 @@
 //! Refreshes, deletions and kept rows.
 
-use std::{fs, io::Write as _, path::PathBuf, process::Command};
+use std::{fs, io::Write as _, path::PathBuf};
 
 use serde_json::json;
 
@@ -92,8 +92,8 @@ fn a_refresh_needs_the_configured_store_user_and_root() {
     assert_eq!(search(&home, "okapi", &["--user", "eve"]).0, 3, "another user");
     for (variable, value) in [("AMPLIFIER_SESSIONS_ROOT", "/nowhere"), ("AMPLIFIER_SESSIONS_REFRESH", "off")]
     {
-        let mut command: Command = home.command(&["search", "okapi", "--mode", "full-text"]);
-        assert_eq!(command.env(variable, value).output().unwrap().status.code(), Some(3), "{variable}");
+        let call = home.call(&["search", "okapi", "--mode", "full-text"]);
+        assert_eq!(call.env(variable, value).run().code, 3, "{variable}");
     }
     home.configure("refresh = false\n");
     assert_eq!(search(&home, "okapi", &[]).0, 3, "turned off");

@@ -5,7 +5,10 @@ use std::{fs, path::PathBuf};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::support::{Home, Ran, SYNCED};
+use crate::{
+    call::Ran,
+    support::{Home, SYNCED},
+};
 
 const SESSION: &str = "d0000000-0000-4000-8000-000000000001";
 
@@ -247,8 +250,7 @@ fn a_removed_or_damaged_index_is_made_anew() {
         let found = differences(&ran, "differences");
         assert!(ran.code == 1 && found.iter().all(|of| of == "index "), "{step}: {}", ran.all());
         let in_a_pipe = home.run(&["verify"]).stdout;
-        let on_a_terminal = home.command(&["verify"]).env("AMPLIFIER_SESSIONS_FORCE_TTY", "100").output();
-        let on_a_terminal = String::from_utf8(on_a_terminal.unwrap().stdout).unwrap();
+        let on_a_terminal = home.call(&["verify"]).env("AMPLIFIER_SESSIONS_FORCE_TTY", "100").run().stdout;
         assert!(
             in_a_pipe.starts_with("-\t") && on_a_terminal.starts_with("(store)  "),
             "{step}: {in_a_pipe}"

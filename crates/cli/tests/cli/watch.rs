@@ -21,7 +21,7 @@ struct Watch {
 impl Watch {
     fn start(home: &Home, arguments: &[&str]) -> Self {
         let arguments = [&["watch", "--embedding", "none", "--log-format", "json"], arguments].concat();
-        let mut process = home.command(&arguments).stderr(Stdio::piped()).spawn().unwrap();
+        let mut process = home.process(&arguments).stderr(Stdio::piped()).spawn().unwrap();
         let log = BufReader::new(process.stderr.take().unwrap());
         Self { process, log }
     }
@@ -188,7 +188,7 @@ fn systemd_is_told_when_it_is_ready_and_when_it_stops() {
     let home = Home::with_samples();
     let path = home.path().join("notify");
     let socket = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
-    let mut command = home.command(&["watch", "--embedding", "none"]);
+    let mut command = home.process(&["watch", "--embedding", "none"]);
     let mut process = command.env("NOTIFY_SOCKET", &path).stderr(Stdio::null()).spawn().unwrap();
     let received = || {
         let mut buffer = [0; 100];
@@ -206,7 +206,7 @@ fn systemd_is_told_when_it_is_ready_and_when_it_stops() {
 #[test]
 fn messages_have_the_time() {
     let home = Home::with_samples();
-    let mut command = home.command(&["watch", "--embedding", "none"]);
+    let mut command = home.process(&["watch", "--embedding", "none"]);
     let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(process.stderr.take().unwrap()).read_line(&mut line).unwrap();
@@ -225,9 +225,9 @@ fn the_service_does_not_depend_on_the_current_folder() {
     fs::create_dir(&folder).unwrap();
     home.configure("root = \"~/there\"\n");
     let options = ["service", "install", "--print", "--root", "logs", "--also-store", "sqlite:b.sqlite"];
-    let mut command = home.command(&options);
+    let mut command = home.process(&options);
     command.current_dir(&folder).env("AMPLIFIER_SESSIONS_STORE", "sqlite:a.sqlite");
-    let unit = crate::support::Ran::from(command.output().unwrap()).stdout;
+    let unit = crate::call::Ran::from(command.output().unwrap()).stdout;
     let path = |name: &str| folder.join(name).display().to_string();
     assert!(!unit.contains("WorkingDirectory"), "{unit}");
     assert!(unit.contains(&format!("AMPLIFIER_SESSIONS_STORE=sqlite:{}\"", path("a.sqlite"))), "{unit}");
@@ -236,8 +236,8 @@ fn the_service_does_not_depend_on_the_current_folder() {
     assert!(unit.contains(&command), "{unit}");
     // The configuration file may have a relative path, too.
     home.configure("store = \"sqlite:c.sqlite\"\n");
-    let mut command = home.command(&["service", "install", "--print"]);
-    let unit = crate::support::Ran::from(command.current_dir(&folder).output().unwrap()).stdout;
+    let mut command = home.process(&["service", "install", "--print"]);
+    let unit = crate::call::Ran::from(command.current_dir(&folder).output().unwrap()).stdout;
     assert!(unit.contains(&format!("\"watch\" \"--store\" \"sqlite:{}\"\n", path("c.sqlite"))), "{unit}");
 }
 
@@ -247,7 +247,7 @@ fn the_service_does_not_depend_on_the_current_folder() {
 fn an_installed_service_is_private_and_has_a_status() {
     use std::os::unix::fs::PermissionsExt as _;
 
-    use crate::support::Ran;
+    use crate::call::Ran;
 
     let home = Home::new();
     let programs = home.path().join("bin");
@@ -258,7 +258,7 @@ fn an_installed_service_is_private_and_has_a_status() {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
     };
     let run =
-        |arguments: &[&str]| Ran::from(home.command(arguments).env("PATH", &programs).output().unwrap());
+        |arguments: &[&str]| Ran::from(home.process(arguments).env("PATH", &programs).output().unwrap());
     assert!(run(&["service", "status"]).stderr.contains("not installed"));
     systemctl("active");
     let unit = home.path().join(".config/systemd/user/amplifier-sessions-watch.service");
