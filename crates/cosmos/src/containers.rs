@@ -33,7 +33,7 @@ pub(crate) mod order {
 
 /// Indexed paths: only those that queries use, because every indexed path makes writes more expensive.
 const SESSION_PATHS: &str = "user_id session_id type committed project_slug updated created bundle parent_id visibility \
-    org_id team_ids/[] tags/[] sync_state";
+    org_id team_ids/[] tags/[] repository sync_state";
 const MESSAGE_PATHS: &str =
     "user_id_session_id user_id session_id type sequence vectors made/[] generation role ts terms";
 const EVENT_PATHS: &str = "user_id session_id type sequence event_id ts event_type tool_name model provider level \

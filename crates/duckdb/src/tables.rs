@@ -31,8 +31,9 @@ pub(crate) const UPGRADES: [&str; 3] = [
      ALTER TABLE sessions ADD COLUMN IF NOT EXISTS settled VARCHAR;
      ALTER TABLE sessions ADD COLUMN IF NOT EXISTS rewound_messages UINTEGER;
      ALTER TABLE sessions ADD COLUMN IF NOT EXISTS rewound_events UINTEGER;",
-    // Pending vectors of turns are states of messages: see [`carry_over_turns`].
-    "DELETE FROM schema_meta WHERE key LIKE 'unfinished_turns/%';",
+    // The repository of a session. Pending vectors of turns are states of messages: see [`carry_over_turns`].
+    "ALTER TABLE sessions ADD COLUMN IF NOT EXISTS repository VARCHAR;
+     DELETE FROM schema_meta WHERE key LIKE 'unfinished_turns/%';",
 ];
 
 /// The tables of turns.
@@ -115,6 +116,7 @@ CREATE TABLE sessions (
     settled VARCHAR,
     rewound_messages UINTEGER,
     rewound_events UINTEGER,
+    repository VARCHAR,
     PRIMARY KEY (user_id, session_id)
 );
 

@@ -21,13 +21,14 @@ use crate::{
 };
 
 /// The steps from an empty schema to the current tables. Published steps do not change.
-const MIGRATIONS: [&str; 6] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("../migrations/0001_tables.sql"),
     include_str!("../migrations/0002_text_index.sql"),
     include_str!("../migrations/0003_turns.sql"),
     include_str!("../migrations/0004_sources.sql"),
     include_str!("../migrations/0005_sync_states.sql"),
     include_str!("../migrations/0006_vectors_of_turns.sql"),
+    include_str!("../migrations/0007_repositories.sql"),
 ];
 
 /// Creates `schema_meta`.

@@ -10,8 +10,8 @@ use amplifier_session_core::{
         UsageRow, Version, is_background,
     },
     model::{
-        Digest, Event, HostId, Level, Message, MessageState, ProjectSlug, RawJson, Role, Session, SessionId,
-        SessionKey, SessionSource, UserId, VectorRecord, VectorState, Visibility,
+        Digest, Event, HostId, Level, Message, MessageState, ProjectSlug, RawJson, Repository, Role, Session,
+        SessionId, SessionKey, SessionSource, UserId, VectorRecord, VectorState, Visibility,
     },
 };
 
@@ -23,7 +23,7 @@ use crate::{
 /// The columns of a session that [`session`] reads.
 pub const SESSION: &str = "user_id, session_id, host_id, project_slug, created, updated, name, description, bundle, \
     model, turn_count, message_count, event_count, parent_id, forked_from_turn, tags, visibility, org_id, team_ids, \
-    shared_at, working_dir, first_prompt, edited, source, moved_to";
+    shared_at, working_dir, first_prompt, edited, source, moved_to, repository";
 
 /// The columns between [`SESSION`] and [`SYNC_STATE`] that [`stored_session`] reads.
 pub const SESSION_STATE: &str = "revision, skipped_lines";
@@ -105,6 +105,7 @@ fn read_session(row: &dyn Columns) -> Result<Session> {
             None => SessionSource::default(),
         },
         moved_to: row.maybe_text(24)?,
+        repository: row.maybe_text(25)?.map(Repository::new).transpose()?,
     })
 }
 
@@ -114,14 +115,14 @@ pub fn stored_session(row: &dyn Columns) -> Result<StoredSession> {
 }
 
 fn read_stored_session(row: &dyn Columns) -> Result<StoredSession> {
-    let skipped = row.text(26)?;
+    let skipped = row.text(27)?;
     Ok(StoredSession {
         session: session(row)?,
-        version: Version(row.integer(25)?.to_string()),
+        version: Version(row.integer(26)?.to_string()),
         metadata_files: Vec::new(),
         skipped: serde_json::from_str::<Vec<SkippedLine>>(&skipped)
             .map_err(|_| damaged("list of skipped lines"))?,
-        sync_state: sync_state(row, 27)?,
+        sync_state: sync_state(row, 28)?,
     })
 }
 

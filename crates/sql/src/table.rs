@@ -120,7 +120,7 @@ pub struct SessionRow<'a> {
 impl<'a> SessionRow<'a> {
     /// The row in [`SESSIONS`].
     #[must_use]
-    pub fn cells(&'a self) -> [Cell<'a>; 32] {
+    pub fn cells(&'a self) -> [Cell<'a>; 33] {
         let session = self.session;
         let state = self.sync_state;
         let rewound = state.and_then(|state| state.rewound);
@@ -150,6 +150,7 @@ impl<'a> SessionRow<'a> {
             Cell::made(known_json(&session.edited)),
             Cell::text(session.source.as_str()),
             (&session.moved_to).into(),
+            session.repository.as_ref().map_or(Cell::Null, |repository| Cell::text(repository.as_str())),
             Cell::Integer(self.revision),
             Cell::text(&self.skipped),
             state.map_or(Cell::Null, |state| Cell::text(&state.files)),

@@ -189,6 +189,9 @@ fn list_from(query: &SessionQuery) -> &'static str {
         SessionQuery { filter: SessionFilter { project: Some(_), .. }, .. } => {
             "sessions s INDEXED BY sessions_by_project_activity"
         }
+        SessionQuery { filter: SessionFilter { repositories: Some(_), .. }, .. } => {
+            "sessions s INDEXED BY sessions_by_repository"
+        }
         SessionQuery { filter: SessionFilter { bundle: Some(_), .. }, .. } => {
             "sessions s INDEXED BY sessions_by_bundle"
         }

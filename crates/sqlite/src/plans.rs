@@ -9,8 +9,8 @@ use amplifier_session_core::{
     Result, Scope, Viewer,
     backend::{PendingQuery, SequenceRange, SessionCursor, SessionQuery},
     model::{
-        ContentType, HostId, Level, MessageRef, ProjectSlug, Role, Session, SessionId, SessionKey, Timestamp,
-        UserId,
+        ContentType, HostId, Level, MessageRef, ProjectSlug, Repository, Role, Session, SessionId,
+        SessionKey, Timestamp, UserId,
     },
     search::{EventCursor, EventFilter, EventSearchOptions, SearchFilter, SessionFilter},
 };
@@ -78,6 +78,10 @@ fn range() -> SequenceRange {
 
 fn of_sessions() -> SessionFilter {
     SessionFilter::default()
+}
+
+fn in_repositories(repositories: &[&str]) -> SessionFilter {
+    of_sessions().with_repositories(repositories.iter().map(|text| Repository::new(text).unwrap()))
 }
 
 fn project() -> SessionFilter {
@@ -163,6 +167,12 @@ fn reads() -> Vec<(&'static str, Allowed, Run)> {
             })
         }),
         ("a list of a project", Nothing, |c| listed(c, own(), |q| q.with_filter(project()))),
+        ("a list of a repository", Nothing, |c| {
+            listed(c, own(), |q| q.with_filter(in_repositories(&["github.com/acme/app"])))
+        }),
+        ("a list of two repositories", SortFew, |c| {
+            listed(c, own(), |q| q.with_filter(in_repositories(&["github.com/acme/app", "/home/ana/app"])))
+        }),
         ("a list of a bundle", Nothing, |c| {
             listed(c, own(), |q| q.with_filter(of_sessions().with_bundle("b".to_owned())))
         }),
@@ -195,6 +205,7 @@ fn reads() -> Vec<(&'static str, Allowed, Run)> {
         }),
         ("keys of one's own sessions", Nothing, |c| keys(c, own(), tags())),
         ("keys of a project", Nothing, |c| keys(c, own(), project().with_tags(["red"]))),
+        ("keys of a repository", Nothing, |c| keys(c, own(), in_repositories(&["github.com/acme/app"]))),
         ("keys of a bundle", Nothing, |c| keys(c, own(), of_sessions().with_bundle("b".to_owned()))),
         ("keys of visible sessions", Nothing, |c| keys(c, visible(), of_sessions())),
         ("keys of visible sessions of a project", Nothing, |c| keys(c, visible(), project())),

@@ -64,6 +64,7 @@ CREATE TABLE sessions (
     settled TEXT,
     rewound_messages INTEGER,
     rewound_events INTEGER,
+    repository TEXT,
     UNIQUE (user_id, session_id)
 );
 
@@ -168,9 +169,10 @@ const INDEXES: &str = "
 -- Sessions of a project, and of a time; the sessions of a project that a search looks at.
 CREATE INDEX IF NOT EXISTS sessions_by_project ON sessions (user_id, project_slug, created);
 CREATE INDEX IF NOT EXISTS sessions_by_date ON sessions (user_id, created);
--- Lists, newest first: of a user, of a project, of a bundle, of everyone or of what a viewer may see.
+-- Lists, newest first: of a user, of a project, of a repository, of a bundle, of everyone or of what a viewer may see.
 CREATE INDEX IF NOT EXISTS sessions_by_activity ON sessions (user_id, updated);
 CREATE INDEX IF NOT EXISTS sessions_by_project_activity ON sessions (user_id, project_slug, updated);
+CREATE INDEX IF NOT EXISTS sessions_by_repository ON sessions (user_id, repository, updated);
 CREATE INDEX IF NOT EXISTS sessions_by_bundle ON sessions (user_id, bundle, updated);
 CREATE INDEX IF NOT EXISTS sessions_of_all_by_activity ON sessions (updated);
 -- The sessions that were spawned or forked from one.
@@ -280,6 +282,8 @@ pub(crate) const UPGRADES: [fn() -> String; 3] = [
          DROP VIEW IF EXISTS vectors_with_context;"
             .to_owned()
     },
+    // The repository of a session.
+    //
     // The vectors of turns are in generations and in the search index, and pending like those of messages. Whether one
     // is outdated was not recorded: it is compared with its turn.
     || {
@@ -294,6 +298,7 @@ pub(crate) const UPGRADES: [fn() -> String; 3] = [
              {tables}
              {carry_over}
              DROP TABLE earlier_embeddings;
+             ALTER TABLE sessions ADD COLUMN repository TEXT;
              UPDATE {mark};
              DELETE FROM schema_meta WHERE key LIKE 'unfinished_turns/%';"
         )

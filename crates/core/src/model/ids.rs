@@ -102,6 +102,12 @@ identifier! {
     SessionId, "session_id", Cow::Borrowed, session_id
 }
 
+identifier! {
+    /// The repository of a session: its address `HOST/PATH`, or `commit:` and its first commit, or a folder. Text of at
+    /// most 1,024 bytes without control characters, composed. It contains no password.
+    Repository, "repository", composed, repository
+}
+
 impl SessionId {
     /// The program in whose format the session's lines are. Both of Amplifier's programs write the same format and
     /// use their ids as they are.
@@ -145,10 +151,24 @@ impl ProjectSlug {
 }
 
 fn printable(text: &str) -> Result<(), &'static str> {
+    if text.len() > MAX_LENGTH {
+        return Err("must be at most 255 bytes");
+    }
+    not_empty(text)
+}
+
+fn repository(text: &str) -> Result<(), &'static str> {
+    // PostgreSQL indexes no value above 2,704 bytes.
+    const MOST: usize = 1_024;
+    if text.len() > MOST {
+        return Err("must be at most 1024 bytes");
+    }
+    not_empty(text)
+}
+
+fn not_empty(text: &str) -> Result<(), &'static str> {
     if text.is_empty() {
         Err("must not be empty")
-    } else if text.len() > MAX_LENGTH {
-        Err("must be at most 255 bytes")
     } else if text.chars().any(char::is_control) {
         Err("must not contain control characters")
     } else {

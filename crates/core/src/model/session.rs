@@ -1,11 +1,11 @@
-//! Sessions: the twenty fields of the schema, plus the working folder, the source, the machine that a session moved to, and
-//! the fields that a person set.
+//! Sessions: the twenty fields of the schema, plus the working folder, the source, the machine that a session moved to, the
+//! repository, and the fields that a person set.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::{HostId, ProjectSlug, RawJson, SessionId, SessionKey, Timestamp, UserId};
+use super::{HostId, ProjectSlug, RawJson, Repository, SessionId, SessionKey, Timestamp, UserId};
 use crate::{Error, Result};
 
 /// A session without its messages and events.
@@ -64,6 +64,9 @@ pub struct Session {
     /// The machine that the session was moved to, where it goes on.
     #[serde(default)]
     pub moved_to: Option<String>,
+    /// The repository that `working_dir` is in.
+    #[serde(default)]
+    pub repository: Option<Repository>,
 }
 
 /// The program that writes the files of a session.
@@ -157,6 +160,7 @@ impl Session {
             first_prompt: None,
             edited: BTreeSet::new(),
             moved_to: None,
+            repository: None,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    model::{ProjectSlug, Role, Session, SessionId, SessionKey, SessionSource, Timestamp},
+    model::{ProjectSlug, Repository, Role, Session, SessionId, SessionKey, SessionSource, Timestamp},
     text::composed,
 };
 
@@ -13,6 +13,8 @@ use crate::{
 pub struct SessionFilter {
     /// Only this project.
     pub project: Option<ProjectSlug>,
+    /// Only sessions of one of these repositories.
+    pub repositories: Option<BTreeSet<Repository>>,
     /// Only this session (of every user in scope who has a session with this id).
     pub session: Option<SessionId>,
     /// Only this bundle.
@@ -45,11 +47,19 @@ impl SessionFilter {
         with_max_turns(max_turns: u32);
     }
 
-    /// Also only sessions of the project of the filter `project`, and not those that it leaves out.
+    /// Also only sessions of the project and the repositories of the filter `project`, and not those that it leaves out.
     #[must_use]
     pub fn within(mut self, project: &Self) -> Self {
         self.project = project.project.clone().or(self.project);
+        self.repositories = project.repositories.clone().or(self.repositories);
         self.without.extend(project.without.iter().cloned());
+        self
+    }
+
+    /// Only sessions of one of these repositories.
+    #[must_use]
+    pub fn with_repositories(mut self, repositories: impl IntoIterator<Item = Repository>) -> Self {
+        self.repositories = Some(repositories.into_iter().collect());
         self
     }
 
@@ -85,6 +95,10 @@ impl SessionFilter {
     #[must_use]
     pub fn admits(&self, session: &Session) -> bool {
         self.project.as_ref().is_none_or(|project| *project == session.project_slug)
+            && self
+                .repositories
+                .as_ref()
+                .is_none_or(|any| session.repository.as_ref().is_some_and(|of| any.contains(of)))
             && self.session.as_ref().is_none_or(|id| *id == session.session_id)
             && self.bundle.as_ref().is_none_or(|bundle| session.bundle.as_ref() == Some(bundle))
             && self.source.is_none_or(|source| session.source == source)
@@ -98,10 +112,20 @@ impl SessionFilter {
     /// Whether the filter needs more than names (of the project and of sessions), which are stored with every message.
     #[must_use]
     pub fn needs_session(&self) -> bool {
-        let Self { project: _, session: _, bundle, source, tags, min_turns, max_turns, only, without: _ } =
-            self;
+        let Self {
+            project: _,
+            repositories,
+            session: _,
+            bundle,
+            source,
+            tags,
+            min_turns,
+            max_turns,
+            only,
+            without: _,
+        } = self;
         let needs_row = bundle.is_some() || source.is_some() || min_turns.is_some() || max_turns.is_some();
-        needs_row || !tags.is_empty() || only.is_some()
+        needs_row || repositories.is_some() || !tags.is_empty() || only.is_some()
     }
 }
 

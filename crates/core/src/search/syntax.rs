@@ -10,6 +10,8 @@ pub enum FieldName {
     Role,
     /// The project.
     Project,
+    /// The repository.
+    Repo,
     /// A tool that the message calls, or whose output it is.
     Tool,
     /// A file that the session touched.
@@ -26,8 +28,8 @@ pub enum FieldName {
 
 names! {
     FieldName {
-        Role: "role", Project: "project", Tool: "tool", File: "file", Before: "before", After: "after",
-        Session: "session", Tag: "tag",
+        Role: "role", Project: "project", Repo: "repo", Tool: "tool", File: "file", Before: "before",
+        After: "after", Session: "session", Tag: "tag",
     }
 }
 

@@ -4,11 +4,19 @@ use std::collections::BTreeSet;
 
 use crate::prelude::*;
 
+/// The repositories of sessions.
+const APP: &str = "github.com/acme/app";
+const FOLDER: &str = "/home/o'brien/_%\"app";
+
 /// Session and sequence of messages of ana.
 type Found = BTreeSet<(String, u32)>;
 
 fn project(name: &str) -> ProjectSlug {
     ProjectSlug::new(name).unwrap()
+}
+
+fn repository(text: &str) -> Repository {
+    Repository::new(text).unwrap()
 }
 
 /// Lines that all contain the word, in every role that is searched, on different days.
@@ -39,10 +47,12 @@ async fn fill(store: &Store) {
         r#"{"tags":["blue","it's \"100%\""]}"#,
         "{}",
     ];
+    let repositories = [Some(repository(APP)), Some(repository(FOLDER)), None];
     for (n, target) in targets().iter().enumerate() {
         let count = 3 + random.below(8);
         store.sync(target, lines_with(&mut random, "needle", count)).await;
         store.sync_metadata(target, metadata[n % 4]).await;
+        store.write(target, |change| change.session.repository.clone_from(&repositories[n / 2 % 3])).await;
         if n % 5 == 2 {
             store.write(target, |change| change.session.source = SessionSource::AmplifierAgent).await;
         }
@@ -54,6 +64,7 @@ async fn fill(store: &Store) {
     let stranger = target_of("ben", "shop", "s0");
     store.sync(&stranger, lines_with(&mut random, "needle", 5)).await;
     store.sync_metadata(&stranger, metadata[0]).await;
+    store.write(&stranger, |change| change.session.repository = Some(repository(APP))).await;
 }
 
 /// The messages of ana that each search mode finds for the word that all messages contain.
@@ -96,6 +107,20 @@ fn narrowings() -> Vec<Narrowing> {
         (none().with_project(project("blo")), |_, _| false),
         (none().with_session(target("s3").key.session_id), |s, _| s.session_id.as_str() == "s3"),
         (none().with_session(target("s").key.session_id), |_, _| false),
+        (of_sessions(|f| f.with_repositories([repository(APP)])), |s, _| {
+            s.repository.as_ref().is_some_and(|of| of.as_str() == APP)
+        }),
+        (of_sessions(|f| f.with_repositories([repository(FOLDER)]).with_project(project("blog"))), |s, _| {
+            s.repository.as_ref().is_some_and(|of| of.as_str() == FOLDER) && s.project_slug.as_str() == "blog"
+        }),
+        (of_sessions(|f| f.with_repositories([repository(APP), repository(FOLDER)])), |s, _| {
+            s.repository.is_some()
+        }),
+        (
+            of_sessions(|f| f.with_repositories([repository("acme/app"), repository("github.com/acme/%")])),
+            |_, _| false,
+        ),
+        (of_sessions(|f| f.with_repositories([])), |_, _| false),
         (of_sessions(|f| f.with_bundle("x".to_owned())), |s, _| s.bundle.as_deref() == Some("x")),
         (of_sessions(|f| f.with_bundle(String::new())), |_, _| false),
         (of_sessions(|f| f.with_source(SessionSource::AmplifierAgent)), |s, _| {
@@ -264,6 +289,55 @@ pub async fn sessions_are_excluded_by_user_and_id(store: Store) {
             }
         }
         store.storage.update_index().await.unwrap();
+    }
+}
+
+/// The filter by repository returns only what the viewer may see, and only events of sessions of the repository.
+pub async fn a_repository_has_only_sessions_in_scope(store: Store) {
+    let sessions = [
+        ("ana", "own", Some(APP), false),
+        ("ana", "elsewhere", Some(FOLDER), false),
+        ("ben", "shared", Some(APP), true),
+        ("ben", "private", Some(APP), false),
+        ("ben", "shared-elsewhere", Some(FOLDER), true),
+        ("ben", "shared-nowhere", None, true),
+    ];
+    for (n, (user, id, of, is_shared)) in sessions.into_iter().enumerate() {
+        let target = target_of(user, "p", id);
+        store.sync(&target, vec![lines::user("needle")]).await;
+        store.sync_events(&target, vec![lines::logger_event("tool:call")]).await;
+        store.write(&target, |change| change.session.repository = of.map(repository)).await;
+        if is_shared {
+            store.storage.sessions().share_session(&target.key, &Sharing::public()).await.unwrap();
+        }
+        if n == 2 {
+            store.storage.update_index().await.unwrap();
+        }
+    }
+    let filter = SessionFilter::default().with_repositories([repository(APP)]);
+    let visible = Scope::Visible(Viewer::new(target("s").key.user_id));
+    let cases: [(Scope, &[&str]); 3] =
+        [(ana(), &["own"]), (visible, &["own", "shared"]), (Scope::Everyone, &["own", "private", "shared"])];
+    for (scope, expected) in cases {
+        let sorted = |mut ids: Vec<String>| {
+            ids.sort_unstable();
+            ids
+        };
+        let query = SessionQuery::new(scope.clone()).with_filter(filter.clone());
+        let listed = store.storage.sessions().search_sessions(&query).await.unwrap();
+        let listed = listed.iter().map(|session| session.session_id.to_string());
+        assert_eq!(sorted(listed.collect()), expected, "{scope:?}");
+        for options in [words("needle"), meaning("needle")] {
+            let options = options.with_filter(SearchFilter::default().with_sessions(filter.clone()));
+            let found = store.storage.search().search_transcripts(&scope, &options).await.unwrap().results;
+            let found = found.iter().map(|result| result.session_id.to_string());
+            assert_eq!(sorted(found.collect()), expected, "{} {scope:?}", options.mode);
+        }
+        let mut events = EventSearchOptions::default();
+        events.filter.sessions.clone_from(&filter);
+        let events = store.storage.reading().search_events(&scope, &events).await.unwrap();
+        let events = events.iter().map(|event| event.session_id.to_string());
+        assert_eq!(sorted(events.collect()), expected, "{scope:?}");
     }
 }
 

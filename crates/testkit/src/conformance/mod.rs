@@ -283,6 +283,7 @@ macro_rules! conformance_suite {
                 filters_use_the_current_session,
                 filters_apply_before_ranking,
                 sessions_are_excluded_by_user_and_id,
+                a_repository_has_only_sessions_in_scope,
                 an_empty_store_has_no_results,
             ]
             isolation: [

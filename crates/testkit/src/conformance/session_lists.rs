@@ -14,6 +14,10 @@ fn project(name: &str) -> SessionFilter {
     none().with_project(ProjectSlug::new(name).unwrap())
 }
 
+fn repository(text: &str) -> Repository {
+    Repository::new(text).unwrap()
+}
+
 fn texts(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
@@ -263,6 +267,8 @@ pub async fn list_conditions_combine(store: Store) {
             session.tags.retain(|_| random.below(3) > 0);
             session.turn_count = random.below(6) as u32;
             session.name = Some(format!("Café {}", random.words(2, 4)));
+            session.repository =
+                random.one(&[None, Some("acme.org/app"), Some("acme.org/web")]).map(repository);
             session.parent_id = (random.below(3) == 0).then(|| SessionId::new("s00").unwrap());
         };
         sessions.push(store.create(&target_of("ana", project, &format!("s{n:02}")), fill).await);
@@ -272,6 +278,12 @@ pub async fn list_conditions_combine(store: Store) {
         query().with_filter(none().with_bundle("x".to_owned()).with_max_turns(4)).with_since(Some(day(6))),
         query().with_filter(none().with_tags(["red", "blue"])).active_in(Some(day(6)), Some(day(4))),
         query().with_text(Some("cafe word1".to_owned())).with_until(Some(day(8))),
+        query().with_filter(none().with_repositories([repository("acme.org/app")])),
+        query()
+            .with_filter(
+                project("shop").with_repositories([repository("acme.org/app"), repository("acme.org/web")]),
+            )
+            .with_until(Some(day(8))),
         query().with_filter(project("shop")).with_parent(Some(SessionId::new("s00").unwrap())),
         query().with_filter(none().with_min_turns(1)).with_id_prefix(Some("s1".to_owned())),
     ];

@@ -28,6 +28,7 @@ fn fill(session: &mut Session) {
     session.first_prompt = text("hello");
     session.source = SessionSource::AmplifierAgent;
     session.moved_to = text("other-host");
+    session.repository = Repository::of_address("git@github.com:acme/app.git");
 }
 
 /// All fields of a session come back as they were stored, through every handle.

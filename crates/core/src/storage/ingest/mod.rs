@@ -36,7 +36,9 @@ use crate::{
     content::MessageLine,
     events::MAX_LINE_BYTES,
     metadata::Metadata,
-    model::{Digest, LineKind, MetadataFile, RawJson, Session, SessionId, SessionSource, Timestamp},
+    model::{
+        Digest, LineKind, MetadataFile, RawJson, Repository, Session, SessionId, SessionSource, Timestamp,
+    },
 };
 
 /// Ingests one session. Rows may not be stored until [`SessionIngest::commit`].
@@ -52,6 +54,7 @@ pub struct SessionIngest {
     writer: SessionWriter,
     metadata: Option<Metadata>,
     source: Option<SessionSource>,
+    repository: Option<Repository>,
     sync_state: Option<StoredSyncState>,
     messages: MessageRows,
     events: EventRows,
@@ -100,6 +103,7 @@ impl Ingestion<'_> {
             settled: None,
             metadata: None,
             source: None,
+            repository: None,
             sync_state: None,
             superseded: SupersededRows::default(),
             report: IngestReport::default(),
@@ -145,6 +149,17 @@ impl SessionIngest {
     /// Sets the program that wrote the session's files.
     pub fn set_source(&mut self, source: SessionSource) {
         self.source = Some(source);
+    }
+
+    /// Sets the repository of the session's working folder. By default, the stored one is kept.
+    pub fn set_repository(&mut self, repository: Repository) {
+        self.repository = Some(repository);
+    }
+
+    /// The fields that the session would have if it was written with what was given so far.
+    #[must_use]
+    pub fn described(&self) -> Session {
+        self.session_after()
     }
 
     /// Sets the list of skipped lines to store.
@@ -383,6 +398,7 @@ impl SessionIngest {
         if let Some(metadata) = given {
             metadata.apply(&mut session);
         }
+        session.repository = self.repository.clone().or(session.repository);
         if session.parent_id.is_none() {
             session.parent_id = self.events.parent.clone().or_else(|| self.parent_from_events());
         }

@@ -13,6 +13,7 @@ on_both_stores![
     a_project_is_found_by_a_unique_part,
     a_project_is_found_by_its_folder,
     folders_with_the_same_slug_are_different,
+    a_repository_is_found_by_its_address_or_a_part,
     accents_may_be_written_in_two_ways,
 ];
 
@@ -415,4 +416,53 @@ async fn accents_may_be_written_in_two_ways(store: Store) {
     assert_eq!((edited.tags, edited.name.as_deref()), (vec![composed.to_owned()], Some(composed)));
     let edited = SessionEdit::default().remove_tags([decomposed]);
     assert_eq!(store.storage.sessions().update_session(&target.key, &edited).await.unwrap().tags, [""; 0]);
+}
+
+/// A repository is found by its address in any form, by its last parts, and by a unique part, within the scope.
+async fn a_repository_is_found_by_its_address_or_a_part(store: Store) {
+    let commit = format!("commit:{}", "0123456789".repeat(4));
+    let repositories = [
+        ("ana", "github.com/acme/app"),
+        ("ana", "github.com/acme/app-web"),
+        ("ana", "gitlab.com/shop/Web"),
+        ("ana", &commit),
+        ("ana", "/home/ana/bakery"),
+        ("ben", "github.com/ben/app"),
+        ("ben", "github.com/ben/secret"),
+    ];
+    for (n, (user, repository)) in repositories.into_iter().enumerate() {
+        let fill = |session: &mut Session| session.repository = Some(Repository::new(repository).unwrap());
+        store.create(&target_of(user, "p", &format!("s{n}")), fill).await;
+    }
+    store.create(&target_of("ana", "p", "without"), |_| {}).await;
+    let found = async |scope: &Scope, name: &str| {
+        let found = store.storage.sessions().find_repository(scope, name).await;
+        found.map(|found| found.map(|repository| repository.to_string()))
+    };
+    for (name, expected) in [
+        ("github.com/acme/app", Some("github.com/acme/app")),
+        ("GitHub.com/Acme/App.git", Some("github.com/acme/app")),
+        ("git@github.com:acme/app.git", Some("github.com/acme/app")),
+        ("https://token@github.com/acme/app", Some("github.com/acme/app")),
+        ("app", Some("github.com/acme/app")),
+        ("acme/app", Some("github.com/acme/app")),
+        ("acme/app/", Some("github.com/acme/app")),
+        ("app-", Some("github.com/acme/app-web")),
+        ("web", Some("gitlab.com/shop/Web")),
+        ("shop", Some("gitlab.com/shop/Web")),
+        ("commit:0123", Some(&*commit)),
+        ("Bakery", Some("/home/ana/bakery")),
+        ("/home/ana/bakery/", Some("/home/ana/bakery")),
+        ("secret", None),
+        ("git@github.com:ben/app", None),
+        ("/", None),
+    ] {
+        assert_eq!(found(&ana(), name).await.unwrap().as_deref(), expected, "{name}");
+    }
+    let several = found(&ana(), "acme").await.unwrap_err();
+    assert_eq!((several.kind(), several.context("field")), (ErrorKind::Validation, Some("repository")));
+    assert!(several.to_string().contains("github.com/acme/app, github.com/acme/app-web"), "{several}");
+    assert!(found(&Scope::Everyone, "app").await.unwrap_err().to_string().contains("github.com/ben/app"));
+    let ben = scope(&target_of("ben", "p", "s"));
+    assert_eq!(found(&ben, "app").await.unwrap().as_deref(), Some("github.com/ben/app"));
 }
