@@ -39,6 +39,7 @@ mod position;
 mod progress;
 mod refresh;
 mod report;
+mod repository;
 mod restore;
 mod roots;
 mod run;
@@ -57,6 +58,7 @@ pub use pending::{Pending, pending};
 pub use progress::{NoProgress, Progress, SessionOutcome, Stage};
 pub use refresh::{RefreshLimits, Refreshed, refresh};
 pub use report::{EventCounts, FolderFailure, Kept, MessageCounts, SessionCounts, Skipped, SyncReport};
+pub use repository::RepositoryNames;
 pub use restore::{
     DifferingFile, DiffersBecause, NotRestored, RestoreOptions, RestoreProgress, RestoreReport, restore,
 };

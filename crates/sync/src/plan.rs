@@ -138,7 +138,9 @@ impl Plan {
                     repair: None,
                 };
             }
-            let bytes = bytes_to_read(storage, &folder, state);
+            let lacks_repository = state.is_some_and(SyncState::lacks_repository);
+            let unchanged = || lacks_repository.then_some(0).filter(|_| folder.files.all().next().is_some());
+            let bytes = bytes_to_read(storage, &folder, state).or_else(unchanged);
             if let (None, Some(state)) = (bytes, state) {
                 report.keep_damages(&folder, state);
             }

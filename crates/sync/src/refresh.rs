@@ -15,6 +15,7 @@ use crate::{
     plan::{Plan, ReadingCost},
     progress::{Progress, SessionOutcome},
     report::{Kept, SyncReport},
+    repository::RepositoryCache,
     run::ingest,
     session::Context,
     unchanged::Unchanged,
@@ -129,7 +130,8 @@ pub async fn refresh(
     // Known damage has been reported before.
     report.kept.clear();
     let changed = ChangedSessions::default();
-    let context = Context { storage, options: &options, progress: &changed };
+    let context =
+        Context { storage, options: &options, progress: &changed, repositories: &RepositoryCache::default() };
     // The estimate may be wrong, so the rest is left to the next refresh after twice the time.
     let until = storage.now().as_micros().saturating_add((limits.seconds * 2e6) as i64);
     let until = Timestamp::from_micros(until);

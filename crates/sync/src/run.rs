@@ -10,6 +10,7 @@ use crate::{
     plan::{Plan, Planned},
     progress::{Progress, SessionOutcome, Stage},
     report::{FolderFailure, SyncReport},
+    repository::RepositoryCache,
     session::{self, Context, Ended},
     unchanged,
     writer::BackgroundWriter,
@@ -60,7 +61,7 @@ pub(crate) async fn sync_while(
     report.bytes = plan.bytes();
     progress.stage(Stage::Reading);
     progress.begin(plan.sessions.len() as u64, report.bytes);
-    let context = Context { storage, options, progress };
+    let context = Context { storage, options, progress, repositories: &RepositoryCache::default() };
     if options.dry_run {
         dry_run(context, &plan, &mut report).await?;
     } else {
@@ -124,7 +125,7 @@ async fn write_sessions(
     report: &mut SyncReport,
     more: More<'_>,
 ) -> Result<()> {
-    let Context { storage, options, progress } = context;
+    let Context { storage, options, progress, .. } = context;
     storage.users().pin_user(&options.user).await?;
     // Even if no file has changed since an earlier version wrote the store.
     storage.rederivation().rederive().await?;
@@ -148,7 +149,7 @@ pub(crate) async fn ingest(
     report: &mut SyncReport,
     more: More<'_>,
 ) -> Result<Option<Embedder>> {
-    let Context { storage, options, progress } = context;
+    let Context { storage, options, progress, .. } = context;
     let embedder = Embedder::start(storage, &options.user);
     let writer = BackgroundWriter::start(storage);
     // Reading waits for the processor and writing for the disk, so both go on at the same time. Both keep the order.

@@ -53,6 +53,9 @@ pub(crate) struct SyncState {
     /// For files that count as read although they contain more: the number of rows that a rewind left.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     rewound: BTreeMap<String, u32>,
+    /// Whether the repository of the session was looked up. Earlier versions did not do this.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    repository_looked_up: bool,
     /// For a state in the previous format: whether payloads of events were stored.
     #[serde(skip)]
     earlier: Option<bool>,
@@ -145,6 +148,16 @@ impl SyncState {
         let folder = absolute(folder);
         self.copies.remove(&folder);
         (self.folder, self.host) = (Some(folder), Some(host.to_string()));
+    }
+
+    /// Records that the repository of the session was looked up.
+    pub(crate) fn set_repository_looked_up(&mut self) {
+        self.repository_looked_up = true;
+    }
+
+    /// Whether the session has to be read for its repository, even if its files are unchanged.
+    pub(crate) fn lacks_repository(&self) -> bool {
+        !self.repository_looked_up
     }
 
     /// Records that the backup is read instead of the transcript with this stamp.

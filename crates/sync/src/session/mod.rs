@@ -7,6 +7,7 @@ mod metadata;
 mod open;
 mod reading;
 mod replaced;
+mod repository;
 mod two_logs;
 
 use std::io;
@@ -30,6 +31,7 @@ use crate::{
     plan::Planned,
     progress::{Progress, SessionOutcome},
     report::{FolderFailure, Skipped, SyncReport},
+    repository::RepositoryCache,
     state::SyncState,
     writer::BackgroundWriter,
 };
@@ -45,6 +47,7 @@ pub(crate) struct Context<'a> {
     pub(crate) storage: &'a SessionStorage,
     pub(crate) options: &'a SyncOptions,
     pub(crate) progress: &'a dyn Progress,
+    pub(crate) repositories: &'a RepositoryCache,
 }
 
 /// The report and outcome of a session.
@@ -209,6 +212,7 @@ impl<'a> SessionReader<'a> {
             // There is nothing to store, and a session stored without rows would look like an empty one.
             return settled(reader.report, SessionOutcome::Failed);
         }
+        reader.repository(&mut ingest).await?;
         reader.save(&mut ingest);
         Ok(Attempt::Read(Read::Complete(Box::new((reader, ingest)))))
     }

@@ -219,7 +219,7 @@ impl<'a> RunningVerification<'a> {
                 self.not_stored(&key, round);
                 return Ok(());
             };
-            if self.options.project.as_ref().is_some_and(|project| *project != stored.session.project_slug) {
+            if !self.options.admits(&stored.session) {
                 return Ok(());
             }
             let (check, compared) = self.compare(&stored).await?;
@@ -260,7 +260,9 @@ impl<'a> RunningVerification<'a> {
     fn not_stored(&self, key: &SessionKey, round: &mut Round) {
         let Some(folder) = self.folders.get(&key.session_id) else { return };
         let is_other = self.options.project.as_ref().is_some_and(|project| *project != folder.project);
-        if is_other || folder.files.all().next().is_none() {
+        // Only a sync looks up the repository of a folder.
+        let is_unknown = self.options.repositories.is_some();
+        if is_other || is_unknown || folder.files.all().next().is_none() {
             return;
         }
         let reason = format!("the session in {} is not in the store", folder.path.display());
@@ -270,7 +272,7 @@ impl<'a> RunningVerification<'a> {
 
     /// Adds sessions that have stored rows but no record.
     async fn records(&self, sessions: &BTreeSet<SessionId>, round: &mut Round) -> Result<()> {
-        let is_partial = self.options.sessions.is_some() || self.options.project.is_some();
+        let is_partial = self.options.is_partial();
         for key in self.storage.verification().check_records(&self.options.user).await? {
             if is_partial && !sessions.contains(&key.session_id) {
                 continue;
@@ -293,7 +295,7 @@ impl<'a> RunningVerification<'a> {
         let check = self.storage.backend().check_index().await?;
         report.add_index(&check);
         round.tables_differ = check.tables_differ;
-        let is_partial = self.options.sessions.is_some() || self.options.project.is_some();
+        let is_partial = self.options.is_partial();
         let differences: Vec<Difference> = check.problems.into_iter().map(Difference::from).collect();
         let (mine, others): (Vec<_>, Vec<_>) = differences.into_iter().partition(|difference| {
             let is_chosen = |session| !is_partial || sessions.contains(session);

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeSet, path::PathBuf};
 
-use amplifier_session_core::model::{HostId, ProjectSlug, SessionId, SessionKey, UserId};
+use amplifier_session_core::{
+    model::{HostId, ProjectSlug, Repository, Session, SessionId, SessionKey, UserId},
+    search::SessionFilter,
+};
 
 use crate::options::SyncOptions;
 
@@ -33,6 +36,8 @@ pub struct VerifyOptions {
     pub sessions: Option<Vec<SessionId>>,
     /// Only sessions of this project. Default: all.
     pub project: Option<ProjectSlug>,
+    /// Only sessions of one of these repositories. Default: all.
+    pub repositories: Option<BTreeSet<Repository>>,
     /// Not these sessions. Default: none.
     pub without: BTreeSet<SessionKey>,
     /// Globs: leaves out folders whose `<project>/<session>` matches a glob, in addition to the globs of the last sync.
@@ -52,6 +57,7 @@ impl VerifyOptions {
             captures: None,
             sessions: None,
             project: None,
+            repositories: None,
             without: BTreeSet::new(),
             exclude: Vec::new(),
             repair: false,
@@ -85,6 +91,18 @@ impl VerifyOptions {
             && (self.without.is_empty() || !is_left_out())
     }
 
+    /// Whether a stored session is of the project and of one of the repositories to verify.
+    pub(super) fn admits(&self, session: &Session) -> bool {
+        let mut filter = SessionFilter::default().with_project(self.project.clone());
+        filter.repositories.clone_from(&self.repositories);
+        filter.admits(session)
+    }
+
+    /// Whether some sessions may be left out.
+    pub(super) fn is_partial(&self) -> bool {
+        self.sessions.is_some() || self.project.is_some() || self.repositories.is_some()
+    }
+
     /// The options of a sync of the same folders.
     pub(super) fn of_sync(&self) -> SyncOptions {
         SyncOptions::new("", self.user.clone(), self.host.clone())
@@ -103,6 +121,13 @@ impl VerifyOptions {
     #[must_use]
     pub fn with_project(mut self, project: Option<ProjectSlug>) -> Self {
         self.project = project;
+        self
+    }
+
+    /// Only sessions of one of these repositories.
+    #[must_use]
+    pub fn with_repositories(mut self, repositories: Option<BTreeSet<Repository>>) -> Self {
+        self.repositories = repositories;
         self
     }
 

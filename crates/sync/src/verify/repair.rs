@@ -14,6 +14,7 @@ use crate::{
     plan::{Plan, Planned, ReadingCost},
     progress::NoProgress,
     report::SyncReport,
+    repository::RepositoryCache,
     run::{affects_all, ingest},
     session::Context,
     unchanged,
@@ -89,7 +90,12 @@ impl RunningVerification<'_> {
                 folder: folder.clone(),
             });
         }
-        let context = Context { storage: &self.storage, options: &options, progress: &NoProgress };
+        let context = Context {
+            storage: &self.storage,
+            options: &options,
+            progress: &NoProgress,
+            repositories: &RepositoryCache::default(),
+        };
         let mut report = SyncReport::default();
         if let Some(embedder) = ingest(context, &Plan { sessions }, &mut report, &|| true).await? {
             unless_damaged(embedder.finish().await)?;

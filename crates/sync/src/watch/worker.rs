@@ -28,6 +28,7 @@ use crate::{
     options::SyncOptions,
     progress::{Progress, SessionOutcome},
     report::SyncReport,
+    repository::RepositoryCache,
     roots::is_root,
     run::{sync_changed, sync_while},
     session::Context,
@@ -353,7 +354,12 @@ impl WatchBatch<'_> {
         if changed.everything {
             return sync_while(&storage, self.options, &progress, &more).await;
         }
-        let context = Context { storage: &storage, options: self.options, progress: &progress };
+        let context = Context {
+            storage: &storage,
+            options: self.options,
+            progress: &progress,
+            repositories: &RepositoryCache::default(),
+        };
         sync_changed(context, changed, &more).await
     }
 }

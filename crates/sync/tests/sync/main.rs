@@ -13,6 +13,7 @@ mod hosts;
 mod metadata;
 mod random_edits;
 mod refresh;
+mod repositories;
 mod resilience;
 mod restore;
 mod rewind;
