@@ -41,7 +41,7 @@ resource sessions 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers
           { path: '/user_id/?' }, { path: '/session_id/?' }, { path: '/type/?' }, { path: '/committed/?' }
           { path: '/project_slug/?' }, { path: '/updated/?' }, { path: '/created/?' }, { path: '/bundle/?' }
           { path: '/parent_id/?' }, { path: '/visibility/?' }, { path: '/org_id/?' }, { path: '/team_ids/[]/?' }
-          { path: '/tags/[]/?' }, { path: '/sync_state/?' }
+          { path: '/tags/[]/?' }, { path: '/repository/?' }, { path: '/sync_state/?' }
         ]
         excludedPaths: everythingElse
         compositeIndexes: [[

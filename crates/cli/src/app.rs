@@ -24,6 +24,7 @@ use crate::{
     out::Out,
     program,
     render::ids::short,
+    repository::shown_repository,
 };
 
 /// One run of the program.
@@ -322,6 +323,16 @@ impl App {
         filter: &SessionFilter,
     ) -> Result<(), Failure> {
         use amplifier_session_storage::backend::SessionQuery;
+        if let Some(repositories) = &filter.repositories {
+            let of_repositories = SessionFilter::default().with_repositories(repositories.clone());
+            let query = SessionQuery::new(reader.scope.clone()).with_filter(of_repositories).with_limit(1);
+            if reader.storage.sessions().search_sessions(&query).await?.is_empty() {
+                let repository = shown_repository(repositories);
+                say("warning", &format!("the store has no sessions of the repository {repository}"));
+                let program = self.program();
+                say("hint", &format!("`{program} show SESSION` shows the repository of a session"));
+            }
+        }
         let Some(project) = &filter.project else { return Ok(()) };
         let of_project = SessionFilter::default().with_project(project.clone());
         let query = SessionQuery::new(reader.scope.clone()).with_filter(of_project).with_limit(1);

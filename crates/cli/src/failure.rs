@@ -361,6 +361,7 @@ fn about_argument(error: &Error) -> String {
         "name" => "--name",
         "org_id" => "--org",
         "project_slug" => "--project",
+        "repository" => "--repo",
         "user_id" => "--user",
         "session_id" => "a session's id",
         "tags" => "a tag",
@@ -388,8 +389,8 @@ fn is_about_arguments(error: &Error) -> bool {
             ErrorKind::Validation,
             "address" | "config" | "content_type" | "content_types" | "description" | "embedding" | "exclude"
             | "limit" | "min_similarity" | "mmr_lambda" | "model" | "name" | "org_id" | "project_slug"
-            | "query" | "scope" | "sequence" | "session_id" | "store" | "tags" | "team_ids" | "turn"
-            | "user_id",
+            | "query" | "repository" | "scope" | "sequence" | "session_id" | "store" | "tags" | "team_ids"
+            | "turn" | "user_id",
         ) => true,
         (ErrorKind::Unsupported, _) => error.operation().is_none(),
         _ => false,
@@ -442,6 +443,9 @@ fn hint_for(error: &Error, program: &str) -> Option<String> {
         (ErrorKind::Validation, "project_slug") => &format!(
             "type more of the project's slug, or its folder; `{program} recent --days 365` lists projects"
         ),
+        (ErrorKind::Validation, "repository") => {
+            "type more of the repository's address, for example github.com/acme/app"
+        }
         (ErrorKind::Validation, "user_id") => "pass --user ID, or set AMPLIFIER_SESSIONS_USER",
         (ErrorKind::Validation, "store") => &stores(),
         (ErrorKind::Validation, "query") => {

@@ -25,6 +25,7 @@ mod progress;
 mod project;
 mod refresh;
 mod render;
+mod repository;
 mod roots;
 mod samples;
 mod streams;

@@ -94,7 +94,7 @@ fn is_path(typed: &str) -> bool {
 }
 
 /// The absolute path, without `.` and `..`.
-fn absolute(typed: &str, home: Option<&Path>) -> Result<PathBuf, Failure> {
+pub(crate) fn absolute(typed: &str, home: Option<&Path>) -> Result<PathBuf, Failure> {
     let path = match (typed.strip_prefix('~'), home) {
         (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
             home.join(rest.trim_start_matches('/'))

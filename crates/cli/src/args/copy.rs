@@ -2,6 +2,8 @@
 
 use clap::{Args, builder::NonEmptyStringValueParser};
 
+use super::RepoArgs;
+
 /// Copy sessions from one store to another, of any kind
 #[derive(Debug, Args)]
 #[command(long_about = "\
@@ -18,7 +20,7 @@ After it is written, each session is read again from the target, and must have t
 Vectors are copied if both stores have vectors of the same model, or the target has none. If the target has vectors of \
 another model, the messages are copied without vectors; `backfill` creates them.")]
 #[command(after_long_help = "\
-Without --project and --since, the target also remembers which sessions were deleted from the source, so that a sync does not \
+Without --project, --repo and --since, the target also remembers which sessions were deleted from the source, so that a sync does not \
 read them again. Settings of a new target, such as the masking of secrets, are those of the source.
 
 Exits with 1 if a session was not copied, and with 3 if no session matches. --json prints one object: from, to, sessions, \
@@ -40,6 +42,8 @@ pub(crate) struct CopyArgs {
     /// Only sessions of this project: its slug, a unique part of the slug, or its folder
     #[arg(long, value_name = "PROJECT", allow_hyphen_values = true)]
     pub(crate) project: Option<String>,
+    #[command(flatten)]
+    pub(crate) repo: RepoArgs,
     /// Only sessions that changed on this date or later
     #[arg(long, value_name = "DATE")]
     pub(crate) since: Option<String>,

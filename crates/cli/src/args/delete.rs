@@ -2,6 +2,8 @@
 
 use clap::{Args, builder::NonEmptyStringValueParser};
 
+use super::RepoArgs;
+
 /// `delete`.
 #[derive(Debug, Args)]
 #[command(about = "Remove sessions from the store")]
@@ -10,7 +12,7 @@ Removes your sessions from the store, with their messages, events and vectors: t
 a certain age, or all. Shows what would be deleted and asks; if input is not a terminal, --yes is required. With --dry-run, \
 only shows it. If one of the named sessions is not found, nothing is deleted.
 
---project and --older-than may be combined: a session must match both. The age of a session is the time since its last \
+--project, --repo and --older-than may be combined: a session must match all of them. The age of a session is the time since its last \
 activity. Sessions of other users are never deleted, whatever the --scope; --user ID selects the user.
 
 The files of the sessions are not touched. The store remembers the deletion: later syncs skip the sessions, unless \
@@ -37,8 +39,8 @@ pub(crate) struct DeleteArgs {
     /// The sessions to delete, each by its address
     #[arg(
         value_name = "SESSION",
-        required_unless_present_any = ["project", "older_than", "all"],
-        conflicts_with_all = ["project", "older_than", "all"],
+        required_unless_present_any = ["project", "repo", "older_than", "all"],
+        conflicts_with_all = ["project", "repo", "older_than", "all"],
         value_parser = NonEmptyStringValueParser::new(),
     )]
     pub(crate) sessions: Vec<String>,
@@ -46,11 +48,13 @@ pub(crate) struct DeleteArgs {
     // Slugs begin with a hyphen.
     #[arg(long, value_name = "PROJECT", allow_hyphen_values = true)]
     pub(crate) project: Option<String>,
+    #[command(flatten)]
+    pub(crate) repo: RepoArgs,
     /// Delete sessions without activity for this long (90d, 12w), or since this date (2026-01-31)
     #[arg(long, value_name = "AGE")]
     pub(crate) older_than: Option<String>,
     /// Delete all your sessions; with --user ID, all sessions of that user
-    #[arg(long, conflicts_with_all = ["project", "older_than"])]
+    #[arg(long, conflicts_with_all = ["project", "repo", "older_than"])]
     pub(crate) all: bool,
     /// Show what would be deleted, and delete nothing
     #[arg(long)]

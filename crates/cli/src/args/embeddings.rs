@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::TurnsArgs;
+use super::{RepoArgs, TurnsArgs};
 
 /// Show how many messages have vectors, or estimate the cost of creating them
 #[derive(Debug, Args)]
@@ -60,6 +60,8 @@ pub(crate) struct PartArgs {
     /// Only sessions of this project: its slug, a unique part of the slug, or its folder
     #[arg(long, value_name = "PROJECT", allow_hyphen_values = true)]
     pub(crate) project: Option<String>,
+    #[command(flatten)]
+    pub(crate) repo: RepoArgs,
     /// Only this session, by its address
     #[arg(long, value_name = "SESSION")]
     pub(crate) session: Option<String>,

@@ -3,7 +3,7 @@
 use amplifier_session_storage::{model::SessionSource, search::SessionFilter};
 use clap::{
     Args,
-    builder::{PossibleValuesParser, TypedValueParser},
+    builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser},
 };
 use jiff::Zoned;
 
@@ -22,6 +22,8 @@ pub(crate) struct FilterArgs {
     // Slugs begin with a hyphen.
     #[arg(long, value_name = "PROJECT", allow_hyphen_values = true)]
     pub(crate) project: Option<String>,
+    #[command(flatten)]
+    pub(crate) repo: RepoArgs,
     /// Only from this date on
     #[arg(long, value_name = "DATE")]
     pub(crate) since: Option<String>,
@@ -31,14 +33,37 @@ pub(crate) struct FilterArgs {
 }
 
 impl FilterArgs {
-    /// The sessions of the project in the scope of `reader`, if one is given.
+    /// The sessions of the project and the repository in the scope of `reader`, if they are given.
     pub(crate) async fn project(&self, app: &App, reader: &StoreReader) -> Result<SessionFilter, Failure> {
-        app.project(reader, self.project.as_deref()).await
+        self.repo.within(app, reader, app.project(reader, self.project.as_deref()).await?).await
     }
 
     /// The period.
     pub(crate) fn period(&self, now: &Zoned) -> Result<DatePeriod, Failure> {
         DatePeriod::parse(self.since.as_deref(), self.until.as_deref(), now)
+    }
+}
+
+/// The filter by repository.
+#[derive(Debug, Args)]
+pub(crate) struct RepoArgs {
+    /// Only this repository: its address, the end of the address, or a folder in it (`.` is the current one)
+    #[arg(long, value_name = "REPO", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) repo: Option<String>,
+}
+
+impl RepoArgs {
+    /// Only the sessions of `filter` that belong to the repository, if one is given.
+    pub(crate) async fn within(
+        &self,
+        app: &App,
+        reader: &StoreReader,
+        filter: SessionFilter,
+    ) -> Result<SessionFilter, Failure> {
+        Ok(match &self.repo {
+            Some(repo) => filter.with_repositories(app.repositories(reader, repo).await?),
+            None => filter,
+        })
     }
 }
 

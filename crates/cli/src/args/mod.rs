@@ -56,7 +56,7 @@ pub(crate) use embeddings::{
     BackfillArgs, EmbeddingsAction, EmbeddingsArgs, EstimateArgs, PartArgs, RebuildArgs,
 };
 pub(crate) use events::EventsArgs;
-pub(crate) use filter::{FilterArgs, LimitArgs, NarrowArgs};
+pub(crate) use filter::{FilterArgs, LimitArgs, NarrowArgs, RepoArgs};
 pub(crate) use global::{GlobalArgs, ScopeArg, When, quoted};
 pub(crate) use group::GroupArg;
 pub(crate) use help::command;

@@ -2,6 +2,8 @@
 
 use clap::{Args, builder::NonEmptyStringValueParser};
 
+use super::RepoArgs;
+
 /// `prune`.
 #[derive(Debug, Args)]
 #[command(about = "Remove superseded lines from the store")]
@@ -22,12 +24,14 @@ Examples:
   amplifier-sessions prune --older-than 90d --yes")]
 pub(crate) struct PruneArgs {
     /// Only these sessions, each by its address
-    #[arg(value_name = "SESSION", conflicts_with = "project", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(value_name = "SESSION", conflicts_with_all = ["project", "repo"], value_parser = NonEmptyStringValueParser::new())]
     pub(crate) sessions: Vec<String>,
     /// Only sessions of this project: its slug, a unique part of the slug, or its folder (`.` is the current one)
     // Slugs begin with a hyphen.
     #[arg(long, value_name = "PROJECT", allow_hyphen_values = true)]
     pub(crate) project: Option<String>,
+    #[command(flatten)]
+    pub(crate) repo: RepoArgs,
     /// Only lines that were superseded before this long ago (90d, 12w), or before this date (2026-01-31)
     #[arg(long, value_name = "AGE")]
     pub(crate) older_than: Option<String>,

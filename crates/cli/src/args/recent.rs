@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::at_least_one;
+use super::{RepoArgs, at_least_one};
 
 /// Show recent projects and sessions
 #[derive(Debug, Args)]
@@ -21,6 +21,7 @@ Exits with 3 if no session was active in the period.
 Examples:
   amplifier-sessions recent
   amplifier-sessions recent --days 30 --limit 1
+  amplifier-sessions recent --repo .
   amplifier-sessions recent --since yesterday --scope visible --team payments
   amplifier-sessions recent | grep ^project | cut -f 2")]
 pub(crate) struct RecentArgs {
@@ -30,6 +31,8 @@ pub(crate) struct RecentArgs {
     /// Only from this date on
     #[arg(long, value_name = "DATE")]
     pub(crate) since: Option<String>,
+    #[command(flatten)]
+    pub(crate) repo: RepoArgs,
     /// Maximum number of sessions per project
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = at_least_one)]
     pub(crate) limit: usize,

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, builder::NonEmptyStringValueParser};
 
+use super::RepoArgs;
+
 /// Write sessions back as Amplifier's files
 #[derive(Debug, Args)]
 #[command(long_about = "\
@@ -35,6 +37,8 @@ pub(crate) struct RestoreArgs {
     /// Only sessions of this project: its slug, a unique part of the slug, or its folder
     #[arg(long, value_name = "PROJECT", allow_hyphen_values = true)]
     pub(crate) project: Option<String>,
+    #[command(flatten)]
+    pub(crate) repo: RepoArgs,
     /// Replace files that exist and differ
     #[arg(long)]
     pub(crate) overwrite: bool,

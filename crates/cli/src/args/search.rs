@@ -23,8 +23,8 @@ Syntax of a query; quote it, so that the shell leaves it alone:
   \"exact phrase\"  these words in this order
   -word            messages without this word; -\"a phrase\" without a phrase
   prefix*          words that begin like this
-  role:user  project:NAME  session:ID  tag:NAME  after:DATE  before:DATE
-                   like --role, --project, --session, --tag, --since, and --until excluding the day itself
+  role:user  project:NAME  repo:NAME  session:ID  tag:NAME  after:DATE  before:DATE
+                   like --role, --project, --repo, --session, --tag, --since, and --until excluding the day itself
   tool:bash        messages that call a tool or contain its output
   file:PATH        like --file
   -session:ID      like --not-session

@@ -2,6 +2,8 @@
 
 use clap::{Args, builder::NonEmptyStringValueParser};
 
+use super::RepoArgs;
+
 /// List the secrets in stored sessions
 #[derive(Debug, Args)]
 #[command(long_about = "\
@@ -37,16 +39,18 @@ pub(crate) struct SecretsArgs {
     /// Only sessions of this project: its slug, a unique part of the slug, or its folder
     #[arg(long, value_name = "PROJECT", allow_hyphen_values = true)]
     pub(crate) project: Option<String>,
+    #[command(flatten)]
+    pub(crate) repo: RepoArgs,
     /// Mask all findings in this message or event, or in all lines of this session, and keep them masked. Erases them from
     /// the store, its index and its vectors
-    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["sessions", "project"], value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["sessions", "project", "repo"], value_parser = NonEmptyStringValueParser::new())]
     pub(crate) purge: Option<String>,
     /// Do not list or mask the findings in this message or event, or in this session, wherever they occur. The store keeps
     /// digests of them
-    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["sessions", "project", "purge"], value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["sessions", "project", "repo", "purge"], value_parser = NonEmptyStringValueParser::new())]
     pub(crate) ignore: Option<String>,
     /// List these findings again
-    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["sessions", "project", "purge", "ignore"], value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["sessions", "project", "repo", "purge", "ignore"], value_parser = NonEmptyStringValueParser::new())]
     pub(crate) unignore: Option<String>,
     /// Purge without asking
     #[arg(short, long, requires = "purge")]

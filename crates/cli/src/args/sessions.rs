@@ -25,6 +25,7 @@ Examples:
   amplifier-sessions sessions --since yesterday
   amplifier-sessions sessions payment retry --tag incident --min-turns 3
   amplifier-sessions sessions --project -home-ana-payments --tree
+  amplifier-sessions sessions --repo github.com/acme/payments
   amplifier-sessions sessions --scope visible --team payments --limit 5 --json")]
 pub(crate) struct SessionsArgs {
     /// Words in the title or the description

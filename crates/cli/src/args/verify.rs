@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, builder::NonEmptyStringValueParser};
 
+use super::RepoArgs;
+
 /// Compare the store with the session folders and with itself
 #[derive(Debug, Args)]
 #[command(long_about = "\
@@ -40,6 +42,8 @@ pub(crate) struct VerifyArgs {
     /// Only sessions of this project: its slug, a unique part of the slug, or its folder
     #[arg(long, value_name = "PROJECT", allow_hyphen_values = true)]
     pub(crate) project: Option<String>,
+    #[command(flatten)]
+    pub(crate) repo: RepoArgs,
     /// Only compare the store with itself
     #[arg(long)]
     pub(crate) no_disk: bool,

@@ -34,6 +34,7 @@ pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, F
     }
     let reader = app.patient_reader().await?;
     let project = app.project(&reader, args.project.as_deref()).await?;
+    let project = args.repo.within(app, &reader, project).await?;
     let mut filter = project.clone();
     let scope = match &args.session {
         None => reader.scope.clone(),

@@ -165,6 +165,7 @@ async fn matching(
     before: Option<Timestamp>,
 ) -> Result<Vec<Session>, Failure> {
     let project = app.project(reader, args.project.as_deref()).await?;
+    let project = args.repo.within(app, reader, project).await?;
     let query = SessionQuery::new(reader.scope.clone())
         .with_filter(project.clone())
         .with_until(before)

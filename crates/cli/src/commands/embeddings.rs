@@ -204,6 +204,7 @@ async fn part(app: &App, args: &PartArgs) -> Result<(StoreReader, VectorsOf), Fa
         return Err(Failure::wrong_use("vectors are created for one user only", "omit --scope"));
     };
     let project = app.project(&reader, args.project.as_deref()).await?;
+    let project = args.repo.within(app, &reader, project).await?;
     app.warn_of_unknown_project(&reader, &project).await?;
     let session = match &args.session {
         Some(session) => Some(reader.find_session(session).await?.session_id),

@@ -52,6 +52,7 @@ pub(super) async fn run(app: &mut App, args: PruneArgs) -> Result<Outcome, Failu
     let reader = if args.dry_run { app.own_reader().await? } else { app.editor(false).await? };
     let sessions = found(&reader, &args.sessions).await?;
     let project = app.project(&reader, args.project.as_deref()).await?;
+    let project = args.repo.within(app, &reader, project).await?;
     let options = PruneOptions::default().with_sessions(sessions).with_filter(project).with_until(until);
     let user = app.who()?.0.user_id;
     // Without --dry-run, this is what the user confirms.

@@ -70,8 +70,9 @@ pub(super) async fn run(app: &mut App, args: RecentArgs) -> Result<Outcome, Fail
     let typed = args.since();
     let since = DatePeriod::parse(Some(&typed), None, &app.now)?.since;
     let reader = app.reader().await?;
-    let found =
-        find(&reader, since.unwrap_or(Timestamp::from_micros(0)), args.limit, app.out.is_terminal()).await?;
+    let since = since.unwrap_or(Timestamp::from_micros(0));
+    let repository = args.repo.within(app, &reader, SessionFilter::default()).await?;
+    let found = find(&reader, &repository, since, args.limit, app.out.is_terminal()).await?;
     if app.out.is_json() {
         let damaged = app.out.damaged_sessions();
         app.out.json(&RecentView { damaged, ..RecentView::from(&found) })?;
@@ -82,6 +83,7 @@ pub(super) async fn run(app: &mut App, args: RecentArgs) -> Result<Outcome, Fail
     if found.projects.is_empty() {
         say("note", &no_sessions_since(&typed));
         say("hint", &format!("`{} sessions` lists the newest sessions, regardless of date", app.program()));
+        app.warn_of_unknown_project(&reader, &repository).await?;
     }
     Ok(Outcome::found(!found.projects.is_empty()))
 }
@@ -98,23 +100,21 @@ fn no_sessions_since(typed: &str) -> String {
 /// Finds the projects and sessions. `as_blocks` adds short ids for the terminal.
 async fn find(
     reader: &StoreReader,
+    repository: &SessionFilter,
     since: Timestamp,
     limit: usize,
     as_blocks: bool,
 ) -> Result<Recent, Failure> {
     let StoreReader { storage, scope } = reader;
     let mut projects = Vec::new();
-    for activity in storage.sessions().list_projects(scope, Some(since), None).await? {
-        let filter = SessionFilter::default().with_project(activity.of.clone());
-        let query = SessionQuery::new(scope.clone()).with_filter(filter).active_in(Some(since), None);
+    let active =
+        SessionQuery::new(scope.clone()).with_filter(repository.clone()).active_in(Some(since), None);
+    for activity in storage.sessions().list_projects(active.clone()).await? {
+        let query = active.clone().with_filter(repository.clone().with_project(activity.of.clone()));
         let newest = storage.sessions().search_sessions(&query.with_limit(limit)).await?;
         projects.push(Project { activity, newest });
     }
-    let users = if reader.names_owners() {
-        Some(storage.sessions().list_users(scope, Some(since), None).await?)
-    } else {
-        None
-    };
+    let users = if reader.names_owners() { Some(storage.sessions().list_users(active).await?) } else { None };
     let shown: Vec<Session> =
         projects.iter().flat_map(|project: &Project| project.newest.iter().cloned()).collect();
     let estimated = Estimated::of(storage, &shown).await?;

@@ -11,6 +11,7 @@ use crate::{
     args::QueryArgs,
     dates::{self, PeriodEnd},
     failure::{Failure, say},
+    repository::shown_repository,
 };
 
 /// The session of the agent that runs this program.
@@ -109,6 +110,14 @@ impl Typed {
                         return Err(contradiction(app, field, is_option, other.as_str()));
                     }
                     filter.sessions = filter.sessions.within(&project);
+                }
+                (FieldName::Repo, _) => {
+                    let found = app.repositories(reader, &field.value).await.map_err(failed)?;
+                    let other = filter.sessions.repositories.replace(found.clone());
+                    if let Some(other) = other.filter(|other| *other != found) {
+                        let is_option = args.filter.repo.repo.is_some();
+                        return Err(contradiction(app, field, is_option, shown_repository(&other)));
+                    }
                 }
                 (FieldName::Session, is_excluded) => {
                     let found = reader.find_session(&field.value).await;

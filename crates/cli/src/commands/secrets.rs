@@ -226,6 +226,7 @@ fn is_at(secret: &StoredSecret, line: Option<AddressedLine>) -> bool {
 /// The named sessions, or all that match the filter.
 async fn selected(app: &App, reader: &StoreReader, args: &SecretsArgs) -> Result<Vec<Session>, Failure> {
     let project = app.project(reader, args.project.as_deref()).await?;
+    let project = args.repo.within(app, reader, project).await?;
     if !args.sessions.is_empty() {
         let (mut sessions, mut seen) = (Vec::new(), HashSet::new());
         for typed in &args.sessions {

@@ -26,8 +26,10 @@ pub(super) async fn run(app: &mut App, args: VerifyArgs) -> Result<Outcome, Fail
     let roots = roots_of(app, &args)?;
     let sessions = named(&reader, &roots, &args.sessions).await?;
     let project = app.project(&reader, args.project.as_deref()).await?;
+    let project = args.repo.within(app, &reader, project).await?;
     let options = VerifyOptions::new(identity.user_id, host)
         .with_project(project.project)
+        .with_repositories(project.repositories)
         .excluding(project.without)
         .with_exclude(app.config.list("exclude"))
         .with_sessions(sessions)

@@ -38,6 +38,7 @@ pub(super) fn of(command: &str, id: &str, words: &[String], typed: &str) -> Vec<
     match (command, id) {
         (_, "session" | "sessions") => sessions(words, typed),
         (_, "project") => of_sessions(words, |session| Some(session.project_slug.to_string())),
+        (_, "repo") => of_sessions(words, |session| session.repository.as_ref().map(ToString::to_string)),
         (_, "tags" | "remove") => of_sessions(words, |session| session.tags.clone()),
         (_, "bundle") => of_sessions(words, |session| session.bundle.clone()),
         ("events", "model") => of_sessions(words, |session| session.model.clone()),

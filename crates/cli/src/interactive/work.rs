@@ -53,8 +53,12 @@ impl WorkContext {
     }
 
     async fn begin(&self) -> WorkAnswer {
-        let projects =
-            self.storage.sessions().list_projects(&self.scope, None, None).await.unwrap_or_default();
+        let projects = self
+            .storage
+            .sessions()
+            .list_projects(SessionQuery::new(self.scope.clone()))
+            .await
+            .unwrap_or_default();
         let projects: Vec<_> = projects.into_iter().map(|activity| activity.of).collect();
         let one = SessionQuery::new(self.scope.clone()).with_limit(1);
         let is_empty = projects.is_empty()

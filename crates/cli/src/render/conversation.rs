@@ -4,7 +4,7 @@ use std::io;
 
 use amplifier_session_storage::{
     backend::SkippedLine,
-    model::{Message, Session, SessionSource, Visibility},
+    model::{Message, RepositoryKind, Session, SessionSource, Visibility},
 };
 use jiff::Zoned;
 use unicode_width::UnicodeWidthStr as _;
@@ -54,6 +54,7 @@ fn fields(head: SessionHeader<'_>, now: &Zoned) -> Vec<(&'static str, String)> {
         ("session", Some(id.to_string())),
         ("owner", names_owner.then(|| session.user_id.to_string())),
         ("project", Some(session.project_slug.to_string())),
+        ("repo", repository(session)),
         ("about", session.description.clone()),
         ("time", Some(format!("{from} to {to}"))),
         ("content", Some(counts(session))),
@@ -95,6 +96,12 @@ pub(super) fn counts(session: &Session) -> String {
 }
 
 /// With whom the session is shared, if at all.
+/// The repository, unless it is only a folder: that is shown anyway.
+fn repository(session: &Session) -> Option<String> {
+    let repository = session.repository.as_ref()?;
+    (repository.kind() != RepositoryKind::Folder).then(|| repository.to_string())
+}
+
 fn shared_with(session: &Session) -> Option<String> {
     match session.visibility {
         Visibility::Private => None,

@@ -39,6 +39,7 @@ mod output_syntax;
 mod outside;
 #[cfg(unix)]
 mod read_only;
+mod repositories;
 mod restore;
 mod roots;
 mod salvage;

@@ -12,7 +12,6 @@ mod ingest;
 mod line_masker;
 mod rebuild;
 mod rederivation;
-mod repositories;
 mod salvage;
 mod search;
 mod secrets;

@@ -138,7 +138,7 @@ mod tests {
             SalvagedTable::MetadataFiles.columns(),
             ["user_id", "session_id", "position", "name", "raw"]
         );
-        assert_eq!(SalvagedTable::Sessions.columns().len(), 32);
+        assert_eq!(SalvagedTable::Sessions.columns().len(), 33);
         for table in SalvagedTable::ALL.into_iter().filter(|table| *table != SalvagedTable::Deleted) {
             assert!(!table.columns().is_empty(), "{table:?}");
         }

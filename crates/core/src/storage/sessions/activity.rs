@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::PAGE;
 use crate::{
-    Result, Scope,
+    Result,
     backend::SessionQuery,
     model::{ProjectSlug, Session, Timestamp, UserId},
     storage::SessionCatalog,
@@ -33,31 +33,22 @@ pub struct Activity<T> {
 }
 
 impl SessionCatalog<'_> {
-    /// The users with sessions in `scope` that were active between `since` and `until`, most recent first.
-    ///
-    /// A session is active from when it was created until it was last updated.
+    /// The users with sessions that `query` selects, most recent first. Its limit does not matter.
     ///
     /// # Errors
     ///
     /// Errors of the backend.
-    pub async fn list_users(
-        self,
-        scope: &Scope,
-        since: Option<Timestamp>,
-        until: Option<Timestamp>,
-    ) -> Result<Vec<Activity<UserId>>> {
+    pub async fn list_users(self, query: SessionQuery) -> Result<Vec<Activity<UserId>>> {
         let of = |session: &Session| (session.user_id.clone(), session.project_slug.to_string());
-        self.activity(scope, since, until, of).await
+        self.activity(query, of).await
     }
 
     async fn activity<T: Ord + Clone>(
         self,
-        scope: &Scope,
-        since: Option<Timestamp>,
-        until: Option<Timestamp>,
+        query: SessionQuery,
         of: impl Fn(&Session) -> (T, String),
     ) -> Result<Vec<Activity<T>>> {
-        let query = SessionQuery::new(scope.clone()).active_in(since, until).with_limit(PAGE);
+        let query = query.with_limit(PAGE);
         let mut found: BTreeMap<T, (Activity<T>, BTreeSet<String>)> = BTreeMap::new();
         let count = |page: Vec<Session>| {
             for session in page {
@@ -78,19 +69,14 @@ impl SessionCatalog<'_> {
 }
 
 impl SessionCatalog<'_> {
-    /// The projects with sessions in `scope` that were active between `since` and `until`, most recent first.
+    /// The projects with sessions that `query` selects, most recent first. Its limit does not matter.
     ///
     /// # Errors
     ///
     /// Errors of the backend.
-    pub async fn list_projects(
-        self,
-        scope: &Scope,
-        since: Option<Timestamp>,
-        until: Option<Timestamp>,
-    ) -> Result<Vec<Activity<ProjectSlug>>> {
+    pub async fn list_projects(self, query: SessionQuery) -> Result<Vec<Activity<ProjectSlug>>> {
         let of = |session: &Session| (session.project_slug.clone(), session.user_id.to_string());
-        self.activity(scope, since, until, of).await
+        self.activity(query, of).await
     }
 }
 

@@ -5,6 +5,7 @@ mod dates;
 mod edit;
 mod find;
 mod projects;
+mod repositories;
 mod short_ids;
 mod tree;
 

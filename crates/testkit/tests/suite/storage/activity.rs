@@ -42,10 +42,11 @@ fn shown<T: ToString>(activity: &[Activity<T>]) -> Vec<String> {
 
 /// Users and projects are listed with their activity, the latest first.
 async fn users_and_projects_are_listed_with_their_activity(store: Store) {
-    let users =
-        async |scope: Scope| shown(&store.storage.sessions().list_users(&scope, None, None).await.unwrap());
+    let users = async |scope: Scope| {
+        shown(&store.storage.sessions().list_users(SessionQuery::new(scope)).await.unwrap())
+    };
     let projects = async |scope: Scope| {
-        shown(&store.storage.sessions().list_projects(&scope, None, None).await.unwrap())
+        shown(&store.storage.sessions().list_projects(SessionQuery::new(scope)).await.unwrap())
     };
     assert!(users(Scope::Everyone).await.is_empty());
     fill(&store).await;
@@ -89,8 +90,9 @@ async fn sessions_count_in_every_period_they_were_active(store: Store) {
             }
         }
         let (since, until) = (since.map(day), until.map(day));
-        let users = store.storage.sessions().list_users(&Scope::Everyone, since, until).await.unwrap();
-        let projects = store.storage.sessions().list_projects(&Scope::Everyone, since, until).await.unwrap();
+        let query = SessionQuery::new(Scope::Everyone).active_in(since, until);
+        let users = store.storage.sessions().list_users(query.clone()).await.unwrap();
+        let projects = store.storage.sessions().list_projects(query).await.unwrap();
         let users = users.iter().map(|activity| (activity.of.to_string(), activity.sessions));
         let projects = projects.iter().map(|activity| (activity.of.to_string(), activity.sessions));
         assert_eq!(users.collect::<BTreeMap<_, _>>(), by_user, "{since:?} {until:?}");

@@ -95,9 +95,10 @@ async fn activity_and_statistics_cover_visible_sessions(store: Store) {
         assert_eq!((totals.sessions, totals.messages, totals.events), (count, 2 * count, count), "{name}");
         assert_eq!(statistics.projects[0].counts.sessions, count, "{name}");
         assert_eq!((statistics.event_types[0].events, statistics.tools[0].uses), (count, count), "{name}");
-        let users = store.storage.sessions().list_users(&scope, None, None).await.unwrap();
+        let users = store.storage.sessions().list_users(SessionQuery::new(scope.clone())).await.unwrap();
         assert_eq!((users.len(), users[0].of.as_str(), users[0].sessions), (1, "olga", count), "{name}");
-        let projects = store.storage.sessions().list_projects(&scope, None, None).await.unwrap();
+        let projects =
+            store.storage.sessions().list_projects(SessionQuery::new(scope.clone())).await.unwrap();
         assert_eq!((projects.len(), projects[0].sessions), (1, count), "{name}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{SessionCatalog, find::PAGE};
+use super::{super::SessionCatalog, find::PAGE};
 use crate::{
     Error, Result, Scope,
     backend::SessionQuery,
