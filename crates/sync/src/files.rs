@@ -152,6 +152,12 @@ impl EventLogs {
     pub(crate) fn all(self) -> impl Iterator<Item = Source> {
         self.first.into_iter().chain(self.second)
     }
+
+    /// The first log, unless it is gone or empty, and the second one, if there are two. An emptied log has lost its
+    /// events.
+    pub(crate) fn pair(self) -> Option<(Option<Source>, Source)> {
+        Some((self.first.filter(|first| first.stamp.size > 0), self.second?))
+    }
 }
 
 /// The files of a session folder that a sync reads.

@@ -31,12 +31,17 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// The digest of its text, unless it is too large.
-    pub(crate) fn digest(&self, digester: &LineDigester) -> Option<Digest> {
+    /// Its text, unless it is too large.
+    pub(crate) fn text(&self) -> Option<&[u8]> {
         match &self.text {
-            LineText::Ended(text) | LineText::Unended(text) => Some(digester.digest(text)),
+            LineText::Ended(text) | LineText::Unended(text) => Some(text),
             LineText::TooLarge => None,
         }
+    }
+
+    /// The digest of its text, unless it is too large.
+    pub(crate) fn digest(&self, digester: &LineDigester) -> Option<Digest> {
+        self.text().map(|text| digester.digest(text))
     }
 }
 

@@ -7,19 +7,19 @@
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     io,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use amplifier_session_core::{
-    Result, Scope, SessionStorage,
+    Result, Scope, SessionStorage, blocking,
     events::{MAX_LINE_BYTES, parse_event_line},
     model::{Digest, RawJson, SessionKey, Timestamp},
     storage::{EventLines, LineDigester},
 };
 
 use crate::{
-    files,
-    lines::{Line, LineReader, LineText},
+    files::{self, Stamp},
+    lines::{Line, LineReader},
     position::LogPosition,
 };
 
@@ -58,12 +58,13 @@ pub(crate) struct SecondLog {
 }
 
 impl SecondLog {
-    /// Compares the lines of the second log after a position with the events `first` of the first one.
+    /// Compares the lines of the second log after a position with the first one, at `now`.
     pub(crate) fn compare(
         path: &Path,
         from: &LogPosition,
-        first: &[EventIdentity],
+        first: &FirstLog,
         digester: &LineDigester,
+        now: Timestamp,
     ) -> io::Result<Self> {
         let (mut log, mut second) = (Self::default(), Vec::new());
         each_line(path, from, |line, identity| match (identity, line.digest(digester)) {
@@ -75,7 +76,7 @@ impl SecondLog {
                 log.binary = log.binary.or_else(|| binary(line));
             }
         })?;
-        let is_shared = Matcher::new(first).shared(second.iter().map(|event| &event.identity));
+        let is_shared = Matcher::new(&first.events).shared(second.iter().map(|event| &event.identity));
         for (event, is_shared) in second.into_iter().zip(is_shared) {
             if is_shared {
                 log.shared.push(event.digest);
@@ -83,17 +84,19 @@ impl SecondLog {
                 log.missing.push(event);
             }
         }
+        if first.modified.is_some_and(|modified| !is_complete(modified, now)) {
+            log.leave_out_recent(now);
+        }
         Ok(log)
     }
 
     /// Leaves out what the first log may be about to get at `now`.
-    pub(crate) fn settled_at(mut self, now: Timestamp) -> Self {
+    fn leave_out_recent(&mut self, now: Timestamp) {
         let is_recent = |event: &SecondEvent| event.identity.1.is_some_and(|ts| !is_complete(ts, now));
         if let Some(at) = self.missing.iter().position(is_recent) {
             self.missing.truncate(at);
             self.is_ahead = true;
         }
-        self
     }
 
     /// The numbers of the lines to read: those of the missing events, and those that are no events.
@@ -157,26 +160,38 @@ impl<'a> Matcher<'a> {
 /// The events of the first log.
 #[derive(Debug, Default)]
 pub(crate) struct FirstLog {
-    pub(crate) events: Vec<EventIdentity>,
+    events: Vec<EventIdentity>,
     /// The first line with binary data.
     pub(crate) binary: Option<u64>,
+    /// When the file last changed; `None` if it gets no more events.
+    modified: Option<Timestamp>,
 }
 
 impl FirstLog {
-    pub(crate) fn read(path: &Path) -> io::Result<Self> {
-        let mut log = Self::default();
-        each_line(path, &LogPosition::default(), |line, identity| match identity {
-            Some(identity) => log.events.push(identity),
-            None => log.binary = log.binary.or_else(|| binary(line)),
-        })?;
-        Ok(log)
+    pub(crate) async fn read(path: PathBuf) -> Result<io::Result<Self>> {
+        let read = move || {
+            let mut log = Self::default();
+            let stamp = each_line(&path, &LogPosition::default(), |line, identity| match identity {
+                Some(identity) => log.events.push(identity),
+                None => log.binary = log.binary.or_else(|| binary(line)),
+            })?;
+            log.modified = Some(stamp.modified());
+            Ok(log)
+        };
+        blocking(read).await
+    }
+
+    /// Events that are stored, in place of those of a log.
+    pub(crate) fn of_stored(events: Vec<EventIdentity>) -> Self {
+        Self { events, ..Self::default() }
     }
 
     /// Its events, and those of `stored` that it does not have.
-    pub(crate) fn with(self, stored: Vec<EventIdentity>) -> Vec<EventIdentity> {
+    pub(crate) fn with(mut self, stored: Vec<EventIdentity>) -> Vec<EventIdentity> {
         let is_known = Matcher::new(&self.events).shared(stored.iter());
         let lost = stored.into_iter().zip(is_known).filter(|(_, is_known)| !is_known);
-        self.events.iter().cloned().chain(lost.map(|(event, _)| event)).collect()
+        self.events.extend(lost.map(|(event, _)| event));
+        self.events
     }
 }
 
@@ -225,39 +240,32 @@ pub(crate) fn end_alike(first: &Path, second: &Path) -> io::Result<bool> {
 }
 
 /// Whether something that happened at `time` is old enough at `now` to be in both logs.
-pub(crate) fn is_complete(time: Timestamp, now: Timestamp) -> bool {
+fn is_complete(time: Timestamp, now: Timestamp) -> bool {
     time.as_micros() <= now.as_micros().saturating_sub(SETTLED_MICROS)
 }
 
 /// The number of a line that contains a NUL, which JSON text never does.
 fn binary(line: &Line) -> Option<u64> {
-    match &line.text {
-        LineText::Ended(text) | LineText::Unended(text) if text.contains(&0) => Some(line.number),
-        _ => None,
-    }
+    line.text().filter(|text| text.contains(&0)).map(|_| line.number)
 }
 
-/// Calls `each` for the lines of a log after a position, with what they say of an event, if they are one.
+/// Calls `each` for the lines of a log after a position, with what they say of an event, if they are one. Returns the
+/// stamp that the log had when it was opened.
 fn each_line(
     path: &Path,
     from: &LogPosition,
     mut each: impl FnMut(&Line, Option<EventIdentity>),
-) -> io::Result<()> {
-    let (file, _) = files::open(path)?;
+) -> io::Result<Stamp> {
+    let (file, stamp) = files::open(path)?;
     let mut reader = LineReader::new(file, from.bytes, from.lines, MAX_LINE_BYTES)?;
     loop {
         let batch = reader.batch()?;
         for line in &batch.lines {
-            let identity = match &line.text {
-                LineText::Ended(text) | LineText::Unended(text) => {
-                    parse_event_line(&RawJson::new(text.as_slice())).ok()
-                }
-                LineText::TooLarge => None,
-            };
+            let identity = line.text().and_then(|text| parse_event_line(&RawJson::new(text)).ok());
             each(line, identity.map(|fields| (fields.event_type, fields.ts)));
         }
         if batch.is_last {
-            return Ok(());
+            return Ok(stamp);
         }
     }
 }

@@ -18,7 +18,6 @@ use super::{FileError, SessionReader, open::OpenLog};
 use crate::{
     files::{SessionFiles, Source},
     known_copy::{CopyKind, KnownCopy},
-    lines::LineText,
     state::SyncState,
 };
 
@@ -65,7 +64,7 @@ impl SessionReader<'_> {
         let mut open = OpenLog::open(self.folder.file(transcript.name), None).await?;
         while let Some(batch) = open.batch().await? {
             for line in &batch.lines {
-                let (LineText::Ended(text) | LineText::Unended(text)) = &line.text else { continue };
+                let Some(text) = line.text() else { continue };
                 let digest = line.digest(&digester);
                 let expected = states.get(next).map(|state| state.digest);
                 if digest.is_some() && expected == digest {

@@ -18,7 +18,7 @@ use super::{
     reading::{Reading, Replaced},
 };
 use crate::{
-    files::{self, EventLogs, SessionFiles, Source, TRANSCRIPT, TRANSCRIPT_BACKUP},
+    files::{self, SessionFiles, Source, TRANSCRIPT, TRANSCRIPT_BACKUP},
     head::Head,
     lines::{Line, LineBatch, LineReader, LineText},
     position::{LogPosition, ReadLine},
@@ -48,13 +48,12 @@ impl SessionReader<'_> {
             return self.only_times(ingest, files).await;
         }
         let logs = files.event_logs(self.state.known_events());
-        let EventLogs { first, second } = logs;
         if logs.all().all(|log| self.has_current(log)) {
             logs.all().for_each(|log| self.keep_damaged(log));
             return Ok(());
         }
-        let Some(second) = second else {
-            let Some(first) = first else { return Ok(()) };
+        let Some((first, second)) = logs.pair() else {
+            let Some(first) = logs.first else { return Ok(()) };
             let taken = self.first_log_alone(ingest, first).await;
             return self.record_outcome(first.name, taken);
         };
@@ -377,14 +376,10 @@ fn messages_of_whole_file(path: &Path) -> io::Result<Option<u32>> {
     loop {
         let batch = reader.batch()?;
         for line in &batch.lines {
-            match &line.text {
-                LineText::Ended(text) | LineText::Unended(text)
-                    if SessionIngest::is_valid(LineKind::Message, text) =>
-                {
-                    messages += 1
-                }
-                _ => return Ok(None),
+            if !line.text().is_some_and(|text| SessionIngest::is_valid(LineKind::Message, text)) {
+                return Ok(None);
             }
+            messages += 1;
         }
         if batch.is_last {
             return Ok(Some(messages));

@@ -109,7 +109,7 @@ fn unknown_capture(object: &Map<String, Value>) -> Option<String> {
 }
 
 /// The object in a file, or why it has none.
-fn object(content: Option<RawJson>) -> Result<(Map<String, Value>, RawJson), String> {
+pub(crate) fn object(content: Option<RawJson>) -> Result<(Map<String, Value>, RawJson), String> {
     let raw = content.ok_or_else(|| too_large("file"))?;
     match raw.parse_object() {
         Ok(object) => Ok((object, raw)),
@@ -118,7 +118,7 @@ fn object(content: Option<RawJson>) -> Result<(Map<String, Value>, RawJson), Str
 }
 
 /// The content of a file; `None` if it is too large.
-fn read_whole(path: &Path) -> io::Result<(Stamp, Option<RawJson>)> {
+pub(crate) fn read_whole(path: &Path) -> io::Result<(Stamp, Option<RawJson>)> {
     let (file, stamp) = files::open(path)?;
     let mut content = Vec::new();
     file.take(MAX_LINE_BYTES as u64 + 1).read_to_end(&mut content)?;

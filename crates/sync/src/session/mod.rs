@@ -3,8 +3,8 @@
 mod copies;
 mod damage;
 mod logs;
-mod metadata;
-mod open;
+pub(crate) mod metadata;
+pub(crate) mod open;
 mod reading;
 mod replaced;
 mod repository;
@@ -312,7 +312,7 @@ impl<'a> SessionReader<'a> {
 
 /// Why a file could not be read.
 #[derive(Debug)]
-enum FileError {
+pub(crate) enum FileError {
     /// The file can't be read. This affects only this file.
     Unreadable(io::Error),
     /// The store failed.

@@ -16,9 +16,9 @@ use crate::{
 
 /// A log that is being read.
 #[derive(Debug)]
-pub(super) struct OpenLog {
+pub(crate) struct OpenLog {
     /// The stamp of the file when it was opened.
-    pub(super) stamp: Stamp,
+    pub(crate) stamp: Stamp,
     /// The position where reading begins.
     pub(super) start: LogPosition,
     /// The first lines. They are read when the log is opened, because most files have no more.
@@ -26,7 +26,7 @@ pub(super) struct OpenLog {
     /// `None` at the end, and after an error.
     reader: Option<LineReader>,
     /// The numbers of the lines to read; `None` for all.
-    only: Option<HashSet<u64>>,
+    pub(crate) only: Option<HashSet<u64>>,
     /// The lines of another log that follow this one.
     following: Following,
 }
@@ -52,7 +52,7 @@ pub(super) struct RemainingLines {
 
 impl OpenLog {
     /// Opens a log after the last line that was read if that line is unchanged, or else at the beginning.
-    pub(super) async fn open(path: PathBuf, known: Option<FileState>) -> Result<Self, FileError> {
+    pub(crate) async fn open(path: PathBuf, known: Option<FileState>) -> Result<Self, FileError> {
         let open = move || -> io::Result<Self> {
             let (mut file, stamp) = files::open(&path)?;
             let start = match known {
@@ -98,7 +98,7 @@ impl OpenLog {
     }
 
     /// The next lines; `None` at the end.
-    pub(super) async fn batch(&mut self) -> Result<Option<LineBatch>, FileError> {
+    pub(crate) async fn batch(&mut self) -> Result<Option<LineBatch>, FileError> {
         if let Some(first) = self.first.take() {
             return Ok(Some(self.chosen(first)));
         }

@@ -16,7 +16,7 @@ use crate::{
     files::Source,
     position::LogPosition,
     report::Kept,
-    second_log::{EventIdentity, FirstLog, SecondLog, end_alike, is_complete, stored_identities},
+    second_log::{EventIdentity, FirstLog, SecondLog, end_alike, stored_identities},
     state::Damage,
 };
 
@@ -24,15 +24,13 @@ use crate::{
 const WINDOW: u32 = 1_000;
 
 impl SessionReader<'_> {
-    /// Reads both logs. `first` is `None` if it is gone; its events stay.
+    /// Reads both logs. `first` is `None` if it is gone or empty; its events stay.
     pub(super) async fn two_logs(
         &mut self,
         ingest: &mut SessionIngest,
         first: Option<Source>,
         second: Source,
     ) -> Result<(), FileError> {
-        // An emptied log has lost its events.
-        let first = first.filter(|first| first.stamp.size > 0);
         if let Some(first) = first
             && self.is_in_step(first, second).await?
         {
@@ -44,36 +42,29 @@ impl SessionReader<'_> {
         let open = OpenLog::open(self.path(second), known).await?;
         let is_continued = open.start.lines > 0;
         let first = first.filter(|_| !is_continued);
-        let FirstLog { events, binary } = match first {
-            Some(first) => self.first_log(first).await?,
-            None => FirstLog { events: self.stored_identities(ingest, is_continued).await?, binary: None },
+        let known = match first {
+            Some(first) => FirstLog::read(self.path(first)).await??,
+            None => FirstLog::of_stored(self.stored_identities(ingest, is_continued).await?),
         };
-        let mut log = self.second_log(ingest, second, open.start.clone(), events).await?;
+        let binary = known.binary;
+        let log = self.second_log(ingest, second, open.start.clone(), known).await?;
         if (binary.is_some() || log.binary.is_some()) && self.has_events(ingest) {
             return self.beside_damage(ingest, first, second).await;
-        }
-        let now = self.context.storage.now();
-        if first.is_some_and(|first| !is_complete(first.stamp.modified(), now)) {
-            log = log.settled_at(now);
         }
         self.read_both(ingest, first, (second, open), log).await
     }
 
-    async fn first_log(&self, first: Source) -> Result<FirstLog, FileError> {
-        let path = self.path(first);
-        Ok(blocking(move || FirstLog::read(&path)).await??)
-    }
-
-    /// Compares a log from a position on with events that are known.
+    /// Compares a log from a position on with another one.
     async fn second_log(
         &self,
         ingest: &SessionIngest,
         second: Source,
         from: LogPosition,
-        known: Vec<EventIdentity>,
+        known: FirstLog,
     ) -> Result<SecondLog, FileError> {
         let (path, digester) = (self.path(second), ingest.line_digester());
-        Ok(blocking(move || SecondLog::compare(&path, &from, &known, &digester)).await??)
+        let now = self.context.storage.now();
+        Ok(blocking(move || SecondLog::compare(&path, &from, &known, &digester, now)).await??)
     }
 
     /// Reads the first log, unless it is gone or unchanged, and then the lines of the second one that it lacks.
@@ -143,13 +134,14 @@ impl SessionReader<'_> {
         let read = self.context.storage.now();
         for log in first.into_iter().chain([second]) {
             let open = OpenLog::open(self.path(log), None).await?;
-            let compared = self.second_log(ingest, log, LogPosition::default(), known.clone()).await?;
+            let stored = FirstLog::of_stored(known.clone());
+            let compared = self.second_log(ingest, log, LogPosition::default(), stored).await?;
             let damage = compared.binary.map(|line| {
                 let missing = (known.len() as u32).saturating_sub(compared.shared.len() as u32);
                 Damage { reason: format!("contains binary data in line {line}"), line, missing }
             });
             // Events that the first log has are not stored again from the second one.
-            known = self.first_log(log).await?.with(known);
+            known = FirstLog::read(self.path(log)).await??.with(known);
             let opened = Source { stamp: open.stamp, ..log };
             let mut reading = self.reading(LineKind::Event, opened, LogPosition::default(), read);
             self.lines(ingest, &mut reading, &mut open.only(compared.numbers())).await?;

@@ -1,16 +1,16 @@
 //! Compares the files of a session folder with the stored session.
+//!
+//! The lines are those of a sync that reads all files from their beginning, and they are read by its code. They go to
+//! [`ComparedLog`] instead of an ingest: a verification reports what differs now, while an ingest also decides which rows
+//! to replace, to keep and to supersede.
 
-use std::{
-    collections::HashSet,
-    io::{self, Read},
-    path::Path,
-};
+use std::{collections::HashSet, io};
 
 use amplifier_session_core::{
     ErrorKind, KnownPart, Result, SessionStorage,
     backend::StoredSession,
-    blocking, events,
-    model::{Difference, DifferenceKind, Digest, LineKind, RawJson, RowKind, SessionKey},
+    blocking,
+    model::{Difference, DifferenceKind, Digest, LineKind, RowKind, SessionKey},
     storage::{EventDetail, LineDigester, SessionCheck, SessionIngest},
     text::counted,
 };
@@ -18,10 +18,11 @@ use amplifier_session_core::{
 use super::diff::{Hunk, differences};
 use crate::{
     discover::SessionFolder,
-    files::{self, EventLogs, Places, SessionFiles, Source, Stamp, TRANSCRIPT_BACKUP},
-    lines::{BYTE_ORDER_MARK, LineReader, LineText},
+    files::{self, EventLogs, SessionFiles, Source, TRANSCRIPT_BACKUP},
+    lines::{Line, LineText},
     position::LogPosition,
-    second_log::{FirstLog, SecondLog, is_complete, stored_identities},
+    second_log::{FirstLog, SecondLog, stored_identities},
+    session::{FileError, metadata, open::OpenLog},
     state::{FileState, SyncState},
 };
 
@@ -45,31 +46,29 @@ pub(super) struct Compared {
 
 /// A session folder and its stored session.
 pub(super) struct Comparison<'a> {
-    pub(super) storage: &'a SessionStorage,
-    pub(super) folder: &'a SessionFolder,
-    pub(super) stored: &'a StoredSession,
-    pub(super) check: &'a SessionCheck,
-    pub(super) key: SessionKey,
-    pub(super) state: SyncState,
+    storage: &'a SessionStorage,
+    folder: &'a SessionFolder,
+    stored: &'a StoredSession,
+    check: &'a SessionCheck,
+    key: SessionKey,
+    state: SyncState,
     /// Computes digests as the store does, which may mask secrets.
-    pub(super) digester: LineDigester,
-    pub(super) found: Compared,
+    digester: LineDigester,
+    found: Compared,
 }
 
 /// A file, and the numbers of the lines in it to compare, if not all.
-#[derive(Debug, Clone)]
-struct LogPart {
-    file: Source,
-    only: Option<HashSet<u64>>,
-}
+type LogPart = (Source, Option<HashSet<u64>>);
 
-/// The files of a log, one after the other.
+/// The lines of one or two logs, compared with the stored rows.
 struct ComparedLog {
     row: RowKind,
-    parts: Vec<LogPart>,
+    rows: Vec<Option<Digest>>,
+    /// The files, as they were when they were opened.
+    files: Vec<Source>,
     /// The number of lines that equal the stored rows, from the beginning.
     equal: usize,
-    /// The lines after them that a sync would store: the part, the line number, and the digest.
+    /// The lines after them that a sync would store: the position of the file, the line number, and the digest.
     lines: Vec<(usize, u64, Digest)>,
     /// The number of lines that a sync skips, and of all lines.
     skipped: u64,
@@ -77,19 +76,19 @@ struct ComparedLog {
 }
 
 impl<'a> Comparison<'a> {
-    pub(super) fn new(
+    pub(super) async fn new(
         storage: &'a SessionStorage,
         folder: &'a SessionFolder,
         stored: &'a StoredSession,
         check: &'a SessionCheck,
-    ) -> Self {
+    ) -> Result<Self> {
         let state = SyncState::of(&folder.project, stored.sync_state.as_ref());
-        let (digester, found) = (LineDigester::default(), Compared::default());
-        Self { storage, folder, stored, check, key: stored.session.key(), state, digester, found }
+        let digester = storage.secrets().line_digester().await?;
+        let found = Compared::default();
+        Ok(Self { storage, folder, stored, check, key: stored.session.key(), state, digester, found })
     }
 
     pub(super) async fn run(mut self) -> Result<Compared> {
-        self.digester = self.storage.secrets().line_digester().await?;
         let places = self.folder.places();
         let files = match blocking(move || SessionFiles::find(&places)).await? {
             Ok(Some(files)) => self.state.choose(files),
@@ -105,7 +104,12 @@ impl<'a> Comparison<'a> {
             let reason = format!("it is stored in project {stored}; its folder is in {found}");
             self.find(DifferenceKind::Metadata, reason);
         }
-        self.metadata(&files).await?;
+        // A backup is only read for a file that is missing.
+        let is_own = |file: &&Source| files::without_backup(file.name) == file.name;
+        for file in files.metadata.iter().filter(is_own) {
+            let read = self.metadata(*file).await;
+            self.unless_unreadable(file.name, read)?;
+        }
         match files.transcript {
             Some(file) => self.transcript(file).await?,
             // A transcript that is missing or withheld removes nothing.
@@ -113,7 +117,7 @@ impl<'a> Comparison<'a> {
         }
         let logs = files.event_logs(self.state.known_events());
         match logs.all().next() {
-            Some(_) => self.events(logs).await?,
+            Some(file) => self.events(file, logs).await?,
             None => self.found.kept += self.check.events,
         }
         Ok(self.found)
@@ -127,37 +131,36 @@ impl<'a> Comparison<'a> {
         self.found.differences.push(Difference::of(&self.key, kind, reason).in_file(file));
     }
 
-    /// A file that is missing or can't be parsed changes nothing in the store.
-    async fn metadata(&mut self, files: &SessionFiles) -> Result<()> {
-        let is_own = |file: &&Source| files::without_backup(file.name) == file.name;
-        // A backup is only read for a file that is missing.
-        for file in files.metadata.iter().filter(is_own).copied().collect::<Vec<_>>() {
-            let path = self.folder.file(file.name);
-            let content = match blocking(move || read_metadata(&path)).await? {
-                Ok(content) => content,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => {
-                    self.find_in(DifferenceKind::Unreadable, file.name, error.to_string());
-                    continue;
-                }
-            };
-            self.found.bytes += content.len() as u64;
-            let content = content.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&content);
-            let stored = self.stored.metadata_files.iter().find(|stored| stored.name == file.name);
-            match stored {
-                Some(stored) if stored.raw == self.digester.stored(RawJson::new(content)) => {}
-                _ if content.len() > events::MAX_LINE_BYTES
-                    || RawJson::new(content).parse_object().is_err() =>
-                {
-                    self.found.skipped += 1;
-                }
-                stored => {
-                    let what = if stored.is_some() { "differs from the stored one" } else { "is not stored" };
-                    let reason = format!("it {what}{}", self.since(file));
-                    self.find_in(DifferenceKind::Metadata, file.name, reason);
-                }
+    /// Reports a file that can't be read. One that is missing changes nothing in the store.
+    fn unless_unreadable<T>(&mut self, file: &str, read: Result<T, FileError>) -> Result<Option<T>> {
+        match read {
+            Ok(read) => return Ok(Some(read)),
+            Err(FileError::Store(error)) => return Err(error),
+            Err(FileError::Unreadable(error)) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(FileError::Unreadable(error)) => {
+                self.find_in(DifferenceKind::Unreadable, file, error.to_string())
             }
         }
+        Ok(None)
+    }
+
+    /// A file that can't be parsed changes nothing in the store.
+    async fn metadata(&mut self, file: Source) -> Result<(), FileError> {
+        let path = self.folder.file(file.name);
+        let (stamp, content) = blocking(move || metadata::read_whole(&path)).await??;
+        self.found.bytes += stamp.size;
+        let Ok((_, raw)) = metadata::object(content) else {
+            self.found.skipped += 1;
+            return Ok(());
+        };
+        let raw = self.digester.stored(raw);
+        let what = match self.stored.metadata_files.iter().find(|stored| stored.name == file.name) {
+            Some(stored) if stored.raw == raw => return Ok(()),
+            Some(_) => "differs from the stored one",
+            None => "is not stored",
+        };
+        let reason = format!("it {what}{}", self.since(file));
+        self.find_in(DifferenceKind::Metadata, file.name, reason);
         Ok(())
     }
 
@@ -168,11 +171,11 @@ impl<'a> Comparison<'a> {
             states => states?,
         };
         let rows = states.into_iter().map(|state| Some(state?.digest)).collect();
-        self.log(RowKind::Message, vec![LogPart { file, only: None }], 0, rows).await
+        self.log(RowKind::Message, vec![(file, None)], 0, rows).await
     }
 
-    async fn events(&mut self, logs: EventLogs) -> Result<()> {
-        let Some(file) = logs.all().next() else { return Ok(()) };
+    /// Compares the event logs; `file` is one of them.
+    async fn events(&mut self, file: Source, logs: EventLogs) -> Result<()> {
         let known = self.state.file(self.state.known_events().unwrap_or(file.name));
         let has_log = known.is_some_and(|known| known.log.is_some());
         // A store that keeps no events has none.
@@ -190,47 +193,40 @@ impl<'a> Comparison<'a> {
             Err(error) if error.kind() == ErrorKind::Damaged => return Ok(()),
             rows => rows?,
         };
-        let Some(second) = logs.second else {
-            return self.log(RowKind::Event, vec![LogPart { file, only: None }], 0, rows).await;
+        let Some((first, second)) = logs.pair() else {
+            return self.log(RowKind::Event, vec![(file, None)], 0, rows).await;
         };
-        let first = logs.first.filter(|first| first.stamp.size > 0);
         // If the first log is gone, there is nothing to compare its rows with.
         let of_first = self.state.rows_of_first(rows.len() as u32);
         let before = if first.is_none() { of_first } else { 0 };
         self.found.kept += u64::from(before);
-        let only = match self.missing_in_first(first, second, of_first).await? {
-            Ok(only) => only,
-            Err(error) => {
-                self.find_in(DifferenceKind::Unreadable, second.name, error.to_string());
-                return Ok(());
-            }
-        };
-        let first = first.map(|file| LogPart { file, only: None });
-        let parts = first.into_iter().chain([LogPart { file: second, only: Some(only) }]).collect();
+        let read = self.second_log(first, second, of_first).await;
+        let Some(log) = self.unless_unreadable(second.name, read)? else { return Ok(()) };
+        let first = first.map(|file| (file, None));
+        let parts = first.into_iter().chain([(second, Some(log.numbers()))]).collect();
         self.log(RowKind::Event, parts, before as usize, rows).await
     }
 
-    /// The numbers of the lines of the second event log that a sync stores.
-    async fn missing_in_first(
+    /// Compares the second event log with the first one, which has `of_first` stored rows. If it is damaged or gone, these
+    /// count as its events.
+    async fn second_log(
         &self,
         first: Option<Source>,
         second: Source,
         of_first: u32,
-    ) -> Result<io::Result<HashSet<u64>>> {
-        let stored = stored_identities(self.storage, &self.key, (0, of_first)).await?;
-        let [first_path, path] = [first.unwrap_or(second), second].map(|log| self.folder.file(log.name));
-        let (digester, now) = (self.digester.clone(), self.storage.now());
-        let is_recent = first.is_some_and(|first| !is_complete(first.stamp.modified(), now));
-        blocking(move || {
-            let events = match first.map(|_| FirstLog::read(&first_path)).transpose()? {
-                Some(log) if log.binary.is_none() => log.events,
-                Some(log) => log.with(stored),
-                None => stored,
-            };
-            let log = SecondLog::compare(&path, &LogPosition::default(), &events, &digester)?;
-            Ok(if is_recent { log.settled_at(now) } else { log }.numbers())
-        })
-        .await
+    ) -> Result<SecondLog, FileError> {
+        let mut known = match first {
+            Some(first) => FirstLog::read(self.folder.file(first.name)).await??,
+            None => FirstLog::default(),
+        };
+        let is_damaged = known.binary.is_some() && self.stored.session.event_count > 0;
+        if first.is_none() || is_damaged {
+            let stored = stored_identities(self.storage, &self.key, (0, of_first)).await?;
+            known = FirstLog::of_stored(known.with(stored));
+        }
+        let (path, digester) = (self.folder.file(second.name), self.digester.clone());
+        let (from, now) = (LogPosition::default(), self.storage.now());
+        Ok(blocking(move || SecondLog::compare(&path, &from, &known, &digester, now)).await??)
     }
 
     /// Compares the lines of files, one after the other, with the rows from the row `before` on.
@@ -241,24 +237,26 @@ impl<'a> Comparison<'a> {
         before: usize,
         rows: Vec<Option<Digest>>,
     ) -> Result<()> {
-        let (folder, digester) = (self.folder.places(), self.digester.clone());
-        let mut log = ComparedLog { row, parts, equal: before, lines: Vec::new(), skipped: 0, all: 0 };
-        let (rows, log, read) = blocking(move || {
-            let read = log.read(&folder, &rows, &digester);
-            (rows, log, read)
-        })
-        .await?;
-        if let Err((file, error)) = read {
-            if error.kind() != io::ErrorKind::NotFound {
-                self.find_in(DifferenceKind::Unreadable, file, error.to_string());
+        let mut log = ComparedLog {
+            row,
+            rows,
+            files: Vec::new(),
+            equal: before,
+            lines: Vec::new(),
+            skipped: 0,
+            all: 0,
+        };
+        for (file, only) in parts {
+            let read = log.read(self.folder, (file, only), &self.digester).await;
+            if self.unless_unreadable(file.name, read)?.is_none() {
+                return Ok(());
             }
-            return Ok(());
         }
         self.found.lines += log.all;
         self.found.skipped += log.skipped;
-        self.found.bytes += log.parts.iter().map(|part| part.file.stamp.size).sum::<u64>();
+        self.found.bytes += log.files.iter().map(|file| file.stamp.size).sum::<u64>();
         let digests: Vec<Digest> = log.lines.iter().map(|(.., digest)| *digest).collect();
-        let rest = rows.part(log.equal..);
+        let rest = log.rows.part(log.equal..);
         let mut kept = self.kept_rows(&log);
         for hunk in differences(&digests, rest) {
             self.hunk(&log, rest, hunk, &mut kept);
@@ -268,11 +266,11 @@ impl<'a> Comparison<'a> {
 
     /// The number of rows that a sync keeps although the damaged file does not contain them.
     fn kept_rows(&self, log: &ComparedLog) -> u64 {
-        let kept = |part: &LogPart| {
-            let known = self.state.file(part.file.name).filter(|known| known.stamp == part.file.stamp)?;
+        let kept = |file: &Source| {
+            let known = self.state.file(file.name).filter(|known| known.stamp == file.stamp)?;
             known.damage.as_ref().map(|damage| u64::from(damage.missing))
         };
-        log.parts.iter().filter_map(kept).sum()
+        log.files.iter().filter_map(kept).sum()
     }
 
     fn hunk(&mut self, log: &ComparedLog, rest: &[Option<Digest>], hunk: Hunk, kept: &mut u64) {
@@ -345,76 +343,44 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// The content of a metadata file, up to a byte more than a sync accepts.
-fn read_metadata(path: &Path) -> io::Result<Vec<u8>> {
-    let (file, _) = files::open(path)?;
-    let mut content = Vec::new();
-    file.take(events::MAX_LINE_BYTES as u64 + 1).read_to_end(&mut content)?;
-    Ok(content)
-}
-
 impl ComparedLog {
     /// The file of a line, or of the last line before it.
     fn file_of(&self, line: usize) -> Option<Source> {
-        let part = self.lines.get(line).or(self.lines.last()).map_or(0, |(part, ..)| *part);
-        self.parts.get(part).map(|part| part.file)
+        let file = self.lines.get(line).or(self.lines.last()).map_or(0, |(file, ..)| *file);
+        self.files.get(file).copied()
     }
 
-    /// Reads the files, and compares them with the stored rows up to the first difference.
-    fn read(
+    /// Reads a file after those that were read before.
+    async fn read(
         &mut self,
-        folder: &Places,
-        rows: &[Option<Digest>],
+        folder: &SessionFolder,
+        (file, only): LogPart,
         digester: &LineDigester,
-    ) -> Result<(), (&'static str, io::Error)> {
-        for at in 0..self.parts.len() {
-            let Some(part) = self.parts.get(at).cloned() else { break };
-            let read = self.read_part(folder, (at, part.only.as_ref()), rows, digester, part.file.name);
-            let stamp = read.map_err(|error| (part.file.name, error))?;
-            self.parts.iter_mut().skip(at).take(1).for_each(|part| part.file.stamp = stamp);
+    ) -> Result<(), FileError> {
+        let mut open = OpenLog::open(folder.file(file.name), None).await?;
+        open.only = only;
+        let at = self.files.len();
+        self.files.push(Source { stamp: open.stamp, ..file });
+        while let Some(batch) = open.batch().await? {
+            batch.lines.iter().for_each(|line| self.line(at, line, digester));
         }
         Ok(())
     }
 
-    fn read_part(
-        &mut self,
-        folder: &Places,
-        (part, only): (usize, Option<&HashSet<u64>>),
-        rows: &[Option<Digest>],
-        digester: &LineDigester,
-        name: &str,
-    ) -> io::Result<Stamp> {
-        let (opened, stamp) = files::open(&folder.file(name))?;
-        let mut reader = LineReader::new(opened, 0, 0, events::MAX_LINE_BYTES)?;
+    /// Compares a line with the stored row in its place, until a line differs.
+    fn line(&mut self, file: usize, line: &Line, digester: &LineDigester) {
+        self.all += 1;
+        let digest = line.digest(digester);
+        if digest.is_some() && self.lines.is_empty() && self.rows.get(self.equal) == Some(&digest) {
+            self.equal += 1;
+            return;
+        }
         let kind = if self.row == RowKind::Event { LineKind::Event } else { LineKind::Message };
-        loop {
-            let batch = reader.batch()?;
-            for line in batch.lines {
-                if only.is_some_and(|only| !only.contains(&line.number)) {
-                    continue;
-                }
-                self.all += 1;
-                let (text, has_ending) = match line.text {
-                    LineText::Ended(text) => (text, true),
-                    LineText::Unended(text) => (text, false),
-                    LineText::TooLarge => {
-                        self.skipped += 1;
-                        continue;
-                    }
-                };
-                let digest = digester.digest(&text);
-                if self.lines.is_empty() && rows.get(self.equal) == Some(&Some(digest)) {
-                    self.equal += 1;
-                } else if SessionIngest::is_valid(kind, &text) {
-                    self.lines.push((part, line.number, digest));
-                } else {
-                    // A line without an ending is still being written.
-                    self.skipped += u64::from(has_ending);
-                }
-            }
-            if batch.is_last {
-                return Ok(stamp);
-            }
+        let is_valid = |text| SessionIngest::is_valid(kind, text);
+        match digest.filter(|_| line.text().is_some_and(is_valid)) {
+            Some(digest) => self.lines.push((file, line.number, digest)),
+            // A line without an ending is still being written.
+            None => self.skipped += u64::from(!matches!(line.text, LineText::Unended(_))),
         }
     }
 }

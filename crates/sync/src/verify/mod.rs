@@ -252,7 +252,7 @@ impl<'a> RunningVerification<'a> {
     async fn compare(&self, stored: &StoredSession) -> Result<(SessionCheck, Option<Compared>)> {
         let check = self.storage.verification().check_session(stored).await?;
         let Some(folder) = self.folders.get(&stored.session.session_id) else { return Ok((check, None)) };
-        let compared = Comparison::new(&self.storage, folder, stored, &check).run().await?;
+        let compared = Comparison::new(&self.storage, folder, stored, &check).await?.run().await?;
         Ok((check, Some(compared)))
     }
 
