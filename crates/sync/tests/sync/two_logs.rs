@@ -149,9 +149,34 @@ async fn an_event_that_one_log_gets_a_moment_later_is_waited_for() {
     fixture.clock.set("2026-09-01T08:00:04Z");
     fixture.sync().await;
     assert_eq!(fixture.numbers().await, [0, 1]);
+    assert_eq!(fixture.verify().await.difference_count, 0);
     fixture.clock.set("2026-09-01T08:02:00Z");
+    assert_eq!(fixture.verify().await.difference_count, 1);
     fixture.sync().await;
     assert_eq!(fixture.numbers().await, [0, 1, 2]);
+    assert_eq!(fixture.verify().await.difference_count, 0);
+}
+
+#[tokio::test]
+async fn a_damaged_log_is_not_waited_for() {
+    let fixture = Fixture::with_atomic_writes();
+    let folder = fixture.folder();
+    folder.file(ROOT, lines(0..2, root)).unwrap().file(CAPTURE, lines(0..3, capture)).unwrap();
+    fixture.clock.set("2026-09-01T08:02:00Z");
+    fixture.sync().await;
+    folder
+        .file(ROOT, lines(0..2, root) + "\0\0\n")
+        .unwrap()
+        .file(CAPTURE, lines([0, 1, 2, 180], capture))
+        .unwrap();
+    for name in [ROOT, CAPTURE] {
+        set_modified(&folder.path().join(name), "2026-09-01T08:03:05Z");
+    }
+    fixture.clock.set("2026-09-01T08:03:08Z");
+    fixture.sync().await;
+    assert_eq!(fixture.numbers().await, [0, 1, 2, 180]);
+    let verified = fixture.verify().await;
+    assert_eq!(verified.difference_count, 0, "{:?}", verified.differences);
 }
 
 #[tokio::test]
