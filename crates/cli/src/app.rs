@@ -10,7 +10,7 @@ use amplifier_session_storage::{
     config::Configuration,
     embedding::{EmbeddingProvider, check_provider},
     identity::{Sources, UserIdentity},
-    model::{HostId, Session, SessionId, UserId},
+    model::{HostId, Repository, Session, SessionId, UserId},
     search::SessionFilter,
     storage::Addressed,
 };
@@ -24,7 +24,6 @@ use crate::{
     out::Out,
     program,
     render::ids::short,
-    repository::shown_repository,
 };
 
 /// One run of the program.
@@ -327,7 +326,7 @@ impl App {
             let of_repositories = SessionFilter::default().with_repositories(repositories.clone());
             let query = SessionQuery::new(reader.scope.clone()).with_filter(of_repositories).with_limit(1);
             if reader.storage.sessions().search_sessions(&query).await?.is_empty() {
-                let repository = shown_repository(repositories);
+                let repository = Repository::most_telling(repositories);
                 say("warning", &format!("the store has no sessions of the repository {repository}"));
                 let program = self.program();
                 say("hint", &format!("`{program} show SESSION` shows the repository of a session"));

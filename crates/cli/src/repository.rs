@@ -49,11 +49,6 @@ async fn around(app: &App, reader: &StoreReader, folder: PathBuf) -> Result<BTre
     Err(Failure::wrong_use(format!("{} is in no repository", folder.display()), hint))
 }
 
-/// The name of a repository that says most.
-pub(crate) fn shown_repository(names: &BTreeSet<Repository>) -> &str {
-    names.iter().max_by_key(|name| name.kind()).map_or("", Repository::as_str)
-}
-
 /// Whether a folder is typed. Addresses have slashes too, but begin with a name.
 fn is_folder(typed: &str) -> bool {
     let first = typed.split(['/', '\\']).next().unwrap_or_default();

@@ -12,7 +12,8 @@ use amplifier_session_core::{KnownPart, content::Certainty};
 use super::{
     cursor::TextCursor,
     extents::{bare, block, inside, joined, quoted, to_quote},
-    judging::{MatchContext, of_bare, of_quoted},
+    judging::{of_bare, of_quoted},
+    match_context::MatchContext,
     names::{KEYWORDS, Name, NameKind},
     operators::{Joint, joint},
     values::is_strong,

@@ -7,10 +7,12 @@
 use amplifier_session_core::content::Certainty::{self, Certain, Likely, Possible};
 
 use super::{
-    judging::{MatchContext, is_key, is_password},
+    match_context::MatchContext,
     names::{NameKind, words},
     rule::Rule,
-    values::{is_digits, is_identifier, is_jumbled, is_strong, is_wordy, without_templates},
+    values::{
+        is_digits, is_identifier, is_jumbled, is_key, is_password, is_strong, is_wordy, without_templates,
+    },
 };
 
 /// The minimum length of a value that is likely because it looks generated, although its name is only a hint.

@@ -4,29 +4,13 @@ use amplifier_session_core::content::Certainty;
 
 use super::{
     grading,
+    match_context::MatchContext,
     names::NameKind,
     values::{
-        is_digits, is_expression, is_identifier, is_jumbled, is_path, is_pattern, is_placeholder, is_plain,
-        is_prose, is_special, is_strong, is_url, is_wordy, without_templates,
+        is_digits, is_expression, is_identifier, is_jumbled, is_key, is_password, is_path, is_pattern,
+        is_placeholder, is_plain, is_prose, is_special, is_strong, is_url, is_wordy, without_templates,
     },
 };
-
-/// Where a value is in relation to its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum MatchContext {
-    /// `NAME=value`, as in an env file or after `export`.
-    Variable,
-    /// `name=value`.
-    Direct,
-    /// `name: value`, `name = value`.
-    Loose,
-    /// `--name value`.
-    Flag,
-    /// `the name is value`.
-    Sentence,
-    /// Next to each other, as in a table, in arguments or in a comparison: the value must look like a secret.
-    Beside,
-}
 
 /// How certain it is that the quoted `value` is a secret; `None` if it is not one.
 pub(super) fn of_quoted(kind: NameKind, place: MatchContext, value: &str) -> Option<Certainty> {
@@ -135,18 +119,8 @@ fn is_code(value: &str) -> bool {
     (inner.len() < names.len() || names.contains(':')) && is_wordy(&inner)
 }
 
-/// Whether `value` is a word with digits, a common form of passwords: `hunter2`.
-pub(super) fn is_password(value: &str) -> bool {
-    let letters = value.chars().any(char::is_alphabetic);
-    let digits = value.chars().any(char::is_numeric);
-    letters
-        && digits
-        && value.chars().count() >= 5
-        && value.chars().all(|c| c.is_alphanumeric() || is_special(c))
-}
-
 /// Whether `value` is a passphrase and not a sentence: four words, or one of them with digits.
-pub(super) fn is_phrase(value: &str) -> bool {
+fn is_phrase(value: &str) -> bool {
     let mut words = value.split_whitespace();
     let has_odd =
         words.clone().any(|word| word.chars().any(char::is_numeric) && word.chars().any(char::is_alphabetic));
@@ -156,13 +130,6 @@ pub(super) fn is_phrase(value: &str) -> bool {
 /// Whether `value` is several words without separators, longer than any single word: `correcthorsebatterystaple`.
 fn is_run_of_words(value: &str) -> bool {
     value.len() >= 18 && value.bytes().all(|byte| byte.is_ascii_lowercase())
-}
-
-/// Whether `value` consists of letters and some digits.
-pub(super) fn is_key(value: &str) -> bool {
-    let digits = value.chars().filter(|c| c.is_numeric()).count();
-    let letters = value.chars().any(char::is_alphabetic);
-    digits >= 2 && letters && value.chars().count() >= 8 && value.chars().all(char::is_alphanumeric)
 }
 
 fn has_alphanumeric(value: &str) -> bool {

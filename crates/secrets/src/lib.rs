@@ -18,6 +18,7 @@ mod cursor;
 mod extents;
 mod grading;
 mod judging;
+mod match_context;
 mod names;
 mod operators;
 mod pattern;

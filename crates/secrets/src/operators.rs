@@ -2,7 +2,7 @@
 
 use super::{
     cursor::TextCursor,
-    judging::MatchContext,
+    match_context::MatchContext,
     names::{Name, NameKind},
     values::is_generated,
 };

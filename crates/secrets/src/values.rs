@@ -270,6 +270,23 @@ pub(super) fn is_expression(value: &str) -> bool {
         || rest.starts_with(")?")
 }
 
+/// Whether `value` is a word with digits, a common form of passwords: `hunter2`.
+pub(super) fn is_password(value: &str) -> bool {
+    let letters = value.chars().any(char::is_alphabetic);
+    let digits = value.chars().any(char::is_numeric);
+    letters
+        && digits
+        && value.chars().count() >= 5
+        && value.chars().all(|c| c.is_alphanumeric() || is_special(c))
+}
+
+/// Whether `value` consists of letters and some digits.
+pub(super) fn is_key(value: &str) -> bool {
+    let digits = value.chars().filter(|c| c.is_numeric()).count();
+    let letters = value.chars().any(char::is_alphabetic);
+    digits >= 2 && letters && value.chars().count() >= 8 && value.chars().all(char::is_alphanumeric)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,11 @@
 //! The cells of a page, and their content.
 
-use super::{number_at, pages::PageFile};
+use super::{
+    number_at,
+    pages::{PageFile, RowPlace},
+    record::RowRecord,
+    varint,
+};
 
 /// A page of a B-tree.
 #[derive(Debug)]
@@ -30,6 +35,21 @@ pub(super) struct TreeCell<'a> {
     pub(super) local: &'a [u8],
     /// The page on which the content continues.
     overflow: Option<u32>,
+}
+
+impl PageFile {
+    /// The row at a position; `None` if it can't be read.
+    #[must_use]
+    pub fn row(&self, place: RowPlace) -> Option<RowRecord> {
+        let mut last = self.last.borrow_mut();
+        if last.as_ref().is_none_or(|(number, _)| *number != place.page) {
+            *last = Some((place.page, self.page(place.page)?));
+        }
+        let (_, page) = last.as_ref()?;
+        let node = Node::of(place.page, page, self)?;
+        let cell = node.cells.iter().find(|(index, _)| *index == place.cell)?.1;
+        RowRecord::parse(cell.content(self), cell.length())
+    }
 }
 
 impl<'a> Node<'a> {
@@ -135,20 +155,4 @@ fn local_length(length: usize, usable: usize, has_row_ids: bool) -> usize {
     let least = (usable.saturating_sub(12) * 32 / 255).saturating_sub(23);
     let fitting = least + (length - least) % usable.saturating_sub(4).max(1);
     if fitting <= most { fitting } else { least }
-}
-
-/// A number of variable length, and the position after it.
-pub(super) fn varint(bytes: &[u8], at: usize) -> Option<(i64, usize)> {
-    let mut number = 0_u64;
-    for length in 0..9 {
-        let byte = *bytes.get(at + length)?;
-        if length == 8 {
-            return Some(((number << 8 | u64::from(byte)).cast_signed(), at + 9));
-        }
-        number = number << 7 | u64::from(byte & 0x7f);
-        if byte < 0x80 {
-            return Some((number.cast_signed(), at + length + 1));
-        }
-    }
-    None
 }

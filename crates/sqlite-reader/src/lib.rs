@@ -31,6 +31,22 @@ fn is_page_size(size: usize) -> bool {
     (512..=65_536).contains(&size) && size.is_power_of_two()
 }
 
+/// A number of variable length, and the position after it.
+fn varint(bytes: &[u8], at: usize) -> Option<(i64, usize)> {
+    let mut number = 0_u64;
+    for length in 0..9 {
+        let byte = *bytes.get(at + length)?;
+        if length == 8 {
+            return Some(((number << 8 | u64::from(byte)).cast_signed(), at + 9));
+        }
+        number = number << 7 | u64::from(byte & 0x7f);
+        if byte < 0x80 {
+            return Some((number.cast_signed(), at + length + 1));
+        }
+    }
+    None
+}
+
 /// The big-endian number at `at`.
 fn number_at(bytes: &[u8], at: usize, length: usize) -> Option<u32> {
     let digits = bytes.get(at..at.checked_add(length)?)?;

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{btree::Node, is_page_size, log::Log, number_at, record::RowRecord};
+use super::{is_page_size, log::Log, number_at};
 
 /// The first bytes of a database.
 const MAGIC: &[u8] = b"SQLite format 3\0";
@@ -26,7 +26,7 @@ pub struct PageFile {
     free: Option<u32>,
     application_id: Option<i32>,
     /// The last page from which a row was read: consecutive rows are often on the same page.
-    last: RefCell<Option<(u32, Vec<u8>)>>,
+    pub(super) last: RefCell<Option<(u32, Vec<u8>)>>,
 }
 
 /// The position of a row.
@@ -88,19 +88,6 @@ impl PageFile {
     #[must_use]
     pub fn application_id(&self) -> Option<i32> {
         self.application_id
-    }
-
-    /// The row at a position; `None` if it can't be read.
-    #[must_use]
-    pub fn row(&self, place: RowPlace) -> Option<RowRecord> {
-        let mut last = self.last.borrow_mut();
-        if last.as_ref().is_none_or(|(number, _)| *number != place.page) {
-            *last = Some((place.page, self.page(place.page)?));
-        }
-        let (_, page) = last.as_ref()?;
-        let node = Node::of(place.page, page, self)?;
-        let cell = node.cells.iter().find(|(index, _)| *index == place.cell)?.1;
-        RowRecord::parse(cell.content(self), cell.length())
     }
 
     /// The number of pages.

@@ -1,6 +1,6 @@
 //! The values of a row.
 
-use super::btree::varint;
+use super::varint;
 
 /// A row as it is stored.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The query syntax of `search` and `timeline`: the meaning of fields, together with the options beside them.
 
 use amplifier_session_storage::{
-    model::{Role, SessionId, SessionKey},
+    model::{Repository, Role, SessionId, SessionKey},
     search::{Field, FieldName, SearchFilter, SearchOptions, TextConditions, TypedQuery},
     text::composed,
 };
@@ -11,7 +11,6 @@ use crate::{
     args::QueryArgs,
     dates::{self, PeriodEnd},
     failure::{Failure, say},
-    repository::shown_repository,
 };
 
 /// The session of the agent that runs this program.
@@ -116,7 +115,7 @@ impl Typed {
                     let other = filter.sessions.repositories.replace(found.clone());
                     if let Some(other) = other.filter(|other| *other != found) {
                         let is_option = args.filter.repo.repo.is_some();
-                        return Err(contradiction(app, field, is_option, shown_repository(&other)));
+                        return Err(contradiction(app, field, is_option, Repository::most_telling(&other)));
                     }
                 }
                 (FieldName::Session, is_excluded) => {

@@ -1,5 +1,7 @@
 //! The repository of a session, and the form of its address.
 
+use std::collections::BTreeSet;
+
 use super::Repository;
 
 /// The kinds of repositories. Of two that describe the same one, the later kind says more.
@@ -73,6 +75,12 @@ impl Repository {
             text if is_absolute(text) => RepositoryKind::Folder,
             _ => RepositoryKind::Address,
         }
+    }
+
+    /// The one of several names of a repository that says most; an empty text if there are none.
+    #[must_use]
+    pub fn most_telling(names: &BTreeSet<Self>) -> &str {
+        names.iter().max_by_key(|name| name.kind()).map_or("", Self::as_str)
     }
 
     /// Whether the last parts of the address or of the path are `name`, ignoring case: `app` or `acme/app`.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Readable, RowReading};
+use super::{damage::Readable, store::RowReading};
 use crate::{
     Error, Result, Scope,
     model::{DamagedRow, Message, MessageState, Session, SessionId},

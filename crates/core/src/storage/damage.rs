@@ -8,7 +8,7 @@ use std::sync::PoisonError;
 
 use async_trait::async_trait;
 
-use super::{SessionCatalog, StoreContext};
+use super::store::{SessionCatalog, StoreContext};
 use crate::{
     Error, ErrorKind, Result,
     backend::{SequenceRange, SessionQuery, StorageBackend},

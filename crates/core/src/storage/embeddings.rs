@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Ingestion, StoredVectors, embed::other_space};
+use super::{
+    embed::other_space,
+    store::{Ingestion, StoredVectors},
+};
 use crate::{
     Error, KnownPart, Result, Scope,
     backend::{MessageVectors, SequenceRange},

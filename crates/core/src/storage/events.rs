@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use super::{
-    IngestReport, IngestTarget, Ingestion, Readable, RowReading, StoreContext, SyncLines,
-    damage::{damaged_event, damaged_payload},
-    transcript::all_good,
+    damage::{Readable, damaged_event, damaged_payload},
+    ingest::{IngestReport, IngestTarget},
+    store::{Ingestion, RowReading, StoreContext},
+    transcript::{SyncLines, all_good},
 };
 use crate::{
     Error, ErrorKind, Result, Scope,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::secrets::SecretDecisions;
+use super::at_rest::SecretDecisions;
 use crate::{
     Result, blocking,
     content::{Certainty, IgnoredSecrets, Redactor, mask_line},

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::{
-    StoreUsers, StoredVectors,
-    embed::{Amount, EmbedReport, OnEmbedded, amount_of, other_space},
+    embed::{Amount, EmbedReport, OnEmbedded, VectorsOf, amount_of, other_space},
     session_rows::SessionRows,
+    store::{StoreUsers, StoredVectors},
 };
 use crate::{
     Error, ErrorKind, Result, Scope,
@@ -16,47 +16,11 @@ use crate::{
         meta::{self, Generation, Generations},
     },
     embedding::EmbeddingProvider,
-    model::{EmbeddingSpace, Session, SessionId, SessionKey, UserId, VectorState},
-    search::SessionFilter,
+    model::{EmbeddingSpace, Session, SessionKey, UserId, VectorState},
 };
 
 /// Number of vectors of earlier generations to remove in one transaction.
 const PRUNED_AT_ONCE: usize = 5_000;
-
-/// The messages whose vectors to make.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct VectorsOf {
-    /// The owner.
-    pub user: UserId,
-    /// Only sessions that match this filter.
-    pub filter: SessionFilter,
-    /// Only this session.
-    pub session: Option<SessionId>,
-}
-
-impl VectorsOf {
-    /// All messages of a user.
-    #[must_use]
-    pub fn user(user: UserId) -> Self {
-        Self { user, filter: SessionFilter::default(), session: None }
-    }
-
-    setters! {
-        /// Only sessions that match `filter`.
-        with_filter(filter: SessionFilter);
-        /// Only this session.
-        with_session(session: Option<SessionId>);
-    }
-
-    fn is_everything(&self) -> bool {
-        self.has_no_filter() && self.session.is_none()
-    }
-
-    fn has_no_filter(&self) -> bool {
-        self.filter == SessionFilter::default()
-    }
-}
 
 /// An estimate of embedding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Rederivation, session_rows::SessionRows, session_writer::SessionWriter};
+use super::{session_rows::SessionRows, session_writer::SessionWriter, store::Rederivation};
 use crate::{
     Result, Scope,
     backend::{

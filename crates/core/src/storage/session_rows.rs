@@ -2,11 +2,14 @@
 
 use std::{collections::HashMap, marker::PhantomData};
 
-use super::{StoreContext, damage::SequencedRow, salvage::checked};
+use super::{damage::SequencedRow, store::StoreContext};
 use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{SequenceRange, StorageBackendExt, SupersededQuery},
-    model::{DamagedRow, Event, Message, Payload, SessionKey, StoredEvent, SupersededPiece, SupersededRef},
+    events::assemble,
+    model::{
+        DamagedRow, Digest, Event, Message, Payload, SessionKey, StoredEvent, SupersededPiece, SupersededRef,
+    },
     search::SessionFilter,
 };
 
@@ -178,4 +181,17 @@ pub(super) fn missing(message: impl Into<String>) -> Error {
 pub(super) fn changing(key: &SessionKey) -> Error {
     let message = "the session changes faster than it can be copied";
     Error::new(ErrorKind::Conflict, message).with("session", &key.session_id).retryable()
+}
+
+/// The event, if its line is unchanged since it was stored.
+pub(super) fn checked(stored: StoredEvent) -> Result<StoredEvent> {
+    let StoredEvent { event: Event { digest, .. }, payload } = &stored;
+    let line = assemble(payload.clone())?;
+    if line.is_some_and(|line| Digest::of(line.as_bytes()) != *digest) {
+        return Err(Error::new(
+            ErrorKind::Damaged,
+            "the stored line of the event is not the one that was written",
+        ));
+    }
+    Ok(stored)
 }

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::sync::OnceCell;
 
-use super::{StorageSettings, secrets::CachedAtRest};
+use super::{at_rest::CachedAtRest, settings::StorageSettings};
 use crate::{
     ErrorKind, Result,
     backend::{StorageBackend, meta::Generations},

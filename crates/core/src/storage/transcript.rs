@@ -1,8 +1,10 @@
 //! Stores and reads transcript lines.
 
 use super::{
-    Extent, GivenEmbeddings, IngestReport, IngestTarget, Ingestion, LineOutcome, MessageEmbeddings, Readable,
-    RowReading, StoredVectors,
+    damage::Readable,
+    embeddings::{GivenEmbeddings, MessageEmbeddings},
+    ingest::{Extent, IngestReport, IngestTarget, LineOutcome},
+    store::{Ingestion, RowReading, StoredVectors},
 };
 use crate::{
     Error, Result, Scope,

@@ -1,6 +1,6 @@
 //! The users of a store.
 
-use super::StoreUsers;
+use super::store::StoreUsers;
 use crate::{
     Result,
     backend::{StorageBackendExt, meta},

@@ -13,7 +13,7 @@ use crate::{
     backend::{SessionCursor, SessionQuery, StoredSession},
     model::{DamagedRow, EmbeddingSpace, Event, Message, RawJson, RowKind, Session, SessionKey},
     search::SessionFilter,
-    storage::ArchiveTransfer,
+    storage::store::ArchiveTransfer,
 };
 
 /// Number of sessions listed at a time.

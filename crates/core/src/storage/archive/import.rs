@@ -9,10 +9,7 @@ use super::{
 use crate::{
     Error, ErrorKind, Result,
     model::{SessionId, SessionKey, UserId},
-    storage::ArchiveTransfer,
-    storage::Rederivation,
-    storage::StoreContext,
-    storage::StoredSecrets,
+    storage::store::{ArchiveTransfer, Rederivation, StoreContext, StoredSecrets},
     text::counted,
 };
 

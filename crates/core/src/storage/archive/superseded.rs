@@ -9,8 +9,8 @@ use crate::{
     model::{LineKind, RawJson, SessionKey, SupersededPiece, SupersededReason, TimeSource, Timestamp},
     search::SessionFilter,
     storage::{
-        ArchiveTransfer, SupersededHistory,
         line_masker::LineMasker,
+        store::{ArchiveTransfer, SupersededHistory},
         superseded::{LineHead, OldLine, PiecePacker, unpack},
     },
 };

@@ -14,7 +14,7 @@ use crate::{
         ContentType, Digest, EmbeddingSpace, Message, MessageRef, SessionKey, VectorRecord, VectorState,
         VectorText,
     },
-    storage::ArchiveTransfer,
+    storage::store::ArchiveTransfer,
 };
 
 /// The number of messages whose vectors are read at a time.

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     Result,
-    storage::{ArchiveTransfer, StoredVectors},
+    storage::store::{ArchiveTransfer, StoredVectors},
 };
 
 /// Number of event ids looked up at a time.

@@ -35,9 +35,10 @@ use self::{
     vectors::{CopiedGenerations, CopiedVectors, WrittenVectors},
 };
 use super::{
-    SessionStorage, StoreContext, StoreCopying,
     deleted::DeletedSessions,
+    front::SessionStorage,
     session_rows::{SessionRows, changing, missing},
+    store::{StoreContext, StoreCopying},
 };
 use crate::{
     Error, ErrorKind, Result,

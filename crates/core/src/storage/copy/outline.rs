@@ -4,7 +4,7 @@ use super::digest::Digester;
 use crate::{
     Result,
     backend::{SequenceRange, StorageBackendExt, StoredSession},
-    storage::{StoreContext, session_rows::SessionRows},
+    storage::{session_rows::SessionRows, store::StoreContext},
 };
 
 /// Number of digests of events read at a time.

@@ -6,9 +6,9 @@ use crate::{
     backend::{SessionChange, StorageBackendExt, StoredSession, StoredSyncState, Version},
     model::SupersededRef,
     storage::{
-        StoreContext,
         session_rows::{SessionRows, changing, missing},
         session_writer::{Finished, SessionWriter},
+        store::StoreContext,
     },
 };
 

@@ -9,8 +9,10 @@ use crate::{
     content::MASKING,
     model::{SessionKey, UserId},
     storage::{
-        Rederivation, SecretsAtRest, StoreContext, StoreCopying, StoreSalvage, StoreUsers, StoredSecrets,
-        StoredVectors,
+        at_rest::SecretsAtRest,
+        store::{
+            Rederivation, StoreContext, StoreCopying, StoreSalvage, StoreUsers, StoredSecrets, StoredVectors,
+        },
     },
 };
 

@@ -16,7 +16,7 @@ pub(super) use self::{
     plan::is_made_of,
     step::{Amount, Cutting, with_address},
 };
-use super::{Rederivation, StoreUsers, StoredVectors, VectorsOf};
+use super::store::{Rederivation, StoreUsers, StoredVectors};
 use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{
@@ -25,6 +25,7 @@ use crate::{
     },
     embedding::EmbeddingProvider,
     model::{ContentType, EmbeddingSpace, Message, SessionId, Timestamp, UserId},
+    search::SessionFilter,
 };
 
 /// Number of messages read, embedded and written at a time.
@@ -51,6 +52,41 @@ pub struct EmbedReport {
 
 /// A function that is called with the report so far after every step.
 pub type OnEmbedded<'a> = &'a mut (dyn FnMut(&EmbedReport) + Send);
+
+/// The messages whose vectors to make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct VectorsOf {
+    /// The owner.
+    pub user: UserId,
+    /// Only sessions that match this filter.
+    pub filter: SessionFilter,
+    /// Only this session.
+    pub session: Option<SessionId>,
+}
+
+impl VectorsOf {
+    /// All messages of a user.
+    #[must_use]
+    pub fn user(user: UserId) -> Self {
+        Self { user, filter: SessionFilter::default(), session: None }
+    }
+
+    setters! {
+        /// Only sessions that match `filter`.
+        with_filter(filter: SessionFilter);
+        /// Only this session.
+        with_session(session: Option<SessionId>);
+    }
+
+    pub(super) fn is_everything(&self) -> bool {
+        self.has_no_filter() && self.session.is_none()
+    }
+
+    pub(super) fn has_no_filter(&self) -> bool {
+        self.filter == SessionFilter::default()
+    }
+}
 
 impl EmbedReport {
     /// Adds another report.

@@ -11,7 +11,7 @@ use crate::{
         VectorRecord, VectorState, VectorText,
     },
     storage::{
-        StoredVectors,
+        store::StoredVectors,
         turn_texts::{BegunTurn, TurnContent, TurnTexts, summaries_from},
     },
 };

@@ -3,7 +3,7 @@
 use super::{IngestReport, SessionIngest};
 use crate::{
     Result,
-    storage::{Ingestion, session_writer::SessionWriter},
+    storage::{session_writer::SessionWriter, store::Ingestion},
 };
 
 impl Ingestion<'_> {

@@ -27,8 +27,10 @@ use self::{
     times::IngestTimes,
 };
 use super::{
-    EventDetail, Ingestion, Rederivation, StoreContext, StoredSecrets, line_masker::LineMasker,
+    line_masker::LineMasker,
     session_writer::SessionWriter,
+    settings::EventDetail,
+    store::{Ingestion, Rederivation, StoreContext, StoredSecrets},
 };
 use crate::{
     Error, Result,

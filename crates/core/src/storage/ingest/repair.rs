@@ -6,7 +6,7 @@ use super::SessionIngest;
 use crate::{
     ErrorKind, Result,
     model::{Digest, MessageState, TimeSource, Timestamp},
-    storage::Gaps,
+    storage::verify::Gaps,
 };
 
 /// Known problems of the stored rows of a session.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::{
     ErrorKind,
     model::{ContentType, HostId, ProjectSlug, RawJson, SessionKey},
-    storage::WrittenRows,
+    storage::session_writer::WrittenRows,
 };
 
 /// The session to ingest.

@@ -6,7 +6,10 @@ use crate::{
     backend::{RewoundTo, SequenceRange, StoredSyncState},
     content::TitleFinder,
     model::{Message, MessageState, Session},
-    storage::{Ingestion, RewindOptions, RewindReport},
+    storage::{
+        ingest::{RewindOptions, RewindReport},
+        store::Ingestion,
+    },
     times::{Cut, EventClock, LineTime, cut},
 };
 

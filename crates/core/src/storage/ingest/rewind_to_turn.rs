@@ -6,7 +6,10 @@ use crate::{
     Error, Result,
     backend::SequenceRange,
     model::SessionKey,
-    storage::{IngestTarget, Ingestion, Rederivation},
+    storage::{
+        ingest::IngestTarget,
+        store::{Ingestion, Rederivation},
+    },
 };
 
 /// Number of messages read at a time.

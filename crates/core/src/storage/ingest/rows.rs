@@ -17,8 +17,8 @@ use crate::{
         SessionId, SessionKey, StoredEvent, Timestamp, VectorState,
     },
     storage::{
-        EventDetail,
         session_writer::{SessionWriter, TitleAndTurns},
+        settings::EventDetail,
     },
     times::{EventClock, LineTime, stated_time},
 };

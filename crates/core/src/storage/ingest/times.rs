@@ -6,7 +6,7 @@ use crate::{
     backend::{EventTime, SequenceRange, StorageBackendExt},
     metadata::Metadata,
     model::{Message, MessageState, RawJson, Retimed, Session, TimeSource, Timestamp},
-    storage::StoreStatistics,
+    storage::store::StoreStatistics,
     times::{Bounds, EventClock, LineTime, Resolved, Span, resolve_all},
 };
 

@@ -11,7 +11,10 @@ use serde::Serialize;
 
 use self::session::{SalvagedSession, WrittenLines};
 use super::{
-    StoreContext, StoreSalvage, StoreUsers, StoredVectors, session_writer::Finished, superseded::unpack,
+    session_rows::checked,
+    session_writer::Finished,
+    store::{StoreContext, StoreSalvage, StoreUsers, StoredVectors},
+    superseded::unpack,
 };
 use crate::{
     Error, ErrorKind, Result,
@@ -20,11 +23,10 @@ use crate::{
         StoredSyncState, Version,
         meta::{self, Generation},
     },
-    events::assemble,
     metadata::Metadata,
     model::{
-        DamagedRow, Digest, Event, HostId, ProjectSlug, RowKind, Session, SessionKey, StoredEvent,
-        SupersededPiece, SupersededRef, Timestamp, TurnSummary, UserId,
+        DamagedRow, HostId, ProjectSlug, RowKind, Session, SessionKey, SupersededPiece, SupersededRef,
+        Timestamp, TurnSummary, UserId,
     },
 };
 
@@ -342,17 +344,4 @@ fn superseded_lines(
     let pieces: Vec<_> = ids.iter().map(piece).collect::<Result<_>>()?;
     unpack(&pieces)?;
     Ok(pieces)
-}
-
-/// The event, if its line is unchanged since it was stored.
-pub(super) fn checked(stored: StoredEvent) -> Result<StoredEvent> {
-    let StoredEvent { event: Event { digest, .. }, payload } = &stored;
-    let line = assemble(payload.clone())?;
-    if line.is_some_and(|line| Digest::of(line.as_bytes()) != *digest) {
-        return Err(Error::new(
-            ErrorKind::Damaged,
-            "the stored line of the event is not the one that was written",
-        ));
-    }
-    Ok(stored)
 }

@@ -10,7 +10,10 @@ use crate::{
     },
     model::{ContentType, Message, MessageRef, SessionKey},
     search::{Checks, SearchOptions},
-    storage::{Readable, StoreContext, TranscriptSearch},
+    storage::{
+        damage::Readable,
+        store::{StoreContext, TranscriptSearch},
+    },
 };
 
 /// At most this many text candidates are compared, or messages if there are no words to search for.

@@ -8,7 +8,7 @@ use crate::{
     content::{is_automatic, is_continuation, is_real},
     model::{ContentType, MessageRef, Role},
     search::{Evidence, EvidenceFinder, Judgements, Lowered, RankedText},
-    storage::TranscriptSearch,
+    storage::store::TranscriptSearch,
     text::{QueryWords, bm25::CollectionStatistics},
 };
 

@@ -16,8 +16,8 @@ use std::collections::{HashMap, HashSet};
 
 use self::text_plan::{Correction, TextPlan, did_you_mean};
 use super::{
-    StoredVectors, TranscriptSearch,
     embed::{other_space, with_address},
+    store::{StoredVectors, TranscriptSearch},
 };
 use crate::{
     Error, ErrorKind, Result, Scope,

@@ -6,7 +6,7 @@ use crate::{
     Result,
     content::{ExtractedText, MessageLine},
     model::{ContentType, DamagedRow, Message, MessageRef},
-    storage::{Readable, StoreContext},
+    storage::{damage::Readable, store::StoreContext},
 };
 
 /// A message with its texts.

@@ -13,7 +13,7 @@ use crate::{
     Result,
     model::{ContentType, MessageRef},
     search::{EvidenceFinder, Fused, MatchKind, Repeat, SearchOptions, SearchResult},
-    storage::TranscriptSearch,
+    storage::store::TranscriptSearch,
     text::{QueryWords, Snippets},
 };
 

@@ -4,7 +4,7 @@ use crate::{
     Error, ErrorKind, KnownPart, Result,
     backend::TermPattern,
     search::{SearchMode, SearchOptions, SearchResult},
-    storage::TranscriptSearch,
+    storage::store::TranscriptSearch,
     text::{
         Analyzer, QueryWords, folded_words, is_unspaced_alone, query_terms, shorter_stems, stems_of_end,
         stems_of_part, stems_of_typos,

@@ -7,7 +7,7 @@ use crate::{
     content::is_real,
     model::{ContentType, MessageRef, Role, Session},
     search::{RankedText, SearchMode, SearchOptions},
-    storage::TranscriptSearch,
+    storage::store::TranscriptSearch,
     text::{QueryWords, query_terms},
 };
 

@@ -7,7 +7,7 @@ use crate::{
     Result, Scope,
     model::{ContentType, SessionKey},
     search::{SearchFilter, SearchMode, SearchOptions, SessionFilter, TextConditions},
-    storage::TranscriptSearch,
+    storage::store::TranscriptSearch,
 };
 
 /// At most this many tool calls are compared with the path.

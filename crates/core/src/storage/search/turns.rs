@@ -12,7 +12,12 @@ use crate::{
         EvidenceFinder, Fused, Judgements, MatchKind, RankedText, SearchFilter, SearchMode, SearchOptions,
         TurnResult, TurnResults, fuse,
     },
-    storage::{StoredTurns, TranscriptSearch, Turn, search::text_plan::TextPlan, turn_texts::TurnTexts},
+    storage::{
+        search::text_plan::TextPlan,
+        store::{StoredTurns, TranscriptSearch},
+        turn_texts::TurnTexts,
+        turns::Turn,
+    },
     text::{
         Analyzer, QueryWords, Snippet, Snippets,
         bm25::{CollectionStatistics, count_terms, score},

@@ -7,7 +7,7 @@ use crate::{
     Error, Result, Scope,
     backend::{VectorCandidate, VectorQuery},
     search::{Fused, SearchMode, SearchResults, VectorSearchOptions},
-    storage::{TranscriptSearch, embeddings::of_unit_length},
+    storage::{embeddings::of_unit_length, store::TranscriptSearch},
     text::QueryWords,
 };
 

@@ -1,14 +1,5 @@
 //! Treatment of secrets in stored lines.
 
-use std::{
-    collections::BTreeMap,
-    str::FromStr,
-    sync::{Arc, Mutex, PoisonError},
-};
-
-use serde::Serialize;
-
-use super::SecretDecisions;
 use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{
@@ -23,79 +14,17 @@ use crate::{
     },
     search::SessionFilter,
     storage::{
-        StoreContext, StoredSecrets, SupersededHistory,
+        at_rest::{SecretDecisions, SecretsAtRest, StoredAtRest},
         line_masker::{LineDigester, LineMasker},
         session_rows::SessionRows,
         session_writer::SessionWriter,
+        store::{StoreContext, StoredSecrets, SupersededHistory},
         superseded::{LineHead, OldLine, PiecePacker, unpack},
     },
 };
 
 /// Number of lines of events read at a time: a line may have megabytes.
 const LINES: usize = 16;
-
-/// How secrets in stored lines are treated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SecretsAtRest {
-    /// They are stored unchanged.
-    Off,
-    /// They are stored unchanged. [`StoredSecrets::session_secrets`](crate::storage::StoredSecrets::session_secrets)
-    /// lists them.
-    #[default]
-    Mark,
-    /// Their characters are replaced before they are stored.
-    Mask,
-}
-
-names! {
-    SecretsAtRest { Off: "off", Mark: "mark", Mask: "mask" }
-}
-
-impl FromStr for SecretsAtRest {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let found = Self::ALL.into_iter().find(|value| value.as_str() == text);
-        found.ok_or_else(|| Error::validation("secrets", "must be off, mark or mask"))
-    }
-}
-
-impl SecretsAtRest {
-    /// The setting in the entries of a store, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// `Damaged` if it is no known one. With the default in its place, lines would be stored unmasked.
-    fn stored(entries: &BTreeMap<String, String>) -> Result<Option<Self>> {
-        let damaged = |error| {
-            Error::new(ErrorKind::Damaged, "the store's setting for secrets can't be read").with_source(error)
-        };
-        entries.get(SECRETS).map(|value| value.parse()).transpose().map_err(damaged)
-    }
-}
-
-/// The store's setting and decisions about secrets.
-type StoredAtRest = (SecretsAtRest, Arc<SecretDecisions>);
-
-/// The store's setting and decisions about secrets, once they have been read. Clones share them.
-#[derive(Debug, Clone, Default)]
-pub(in crate::storage) struct CachedAtRest(Arc<Mutex<Option<StoredAtRest>>>);
-
-impl CachedAtRest {
-    fn get(&self) -> Option<StoredAtRest> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn set(&self, stored: SecretsAtRest, judged: Arc<SecretDecisions>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((stored, judged));
-    }
-
-    /// Makes the next use read them again.
-    pub(in crate::storage) fn forget(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-}
 
 impl StoredSecrets<'_> {
     /// How secrets in stored lines are treated: according to the settings, or else to the store.
@@ -402,6 +331,8 @@ fn mask_summary(redactor: &dyn Redactor, summary: &mut TurnSummary) -> Result<bo
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]

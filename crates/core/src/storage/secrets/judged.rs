@@ -1,43 +1,20 @@
 //! Decisions of people about single secrets: some are harmless, others are removed from the store.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use crate::{
     Error, ErrorKind, Result,
     backend::meta::{IGNORED_SECRETS, PURGED_LINES},
     content::{IgnoredSecrets, Redactor},
     model::{Digest, SessionKey},
-    storage::StoredSecrets,
+    storage::{
+        at_rest::{SecretDecisions, digests},
+        store::StoredSecrets,
+    },
 };
 
 /// How often a change of a list is tried again if another process changed it.
 const TRIES: usize = 20;
-
-/// The decisions that a store holds.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in crate::storage) struct SecretDecisions {
-    /// Findings that are no secrets.
-    pub(in crate::storage) ignored: IgnoredSecrets,
-    /// Lines whose secrets are masked although others are not.
-    pub(in crate::storage) purged: HashSet<Digest>,
-}
-
-impl SecretDecisions {
-    pub(in crate::storage) fn of(held: &BTreeMap<String, String>) -> Arc<Self> {
-        let list = |key| held.get(key).map_or("", String::as_str);
-        Arc::new(Self {
-            ignored: digests(list(IGNORED_SECRETS)).collect(),
-            purged: digests(list(PURGED_LINES)).collect(),
-        })
-    }
-}
-
-fn digests(list: &str) -> impl Iterator<Item = Digest> {
-    list.split_whitespace().filter_map(|digest| digest.to_owned().try_into().ok())
-}
 
 impl StoredSecrets<'_> {
     /// Findings that a person has judged to be harmless.

@@ -3,16 +3,16 @@
 mod at_rest;
 mod judged;
 
-pub(super) use at_rest::CachedAtRest;
-pub use at_rest::SecretsAtRest;
-pub(super) use judged::SecretDecisions;
-
 use std::{cmp::Reverse, sync::Arc};
 
 use futures_util::{StreamExt as _, stream};
 use serde::Serialize;
 
-use super::{StoredSecrets, SupersededHistory, SupersededLine, session_rows::SessionRows};
+use super::{
+    session_rows::SessionRows,
+    store::{StoredSecrets, SupersededHistory},
+    superseded::SupersededLine,
+};
 use crate::{
     KnownPart, Result, Scope,
     backend::SupersededQuery,

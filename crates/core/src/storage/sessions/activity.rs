@@ -9,7 +9,7 @@ use crate::{
     Result,
     backend::SessionQuery,
     model::{ProjectSlug, Session, Timestamp, UserId},
-    storage::SessionCatalog,
+    storage::store::SessionCatalog,
 };
 
 /// A user or a project with its active sessions.

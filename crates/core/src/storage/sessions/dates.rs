@@ -7,7 +7,7 @@ use crate::{
     backend::{SequenceRange, StorageBackendExt},
     metadata::Metadata,
     model::{MessageRef, Session, SessionKey, TimeSource, Timestamp},
-    storage::{SessionCatalog, StoreContext},
+    storage::store::{SessionCatalog, StoreContext},
 };
 
 /// Number of messages read at a time.

@@ -5,7 +5,7 @@ use crate::{
     backend::{SessionChange, StorageBackendExt, StoredSession},
     metadata::Metadata,
     model::{Session, SessionField, SessionKey, Visibility},
-    storage::SessionCatalog,
+    storage::store::SessionCatalog,
     text::composed,
 };
 

@@ -6,7 +6,7 @@ use crate::{
     backend::SessionQuery,
     model::{Session, SessionId, SessionSource, Timestamp},
     search::SessionFilter,
-    storage::SessionCatalog,
+    storage::store::SessionCatalog,
 };
 
 /// Number of sessions read at a time.

@@ -20,7 +20,10 @@ pub use tree::{Origin, SessionTree};
 use serde::Serialize;
 
 use self::find::one_of;
-use super::{IngestReport, IngestTarget, Ingestion, SessionCatalog, StoreContext};
+use super::{
+    ingest::{IngestReport, IngestTarget},
+    store::{Ingestion, SessionCatalog, StoreContext},
+};
 use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{Deletion, SessionCursor, SessionQuery, StorageBackendExt},

@@ -8,7 +8,7 @@ use crate::{
     backend::SessionQuery,
     model::{ProjectSlug, Session, SessionKey},
     search::SessionFilter,
-    storage::SessionCatalog,
+    storage::store::SessionCatalog,
     text::composed,
 };
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{super::SessionCatalog, find::PAGE};
+use super::{super::store::SessionCatalog, find::PAGE};
 use crate::{
     Error, Result, Scope,
     backend::SessionQuery,

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use crate::{KnownPart, Result, Scope, backend::SessionName, model::SessionId, storage::SessionCatalog};
+use crate::{
+    KnownPart, Result, Scope, backend::SessionName, model::SessionId, storage::store::SessionCatalog,
+};
 
 /// The minimum length of a short id.
 const SHORTEST: usize = 8;

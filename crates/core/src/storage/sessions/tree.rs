@@ -9,7 +9,7 @@ use crate::{
     Result, Scope,
     backend::SessionQuery,
     model::{Session, SessionId, SessionKey},
-    storage::SessionCatalog,
+    storage::store::SessionCatalog,
 };
 
 /// The relation of a session to its parent.

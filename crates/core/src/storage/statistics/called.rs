@@ -3,7 +3,7 @@
 use crate::{
     Result,
     model::{Role, SessionKey, Timestamp},
-    storage::{StoreStatistics, session_rows::SessionRows},
+    storage::{session_rows::SessionRows, store::StoreStatistics},
 };
 
 impl StoreStatistics<'_> {

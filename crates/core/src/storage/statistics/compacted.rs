@@ -9,8 +9,8 @@ use crate::{
     model::{Digest, Event, LineKind, Session, SessionKey, SupersededReason},
     search::SessionFilter,
     storage::{
-        StoreStatistics, SupersededLine,
-        superseded::{all_pieces, unpack_all},
+        store::StoreStatistics,
+        superseded::{SupersededLine, all_pieces, unpack_all},
     },
 };
 

@@ -8,7 +8,7 @@ use std::{
 use crate::{
     ErrorKind, KnownPart, Result,
     model::{Digest, MessageState, Session, SessionKey, Timestamp, UserId},
-    storage::StoreStatistics,
+    storage::store::StoreStatistics,
 };
 
 /// What must be known of a session to find copies.

@@ -16,7 +16,11 @@ use self::{
     tables::Tables,
 };
 pub use self::{periods::PeriodStatistics, related::Relation, sync_statistics::SyncStatistics};
-use super::{SessionStatistics, StoreStatistics, session_rows::SessionRows, sessions::PAGE};
+use super::{
+    session_rows::SessionRows,
+    sessions::{PAGE, SessionStatistics},
+    store::StoreStatistics,
+};
 use crate::{
     ErrorKind, Result, Scope,
     backend::{EventCount, MessageCount, SessionQuery, Usage},

@@ -9,7 +9,10 @@ use crate::{
     Result, Scope,
     backend::SessionQuery,
     model::{Session, SessionKey},
-    storage::{Origin, StoreStatistics, sessions::parent_of},
+    storage::{
+        sessions::{Origin, parent_of},
+        store::StoreStatistics,
+    },
 };
 
 /// Why a session contains text of another.

@@ -11,7 +11,7 @@ use crate::{
     backend::{EventCount, EventCounter, REQUEST_ID, RESPONSE, SESSION_ID},
     model::{Event, SessionKey},
     search::{EventFilter, SessionFilter},
-    storage::{StoreStatistics, session_rows::SessionRows},
+    storage::{session_rows::SessionRows, store::StoreStatistics},
 };
 
 /// The counts of sessions that are counted one by one.

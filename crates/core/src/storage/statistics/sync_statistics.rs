@@ -8,7 +8,7 @@ use crate::{
     Error, Result, Scope,
     backend::{RowCounts, SkippedLine},
     model::{Event, Message, SessionId},
-    storage::{StoreStatistics, Verification},
+    storage::store::{StoreStatistics, Verification},
 };
 
 /// The stored rows of a session.

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     backend::{EventCount, MessageCount, Tally, Usage},
     model::{ProjectSlug, Role, Session, Timestamp},
-    storage::SessionStatistics,
+    storage::sessions::SessionStatistics,
 };
 
 /// The name of the model for calls whose events name no model.

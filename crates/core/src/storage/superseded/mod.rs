@@ -14,7 +14,7 @@ pub use self::{
     search::SupersededMatch,
 };
 
-use super::{StoreContext, SupersededHistory};
+use super::store::{StoreContext, SupersededHistory};
 use crate::{
     ErrorKind, Result,
     backend::{StorageBackend, StorageBackendExt, SupersededQuery},

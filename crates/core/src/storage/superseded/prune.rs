@@ -8,7 +8,7 @@ use crate::{
     backend::{NotErased, SupersededQuery},
     model::{SessionId, SupersededPiece, Timestamp, UserId},
     search::SessionFilter,
-    storage::SupersededHistory,
+    storage::store::SupersededHistory,
 };
 
 /// Which superseded lines to remove. The default is all.

@@ -11,7 +11,7 @@ use crate::{
     content::MessageLine,
     model::{LineKind, ProjectSlug, SessionKey, SupersededReason, TimeSource, Timestamp},
     search::{Checks, EvidenceFinder, SearchOptions, SearchResult, SearchSource},
-    storage::SupersededHistory,
+    storage::store::SupersededHistory,
     text::{
         Analyzer, QueryWords, Snippets,
         bm25::{CollectionStatistics, DocumentTerms, count_terms, score},

@@ -8,7 +8,7 @@ use crate::{
     backend::{SequenceRange, TurnLine, TurnLines},
     embedding::EmbeddingProvider,
     model::{Digest, Message, SessionKey},
-    storage::StoreContext,
+    storage::store::StoreContext,
 };
 
 /// Number of messages read at a time. If the next turn is farther away, the messages in between are not read.

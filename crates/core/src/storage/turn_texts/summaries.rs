@@ -11,7 +11,7 @@ use crate::{
     content::is_real,
     model::{Message, MessageRef, Role, SessionKey, TurnSummary},
     search::SessionFilter,
-    storage::StoreContext,
+    storage::store::StoreContext,
 };
 
 /// The summary that the line of a message states.

@@ -12,8 +12,8 @@ use serde::Serialize;
 pub use summaries::{GivenSummary, SummaryReport};
 
 use super::{
-    StoredTurns,
     context::no_message,
+    store::StoredTurns,
     turn_texts::{TurnCollector, TurnTexts, answer_of, question_of},
 };
 use crate::{

@@ -9,7 +9,9 @@ use crate::{
     backend::MessagesToEmbed,
     model::{SessionKey, TurnSummary, UserId},
     storage::{
-        Addressed, AddressedLine, EmbedReport, SessionCatalog, StoredSecrets, StoredTurns, StoredVectors,
+        embed::EmbedReport,
+        sessions::{Addressed, AddressedLine},
+        store::{SessionCatalog, StoredSecrets, StoredTurns, StoredVectors},
     },
 };
 

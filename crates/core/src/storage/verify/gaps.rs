@@ -7,7 +7,7 @@ use crate::{
     Result,
     backend::{RowSpan, SequenceRange, StorageBackend, StorageBackendExt},
     model::{Digest, Event, Message, MessageState, Session, SessionKey},
-    storage::{Verification, damage::SequencedRow},
+    storage::{damage::SequencedRow, store::Verification},
 };
 
 /// Number of rows read at a time.

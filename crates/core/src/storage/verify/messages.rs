@@ -9,9 +9,9 @@ use crate::{
     content::{MessageLine, TurnCounter},
     model::{DifferenceKind, Digest, Message, RowKind, SessionKey},
     storage::{
-        StoreContext,
         ingest::ComparedMessage,
         session_rows::{RowPages, SessionRows},
+        store::StoreContext,
     },
 };
 

@@ -11,7 +11,7 @@ mod vectors;
 use std::collections::{BTreeMap, BTreeSet};
 
 use self::sequences::Sequences;
-use super::{StoreContext, Verification};
+use super::store::{StoreContext, Verification};
 use crate::{
     Error, ErrorKind, Result,
     backend::{IndexProblem, StoredSession, StrayRows, meta::Generations},

@@ -9,8 +9,11 @@ use crate::{
     events,
     model::{Digest, Event, HostId, Message, ProjectSlug, RowKind, Session, SessionKey, StoredEvent},
     storage::{
-        EmbedReport, Readable, StoredVectors, Verification, damage::SequencedRow, ingest::event_id_of_line,
+        damage::{Readable, SequencedRow},
+        embed::EmbedReport,
+        ingest::event_id_of_line,
         session_writer::SessionWriter,
+        store::{StoredVectors, Verification},
     },
 };
 

@@ -1,0 +1,153 @@
+//! [`SessionStorage`]: the entry to the subjects.
+
+use std::sync::Arc;
+
+use super::{
+    settings::StorageSettings,
+    store::{
+        ArchiveTransfer, Ingestion, Rederivation, RowReading, SessionCatalog, StoreContext, StoreCopying,
+        StoreSalvage, StoreStatistics, StoreUsers, StoredSecrets, StoredTurns, StoredVectors,
+        SupersededHistory, TranscriptSearch, Verification,
+    },
+};
+use crate::{
+    Result,
+    backend::{IndexUpdate, StorageBackend},
+    content::{Redaction, Redactor},
+    embedding::EmbeddingProvider,
+    model::Timestamp,
+};
+
+/// Stores and searches sessions on a backend. Its methods are in subjects: `storage.search()`, `storage.sessions()` ….
+/// Cheap to clone; clones share everything.
+#[derive(Debug, Clone)]
+pub struct SessionStorage {
+    pub(super) store: StoreContext,
+}
+
+impl SessionStorage {
+    /// A storage on `backend`, without embeddings.
+    #[must_use]
+    pub fn new(backend: Arc<dyn StorageBackend>) -> Self {
+        Self { store: StoreContext::new(backend) }
+    }
+
+    /// Sets the embedding provider. With `None`, no vectors are made, and searches use only words.
+    #[must_use]
+    pub fn with_embedding(mut self, embedding: Option<Arc<dyn EmbeddingProvider>>) -> Self {
+        self.store.embedding = embedding;
+        self
+    }
+
+    /// Sets the settings.
+    #[must_use]
+    pub fn with_settings(mut self, settings: StorageSettings) -> Self {
+        self.store.settings = settings;
+        self
+    }
+
+    /// Sets the redactor, and the models for which it masks secrets. Without a redactor, the default, nothing is
+    /// masked.
+    #[must_use]
+    pub fn with_redactor(mut self, redaction: Redaction, redactor: Arc<dyn Redactor>) -> Self {
+        (self.store.redaction, self.store.redactor) = (redaction, Some(redactor));
+        self
+    }
+
+    /// Sets the clock for the times when rows are stored.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        self.store.clock = Arc::new(clock);
+        self
+    }
+
+    /// The backend.
+    #[must_use]
+    pub fn backend(&self) -> &Arc<dyn StorageBackend> {
+        &self.store.backend
+    }
+
+    /// The embedding provider, if there is one.
+    #[must_use]
+    pub fn embedding(&self) -> Option<&Arc<dyn EmbeddingProvider>> {
+        self.store.embedding.as_ref()
+    }
+
+    /// The settings.
+    #[must_use]
+    pub fn settings(&self) -> &StorageSettings {
+        &self.store.settings
+    }
+
+    /// The time by this storage's clock.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.store.now()
+    }
+
+    /// Updates derived indexes from the rows. Searches are correct without it, only slower.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend.
+    pub async fn update_index(&self) -> Result<()> {
+        self.store.backend.update_index(IndexUpdate::Now).await
+    }
+
+    /// As [`SessionStorage::update_index`], but may leave a few new rows to a later call.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend.
+    pub async fn update_index_if_due(&self) -> Result<()> {
+        self.store.backend.update_index(IndexUpdate::IfDue).await
+    }
+}
+
+/// The accessors of the subjects.
+macro_rules! accessors {
+    ($($(#[$doc:meta])* $name:ident -> $subject:ident;)*) => {
+        impl SessionStorage {
+            $(
+                $(#[$doc])*
+                #[must_use]
+                pub fn $name(&self) -> $subject<'_> {
+                    $subject::new(&self.store)
+                }
+            )*
+        }
+    };
+}
+
+accessors! {
+    /// Finds, lists, changes and deletes sessions.
+    sessions -> SessionCatalog;
+    /// The users of the store.
+    users -> StoreUsers;
+    /// Reads the lines of sessions.
+    reading -> RowReading;
+    /// Writes sessions from their lines.
+    ingestion -> Ingestion;
+    /// Searches messages and turns.
+    search -> TranscriptSearch;
+    /// Makes vectors.
+    vectors -> StoredVectors;
+    /// Turns, and their summaries.
+    turns -> StoredTurns;
+    /// Secrets in stored lines.
+    secrets -> StoredSecrets;
+    /// Lines that were replaced or rewound.
+    superseded -> SupersededHistory;
+    /// Exports and imports sessions.
+    archive -> ArchiveTransfer;
+    /// Copies sessions to another store.
+    copying -> StoreCopying;
+    /// Takes sessions from a damaged store.
+    salvage -> StoreSalvage;
+    /// Compares stored data with the lines, and repairs it.
+    verification -> Verification;
+    /// Counts what is stored.
+    statistics -> StoreStatistics;
+    /// Derives data again that earlier versions derived by other rules.
+    rederivation -> Rederivation;
+}
