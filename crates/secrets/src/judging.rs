@@ -82,7 +82,7 @@ fn is_bare_secret(kind: NameKind, place: MatchContext, value: &str, is_field: bo
     {
         return false;
     }
-    // A hexadecimal number after `key` or `token` is usually an address or a hash.
+    // After a name such as `key`, a hexadecimal number may as well be an address or a hash.
     let strong = is_strong(trimmed) && !(kind == NameKind::Weak && trimmed.starts_with("0x"));
     let length = trimmed.chars().count();
     let odd = trimmed.chars().any(|c| c.is_numeric() || is_special(c));

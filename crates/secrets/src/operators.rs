@@ -253,7 +253,7 @@ fn without_operator(mut cursor: TextCursor<'_>, name: &Name, blanks: &str) -> Op
     let starts_quote = |cursor: &TextCursor<'_>| cursor.rest().starts_with(['"', '\'', '`', '“', '«']);
     if cursor.rest().starts_with('是') || !blanks.is_empty() {
         let start = cursor.at;
-        // `to`, `as` and `set` are too frequent after other names than `password`.
+        // After a name such as `token`, the words `to`, `as` and `set` often belong to another sentence.
         let words = WORDS.get(..if name.kind == NameKind::Password { 12 } else { 9 }).unwrap_or(&WORDS);
         while words.iter().any(|word| cursor.eat_word(word) || (!word.is_ascii() && cursor.eat(word))) {
             cursor.skip(1, |c| matches!(c, ':' | '：'));

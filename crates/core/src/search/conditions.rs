@@ -124,7 +124,6 @@ impl<'a> Checks<'a> {
             {
                 return false;
             }
-            // Splitting a text into words takes most of the time.
             if !missing.is_empty() || !self.excluded_phrases.is_empty() {
                 self.words.read(text);
                 if self.excluded_phrases.iter().any(|phrase| phrase.is_in(&self.words)) {
