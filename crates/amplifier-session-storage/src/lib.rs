@@ -55,6 +55,7 @@ mod salvage;
 mod store_url;
 pub mod upgrade;
 
+pub use amplifier_session_api as api;
 pub use amplifier_session_core::{
     Error, ErrorKind, Result, Scope, SessionStorage, StorageSettings, Viewer, backend, content, events,
     metadata, model, search, storage, text,

@@ -5,12 +5,13 @@ use std::{
     sync::Arc,
 };
 
+use amplifier_session_api::{AccessRight, Api, ApiCaller, CallerPlace, Notice, Reach, ids::short};
 use amplifier_session_storage::{
-    Error, OpenOptions, Scope, SessionStorage, StorageSettings, StoreUrl, Viewer,
+    Error, OpenOptions, Scope, SessionStorage, StorageSettings, StoreUrl,
     config::Configuration,
     embedding::{EmbeddingProvider, check_provider},
     identity::{Sources, UserIdentity},
-    model::{HostId, Repository, Session, SessionId, UserId},
+    model::{HostId, Session, SessionId, UserId},
     search::SessionFilter,
     storage::Addressed,
 };
@@ -22,8 +23,8 @@ use crate::{
     failure::{Failure, say},
     file,
     out::Out,
-    program,
-    render::ids::short,
+    program::{self, TypedProgram},
+    words,
 };
 
 /// One run of the program.
@@ -49,9 +50,17 @@ pub(crate) struct StoreReader {
     pub(crate) storage: SessionStorage,
     /// The scope of the sessions.
     pub(crate) scope: Scope,
+    /// The user.
+    pub(crate) caller: ApiCaller,
 }
 
 impl StoreReader {
+    /// The API, for requests of this user.
+    pub(crate) fn api<'a>(&'a self, app: &'a App) -> Api<'a> {
+        let place = CallerPlace::Here { home: app.home.as_deref() };
+        Api { storage: &self.storage, caller: &self.caller, now: &app.now, place }
+    }
+
     /// The session that `address` names, with a note if `latest` had to leave one out.
     pub(crate) async fn find_session(&self, address: &str) -> Result<Session, Error> {
         Ok(self.find_address(address).await?.session)
@@ -146,18 +155,18 @@ impl App {
 
     /// As [`App::patient_reader`], for commands that do not care whether the store can be written.
     pub(crate) async fn open_reader(&self, with_embedding: bool) -> Result<StoreReader, Failure> {
-        let user = self.identity()?.user_id;
-        let scope = self.scope(user.clone())?;
+        let caller = self.caller()?;
+        let scope = self.scope(&caller)?;
         let storage = self.existing_storage(with_embedding).await?;
         if scope != Scope::Everyone {
-            self.warn_of_other_user(&storage, &user).await?;
+            self.warn_of_other_user(&storage, caller.user()).await?;
         }
-        Ok(StoreReader { storage, scope })
+        Ok(StoreReader { storage, scope, caller })
     }
 
     /// The selected store if it is a file that exists, and the scope: for shell completion, which prints no errors.
     pub(crate) async fn for_completion(&self) -> Option<(SessionStorage, Scope)> {
-        let scope = self.scope(self.identity().ok()?.user_id).ok()?;
+        let scope = self.scope(&self.caller().ok()?).ok()?;
         let url = self.store_url().ok()?;
         if !url.file()?.exists() {
             return None;
@@ -171,20 +180,22 @@ impl App {
     /// Opens the selected store, which must exist, to change the user's own sessions: `--scope` applies only to reading.
     /// `with_embedding` also opens the embedding provider.
     pub(crate) async fn editor(&self, with_embedding: bool) -> Result<StoreReader, Failure> {
-        let user = self.identity()?.user_id;
+        let caller = self.caller()?;
+        let scope = caller.scope_of_changes(AccessRight::Write)?;
         let storage = self.existing_storage(with_embedding).await?;
         check_writable(&storage)?;
-        self.warn_of_other_user(&storage, &user).await?;
-        Ok(StoreReader { storage, scope: Scope::from(user) })
+        self.warn_of_other_user(&storage, caller.user()).await?;
+        Ok(StoreReader { storage, scope, caller })
     }
 
     /// Opens the selected store, which must exist, to read the user's own sessions, regardless of `--scope`.
     pub(crate) async fn own_reader(&self) -> Result<StoreReader, Failure> {
-        let user = self.identity()?.user_id;
+        let caller = self.caller()?;
+        let scope = caller.scope(Reach::Own)?;
         let storage = self.existing_storage(false).await?;
         note_read_only(&storage);
-        self.warn_of_other_user(&storage, &user).await?;
-        Ok(StoreReader { storage, scope: Scope::from(user) })
+        self.warn_of_other_user(&storage, caller.user()).await?;
+        Ok(StoreReader { storage, scope, caller })
     }
 
     pub(crate) async fn existing_storage(&self, with_embedding: bool) -> Result<SessionStorage, Failure> {
@@ -209,8 +220,8 @@ impl App {
     pub(crate) async fn sql_reader(
         &self,
     ) -> Result<(amplifier_session_storage::duckdb::sql::SqlReader, Scope), Failure> {
-        let user = self.identity()?.user_id;
-        let scope = self.scope(user.clone())?;
+        let caller = self.caller()?;
+        let scope = self.scope(&caller)?;
         let url = self.store_url()?;
         let Some(file) = url.file().filter(|_| url.backend().name == "DuckDB") else {
             let hint = format!(
@@ -223,25 +234,28 @@ impl App {
         let reader = amplifier_session_storage::duckdb::sql::SqlReader::open(file).await?;
         if scope != Scope::Everyone {
             let storage = SessionStorage::new(Arc::new(reader.backend().clone()));
-            self.warn_of_other_user(&storage, &user).await?;
+            self.warn_of_other_user(&storage, caller.user()).await?;
         }
         Ok((reader, scope))
     }
 
-    fn scope(&self, user: UserId) -> Result<Scope, Failure> {
-        let GlobalArgs { scope, team, org, .. } = &self.global;
-        match scope {
-            ScopeArg::Visible => {
-                let teams = team.iter().map(|team| team.trim()).filter(|team| !team.is_empty());
-                Ok(Scope::Visible(Viewer::new(user).with_teams(teams).with_org(org.clone())))
-            }
-            _ if self.global.typed_groups() => {
-                let message = format!("--team and --org have no effect with --scope {}", scope.as_str());
-                Err(Failure::wrong_use(message, "--scope visible reads what is shared with them"))
-            }
-            ScopeArg::Own => Ok(Scope::User(user)),
-            ScopeArg::All => Ok(Scope::Everyone),
+    /// The user, who may do everything: the store is theirs, or a server checks their rights.
+    fn caller(&self) -> Result<ApiCaller, Failure> {
+        let GlobalArgs { team, org, .. } = &self.global;
+        let teams = team.iter().map(|team| team.trim()).filter(|team| !team.is_empty());
+        let user = self.identity()?.user_id;
+        let caller = ApiCaller::new(user).with_teams(teams).with_org(org.clone());
+        Ok(caller.with_reach(Reach::All).with_rights(AccessRight::ALL))
+    }
+
+    /// The scope of `--scope`.
+    fn scope(&self, caller: &ApiCaller) -> Result<Scope, Failure> {
+        let scope = self.global.scope;
+        if scope != ScopeArg::Visible && self.global.typed_groups() {
+            let message = format!("--team and --org have no effect with --scope {}", scope.as_str());
+            return Err(Failure::wrong_use(message, "--scope visible reads what is shared with them"));
         }
+        Ok(caller.scope(scope.into())?)
     }
 
     /// Opens the selected store, and creates it if it does not exist.
@@ -310,55 +324,56 @@ impl App {
         program::name() + &self.global.typed_again()
     }
 
+    /// The name of the program with options that were typed.
+    fn typed_program(&self) -> TypedProgram {
+        TypedProgram {
+            name: self.program(),
+            with_embedding: self.program_with_embedding(),
+            with_store: program::name() + &self.global.store_typed_again(),
+        }
+    }
+
+    /// Prints notices of the API.
+    pub(crate) fn say_notices(&self, notices: &[Notice]) {
+        words::say_notices(&self.typed_program(), notices);
+    }
+
+    /// The notices that are also in a response, as its field `notices`.
+    pub(crate) fn in_response(&self, notices: &[Notice]) -> Vec<String> {
+        words::in_response(&self.typed_program(), notices)
+    }
+
     /// As [`Self::program`], with the options of the embedding provider.
     pub(crate) fn program_with_embedding(&self) -> String {
         program::name() + &self.global.typed_again_with_embedding()
     }
 
-    /// Warns if the project of `filter` has no sessions: it may be mistyped.
+    /// The sessions of a project: see [`Api::project`].
+    pub(crate) async fn project(
+        &self,
+        reader: &StoreReader,
+        typed: Option<&str>,
+    ) -> Result<SessionFilter, Failure> {
+        let mut notices = Vec::new();
+        let found = reader.api(self).project(&reader.scope, typed, &mut notices).await;
+        self.say_notices(&notices);
+        Ok(found?)
+    }
+
+    /// Warns if the repository or the project of `filter` has no sessions: it may be mistyped.
     pub(crate) async fn warn_of_unknown_project(
         &self,
         reader: &StoreReader,
         filter: &SessionFilter,
     ) -> Result<(), Failure> {
-        use amplifier_session_storage::backend::SessionQuery;
-        if let Some(repositories) = &filter.repositories {
-            let of_repositories = SessionFilter::default().with_repositories(repositories.clone());
-            let query = SessionQuery::new(reader.scope.clone()).with_filter(of_repositories).with_limit(1);
-            if reader.storage.sessions().search_sessions(&query).await?.is_empty() {
-                let repository = Repository::most_telling(repositories);
-                say("warning", &format!("the store has no sessions of the repository {repository}"));
-                let program = self.program();
-                say("hint", &format!("`{program} show SESSION` shows the repository of a session"));
-            }
-        }
-        let Some(project) = &filter.project else { return Ok(()) };
-        let of_project = SessionFilter::default().with_project(project.clone());
-        let query = SessionQuery::new(reader.scope.clone()).with_filter(of_project).with_limit(1);
-        if reader.storage.sessions().search_sessions(&query).await?.is_empty() {
-            say("warning", &format!("the store has no project {:?}", project.as_str()));
-            say("hint", &format!("`{} sessions` shows the project of each session", self.program()));
-        }
+        self.say_notices(&reader.api(self).unknown_names(&reader.scope, filter).await?);
         Ok(())
     }
 
     /// Names a user with sessions if this user has none.
     pub(crate) async fn hint_at_others(&self, reader: &StoreReader) -> Result<(), Failure> {
-        use amplifier_session_storage::backend::SessionQuery;
-        let Scope::User(user) = &reader.scope else { return Ok(()) };
-        let one = |scope: Scope| SessionQuery::new(scope).with_limit(1);
-        if !reader.storage.sessions().search_sessions(&one(reader.scope.clone())).await?.is_empty() {
-            return Ok(());
-        }
-        if let Some(other) = reader.storage.sessions().search_sessions(&one(Scope::Everyone)).await?.first() {
-            // With --scope all, the user does not matter.
-            let (program, other) = (program::name() + &self.global.store_typed_again(), &other.user_id);
-            let text = format!(
-                "{user} has no sessions in this store, but others do, for example {other}; `{program} sessions --scope all` \
-                 lists them"
-            );
-            say("hint", &text);
-        }
+        let notice = reader.api(self).only_others(&reader.scope).await?;
+        self.say_notices(notice.as_slice());
         Ok(())
     }
 

@@ -10,27 +10,25 @@ mod args;
 mod budget;
 mod commands;
 mod completion;
-mod cut;
-mod dates;
 mod environment;
 mod failure;
 mod file;
-mod groups;
 mod interactive;
-mod messages;
 mod out;
 mod paint;
+mod problems;
 mod program;
 mod progress;
-mod project;
 mod refresh;
 mod render;
-mod repository;
 mod roots;
 mod samples;
 mod streams;
 mod unfinished;
+mod usage;
+mod words;
 
+use amplifier_session_api::{cut, dates, groups, views as messages};
 use std::{sync::Arc, time::Duration};
 
 use amplifier_session_storage::config::Configuration;
@@ -56,7 +54,7 @@ pub fn run(environment: Environment) -> u8 {
     }
     let (mut cli, matches) = match args::parse_arguments(&environment) {
         Ok(parsed) => parsed,
-        Err(error) => return failure::report_usage(&error),
+        Err(error) => return usage::report_usage(&error),
     };
     let mut config_error = None;
     let config = match cli.global.configure(&matches, &environment) {

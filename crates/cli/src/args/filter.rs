@@ -1,11 +1,11 @@
 //! Filters and limits that several commands share.
 
+use amplifier_session_api::{budget::AnswerLimits, filter::RequestFilter};
 use amplifier_session_storage::{model::SessionSource, search::SessionFilter};
 use clap::{
     Args,
     builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser},
 };
-use jiff::Zoned;
 
 use super::at_least_one;
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Filters by project and time.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct FilterArgs {
     /// Only this project: its slug, a unique part of the slug, or its folder (`.` is the current one)
     // Slugs begin with a hyphen.
@@ -38,14 +38,24 @@ impl FilterArgs {
         self.repo.within(app, reader, app.project(reader, self.project.as_deref()).await?).await
     }
 
-    /// The period.
-    pub(crate) fn period(&self, now: &Zoned) -> Result<DatePeriod, Failure> {
-        DatePeriod::parse(self.since.as_deref(), self.until.as_deref(), now)
+    /// The filter of a request, together with `narrow`.
+    pub(crate) fn request(&self, narrow: &NarrowArgs) -> RequestFilter {
+        let Self { project, repo: RepoArgs { repo }, since, until } = self.clone();
+        RequestFilter { project, repo, since, until, ..narrow.request() }
+    }
+
+    /// The period. Prints a note if it has not begun yet.
+    pub(crate) fn period(&self, app: &App) -> Result<DatePeriod, Failure> {
+        let mut notices = Vec::new();
+        let (since, until) = (self.since.as_deref(), self.until.as_deref());
+        let period = DatePeriod::parse(since, until, &app.now, &mut notices)?;
+        app.say_notices(&notices);
+        Ok(period)
     }
 }
 
 /// The filter by repository.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct RepoArgs {
     /// Only this repository: its address, the end of the address, or a folder in it (`.` is the current one)
     #[arg(long, value_name = "REPO", value_parser = NonEmptyStringValueParser::new())]
@@ -61,14 +71,14 @@ impl RepoArgs {
         filter: SessionFilter,
     ) -> Result<SessionFilter, Failure> {
         Ok(match &self.repo {
-            Some(repo) => filter.with_repositories(app.repositories(reader, repo).await?),
+            Some(repo) => filter.with_repositories(reader.api(app).repositories(&reader.scope, repo).await?),
             None => filter,
         })
     }
 }
 
 /// Filters by properties of sessions.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct NarrowArgs {
     /// Only sessions that ran with this bundle, by its full name
     #[arg(long, value_name = "BUNDLE")]
@@ -88,20 +98,15 @@ pub(crate) struct NarrowArgs {
 }
 
 impl NarrowArgs {
+    /// The filter of a request.
+    fn request(&self) -> RequestFilter {
+        let Self { bundle, source, tags, min_turns, max_turns } = self.clone();
+        RequestFilter { bundle, source, tags, min_turns, max_turns, ..RequestFilter::default() }
+    }
+
     /// The filter.
     pub(crate) fn filter(&self) -> Result<SessionFilter, Failure> {
-        if let (Some(least), Some(most)) = (self.min_turns, self.max_turns)
-            && most < least
-        {
-            let message = format!("--max-turns {most} is less than --min-turns {least}");
-            return Err(Failure::wrong_use(message, "no session can match both"));
-        }
-        Ok(SessionFilter::default()
-            .with_bundle(self.bundle.clone())
-            .with_source(self.source)
-            .with_tags(self.tags.iter().map(|tag| tag.trim()))
-            .with_min_turns(self.min_turns)
-            .with_max_turns(self.max_turns))
+        Ok(self.request().sessions()?)
     }
 
     /// Prints hints about likely reasons when nothing was found.
@@ -129,6 +134,11 @@ pub(crate) struct LimitArgs {
 }
 
 impl LimitArgs {
+    /// The limits of a response.
+    pub(crate) fn of(self, out: &Out) -> AnswerLimits {
+        AnswerLimits { max_chars: self.max_chars(out), budget: self.budget }
+    }
+
     /// The maximum number of characters of a message, if there is a limit.
     pub(crate) fn max_chars(self, out: &Out) -> Option<usize> {
         const IN_A_PIPE: usize = 4_000;

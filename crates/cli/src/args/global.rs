@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, path::PathBuf};
 
+use amplifier_session_api::Reach;
 use amplifier_session_storage::{
     BACKENDS, Error,
     config::{ConfigSources, Configuration, FILE_VARIABLE, Setting, SettingOrigin, settings},
@@ -81,6 +82,16 @@ impl ScopeArg {
             Self::Own => "own",
             Self::Visible => "visible",
             Self::All => "all",
+        }
+    }
+}
+
+impl From<ScopeArg> for Reach {
+    fn from(arg: ScopeArg) -> Self {
+        match arg {
+            ScopeArg::Own => Self::Own,
+            ScopeArg::Visible => Self::Visible,
+            ScopeArg::All => Self::All,
         }
     }
 }

@@ -1,13 +1,17 @@
 //! The queries of `search` and `timeline`.
 
+use amplifier_session_api::query::QueryRequest;
 use amplifier_session_storage::{
     model::{ContentTypes, Role},
-    search::{SearchFilter, SearchMode, SearchOptions},
+    search::SearchMode,
 };
 use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
 
 use super::{FilterArgs, NarrowArgs, parse};
-use crate::{app::App, failure::Failure};
+use crate::app::App;
+
+/// The session of the agent that runs this program.
+const CURRENT_SESSION: &str = "AMPLIFIER_SESSION_ID";
 
 /// A query with its mode and filters.
 #[derive(Debug, Args)]
@@ -93,16 +97,27 @@ impl QueryArgs {
         self.mode != ModeArg::FullText
     }
 
-    /// The options of the search that need no lookup in the store.
-    pub(crate) fn options(&self, app: &App) -> Result<SearchOptions, Failure> {
-        let period = self.filter.period(&app.now)?;
-        let mut filter = SearchFilter::default().with_sessions(self.narrow.filter()?);
-        (filter.role, filter.since, filter.until) = (self.role, period.since, period.until);
-        let options = SearchOptions::new(self.text()).with_mode(self.mode.into()).with_filter(filter);
-        Ok(match self.content_types.iter().copied().reduce(ContentTypes::union) {
-            Some(content_types) => options.with_content_types(content_types),
-            None => options,
-        })
+    /// The query of a request.
+    pub(crate) fn request(&self, app: &App) -> QueryRequest {
+        let types = self.content_types.iter().copied().flat_map(ContentTypes::iter);
+        QueryRequest {
+            query: self.text(),
+            plain: self.plain,
+            exact: self.exact,
+            scope: app.global.scope.into(),
+            files: self.files.clone(),
+            not_sessions: self.not_sessions.clone(),
+            current_session: app
+                .environment
+                .variable(CURRENT_SESSION)
+                .filter(|id| !id.is_empty())
+                .map(str::to_owned),
+            mode: self.mode.into(),
+            content_types: types.map(|content_type| content_type.as_str().to_owned()).collect(),
+            filter: self.filter.request(&self.narrow),
+            session: self.session.clone(),
+            role: self.role,
+        }
     }
 
     /// The complete query.

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use amplifier_session_api::budget::Items;
 use amplifier_session_storage::{
     KnownPart,
     model::{DamagedRow, Message, Session, SessionId},
@@ -12,7 +13,7 @@ use serde::Serialize;
 use crate::{
     app::{App, StoreReader},
     args::{ContextArgs, LimitArgs, PositionArgs},
-    budget::{self, Items},
+    budget,
     failure::{Failure, Outcome, report_damage},
     messages::{Estimated, MessageView, SessionView},
     render::{
@@ -29,7 +30,7 @@ const MESSAGES: u32 = 3;
 /// The answer as JSON.
 #[derive(Serialize)]
 struct ContextView<'a> {
-    session: SessionView<'a>,
+    session: SessionView,
     #[serde(skip_serializing_if = "Option::is_none")]
     turn: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,7 +64,7 @@ pub(super) async fn run(app: &mut App, args: ContextArgs) -> Result<Outcome, Fai
     let PositionArgs { turn, message: sequence } = position;
     let (name, parent_name) = reader.short_names(&session).await?;
     let order = Order::of(&messages, position);
-    let items = Items { count: messages.len(), one: "message", can_be_cut: true };
+    let items = Items { count: messages.len(), can_be_cut: true };
     let LimitArgs { budget, .. } = args.limits;
     let estimated = Estimated::of(&reader.storage, std::slice::from_ref(&session)).await?;
     let portion = budget::write(app, budget, items, |app, portion| {
@@ -119,7 +120,7 @@ pub(super) async fn run(app: &mut App, args: ContextArgs) -> Result<Outcome, Fai
         Ok(())
     })?;
     app.out.finish()?;
-    budget::say_left_out(budget, items, portion);
+    budget::say_left_out(budget, items, "message", portion);
     report_damage(&damaged)?;
     Ok(Outcome::Done)
 }
@@ -193,7 +194,7 @@ async fn context(
     position: PositionArgs,
     args: &ContextArgs,
 ) -> Result<ContextMessages, Failure> {
-    let StoreReader { storage, scope } = reader;
+    let StoreReader { storage, scope, .. } = reader;
     let sides = |default: u32| (args.before.unwrap_or(default), args.after.unwrap_or(default));
     if let Some(turn) = position.turn {
         let (before, after) = sides(TURNS);

@@ -18,8 +18,9 @@ use crate::{
     app::{App, StoreReader},
     args::{DeleteArgs, quoted},
     dates::{self, PeriodEnd},
-    failure::{Failure, Outcome, say, with_causes},
+    failure::{Failure, Outcome, say},
     messages::SessionView,
+    problems::with_causes,
     render::{
         deleted,
         ids::{ShortIds, short},
@@ -37,28 +38,28 @@ const PAGE: usize = 1_000;
 /// The result as JSON.
 #[derive(Default, Serialize)]
 struct DeleteView<'a> {
-    deleted: Vec<DeletedView<'a>>,
+    deleted: Vec<DeletedView>,
     failed: &'a [NotDeleted],
     /// The files that still contain words of deleted sessions.
     remains: &'a [NotErasedView],
     /// Other sessions that contain text of the deleted ones.
-    keep_text: Vec<KeptView<'a>>,
+    keep_text: Vec<KeptView>,
     /// In a dry run, the sessions that would be deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    would_delete: Option<Vec<SessionView<'a>>>,
+    would_delete: Option<Vec<SessionView>>,
 }
 
 /// A deleted session as JSON.
 #[derive(Serialize)]
-struct DeletedView<'a> {
+struct DeletedView {
     #[serde(flatten)]
-    session: SessionView<'a>,
+    session: SessionView,
     /// The folder that it was read from, if known.
     folder: Option<String>,
 }
 
-impl<'a> From<&'a Deleted> for DeletedView<'a> {
-    fn from(Deleted { session, folder }: &'a Deleted) -> Self {
+impl From<&Deleted> for DeletedView {
+    fn from(Deleted { session, folder }: &Deleted) -> Self {
         let folder = folder.as_ref().map(|folder| folder.to_string_lossy().into_owned());
         Self { session: SessionView::from(session), folder }
     }
@@ -66,14 +67,14 @@ impl<'a> From<&'a Deleted> for DeletedView<'a> {
 
 /// A session that is not deleted, and its relation to a deleted one, as JSON.
 #[derive(Serialize)]
-struct KeptView<'a> {
+struct KeptView {
     #[serde(flatten)]
-    session: SessionView<'a>,
+    session: SessionView,
     relation: Relation,
 }
 
-impl<'a> From<&'a (Session, Relation)> for KeptView<'a> {
-    fn from((session, relation): &'a (Session, Relation)) -> Self {
+impl From<&(Session, Relation)> for KeptView {
+    fn from((session, relation): &(Session, Relation)) -> Self {
         Self { session: SessionView::from(session), relation: *relation }
     }
 }

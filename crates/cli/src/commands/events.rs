@@ -23,7 +23,7 @@ use crate::{
 /// The result as JSON.
 #[derive(Serialize)]
 struct EventListView<'a> {
-    events: Vec<EventView<'a>>,
+    events: Vec<EventView>,
     has_more: bool,
     /// The cursor for `--after`.
     next: Option<String>,
@@ -97,7 +97,7 @@ pub(super) async fn run(app: &mut App, args: EventsArgs) -> Result<Outcome, Fail
 }
 
 fn filter(app: &App, args: &EventsArgs) -> Result<EventFilter, Failure> {
-    let period = args.filter.period(&app.now)?;
+    let period = args.filter.period(app)?;
     Ok(EventFilter::default()
         .with_text(args.text.clone())
         .with_event_type(args.event_type.clone())

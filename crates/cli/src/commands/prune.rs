@@ -11,7 +11,8 @@ use crate::{
     app::{App, StoreReader},
     args::PruneArgs,
     dates::{self, PeriodEnd},
-    failure::{Failure, Outcome, say, with_causes},
+    failure::{Failure, Outcome, say},
+    problems::with_causes,
     render::{
         superseded::{self, amount},
         text::one_line,

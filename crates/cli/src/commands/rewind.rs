@@ -26,9 +26,9 @@ use crate::{
 
 /// The result as JSON.
 #[derive(Serialize)]
-struct RewindView<'a> {
+struct RewindView {
     /// The session as it is now.
-    session: SessionView<'a>,
+    session: SessionView,
     to_turn: u32,
     dry_run: bool,
     /// The last turn before the rewind.

@@ -1,27 +1,23 @@
-//! `search`: finds messages.
+//! `search`: finds messages and turns.
 
-use amplifier_session_storage::{
-    KnownPart,
-    search::{SearchOptions, SearchResults},
+use amplifier_session_api::{
+    ApiAnswer,
+    operations::search::{SearchRequest, SearchResponse},
 };
 
-use super::{
-    groups::show_groups,
-    names::names,
-    search_notes::{no_query, nothing_found, say_nothing_found, say_notices},
-    search_query::Typed,
-    search_turns, superseded,
-};
+use super::superseded;
 use crate::{
     app::{App, StoreReader},
     args::{GroupArg, LimitArgs, ResultUnitArg, SearchArgs},
-    budget::{self, Items},
-    cut,
-    failure::{Failure, Outcome, damaged_sessions_note, report_damage, say},
-    groups, interactive, refresh,
+    budget,
+    failure::{Failure, Outcome, report_damage},
+    interactive,
+    problems::USAGE_HINT,
+    program, refresh,
     render::{
-        result::ResultNames,
-        search::{self as render, FoundView, ResultOptions},
+        groups::{self, GroupOptions},
+        search::{self as render, ResultOptions},
+        turn,
     },
 };
 
@@ -36,122 +32,133 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     let is_interactive = !args.query.is_given();
     let finds_turns = args.unit == ResultUnitArg::Turn;
     if finds_turns {
-        search_turns::check(&args)?;
+        check_for_turns(&args)?;
     }
     if is_interactive
         && (finds_turns || args.superseded || args.query.exact || !interactive::is_possible(app))
     {
         return Err(no_query("search"));
     }
-    let typed = Typed::read(app, &args.query)?;
-    let options = typed.applied(options(app, &args)?);
-    options.validate()?;
+    let request = request(app, &args);
+    request.check(&app.now)?;
     // The mode of an interactive search can be changed.
     let embeds = is_interactive || (args.query.embeds() && !args.superseded);
     let reader = app.silent_reader(embeds).await?;
     refresh::before_reading(app, &reader, args.no_refresh).await;
-    let options = typed.resolved(app, &reader, options, &args.query).await?;
     if is_interactive {
+        let ApiAnswer { response: options, notices } = reader.api(app).search_options(&request).await?;
+        app.say_notices(&notices);
         return interactive::run(app, reader, options, args.query.plain).await;
     }
     if args.superseded {
-        return superseded::search(app, &reader, &options, &args).await;
+        return superseded::search(app, &reader, &request, args.limits).await;
     }
     if finds_turns {
-        return search_turns::run(app, &reader, &options, &args).await;
+        return find_turns(app, &reader, &request).await;
     }
-    let is_grouped = is_grouped(app, &args);
-    let mut found = find(&reader, &options, is_grouped).await?;
-    say_notices(app, &reader, &options, &mut found).await?;
-    if let Some(explanation) = &found.explanation {
-        say("note", &render::searched_for(explanation));
-    }
-    let shown = found.results.iter().chain(&found.nearest);
-    let names = names(&reader.storage, &reader.scope, shown).await?;
-    // On stderr, this is printed at the end of every command.
-    found.notices.extend(damaged_sessions_note(&reader.storage.sessions().damaged_sessions()));
-    if is_grouped {
-        show_groups(app, &reader, &found, &names, &args).await?;
+    let ApiAnswer { mut response, notices } = reader.api(app).search(&request).await?;
+    response.notices = app.in_response(&notices);
+    app.say_notices(&notices);
+    show(app, &reader, &response, args.limits)?;
+    report_damage(&response.damaged)?;
+    Ok(Outcome::found(!response.results.is_empty()))
+}
+
+/// The usage error of `command` without a query, where there is no interactive search.
+pub(super) fn no_query(command: &str) -> Failure {
+    let usage = format!("Usage: {} {command} <QUERY>", program::name());
+    let message = format!("the following required arguments were not provided:\n  <QUERY>\n\n{usage}");
+    Failure::wrong_use(message, USAGE_HINT)
+}
+
+fn request(app: &App, args: &SearchArgs) -> SearchRequest {
+    // An explanation is about messages.
+    let by_session = !args.explain && GroupArg::by_session(args.group, &app.out);
+    let is_short = by_session && !args.superseded || args.unit == ResultUnitArg::Turn;
+    let chars = if is_short {
+        GROUPED_LINES * (app.out.width - GROUPED_INDENT)
     } else {
-        show(app, &reader, &found, &names, args.limits)?;
+        TERMINAL_LINES * app.out.width
+    };
+    SearchRequest {
+        query: args.query.request(app),
+        limit: args.limit,
+        by_session,
+        mmr_lambda: args.mmr_lambda,
+        min_similarity: args.min_similarity,
+        explain: args.explain,
+        full: args.full,
+        snippet_chars: (app.out.is_terminal() && !app.out.is_json()).then_some(chars),
     }
-    if found.results.is_empty() && found.damaged.is_empty() {
-        say_nothing_found(app, &reader, &options, &args.query, &nothing_found(&found, &names)).await?;
-    }
-    report_damage(&found.damaged)?;
-    Ok(Outcome::found(!found.results.is_empty()))
 }
 
-/// Whether to list sessions. An explanation is about messages.
-fn is_grouped(app: &App, args: &SearchArgs) -> bool {
-    !args.explain && GroupArg::by_session(args.group, &app.out)
-}
-
-async fn find(
-    reader: &StoreReader,
-    options: &SearchOptions,
-    is_grouped: bool,
-) -> Result<SearchResults, Failure> {
-    Ok(if is_grouped {
-        groups::find(&reader.storage, &reader.scope, options).await?
-    } else {
-        reader.storage.search().search_transcripts(&reader.scope, options).await?
-    })
-}
-
-fn options(app: &App, args: &SearchArgs) -> Result<SearchOptions, Failure> {
-    let mut options = args
-        .query
-        .options(app)?
-        .with_limit(args.limit)
-        .with_mmr_lambda(args.mmr_lambda)
-        .with_message(args.full)
-        .with_explain(args.explain);
-    if let Some(least) = args.min_similarity {
-        options = options.with_min_similarity(least);
-    }
-    if app.out.is_terminal() && !app.out.is_json() {
-        let is_grouped = is_grouped(app, args) && !args.superseded || args.unit == ResultUnitArg::Turn;
-        let width = app.out.width;
-        let chars =
-            if is_grouped { GROUPED_LINES * (width - GROUPED_INDENT) } else { TERMINAL_LINES * width };
-        options = options.with_snippet_chars(chars);
-    }
-    Ok(options)
-}
-
+/// Prints as much of the response as fits into the budget.
 fn show(
     app: &mut App,
     reader: &StoreReader,
-    found: &SearchResults,
-    names: &ResultNames,
+    response: &SearchResponse,
     limits: LimitArgs,
 ) -> Result<(), Failure> {
-    let count = found.results.len();
-    let items = Items { count, one: "result", can_be_cut: true };
+    let items = response.items();
+    let owners = reader.names_owners();
     let portion = budget::write(app, limits.budget, items, |app, portion| {
-        // With a budget, this runs once per portion that is tried, so `found` stays whole.
-        let mut shown = found.results.part(..portion.items).to_vec();
-        if let Some((chars, last)) = portion.last_chars.zip(shown.last_mut()) {
-            cut::snippet(last, chars);
-        }
-        let shown = shown.as_slice();
-        let most = limits.max_chars(&app.out);
-        let max_chars = |rank| portion.chars_of(rank, most);
+        let limits = limits.of(&app.out);
         if app.out.is_json() {
-            let left_out = limits.budget.map(|_| count - shown.len());
-            app.out.json(&FoundView::new(found, shown, names, max_chars).with_left_out(left_out))?;
-            return Ok(());
+            return Ok(app.out.json(&response.portion(portion, limits))?);
         }
-        let options = ResultOptions { names, owners: reader.names_owners(), max_chars: &max_chars };
-        if app.out.is_terminal() {
-            render::blocks(&mut app.out, shown, options, &app.now)?;
-        } else {
-            render::lines(&mut app.out, shown, options, &app.now)?;
+        // A message is cut when it is printed, because not all of it is.
+        let shown = response.portion(portion, limits.without_max_chars());
+        let max_chars = |rank| portion.chars_of(rank, limits.max_chars);
+        let max_chars = &max_chars;
+        let (out, now) = (&mut app.out, &app.now);
+        match (&shown.groups, out.is_terminal()) {
+            (Some(found), true) => groups::blocks(out, found, GroupOptions { owners, max_chars }, now)?,
+            (Some(found), false) => groups::lines(out, found, GroupOptions { owners, max_chars }, now)?,
+            (None, true) => render::blocks(out, &shown.results, ResultOptions { owners, max_chars }, now)?,
+            (None, false) => render::lines(out, &shown.results, ResultOptions { owners, max_chars }, now)?,
         }
         Ok(())
     })?;
     app.out.finish()?;
-    budget::say_left_out(limits.budget, items, portion);
+    let one = if response.groups.is_some() { "session" } else { "result" };
+    budget::say_left_out(limits.budget, items, one, portion);
     Ok(())
+}
+
+/// Rejects options of `search` that apply only to messages.
+fn check_for_turns(args: &SearchArgs) -> Result<(), Failure> {
+    let given = [
+        (args.group.is_some(), "--group"),
+        (args.explain, "--explain"),
+        (args.full, "--full"),
+        (args.superseded, "--superseded"),
+        (args.limits.budget.is_some(), "--budget"),
+    ];
+    match given.into_iter().find(|(is_given, _)| *is_given) {
+        Some((_, option)) => {
+            let message = format!("{option} applies to messages, and can't be used with --unit turn");
+            Err(Failure::wrong_use(message, format!("omit {option}; `turn ADDRESS` shows a turn in full")))
+        }
+        None => Ok(()),
+    }
+}
+
+async fn find_turns(
+    app: &mut App,
+    reader: &StoreReader,
+    request: &SearchRequest,
+) -> Result<Outcome, Failure> {
+    let ApiAnswer { mut response, notices } = reader.api(app).search_turns(request).await?;
+    response.notices = app.in_response(&notices);
+    app.say_notices(&notices);
+    if app.out.is_json() {
+        app.out.json(&response)?;
+    } else if app.out.is_terminal() {
+        turn::blocks(&mut app.out, &response.results, reader.names_owners(), &app.now)?;
+    } else {
+        turn::lines(&mut app.out, &response.results, reader.names_owners(), &app.now)?;
+    }
+    app.out.finish()?;
+    report_damage(&response.damaged)?;
+    Ok(Outcome::found(!response.results.is_empty()))
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use amplifier_session_api::budget::Items;
 use amplifier_session_storage::{
     KnownPart,
     backend::SkippedLine,
@@ -14,7 +15,7 @@ use super::superseded;
 use crate::{
     app::{App, StoreReader},
     args::{LimitArgs, ShowArgs},
-    budget::{self, Items},
+    budget,
     failure::{Failure, Outcome, report_damage, say},
     messages::{Estimated, EventView, MessageView, SessionView},
     render::{
@@ -29,7 +30,7 @@ use crate::{
 /// The conversation as JSON.
 #[derive(Serialize)]
 struct ConversationView<'a> {
-    session: SessionView<'a>,
+    session: SessionView,
     /// Lines of the session's files that could not be read.
     skipped: &'a [SkippedLine],
     messages: Vec<MessageView>,
@@ -46,8 +47,8 @@ struct ConversationView<'a> {
 /// The event log as JSON.
 #[derive(Serialize)]
 struct EventsView<'a> {
-    session: SessionView<'a>,
-    events: Vec<EventView<'a>>,
+    session: SessionView,
+    events: Vec<EventView>,
     has_more_before: bool,
     has_more_after: bool,
     /// Events that can't be read.
@@ -110,7 +111,7 @@ async fn show(
     args: &ShowArgs,
     part: RequestedRange,
 ) -> Result<Outcome, Failure> {
-    let StoreReader { storage, scope } = reader;
+    let StoreReader { storage, scope, .. } = reader;
     let after = part.from.checked_sub(1);
     let Readable { rows: messages, damaged, .. } =
         storage.reading().readable_transcript_lines(scope, &session.session_id, after, part.limit).await?;
@@ -123,7 +124,7 @@ async fn show(
         Vec::new()
     };
     let types: BTreeMap<u32, ContentTypes> = types.into_iter().collect();
-    let items = Items { count: messages.len(), one: "message", can_be_cut: true };
+    let items = Items { count: messages.len(), can_be_cut: true };
     let LimitArgs { budget, .. } = args.limits;
     let read = messages.len() + damaged.len();
     let is_beyond_end = Page::new(session.message_count, part, read).is_beyond_end();
@@ -173,8 +174,8 @@ async fn show(
         Ok(())
     })?;
     app.out.finish()?;
-    budget::say_left_out(budget, items, portion);
-    let page = page(messages.part(..portion.items));
+    budget::say_left_out(budget, items, "message", portion);
+    let page = page(messages.get(..portion.items).unwrap_or_default());
     if !app.out.is_json() {
         page.print_note("message");
         if !skipped.is_empty() && !is_beyond_end {

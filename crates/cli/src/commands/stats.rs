@@ -26,7 +26,7 @@ pub(super) async fn run(app: &mut App, args: StatsArgs) -> Result<Outcome, Failu
         app.check_out(file)?;
         check_picture(file)?;
     }
-    let period = args.filter.period(&app.now)?;
+    let period = args.filter.period(app)?;
     let sessions = args.narrow.filter()?;
     let reader = app.reader().await?;
     let project = args.filter.project(app, &reader).await?;

@@ -1,19 +1,22 @@
 //! Superseded lines in `sessions`, `show`, `events` and `search`.
 
+use amplifier_session_api::{
+    ApiAnswer,
+    operations::search::{FoundMessage, SearchRequest},
+};
 use amplifier_session_storage::{
     backend::SupersededQuery,
     content::MessageLine,
     model::{Digest, LineKind, Message, Role, Session, SupersededReason, TimeSource, Timestamp, VectorState},
-    search::{SearchOptions, SearchResult, SessionFilter},
-    storage::{SupersededLine, SupersededMatch, SupersededSession},
+    search::SessionFilter,
+    storage::{SupersededLine, SupersededSession},
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::names::names;
 use crate::{
     app::{App, StoreReader},
-    args::{EventsArgs, SearchArgs, SessionsArgs, ShowArgs},
+    args::{EventsArgs, LimitArgs, SessionsArgs, ShowArgs},
     failure::{Failure, Outcome, say},
     messages::{MessageView, SessionView, line},
     render::{
@@ -45,8 +48,8 @@ struct SupersededMessageView {
 }
 
 #[derive(Serialize)]
-struct SupersededConversationView<'a> {
-    session: SessionView<'a>,
+struct SupersededConversationView {
+    session: SessionView,
     messages: Vec<SupersededMessageView>,
     has_more_after: bool,
 }
@@ -67,24 +70,12 @@ struct SupersededEventsView<'a> {
     has_more: bool,
 }
 
-#[derive(Serialize)]
-struct SupersededResultView<'a> {
-    title: Option<&'a str>,
-    #[serde(flatten)]
-    result: &'a SupersededMatch,
-}
-
-#[derive(Serialize)]
-struct ResultsView<'a> {
-    results: Vec<SupersededResultView<'a>>,
-}
-
 /// `sessions --superseded`.
 pub(super) async fn sessions(app: &mut App, args: SessionsArgs) -> Result<Outcome, Failure> {
     let reader = app.reader().await?;
     let project = args.filter.project(app, &reader).await?;
     let filter = args.narrow.filter()?.within(&project);
-    let period = args.filter.period(&app.now)?;
+    let period = args.filter.period(app)?;
     let query = SupersededQuery::new(reader.scope.clone()).with_filter(filter);
     let mut found = reader.storage.superseded().superseded_sessions(&query).await?;
     // The period of a query is that of its messages; here it is the time when lines were superseded.
@@ -181,7 +172,7 @@ pub(super) async fn show(
 pub(super) async fn events(app: &mut App, args: EventsArgs) -> Result<Outcome, Failure> {
     let reader = app.reader().await?;
     let project = args.filter.project(app, &reader).await?;
-    let period = args.filter.period(&app.now)?;
+    let period = args.filter.period(app)?;
     let mut filter = args.narrow.filter()?.within(&project);
     if let Some(session) = &args.session {
         filter = filter.with_session(reader.find_session(session).await?.session_id);
@@ -276,22 +267,18 @@ fn is_unreadable(line: &SupersededLine) -> bool {
 pub(super) async fn search(
     app: &mut App,
     reader: &StoreReader,
-    options: &SearchOptions,
-    args: &SearchArgs,
+    request: &SearchRequest,
+    limits: LimitArgs,
 ) -> Result<Outcome, Failure> {
-    let found = reader.storage.superseded().search_superseded(&reader.scope, options).await?;
-    let results: Vec<SearchResult> = found.iter().map(|found| found.result.clone()).collect();
-    let names = names(&reader.storage, &reader.scope, &results).await?;
-    let most = args.limits.max_chars(&app.out);
+    let ApiAnswer { response, notices } = reader.api(app).search_superseded(request).await?;
+    app.say_notices(&notices);
     if app.out.is_json() {
-        let results = found
-            .iter()
-            .map(|result| SupersededResultView { title: names.title(&result.result), result })
-            .collect();
-        app.out.json(&ResultsView { results })?;
+        app.out.json(&response)?;
     } else {
+        let results: Vec<FoundMessage> = response.results.iter().map(FoundMessage::from).collect();
+        let most = limits.max_chars(&app.out);
         let max_chars = |_: usize| most;
-        let options = ResultOptions { names: &names, owners: reader.names_owners(), max_chars: &max_chars };
+        let options = ResultOptions { owners: reader.names_owners(), max_chars: &max_chars };
         if app.out.is_terminal() {
             render_search::blocks(&mut app.out, &results, options, &app.now)?
         } else {
@@ -299,14 +286,12 @@ pub(super) async fn search(
         }
     }
     app.out.finish()?;
-    if found.is_empty() {
-        say("note", "no superseded message matches");
-    } else if !app.out.is_json() {
+    if !response.results.is_empty() && !app.out.is_json() {
         let hint = format!(
             "`{} show SESSION --superseded` shows them; other messages may have their numbers now",
             app.program()
         );
         say("hint", &hint);
     }
-    Ok(Outcome::found(!found.is_empty()))
+    Ok(Outcome::found(!response.results.is_empty()))
 }

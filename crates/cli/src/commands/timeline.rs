@@ -2,24 +2,20 @@
 
 use std::path::Path;
 
-use amplifier_session_storage::search::{SearchOptions, SearchResults, Timeline};
-
-use super::{
-    names::names,
-    search_notes::{no_query, nothing_found, say_nothing_found, say_notices},
-    search_query::Typed,
+use amplifier_session_api::{
+    ApiAnswer,
+    operations::timeline::{MOST_COUNTED, TimelineRequest, TimelineResponse},
 };
+
+use super::search::no_query;
 use crate::{
-    app::{App, StoreReader},
+    app::App,
     args::TimelineArgs,
-    failure::{Failure, Outcome, damaged_sessions_note, report_damage, say},
+    failure::{Failure, Outcome, report_damage, say},
     file::{check_picture, is_stdout, write_private},
     refresh,
-    render::timeline::{self as render, TimelineView},
+    render::timeline as render,
 };
-
-/// How many of the best messages are counted.
-const MOST: usize = 100;
 
 pub(super) async fn run(app: &mut App, args: TimelineArgs) -> Result<Outcome, Failure> {
     if !args.query.is_given() {
@@ -29,51 +25,42 @@ pub(super) async fn run(app: &mut App, args: TimelineArgs) -> Result<Outcome, Fa
         app.check_out(file)?;
         check_picture(file)?;
     }
-    let typed = Typed::read(app, &args.query)?;
-    // One more message, to know whether there are more.
-    let options = typed.applied(args.query.options(app)?.with_limit(MOST + 1));
-    options.validate()?;
+    let request = TimelineRequest { query: args.query.request(app), by: args.by.map(Into::into) };
+    request.check(&app.now)?;
     let reader = app.silent_reader(args.query.embeds()).await?;
     refresh::before_reading(app, &reader, args.no_refresh).await;
-    let options = typed.resolved(app, &reader, options, &args.query).await?;
-    let mut found = reader.storage.search().search_transcripts(&reader.scope, &options).await?;
-    say_notices(app, &reader, &options, &mut found).await?;
-    found.notices.extend(damaged_sessions_note(&reader.storage.sessions().damaged_sessions()));
-    show(app, &found, &args)?;
-    if found.results.is_empty() && found.damaged.is_empty() {
-        explain_nothing(app, &reader, &options, &found, &args).await?;
-    }
-    report_damage(&found.damaged)?;
-    Ok(Outcome::found(!found.results.is_empty()))
+    let ApiAnswer { mut response, notices } = reader.api(app).timeline(&request).await?;
+    response.notices = app.in_response(&notices);
+    app.say_notices(&notices);
+    show(app, &response, &args)?;
+    report_damage(&response.damaged)?;
+    Ok(Outcome::found(response.timeline.matches > 0))
 }
 
 /// Prints the timeline, or draws it to stdout, and writes the picture if one is requested.
-fn show(app: &mut App, found: &SearchResults, args: &TimelineArgs) -> Result<(), Failure> {
-    let has_more = found.results.len() > MOST;
-    let timeline = Timeline::of_results(found.results.iter().take(MOST), args.by.map(Into::into));
-    let query = args.query.text();
+fn show(app: &mut App, response: &TimelineResponse, args: &TimelineArgs) -> Result<(), Failure> {
+    let timeline = &response.timeline;
     let plot = args.plot.as_deref().filter(|_| timeline.matches > 0);
     if let Some(file) = plot {
-        write_private(file, &render::svg(&timeline, &args.query.title()))?;
+        write_private(file, &render::svg(timeline, &args.query.title()))?;
     }
     // The picture is the only output on stdout.
     if !plot.is_some_and(is_stdout) {
-        let view = TimelineView::new(&query, found, &timeline, has_more);
-        print(app, &view)?;
+        print(app, response)?;
     }
     app.out.finish()?;
-    say_more(plot, has_more);
+    say_more(plot, response.has_more);
     Ok(())
 }
 
-fn print(app: &mut App, view: &TimelineView<'_>) -> Result<(), Failure> {
+fn print(app: &mut App, response: &TimelineResponse) -> Result<(), Failure> {
     if app.out.is_json() {
-        return Ok(app.out.json(view)?);
+        return Ok(app.out.json(response)?);
     }
     let lines = if app.out.is_terminal() {
-        render::blocks(view.timeline, app.out.width, app.out.paint)
+        render::blocks(&response.timeline, app.out.width, app.out.paint)
     } else {
-        render::lines(view.timeline)
+        render::lines(&response.timeline)
     };
     Ok(app.out.lines(&lines)?)
 }
@@ -83,17 +70,6 @@ fn say_more(plot: Option<&Path>, has_more: bool) {
         say("note", &format!("the picture was written to {}", file.display()));
     }
     if has_more {
-        say("note", &format!("more messages match; only the best {MOST} are counted"));
+        say("note", &format!("more messages match; only the best {MOST_COUNTED} are counted"));
     }
-}
-
-async fn explain_nothing(
-    app: &App,
-    reader: &StoreReader,
-    options: &SearchOptions,
-    found: &SearchResults,
-    args: &TimelineArgs,
-) -> Result<(), Failure> {
-    let names = names(&reader.storage, &reader.scope, &found.nearest).await?;
-    say_nothing_found(app, reader, options, &args.query, &nothing_found(found, &names)).await
 }

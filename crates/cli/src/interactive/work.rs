@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use amplifier_session_api::names::{ResultNames, names};
 use amplifier_session_storage::{
     Scope, SessionStorage,
     backend::SessionQuery,
@@ -12,15 +13,11 @@ use jiff::Zoned;
 
 use super::state::{FoundGroups, Hit, SessionHits, Work, WorkAnswer};
 use crate::{
-    commands::names::names,
     dates,
     failure::Failure,
     groups,
     messages::Estimated,
-    render::{
-        result::{ResultNames, label},
-        text::counted,
-    },
+    render::{result::label, text::counted},
 };
 
 /// Messages before and after the one in the preview.

@@ -1,5 +1,7 @@
 //! Formatting for terminals and pipes.
 
+pub(crate) use amplifier_session_api::ids;
+
 pub(crate) mod card;
 pub(crate) mod chart;
 pub(crate) mod conversation;
@@ -7,7 +9,6 @@ pub(crate) mod deleted;
 pub(crate) mod embeddings;
 pub(crate) mod events;
 pub(crate) mod groups;
-pub(crate) mod ids;
 pub(crate) mod kept;
 pub(crate) mod markdown;
 pub(crate) mod message;

@@ -2,77 +2,22 @@
 
 use std::io;
 
-use amplifier_session_storage::{
-    model::DamagedRow,
-    search::{Lowered, SearchExplanation, SearchMode, SearchResult, SearchResults, SearchedTerm},
-};
+use amplifier_session_api::operations::search::FoundMessage;
+use amplifier_session_storage::search::{Lowered, SearchResult};
 use jiff::Zoned;
-use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{
-    groups::GroupView,
     message::MessageOptions,
-    result::{ResultNames, ResultView, label, remarks, whole_message},
+    result::{label, remarks, whole_message},
     snippet::wrapped,
-    text::{counted, fitted, fitted_end, one_line},
+    text::{fitted, fitted_end, one_line},
 };
 use crate::{dates, out::Out};
-
-/// Search results as JSON.
-#[derive(Debug, Serialize)]
-pub(crate) struct FoundView<'a> {
-    mode: SearchMode,
-    notices: &'a [String],
-    results: Vec<ResultView<'a>>,
-    /// The same results by session, with `--group session`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    groups: Option<Vec<GroupView<'a>>>,
-    /// If there are no results: the message nearest in meaning.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    nearest: Option<ResultView<'a>>,
-    /// The terms and the number of candidates, with `--explain`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    explanation: Option<&'a SearchExplanation>,
-    /// Results that do not fit into the budget.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    left_out: Option<usize>,
-    /// Messages that would be among the results, but can't be read.
-    #[serde(skip_serializing_if = "<[DamagedRow]>::is_empty")]
-    damaged: &'a [DamagedRow],
-}
-
-impl<'a> FoundView<'a> {
-    /// The results in `shown`, with messages cut to `max_chars`.
-    pub(crate) fn new(
-        found: &'a SearchResults,
-        shown: &'a [SearchResult],
-        names: &'a ResultNames,
-        max_chars: impl Fn(usize) -> Option<usize>,
-    ) -> Self {
-        let view = |(rank, result)| ResultView::new(result, names, max_chars(rank));
-        let results = shown.iter().enumerate().map(view).collect();
-        let SearchResults { mode, notices, nearest, explanation, damaged, .. } = found;
-        let explanation = explanation.as_ref();
-        let nearest = nearest.as_ref().map(|nearest| ResultView::new(nearest, names, max_chars(0)));
-        Self { mode: *mode, notices, results, groups: None, nearest, explanation, left_out: None, damaged }
-    }
-
-    /// Adds the results by session.
-    pub(crate) fn with_groups(self, groups: Vec<GroupView<'a>>) -> Self {
-        Self { groups: Some(groups), ..self }
-    }
-
-    /// Adds how many results do not fit into the budget.
-    pub(crate) fn with_left_out(self, left_out: Option<usize>) -> Self {
-        Self { left_out, ..self }
-    }
-}
 
 /// How to show results.
 #[derive(Clone, Copy)]
 pub(crate) struct ResultOptions<'a> {
-    pub(crate) names: &'a ResultNames,
     /// Whether to name the owners.
     pub(crate) owners: bool,
     /// The maximum length in characters of the message at a rank, if there is a limit.
@@ -82,11 +27,11 @@ pub(crate) struct ResultOptions<'a> {
 /// Writes results as blocks for a terminal: rank and title, address, snippet.
 pub(crate) fn blocks(
     out: &mut Out,
-    results: &[SearchResult],
+    results: &[FoundMessage],
     options: ResultOptions<'_>,
     now: &Zoned,
 ) -> io::Result<()> {
-    for (rank, result) in results.iter().enumerate() {
+    for (rank, found) in results.iter().enumerate() {
         if rank > 0 {
             out.line("")?;
         }
@@ -95,7 +40,7 @@ pub(crate) fn blocks(
             width: Some(out.width),
             ..MessageOptions::whole(out.paint)
         };
-        out.lines(&block(rank + 1, result, options, message, now))?;
+        out.lines(&block(rank + 1, found, options, message, now))?;
     }
     Ok(())
 }
@@ -104,11 +49,11 @@ pub(crate) fn blocks(
 /// snippet, the owner if requested, and the address. Complete messages follow, indented.
 pub(crate) fn lines(
     out: &mut Out,
-    results: &[SearchResult],
+    results: &[FoundMessage],
     options: ResultOptions<'_>,
     now: &Zoned,
 ) -> io::Result<()> {
-    for (rank, result) in results.iter().enumerate() {
+    for (rank, FoundMessage { address, result, .. }) in results.iter().enumerate() {
         let mut fields = vec![
             format!("{:.3}", result.score),
             result.session_id.to_string(),
@@ -119,7 +64,7 @@ pub(crate) fn lines(
             wrapped(&result.snippet, &result.highlights, usize::MAX, out.paint).join(" "),
         ];
         fields.extend(options.owners.then(|| one_line(result.user_id.as_str())));
-        fields.push(options.names.address(result));
+        fields.push(address.clone());
         out.line(&fields.join("\t"))?;
         let message =
             MessageOptions { max_chars: (options.max_chars)(rank), ..MessageOptions::whole(out.paint) };
@@ -131,7 +76,7 @@ pub(crate) fn lines(
 
 fn block(
     number: usize,
-    result: &SearchResult,
+    found: &FoundMessage,
     options: ResultOptions<'_>,
     message: MessageOptions,
     now: &Zoned,
@@ -139,8 +84,8 @@ fn block(
     const INDENT: &str = "    ";
     let MessageOptions { paint, width, .. } = message;
     let width = width.unwrap_or(usize::MAX);
-    let title = options.names.title(result).unwrap_or(result.project.as_str());
-    let place = options.names.address(result);
+    let FoundMessage { address: place, title, result, .. } = found;
+    let title = title.as_deref().unwrap_or(result.project.as_str());
     let room = width.saturating_sub(INDENT.len() + place.width() + 1);
     let mut lines = vec![
         format!("{number:>2}. {}", paint.title(&fitted(&one_line(title), width - INDENT.len()))),
@@ -204,20 +149,4 @@ fn explained(result: &SearchResult) -> Option<String> {
         format!("; times {} already applied: {reason}", lowered.factor())
     });
     Some(format!("relevance {:.2} = {shares}{lowered}", why.relevance))
-}
-
-/// The terms of a search and the number of its candidates, in one line.
-pub(crate) fn searched_for(explanation: &SearchExplanation) -> String {
-    let SearchExplanation { terms, text_candidates, vector_candidates, .. } = explanation;
-    let terms: Vec<String> = terms
-        .iter()
-        .map(|SearchedTerm { term, weight, .. }| match weight {
-            1.0 => term.clone(),
-            _ => format!("{term} (times {weight})"),
-        })
-        .collect();
-    let terms = if terms.is_empty() { "no words".to_owned() } else { terms.join(", ") };
-    let (texts, chunks) =
-        (counted(*text_candidates as u64, "text"), counted(*vector_candidates as u64, "chunk"));
-    format!("searched for {terms}; ranked {texts} by words and {chunks} by meaning")
 }

@@ -2,10 +2,8 @@
 
 use std::io;
 
-use amplifier_session_storage::{
-    model::Session,
-    storage::{Origin, SessionTree},
-};
+use amplifier_session_api::{operations::sessions::ListedSession, views::SessionView};
+use amplifier_session_storage::storage::Origin;
 use jiff::Zoned;
 
 use super::{
@@ -13,7 +11,7 @@ use super::{
     table::{Column, TableCell, table},
     text::{grouped, one_line},
 };
-use crate::{dates, messages::Estimated, out::Out, paint::Paint};
+use crate::{dates, out::Out, paint::Paint};
 
 /// From this width on, times include the time of day.
 const ROOMY: usize = 80;
@@ -37,28 +35,26 @@ fn columns(width: usize) -> [Column<'static>; 6] {
 pub(crate) struct ListOptions<'a> {
     /// Whether to name the owners.
     pub(crate) owners: bool,
-    /// The sessions whose dates are estimates.
-    pub(crate) estimated: &'a Estimated,
     pub(crate) short_ids: &'a ShortIds,
     pub(crate) now: &'a Zoned,
 }
 
 /// Writes one line per session: a table on a terminal, tab-separated fields in a pipe.
-pub(crate) fn list(out: &mut Out, sessions: &[Session], options: ListOptions<'_>) -> io::Result<()> {
+pub(crate) fn list(out: &mut Out, sessions: &[ListedSession], options: ListOptions<'_>) -> io::Result<()> {
     if !out.is_terminal() {
         return sessions
             .iter()
-            .try_for_each(|session| out.line(&tabbed(session, options.owners, options.now).join("\t")));
+            .try_for_each(|one| out.line(&tabbed(&one.session, options.owners, options.now).join("\t")));
     }
     let narrow = out.width < ROOMY;
-    let title = |session: &Session| TableCell::plain(one_line(session.title()));
+    let title = |view: &SessionView| TableCell::plain(one_line(&view.title));
     let rows: Vec<Vec<TableCell>> =
-        sessions.iter().map(|session| row(session, title(session), narrow, options)).collect();
+        sessions.iter().map(|one| row(&one.session, title(&one.session), narrow, options)).collect();
     out.lines(&table(&columns(out.width), &rows, out.width, out.paint))
 }
 
 /// Writes one line per session, parents before their sub-agents and forks.
-pub(crate) fn tree(out: &mut Out, forest: &[SessionTree], options: ListOptions<'_>) -> io::Result<()> {
+pub(crate) fn tree(out: &mut Out, forest: &[ListedSession], options: ListOptions<'_>) -> io::Result<()> {
     let lines: Vec<TreeLine<'_>> = forest.iter().flat_map(lines).collect();
     if !out.is_terminal() {
         return lines.iter().try_for_each(|line| out.line(&line.tabbed(options.owners, options.now)));
@@ -72,10 +68,11 @@ pub(crate) fn tree(out: &mut Out, forest: &[SessionTree], options: ListOptions<'
 }
 
 /// The cells of a session, without the time of day if `narrow`.
-fn row(session: &Session, title: TableCell, narrow: bool, options: ListOptions<'_>) -> Vec<TableCell> {
-    let ListOptions { owners, estimated, short_ids, now } = options;
+fn row(view: &SessionView, title: TableCell, narrow: bool, options: ListOptions<'_>) -> Vec<TableCell> {
+    let session = &view.session;
+    let ListOptions { owners, short_ids, now } = options;
     let owner = if owners { one_line(session.user_id.as_str()) } else { String::new() };
-    let minute = dates::about_minute(session.updated, estimated.has(session), now);
+    let minute = dates::about_minute(session.updated, view.is_estimated(), now);
     let changed = if narrow { minute.split(' ').next().unwrap_or_default() } else { &minute };
     vec![
         TableCell::plain(short(short_ids, &session.session_id)),
@@ -87,7 +84,8 @@ fn row(session: &Session, title: TableCell, narrow: bool, options: ListOptions<'
     ]
 }
 
-fn tabbed(session: &Session, owners: bool, now: &Zoned) -> Vec<String> {
+fn tabbed(view: &SessionView, owners: bool, now: &Zoned) -> Vec<String> {
+    let session = &view.session;
     let mut fields = vec![
         session.session_id.to_string(),
         dates::with_offset(session.updated, now),
@@ -95,7 +93,7 @@ fn tabbed(session: &Session, owners: bool, now: &Zoned) -> Vec<String> {
         session.message_count.to_string(),
         session.turn_count.to_string(),
         session.event_count.to_string(),
-        one_line(session.title()),
+        one_line(&view.title),
     ];
     fields.extend(owners.then(|| one_line(session.user_id.as_str())));
     fields
@@ -103,24 +101,24 @@ fn tabbed(session: &Session, owners: bool, now: &Zoned) -> Vec<String> {
 
 /// A session of a tree, with the branch drawn before it.
 struct TreeLine<'a> {
-    tree: &'a SessionTree,
+    tree: &'a ListedSession,
     depth: usize,
     branch: String,
 }
 
 impl TreeLine<'_> {
     fn tabbed(&self, owners: bool, now: &Zoned) -> String {
-        let session = &self.tree.session;
+        let session = &self.tree.session.session;
         let parent = session.parent_id.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
-        let mut fields = vec![self.depth.to_string(), word(self.tree.origin).to_owned(), parent];
-        fields.extend(tabbed(session, owners, now));
+        let mut fields = vec![self.depth.to_string(), word(self.origin()).to_owned(), parent];
+        fields.extend(tabbed(&self.tree.session, owners, now));
         fields.join("\t")
     }
 
     /// The branch, the relation to the parent, and the title.
     fn title(&self, short_ids: &ShortIds) -> TableCell {
-        let session = &self.tree.session;
-        let mut kind = match (self.tree.origin, session.forked_from_turn) {
+        let SessionView { session, title, .. } = &self.tree.session;
+        let mut kind = match (self.origin(), session.forked_from_turn) {
             (Origin::Root, _) => String::new(),
             (Origin::SubAgent, _) => "sub-agent".to_owned(),
             (Origin::Fork, turn) => {
@@ -135,7 +133,11 @@ impl TreeLine<'_> {
         }
         TableCell::styled(&self.branch, Paint::aside)
             .and(kind, Paint::warning)
-            .and(one_line(session.title()), Paint::plain)
+            .and(one_line(title), Paint::plain)
+    }
+
+    fn origin(&self) -> Origin {
+        self.tree.origin.unwrap_or(Origin::Root)
     }
 }
 
@@ -148,15 +150,16 @@ pub(crate) fn word(origin: Origin) -> &'static str {
     }
 }
 
-fn lines(tree: &SessionTree) -> Vec<TreeLine<'_>> {
+fn lines(tree: &ListedSession) -> Vec<TreeLine<'_>> {
     let mut lines = Vec::new();
     // Sessions to visit, with the branch before each, and the one before its children.
     let mut open = vec![(tree, 0, String::new(), String::new())];
     while let Some((tree, depth, branch, below)) = open.pop() {
         lines.push(TreeLine { tree, depth, branch });
-        for (at, child) in tree.children.iter().enumerate().rev() {
+        let children = tree.children.as_deref().unwrap_or_default();
+        for (at, child) in children.iter().enumerate().rev() {
             let (corner, line) =
-                if at + 1 == tree.children.len() { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+                if at + 1 == children.len() { ("└─ ", "   ") } else { ("├─ ", "│  ") };
             open.push((child, depth + 1, format!("{below}{corner}"), format!("{below}{line}")));
         }
     }
@@ -165,7 +168,11 @@ fn lines(tree: &SessionTree) -> Vec<TreeLine<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use amplifier_session_storage::model::{HostId, ProjectSlug, SessionId, SessionKey, Timestamp, UserId};
+    use amplifier_session_api::views::Estimated;
+    use amplifier_session_storage::{
+        model::{HostId, ProjectSlug, Session, SessionId, SessionKey, Timestamp, UserId},
+        storage::SessionTree,
+    };
 
     use super::*;
 
@@ -186,7 +193,8 @@ mod tests {
 
     #[test]
     fn fields_in_a_pipe_contain_no_tabs_or_line_breaks() {
-        let line = tabbed(&session("3a7c1e90-1f4b", "a\tb\nc", None), true, &now()).join("\t");
+        let line =
+            tabbed(&SessionView::from(&session("3a7c1e90-1f4b", "a\tb\nc", None)), true, &now()).join("\t");
         assert_eq!(
             line,
             "3a7c1e90-1f4b\t2026-01-31T09:30:00+00:00\t-home-ana-payments\t1234\t0\t0\ta b c\tu"
@@ -204,7 +212,10 @@ mod tests {
             fork,
             session("z", "Z", Some("gone")),
         ];
-        let forest = SessionTree::forest(sessions);
+        let forest: Vec<ListedSession> = SessionTree::forest(sessions)
+            .iter()
+            .map(|tree| ListedSession::of_tree(tree, &Estimated::default()))
+            .collect();
         let shown: Vec<String> = forest
             .iter()
             .flat_map(lines)

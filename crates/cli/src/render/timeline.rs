@@ -1,11 +1,7 @@
 //! When matching messages were written.
 
-use amplifier_session_storage::{
-    model::DamagedRow,
-    search::{MissingVectors, Period, PeriodUnit, SearchMode, SearchResults, Timeline, TimelineRow},
-};
+use amplifier_session_storage::search::{Period, PeriodUnit, Timeline, TimelineRow};
 use jiff::civil::Date;
-use serde::Serialize;
 
 use super::{
     chart::{Chart, ChartRow},
@@ -17,34 +13,6 @@ use crate::paint::Paint;
 
 /// The maximum length of the title of a picture, in characters.
 const TITLE: usize = 64;
-
-/// A timeline as JSON.
-#[derive(Debug, Serialize)]
-pub(crate) struct TimelineView<'a> {
-    query: &'a str,
-    mode: SearchMode,
-    notices: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    missing_vectors: Option<MissingVectors>,
-    #[serde(flatten)]
-    pub(crate) timeline: &'a Timeline,
-    /// Whether more messages match than are counted.
-    has_more: bool,
-    #[serde(skip_serializing_if = "<[DamagedRow]>::is_empty")]
-    damaged: &'a [DamagedRow],
-}
-
-impl<'a> TimelineView<'a> {
-    pub(crate) fn new(
-        query: &'a str,
-        found: &'a SearchResults,
-        timeline: &'a Timeline,
-        has_more: bool,
-    ) -> Self {
-        let SearchResults { mode, notices, missing_vectors, damaged, .. } = found;
-        Self { query, mode: *mode, notices, missing_vectors: *missing_vectors, timeline, has_more, damaged }
-    }
-}
 
 /// A summary and a chart.
 pub(crate) fn blocks(timeline: &Timeline, width: usize, paint: Paint) -> Vec<String> {

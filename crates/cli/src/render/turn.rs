@@ -2,19 +2,18 @@
 
 use std::io;
 
+use amplifier_session_api::operations::search_turns::FoundTurn;
 use amplifier_session_storage::{
-    model::{DamagedRow, Session, SessionKey},
-    search::{SearchMode, TurnResult, TurnResults},
+    model::Session,
+    search::TurnResult,
     storage::{SummarySource, Turn},
     text::Snippet,
 };
 use jiff::Zoned;
-use serde::Serialize;
 
 use super::{
     ids::address,
     markdown::wrapped as wrapped_line,
-    result::ResultNames,
     snippet::wrapped,
     text::{fitted, one_line, printable},
 };
@@ -22,58 +21,6 @@ use crate::{dates, out::Out};
 
 /// The width of the labels of sides.
 const LABEL: usize = 11;
-
-/// Turns that were found, as JSON.
-#[derive(Debug, Serialize)]
-pub(crate) struct TurnsView<'a> {
-    mode: SearchMode,
-    /// `turn`: the kind of results.
-    unit: &'static str,
-    notices: &'a [String],
-    results: Vec<TurnResultView<'a>>,
-    /// Messages that would be among the results, but can't be read.
-    #[serde(skip_serializing_if = "<[DamagedRow]>::is_empty")]
-    damaged: &'a [DamagedRow],
-}
-
-/// A turn that was found, as JSON.
-#[derive(Debug, Serialize)]
-struct TurnResultView<'a> {
-    /// The address of the user's message, for `turn`, `show` and `context`.
-    address: String,
-    /// The title of the session.
-    title: Option<&'a str>,
-    #[serde(flatten)]
-    result: &'a TurnResult,
-}
-
-impl<'a> TurnsView<'a> {
-    pub(crate) fn new(found: &'a TurnResults, names: &'a ResultNames) -> Self {
-        let view = |result: &'a TurnResult| TurnResultView {
-            address: address(names.short_id_of(&result.session_id), result.sequence),
-            title: names.title_of(&key_of(result)),
-            result,
-        };
-        Self {
-            mode: found.mode,
-            unit: "turn",
-            notices: &found.notices,
-            results: found.results.iter().map(view).collect(),
-            damaged: &found.damaged,
-        }
-    }
-}
-
-/// The session of a result.
-pub(crate) fn key_of(result: &TurnResult) -> SessionKey {
-    SessionKey::new(result.user_id.clone(), result.session_id.clone())
-}
-
-/// The address of the assistant's message, if there is one.
-fn answer_of(result: &TurnResult, names: &ResultNames) -> Option<String> {
-    let (_, sequence) = result.assistant_message_id.as_ref()?.rsplit_once('_')?;
-    Some(format!("{}#{sequence}", names.short_id_of(&result.session_id)))
-}
 
 /// The sides of a result: the user's text, and the summary or else the answer.
 fn sides(result: &TurnResult) -> Vec<(&'static str, &Snippet)> {
@@ -86,23 +33,17 @@ fn sides(result: &TurnResult) -> Vec<(&'static str, &Snippet)> {
 }
 
 /// Writes results as blocks for a terminal: rank and title, addresses, both sides.
-pub(crate) fn blocks(
-    out: &mut Out,
-    results: &[TurnResult],
-    names: &ResultNames,
-    owners: bool,
-    now: &Zoned,
-) -> io::Result<()> {
+pub(crate) fn blocks(out: &mut Out, results: &[FoundTurn], owners: bool, now: &Zoned) -> io::Result<()> {
     const INDENT: &str = "    ";
     let (width, paint) = (out.width, out.paint);
-    for (rank, result) in results.iter().enumerate() {
+    for (rank, found) in results.iter().enumerate() {
         if rank > 0 {
             out.line("")?;
         }
-        let title = names.title_of(&key_of(result)).unwrap_or(result.project.as_str());
-        let place = address(names.short_id_of(&result.session_id), result.sequence);
+        let FoundTurn { address: place, title, result } = found;
+        let title = title.as_deref().unwrap_or(result.project.as_str());
         let mut known = vec![format!("turn {}", result.turn)];
-        known.extend(answer_of(result, names).map(|answer| format!("answer {answer}")));
+        known.extend(found.answer().map(|answer| format!("answer {answer}")));
         known.push(dates::about_minute(result.ts, result.ts_estimated, now));
         known.extend(owners.then(|| one_line(result.user_id.as_str())));
         known.extend(result.similarity.map(|similarity| format!("similar {similarity:.2}")));
@@ -128,14 +69,9 @@ pub(crate) fn blocks(
 
 /// Writes results as lines for a pipe, separated by tabs: score, session, message, time, project, turn, user's text,
 /// answer or summary, the owner if requested, and the addresses of both messages.
-pub(crate) fn lines(
-    out: &mut Out,
-    results: &[TurnResult],
-    names: &ResultNames,
-    owners: bool,
-    now: &Zoned,
-) -> io::Result<()> {
-    for result in results {
+pub(crate) fn lines(out: &mut Out, results: &[FoundTurn], owners: bool, now: &Zoned) -> io::Result<()> {
+    for found in results {
+        let FoundTurn { address, result, .. } = found;
         let mut texts = sides(result)
             .into_iter()
             .map(|(_, side)| wrapped(&side.text, &side.highlights, usize::MAX, out.paint).join(" "));
@@ -150,8 +86,8 @@ pub(crate) fn lines(
             texts.next().unwrap_or_default(),
         ];
         fields.extend(owners.then(|| one_line(result.user_id.as_str())));
-        fields.push(address(names.short_id_of(&result.session_id), result.sequence));
-        fields.push(answer_of(result, names).unwrap_or_default());
+        fields.push(address.clone());
+        fields.push(found.answer().unwrap_or_default());
         out.line(&fields.join("\t"))?;
     }
     Ok(())

@@ -1,12 +1,12 @@
 //! Stored rows that can't be read.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{SessionId, SessionKey, UserId};
 use crate::Error;
 
 /// The kind of a damaged row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RowKind {
@@ -31,7 +31,7 @@ impl RowKind {
 }
 
 /// A stored row that can't be read.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DamagedRow {
     /// Its kind.

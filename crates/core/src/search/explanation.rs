@@ -1,10 +1,10 @@
 //! Explanations: why a result has its place.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Why a message has its place: what its relevance consists of. `words`, `meaning`, `neighbours`, `session` and
 /// `title` are shares of the relevance; their sum is `relevance`.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Explanation {
     /// The relevance, 0 to 1; 1 for the most relevant message. The score also counts the difference from better results.
@@ -20,13 +20,13 @@ pub struct Explanation {
     /// The share of the title of its session.
     pub title: f32,
     /// Its place by words among the candidates, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text_rank: Option<usize>,
     /// Its place by meaning among the candidates, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vector_rank: Option<usize>,
     /// Why its relevance was lowered. The shares are those after that.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lowered: Option<Lowered>,
 }
 
@@ -41,7 +41,7 @@ impl Explanation {
 }
 
 /// Why the relevance of a message is lowered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Lowered {
@@ -70,7 +70,7 @@ impl Lowered {
 ///
 /// How often terms occur is left out, and so are the terms that prefixes stand for: they come from all texts, not only
 /// from those in scope.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SearchExplanation {
     /// The terms of the query: its words without their endings, and other spellings of identifiers.
@@ -82,7 +82,7 @@ pub struct SearchExplanation {
 }
 
 /// A term of a search.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SearchedTerm {
     /// The term.

@@ -1,13 +1,13 @@
 //! Search results. No type here contains a vector.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Explanation, SearchExplanation, SearchMode};
 use crate::model::{ContentType, DamagedRow, ProjectSlug, Role, SessionId, TimeSource, Timestamp, UserId};
 
 /// How a result was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SearchSource {
     /// Only by words.
@@ -19,7 +19,7 @@ pub enum SearchSource {
 }
 
 /// What a result matched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MatchKind {
     /// The whole query, word by word: a phrase or an identifier.
@@ -35,7 +35,7 @@ names! {
 }
 
 /// A message with the same text as a result.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Repeat {
     /// The owner.
@@ -47,7 +47,7 @@ pub struct Repeat {
 }
 
 /// One message that a search found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SearchResult {
     /// The owner.
@@ -81,7 +81,7 @@ pub struct SearchResult {
     /// The words of the query that its text has, as they were typed.
     pub words: Vec<String>,
     /// Whether it stands for its session, because the title or the description has all words of the query.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_title: bool,
     /// How it was found.
     pub source: SearchSource,
@@ -94,18 +94,18 @@ pub struct SearchResult {
     /// The matched words, as character ranges of `snippet`.
     pub highlights: Vec<(u32, u32)>,
     /// Other messages among the candidates with the same text, for example in forks of the session.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also_in: Vec<Repeat>,
     /// Why it has its place, if requested.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explanation>,
     /// The complete message, if requested.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Value>,
 }
 
 /// Messages in scope that a search by meaning can't find yet, regardless of its filter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissingVectors {
     /// Messages with something to embed that have no vectors yet.
     pub messages: u64,
@@ -114,7 +114,7 @@ pub struct MissingVectors {
 }
 
 /// The answer to a search.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SearchResults {
     /// The mode that ran, which may differ from the requested one.
@@ -122,18 +122,18 @@ pub struct SearchResults {
     /// Notes for the user: why another mode ran, or that the index was missing.
     pub notices: Vec<String>,
     /// Messages that a search by meaning could not find; `None` if there are none, or if the search used only words.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing_vectors: Option<MissingVectors>,
     /// The messages, best first.
     pub results: Vec<SearchResult>,
     /// If nothing matches: the message that is nearest by meaning, although it is too far from the query to be a
     /// result.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearest: Option<SearchResult>,
     /// The terms and the number of candidates, if an explanation was requested.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanation: Option<SearchExplanation>,
     /// Messages that would be among the results, but can't be read.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<DamagedRow>,
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::{ToSpan as _, civil::Date, tz::TimeZone};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::SearchResult;
 use crate::model::Timestamp;
@@ -18,7 +18,7 @@ const MOST_DAYS_IN_WEEKS: i64 = 53 * 7;
 const MOST_EMPTY_ROWS: i64 = 3;
 
 /// A unit of the calendar, in UTC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PeriodUnit {
     /// A day.
@@ -83,7 +83,7 @@ impl PeriodUnit {
 }
 
 /// A day, week or month of a [`Timeline`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Period {
     /// The first day, in UTC: `2026-01-26`.
@@ -92,13 +92,15 @@ pub struct Period {
     pub end: String,
     /// How many messages were written in the period.
     pub count: u64,
-    #[serde(skip)]
-    first_day: Date,
 }
 
 impl Period {
     fn new(by: PeriodUnit, first_day: Date, count: u64) -> Self {
-        Self { start: first_day.to_string(), end: by.end_of(first_day).to_string(), count, first_day }
+        Self { start: first_day.to_string(), end: by.end_of(first_day).to_string(), count }
+    }
+
+    fn first_day(&self) -> Date {
+        self.start.parse().unwrap_or_default()
     }
 }
 
@@ -112,7 +114,7 @@ pub enum TimelineRow<'a> {
 }
 
 /// How many messages were written in each day, week or month.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Timeline {
     /// The unit of the periods.
@@ -166,7 +168,7 @@ impl Timeline {
                 empty.push(period);
                 continue;
             }
-            let between = last.map_or(0, |last| self.by.distance(last.first_day, period.first_day) - 1);
+            let between = last.map_or(0, |last| self.by.distance(last.first_day(), period.first_day()) - 1);
             if between > MOST_EMPTY_ROWS {
                 rows.push(TimelineRow::Gap(between.unsigned_abs()));
             } else {
@@ -192,7 +194,7 @@ fn day(time: Timestamp) -> Option<Date> {
 fn filled(by: PeriodUnit, counts: BTreeMap<Date, u64>) -> Vec<Period> {
     let mut periods: Vec<Period> = Vec::new();
     for (start, count) in counts {
-        if let Some(last) = periods.last().map(|last| last.first_day) {
+        if let Some(last) = periods.last().map(|last| last.first_day()) {
             let between = by.distance(last, start) - 1;
             let gap = 1..=if between > LONGEST_GAP { 0 } else { between };
             periods.extend(gap.filter_map(|at| Some(Period::new(by, by.after(last, at)?, 0))));

@@ -1,6 +1,6 @@
 //! The results of a search for turns. No type here contains a vector.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{MatchKind, SearchMode, SearchSource};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// One turn that a search found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TurnResult {
     /// The owner.
@@ -62,7 +62,7 @@ pub struct TurnResult {
 }
 
 /// The answer to a search for turns.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TurnResults {
     /// The mode that ran, which may differ from the requested one.

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, ops::Range};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Analyzer, characters::is_mark};
 use crate::KnownPart;
@@ -14,7 +14,7 @@ const ELLIPSIS: char = '…';
 const MAX_WORD_REST: usize = 30;
 
 /// A short part of a text on one line, with the words that matched.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Snippet {
     /// The text. White space and control characters are single spaces, and `…` marks where it was cut.
     pub text: String,

@@ -7,6 +7,7 @@ mod questions;
 
 use std::path::PathBuf;
 
+use amplifier_session_api::{names::names, operations::search::FoundMessage};
 use amplifier_session_storage::{
     Scope, SessionStorage, StorageSettings,
     backend::SessionQuery,
@@ -18,9 +19,7 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{
-    masking,
-    names::names,
-    store_folder,
+    masking, store_folder,
     sync::{interruptible, report_problems},
 };
 use crate::{
@@ -264,8 +263,10 @@ async fn show(
             app.out.line("    no message matches")?;
         }
         let names = names(storage, scope, &found.results).await?;
-        let options = ResultOptions { names: &names, owners: false, max_chars: &|_| None };
-        blocks(&mut app.out, &found.results, options, &app.now)?;
+        let results: Vec<FoundMessage> =
+            found.results.iter().map(|result| FoundMessage::new(result.clone(), &names)).collect();
+        let options = ResultOptions { owners: false, max_chars: &|_| None };
+        blocks(&mut app.out, &results, options, &app.now)?;
     }
     Ok(())
 }

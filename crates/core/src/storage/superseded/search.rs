@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{SupersededLine, unpack_all};
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// A superseded message that a search found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SupersededMatch {
     /// The message, with its former sequence. Another message may have that sequence now.

@@ -2,118 +2,139 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use amplifier_session_storage::{
-    SessionStorage,
+use amplifier_session_core::{
+    Result, SessionStorage,
     model::{
         ContentType, ContentTypes, Event, Message, RawJson, Role, Session, SessionKey, TimeSource, Timestamp,
     },
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::{
     cut::{self, Truncated},
-    failure::Failure,
-    render::ids::address,
+    ids::address,
 };
 
 /// A session with its title.
-#[derive(Debug, Serialize)]
-pub(crate) struct SessionView<'a> {
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionView {
+    /// The session.
     #[serde(flatten)]
-    session: &'a Session,
+    pub session: Session,
     /// The name, else the beginning of the first user message, else the id.
-    title: &'a str,
+    pub title: String,
     /// Whether `created` and `updated` are estimates; absent if unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dates_estimated: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dates_estimated: Option<bool>,
 }
 
-impl<'a> From<&'a Session> for SessionView<'a> {
-    fn from(session: &'a Session) -> Self {
-        Self { session, title: session.title(), dates_estimated: None }
+impl From<&Session> for SessionView {
+    fn from(session: &Session) -> Self {
+        Self { session: session.clone(), title: session.title().to_owned(), dates_estimated: None }
     }
 }
 
-impl<'a> SessionView<'a> {
+impl SessionView {
     /// A session with `dates_estimated`, if it is one of `estimated`.
-    pub(crate) fn with_estimates(session: &'a Session, estimated: &Estimated) -> Self {
+    #[must_use]
+    pub fn with_estimates(session: &Session, estimated: &Estimated) -> Self {
         Self { dates_estimated: Some(estimated.has(session)), ..Self::from(session) }
+    }
+
+    /// Whether its dates are known to be estimates.
+    #[must_use]
+    pub fn is_estimated(&self) -> bool {
+        self.dates_estimated == Some(true)
     }
 }
 
 /// Sessions whose dates are estimates.
 #[derive(Debug, Default)]
-pub(crate) struct Estimated(HashSet<SessionKey>);
+pub struct Estimated(HashSet<SessionKey>);
 
 impl Estimated {
     /// The sessions among `sessions` whose dates are estimates.
-    pub(crate) async fn of(storage: &SessionStorage, sessions: &[Session]) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store.
+    pub async fn of(storage: &SessionStorage, sessions: &[Session]) -> Result<Self> {
         Ok(Self(storage.sessions().estimated_dates(sessions).await?))
     }
 
     /// Whether the dates of a session are estimates.
-    pub(crate) fn has(&self, session: &Session) -> bool {
+    #[must_use]
+    pub fn has(&self, session: &Session) -> bool {
         !self.0.is_empty() && self.0.contains(&session.key())
     }
 }
 
 /// A session after a change.
-#[derive(Debug, Serialize)]
-pub(crate) struct ChangedView<'a> {
-    session: SessionView<'a>,
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChangedView {
+    /// The session.
+    pub session: SessionView,
 }
 
-impl<'a> From<&'a Session> for ChangedView<'a> {
-    fn from(session: &'a Session) -> Self {
+impl From<&Session> for ChangedView {
+    fn from(session: &Session) -> Self {
         Self { session: SessionView::from(session) }
     }
 }
 
 /// A message with its original line.
-#[derive(Debug, Serialize)]
-pub(crate) struct MessageView {
-    id: String,
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct MessageView {
+    /// The id.
+    pub id: String,
     /// The address for `show` and `context`.
-    address: String,
-    sequence: u32,
-    turn: Option<u32>,
-    role: Role,
+    pub address: String,
+    /// The number in the session.
+    pub sequence: u32,
+    /// The turn.
+    pub turn: Option<u32>,
+    /// The role.
+    pub role: Role,
     /// The role as the line writes it, if that is another name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    written_role: Option<String>,
-    ts: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_role: Option<String>,
+    /// When it was written.
+    pub ts: Timestamp,
     /// Whether `ts` is an estimate.
-    ts_estimated: bool,
+    pub ts_estimated: bool,
     /// Where `ts` comes from.
-    ts_source: TimeSource,
+    pub ts_source: TimeSource,
     /// Which of the four content types that can be embedded have vectors.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    has_vectors: Option<HasVectors>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub has_vectors: Option<HasVectors>,
     /// The transcript line.
-    message: Option<Box<RawValue>>,
+    pub message: Option<Box<RawValue>>,
     /// How much of the line's text is shown, if it was cut.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    truncated: Option<Truncated>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truncated: Option<Truncated>,
 }
 
 /// For each content type, whether it has vectors.
-pub(crate) type HasVectors = BTreeMap<&'static str, bool>;
+pub type HasVectors = BTreeMap<String, bool>;
 
 /// Which of the content types that can be embedded are among `types`.
-pub(crate) fn has_vectors(types: ContentTypes) -> HasVectors {
-    ContentType::EMBEDDED.into_iter().map(|kind| (kind.as_str(), types.contains(kind))).collect()
+#[must_use]
+pub fn has_vectors(types: ContentTypes) -> HasVectors {
+    ContentType::EMBEDDED.into_iter().map(|kind| (kind.as_str().to_owned(), types.contains(kind))).collect()
 }
 
 impl MessageView {
     /// Adds which of its texts have vectors.
-    pub(crate) fn with_vectors(mut self, types: Option<&ContentTypes>) -> Self {
+    #[must_use]
+    pub fn with_vectors(mut self, types: Option<&ContentTypes>) -> Self {
         self.has_vectors = Some(has_vectors(types.copied().unwrap_or(ContentTypes::NONE)));
         self
     }
 
     /// A message of the session with the short id `session`, cut to `max_chars` characters.
-    pub(crate) fn new(message: &Message, session: &str, max_chars: Option<usize>) -> Self {
+    #[must_use]
+    pub fn new(message: &Message, session: &str, max_chars: Option<usize>) -> Self {
         let (shown, truncated) = match cut::line(&message.raw, max_chars) {
             Some((shown, truncated)) => (Some(shown), Some(truncated)),
             None => (line(&message.raw), None),
@@ -136,26 +157,29 @@ impl MessageView {
 }
 
 /// An event, with its line if requested.
-#[derive(Debug, Serialize)]
-pub(crate) struct EventView<'a> {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct EventView {
+    /// The event.
     #[serde(flatten)]
-    event: &'a Event,
+    pub event: Event,
     /// The address for `show`.
-    address: String,
+    pub address: String,
     /// The line of the event log.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<Box<RawValue>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<Box<RawValue>>,
 }
 
-impl<'a> EventView<'a> {
+impl EventView {
     /// An event, with its line if there is one.
-    pub(crate) fn new(event: &'a Event, raw: Option<&RawJson>, address: String) -> Self {
-        Self { event, address, line: raw.and_then(line) }
+    #[must_use]
+    pub fn new(event: &Event, raw: Option<&RawJson>, address: String) -> Self {
+        Self { event: event.clone(), address, line: raw.and_then(line) }
     }
 }
 
 /// The line byte for byte if it is valid JSON in valid UTF-8 that every program can read, or else repaired.
-pub(crate) fn line(raw: &RawJson) -> Option<Box<RawValue>> {
+#[must_use]
+pub fn line(raw: &RawJson) -> Option<Box<RawValue>> {
     let text = || std::str::from_utf8(raw.as_bytes()).ok().filter(|_| !raw.is_deep());
     let exact = text().and_then(|text| RawValue::from_string(text.to_owned()).ok());
     exact.or_else(|| serde_json::value::to_raw_value(&raw.parse().ok()?).ok())

@@ -1,7 +1,7 @@
 //! Messages cut to a maximum length, for readers who pay for every character.
 
-use amplifier_session_storage::{model::RawJson, search::SearchResult};
-use serde::Serialize;
+use amplifier_session_core::{model::RawJson, search::SearchResult};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
 /// A message with more values than this is cut at its end; others are cut in each long text.
@@ -25,16 +25,17 @@ const STRUCTURE: [&str; 12] = [
 ];
 
 /// How much of a message's text is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(crate) struct Truncated {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Truncated {
     /// Number of characters shown.
-    pub(crate) shown: usize,
+    pub shown: usize,
     /// Total number of characters.
-    pub(crate) of: usize,
+    pub of: usize,
 }
 
 /// The line, cut to about `most` characters of text, and how much of it remains. `None` if it is short enough.
-pub(crate) fn line(raw: &RawJson, most: Option<usize>) -> Option<(Box<RawValue>, Truncated)> {
+#[must_use]
+pub fn line(raw: &RawJson, most: Option<usize>) -> Option<(Box<RawValue>, Truncated)> {
     let most = most.filter(|most| raw.as_bytes().len() > *most)?;
     let mut value = raw.parse().ok()?;
     let truncated = value_to(&mut value, most)?;
@@ -42,7 +43,7 @@ pub(crate) fn line(raw: &RawJson, most: Option<usize>) -> Option<(Box<RawValue>,
 }
 
 /// Cuts the snippet of a result to `chars` characters.
-pub(crate) fn snippet(result: &mut SearchResult, chars: usize) {
+pub fn snippet(result: &mut SearchResult, chars: usize) {
     if let Some((end, _)) = result.snippet.char_indices().nth(chars) {
         result.snippet.truncate(end);
         result.snippet.push('…');
@@ -51,7 +52,7 @@ pub(crate) fn snippet(result: &mut SearchResult, chars: usize) {
 }
 
 /// Cuts `value` to about `most` characters of text. Returns `None` if it is short enough.
-pub(crate) fn value_to(value: &mut Value, most: usize) -> Option<Truncated> {
+pub fn value_to(value: &mut Value, most: usize) -> Option<Truncated> {
     let (mut values, mut size, mut texts) = (0, 0, Vec::new());
     each(value, None, &mut |value| {
         values += 1;
@@ -82,7 +83,8 @@ pub(crate) fn value_to(value: &mut Value, most: usize) -> Option<Truncated> {
 }
 
 /// The first `most` characters of `text`, and the number of characters after them.
-pub(crate) fn beginning(text: &str, most: usize) -> (&str, usize) {
+#[must_use]
+pub fn beginning(text: &str, most: usize) -> (&str, usize) {
     match text.char_indices().nth(most) {
         None => (text, 0),
         Some((end, _)) => {

@@ -1,16 +1,16 @@
 //! Dates as people type and read them, in local time.
 
-use amplifier_session_storage::model::Timestamp;
+use amplifier_session_core::model::Timestamp;
 use jiff::{
     Span, ToSpan as _, Zoned,
     civil::{Date, DateTime, Weekday},
 };
 
-use crate::failure::{Failure, say};
+use crate::{ApiError, InvalidRequest, Notice};
 
 /// The end of a period to which a date applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PeriodEnd {
+pub enum PeriodEnd {
     /// The beginning: a day means its midnight.
     Since,
     /// The end: a day is included, so it means the next midnight.
@@ -19,14 +19,25 @@ pub(crate) enum PeriodEnd {
 
 /// A period.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct DatePeriod {
-    pub(crate) since: Option<Timestamp>,
-    pub(crate) until: Option<Timestamp>,
+pub struct DatePeriod {
+    /// Its beginning.
+    pub since: Option<Timestamp>,
+    /// Its end, which is not part of it.
+    pub until: Option<Timestamp>,
 }
 
 impl DatePeriod {
-    /// Parses the values of `--since` and `--until`. Prints a note if the period has not begun yet.
-    pub(crate) fn parse(since: Option<&str>, until: Option<&str>, now: &Zoned) -> Result<Self, Failure> {
+    /// Parses the beginning and the end of a period. Adds a notice if the period has not begun yet.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidRequest::NotADate`]; [`InvalidRequest::EndsBeforeItBegins`].
+    pub fn parse(
+        since: Option<&str>,
+        until: Option<&str>,
+        now: &Zoned,
+        notices: &mut Vec<Notice>,
+    ) -> Result<Self, ApiError> {
         let period = Self {
             since: parse_optional(since, PeriodEnd::Since, now)?,
             until: parse_optional(until, PeriodEnd::Until, now)?,
@@ -35,16 +46,13 @@ impl DatePeriod {
             (since.zip(period.since), until.zip(period.until))
             && ends <= begins
         {
-            let message = format!("--until {until} is before --since {since}");
-            return Err(Failure::wrong_use(
-                message,
-                "--since is the beginning of the period, and --until its end",
-            ));
+            let (since, until) = (since.to_owned(), until.to_owned());
+            return Err(InvalidRequest::EndsBeforeItBegins { since, until }.into());
         }
-        if let Some((text, begins)) = since.zip(period.since)
+        if let Some((since, begins)) = since.zip(period.since)
             && begins > timestamp(now.timestamp())
         {
-            say("note", &format!("--since {text} is in the future"));
+            notices.push(Notice::SinceIsInTheFuture { since: since.to_owned() });
         }
         Ok(period)
     }
@@ -52,41 +60,49 @@ impl DatePeriod {
 
 /// Parses `7d`, `12h`, `2w`, `3 months ago`, `today`, `yesterday`, `monday`, `last week`, an ISO date, or an ISO time
 /// with or without offset.
-pub(crate) fn parse(text: &str, bound: PeriodEnd, now: &Zoned) -> Result<Timestamp, Failure> {
-    moment(text.trim(), bound, now).ok_or_else(|| {
-        let hint = "valid dates: 7d, 12h, 2w, '3 months ago', today, yesterday, monday, 'last week', 2026-01-31, \
-            2026-01-31T09:30";
-        Failure::wrong_use(format!("{text:?} is not a date"), hint)
-    })
+///
+/// # Errors
+///
+/// [`InvalidRequest::NotADate`] for other texts.
+pub fn parse(text: &str, bound: PeriodEnd, now: &Zoned) -> Result<Timestamp, ApiError> {
+    moment(text.trim(), bound, now).ok_or_else(|| InvalidRequest::NotADate { text: text.to_owned() }.into())
 }
 
 /// [`parse`] for an optional date.
-pub(crate) fn parse_optional(
+///
+/// # Errors
+///
+/// As [`parse`].
+pub fn parse_optional(
     text: Option<&str>,
     bound: PeriodEnd,
     now: &Zoned,
-) -> Result<Option<Timestamp>, Failure> {
+) -> Result<Option<Timestamp>, ApiError> {
     text.map(|text| parse(text, bound, now)).transpose()
 }
 
 /// The day and the minute, in the time zone of `now`: `2026-01-31 09:30`.
-pub(crate) fn minute(ts: Timestamp, now: &Zoned) -> String {
+#[must_use]
+pub fn minute(ts: Timestamp, now: &Zoned) -> String {
     formatted(ts, "%Y-%m-%d %H:%M", now)
 }
 
 /// [`minute`], with `~` in front of an estimate.
-pub(crate) fn about_minute(ts: Timestamp, is_estimated: bool, now: &Zoned) -> String {
+#[must_use]
+pub fn about_minute(ts: Timestamp, is_estimated: bool, now: &Zoned) -> String {
     let mark = if is_estimated { "~" } else { "" };
     format!("{mark}{}", minute(ts, now))
 }
 
 /// The day and the second, in the time zone of `now`: `2026-01-31 09:30:15`.
-pub(crate) fn second(ts: Timestamp, now: &Zoned) -> String {
+#[must_use]
+pub fn second(ts: Timestamp, now: &Zoned) -> String {
     formatted(ts, "%Y-%m-%d %H:%M:%S", now)
 }
 
 /// The second with its offset, in the time zone of `now`: `2026-01-31T09:30:00+01:00`.
-pub(crate) fn with_offset(ts: Timestamp, now: &Zoned) -> String {
+#[must_use]
+pub fn with_offset(ts: Timestamp, now: &Zoned) -> String {
     formatted(ts, "%Y-%m-%dT%H:%M:%S%:z", now)
 }
 
@@ -312,17 +328,17 @@ mod tests {
             "99999999999999999999d",
             "é",
         ] {
-            assert!(matches!(parse(text, PeriodEnd::Since, &now()), Err(Failure::WrongUse(_))), "{text:?}");
+            assert!(matches!(parse(text, PeriodEnd::Since, &now()), Err(ApiError::Invalid(_))), "{text:?}");
         }
     }
 
     #[test]
     fn a_period_ends_after_its_beginning() {
-        let period = |since, until| DatePeriod::parse(Some(since), Some(until), &now());
+        let period = |since, until| DatePeriod::parse(Some(since), Some(until), &now(), &mut Vec::new());
         assert!(period("yesterday", "yesterday").is_ok());
         assert!(period("2w", "7d").is_ok());
         for (since, until) in [("7d", "2w"), ("today", "yesterday"), ("2026-03-02", "2026-03-01")] {
-            assert!(matches!(period(since, until), Err(Failure::WrongUse(_))), "{since} {until}");
+            assert!(matches!(period(since, until), Err(ApiError::Invalid(_))), "{since} {until}");
         }
     }
 

@@ -2,23 +2,26 @@
 
 use std::collections::HashMap;
 
-use amplifier_session_storage::model::{Event, SessionId};
+use amplifier_session_core::model::{Event, SessionId};
 
 /// The short form of each id.
-pub(crate) type ShortIds = HashMap<SessionId, String>;
+pub type ShortIds = HashMap<SessionId, String>;
 
 /// The short form of `id`, which the library accepts in place of the id.
-pub(crate) fn short<'a>(short_ids: &'a ShortIds, id: &'a SessionId) -> &'a str {
+#[must_use]
+pub fn short<'a>(short_ids: &'a ShortIds, id: &'a SessionId) -> &'a str {
     short_ids.get(id).map_or(id.as_str(), String::as_str)
 }
 
 /// The address of a message in the session with the short id `session`.
-pub(crate) fn address(session: &str, sequence: u32) -> String {
+#[must_use]
+pub fn address(session: &str, sequence: u32) -> String {
     format!("{session}#{sequence}")
 }
 
 /// The address of an event, with its session's short id. It differs from the address of a message.
-pub(crate) fn event_address(short_ids: &ShortIds, event: &Event) -> String {
+#[must_use]
+pub fn event_address(short_ids: &ShortIds, event: &Event) -> String {
     let session = short(short_ids, &event.session_id);
     format!("{session}_evt_{}", event.sequence)
 }

@@ -1,0 +1,158 @@
+//! Why a request can't be answered.
+
+use std::fmt;
+
+use amplifier_session_core::{Error, search::FieldName};
+
+use crate::{AccessRight, Reach};
+
+/// Why a request can't be answered.
+#[derive(Debug, Clone)]
+pub enum ApiError {
+    /// The request contradicts itself, or has a value that means nothing.
+    Invalid(InvalidRequest),
+    /// The caller lacks a right.
+    MissingRight(AccessRight),
+    /// The request asks for more sessions than the caller may read.
+    BeyondReach {
+        /// What was asked for.
+        requested: Reach,
+        /// The most that the caller may ask for.
+        reach: Reach,
+    },
+    /// An error of the store, or about an argument that the store checks: see [`Error::kind`].
+    Storage(Error),
+}
+
+/// Something that is wrong with a request. A face that calls the fields of a request by other names has its own words;
+/// [`fmt::Display`] uses the names of the fields.
+#[derive(Debug, Clone)]
+pub enum InvalidRequest {
+    /// A text is not a date.
+    NotADate {
+        /// The text.
+        text: String,
+    },
+    /// `until` is before `since`.
+    EndsBeforeItBegins {
+        /// The beginning of the period, as it was typed.
+        since: String,
+        /// Its end.
+        until: String,
+    },
+    /// `max_turns` is less than `min_turns`.
+    NoTurns {
+        /// The minimum.
+        min_turns: u32,
+        /// The maximum.
+        max_turns: u32,
+    },
+    /// A list is limited to 0 items.
+    NothingToList,
+    /// A field of a query that can't be excluded is.
+    ExcludedField(FieldName),
+    /// A field of a query conflicts with another field of the request or of the query.
+    Contradiction {
+        /// The field.
+        field: FieldName,
+        /// Its value.
+        value: String,
+        /// The other value.
+        other: String,
+        /// Whether the other value is in the request, not in the query.
+        is_in_request: bool,
+    },
+    /// The value of a field of a query can't be used.
+    FieldValue {
+        /// The field.
+        field: FieldName,
+        /// Its value.
+        value: String,
+        /// The reason.
+        reason: Box<ApiError>,
+    },
+    /// A folder is given by a caller who is not on this machine, and is not an absolute path.
+    RelativeFolder {
+        /// The folder.
+        folder: String,
+    },
+    /// A folder is in no repository, and no session worked in it.
+    NoRepository {
+        /// The folder.
+        folder: String,
+    },
+    /// A text is not a cursor that an earlier response had.
+    NotACursor {
+        /// The text.
+        text: String,
+    },
+    /// The answer does not fit into the budget, even without any item.
+    BudgetTooSmall {
+        /// The budget in tokens.
+        budget: usize,
+        /// The tokens that the answer needs at least.
+        least: usize,
+    },
+}
+
+impl From<Error> for ApiError {
+    fn from(error: Error) -> Self {
+        Self::Storage(error)
+    }
+}
+
+impl From<InvalidRequest> for ApiError {
+    fn from(invalid: InvalidRequest) -> Self {
+        Self::Invalid(invalid)
+    }
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid(invalid) => invalid.fmt(f),
+            Self::MissingRight(right) => write!(f, "the right to {} is missing", right.as_str()),
+            Self::BeyondReach { requested, reach } => {
+                write!(f, "scope {} is not allowed, only {}", requested.as_str(), reach.as_str())
+            }
+            Self::Storage(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ApiError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Storage(error) => error.source(),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for InvalidRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotADate { text } => write!(f, "{text:?} is not a date"),
+            Self::EndsBeforeItBegins { since, until } => write!(f, "until {until} is before since {since}"),
+            Self::NoTurns { min_turns, max_turns } => {
+                write!(f, "max_turns {max_turns} is less than min_turns {min_turns}")
+            }
+            Self::NothingToList => f.write_str("limit must be at least 1"),
+            Self::ExcludedField(field) => {
+                write!(f, "-{}: is not supported; only sessions can be excluded", field.as_str())
+            }
+            Self::Contradiction { field, value, other, is_in_request } => {
+                let name = field.as_str();
+                let separator = if *is_in_request { " " } else { ":" };
+                write!(f, "{name}:{value} conflicts with {name}{separator}{other}")
+            }
+            Self::FieldValue { field, value, reason } => write!(f, "{}:{value}: {reason}", field.as_str()),
+            Self::RelativeFolder { folder } => write!(f, "the folder {folder} must be an absolute path"),
+            Self::NoRepository { folder } => write!(f, "{folder} is in no repository"),
+            Self::NotACursor { text } => write!(f, "{text:?} is not a cursor"),
+            Self::BudgetTooSmall { budget, least } => {
+                write!(f, "budget {budget} is too small: this answer needs at least {least} tokens")
+            }
+        }
+    }
+}

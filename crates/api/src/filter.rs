@@ -1,0 +1,149 @@
+//! Filters that several requests share.
+
+use amplifier_session_core::{
+    Scope,
+    backend::SessionQuery,
+    model::{Session, SessionSource},
+    search::SessionFilter,
+};
+use jiff::Zoned;
+use serde::{Deserialize, Serialize};
+
+use crate::{Api, ApiError, InvalidRequest, Notice, Reach, dates::DatePeriod};
+
+/// Which sessions, and which period. The default is everything.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RequestFilter {
+    /// Only this project: its slug, a unique part of the slug, or its folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// Only this repository: its address, the end of the address, or a folder in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repo: Option<String>,
+    /// Only from this date on, as [`crate::dates::parse`] reads it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// Only until this date.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+    /// Only sessions that ran with this bundle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<String>,
+    /// Only sessions that this program wrote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<SessionSource>,
+    /// Only sessions with all of these tags.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Only sessions with at least this many turns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_turns: Option<u32>,
+    /// Only sessions with at most this many turns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u32>,
+}
+
+impl RequestFilter {
+    /// The period.
+    ///
+    /// # Errors
+    ///
+    /// As [`DatePeriod::parse`].
+    pub fn period(&self, now: &Zoned, notices: &mut Vec<Notice>) -> Result<DatePeriod, ApiError> {
+        DatePeriod::parse(self.since.as_deref(), self.until.as_deref(), now, notices)
+    }
+
+    /// The filter for sessions, without the project and the period.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidRequest::NoTurns`].
+    pub fn sessions(&self) -> Result<SessionFilter, ApiError> {
+        if let (Some(min_turns), Some(max_turns)) = (self.min_turns, self.max_turns)
+            && max_turns < min_turns
+        {
+            return Err(InvalidRequest::NoTurns { min_turns, max_turns }.into());
+        }
+        Ok(SessionFilter::default()
+            .with_bundle(self.bundle.clone())
+            .with_source(self.source)
+            .with_tags(self.tags.iter().map(|tag| tag.trim()))
+            .with_min_turns(self.min_turns)
+            .with_max_turns(self.max_turns))
+    }
+}
+
+impl Api<'_> {
+    /// Likely reasons why a request with this filter finds nothing. `sessions` is the filter with the project found.
+    pub(crate) async fn why_nothing(
+        &self,
+        scope: &Scope,
+        filter: &RequestFilter,
+        sessions: &SessionFilter,
+        notices: &mut Vec<Notice>,
+    ) -> Result<(), ApiError> {
+        if let Some(bundle) = filter.bundle.as_ref().filter(|bundle| !bundle.contains(':')) {
+            notices.push(Notice::IncompleteBundle { bundle: bundle.clone() });
+        }
+        notices.extend(self.unknown_names(scope, sessions).await?);
+        Ok(())
+    }
+}
+
+impl Api<'_> {
+    /// A notice that names a user with sessions if the caller has none. Only callers who may read everyone's sessions
+    /// learn of others.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store.
+    pub async fn only_others(&self, scope: &Scope) -> Result<Option<Notice>, ApiError> {
+        let (Scope::User(user), Ok(everyone)) = (scope, self.caller.scope(Reach::All)) else {
+            return Ok(None);
+        };
+        let sessions = self.storage.sessions();
+        let one = |scope: Scope| SessionQuery::new(scope).with_limit(1);
+        if !sessions.search_sessions(&one(scope.clone())).await?.is_empty() {
+            return Ok(None);
+        }
+        let others = sessions.search_sessions(&one(everyone)).await?;
+        let notice = |other: &Session| Notice::OnlyOthersHaveSessions {
+            user: user.clone(),
+            other: other.user_id.clone(),
+        };
+        Ok(others.first().map(notice))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_can_be_written_and_read() {
+        let filter = RequestFilter {
+            since: Some("7d".to_owned()),
+            source: Some(SessionSource::Amplifier),
+            tags: vec!["incident".to_owned()],
+            ..RequestFilter::default()
+        };
+        let json = serde_json::to_string(&filter).unwrap();
+        assert_eq!(json, r#"{"since":"7d","source":"amplifier","tags":["incident"]}"#);
+        assert_eq!(serde_json::from_str::<RequestFilter>(&json).unwrap(), filter);
+    }
+
+    #[test]
+    fn no_session_has_at_most_fewer_turns_than_at_least() {
+        let turns = |min_turns, max_turns| RequestFilter {
+            min_turns: Some(min_turns),
+            max_turns: Some(max_turns),
+            ..RequestFilter::default()
+        };
+        assert!(turns(2, 2).sessions().is_ok());
+        assert!(matches!(
+            turns(3, 2).sessions(),
+            Err(ApiError::Invalid(InvalidRequest::NoTurns { min_turns: 3, max_turns: 2 }))
+        ));
+    }
+}

@@ -1,0 +1,83 @@
+//! The operations on stored sessions, for every face: the command line, and whatever else shows sessions to people and
+//! programs.
+//!
+//! An operation is a method of [`Api`], in a file of [`operations`] with its request and its response. Both can be
+//! written and read as JSON; a response is the object that the command line prints with `--json`. An [`ApiAnswer`] has the
+//! response and [`Notice`]s: remarks as data, which a face puts into words. A request that can't be answered is an
+//! [`ApiError`].
+//!
+//! A request is answered for a [`ApiCaller`], who alone decides which sessions it reaches: see [`ApiCaller::scope`].
+//!
+//! ```
+//! use amplifier_session_api::{Api, ApiCaller, CallerPlace, operations::search::SearchRequest};
+//! # use amplifier_session_api::ApiError;
+//! # use amplifier_session_core::{SessionStorage, model::UserId};
+//! # async fn example(storage: SessionStorage) -> Result<(), ApiError> {
+//! let caller = ApiCaller::new(UserId::new("ana@example.com")?);
+//! let now = jiff::Zoned::now();
+//! let api = Api { storage: &storage, caller: &caller, now: &now, place: CallerPlace::Elsewhere };
+//! let answer = api.search(&SearchRequest::new("connection pool since:yesterday")).await?;
+//! println!("{} results", answer.response.results.len());
+//! # Ok(())
+//! # }
+//! ```
+
+mod access;
+mod addresses;
+pub mod budget;
+pub mod cut;
+pub mod dates;
+mod error;
+pub mod filter;
+pub mod groups;
+pub mod ids;
+pub mod names;
+mod notice;
+pub mod operations;
+pub mod projects;
+pub mod query;
+mod repositories;
+pub mod views;
+
+use std::path::Path;
+
+use amplifier_session_core::SessionStorage;
+use jiff::Zoned;
+
+pub use access::{AccessRight, ApiCaller, Reach};
+pub use error::{ApiError, InvalidRequest};
+pub use notice::{FoundKind, NearestMessage, Notice};
+
+/// What every operation needs: a store, who asks, and the time.
+#[derive(Debug, Clone, Copy)]
+pub struct Api<'a> {
+    /// The store.
+    pub storage: &'a SessionStorage,
+    /// Who asks.
+    pub caller: &'a ApiCaller,
+    /// The time, in the caller's time zone: dates in requests are relative to it.
+    pub now: &'a Zoned,
+    /// Where the caller is: folders in requests are folders there.
+    pub place: CallerPlace<'a>,
+}
+
+/// Where a caller is.
+#[derive(Debug, Clone, Copy)]
+pub enum CallerPlace<'a> {
+    /// On this machine: folders are looked up in its file system, and may be relative to the current one.
+    Here {
+        /// The caller's home folder.
+        home: Option<&'a Path>,
+    },
+    /// On another machine: folders are absolute, and only compared with those of sessions.
+    Elsewhere,
+}
+
+/// A response, with remarks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApiAnswer<T> {
+    /// The response.
+    pub response: T,
+    /// What the caller should know about the request and the response, in the order in which to read it.
+    pub notices: Vec<Notice>,
+}

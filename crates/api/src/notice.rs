@@ -1,0 +1,153 @@
+//! Remarks about a request or its answer, as data.
+
+use amplifier_session_core::{
+    model::{DamagedRow, ProjectSlug, UserId},
+    search::SearchExplanation,
+};
+use serde::{Deserialize, Serialize};
+
+/// A remark about a request or its answer. A face puts it into words, with the names of its own commands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "notice", rename_all = "snake_case")]
+pub enum Notice {
+    /// A sentence of the storage.
+    Sentence {
+        /// The sentence.
+        text: String,
+    },
+    /// A sentence of the storage about a search, which is also in the response.
+    Search {
+        /// The sentence.
+        text: String,
+    },
+    /// The period begins in the future.
+    SinceIsInTheFuture {
+        /// The beginning, as it was typed.
+        since: String,
+    },
+    /// The sessions of the project are those of a folder above the given one.
+    ProjectOfFolderAbove {
+        /// The given folder.
+        folder: String,
+        /// The project.
+        project: ProjectSlug,
+    },
+    /// Sessions of the project that ran in other folders are left out.
+    OtherFoldersLeftOut {
+        /// The project.
+        project: ProjectSlug,
+        /// The folder whose sessions were requested.
+        folder: String,
+        /// The other folders.
+        others: Vec<String>,
+    },
+    /// No session ran in the folder, but others have the project that it would have.
+    NoSessionInFolder {
+        /// The folder.
+        folder: String,
+        /// The project.
+        project: ProjectSlug,
+    },
+    /// The store has no session of the repository, which may be mistyped.
+    UnknownRepository {
+        /// The name of the repository that says most.
+        repository: String,
+    },
+    /// The store has no session of the project, which may be mistyped.
+    UnknownProject {
+        /// The project.
+        project: ProjectSlug,
+    },
+    /// Bundles have names with a colon, and this one has none.
+    IncompleteBundle {
+        /// The bundle.
+        bundle: String,
+    },
+    /// Types of events have names with a separator, and this one has none.
+    IncompleteEventType {
+        /// The type.
+        event_type: String,
+    },
+    /// No session has a tool call on the file.
+    NoCallOnFile {
+        /// The file.
+        file: String,
+    },
+    /// Something about the sessions with tool calls on the file.
+    CallsOnFile {
+        /// The file.
+        file: String,
+        /// A sentence of the storage.
+        text: String,
+    },
+    /// Messages have no vectors yet, so that they are not found by meaning.
+    MissingVectors {
+        /// The number of messages.
+        messages: u64,
+        /// The number of messages with and without vectors.
+        of: u64,
+        /// Whether the search has filters, which the numbers ignore.
+        is_filtered: bool,
+        /// Whether some of them belong to the caller, who can make their vectors.
+        can_be_made: bool,
+    },
+    /// The terms and candidates of a search that explains itself.
+    SearchedFor {
+        /// The explanation.
+        explanation: SearchExplanation,
+    },
+    /// Nothing was found.
+    NothingFound {
+        /// The kind of thing that was looked for.
+        what: FoundKind,
+        /// The message nearest in meaning, if there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        nearest: Option<NearestMessage>,
+    },
+    /// The query leaves out messages with this word or phrase.
+    LeavesOut {
+        /// The word or phrase.
+        text: String,
+    },
+    /// The caller has no sessions, but others do.
+    OnlyOthersHaveSessions {
+        /// The caller.
+        user: UserId,
+        /// A user with sessions.
+        other: UserId,
+    },
+    /// Sessions were skipped because they can't be read.
+    DamagedSessions {
+        /// The sessions.
+        damaged: Vec<DamagedRow>,
+    },
+}
+
+/// A kind of thing that an operation finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FoundKind {
+    /// Messages.
+    Message,
+    /// Superseded messages.
+    SupersededMessage,
+    /// Turns.
+    Turn,
+    /// Sessions.
+    Session,
+    /// Sessions with superseded lines.
+    SupersededSession,
+    /// Events.
+    Event,
+}
+
+/// The message nearest in meaning to a query that matches nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NearestMessage {
+    /// Its address.
+    pub address: String,
+    /// Its similarity to the query.
+    pub similarity: Option<f32>,
+    /// Its beginning.
+    pub snippet: String,
+}

@@ -1,0 +1,8 @@
+//! The operations, one file each: a request, a response, and a method of [`Api`](crate::Api).
+
+pub mod recent;
+pub mod search;
+pub mod search_superseded;
+pub mod search_turns;
+pub mod sessions;
+pub mod timeline;

@@ -1,0 +1,182 @@
+//! Recently active projects, with their newest sessions.
+
+use amplifier_session_core::{
+    Scope,
+    backend::SessionQuery,
+    model::{DamagedRow, ProjectSlug, Session, Timestamp, UserId},
+    search::SessionFilter,
+    storage::Activity,
+};
+use jiff::Zoned;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Api, ApiAnswer, ApiError, Notice, Reach,
+    dates::DatePeriod,
+    ids::ShortIds,
+    views::{Estimated, SessionView},
+};
+
+/// Recently active projects and users.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RecentRequest {
+    /// Whose sessions.
+    pub scope: Reach,
+    /// From which date on.
+    pub since: String,
+    /// Only this repository: its address, the end of the address, or a folder in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repo: Option<String>,
+    /// Maximum number of sessions of each project.
+    pub limit: usize,
+    /// Whether the response has short ids, for a face that shows them.
+    pub short_ids: bool,
+}
+
+impl Default for RecentRequest {
+    fn default() -> Self {
+        Self { scope: Reach::default(), since: "7d".to_owned(), repo: None, limit: 3, short_ids: false }
+    }
+}
+
+impl RecentRequest {
+    /// Checks everything that needs no store.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::Invalid`].
+    pub fn check(&self, now: &Zoned) -> Result<(), ApiError> {
+        self.begins(now, &mut Vec::new()).map(|_| ())
+    }
+
+    fn begins(&self, now: &Zoned, notices: &mut Vec<Notice>) -> Result<Timestamp, ApiError> {
+        let period = DatePeriod::parse(Some(&self.since), None, now, notices)?;
+        Ok(period.since.unwrap_or(Timestamp::from_micros(0)))
+    }
+}
+
+/// Recently active projects and users.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RecentResponse {
+    /// From when on.
+    pub since: Timestamp,
+    /// The projects, most recent first.
+    pub projects: Vec<RecentProject>,
+    /// The users, if the scope includes more than one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub users: Option<Vec<RecentUser>>,
+    /// Sessions that can't be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<DamagedRow>,
+    /// The short ids of the sessions, if they were requested.
+    #[serde(default, skip_serializing_if = "ShortIds::is_empty")]
+    pub short_ids: ShortIds,
+}
+
+/// A project with its newest sessions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RecentProject {
+    /// The project.
+    pub project: ProjectSlug,
+    /// Its active sessions.
+    #[serde(flatten)]
+    pub counts: RecentCounts,
+    /// The number of their users.
+    pub users: u64,
+    /// The newest sessions.
+    pub newest: Vec<SessionView>,
+}
+
+/// A user.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RecentUser {
+    /// The user.
+    pub user_id: UserId,
+    /// Their active sessions.
+    #[serde(flatten)]
+    pub counts: RecentCounts,
+    /// The number of their projects.
+    pub projects: u64,
+}
+
+/// The active sessions of a project or a user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecentCounts {
+    /// Their number.
+    pub sessions: u64,
+    /// The number of their messages.
+    pub messages: u64,
+    /// The number of their events.
+    pub events: u64,
+    /// When the first of them began.
+    pub first: Timestamp,
+    /// When one last changed.
+    pub last: Timestamp,
+}
+
+impl<T> From<&Activity<T>> for RecentCounts {
+    fn from(activity: &Activity<T>) -> Self {
+        let Activity { sessions, messages, events, first, last, .. } = *activity;
+        Self { sessions, messages, events, first, last }
+    }
+}
+
+impl Api<'_> {
+    /// Lists projects that were active recently, and in a scope of several users also the users.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError`] if the request is invalid or asks for too much; errors of the store.
+    pub async fn recent(&self, request: &RecentRequest) -> Result<ApiAnswer<RecentResponse>, ApiError> {
+        let scope = self.caller.scope(request.scope)?;
+        let mut notices = Vec::new();
+        let since = request.begins(self.now, &mut notices)?;
+        let sessions = self.storage.sessions();
+        let mut filter = SessionFilter::default();
+        if let Some(typed) = &request.repo {
+            filter = filter.with_repositories(self.repositories(&scope, typed).await?);
+        }
+        let active =
+            SessionQuery::new(scope.clone()).with_filter(filter.clone()).active_in(Some(since), None);
+        let mut found: Vec<(Activity<ProjectSlug>, Vec<Session>)> = Vec::new();
+        for activity in sessions.list_projects(active.clone()).await? {
+            let query = active.clone().with_filter(filter.clone().with_project(activity.of.clone()));
+            let newest = sessions.search_sessions(&query.with_limit(request.limit)).await?;
+            found.push((activity, newest));
+        }
+        let users = match scope {
+            Scope::User(_) => None,
+            _ => Some(sessions.list_users(active).await?),
+        };
+        if found.is_empty() {
+            notices.extend(self.unknown_names(&scope, &filter).await?);
+        }
+        let shown: Vec<Session> = found.iter().flat_map(|(_, newest)| newest.iter().cloned()).collect();
+        let estimated = Estimated::of(self.storage, &shown).await?;
+        let short_ids = if request.short_ids {
+            sessions.short_ids(&scope, shown.iter().map(|session| &session.session_id)).await?
+        } else {
+            ShortIds::new()
+        };
+        let projects = found.iter().map(|(activity, newest)| RecentProject {
+            project: activity.of.clone(),
+            counts: activity.into(),
+            users: activity.across,
+            newest: newest.iter().map(|session| SessionView::with_estimates(session, &estimated)).collect(),
+        });
+        let user = |activity: &Activity<UserId>| RecentUser {
+            user_id: activity.of.clone(),
+            counts: activity.into(),
+            projects: activity.across,
+        };
+        let response = RecentResponse {
+            since,
+            projects: projects.collect(),
+            users: users.map(|users| users.iter().map(user).collect()),
+            damaged: sessions.damaged_sessions(),
+            short_ids,
+        };
+        Ok(ApiAnswer { response, notices })
+    }
+}

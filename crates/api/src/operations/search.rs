@@ -1,0 +1,394 @@
+//! Finds messages.
+
+use std::collections::{BTreeSet, HashMap};
+
+use amplifier_session_core::{
+    Scope,
+    model::{DamagedRow, ProjectSlug, Session, SessionId, Timestamp, UserId},
+    search::{SearchExplanation, SearchFilter, SearchMode, SearchOptions, SearchResult, SearchResults},
+};
+use jiff::Zoned;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Api, ApiAnswer, ApiError, FoundKind, NearestMessage, Notice,
+    budget::{AnswerLimits, Items, Portion},
+    cut::{self, Truncated},
+    groups::{self, HITS, by_session},
+    names::{ResultNames, names},
+    query::{QueryRequest, ReadQuery},
+    views::Estimated,
+};
+
+/// A search for messages.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SearchRequest {
+    /// The query and its filters.
+    #[serde(flatten)]
+    pub query: QueryRequest,
+    /// Maximum number of results, 1 to 1000; of sessions, if the results are grouped.
+    pub limit: usize,
+    /// Whether to group the results by session.
+    pub by_session: bool,
+    /// Balance of relevance and diversity, 0 to 1; 1 is relevance only.
+    pub mmr_lambda: f32,
+    /// Minimum similarity of results found by meaning, -1 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_similarity: Option<f32>,
+    /// Whether to explain the rank of each result.
+    pub explain: bool,
+    /// Whether results have complete messages.
+    pub full: bool,
+    /// The length of snippets in characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snippet_chars: Option<usize>,
+}
+
+impl Default for SearchRequest {
+    fn default() -> Self {
+        let SearchOptions { limit, mmr_lambda, min_similarity, .. } = SearchOptions::new("");
+        Self {
+            query: QueryRequest::default(),
+            limit,
+            by_session: false,
+            mmr_lambda,
+            min_similarity,
+            explain: false,
+            full: false,
+            snippet_chars: None,
+        }
+    }
+}
+
+impl SearchRequest {
+    /// A search of the caller's own messages.
+    #[must_use]
+    pub fn new(query: impl Into<String>) -> Self {
+        Self { query: QueryRequest { query: query.into(), ..QueryRequest::default() }, ..Self::default() }
+    }
+
+    /// Checks everything that needs no store.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::Invalid`], or `Validation` for a value that is out of range.
+    pub fn check(&self, now: &Zoned) -> Result<(), ApiError> {
+        self.read(now, &mut Vec::new()).map(|_| ())
+    }
+
+    pub(crate) fn read(
+        &self,
+        now: &Zoned,
+        notices: &mut Vec<Notice>,
+    ) -> Result<(ReadQuery<'_>, SearchOptions), ApiError> {
+        let read = ReadQuery::read(&self.query, now)?;
+        let mut options = read
+            .options(now, notices)?
+            .with_limit(self.limit)
+            .with_mmr_lambda(self.mmr_lambda)
+            .with_message(self.full)
+            .with_explain(self.explain);
+        options.min_similarity = self.min_similarity;
+        if let Some(chars) = self.snippet_chars {
+            options = options.with_snippet_chars(chars);
+        }
+        options.validate()?;
+        Ok((read, options))
+    }
+}
+
+/// Messages that were found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SearchResponse {
+    /// How the search was done.
+    pub mode: SearchMode,
+    /// Remarks in words. They are those of the notices that are about the search, so a face puts them in.
+    pub notices: Vec<String>,
+    /// The messages, best first. With `groups`, those that the groups contain.
+    pub results: Vec<FoundMessage>,
+    /// The same messages by session, if that was requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<Vec<FoundSession>>,
+    /// If there are no results: the message nearest in meaning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nearest: Option<FoundMessage>,
+    /// The terms and the number of candidates, if an explanation was requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<SearchExplanation>,
+    /// Results that do not fit into a budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<usize>,
+    /// Messages that would be among the results, but can't be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<DamagedRow>,
+}
+
+/// A message that was found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FoundMessage {
+    /// Its address.
+    pub address: String,
+    /// The title of its session, if that can be read.
+    pub title: Option<String>,
+    /// The message, and why it was found.
+    #[serde(flatten)]
+    pub result: SearchResult,
+    /// How much of the message's text is shown, if it was cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truncated: Option<Truncated>,
+}
+
+/// A session with its best messages.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FoundSession {
+    /// The short id of the session.
+    pub session: String,
+    /// Its id.
+    pub session_id: SessionId,
+    /// Its owner.
+    pub user_id: UserId,
+    /// Its title, if it can be read.
+    pub title: Option<String>,
+    /// Its project.
+    pub project: ProjectSlug,
+    /// When it last changed, if it can be read.
+    pub updated: Option<Timestamp>,
+    /// Whether `updated` is an estimate.
+    pub dates_estimated: Option<bool>,
+    /// Its best messages.
+    pub results: Vec<FoundMessage>,
+    /// The number of further messages that were found in it.
+    pub more: usize,
+}
+
+impl Api<'_> {
+    /// Finds messages by words, by meaning, or by both.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError`] if the request is invalid or asks for too much; errors of the store and the embedding provider.
+    pub async fn search(&self, request: &SearchRequest) -> Result<ApiAnswer<SearchResponse>, ApiError> {
+        let scope = self.caller.scope(request.query.scope)?;
+        let mut notices = Vec::new();
+        let (read, options) = request.read(self.now, &mut notices)?;
+        let options = read.resolved(self, &scope, options, &mut notices).await?;
+        let found = if request.by_session {
+            groups::find(self.storage, &scope, &options).await?
+        } else {
+            self.storage.search().search_transcripts(&scope, &options).await?
+        };
+        self.remark(&scope, &options, &found, &mut notices).await?;
+        let shown = found.results.iter().chain(&found.nearest);
+        let names = names(self.storage, &scope, shown).await?;
+        notices.extend(self.damaged_sessions());
+        let response = self.response(request, found, &names).await?;
+        if response.results.is_empty() && response.damaged.is_empty() {
+            let nearest = response.nearest.as_ref();
+            let nearest = nearest.map(|found| NearestMessage::new(&found.result, found.address.clone()));
+            notices.push(Notice::NothingFound { what: FoundKind::Message, nearest });
+            notices.extend(read.leaves_out());
+            let filter = &request.query.filter;
+            self.why_nothing(&scope, filter, &options.filter.sessions, &mut notices).await?;
+        }
+        Ok(ApiAnswer { response, notices })
+    }
+
+    /// The options of a search, with everything that is looked up in the store: for a face that searches repeatedly.
+    ///
+    /// # Errors
+    ///
+    /// As [`Api::search`].
+    pub async fn search_options(
+        &self,
+        request: &SearchRequest,
+    ) -> Result<ApiAnswer<SearchOptions>, ApiError> {
+        let scope = self.caller.scope(request.query.scope)?;
+        let mut notices = Vec::new();
+        let (read, options) = request.read(self.now, &mut notices)?;
+        let response = read.resolved(self, &scope, options, &mut notices).await?;
+        Ok(ApiAnswer { response, notices })
+    }
+
+    /// Adds the notices of a search.
+    pub(crate) async fn remark(
+        &self,
+        scope: &Scope,
+        options: &SearchOptions,
+        found: &SearchResults,
+        notices: &mut Vec<Notice>,
+    ) -> Result<(), ApiError> {
+        notices.extend(found.notices.iter().map(|text| Notice::Search { text: text.clone() }));
+        if let Some(missing) = found.missing_vectors {
+            let is_filtered = options.filter != SearchFilter::default();
+            // Vectors can be made only for the caller's own messages.
+            let own = Scope::User(self.caller.user().clone());
+            let can_be_made = *scope == own || self.storage.search().missing_vectors(&own).await?.is_some();
+            let (messages, of) = (missing.messages, missing.of);
+            notices.push(Notice::MissingVectors { messages, of, is_filtered, can_be_made });
+        }
+        notices.extend(found.explanation.clone().map(|explanation| Notice::SearchedFor { explanation }));
+        Ok(())
+    }
+
+    /// A notice about the sessions that were skipped so far because they can't be read.
+    pub(crate) fn damaged_sessions(&self) -> Option<Notice> {
+        let damaged = self.storage.sessions().damaged_sessions();
+        (!damaged.is_empty()).then_some(Notice::DamagedSessions { damaged })
+    }
+
+    async fn response(
+        &self,
+        request: &SearchRequest,
+        found: SearchResults,
+        names: &ResultNames,
+    ) -> Result<SearchResponse, ApiError> {
+        let SearchResults { mode, results, nearest, explanation, damaged, .. } = found;
+        let nearest = nearest.map(|nearest| FoundMessage::new(nearest, names));
+        let mut response = SearchResponse {
+            mode,
+            notices: Vec::new(),
+            results: Vec::new(),
+            groups: None,
+            nearest,
+            explanation,
+            left_out: None,
+            damaged,
+        };
+        if request.by_session {
+            let (results, groups) = self.by_session(&results, request.limit, names).await?;
+            (response.results, response.groups) = (results, Some(groups));
+        } else {
+            response.results = results.into_iter().map(|result| FoundMessage::new(result, names)).collect();
+        }
+        Ok(response)
+    }
+
+    /// The best results of the first `limit` sessions: in order of rank, and by session.
+    async fn by_session(
+        &self,
+        results: &[SearchResult],
+        limit: usize,
+        names: &ResultNames,
+    ) -> Result<(Vec<FoundMessage>, Vec<FoundSession>), ApiError> {
+        let mut ranks = by_session(results);
+        ranks.truncate(limit);
+        let best = |ranks: &Vec<usize>| results.get(*ranks.first()?);
+        let sessions: Vec<Session> =
+            ranks.iter().filter_map(|ranks| names.session(best(ranks)?).cloned()).collect();
+        let estimated = Estimated::of(self.storage, &sessions).await?;
+        let of_session = |ranks: &Vec<usize>| {
+            let of_session: Vec<&SearchResult> = ranks.iter().filter_map(|rank| results.get(*rank)).collect();
+            FoundSession::new(&of_session, names, &estimated)
+        };
+        let groups = ranks.iter().filter_map(of_session).collect();
+        let shown: BTreeSet<usize> =
+            ranks.iter().flat_map(|ranks| ranks.iter().take(HITS)).copied().collect();
+        let shown = shown.into_iter().filter_map(|rank| results.get(rank).cloned());
+        Ok((shown.map(|result| FoundMessage::new(result, names)).collect(), groups))
+    }
+}
+
+impl SearchResponse {
+    /// What a budget counts: the sessions, or else the messages.
+    #[must_use]
+    pub fn items(&self) -> Items {
+        let count = self.groups.as_ref().map_or(self.results.len(), Vec::len);
+        Items { count, can_be_cut: true }
+    }
+
+    /// A portion of the response within the limits. The last session has only its best message if it must be cut.
+    #[must_use]
+    pub fn portion(&self, portion: Portion, limits: AnswerLimits) -> Self {
+        let left_out = limits.left_out(self.items().count, portion);
+        let max_chars = |rank| portion.chars_of(rank, limits.max_chars);
+        let last = |rank: usize| portion.last_chars.filter(|_| rank + 1 == portion.items);
+        let nearest = self.nearest.as_ref().map(|nearest| nearest.cut(None, max_chars(0)));
+        let Some(groups) = &self.groups else {
+            let shown = self.results.iter().take(portion.items).enumerate();
+            let results = shown.map(|(rank, result)| result.cut(last(rank), max_chars(rank))).collect();
+            return Self { results, nearest, left_out, ..self.without_items() };
+        };
+        let shown = groups.iter().take(portion.items).enumerate();
+        let groups: Vec<FoundSession> =
+            shown.map(|(rank, group)| group.cut(last(rank), max_chars(rank))).collect();
+        let by_place: HashMap<_, &FoundMessage> =
+            groups.iter().flat_map(|group| &group.results).map(|found| (found.place(), found)).collect();
+        let results = self.results.iter().filter_map(|found| by_place.get(&found.place()).copied().cloned());
+        let results = results.collect();
+        Self { results, groups: Some(groups), nearest, left_out, ..self.without_items() }
+    }
+
+    fn without_items(&self) -> Self {
+        let Self { mode, notices, explanation, damaged, .. } = self;
+        Self {
+            mode: *mode,
+            notices: notices.clone(),
+            results: Vec::new(),
+            groups: None,
+            nearest: None,
+            explanation: explanation.clone(),
+            left_out: None,
+            damaged: damaged.clone(),
+        }
+    }
+}
+
+impl FoundMessage {
+    /// The result, with the address and the title in `names`.
+    #[must_use]
+    pub fn new(result: SearchResult, names: &ResultNames) -> Self {
+        let title = names.title(&result).map(str::to_owned);
+        Self { address: names.address(&result), title, result, truncated: None }
+    }
+
+    /// The message with its snippet and its text cut to numbers of characters.
+    fn cut(&self, snippet_chars: Option<usize>, max_chars: Option<usize>) -> Self {
+        let mut found = self.clone();
+        if let Some(chars) = snippet_chars {
+            cut::snippet(&mut found.result, chars);
+        }
+        if let Some((most, message)) = max_chars.zip(found.result.message.as_mut()) {
+            found.truncated = cut::value_to(message, most);
+        }
+        found
+    }
+
+    fn place(&self) -> (&UserId, &SessionId, u32) {
+        (&self.result.user_id, &self.result.session_id, self.result.sequence)
+    }
+}
+
+impl NearestMessage {
+    pub(crate) fn new(result: &SearchResult, address: String) -> Self {
+        Self { address, similarity: result.similarity, snippet: result.snippet.clone() }
+    }
+}
+
+impl FoundSession {
+    /// A session with these results, best first.
+    fn new(results: &[&SearchResult], names: &ResultNames, estimated: &Estimated) -> Option<Self> {
+        let best = *results.first()?;
+        let session = names.session(best);
+        let shown = results.iter().take(HITS).map(|result| FoundMessage::new((*result).clone(), names));
+        Some(Self {
+            session: names.short_id(best).to_owned(),
+            session_id: best.session_id.clone(),
+            user_id: best.user_id.clone(),
+            title: names.title(best).map(str::to_owned),
+            project: best.project.clone(),
+            updated: session.map(|session| session.updated),
+            dates_estimated: session.map(|session| estimated.has(session)),
+            results: shown.collect(),
+            more: results.len().saturating_sub(HITS),
+        })
+    }
+
+    /// The session with its messages cut; if the snippets must be cut too, only with the best one.
+    fn cut(&self, snippet_chars: Option<usize>, max_chars: Option<usize>) -> Self {
+        let shown = if snippet_chars.is_some() { 1 } else { self.results.len() };
+        let results: Vec<_> =
+            self.results.iter().take(shown).map(|found| found.cut(snippet_chars, max_chars)).collect();
+        Self { more: self.more + self.results.len() - results.len(), results, ..self.clone() }
+    }
+}

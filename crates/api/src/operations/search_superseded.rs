@@ -1,0 +1,62 @@
+//! Finds superseded messages, which are no longer in their files.
+
+use amplifier_session_core::{search::SearchResult, storage::SupersededMatch};
+use serde::{Deserialize, Serialize};
+
+use super::search::{FoundMessage, SearchRequest};
+use crate::{Api, ApiAnswer, ApiError, FoundKind, Notice, names::names};
+
+/// Superseded messages that were found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SupersededResponse {
+    /// The messages, best first.
+    pub results: Vec<FoundSuperseded>,
+}
+
+/// A superseded message that was found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FoundSuperseded {
+    /// The title of its session, if that can be read.
+    pub title: Option<String>,
+    /// The message, and why it was found.
+    #[serde(flatten)]
+    pub result: SupersededMatch,
+    /// Its former address. It is not in JSON, because another message may have it now.
+    #[serde(skip)]
+    pub address: String,
+}
+
+impl From<&FoundSuperseded> for FoundMessage {
+    fn from(found: &FoundSuperseded) -> Self {
+        let FoundSuperseded { title, result, address } = found.clone();
+        Self { address, title, result: result.result, truncated: None }
+    }
+}
+
+impl Api<'_> {
+    /// Finds superseded messages by words.
+    ///
+    /// # Errors
+    ///
+    /// As [`Api::search`].
+    pub async fn search_superseded(
+        &self,
+        request: &SearchRequest,
+    ) -> Result<ApiAnswer<SupersededResponse>, ApiError> {
+        let scope = self.caller.scope(request.query.scope)?;
+        let ApiAnswer { response: options, mut notices } = self.search_options(request).await?;
+        let found = self.storage.superseded().search_superseded(&scope, &options).await?;
+        let results: Vec<&SearchResult> = found.iter().map(|found| &found.result).collect();
+        let names = names(self.storage, &scope, results).await?;
+        let view = |result: SupersededMatch| FoundSuperseded {
+            title: names.title(&result.result).map(str::to_owned),
+            address: names.address(&result.result),
+            result,
+        };
+        let results: Vec<FoundSuperseded> = found.into_iter().map(view).collect();
+        if results.is_empty() {
+            notices.push(Notice::NothingFound { what: FoundKind::SupersededMessage, nearest: None });
+        }
+        Ok(ApiAnswer { response: SupersededResponse { results }, notices })
+    }
+}

@@ -1,0 +1,110 @@
+//! When matching messages were written.
+
+use amplifier_session_core::{
+    model::DamagedRow,
+    search::{MissingVectors, PeriodUnit, SearchMode, SearchOptions, SearchResults, Timeline},
+};
+use jiff::Zoned;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Api, ApiAnswer, ApiError, FoundKind, NearestMessage, Notice,
+    names::names,
+    query::{QueryRequest, ReadQuery},
+};
+
+/// How many of the best messages are counted.
+pub const MOST_COUNTED: usize = 100;
+
+/// A timeline of the messages that match a query.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TimelineRequest {
+    /// The query and its filters.
+    #[serde(flatten)]
+    pub query: QueryRequest,
+    /// The unit of the periods. By default, it depends on the time between the first message and the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<PeriodUnit>,
+}
+
+impl TimelineRequest {
+    /// Checks everything that needs no store.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::Invalid`], or `Validation` for a value that is out of range.
+    pub fn check(&self, now: &Zoned) -> Result<(), ApiError> {
+        self.read(now, &mut Vec::new()).map(|_| ())
+    }
+
+    fn read(
+        &self,
+        now: &Zoned,
+        notices: &mut Vec<Notice>,
+    ) -> Result<(ReadQuery<'_>, SearchOptions), ApiError> {
+        let read = ReadQuery::read(&self.query, now)?;
+        // One more message, to know whether there are more.
+        let options = read.options(now, notices)?.with_limit(MOST_COUNTED + 1);
+        options.validate()?;
+        Ok((read, options))
+    }
+}
+
+/// How many messages match in each period.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TimelineResponse {
+    /// The query.
+    pub query: String,
+    /// How the search was done.
+    pub mode: SearchMode,
+    /// Remarks in words. They are those of the notices that are about the search, so a face puts them in.
+    pub notices: Vec<String>,
+    /// The messages without vectors, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing_vectors: Option<MissingVectors>,
+    /// The counts.
+    #[serde(flatten)]
+    pub timeline: Timeline,
+    /// Whether more messages match than are counted.
+    pub has_more: bool,
+    /// Messages that would be counted, but can't be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<DamagedRow>,
+}
+
+impl Api<'_> {
+    /// Counts the best [`MOST_COUNTED`] messages that match a query by day, week or month.
+    ///
+    /// # Errors
+    ///
+    /// As [`Api::search`].
+    pub async fn timeline(&self, request: &TimelineRequest) -> Result<ApiAnswer<TimelineResponse>, ApiError> {
+        let scope = self.caller.scope(request.query.scope)?;
+        let mut notices = Vec::new();
+        let (read, options) = request.read(self.now, &mut notices)?;
+        let options = read.resolved(self, &scope, options, &mut notices).await?;
+        let found = self.storage.search().search_transcripts(&scope, &options).await?;
+        self.remark(&scope, &options, &found, &mut notices).await?;
+        notices.extend(self.damaged_sessions());
+        let SearchResults { mode, missing_vectors, results, nearest, damaged, .. } = found;
+        let response = TimelineResponse {
+            query: request.query.query.clone(),
+            mode,
+            notices: Vec::new(),
+            missing_vectors,
+            timeline: Timeline::of_results(results.iter().take(MOST_COUNTED), request.by),
+            has_more: results.len() > MOST_COUNTED,
+            damaged,
+        };
+        if results.is_empty() && response.damaged.is_empty() {
+            let names = names(self.storage, &scope, &nearest).await?;
+            let nearest = nearest.map(|nearest| NearestMessage::new(&nearest, names.address(&nearest)));
+            notices.push(Notice::NothingFound { what: FoundKind::Message, nearest });
+            notices.extend(read.leaves_out());
+            let filter = &request.query.filter;
+            self.why_nothing(&scope, filter, &options.filter.sessions, &mut notices).await?;
+        }
+        Ok(ApiAnswer { response, notices })
+    }
+}

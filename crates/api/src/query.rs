@@ -1,0 +1,289 @@
+//! Queries: their syntax, the meaning of fields, and the options beside them.
+
+use amplifier_session_core::{
+    Scope,
+    model::{ContentTypes, Repository, Role, SessionId, SessionKey, Timestamp},
+    search::{Field, FieldName, SearchFilter, SearchMode, SearchOptions, TextConditions, TypedQuery},
+    text::composed,
+};
+use jiff::Zoned;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Api, ApiError, InvalidRequest, Notice, Reach,
+    dates::{self, PeriodEnd},
+    filter::RequestFilter,
+};
+
+/// A query with its mode and filters.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct QueryRequest {
+    /// Words or a question, with fields.
+    pub query: String,
+    /// Whether the query is plain text, without syntax.
+    pub plain: bool,
+    /// Whether to find exactly this text, character by character.
+    pub exact: bool,
+    /// Which sessions.
+    pub scope: Reach,
+    /// Only sessions with a tool call on each of these files or folders; without words, finds the calls.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// The addresses of sessions to exclude.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_sessions: Vec<String>,
+    /// The id of the session in which the caller works. It is excluded unless the request is about one session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub current_session: Option<String>,
+    /// How to search.
+    pub mode: SearchMode,
+    /// Where to search, as [`ContentTypes::parse`] reads it. By default [`ContentTypes::searched`].
+    #[serde(rename = "in", skip_serializing_if = "Vec::is_empty")]
+    pub content_types: Vec<String>,
+    /// Which sessions and which period.
+    #[serde(flatten)]
+    pub filter: RequestFilter,
+    /// Only this session, by its address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Only messages with this role.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+}
+
+impl QueryRequest {
+    /// The options of the search that need no lookup in the store, without the query.
+    fn options(&self, now: &Zoned, notices: &mut Vec<Notice>) -> Result<SearchOptions, ApiError> {
+        let period = self.filter.period(now, notices)?;
+        let mut filter = SearchFilter::default().with_sessions(self.filter.sessions()?);
+        (filter.role, filter.since, filter.until) = (self.role, period.since, period.until);
+        let options = SearchOptions::new("").with_mode(self.mode).with_filter(filter);
+        let types = self.content_types.iter().map(|word| ContentTypes::parse(word));
+        let types = types.collect::<Result<Vec<_>, _>>()?;
+        Ok(match types.into_iter().reduce(ContentTypes::union) {
+            Some(content_types) => options.with_content_types(content_types),
+            None => options,
+        })
+    }
+}
+
+/// A query that was read, before anything is looked up in the store.
+#[derive(Debug)]
+pub(crate) struct ReadQuery<'a> {
+    request: &'a QueryRequest,
+    query: TypedQuery,
+    files: Vec<String>,
+    role: Option<Role>,
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
+}
+
+impl<'a> ReadQuery<'a> {
+    /// Reads the query, and the fields that need no store.
+    pub(crate) fn read(request: &'a QueryRequest, now: &Zoned) -> Result<Self, ApiError> {
+        let query = if request.exact || request.plain {
+            TypedQuery::plain(request.query.clone())
+        } else {
+            TypedQuery::parse(&request.query)
+        };
+        let files = request.files.clone();
+        let mut read = Self { request, query, files, role: None, since: None, until: None };
+        for field in read.query.fields.clone() {
+            read.take(&field, now)?;
+        }
+        Ok(read)
+    }
+
+    fn take(&mut self, field: &Field, now: &Zoned) -> Result<(), ApiError> {
+        if field.is_excluded && field.name != FieldName::Session {
+            return Err(InvalidRequest::ExcludedField(field.name).into());
+        }
+        // Unlike the request's `until`, `before:` does not include the day itself.
+        let date =
+            || dates::parse(&field.value, PeriodEnd::Since, now).map_err(|error| unusable(field, error));
+        match field.name {
+            FieldName::Role => {
+                let role = field.value.parse::<Role>();
+                let role = role.map_err(|error| unusable(field, error.into()))?;
+                let other = self.role.or(self.request.role).filter(|other| *other != role);
+                if let Some(other) = other {
+                    return Err(contradiction(field, self.request.role.is_some(), other.as_str()));
+                }
+                self.role = Some(role);
+            }
+            FieldName::After => self.since = Some(date()?),
+            FieldName::Before => self.until = Some(date()?),
+            FieldName::File => self.files.push(field.value.clone()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The options of the search that need no lookup in the store.
+    pub(crate) fn options(&self, now: &Zoned, notices: &mut Vec<Notice>) -> Result<SearchOptions, ApiError> {
+        Ok(self.applied(self.request.options(now, notices)?))
+    }
+
+    /// The options with the query and the fields that need no store.
+    fn applied(&self, mut options: SearchOptions) -> SearchOptions {
+        let tools = self.values(FieldName::Tool);
+        let exact = self.request.exact.then(|| self.request.query.clone());
+        options.query.clone_from(&self.query.text);
+        options.conditions = TextConditions::from(&self.query).with_exact(exact).with_tools(tools);
+        let has_words = !self.query.text.trim().is_empty();
+        if !has_words {
+            options.conditions.files.clone_from(&self.files);
+        }
+        options.newest_without_words =
+            !has_words && (!self.files.is_empty() || !self.query.fields.is_empty());
+        let filter = &mut options.filter;
+        filter.role = filter.role.or(self.role);
+        filter.since = filter.since.max(self.since);
+        filter.until = filter.until.into_iter().chain(self.until).min();
+        let tags = self.values(FieldName::Tag).map(|tag| composed(tag.trim()).into_owned());
+        filter.sessions.tags.extend(tags);
+        options
+    }
+
+    /// The options with everything that is looked up in the store.
+    pub(crate) async fn resolved(
+        &self,
+        api: &Api<'_>,
+        scope: &Scope,
+        options: SearchOptions,
+        notices: &mut Vec<Notice>,
+    ) -> Result<SearchOptions, ApiError> {
+        let mut filter = self.narrowed(api, scope, &options, notices).await?;
+        for field in &self.query.fields {
+            match field.name {
+                FieldName::Project => self.within_project(api, scope, field, &mut filter, notices).await?,
+                FieldName::Repo => self.within_repository(api, scope, field, &mut filter).await?,
+                FieldName::Session => self.within_session(api, scope, field, &mut filter, notices).await?,
+                _ => {}
+            }
+        }
+        for address in &self.request.not_sessions {
+            filter.sessions.without.insert(api.find(scope, address, notices).await?.session.key());
+        }
+        if filter.sessions.session.is_none() {
+            filter.sessions.without.extend(self.current_session(api));
+        }
+        for file in &self.files {
+            // Only within the sessions of the files before, so that a session must have all of them.
+            let found = api.storage.search().sessions_that_touched(scope, &filter.sessions, file).await?;
+            if found.sessions.is_empty() {
+                notices.push(Notice::NoCallOnFile { file: file.clone() });
+            }
+            let text = found.notice;
+            notices.extend(text.map(|text| Notice::CallsOnFile { file: file.clone(), text }));
+            filter.sessions.only = Some(found.sessions);
+        }
+        Ok(options.with_filter(filter))
+    }
+
+    /// The filter with the requested project and session.
+    async fn narrowed(
+        &self,
+        api: &Api<'_>,
+        scope: &Scope,
+        options: &SearchOptions,
+        notices: &mut Vec<Notice>,
+    ) -> Result<SearchFilter, ApiError> {
+        let mut filter = options.filter.clone();
+        let sessions = api.sessions_of(scope, &self.request.filter, notices).await?;
+        filter.sessions = filter.sessions.within(&sessions);
+        Ok(match &self.request.session {
+            Some(address) => filter.with_session(api.find(scope, address, notices).await?.session.session_id),
+            None => filter,
+        })
+    }
+
+    /// Adds `project:`.
+    async fn within_project(
+        &self,
+        api: &Api<'_>,
+        scope: &Scope,
+        field: &Field,
+        filter: &mut SearchFilter,
+        notices: &mut Vec<Notice>,
+    ) -> Result<(), ApiError> {
+        let found = api.project(scope, Some(&field.value), notices).await;
+        let project = found.map_err(|error| unusable(field, error))?;
+        if let Some(other) = &filter.sessions.project
+            && Some(other) != project.project.as_ref()
+        {
+            return Err(contradiction(field, self.request.filter.project.is_some(), other.as_str()));
+        }
+        filter.sessions = std::mem::take(&mut filter.sessions).within(&project);
+        Ok(())
+    }
+
+    /// Adds `repo:`.
+    async fn within_repository(
+        &self,
+        api: &Api<'_>,
+        scope: &Scope,
+        field: &Field,
+        filter: &mut SearchFilter,
+    ) -> Result<(), ApiError> {
+        let found = api.repositories(scope, &field.value).await.map_err(|error| unusable(field, error))?;
+        let other = filter.sessions.repositories.replace(found.clone());
+        if let Some(other) = other.filter(|other| *other != found) {
+            let is_in_request = self.request.filter.repo.is_some();
+            return Err(contradiction(field, is_in_request, Repository::most_telling(&other)));
+        }
+        Ok(())
+    }
+
+    /// Adds `session:` or `-session:`.
+    async fn within_session(
+        &self,
+        api: &Api<'_>,
+        scope: &Scope,
+        field: &Field,
+        filter: &mut SearchFilter,
+        notices: &mut Vec<Notice>,
+    ) -> Result<(), ApiError> {
+        let found = api.find(scope, &field.value, notices).await;
+        let session = found.map_err(|error| unusable(field, error))?.session;
+        if field.is_excluded {
+            filter.sessions.without.insert(session.key());
+            return Ok(());
+        }
+        if let Some(other) = filter.sessions.session.as_ref().filter(|other| **other != session.session_id) {
+            return Err(contradiction(field, self.request.session.is_some(), other.as_str()));
+        }
+        filter.sessions.session = Some(session.session_id);
+        Ok(())
+    }
+
+    /// The session in which the caller works.
+    fn current_session(&self, api: &Api<'_>) -> Option<SessionKey> {
+        let id = SessionId::new(self.request.current_session.clone()?).ok()?;
+        Some(SessionKey::new(api.caller.user().clone(), id))
+    }
+
+    /// A notice that the query leaves something out, which may be why nothing is found.
+    pub(crate) fn leaves_out(&self) -> Option<Notice> {
+        self.query.excluded.first().map(|text| Notice::LeavesOut { text: text.clone() })
+    }
+
+    fn values(&self, name: FieldName) -> impl Iterator<Item = String> + '_ {
+        let fields = self.query.fields.iter().filter(move |field| field.name == name);
+        fields.map(|field| field.value.clone())
+    }
+}
+
+/// Two values of something that a message has only once. `other` is in the request if the request has such a field, or
+/// else in an earlier field of the query.
+fn contradiction(field: &Field, is_in_request: bool, other: &str) -> ApiError {
+    let (other, value) = (other.to_owned(), field.value.clone());
+    InvalidRequest::Contradiction { field: field.name, value, other, is_in_request }.into()
+}
+
+/// The field has a value that can't be used.
+fn unusable(field: &Field, reason: ApiError) -> ApiError {
+    let reason = Box::new(reason);
+    InvalidRequest::FieldValue { field: field.name, value: field.value.clone(), reason }.into()
+}

@@ -1,0 +1,264 @@
+//! Errors and invalid requests in words, with advice: with the names of commands and options.
+
+use std::{error::Error as _, fmt::Write as _};
+
+use amplifier_session_api::{ApiError, InvalidRequest};
+use amplifier_session_storage::{Error, ErrorKind, upgrade::PythonDatabase};
+
+use crate::{program, render::text::counted};
+
+/// The hint for usage errors.
+pub(crate) const USAGE_HINT: &str = "run the command with --help to see its options, with examples";
+
+/// The problem that an error of the store is, in the words of the command line.
+pub(crate) fn message_of(error: &Error) -> String {
+    match error.kind() {
+        ErrorKind::Validation if is_about_arguments(error) => about_argument(error),
+        ErrorKind::SessionNotFound => no_such_session(error),
+        _ => with_causes(error),
+    }
+}
+
+/// The problem with a request, with the names of options.
+pub(crate) fn problem(invalid: &InvalidRequest) -> String {
+    match invalid {
+        InvalidRequest::EndsBeforeItBegins { since, until } => {
+            format!("--until {until} is before --since {since}")
+        }
+        InvalidRequest::NoTurns { min_turns, max_turns } => {
+            format!("--max-turns {max_turns} is less than --min-turns {min_turns}")
+        }
+        InvalidRequest::NothingToList => "--limit must be at least 1".to_owned(),
+        InvalidRequest::Contradiction { field, value, other, is_in_request } => {
+            let name = field.as_str();
+            let other = if *is_in_request { format!("--{name} {other}") } else { format!("{name}:{other}") };
+            format!("{name}:{value} conflicts with {other}")
+        }
+        InvalidRequest::FieldValue { field, value, reason } => {
+            format!("{}:{value}: {}", field.as_str(), reason_of(reason))
+        }
+        InvalidRequest::NotACursor { text } => format!("--after {text:?} is not a cursor"),
+        InvalidRequest::BudgetTooSmall { budget, least } => {
+            let least = counted(*least as u64, "token");
+            format!("--budget {budget} is too small: this answer needs at least {least}")
+        }
+        InvalidRequest::NotADate { .. }
+        | InvalidRequest::ExcludedField(_)
+        | InvalidRequest::RelativeFolder { .. }
+        | InvalidRequest::NoRepository { .. } => invalid.to_string(),
+    }
+}
+
+/// What to do about the problem. `program` is the name of the program in hints.
+pub(crate) fn advice(invalid: &InvalidRequest, program: &str) -> String {
+    let text = match invalid {
+        InvalidRequest::NotADate { .. } => {
+            "valid dates: 7d, 12h, 2w, '3 months ago', today, yesterday, monday, 'last week', 2026-01-31, \
+            2026-01-31T09:30"
+        }
+        InvalidRequest::EndsBeforeItBegins { .. } => {
+            "--since is the beginning of the period, and --until its end"
+        }
+        InvalidRequest::NoTurns { .. } => "no session can match both",
+        InvalidRequest::NothingToList => "the default is 50",
+        InvalidRequest::ExcludedField(_)
+        | InvalidRequest::Contradiction { .. }
+        | InvalidRequest::FieldValue { .. } => {
+            return format!(
+                "to search for this as text, add --plain; `{program} search --help` explains the syntax"
+            );
+        }
+        InvalidRequest::NotACursor { .. } => "use the `next` cursor that --json prints",
+        InvalidRequest::BudgetTooSmall { least, .. } => {
+            return format!("pass --budget {} or more", counted(*least as u64, "token"));
+        }
+        InvalidRequest::NoRepository { .. } => {
+            return format!(
+                "name a repository, for example --repo github.com/acme/app; `{program} show SESSION` shows that of a session"
+            );
+        }
+        InvalidRequest::RelativeFolder { .. } => USAGE_HINT,
+    };
+    text.to_owned()
+}
+
+/// Why the value of a field can't be used.
+fn reason_of(reason: &ApiError) -> String {
+    match reason {
+        ApiError::Storage(error) => message_of(error),
+        ApiError::Invalid(invalid) => problem(invalid),
+        refused => refused.to_string(),
+    }
+}
+
+/// The message, followed by the messages of those causes that add information.
+pub(crate) fn with_causes(error: &Error) -> String {
+    let mut message = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let text = error.to_string();
+        // Some errors have advice for programmers after the first line.
+        let line = text.lines().next().unwrap_or_default();
+        if !message.contains(line) {
+            let _ = write!(message, ": {line}");
+        }
+        cause = error.source();
+    }
+    message
+}
+
+/// The problem with an argument, using the name of its option.
+fn about_argument(error: &Error) -> String {
+    let message = error.message();
+    if !message.starts_with("must ") && !message.starts_with("is ") {
+        return message.to_owned();
+    }
+    let argument = match error.context("field").unwrap_or_default() {
+        "content_type" | "content_types" => "--in",
+        "description" => "--description",
+        "exclude" => "--exclude",
+        "limit" => "--limit",
+        "min_similarity" => "--min-similarity",
+        "mmr_lambda" => "--mmr-lambda",
+        "name" => "--name",
+        "org_id" => "--org",
+        "project_slug" => "--project",
+        "repository" => "--repo",
+        "user_id" => "--user",
+        "session_id" => "a session's id",
+        "tags" => "a tag",
+        "team_ids" => "--team",
+        field => &field.replace('_', " "),
+    };
+    match error.context("value") {
+        Some(value) if value != "\"\"" => format!("{argument} {message}, not {value}"),
+        _ => format!("{argument} {message}"),
+    }
+}
+
+fn no_such_session(error: &Error) -> String {
+    match error.context("session") {
+        Some(latest) if latest.eq_ignore_ascii_case("latest") => "the store has no sessions yet".to_owned(),
+        Some(id) => format!("no session matches {id}"),
+        None => error.to_string(),
+    }
+}
+
+/// Whether the error is about what was typed, not about stored data.
+pub(crate) fn is_about_arguments(error: &Error) -> bool {
+    match (error.kind(), error.context("field").unwrap_or_default()) {
+        (
+            ErrorKind::Validation,
+            "address" | "config" | "content_type" | "content_types" | "description" | "embedding" | "exclude"
+            | "limit" | "min_similarity" | "mmr_lambda" | "model" | "name" | "org_id" | "project_slug"
+            | "query" | "repository" | "scope" | "sequence" | "session_id" | "store" | "tags" | "team_ids"
+            | "turn" | "user_id",
+        ) => true,
+        (ErrorKind::Unsupported, _) => error.operation().is_none(),
+        _ => false,
+    }
+}
+
+/// Whether a part of the store can't be read.
+pub(crate) fn is_damage(error: &Error) -> bool {
+    error.kind() == ErrorKind::Damaged
+}
+
+/// Advice for a damaged store.
+pub(crate) fn salvage_hint(program: &str, store: Option<&str>) -> String {
+    let store = store.map_or_else(|| "the store".to_owned(), |store| format!("the damaged store {store}"));
+    format!(
+        "`{program} salvage --to FILE` copies what can still be read from {store} to a new one; or restore a backup"
+    )
+}
+
+/// Advice for an error, if any.
+pub(crate) fn hint_for(error: &Error, program: &str) -> Option<String> {
+    // Without `--store`, because its value may be wrong, and may contain a key that does not belong there.
+    let help = format!("`{} help config`", program::name());
+    let stores = || {
+        format!(
+            "a store is a URL, for example --store sqlite:~/.amplifier/sessions.sqlite; {help} lists the kinds of stores \
+             and their settings"
+        )
+    };
+    let field = error.context("field").unwrap_or_default();
+    if let Some(hint) = error.hint() {
+        return Some(hint.to_owned());
+    }
+    if PythonDatabase::cause_of(error).is_some() {
+        return Some(format!(
+            "`{program} upgrade` converts it to a store and keeps the old file; `upgrade --check` reports what it would do"
+        ));
+    }
+    let hint = match (error.kind(), field) {
+        (ErrorKind::SessionNotFound, _) => &format!("`{program} sessions` lists all sessions"),
+        (ErrorKind::Validation, "session_id") => {
+            &format!("type more of the id; `{program} sessions` lists all sessions")
+        }
+        (ErrorKind::Validation, "address") => {
+            "the address of a message has its number after `#`, for example 7f3c9a52#4"
+        }
+        (ErrorKind::Validation, "turn" | "sequence") => {
+            &format!("`{program} show SESSION` shows the numbers of turns and messages")
+        }
+        (ErrorKind::Validation, "project_slug") => &format!(
+            "type more of the project's slug, or its folder; `{program} recent --days 365` lists projects"
+        ),
+        (ErrorKind::Validation, "repository") => {
+            "type more of the repository's address, for example github.com/acme/app"
+        }
+        (ErrorKind::Validation, "user_id") => "pass --user ID, or set AMPLIFIER_SESSIONS_USER",
+        (ErrorKind::Validation, "store") => &stores(),
+        (ErrorKind::Validation, "query") => {
+            &format!("`{program} sql` lists the views, and `{program} sql 'SHOW TABLES'` all tables")
+        }
+        (ErrorKind::Validation, "scope") => "--scope all reads everyone's sessions",
+        (ErrorKind::Validation, "container") => return None,
+        (ErrorKind::Validation, "archive") => "`import` reads files that `export --out FILE` wrote",
+        (ErrorKind::Validation, "config") => {
+            &format!("{help} lists the settings and shows an example of the file")
+        }
+        (ErrorKind::Validation, "model") => &format!("`{program} models` lists all models"),
+        (ErrorKind::Validation, "embedding") => {
+            "--embedding local needs no configuration; for services, see docs/embeddings.md"
+        }
+        (ErrorKind::Validation, _) => USAGE_HINT,
+        (ErrorKind::Rewind, _) if error.context("option") == Some("keep_events") => {
+            "pass --keep-events to remove only messages"
+        }
+        (ErrorKind::Rewind, _) => &format!("`{program} show SESSION` shows the numbers of turns"),
+        // The embedding provider is `none`.
+        (ErrorKind::Unsupported, _) if error.operation() == Some("search") => {
+            "search by words with --mode full-text, or choose a model with --embedding"
+        }
+        (ErrorKind::Embedding, _) if error.operation() == Some("search") => {
+            "search by words with --mode full-text, or select the model of the store's vectors with --embedding"
+        }
+        (ErrorKind::Unsupported, _) if error.context("option") == Some("read_only") => {
+            "run the command without --read-only"
+        }
+        (ErrorKind::Unsupported, _) => &stores(),
+        (ErrorKind::Authentication, _) if error.context("account").is_some() => {
+            "sign in with `az login`, or set AMPLIFIER_COSMOS_AUTH_METHOD=key and AMPLIFIER_COSMOS_KEY"
+        }
+        (ErrorKind::StorageConnection, _) if error.message().ends_with("not a SQLite database") => &format!(
+            "if it was a store, its first page is damaged: `{program} salvage --to FILE` copies what can still be read to a new one"
+        ),
+        (ErrorKind::StorageConnection, _) if error.context("database").is_some() => {
+            &format!("if the address is right, `{program} sync` creates the store")
+        }
+        (ErrorKind::StorageConnection, _) if error.context("account").is_some() => {
+            "check the address of the account and the network connection"
+        }
+        (ErrorKind::StorageConnection, _) if error.context("server").is_some() => {
+            "check the host, the port, the role and PGPASSWORD, and whether the server is running"
+        }
+        _ if error.context("status").is_some() && error.is_retryable() => {
+            "the service is busy or unavailable; try again later"
+        }
+        _ if error.is_retryable() => "another program is using the store; try again later",
+        _ => return None,
+    };
+    Some(hint.to_owned())
+}

@@ -1,0 +1,125 @@
+//! Usage errors that clap finds.
+
+use std::io::{self, Write as _};
+
+use crate::{
+    environment::Environment,
+    failure::{Failure, SUCCESS, say},
+    problems::USAGE_HINT,
+    program,
+};
+
+/// Prints a usage error found by clap, or the requested help or version.
+pub(crate) fn report_usage(error: &clap::Error) -> u8 {
+    if !error.use_stderr() {
+        let shown = print(error);
+        return shown.map_or_else(|error| Failure::from(error).report(&program::name(), None), |()| SUCCESS);
+    }
+    if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = print(error);
+        return 2;
+    }
+    if let Some(failure) = unknown_command(error) {
+        return failure.report(&program::name(), None);
+    }
+    let rendered = error.render().to_string();
+    let text = rendered.split("\nFor more information").next().unwrap_or_default().trim_end();
+    say("error", text.strip_prefix("error: ").unwrap_or(text));
+    say("hint", USAGE_HINT);
+    2
+}
+
+/// Prints help or an error as clap renders it, with colours where the stream of the process allows them.
+fn print(error: &clap::Error) -> io::Result<()> {
+    let environment = Environment::current();
+    let stream = if error.use_stderr() { &environment.stderr } else { &environment.stdout };
+    if stream.is_of_process() { error.print() } else { write!(stream.clone(), "{}", error.render()) }
+}
+
+/// The failure for an unknown command, with the command that was probably meant.
+fn unknown_command(error: &clap::Error) -> Option<Failure> {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return None;
+    }
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    // The commands before the unknown one: `Usage: amplifier-sessions models [OPTIONS] <COMMAND>`.
+    let before: Vec<&str> =
+        usage.split_whitespace().skip(2).take_while(|word| !word.starts_with(['[', '<'])).collect();
+    let program = [&[program::name().as_str()], before.as_slice()].concat().join(" ");
+    // Of the most similar names, clap puts the best last.
+    let similar = match error.get(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::String(one)) => std::slice::from_ref(one),
+        Some(ContextValue::Strings(several)) => several.as_slice(),
+        _ => &[],
+    };
+    let similar = similar.iter().rev().map(String::as_str).find(|name| is_mistyped(typed, name));
+    // After a command, as in `models ls`, these names mean something else.
+    let meant = meaning(typed).filter(|_| before.is_empty());
+    let hint = match meant.or(similar) {
+        Some(command) => format!("{program} {command}"),
+        None => format!("`{program} --help` lists the commands"),
+    };
+    Some(Failure::wrong_use(format!("unknown command '{typed}'"), hint))
+}
+
+/// Whether `typed` may stand for `name`: an abbreviation, or nearly the same letters.
+fn is_mistyped(typed: &str, name: &str) -> bool {
+    let typed = typed.to_ascii_lowercase();
+    let is_short = typed.len() >= 3 && name.starts_with(&typed);
+    is_short || edits(&typed, name) <= (typed.chars().count() + 1) / 3
+}
+
+/// How many letters must be inserted or removed to get `name`.
+fn edits(typed: &str, name: &str) -> usize {
+    let mut counts: Vec<usize> = (0..=name.chars().count()).collect();
+    for (at, letter) in typed.chars().enumerate() {
+        let mut before = at;
+        let mut last = at + 1;
+        for (count, other) in counts.iter_mut().skip(1).zip(name.chars()) {
+            let replaced = before + if letter == other { 0 } else { 2 };
+            before = *count;
+            last = replaced.min(*count + 1).min(last + 1);
+            *count = last;
+        }
+        if let Some(first) = counts.first_mut() {
+            *first = at + 1;
+        }
+    }
+    counts.last().copied().unwrap_or_default()
+}
+
+/// The command for a name that other programs use.
+fn meaning(typed: &str) -> Option<&'static str> {
+    Some(match typed.to_ascii_lowercase().as_str() {
+        "find" | "grep" | "query" | "ask" => "search",
+        "ls" | "list" | "session" | "ps" => "sessions",
+        "history" => "recent",
+        "log" | "logs" | "event" => "events",
+        "rm" | "remove" | "del" | "drop" | "forget" => "delete",
+        "cat" | "view" | "open" | "read" | "print" | "get" => "show",
+        "stat" | "count" | "usage" | "cost" => "stats",
+        "rename" => "edit",
+        "undo" | "truncate" => "rewind",
+        "check" | "fsck" | "validate" => "verify",
+        "label" | "tags" => "tag",
+        "recover" | "rescue" => "salvage",
+        "follow" | "daemon" | "monitor" => "watch",
+        "index" | "update" | "pull" | "ingest" | "refresh" => "sync",
+        "start" | "demo" | "tutorial" => "quickstart",
+        "create" | "new" => "init",
+        "settings" | "configure" => "config",
+        "clean" | "gc" | "purge" | "vacuum" => "prune",
+        "dump" => "export",
+        "load" => "import",
+        "cp" | "clone" => "copy",
+        "embed" | "vectors" => "backfill",
+        "migrate" => "upgrade",
+        "whoami" => "user",
+        "install" | "autostart" => "service",
+        "version" => "--version",
+        "completion" => "completions",
+        _ => return None,
+    })
+}

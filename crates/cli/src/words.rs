@@ -1,0 +1,156 @@
+//! What the API says, in words, with the names of commands and options.
+
+use amplifier_session_api::{FoundKind, NearestMessage, Notice};
+use amplifier_session_storage::search::{SearchExplanation, SearchedTerm};
+
+use crate::{
+    failure::{damaged_sessions_note, say},
+    program::TypedProgram,
+    render::text::{counted, fitted, grouped, one_line},
+};
+
+/// Prints notices, each with its hint. Damaged sessions are left out, because they are printed at the end of every
+/// command.
+pub(crate) fn say_notices(program: &TypedProgram, notices: &[Notice]) {
+    for notice in notices {
+        if matches!(notice, Notice::DamagedSessions { .. }) {
+            continue;
+        }
+        let label = match notice {
+            Notice::NoSessionInFolder { .. }
+            | Notice::UnknownProject { .. }
+            | Notice::UnknownRepository { .. } => "warning",
+            Notice::IncompleteBundle { .. }
+            | Notice::LeavesOut { .. }
+            | Notice::IncompleteEventType { .. }
+            | Notice::OnlyOthersHaveSessions { .. } => "hint",
+            _ => "note",
+        };
+        say(label, &text(program, notice));
+        let name = &program.name;
+        match notice {
+            Notice::UnknownProject { .. } => {
+                say("hint", &format!("`{name} sessions` shows the project of each session"));
+            }
+            Notice::UnknownRepository { .. } => {
+                say("hint", &format!("`{name} show SESSION` shows the repository of a session"));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The notices that are also in a response, as its field `notices`.
+pub(crate) fn in_response(program: &TypedProgram, notices: &[Notice]) -> Vec<String> {
+    let are_in = |notice: &&Notice| {
+        matches!(
+            notice,
+            Notice::Search { .. } | Notice::MissingVectors { .. } | Notice::DamagedSessions { .. }
+        )
+    };
+    notices.iter().filter(are_in).map(|notice| text(program, notice)).collect()
+}
+
+fn text(program: &TypedProgram, notice: &Notice) -> String {
+    match notice {
+        Notice::Sentence { text } | Notice::Search { text } => text.clone(),
+        Notice::SinceIsInTheFuture { since } => format!("--since {since} is in the future"),
+        Notice::ProjectOfFolderAbove { folder, project } => format!("{folder} is in the project {project}"),
+        Notice::OtherFoldersLeftOut { project, folder, others } => format!(
+            "sessions of the project {project} that did not run in {folder} are left out: {}",
+            other_folders(others)
+        ),
+        Notice::NoSessionInFolder { folder, project } => {
+            format!("no session ran in {folder}; those of {project} ran elsewhere")
+        }
+        Notice::UnknownRepository { repository } => {
+            format!("the store has no sessions of the repository {repository}")
+        }
+        Notice::UnknownProject { project } => format!("the store has no project {:?}", project.as_str()),
+        Notice::IncompleteBundle { bundle } => {
+            format!("--bundle takes the full name: --bundle bundle:{bundle}")
+        }
+        Notice::IncompleteEventType { event_type } => {
+            format!("--type must match exactly; for all types of a category, use --category {event_type}")
+        }
+        Notice::NoCallOnFile { file } => format!("no session has a tool call on {file}"),
+        Notice::CallsOnFile { file, text } => format!("sessions with {file}: {text}"),
+        Notice::MissingVectors { messages, of, is_filtered, can_be_made } => {
+            missing_vectors(program, (*messages, *of), *is_filtered, *can_be_made)
+        }
+        Notice::SearchedFor { explanation } => searched_for(explanation),
+        Notice::NothingFound { what, nearest } => nothing_found(*what, nearest.as_ref()),
+        Notice::LeavesOut { text } => {
+            let one = if text.contains(' ') { format!("-\"{text}\"") } else { format!("-{text}") };
+            format!("{one} leaves out messages that contain it; with --plain it is searched for")
+        }
+        Notice::OnlyOthersHaveSessions { user, other } => {
+            // With --scope all, the user does not matter.
+            let name = &program.with_store;
+            format!(
+                "{user} has no sessions in this store, but others do, for example {other}; `{name} sessions --scope all` \
+                 lists them"
+            )
+        }
+        Notice::DamagedSessions { damaged } => damaged_sessions_note(damaged).unwrap_or_default(),
+    }
+}
+
+fn other_folders(others: &[String]) -> String {
+    const SHOWN: usize = 3;
+    match others {
+        [one] => one_line(one),
+        others if others.len() > SHOWN => counted(others.len() as u64, "other folder"),
+        others => others.iter().map(|other| one_line(other)).collect::<Vec<_>>().join(" and "),
+    }
+}
+
+/// Messages have no vectors yet, and how to make them.
+fn missing_vectors(
+    program: &TypedProgram,
+    (messages, of): (u64, u64),
+    is_filtered: bool,
+    can_be_made: bool,
+) -> String {
+    let counted = if is_filtered { " (counted without the filters)" } else { "" };
+    let note = format!("{} of {} messages have no vectors yet{counted}", grouped(messages), grouped(of));
+    if can_be_made {
+        format!("{note}; run `{} backfill`", program.with_embedding)
+    } else {
+        format!("{note}; they belong to other users, who can run `backfill`")
+    }
+}
+
+/// The terms of a search and the number of its candidates, in one line.
+fn searched_for(explanation: &SearchExplanation) -> String {
+    let SearchExplanation { terms, text_candidates, vector_candidates, .. } = explanation;
+    let terms: Vec<String> = terms
+        .iter()
+        .map(|SearchedTerm { term, weight, .. }| match weight {
+            1.0 => term.clone(),
+            _ => format!("{term} (times {weight})"),
+        })
+        .collect();
+    let terms = if terms.is_empty() { "no words".to_owned() } else { terms.join(", ") };
+    let (texts, chunks) =
+        (counted(*text_candidates as u64, "text"), counted(*vector_candidates as u64, "chunk"));
+    format!("searched for {terms}; ranked {texts} by words and {chunks} by meaning")
+}
+
+/// Nothing was found; if there is one, with the message nearest in meaning.
+fn nothing_found(what: FoundKind, nearest: Option<&NearestMessage>) -> String {
+    const CHARS: usize = 80;
+    let Some(NearestMessage { address, similarity, snippet }) = nearest else {
+        let text = match what {
+            FoundKind::Message => "no message matches",
+            FoundKind::SupersededMessage => "no superseded message matches",
+            FoundKind::Turn => "no turn matches",
+            FoundKind::Session => "no session matches",
+            FoundKind::SupersededSession => "no session has superseded lines",
+            FoundKind::Event => "no event matches",
+        };
+        return text.to_owned();
+    };
+    let similarity = similarity.map_or_else(String::new, |found| format!(" (similarity {found:.2})"));
+    format!("no match; nearest by meaning: {address}{similarity}: {}", fitted(snippet, CHARS))
+}
