@@ -53,9 +53,8 @@ const ATTEMPTS: u32 = 20;
 
 /// Operations that can be run again after a commit whose result is unknown: the second run changes nothing and returns
 /// the same. Others fail then, because they would report, for example, that the session to delete does not exist.
-const REPEATABLE: [&str; 8] = [
+const REPEATABLE: [&str; 7] = [
     "write_vectors",
-    "write_turns",
     "write_summaries",
     "complete_generation",
     "swap_meta",
