@@ -1,4 +1,4 @@
-//! Who asks, and what they may do.
+//! Callers and their rights.
 
 use amplifier_session_core::{Scope, Viewer, model::UserId};
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ impl Reach {
     }
 }
 
-/// What a caller may do with sessions.
+/// A right of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AccessRight {
@@ -60,7 +60,7 @@ impl AccessRight {
     }
 }
 
-/// Who asks. Only this type makes a [`Scope`] from a request, so that no operation can read more than its caller may.
+/// The user that a request comes from, with their rights. Only this type makes a [`Scope`] from a request, so that no operation can read more than its caller may.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiCaller {
     viewer: Viewer,

@@ -15,7 +15,7 @@ pub enum ApiError {
     MissingRight(AccessRight),
     /// The request asks for more sessions than the caller may read.
     BeyondReach {
-        /// What was asked for.
+        /// The sessions that the request asks for.
         requested: Reach,
         /// The most that the caller may ask for.
         reach: Reach,

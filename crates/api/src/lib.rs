@@ -48,20 +48,20 @@ pub use access::{AccessRight, ApiCaller, Reach};
 pub use error::{ApiError, InvalidRequest};
 pub use notice::{FoundKind, NearestMessage, Notice};
 
-/// What every operation needs: a store, who asks, and the time.
+/// The operations on a store, for one caller at one time.
 #[derive(Debug, Clone, Copy)]
 pub struct Api<'a> {
     /// The store.
     pub storage: &'a SessionStorage,
-    /// Who asks.
+    /// The caller.
     pub caller: &'a ApiCaller,
     /// The time, in the caller's time zone: dates in requests are relative to it.
     pub now: &'a Zoned,
-    /// Where the caller is: folders in requests are folders there.
+    /// The place of the caller: folders in requests are folders there.
     pub place: CallerPlace<'a>,
 }
 
-/// Where a caller is.
+/// The place of a caller.
 #[derive(Debug, Clone, Copy)]
 pub enum CallerPlace<'a> {
     /// On this machine: folders are looked up in its file system, and may be relative to the current one.
@@ -78,6 +78,6 @@ pub enum CallerPlace<'a> {
 pub struct ApiAnswer<T> {
     /// The response.
     pub response: T,
-    /// What the caller should know about the request and the response, in the order in which to read it.
+    /// Remarks about the request and the response, in reading order.
     pub notices: Vec<Notice>,
 }

@@ -49,7 +49,7 @@ pub(crate) fn problem(invalid: &InvalidRequest) -> String {
     }
 }
 
-/// What to do about the problem. `program` is the name of the program in hints.
+/// Advice for the user. `program` is the name of the program in hints.
 pub(crate) fn advice(invalid: &InvalidRequest, program: &str) -> String {
     let text = match invalid {
         InvalidRequest::NotADate { .. } => {

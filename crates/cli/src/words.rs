@@ -1,4 +1,4 @@
-//! What the API says, in words, with the names of commands and options.
+//! The wording of notices from the API, with the names of commands and options.
 
 use amplifier_session_api::{FoundKind, NearestMessage, Notice};
 use amplifier_session_storage::search::{SearchExplanation, SearchedTerm};

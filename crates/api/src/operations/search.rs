@@ -11,7 +11,7 @@ use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Api, ApiAnswer, ApiError, FoundKind, NearestMessage, Notice,
+    Api, ApiAnswer, ApiError, FoundKind, NearestMessage, Notice, Reach,
     budget::{AnswerLimits, Items, Portion},
     cut::{self, Truncated},
     groups::{self, HITS, by_session},
@@ -222,7 +222,7 @@ impl Api<'_> {
         if let Some(missing) = found.missing_vectors {
             let is_filtered = options.filter != SearchFilter::default();
             // Vectors can be made only for the caller's own messages.
-            let own = Scope::User(self.caller.user().clone());
+            let own = self.caller.scope(Reach::Own)?;
             let can_be_made = *scope == own || self.storage.search().missing_vectors(&own).await?.is_some();
             let (messages, of) = (missing.messages, missing.of);
             notices.push(Notice::MissingVectors { messages, of, is_filtered, can_be_made });
@@ -290,7 +290,7 @@ impl Api<'_> {
 }
 
 impl SearchResponse {
-    /// What a budget counts: the sessions, or else the messages.
+    /// The items that a budget counts: the sessions if results are grouped, otherwise the messages.
     #[must_use]
     pub fn items(&self) -> Items {
         let count = self.groups.as_ref().map_or(self.results.len(), Vec::len);

@@ -15,7 +15,7 @@ const WIDEST: usize = 110;
 /// The parsed arguments.
 #[derive(Debug)]
 pub(crate) struct ParsedArguments {
-    /// What was typed.
+    /// The text that the user typed.
     pub(crate) typed: ArgMatches,
     /// The same, with values from variables.
     pub(crate) all: ArgMatches,

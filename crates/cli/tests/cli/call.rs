@@ -89,7 +89,7 @@ impl Call {
     }
 }
 
-/// What a stream got.
+/// The bytes that were written to a stream.
 #[derive(Clone, Default)]
 struct Written(Arc<Mutex<Vec<u8>>>);
 

@@ -90,7 +90,7 @@ impl FolderRepository {
         }
     }
 
-    /// What is found now, unless what was known says more or the folder is gone.
+    /// The repository found now, or the known one if it says more or the folder is gone.
     fn repository(&self, known: Option<Repository>) -> Option<Repository> {
         let kind = known.as_ref().map(Repository::kind);
         if kind.is_some() && !self.exists {

@@ -40,7 +40,7 @@ pub(super) struct TurnPlan {
     pub(super) assistant_sequence: Option<u32>,
 }
 
-/// What is stored of the messages of a step.
+/// The stored vectors, failures, turns and summaries of the messages of a step.
 #[derive(Default)]
 struct PlanInput {
     records: HashMap<MessageRef, Vec<VectorRecord>>,

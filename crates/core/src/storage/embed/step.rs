@@ -72,7 +72,7 @@ pub(super) struct Step {
 pub(super) struct StepOutcome {
     /// The vectors of finished messages, by session.
     pub(super) made: BTreeMap<SessionKey, Vec<MessageVectors>>,
-    /// What was made, and why the other messages are not finished.
+    /// The counts, and the error that kept other messages from being finished.
     pub(super) report: EmbedReport,
 }
 
