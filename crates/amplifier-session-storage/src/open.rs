@@ -3,8 +3,8 @@
 use std::{path::Path, sync::Arc};
 
 use amplifier_session_core::{
-    Error, ErrorKind, Result, SessionStorage, StorageSettings, backend::OpenRequest, content::Redaction,
-    embedding::EmbeddingProvider, model::UserId,
+    Error, ErrorKind, ErrorOption, Result, SessionStorage, StorageSettings, backend::OpenRequest,
+    content::Redaction, embedding::EmbeddingProvider, model::UserId,
 };
 
 use crate::{
@@ -111,7 +111,7 @@ pub async fn open_at(url: &StoreUrl, options: OpenOptions) -> Result<SessionStor
     let backend = url.backend();
     if options.read_only && !backend.read_only {
         let message = format!("{} stores cannot be opened read-only", backend.name);
-        return Err(Error::new(ErrorKind::Unsupported, message).with("option", "read_only"));
+        return Err(Error::new(ErrorKind::Unsupported, message).with_option(ErrorOption::ReadOnly));
     }
     let request = request(url, &options);
     // If the file can't be examined, the backend reports why.

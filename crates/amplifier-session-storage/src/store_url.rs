@@ -6,7 +6,7 @@ use std::{
 };
 
 use amplifier_session_core::{
-    Error, ErrorKind, Result,
+    Error, ErrorField, ErrorKind, Result,
     backend::{BackendFactory, Open, OpenFile, OpenRequest, OpenService, Opening},
     config::{Entry, Setting, SettingOrigin, has_password},
 };
@@ -69,7 +69,7 @@ impl StoreUrl {
         if has_password(url) && matches!(backend.open, Open::Service(_)) {
             // Without the URL, because it contains the password.
             let message = "a password does not belong in a store URL, because store URLs are shown";
-            return Err(Error::validation("store", format!("{message}{}", instead(backend))));
+            return Err(Error::validation(ErrorField::Store, format!("{message}{}", instead(backend))));
         }
         let (address, parameters) = match backend.open {
             Open::File { .. } => split_file(rest),
@@ -217,7 +217,7 @@ fn setting(url: &str, backend: &'static BackendFactory, parameter: &str) -> Resu
             "{name} does not belong in a store URL, because store URLs are shown; set {}",
             setting.variable
         );
-        return Err(Error::validation("store", message));
+        return Err(Error::validation(ErrorField::Store, message));
     }
     let value = percent_decode_str(value).decode_utf8_lossy();
     Ok(Entry::new(setting, SettingOrigin::StoreUrl, Some(&value)))
@@ -239,7 +239,7 @@ fn known(settings: &[Setting]) -> String {
 }
 
 fn invalid(url: &str, message: String) -> Error {
-    Error::validation("store", message).with("url", format_args!("{url:?}"))
+    Error::validation(ErrorField::Store, message).with("url", format_args!("{url:?}"))
 }
 
 #[cfg(test)]

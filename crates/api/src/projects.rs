@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use amplifier_session_core::{
-    Error, Scope,
+    Error, ErrorField, Scope,
     backend::SessionQuery,
     model::{ProjectSlug, Repository},
     search::SessionFilter,
@@ -165,7 +165,8 @@ pub(crate) fn absolute(typed: &str, home: Option<&Path>) -> Result<PathBuf, ApiE
             home.join(rest.trim_start_matches('/'))
         }
         _ => std::path::absolute(typed).map_err(|error| {
-            Error::validation("project_slug", format!("{typed:?} is not a folder")).with_source(error)
+            Error::validation(ErrorField::ProjectSlug, format!("{typed:?} is not a folder"))
+                .with_source(error)
         })?,
     };
     Ok(without_dots(&path))

@@ -3,7 +3,9 @@
 use std::{error::Error as _, fmt::Write as _};
 
 use amplifier_session_api::{ApiError, InvalidRequest};
-use amplifier_session_storage::{Error, ErrorKind, upgrade::PythonDatabase};
+use amplifier_session_storage::{
+    Error, ErrorField, ErrorKind, ErrorOption, search::SEARCH_OPERATION, upgrade::PythonDatabase,
+};
 
 use crate::{program, render::text::counted};
 
@@ -113,26 +115,42 @@ fn about_argument(error: &Error) -> String {
     if !message.starts_with("must ") && !message.starts_with("is ") {
         return message.to_owned();
     }
-    let argument = match error.context("field").unwrap_or_default() {
-        "content_type" | "content_types" => "--in",
-        "description" => "--description",
-        "exclude" => "--exclude",
-        "limit" => "--limit",
-        "min_similarity" => "--min-similarity",
-        "mmr_lambda" => "--mmr-lambda",
-        "name" => "--name",
-        "org_id" => "--org",
-        "project_slug" => "--project",
-        "repository" => "--repo",
-        "user_id" => "--user",
-        "session_id" => "a session's id",
-        "tags" => "a tag",
-        "team_ids" => "--team",
-        field => &field.replace('_', " "),
-    };
+    let argument = error.field().map(argument_of).unwrap_or_default();
     match error.context("value") {
         Some(value) if value != "\"\"" => format!("{argument} {message}, not {value}"),
         _ => format!("{argument} {message}"),
+    }
+}
+
+/// The name of an argument on the command line.
+fn argument_of(field: ErrorField) -> &'static str {
+    use ErrorField::*;
+    match field {
+        ContentType | ContentTypes => "--in",
+        Description => "--description",
+        Exact => "--exact",
+        Exclude => "--exclude",
+        Limit => "--limit",
+        MinSimilarity => "--min-similarity",
+        MmrLambda => "--mmr-lambda",
+        Mode => "--mode",
+        Name => "--name",
+        OrgId => "--org",
+        ProjectSlug => "--project",
+        Repository => "--repo",
+        SessionId => "a session's id",
+        Tags => "a tag",
+        TeamIds => "--team",
+        Until => "--until",
+        UserId => "--user",
+        // Their names are words.
+        Address | Config | Embedding | Model | Query | Scope | Sequence | Store | Turn => field.as_str(),
+        // No argument.
+        Archive | BaseUrl | ChunkIndex | Container | ContentHash | Copy | Cost | Deployment | Digest
+        | Dimensions | Document | Endpoint | Entra | Event | Generation | HostId | Hub | Id | Kind | Line
+        | Lines | MessageId | Partition | Path | PostgresPort | Reason | Redact | Role | Root | Secrets
+        | Source | Span | SpanEnd | StartSequence | Text | Texts | TokenCount | Ts | TsSource | Vector
+        | VectorDimensions | Vectors | Visibility => field.as_str(),
     }
 }
 
@@ -146,15 +164,9 @@ fn no_such_session(error: &Error) -> String {
 
 /// Whether the error is about what was typed, not about stored data.
 pub(crate) fn is_about_arguments(error: &Error) -> bool {
-    match (error.kind(), error.context("field").unwrap_or_default()) {
-        (
-            ErrorKind::Validation,
-            "address" | "config" | "content_type" | "content_types" | "description" | "embedding" | "exclude"
-            | "limit" | "min_similarity" | "mmr_lambda" | "model" | "name" | "org_id" | "project_slug"
-            | "query" | "repository" | "scope" | "sequence" | "session_id" | "store" | "tags" | "team_ids"
-            | "turn" | "user_id",
-        ) => true,
-        (ErrorKind::Unsupported, _) => error.operation().is_none(),
+    match error.kind() {
+        ErrorKind::Validation => error.field().is_some_and(ErrorField::is_argument),
+        ErrorKind::Unsupported => error.operation().is_none(),
         _ => false,
     }
 }
@@ -174,15 +186,6 @@ pub(crate) fn salvage_hint(program: &str, store: Option<&str>) -> String {
 
 /// Advice for an error, if any.
 pub(crate) fn hint_for(error: &Error, program: &str) -> Option<String> {
-    // Without `--store`, because its value may be wrong, and may contain a key that does not belong there.
-    let help = format!("`{} help config`", program::name());
-    let stores = || {
-        format!(
-            "a store is a URL, for example --store sqlite:~/.amplifier/sessions.sqlite; {help} lists the kinds of stores \
-             and their settings"
-        )
-    };
-    let field = error.context("field").unwrap_or_default();
     if let Some(hint) = error.hint() {
         return Some(hint.to_owned());
     }
@@ -191,67 +194,37 @@ pub(crate) fn hint_for(error: &Error, program: &str) -> Option<String> {
             "`{program} upgrade` converts it to a store and keeps the old file; `upgrade --check` reports what it would do"
         ));
     }
-    let hint = match (error.kind(), field) {
-        (ErrorKind::SessionNotFound, _) => &format!("`{program} sessions` lists all sessions"),
-        (ErrorKind::Validation, "session_id") => {
-            &format!("type more of the id; `{program} sessions` lists all sessions")
-        }
-        (ErrorKind::Validation, "address") => {
-            "the address of a message has its number after `#`, for example 7f3c9a52#4"
-        }
-        (ErrorKind::Validation, "turn" | "sequence") => {
-            &format!("`{program} show SESSION` shows the numbers of turns and messages")
-        }
-        (ErrorKind::Validation, "project_slug") => &format!(
-            "type more of the project's slug, or its folder; `{program} recent --days 365` lists projects"
-        ),
-        (ErrorKind::Validation, "repository") => {
-            "type more of the repository's address, for example github.com/acme/app"
-        }
-        (ErrorKind::Validation, "user_id") => "pass --user ID, or set AMPLIFIER_SESSIONS_USER",
-        (ErrorKind::Validation, "store") => &stores(),
-        (ErrorKind::Validation, "query") => {
-            &format!("`{program} sql` lists the views, and `{program} sql 'SHOW TABLES'` all tables")
-        }
-        (ErrorKind::Validation, "scope") => "--scope all reads everyone's sessions",
-        (ErrorKind::Validation, "container") => return None,
-        (ErrorKind::Validation, "archive") => "`import` reads files that `export --out FILE` wrote",
-        (ErrorKind::Validation, "config") => {
-            &format!("{help} lists the settings and shows an example of the file")
-        }
-        (ErrorKind::Validation, "model") => &format!("`{program} models` lists all models"),
-        (ErrorKind::Validation, "embedding") => {
-            "--embedding local needs no configuration; for services, see docs/embeddings.md"
-        }
-        (ErrorKind::Validation, _) => USAGE_HINT,
-        (ErrorKind::Rewind, _) if error.context("option") == Some("keep_events") => {
+    let hint = match error.kind() {
+        ErrorKind::SessionNotFound => &format!("`{program} sessions` lists all sessions"),
+        ErrorKind::Validation => return hint_about(error.field(), program),
+        ErrorKind::Rewind if error.option() == Some(ErrorOption::KeepEvents) => {
             "pass --keep-events to remove only messages"
         }
-        (ErrorKind::Rewind, _) => &format!("`{program} show SESSION` shows the numbers of turns"),
+        ErrorKind::Rewind => &format!("`{program} show SESSION` shows the numbers of turns"),
         // The embedding provider is `none`.
-        (ErrorKind::Unsupported, _) if error.operation() == Some("search") => {
+        ErrorKind::Unsupported if error.operation() == Some(SEARCH_OPERATION) => {
             "search by words with --mode full-text, or choose a model with --embedding"
         }
-        (ErrorKind::Embedding, _) if error.operation() == Some("search") => {
+        ErrorKind::Embedding if error.operation() == Some(SEARCH_OPERATION) => {
             "search by words with --mode full-text, or select the model of the store's vectors with --embedding"
         }
-        (ErrorKind::Unsupported, _) if error.context("option") == Some("read_only") => {
+        ErrorKind::Unsupported if error.option() == Some(ErrorOption::ReadOnly) => {
             "run the command without --read-only"
         }
-        (ErrorKind::Unsupported, _) => &stores(),
-        (ErrorKind::Authentication, _) if error.context("account").is_some() => {
+        ErrorKind::Unsupported => &kinds_of_stores(),
+        ErrorKind::Authentication if error.context("account").is_some() => {
             "sign in with `az login`, or set AMPLIFIER_COSMOS_AUTH_METHOD=key and AMPLIFIER_COSMOS_KEY"
         }
-        (ErrorKind::StorageConnection, _) if error.message().ends_with("not a SQLite database") => &format!(
+        ErrorKind::StorageConnection if error.message().ends_with("not a SQLite database") => &format!(
             "if it was a store, its first page is damaged: `{program} salvage --to FILE` copies what can still be read to a new one"
         ),
-        (ErrorKind::StorageConnection, _) if error.context("database").is_some() => {
+        ErrorKind::StorageConnection if error.context("database").is_some() => {
             &format!("if the address is right, `{program} sync` creates the store")
         }
-        (ErrorKind::StorageConnection, _) if error.context("account").is_some() => {
+        ErrorKind::StorageConnection if error.context("account").is_some() => {
             "check the address of the account and the network connection"
         }
-        (ErrorKind::StorageConnection, _) if error.context("server").is_some() => {
+        ErrorKind::StorageConnection if error.context("server").is_some() => {
             "check the host, the port, the role and PGPASSWORD, and whether the server is running"
         }
         _ if error.context("status").is_some() && error.is_retryable() => {
@@ -261,4 +234,48 @@ pub(crate) fn hint_for(error: &Error, program: &str) -> Option<String> {
         _ => return None,
     };
     Some(hint.to_owned())
+}
+
+/// Advice for an invalid argument or other data, if any.
+fn hint_about(field: Option<ErrorField>, program: &str) -> Option<String> {
+    use ErrorField::*;
+    let Some(field) = field else { return Some(USAGE_HINT.to_owned()) };
+    let hint = match field {
+        Address => "the address of a message has its number after `#`, for example 7f3c9a52#4",
+        Archive => "`import` reads files that `export --out FILE` wrote",
+        Config => &format!("{} lists the settings and shows an example of the file", help_of_config()),
+        Container => return None,
+        Embedding => "--embedding local needs no configuration; for services, see docs/embeddings.md",
+        Model => &format!("`{program} models` lists all models"),
+        ProjectSlug => &format!(
+            "type more of the project's slug, or its folder; `{program} recent --days 365` lists projects"
+        ),
+        Query => &format!("`{program} sql` lists the views, and `{program} sql 'SHOW TABLES'` all tables"),
+        Repository => "type more of the repository's address, for example github.com/acme/app",
+        Scope => "--scope all reads everyone's sessions",
+        SessionId => &format!("type more of the id; `{program} sessions` lists all sessions"),
+        Store => &kinds_of_stores(),
+        Turn | Sequence => &format!("`{program} show SESSION` shows the numbers of turns and messages"),
+        UserId => "pass --user ID, or set AMPLIFIER_SESSIONS_USER",
+        BaseUrl | ChunkIndex | ContentHash | ContentType | ContentTypes | Copy | Cost | Deployment
+        | Description | Digest | Dimensions | Document | Endpoint | Entra | Event | Exact | Exclude
+        | Generation | HostId | Hub | Id | Kind | Limit | Line | Lines | MessageId | MinSimilarity
+        | MmrLambda | Mode | Name | OrgId | Partition | Path | PostgresPort | Reason | Redact | Role
+        | Root | Secrets | Source | Span | SpanEnd | StartSequence | Tags | TeamIds | Text | Texts
+        | TokenCount | Ts | TsSource | Until | Vector | VectorDimensions | Vectors | Visibility => USAGE_HINT,
+    };
+    Some(hint.to_owned())
+}
+
+fn kinds_of_stores() -> String {
+    format!(
+        "a store is a URL, for example --store sqlite:~/.amplifier/sessions.sqlite; {} lists the kinds of stores and \
+         their settings",
+        help_of_config()
+    )
+}
+
+/// Without `--store`, because its value may be wrong, and may contain a key that does not belong there.
+fn help_of_config() -> String {
+    format!("`{} help config`", program::name())
 }

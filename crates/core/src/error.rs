@@ -3,7 +3,11 @@
 //! An [`Error`] has a kind ([`ErrorKind`]), and says whether a retry may help, which operation failed, for which
 //! session, sequence or field, and what caused it. Each backend maps its driver's errors in one file.
 
+mod field;
+
 use std::{fmt, sync::Arc, time::Duration};
+
+pub use field::ErrorField;
 
 /// The result of every fallible function of the library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -30,7 +34,7 @@ pub enum ErrorKind {
     StorageConnection,
     /// The service rejected the credentials.
     Authentication,
-    /// An argument or other data is invalid; the context has the field.
+    /// An argument or other data is invalid: see [`Error::field`].
     Validation,
     /// A rewind is not possible.
     Rewind,
@@ -65,6 +69,23 @@ impl ErrorKind {
     }
 }
 
+/// The key of an [`ErrorOption`] in the context of an error.
+const OPTION: &str = "option";
+
+/// An option of a call on which an error depends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorOption {
+    /// A rewind keeps the events.
+    KeepEvents,
+    /// The store is opened only for reading.
+    ReadOnly,
+}
+
+names! {
+    ErrorOption { KeepEvents: "keep_events", ReadOnly: "read_only" }
+}
+
 impl fmt::Display for ErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
@@ -74,9 +95,9 @@ impl fmt::Display for ErrorKind {
 /// An error with its kind, context and cause.
 ///
 /// ```
-/// use amplifier_session_core::{Error, ErrorKind};
+/// use amplifier_session_core::{Error, ErrorField, ErrorKind};
 ///
-/// let error = Error::validation("limit", "must be at least 1").with_operation("search");
+/// let error = Error::validation(ErrorField::Limit, "must be at least 1").with_operation("search");
 /// assert_eq!(error.kind(), ErrorKind::Validation);
 /// assert_eq!(error.to_string(), "search: must be at least 1 (limit)");
 /// ```
@@ -89,6 +110,7 @@ struct Inner {
     retryable: bool,
     retry_after: Option<Duration>,
     operation: Option<&'static str>,
+    field: Option<ErrorField>,
     message: String,
     context: Vec<(&'static str, String)>,
     hint: Option<String>,
@@ -104,6 +126,7 @@ impl Error {
             retryable: false,
             retry_after: None,
             operation: None,
+            field: None,
             message: message.into(),
             context: Vec::new(),
             hint: None,
@@ -113,10 +136,8 @@ impl Error {
 
     /// A [`ErrorKind::Validation`] error about `field`.
     #[must_use]
-    pub fn validation(field: &'static str, message: impl Into<String>) -> Self {
-        let mut error = Self::new(ErrorKind::Validation, message);
-        error.0.context.push(("field", field.to_owned()));
-        error
+    pub fn validation(field: ErrorField, message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Validation, message).about(field)
     }
 
     /// A [`ErrorKind::SessionNotFound`] error.
@@ -130,6 +151,19 @@ impl Error {
     pub fn with_operation(mut self, operation: &'static str) -> Self {
         self.0.operation.get_or_insert(operation);
         self
+    }
+
+    /// Names the field that the error is about.
+    #[must_use]
+    pub fn about(mut self, field: ErrorField) -> Self {
+        self.0.field = Some(field);
+        self
+    }
+
+    /// Names the option that the error depends on.
+    #[must_use]
+    pub fn with_option(self, option: ErrorOption) -> Self {
+        self.with(OPTION, option)
     }
 
     /// Adds one piece of context, for example the session or the path.
@@ -224,7 +258,20 @@ impl Error {
         self.0.operation
     }
 
-    /// A value from the context, for example `field` or `session`.
+    /// The field that the error is about. Every [`ErrorKind::Validation`] error of an argument has one.
+    #[must_use]
+    pub fn field(&self) -> Option<ErrorField> {
+        self.0.field
+    }
+
+    /// The option that the error depends on: the call may succeed with another value of it.
+    #[must_use]
+    pub fn option(&self) -> Option<ErrorOption> {
+        let name = self.context(OPTION)?;
+        ErrorOption::ALL.into_iter().find(|option| option.as_str() == name)
+    }
+
+    /// A value from the context, for example `session` or `path`.
     #[must_use]
     pub fn context(&self, key: &str) -> Option<&str> {
         self.0.context.iter().find(|(name, _)| *name == key).map(|(_, value)| value.as_str())
@@ -237,16 +284,10 @@ impl fmt::Display for Error {
             write!(f, "{operation}: ")?;
         }
         f.write_str(&self.0.message)?;
-        let mut separator = " (";
-        for (key, value) in &self.0.context {
-            if *key == "field" {
-                write!(f, "{separator}{value}")?;
-            } else {
-                write!(f, "{separator}{key} {value}")?;
-            }
-            separator = ", ";
-        }
-        if self.0.context.is_empty() { Ok(()) } else { f.write_str(")") }
+        let field = self.0.field.map(|field| field.as_str().to_owned());
+        let context = self.0.context.iter().map(|(key, value)| format!("{key} {value}"));
+        let details: Vec<String> = field.into_iter().chain(context).collect();
+        if details.is_empty() { Ok(()) } else { write!(f, " ({})", details.join(", ")) }
     }
 }
 
@@ -256,6 +297,7 @@ impl fmt::Debug for Error {
             .field("kind", &self.0.kind)
             .field("retryable", &self.0.retryable)
             .field("operation", &self.0.operation)
+            .field("field", &self.0.field)
             .field("message", &self.0.message)
             .field("context", &self.0.context)
             .field("hint", &self.0.hint)

@@ -22,7 +22,7 @@ pub mod text;
 mod times;
 
 pub use blocking::blocking;
-pub use error::{Error, ErrorKind, HELD_BY, Result};
+pub use error::{Error, ErrorField, ErrorKind, ErrorOption, HELD_BY, Result};
 pub use known::{KnownPart, known_json};
 pub use scope::{Scope, Viewer};
 pub use secret::Secret;

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, ops::Add};
 
-use amplifier_session_core::Result;
+use amplifier_session_core::{ErrorField, Result};
 use azure_data_cosmos::{
     CosmosError, TransactionalBatch,
     options::{BatchDeleteOptions, BatchReplaceOptions, Precondition},
@@ -62,7 +62,7 @@ impl Operation {
     /// Checks the limits of Cosmos DB.
     pub(crate) fn check(&self) -> Result<()> {
         limits::check_id(&self.id)?;
-        limits::at_most("document", self.size().bytes, limits::BYTES, "bytes")
+        limits::at_most(ErrorField::Document, self.size().bytes, limits::BYTES, "bytes")
     }
 
     pub(crate) fn add_to(self, batch: TransactionalBatch) -> Result<TransactionalBatch, CosmosError> {

@@ -8,7 +8,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use amplifier_session_core::{Error, Result};
+use amplifier_session_core::{Error, ErrorField, Result};
 use azure_data_cosmos::{
     ContainerClient, CosmosError, FeedScope, PartitionKey, Query as SdkQuery, TransactionalBatch,
     feed::QueryItemIterator,
@@ -50,7 +50,7 @@ fn query_failed(error: CosmosError) -> Error {
 fn sdk_query<T>(query: CosmosQuery<T>) -> Result<SdkQuery> {
     let parameters = query.parameters.iter().map(|(name, value)| name.len() + value.to_string().len());
     let bytes = query.text.len() + parameters.sum::<usize>();
-    limits::at_most("query", bytes, limits::QUERY_BYTES, "bytes")?;
+    limits::at_most(ErrorField::Query, bytes, limits::QUERY_BYTES, "bytes")?;
     let mut sdk = SdkQuery::from(query.text);
     for (name, value) in query.parameters {
         sdk = sdk.with_parameter(name, value).map_err(query_failed)?;
@@ -103,7 +103,7 @@ impl Container {
     /// Changes documents of one partition: all of them, or nothing. Returns the new ETag of the first one, or `None` if
     /// the batch was rejected because an operation met a document other than expected (404, 409 or 412).
     pub(crate) async fn write(&self, partition: &str, operations: Vec<Operation>) -> Result<Option<String>> {
-        limits::at_most("partition", partition.len(), limits::PARTITION_BYTES, "bytes")?;
+        limits::at_most(ErrorField::Partition, partition.len(), limits::PARTITION_BYTES, "bytes")?;
         operations.iter().try_for_each(Operation::check)?;
         let failed = |failure| error::of_sdk("writing documents", failure);
         let batch = TransactionalBatch::new(partition.to_owned());

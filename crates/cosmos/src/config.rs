@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use amplifier_session_core::{
-    Error, Result, Secret,
+    Error, ErrorField, Result, Secret,
     config::{Setting, Settings},
 };
 use azure_core::http::Url;
@@ -154,7 +154,7 @@ impl CosmosConfig {
     /// The address of the account, and whether it is plain HTTP on this machine. `Validation` if it is not an address,
     /// or specifies plain HTTP to another machine, which would expose keys and tokens.
     pub(crate) fn address(&self) -> Result<(Url, bool)> {
-        let wrong = |what| Error::validation("endpoint", what).with("value", &self.endpoint);
+        let wrong = |what| Error::validation(ErrorField::Endpoint, what).with("value", &self.endpoint);
         let url: Url = self.endpoint.parse().map_err(|e| wrong("is not an address").with_source(e))?;
         // The SDK accepts only these names for this machine.
         let is_here = matches!(url.host_str(), Some("127.0.0.1" | "[::1]" | "localhost"));
@@ -173,11 +173,11 @@ fn key(settings: &Settings) -> Result<Secret> {
     let Some(file) = settings.path("cosmos.key_file") else {
         let message =
             "auth_method `key` needs a key: set AMPLIFIER_COSMOS_KEY, or name a file with cosmos.key_file";
-        return Err(Error::validation("config", message));
+        return Err(Error::validation(ErrorField::Config, message));
     };
     let unreadable = |error: std::io::Error| {
         let message = format!("the file named by cosmos.key_file can't be read: {}: {error}", file.display());
-        Error::validation("config", message).with_source(error)
+        Error::validation(ErrorField::Config, message).with_source(error)
     };
     std::fs::read_to_string(&file).map_err(unreadable).map(|key| Secret::new(&key))
 }
@@ -262,7 +262,7 @@ mod tests {
             ["http://a.documents.azure.com/", "http://127.0.0.1.example.com", "ftp://localhost", "a"]
         {
             let error = address(elsewhere).unwrap_err();
-            assert_eq!(error.context("field"), Some("endpoint"), "{elsewhere}");
+            assert_eq!(error.field(), Some(ErrorField::Endpoint), "{elsewhere}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The containers of a store: partition keys, and the indexes that queries need.
 
-use amplifier_session_core::{Error, Result};
+use amplifier_session_core::{Error, ErrorField, Result};
 use azure_data_cosmos::models::{
     CompositeIndex, CompositeIndexOrder, CompositeIndexProperty, ContainerProperties, IndexingMode,
     IndexingPolicy, VectorDataType, VectorDistanceFunction, VectorEmbedding, VectorEmbeddingPolicy,
@@ -100,7 +100,8 @@ pub(crate) fn compare(
     found: &ContainerProperties,
 ) -> Result<()> {
     let name = &expected.id;
-    let differs = |how: String| Err(Error::validation("container", format!("the container {name} {how}")));
+    let differs =
+        |how: String| Err(Error::validation(ErrorField::Container, format!("the container {name} {how}")));
     let (wanted, present) = (key_paths(expected), key_paths(found));
     if wanted != present {
         return differs(format!("has the partition key {present} instead of {wanted}"));

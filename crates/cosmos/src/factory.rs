@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use amplifier_session_core::{
-    Error, Result,
+    Error, ErrorField, Result,
     backend::{BackendFactory, Open, OpenRequest, StorageBackend},
 };
 use amplifier_session_entra::EntraIdentity;
@@ -50,7 +50,7 @@ fn config(address: &str, request: &OpenRequest) -> Result<CosmosConfig> {
     let endpoint = of_host.or_else(of_settings).ok_or_else(|| {
         let message =
             "no account: name its host in the URL (cosmos://HOST), or set cosmos.endpoint or AMPLIFIER_COSMOS_ENDPOINT";
-        Error::validation("store", message)
+        Error::validation(ErrorField::Store, message)
     })?;
     let mut config = CosmosConfig::from_settings(endpoint, &request.settings)?;
     config.create = !request.must_exist;
@@ -70,7 +70,7 @@ fn parse(text: &str) -> Result<(&str, &str)> {
     });
     parts.ok_or_else(|| {
         let message = format!("the URL of a store in Cosmos DB has the form {FORM}");
-        Error::validation("store", message).with("url", format_args!("\"cosmos:{text}\""))
+        Error::validation(ErrorField::Store, message).with("url", format_args!("\"cosmos:{text}\""))
     })
 }
 

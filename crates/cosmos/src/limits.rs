@@ -2,7 +2,7 @@
 //!
 //! Source: <https://learn.microsoft.com/azure/cosmos-db/concepts-limits>.
 
-use amplifier_session_core::{Error, Result};
+use amplifier_session_core::{Error, ErrorField, Result};
 use azure_data_cosmos::models::VectorIndexType;
 
 /// The maximum size of a document and of a batch, in bytes. The limit of the service is 2 MB, including its own fields.
@@ -28,21 +28,21 @@ const FLAT_DIMENSIONS: usize = 505;
 
 pub(crate) fn check_dimensions(dimensions: usize, index: &VectorIndexType) -> Result<()> {
     if dimensions == 0 {
-        return Err(Error::validation("vector_dimensions", "must be at least 1"));
+        return Err(Error::validation(ErrorField::VectorDimensions, "must be at least 1"));
     }
     let most = if *index == VectorIndexType::Flat { FLAT_DIMENSIONS } else { VECTOR_DIMENSIONS };
-    at_most("vector_dimensions", dimensions, most, "dimensions")
+    at_most(ErrorField::VectorDimensions, dimensions, most, "dimensions")
 }
 
 pub(crate) fn check_id(id: &str) -> Result<()> {
     if id.is_empty() || id.contains(['/', '\\', '?', '#']) {
-        return Err(Error::validation("id", "must not be empty or contain '/', '\\', '?' or '#'"));
+        return Err(Error::validation(ErrorField::Id, "must not be empty or contain '/', '\\', '?' or '#'"));
     }
-    at_most("id", id.len(), ID_BYTES, "bytes")
+    at_most(ErrorField::Id, id.len(), ID_BYTES, "bytes")
 }
 
 /// Checks the size of something to be sent.
-pub(crate) fn at_most(field: &'static str, found: usize, most: usize, unit: &str) -> Result<()> {
+pub(crate) fn at_most(field: ErrorField, found: usize, most: usize, unit: &str) -> Result<()> {
     if found > most {
         let message = format!("has {found} {unit}; Cosmos DB accepts at most {most}");
         return Err(Error::validation(field, message));
@@ -56,17 +56,17 @@ mod tests {
 
     #[test]
     fn values_up_to_each_limit_are_accepted() {
-        let field = |result: Result<()>| result.unwrap_err().context("field").unwrap().to_owned();
-        assert!(at_most("document", BYTES, BYTES, "bytes").is_ok());
-        assert_eq!(field(at_most("document", BYTES + 1, BYTES, "bytes")), "document");
+        let field = |result: Result<()>| result.unwrap_err().field().unwrap();
+        assert!(at_most(ErrorField::Document, BYTES, BYTES, "bytes").is_ok());
+        assert_eq!(field(at_most(ErrorField::Document, BYTES + 1, BYTES, "bytes")), ErrorField::Document);
         assert!(check_id(&"x".repeat(ID_BYTES)).is_ok());
-        assert_eq!(field(check_id(&"x".repeat(ID_BYTES + 1))), "id");
+        assert_eq!(field(check_id(&"x".repeat(ID_BYTES + 1))), ErrorField::Id);
         assert!(check_dimensions(VECTOR_DIMENSIONS, &VectorIndexType::DiskANN).is_ok());
         assert_eq!(
             field(check_dimensions(VECTOR_DIMENSIONS + 1, &VectorIndexType::DiskANN)),
-            "vector_dimensions"
+            ErrorField::VectorDimensions
         );
-        assert_eq!(field(check_dimensions(0, &VectorIndexType::Flat)), "vector_dimensions");
+        assert_eq!(field(check_dimensions(0, &VectorIndexType::Flat)), ErrorField::VectorDimensions);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::{
 };
 
 use amplifier_session_core::{
-    Error, Result, Scope,
+    Error, ErrorField, Result, Scope,
     backend::{
         MessageVectors, MessagesToEmbed, Meta as _, PendingQuery, SequenceRange, VectorCounts, Vectors,
         meta::{EMBEDDING_SPACE, Generations, NEXT_EMBEDDING_SPACE},
@@ -94,7 +94,7 @@ impl Vectors for CosmosBackend {
         let spaces = entries.get(EMBEDDING_SPACE).zip(entries.get(NEXT_EMBEDDING_SPACE));
         let Some((current, next)) = spaces.filter(|_| held.is_next(generation)) else {
             let message = format!("generation {generation} is not the next one");
-            return Err(Error::validation("generation", message));
+            return Err(Error::validation(ErrorField::Generation, message));
         };
         if is_pending(&self.0, generation, &held).await? {
             return Ok(false);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use amplifier_session_core::{
-    Error, ErrorKind, Result,
+    Error, ErrorKind, ErrorOption, Result,
     backend::{StoreInfo, StorePlace, VectorQuery},
     blocking,
 };
@@ -142,7 +142,7 @@ impl Database for DuckDb {
         self.check_writable()?;
         if self.access == Access::ReadOnly {
             let error = Error::new(ErrorKind::Unsupported, "the store was opened read-only");
-            return Err(error.with("option", "read_only").with("file", self.path().display()));
+            return Err(error.with_option(ErrorOption::ReadOnly).with("file", self.path().display()));
         }
         self.inner.pool.transaction(operation, write)
     }

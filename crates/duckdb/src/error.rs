@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use amplifier_session_core::{Error, ErrorKind};
+use amplifier_session_core::{Error, ErrorField, ErrorKind};
 use amplifier_session_sql::{DISK_FULL, FILE_LIMIT};
 
 /// Maps an error of the database; `operation` names the operation.
@@ -42,7 +42,7 @@ pub(crate) fn query(source: duckdb::Error) -> Error {
         return storage("sql")(source);
     }
     let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
-    Error::validation("query", lines.collect::<Vec<_>>().join("\n")).with_source(source)
+    Error::validation(ErrorField::Query, lines.collect::<Vec<_>>().join("\n")).with_source(source)
 }
 
 /// The process that holds the lock, as the continuation of a sentence: its program and process id, if they are known.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use amplifier_session_core::{
-    Error, ErrorKind, Result,
+    Error, ErrorField, ErrorKind, Result,
     embedding::{EmbeddingProvider, EmbeddingPurpose},
 };
 use amplifier_session_entra as entra;
@@ -107,7 +107,10 @@ impl AzureOpenAiConfig {
         let variable = |name: &str| Variable::read(name.to_owned(), &env);
         let read = |name: &str| variable(name).map(|variable| variable.value);
         let endpoint = read("AZURE_OPENAI_ENDPOINT").ok_or_else(|| {
-            Error::validation("embedding", "Azure OpenAI needs an endpoint: set AZURE_OPENAI_ENDPOINT")
+            Error::validation(
+                ErrorField::Embedding,
+                "Azure OpenAI needs an endpoint: set AZURE_OPENAI_ENDPOINT",
+            )
         })?;
         let use_entra = variable("AZURE_OPENAI_USE_RBAC").map(Variable::yes_or_no).transpose()?;
         let sign_in = match (use_entra, read("AZURE_OPENAI_API_KEY")) {
@@ -135,16 +138,16 @@ impl AzureOpenAiConfig {
         let deployment = match (in_endpoint, self.deployment.clone()) {
             (Some(one), Some(other)) if one != other => {
                 let rule = format!("names the deployment {one:?}, but {other:?} is configured");
-                return Err(Error::validation("endpoint", rule));
+                return Err(Error::validation(ErrorField::Endpoint, rule));
             }
             (in_endpoint, configured) => {
                 in_endpoint.or(configured).unwrap_or_else(|| self.model.name.clone())
             }
         };
         if deployment.is_empty() {
-            return Err(Error::validation("deployment", "must not be empty"));
+            return Err(Error::validation(ErrorField::Deployment, "must not be empty"));
         }
-        let has_no_path = |()| Error::validation("endpoint", "must begin with http:// or https://");
+        let has_no_path = |()| Error::validation(ErrorField::Endpoint, "must begin with http:// or https://");
         let mut path = url.path_segments_mut().map_err(has_no_path)?;
         path.clear().extend(["openai", "deployments", &deployment, "embeddings"]);
         drop(path);
@@ -164,7 +167,7 @@ struct Address {
 
 impl Address {
     fn parse(endpoint: &str) -> Result<Self> {
-        let mut url = parse_url("endpoint", endpoint)?;
+        let mut url = parse_url(ErrorField::Endpoint, endpoint)?;
         let parts: Vec<&str> = url.path().split('/').filter(|part| !part.is_empty()).collect();
         let deployment = match parts.as_slice() {
             [] | ["openai"] => None,
@@ -174,7 +177,7 @@ impl Address {
             _ => {
                 let rule =
                     "must be https://NAME.openai.azure.com, optionally with /openai/deployments/DEPLOYMENT";
-                return Err(Error::validation("endpoint", rule));
+                return Err(Error::validation(ErrorField::Endpoint, rule));
             }
         };
         let version = url.query_pairs().find(|(name, _)| name == "api-version");
@@ -245,7 +248,7 @@ impl AzureOpenAiEmbedding {
 
 /// Options with our own client, because the client that the SDK builds itself panics if no TLS provider is installed.
 fn client_options() -> Result<ClientOptions> {
-    let client = http::client(&parse_url("entra", SIGN_IN)?, &http::ClientOptions::default())?;
+    let client = http::client(&parse_url(ErrorField::Entra, SIGN_IN)?, &http::ClientOptions::default())?;
     Ok(ClientOptions { transport: Some(Transport::new(Arc::new(client))), ..ClientOptions::default() })
 }
 
@@ -319,7 +322,7 @@ mod tests {
             "https://x.openai.azure.com/openai/deployments/a/chat/completions",
         ] {
             let error = config(endpoint).url().unwrap_err();
-            assert_eq!(error.context("field"), Some("endpoint"), "{error}");
+            assert_eq!(error.field(), Some(ErrorField::Endpoint), "{error}");
         }
         let two = config("https://x.openai.azure.com/openai/deployments/a").with_deployment("b");
         assert!(two.url().unwrap_err().to_string().contains("but \"b\" is configured"));

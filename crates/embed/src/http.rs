@@ -6,7 +6,7 @@
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
-use amplifier_session_core::{Error, ErrorKind, Result};
+use amplifier_session_core::{Error, ErrorField, ErrorKind, Result};
 use reqwest::{Client, Response, Url, redirect, retry};
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use rustls_platform_verifier::BuilderVerifierExt as _;
@@ -39,7 +39,7 @@ impl Default for ClientOptions {
 /// # Errors
 ///
 /// `Validation`. The message does not repeat the URL, which may hold a password.
-pub(crate) fn parse_url(field: &'static str, text: &str) -> Result<Url> {
+pub(crate) fn parse_url(field: ErrorField, text: &str) -> Result<Url> {
     let url = Url::parse(text.trim()).map_err(|source| {
         Error::validation(field, "must be a URL such as https://example.com/v1").with_source(source)
     })?;
@@ -71,7 +71,7 @@ pub(crate) fn is_unencrypted(url: &Url) -> bool {
 #[must_use]
 #[cfg(feature = "openai")]
 pub fn plain_http_address(url: &str) -> Option<String> {
-    let url = parse_url("base_url", url).ok()?;
+    let url = parse_url(ErrorField::BaseUrl, url).ok()?;
     is_unencrypted(&url).then(|| address(&url))
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn check_key_is_safe(url: &Url, has_key: bool, allow_http: bool) -> R
              --allow-http (or {ALLOW_HTTP}=true)",
             address(url)
         );
-        return Err(Error::validation("base_url", rule));
+        return Err(Error::validation(ErrorField::BaseUrl, rule));
     }
     Ok(())
 }
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     fn url(text: &str) -> Url {
-        parse_url("base_url", text).unwrap()
+        parse_url(ErrorField::BaseUrl, text).unwrap()
     }
 
     #[test]
@@ -256,9 +256,9 @@ mod tests {
     #[test]
     fn errors_about_invalid_urls_do_not_repeat_them() {
         for bad in ["", "api.openai.com/v1", "ftp://example.com", "https://ana:hunter2@example.com"] {
-            let error = parse_url("base_url", bad).unwrap_err();
+            let error = parse_url(ErrorField::BaseUrl, bad).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Validation, "{bad}");
-            assert_eq!(error.context("field"), Some("base_url"));
+            assert_eq!(error.field(), Some(ErrorField::BaseUrl));
             assert!(!format!("{error:?}").contains("hunter2"));
         }
     }

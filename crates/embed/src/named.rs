@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use amplifier_session_core::{Error, Result, embedding::EmbeddingProvider};
+use amplifier_session_core::{Error, ErrorField, Result, embedding::EmbeddingProvider};
 
 use crate::{LocalEmbedding, models::InstalledModels};
 
@@ -46,7 +46,7 @@ pub fn provider(name: &str) -> Result<Option<Arc<dyn EmbeddingProvider>>> {
         _ => {
             check_provider(name)?;
             let rule = format!("the provider {name} needs a configuration; only `local` and `none` don't");
-            Err(Error::validation("embedding", rule))
+            Err(Error::validation(ErrorField::Embedding, rule))
         }
     }
 }
@@ -92,7 +92,7 @@ pub fn check_provider(name: &str) -> Result<()> {
         return Ok(());
     }
     let rule = format!("unknown embedding provider; choose one of {}", PROVIDERS.join(", "));
-    Err(Error::validation("embedding", rule).with("value", format_args!("{name:?}")))
+    Err(Error::validation(ErrorField::Embedding, rule).with("value", format_args!("{name:?}")))
 }
 
 #[cfg(feature = "openai")]
@@ -149,10 +149,14 @@ fn folder(model: &str, models: Option<&InstalledModels>) -> Result<std::path::Pa
         if folder.is_dir() {
             return Ok(folder.to_owned());
         }
-        return Err(Error::validation("model", format!("there is no folder {model:?}")));
+        return Err(Error::validation(ErrorField::Model, format!("there is no folder {model:?}")));
     }
-    let unknown =
-        || Error::validation("model", "the folder of installed models is unknown: set XDG_DATA_HOME or HOME");
+    let unknown = || {
+        Error::validation(
+            ErrorField::Model,
+            "the folder of installed models is unknown: set XDG_DATA_HOME or HOME",
+        )
+    };
     Ok(models.ok_or_else(unknown)?.find(model)?.folder)
 }
 

@@ -1,7 +1,7 @@
 //! OpenAI, and servers with the same API: Ollama, vLLM, LM Studio, llama.cpp.
 
 use amplifier_session_core::{
-    Error, ErrorKind, Result,
+    Error, ErrorField, ErrorKind, Result,
     embedding::{EmbeddingProvider, EmbeddingPurpose},
 };
 use async_trait::async_trait;
@@ -104,7 +104,7 @@ impl OpenAiEmbedding {
     /// - `Authentication` if the key is missing or can't be sent in a header;
     /// - `Embedding` if TLS can't be set up.
     pub fn new(config: &OpenAiConfig) -> Result<Self> {
-        let mut url = parse_url("base_url", &config.base_url)?;
+        let mut url = parse_url(ErrorField::BaseUrl, &config.base_url)?;
         let path = url.path().trim_end_matches('/');
         let path = path.strip_suffix("/embeddings").unwrap_or(path).to_owned() + "/embeddings";
         url.set_path(&path);

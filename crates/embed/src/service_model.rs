@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use amplifier_session_core::{Error, Result, embedding::EmbeddingLimits, model::EmbeddingSpace};
+use amplifier_session_core::{Error, ErrorField, Result, embedding::EmbeddingLimits, model::EmbeddingSpace};
 
 use crate::http::ALLOW_HTTP;
 
@@ -130,7 +130,8 @@ impl ModelConfig {
     /// The name and length of the vectors.
     pub(crate) fn space(&self) -> Result<EmbeddingSpace> {
         let model = self.name.clone();
-        let invalid = |rule: String| Err(Error::validation("dimensions", rule).with("model", &self.name));
+        let invalid =
+            |rule: String| Err(Error::validation(ErrorField::Dimensions, rule).with("model", &self.name));
         match (self.known(), self.dimensions) {
             (_, Some(0)) => invalid("must be at least 1".to_owned()),
             (Some(known), None) => Ok(EmbeddingSpace { model, dimensions: known.dimensions }),
@@ -211,7 +212,7 @@ impl Variable {
     }
 
     fn invalid(&self, rule: &str) -> Error {
-        Error::validation("embedding", format!("{} {rule}", self.name))
+        Error::validation(ErrorField::Embedding, format!("{} {rule}", self.name))
             .with("value", format_args!("{:?}", self.value))
     }
 }
@@ -246,7 +247,7 @@ mod tests {
             (large.with_dimensions(0), "at least 1"),
         ] {
             let error = config.space().unwrap_err();
-            assert_eq!(error.context("field"), Some("dimensions"));
+            assert_eq!(error.field(), Some(ErrorField::Dimensions));
             assert!(error.to_string().contains(says), "{error}");
         }
     }

@@ -3,7 +3,7 @@
 use std::{fmt, path::PathBuf, time::Duration};
 
 use amplifier_session_core::{
-    Error, Result,
+    Error, ErrorField, Result,
     config::{Setting, Settings},
 };
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
@@ -109,7 +109,10 @@ impl PostgresConfig {
     /// password.
     pub fn new(address: &str, settings: &Settings) -> Result<Self> {
         let connection = format!("postgresql:{address}").parse().map_err(|_| {
-            Error::validation("store", format!("the URL of a store in PostgreSQL has the form {}", FORM))
+            Error::validation(
+                ErrorField::Store,
+                format!("the URL of a store in PostgreSQL has the form {}", FORM),
+            )
         })?;
         let text = |name: &str| settings.text(&format!("postgres.{name}")).map(str::to_owned);
         let mut config = Self {
@@ -155,8 +158,9 @@ impl PostgresConfig {
             && let Some(ports) = text("port")
         {
             for port in ports.split(',') {
-                let port =
-                    port.parse().map_err(|_| Error::validation("postgres.port", "is not a port number"))?;
+                let port = port
+                    .parse()
+                    .map_err(|_| Error::validation(ErrorField::PostgresPort, "is not a port number"))?;
                 connection.port(port);
             }
         }

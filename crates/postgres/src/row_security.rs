@@ -3,7 +3,7 @@
 //! Policies compare `user_id` with `current_user`. The owner of the tables is not restricted, and neither is a superuser.
 
 use amplifier_session_core::{
-    Error, Result,
+    Error, ErrorField, Result,
     backend::meta::{STORE_ID, VERSION, WRITER},
     model::UserId,
 };
@@ -70,7 +70,7 @@ pub(crate) fn only_user(reader: &PgReader<'_>) -> Result<Option<UserId>> {
 pub(crate) fn role_of(user: &UserId, schema: &str) -> Result<String> {
     if user.as_str().len() > LONGEST_NAME {
         let message = format!("the name of a role must be at most {LONGEST_NAME} bytes long");
-        return Err(Error::validation("role", message));
+        return Err(Error::validation(ErrorField::Role, message));
     }
     let (role, schema) = (quote::name(user.as_str()), quote::name(schema));
     Ok(format!(

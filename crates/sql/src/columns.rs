@@ -125,7 +125,7 @@ pub(crate) fn named<T>(
         if !is_damage(&error) {
             return error;
         }
-        let reason = match error.context("field") {
+        let reason = match error.field() {
             Some(field) => format!("{field} {}", error.message()),
             None => error.message().to_owned(),
         };

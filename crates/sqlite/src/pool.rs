@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use amplifier_session_core::{Error, ErrorKind, Result};
+use amplifier_session_core::{Error, ErrorField, ErrorKind, Result};
 use amplifier_session_sql::{
     DISK_FULL,
     backend::Connections,
@@ -276,7 +276,9 @@ impl SqlitePool {
         };
         let absolute = std::path::absolute(path).map_err(failed)?;
         let Some(name) = absolute.to_str() else {
-            return Err(Error::validation("path", "is not valid Unicode").with("value", path.display()));
+            return Err(
+                Error::validation(ErrorField::Path, "is not valid Unicode").with("value", path.display())
+            );
         };
         self.on_reader(|connection| connection.execute("VACUUM INTO ?1", [name]).map_err(storage("backup")))?;
         std::fs::File::open(path).and_then(|file| file.sync_all()).map_err(failed)

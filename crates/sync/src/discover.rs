@@ -9,7 +9,7 @@ use std::{
 };
 
 use amplifier_session_core::{
-    Error, ErrorKind, Result,
+    Error, ErrorField, ErrorKind, Result,
     model::{ProjectSlug, SessionId, SessionSource, Timestamp},
 };
 
@@ -183,7 +183,7 @@ fn unreadable_root(root: &Path) -> Error {
 fn unreadable(projects: &Path, error: io::Error) -> Error {
     let error = match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-            Error::validation("root", "no folder `projects` in the root").with_source(error)
+            Error::validation(ErrorField::Root, "no folder `projects` in the root").with_source(error)
         }
         _ => Error::new(ErrorKind::StorageIo, format!("can't read the session folders: {error}"))
             .with_source(error),

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use amplifier_session_core::{
-    Error, Result, SessionStorage, blocking,
+    Error, ErrorField, Result, SessionStorage, blocking,
     model::{HostId, SessionId, SessionKey, UserId},
     storage::IngestRepair,
     text::composed,
@@ -249,7 +249,7 @@ fn one_of_each(
 
 fn globs(patterns: &[String]) -> Result<GlobSet> {
     let invalid = |error: globset::Error| {
-        Error::validation("exclude", format!("is not a valid glob: {error}"))
+        Error::validation(ErrorField::Exclude, format!("is not a valid glob: {error}"))
             .with_operation("sync")
             .with_source(error)
     };

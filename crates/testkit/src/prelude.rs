@@ -1,7 +1,7 @@
 //! Common imports of the tests of a store.
 
 pub use amplifier_session_core::{
-    Error, ErrorKind, Result, Scope, SessionStorage, StorageSettings, Viewer,
+    Error, ErrorField, ErrorKind, ErrorOption, Result, Scope, SessionStorage, StorageSettings, Viewer,
     backend::{meta::Generations, *},
     embedding::{EmbeddingLimits, EmbeddingProvider},
     model::*,

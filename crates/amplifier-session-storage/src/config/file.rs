@@ -8,7 +8,7 @@ use std::{
 };
 
 use amplifier_session_core::{
-    Error, KnownPart, Result,
+    Error, ErrorField, KnownPart, Result,
     config::{Setting, SettingKind},
 };
 use toml::{
@@ -29,7 +29,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Values>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => {
             let message = format!("{} can't be read", path.display());
-            Err(Error::validation("config", message).with_source(error))
+            Err(Error::validation(ErrorField::Config, message).with_source(error))
         }
     }
 }
@@ -84,7 +84,10 @@ impl ConfigFile<'_> {
 
     fn wrong(&self, span: Range<usize>, what: &str) -> Error {
         let what = what.trim().replace('\n', ", ");
-        Error::validation("config", format!("{}, line {}: {what}", self.path.display(), self.line(&span)))
+        Error::validation(
+            ErrorField::Config,
+            format!("{}, line {}: {what}", self.path.display(), self.line(&span)),
+        )
     }
 
     /// The line number, from 1.
@@ -194,7 +197,7 @@ mod tests {
             ("a\nb", "line 1: "),
         ] {
             let error = parsed(text).unwrap_err();
-            assert_eq!(error.context("field"), Some("config"));
+            assert_eq!(error.field(), Some(ErrorField::Config));
             assert!(error.message().contains(says), "{error}");
         }
     }

@@ -35,7 +35,7 @@ use std::{
 
 pub use amplifier_session_core::config::{Entry, Setting, SettingKind, SettingOrigin, Settings, Variables};
 use amplifier_session_core::{
-    Error, Result,
+    Error, ErrorField, Result,
     backend::OpenRequest,
     storage::{EventDetail, SecretsAtRest},
 };
@@ -85,7 +85,7 @@ impl Configuration {
         let values = file::read(&path)?;
         if values.is_none() && must_exist {
             let message = format!("there is no configuration file {}", path.display());
-            return Err(Error::validation("config", message));
+            return Err(Error::validation(ErrorField::Config, message));
         }
         let file_exists = values.is_some();
         let values = values.unwrap_or_default();

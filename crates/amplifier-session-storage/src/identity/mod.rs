@@ -16,7 +16,7 @@ use std::{
 };
 
 use amplifier_session_core::{
-    Error, Result,
+    Error, ErrorField, Result,
     model::{Digest, HostId, UserId},
 };
 
@@ -113,7 +113,7 @@ impl Sources {
             return Ok(UserIdentity { user_id, source: UserSource::AzureCli });
         }
         let user_id = self.system_users.iter().find_map(|name| UserId::new(name.trim()).ok());
-        let user_id = user_id.ok_or_else(|| Error::validation("user_id", "the user is unknown"))?;
+        let user_id = user_id.ok_or_else(|| Error::validation(ErrorField::UserId, "the user is unknown"))?;
         Ok(UserIdentity { user_id, source: UserSource::System })
     }
 
@@ -130,7 +130,9 @@ impl Sources {
             return HostId::new(hashed(&id));
         }
         let name = self.host_name.as_deref().map(str::trim).and_then(|name| HostId::new(name).ok());
-        name.ok_or_else(|| Error::validation("host_id", "the id and the name of this machine are unknown"))
+        name.ok_or_else(|| {
+            Error::validation(ErrorField::HostId, "the id and the name of this machine are unknown")
+        })
     }
 }
 
@@ -182,14 +184,14 @@ mod tests {
         assert_eq!(user(&all).unwrap(), ("ana".to_owned(), UserSource::System));
         let all = Sources { system_users: vec!["".to_owned(), "second".to_owned()], ..all };
         assert_eq!(user(&all).unwrap(), ("second".to_owned(), UserSource::System));
-        assert_eq!(user(&Sources::default()).unwrap_err().context("field"), Some("user_id"));
+        assert_eq!(user(&Sources::default()).unwrap_err().field(), Some(ErrorField::UserId));
     }
 
     #[test]
     fn an_invalid_configured_user_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let error = sources(folder.path()).with_configured_user(Some(" ".to_owned())).user().unwrap_err();
-        assert_eq!(error.context("field"), Some("user_id"));
+        assert_eq!(error.field(), Some(ErrorField::UserId));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::{
 };
 
 use amplifier_session_storage::{
-    Error, Scope,
+    Error, ErrorField, Scope,
     model::SessionKey,
     search::SessionFilter,
     storage::{BrokenPart, ExportReport, ImportOptions, ImportReport, JsonLinesReader, JsonLinesWriter},
@@ -113,8 +113,8 @@ fn open(file: &Path) -> Result<JsonLinesReader<BufReader<File>>, Failure> {
 
 /// An error about the archive, with its file.
 fn in_file(error: Error, file: &Path) -> Error {
-    match error.context("field") {
-        Some("archive") => error.with("file", file.display()),
+    match error.field() {
+        Some(ErrorField::Archive) => error.with("file", file.display()),
         _ => error,
     }
 }

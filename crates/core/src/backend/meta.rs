@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::StoreInfo;
-use crate::{Error, Result, known_json, model::EmbeddingSpace};
+use crate::{Error, ErrorField, Result, known_json, model::EmbeddingSpace};
 
 /// Describes the store, and stores values for the store as a whole.
 #[async_trait]
@@ -131,7 +131,7 @@ impl Generations {
         let mut generations = self.current.iter().chain(&self.next);
         let found = generations.find(|generation| generation.number == number);
         found.map(|generation| &generation.space).ok_or_else(|| {
-            Error::validation("vector", format!("the store has no vectors of generation {number}"))
+            Error::validation(ErrorField::Vector, format!("the store has no vectors of generation {number}"))
         })
     }
 }

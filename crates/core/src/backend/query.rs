@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::{
-    Error, Result,
+    Error, ErrorField, Result,
     model::{ContentTypes, MessageRef, Session, SessionId, SessionKey, Timestamp, UserId, VectorText},
     scope::Scope,
     search::{SearchFilter, SessionFilter},
@@ -239,7 +239,7 @@ impl VectorQuery {
     pub fn similarity(&self, vector: &[f32]) -> Result<f32> {
         if vector.len() != self.vector.len() {
             let message = format!("has {} dimensions, but the store has {}", self.vector.len(), vector.len());
-            return Err(Error::validation("vector", message));
+            return Err(Error::validation(ErrorField::Vector, message));
         }
         Ok(self.vector.iter().zip(vector).map(|(x, y)| x * y).sum())
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{Setting, SettingKind};
-use crate::{Error, Result};
+use crate::{Error, ErrorField, Result};
 
 /// The origin of a setting's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -223,7 +223,7 @@ impl Settings {
         let Some(text) = entry.value() else { return Ok(None) };
         parse(text).map(Some).ok_or_else(|| {
             let message = format!("{}: {key} must be {}", entry.origin, entry.setting.kind.rule());
-            Error::validation("config", message).with("value", format_args!("{text:?}"))
+            Error::validation(ErrorField::Config, message).with("value", format_args!("{text:?}"))
         })
     }
 }

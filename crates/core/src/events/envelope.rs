@@ -11,7 +11,7 @@
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::{Error, Result, known_json, model::RawJson};
+use crate::{Error, ErrorField, Result, known_json, model::RawJson};
 
 /// The top-level fields that are read.
 const TOP: &[&str] = &[
@@ -132,7 +132,7 @@ impl Envelope {
 /// The needed fields and the size of `data`.
 fn split(line: &[u8]) -> Result<(Envelope, u64)> {
     let broken = |error: serde_json::Error| {
-        Error::validation("line", format!("is not valid JSON: {error}")).with_source(error)
+        Error::validation(ErrorField::Line, format!("is not valid JSON: {error}")).with_source(error)
     };
     let mut reader = serde_json::Deserializer::from_slice(line);
     let (top, data) = Needed(TOP, &["data"]).deserialize(&mut reader).map_err(broken)?;

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{envelope::Envelope, summary::summary};
 use crate::{
-    Error, Result,
+    Error, ErrorField, Result,
     backend::SESSION_ID,
     model::{Level, RawJson, SessionId, Timestamp, normalised_type},
 };
@@ -77,7 +77,7 @@ pub fn parse_event_line(line: &RawJson) -> Result<EventFields> {
     let name = ["event", "type", "event_type"].iter().find_map(|name| envelope.top.get(*name)?.as_str());
     let event_type = match name.map(str::trim) {
         Some(name) if !name.is_empty() => normalised_type(name),
-        _ => return Err(Error::validation("event", "is missing")),
+        _ => return Err(Error::validation(ErrorField::Event, "is missing")),
     };
     let owned = |text: Option<&str>| text.map(str::to_owned);
     Ok(EventFields {

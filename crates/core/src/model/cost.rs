@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 
-use crate::{Error, Result};
+use crate::{Error, ErrorField, Result};
 
 /// The number of decimal places.
 const PLACES: u32 = 24;
@@ -86,7 +86,7 @@ impl FromStr for Cost {
 
     /// Reads a decimal number: `0.25`, `-1`, `.5`, `1e-7`, with white space around it.
     fn from_str(text: &str) -> Result<Self> {
-        read(text.trim()).ok_or_else(|| Error::validation("cost", "must be a decimal number"))
+        read(text.trim()).ok_or_else(|| Error::validation(ErrorField::Cost, "must be a decimal number"))
     }
 }
 

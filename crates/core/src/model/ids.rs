@@ -5,13 +5,14 @@ use std::{borrow::Cow, fmt, sync::Arc};
 use serde::{Deserialize, Serialize};
 
 use super::SessionSource;
-use crate::{Error, Result, text::composed};
+use crate::{Error, ErrorField, Result, text::composed};
 
 /// The maximum length of an identifier in bytes.
 const MAX_LENGTH: usize = 255;
 
+// The field of its errors has the same name.
 macro_rules! identifier {
-    ($(#[$doc:meta])* $name:ident, $field:literal, $form:path, $check:path) => {
+    ($(#[$doc:meta])* $name:ident, $form:path, $check:path) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
@@ -28,7 +29,7 @@ macro_rules! identifier {
                 match $check(&text) {
                     Ok(()) => Ok(Self(text.into())),
                     Err(rule) => {
-                        Err(Error::validation($field, rule).with("value", format_args!("{:?}", shortened(&text))))
+                        Err(Error::validation(ErrorField::$name, rule).with("value", format_args!("{:?}", shortened(&text))))
                     }
                 }
             }
@@ -83,15 +84,15 @@ macro_rules! identifier {
 identifier! {
     /// The owner of a session, and the primary isolation key. Any non-empty text of at most 255 bytes without control
     /// characters. It is composed ([`composed`]), so that the same name is the same id.
-    UserId, "user_id", composed, printable
+    UserId, composed, printable
 }
 identifier! {
     /// The machine on which a session was recorded. The same rule as for [`UserId`].
-    HostId, "host_id", composed, printable
+    HostId, composed, printable
 }
 identifier! {
     /// The name of the folder under `projects/` to which a session belongs. The same rule as for [`UserId`].
-    ProjectSlug, "project_slug", composed, printable
+    ProjectSlug, composed, printable
 }
 identifier! {
     /// A session: any text of 1 to 255 bytes without control characters, `/` and `\`, except `.` and `..`.
@@ -99,13 +100,13 @@ identifier! {
     /// Real ids are UUIDs, `{span}-{span}_{agent}` for sub-agents, and `{span}-{timestamp}_recipe`.
     /// Unlike the others, it is not composed: it is the name of a folder, byte for byte. The id of a session of a
     /// program other than Amplifier is `SOURCE:ID`: see [`SessionId::native`].
-    SessionId, "session_id", Cow::Borrowed, session_id
+    SessionId, Cow::Borrowed, session_id
 }
 
 identifier! {
     /// The repository of a session: its address `HOST/PATH`, or `commit:` and its first commit, or a folder. Text of at
     /// most 1,024 bytes without control characters, composed. It contains no password.
-    Repository, "repository", composed, repository
+    Repository, composed, repository
 }
 
 impl SessionId {
@@ -252,7 +253,7 @@ impl TryFrom<String> for Digest {
     fn try_from(text: String) -> Result<Self> {
         let number = u128::from_str_radix(&text, 16).ok().filter(|_| text.len() == 32);
         let number = number.ok_or_else(|| {
-            Error::validation("digest", "must be 32 hexadecimal digits")
+            Error::validation(ErrorField::Digest, "must be 32 hexadecimal digits")
                 .with("value", format_args!("{text:?}"))
         })?;
         Ok(Self(number.to_be_bytes()))
@@ -341,7 +342,7 @@ mod tests {
     fn invalid_ids_are_errors_that_name_the_field() {
         for id in ["", ".", "..", "a/b", "a\\b", "a\nb", "a\u{85}", &"é".repeat(128)] {
             let error = SessionId::new(id).unwrap_err();
-            assert_eq!(error.context("field"), Some("session_id"), "{id:?}");
+            assert_eq!(error.field(), Some(ErrorField::SessionId), "{id:?}");
         }
         assert!(UserId::new("").is_err());
         assert!(UserId::new("a\0b").is_err());

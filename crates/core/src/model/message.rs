@@ -7,7 +7,7 @@ use super::{
     ContentType, Digest, HostId, MessageRef, ProjectSlug, RawJson, SessionId, SessionKey, TimeSource,
     Timestamp, UserId, time_fields,
 };
-use crate::{Error, Result};
+use crate::{Error, ErrorField, Result};
 
 /// The speaker of a message. Other programs use more names in their lines; [`Role::of`] reads them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ impl std::str::FromStr for Role {
         let name = text.trim().to_ascii_lowercase();
         let other = || OTHER_NAMES.iter().find(|(other, _)| *other == name).map(|(_, role)| *role);
         Self::ALL.into_iter().find(|role| role.as_str() == name).or_else(other).ok_or_else(|| {
-            Error::validation("role", "must be user, assistant, tool, system or developer")
+            Error::validation(ErrorField::Role, "must be user, assistant, tool, system or developer")
                 .with("value", format_args!("{:?}", text.chars().take(40).collect::<String>()))
         })
     }
@@ -145,7 +145,8 @@ impl From<VectorState> for u8 {
 impl TryFrom<u8> for VectorState {
     type Error = Error;
     fn try_from(code: u8) -> Result<Self> {
-        Self::from_code(code).ok_or_else(|| Error::validation("vectors", format!("unknown state {code}")))
+        Self::from_code(code)
+            .ok_or_else(|| Error::validation(ErrorField::Vectors, format!("unknown state {code}")))
     }
 }
 
@@ -263,7 +264,7 @@ mod tests {
         }
         for line in [json!({}), json!({"role": ""}), json!({"role": 5}), json!({"role": "narrator"})] {
             let error = Role::of(line.as_object().unwrap()).unwrap_err();
-            assert_eq!(error.context("field"), Some("role"), "{line}");
+            assert_eq!(error.field(), Some(ErrorField::Role), "{line}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt};
 use serde_json::{Map, Value};
 
 use super::tolerant;
-use crate::{Error, Result};
+use crate::{Error, ErrorField, Result};
 
 /// An original JSON text, without its line ending.
 ///
@@ -48,7 +48,7 @@ impl RawJson {
     /// `Validation` if the bytes are not one JSON text.
     pub fn parse(&self) -> Result<Value> {
         tolerant::parse(&self.0).map_err(|error| {
-            Error::validation("line", format!("is not valid JSON: {error}")).with_source(error)
+            Error::validation(ErrorField::Line, format!("is not valid JSON: {error}")).with_source(error)
         })
     }
 
@@ -66,7 +66,7 @@ impl RawJson {
     pub fn parse_object(&self) -> Result<Map<String, Value>> {
         match self.parse()? {
             Value::Object(object) => Ok(object),
-            _ => Err(Error::validation("line", "is not a JSON object")),
+            _ => Err(Error::validation(ErrorField::Line, "is not a JSON object")),
         }
     }
 }

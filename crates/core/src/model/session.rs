@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::{HostId, ProjectSlug, RawJson, Repository, SessionId, SessionKey, Timestamp, UserId};
-use crate::{Error, Result};
+use crate::{Error, ErrorField, Result};
 
 /// A session without its messages and events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -114,7 +114,7 @@ impl std::str::FromStr for SessionSource {
         Self::ALL
             .into_iter()
             .find(|source| source.as_str() == text)
-            .ok_or_else(|| Error::validation("source", "must be amplifier or amplifier-agent"))
+            .ok_or_else(|| Error::validation(ErrorField::Source, "must be amplifier or amplifier-agent"))
     }
 }
 
@@ -203,7 +203,7 @@ impl std::str::FromStr for Visibility {
         Self::ALL
             .into_iter()
             .find(|visibility| visibility.as_str() == text)
-            .ok_or_else(|| Error::validation("visibility", "must be private, team, org or public"))
+            .ok_or_else(|| Error::validation(ErrorField::Visibility, "must be private, team, org or public"))
     }
 }
 

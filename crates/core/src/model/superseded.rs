@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use super::{Digest, SessionKey, Timestamp};
-use crate::{Error, Result};
+use crate::{Error, ErrorField, Result};
 
 /// The kind of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ impl SupersededReason {
 }
 
 /// Parses a name among those of all values.
-fn named<T: Copy>(field: &'static str, text: &str, all: &[T], name: fn(T) -> &'static str) -> Result<T> {
+fn named<T: Copy>(field: ErrorField, text: &str, all: &[T], name: fn(T) -> &'static str) -> Result<T> {
     let found = all.iter().copied().find(|value| name(*value) == text);
     found.ok_or_else(|| {
         Error::validation(field, "has an unknown value").with("value", format_args!("{text:?}"))
@@ -66,14 +66,14 @@ fn named<T: Copy>(field: &'static str, text: &str, all: &[T], name: fn(T) -> &'s
 impl FromStr for LineKind {
     type Err = Error;
     fn from_str(text: &str) -> Result<Self> {
-        named("kind", text, &Self::ALL, Self::as_str)
+        named(ErrorField::Kind, text, &Self::ALL, Self::as_str)
     }
 }
 
 impl FromStr for SupersededReason {
     type Err = Error;
     fn from_str(text: &str) -> Result<Self> {
-        named("reason", text, &Self::ALL, Self::as_str)
+        named(ErrorField::Reason, text, &Self::ALL, Self::as_str)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result};
+use crate::{Error, ErrorField, Result};
 
 /// Where the time of a message comes from, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -78,7 +78,7 @@ impl std::str::FromStr for TimeSource {
     type Err = Error;
     fn from_str(text: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|source| source.as_str() == text).ok_or_else(|| {
-            Error::validation("ts_source", "must be stated, event, interpolated, session or file")
+            Error::validation(ErrorField::TsSource, "must be stated, event, interpolated, session or file")
         })
     }
 }

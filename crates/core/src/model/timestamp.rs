@@ -5,7 +5,7 @@ use std::{fmt, ops::Range};
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
-use crate::{Error, Result};
+use crate::{Error, ErrorField, Result};
 
 /// A point in time in microseconds since 1970-01-01T00:00:00Z.
 ///
@@ -55,7 +55,7 @@ impl Timestamp {
         let utc = |civil: jiff::civil::DateTime| civil.to_zoned(jiff::tz::TimeZone::UTC);
         match text.parse::<jiff::civil::DateTime>().and_then(utc) {
             Ok(zoned) => Ok(Self(zoned.timestamp().as_microsecond())),
-            Err(source) => Err(Error::validation("ts", "is not an ISO 8601 time")
+            Err(source) => Err(Error::validation(ErrorField::Ts, "is not an ISO 8601 time")
                 .with("value", format_args!("{text:?}"))
                 .with_source(source)),
         }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::{Digest, SessionKey, Timestamp};
-use crate::{Error, Result};
+use crate::{Error, ErrorField, Result};
 
 /// The content type of a text in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -76,7 +76,7 @@ impl std::str::FromStr for ContentType {
             "call" | "tool_call" => Ok(Self::ToolCall),
             _ => {
                 let names = "must be user, assistant, thinking, tool, tool_output, tool_call or system";
-                Err(Error::validation("content_type", names).with("value", format_args!("{text:?}")))
+                Err(Error::validation(ErrorField::ContentType, names).with("value", format_args!("{text:?}")))
             }
         }
     }
@@ -306,36 +306,39 @@ impl VectorRecord {
     /// `Validation` naming the field that breaks a rule.
     pub fn validate(&self, space: &EmbeddingSpace) -> Result<()> {
         if !VectorText::ALL.contains(&self.text) {
-            return Err(Error::validation("content_type", "system messages and tool calls are not embedded"));
+            return Err(Error::validation(
+                ErrorField::ContentType,
+                "system messages and tool calls are not embedded",
+            ));
         }
         if self.turn.is_some() != (self.text == VectorText::Turn) {
             return Err(Error::validation(
-                "content_type",
+                ErrorField::ContentType,
                 "only the vector of a turn has the text of a turn",
             ));
         }
         if self.turn.as_ref().is_some_and(|turn| turn.content_hash != EmbeddedTurn::hash(&turn.content_used))
         {
-            return Err(Error::validation("content_hash", "must be the SHA-256 of content_used"));
+            return Err(Error::validation(ErrorField::ContentHash, "must be the SHA-256 of content_used"));
         }
         if self.chunk_index >= self.total_chunks {
-            return Err(Error::validation("chunk_index", "must be less than total_chunks"));
+            return Err(Error::validation(ErrorField::ChunkIndex, "must be less than total_chunks"));
         }
         if self.span_end <= self.span_start {
-            return Err(Error::validation("span_end", "must be greater than span_start"));
+            return Err(Error::validation(ErrorField::SpanEnd, "must be greater than span_start"));
         }
         if self.token_count == 0 {
-            return Err(Error::validation("token_count", "must be greater than 0"));
+            return Err(Error::validation(ErrorField::TokenCount, "must be greater than 0"));
         }
         if self.vector.len() != space.dimensions {
             let (found, expected) = (self.vector.len(), space.dimensions);
             return Err(Error::validation(
-                "vector",
+                ErrorField::Vector,
                 format!("has {found} dimensions, but the store has {expected}"),
             ));
         }
         if !self.vector.iter().all(|x| x.is_finite()) {
-            return Err(Error::validation("vector", "contains a number that is not finite"));
+            return Err(Error::validation(ErrorField::Vector, "contains a number that is not finite"));
         }
         Ok(())
     }
@@ -481,15 +484,14 @@ mod tests {
             turn: None,
         };
         good.validate(&space).unwrap();
-        let field =
-            |record: VectorRecord| record.validate(&space).unwrap_err().context("field").unwrap().to_owned();
-        assert_eq!(field(VectorRecord { chunk_index: 1, ..good.clone() }), "chunk_index");
-        assert_eq!(field(VectorRecord { span_end: 0, ..good.clone() }), "span_end");
-        assert_eq!(field(VectorRecord { token_count: 0, ..good.clone() }), "token_count");
-        assert_eq!(field(VectorRecord { vector: vec![1.0], ..good.clone() }), "vector");
-        assert_eq!(field(VectorRecord { vector: vec![f32::NAN, 1.0], ..good.clone() }), "vector");
+        let field = |record: VectorRecord| record.validate(&space).unwrap_err().field().unwrap();
+        assert_eq!(field(VectorRecord { chunk_index: 1, ..good.clone() }), ErrorField::ChunkIndex);
+        assert_eq!(field(VectorRecord { span_end: 0, ..good.clone() }), ErrorField::SpanEnd);
+        assert_eq!(field(VectorRecord { token_count: 0, ..good.clone() }), ErrorField::TokenCount);
+        assert_eq!(field(VectorRecord { vector: vec![1.0], ..good.clone() }), ErrorField::Vector);
+        assert_eq!(field(VectorRecord { vector: vec![f32::NAN, 1.0], ..good.clone() }), ErrorField::Vector);
         for text in [ContentType::System.into(), VectorText::Turn] {
-            assert_eq!(field(VectorRecord { text, ..good.clone() }), "content_type");
+            assert_eq!(field(VectorRecord { text, ..good.clone() }), ErrorField::ContentType);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Filters and options for searching events.
 
 use crate::{
-    Error, Result,
+    Error, ErrorField, Result,
     model::{Event, Level, MessageRef, Timestamp, normalised_type},
     search::SessionFilter,
 };
@@ -139,7 +139,7 @@ impl EventSearchOptions {
     /// `Validation` with the field that is out of range.
     pub fn validate(&self) -> Result<()> {
         if !(1..=Self::MAX_LIMIT).contains(&self.limit) {
-            return Err(Error::validation("limit", "must be 1 to 10000"));
+            return Err(Error::validation(ErrorField::Limit, "must be 1 to 10000"));
         }
         Ok(())
     }

@@ -16,6 +16,9 @@ mod syntax;
 mod timeline;
 mod turns;
 
+/// The operation of errors of searches: see [`Error::operation`](crate::Error::operation).
+pub const SEARCH_OPERATION: &str = "search";
+
 pub use candidates::{Candidates, TextCandidate, VectorCandidate};
 pub(crate) use conditions::Checks;
 pub use conditions::TextConditions;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::{SearchFilter, TextConditions, TypedQuery};
-use crate::{Error, Result, model::ContentTypes};
+use crate::{Error, ErrorField, Result, model::ContentTypes};
 
 /// The mode of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ impl FromStr for SearchMode {
             "full_text" | "full-text" => Ok(Self::FullText),
             "semantic" => Ok(Self::Semantic),
             "hybrid" => Ok(Self::Hybrid),
-            _ => Err(Error::validation("mode", "must be hybrid, semantic or full-text")),
+            _ => Err(Error::validation(ErrorField::Mode, "must be hybrid, semantic or full-text")),
         }
     }
 }
@@ -154,23 +154,26 @@ impl SearchOptions {
         /// A page of results, not an export.
         const MAX_LIMIT: usize = 1_000;
         if self.content_types.is_empty() {
-            return Err(Error::validation("content_types", "at least one content type must be searched"));
+            return Err(Error::validation(
+                ErrorField::ContentTypes,
+                "at least one content type must be searched",
+            ));
         }
         if !(1..=MAX_LIMIT).contains(&self.limit) {
-            return Err(Error::validation("limit", "must be 1 to 1000"));
+            return Err(Error::validation(ErrorField::Limit, "must be 1 to 1000"));
         }
         if !(0.0..=1.0).contains(&self.mmr_lambda) {
-            return Err(Error::validation("mmr_lambda", "must be 0 to 1"));
+            return Err(Error::validation(ErrorField::MmrLambda, "must be 0 to 1"));
         }
         if self.min_similarity.is_some_and(|least| !(-1.0..=1.0).contains(&least)) {
-            return Err(Error::validation("min_similarity", "must be -1 to 1"));
+            return Err(Error::validation(ErrorField::MinSimilarity, "must be -1 to 1"));
         }
         if self.conditions.exact.as_ref().is_some_and(|exact| exact.trim().is_empty()) {
-            return Err(Error::validation("exact", "the text to find is empty"));
+            return Err(Error::validation(ErrorField::Exact, "the text to find is empty"));
         }
         let SearchFilter { since, until, .. } = self.filter;
         if since.is_some_and(|since| until.is_some_and(|until| until < since)) {
-            return Err(Error::validation("until", "the period ends before it begins"));
+            return Err(Error::validation(ErrorField::Until, "the period ends before it begins"));
         }
         Ok(())
     }

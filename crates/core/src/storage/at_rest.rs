@@ -9,7 +9,7 @@ use std::{
 use serde::Serialize;
 
 use crate::{
-    Error, ErrorKind, Result,
+    Error, ErrorField, ErrorKind, Result,
     backend::meta::{IGNORED_SECRETS, PURGED_LINES, SECRETS},
     content::IgnoredSecrets,
     model::Digest,
@@ -38,7 +38,7 @@ impl FromStr for SecretsAtRest {
 
     fn from_str(text: &str) -> Result<Self> {
         let found = Self::ALL.into_iter().find(|value| value.as_str() == text);
-        found.ok_or_else(|| Error::validation("secrets", "must be off, mark or mask"))
+        found.ok_or_else(|| Error::validation(ErrorField::Secrets, "must be off, mark or mask"))
     }
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{damage::Readable, store::RowReading};
 use crate::{
-    Error, Result, Scope,
+    Error, ErrorField, Result, Scope,
     model::{DamagedRow, Message, MessageState, Session, SessionId},
     text::counted,
 };
@@ -45,7 +45,7 @@ impl RowReading<'_> {
         if !states.iter().any(|state| state.turn == Some(turn)) {
             let message =
                 format!("the session has no turn {turn}; it has {}", counted(session.turn_count, "turn"));
-            return Err(Error::validation("turn", message).with("session", session_id));
+            return Err(Error::validation(ErrorField::Turn, message).with("session", session_id));
         }
         let wanted = turn.saturating_sub(before)..=turn.saturating_add(after);
         let range = enclosing(&states, |state| state.turn.is_some_and(|turn| wanted.contains(&turn)));
@@ -102,7 +102,7 @@ pub(super) fn no_message(session: &SessionId, sequence: u32, count: u32) -> Erro
         1 => "the session has only message 0".to_owned(),
         _ => format!("the session has messages 0 to {}", count - 1),
     };
-    Error::validation("sequence", format!("no message {sequence}: {has}")).with("session", session)
+    Error::validation(ErrorField::Sequence, format!("no message {sequence}: {has}")).with("session", session)
 }
 
 /// The smallest range that contains everything for which `wanted` is true.

@@ -7,7 +7,7 @@ use super::{
     store::{Ingestion, StoredVectors},
 };
 use crate::{
-    Error, KnownPart, Result, Scope,
+    Error, ErrorField, KnownPart, Result, Scope,
     backend::{MessageVectors, SequenceRange},
     content::{ExtractedText, MessageLine, tokens},
     model::{
@@ -99,8 +99,9 @@ impl Ingestion<'_> {
             let sequence = of_message.sequence;
             let named = |error: Error| error.with("session", &key.session_id).with("sequence", sequence);
             let message = messages.get(&sequence);
-            let message = message
-                .ok_or_else(|| named(Error::validation("sequence", "the session has no such message")))?;
+            let message = message.ok_or_else(|| {
+                named(Error::validation(ErrorField::Sequence, "the session has no such message"))
+            })?;
             let records = records(message.line().texts(), of_message, space).map_err(named)?;
             vectors.push(MessageVectors::new(sequence, message.digest, self.store.now(), records));
         }
@@ -128,8 +129,9 @@ impl Ingestion<'_> {
         for of_message in &given.of_messages {
             let sequence = of_message.sequence;
             let line = sequence.checked_sub(start).and_then(|index| lines.get(index as usize));
-            let line =
-                line.ok_or_else(|| Error::validation("sequence", "the call adds no line with this sequence"));
+            let line = line.ok_or_else(|| {
+                Error::validation(ErrorField::Sequence, "the call adds no line with this sequence")
+            });
             let checked = line.and_then(|line| {
                 let line = MessageLine::parse(line, source)?;
                 records(line.texts(), of_message.clone(), &given.space)
@@ -200,11 +202,14 @@ fn records(
     let mut records = Vec::new();
     for (content_type, mut parts) in parts {
         let text = texts.get(&content_type).ok_or_else(|| {
-            Error::validation("content_type", format!("the message has no text of type {content_type}"))
+            Error::validation(
+                ErrorField::ContentType,
+                format!("the message has no text of type {content_type}"),
+            )
         })?;
         if parts.len() > 1 && parts.iter().any(|(span, _)| span.is_none()) {
             let rule = format!("{content_type} has a vector for the whole text and others for parts of it");
-            return Err(Error::validation("span", rule));
+            return Err(Error::validation(ErrorField::Span, rule));
         }
         // Chunks are numbered in order of the text, in whatever order they are given.
         parts.sort_by_key(|(span, _)| *span);
@@ -234,7 +239,7 @@ fn part_of(text: &str, span: Option<(u32, u32)>) -> Result<(u32, u32, &str)> {
     let Some((start, end)) = span else { return Ok((0, length, text)) };
     if start >= end || end > length {
         let rule = format!("{start}..{end} is not a valid range in a text of {length} characters");
-        return Err(Error::validation("span", rule));
+        return Err(Error::validation(ErrorField::Span, rule));
     }
     let byte = |at: u32| text.char_indices().nth(at as usize).map_or(text.len(), |(byte, _)| byte);
     Ok((start, end, text.part(byte(start)..byte(end))))
@@ -245,7 +250,7 @@ pub(super) fn of_unit_length(mut vector: Vec<f32>) -> Result<Vec<f32>> {
     // In double precision, because the squares of large numbers exceed the range of single precision.
     let length = vector.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
     if length == 0.0 || !length.is_finite() {
-        return Err(Error::validation("vector", "must be finite and not zero"));
+        return Err(Error::validation(ErrorField::Vector, "must be finite and not zero"));
     }
     vector.iter_mut().for_each(|x| *x = (f64::from(*x) / length) as f32);
     Ok(vector)
@@ -253,14 +258,14 @@ pub(super) fn of_unit_length(mut vector: Vec<f32>) -> Result<Vec<f32>> {
 
 #[cfg(test)]
 mod tests {
-    use super::part_of;
+    use super::{ErrorField, part_of};
 
     #[test]
     fn parts_are_characters_of_the_text() {
         assert_eq!(part_of("aé😀b", Some((1, 3))).unwrap(), (1, 3, "é😀"));
         assert_eq!(part_of("aé😀b", None).unwrap(), (0, 4, "aé😀b"));
         for span in [(0, 5), (2, 2), (3, 1), (4, 5)] {
-            assert_eq!(part_of("aé😀b", Some(span)).unwrap_err().context("field"), Some("span"));
+            assert_eq!(part_of("aé😀b", Some(span)).unwrap_err().field(), Some(ErrorField::Span));
         }
     }
 }

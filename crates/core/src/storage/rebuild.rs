@@ -10,7 +10,7 @@ use super::{
     store::{StoreUsers, StoredVectors},
 };
 use crate::{
-    Error, ErrorKind, Result, Scope,
+    Error, ErrorField, ErrorKind, Result, Scope,
     backend::{
         GenerationCounts, IndexUpdate, MessagesToEmbed, PendingQuery, SessionQuery, StorageBackendExt,
         meta::{self, Generation, Generations},
@@ -118,7 +118,7 @@ impl<'a> StoredVectors<'a> {
             Some(_) => {
                 let error = other_space(&held, &space);
                 let message = format!("{}: rebuild all vectors, not only some of them", error.message());
-                Err(Error::validation("embedding", message))
+                Err(Error::validation(ErrorField::Embedding, message))
             }
         }
     }

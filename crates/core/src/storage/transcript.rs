@@ -7,7 +7,7 @@ use super::{
     store::{Ingestion, RowReading, StoredVectors},
 };
 use crate::{
-    Error, Result, Scope,
+    Error, ErrorField, Result, Scope,
     model::{EmbeddingSpace, Message, RawJson, SessionId, Timestamp},
 };
 
@@ -137,7 +137,7 @@ pub(super) fn all_good(index: usize, outcome: LineOutcome) -> Result<()> {
     match outcome {
         LineOutcome::Taken | LineOutcome::Doubtful { .. } => Ok(()),
         LineOutcome::Skipped { kind, reason, .. } => {
-            Err(Error::new(kind, reason).with("field", "lines").with("line", index + 1))
+            Err(Error::new(kind, reason).about(ErrorField::Lines).with("line", index + 1))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Checks a query and prepares the connection that runs it.
 
-use amplifier_session_core::{Error, Result, Scope};
+use amplifier_session_core::{Error, ErrorField, Result, Scope};
 use duckdb::Connection;
 
 use super::{
@@ -72,5 +72,5 @@ fn check_scope(connection: &Connection, scope: &Scope) -> Result<()> {
     }
     let whom = if others == 1 { "another user".to_owned() } else { format!("{others} other users") };
     let message = format!("SQL queries see the whole store, which contains sessions of {whom}");
-    Err(Error::validation("scope", message))
+    Err(Error::validation(ErrorField::Scope, message))
 }

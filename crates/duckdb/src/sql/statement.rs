@@ -1,6 +1,6 @@
 //! Checks that a query is one statement that only reads.
 
-use amplifier_session_core::{Error, Result};
+use amplifier_session_core::{Error, ErrorField, Result};
 use duckdb::Connection;
 
 use crate::error;
@@ -12,7 +12,7 @@ pub(crate) struct ReadOnlyStatement(String);
 impl ReadOnlyStatement {
     /// Parses a text, which must be one statement.
     pub(super) fn parse(connection: &Connection, sql: &str) -> Result<Self> {
-        let refused = |why: &str| Err(Error::validation("query", why));
+        let refused = |why: &str| Err(Error::validation(ErrorField::Query, why));
         match Parsed::of(connection, sql)? {
             Parsed::Reads(1) => Self::without_semicolons(connection, sql),
             Parsed::Reads(0) => refused("the query contains no statement"),

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use amplifier_session_core::{
-    ErrorKind, Scope, SessionStorage,
+    ErrorField, ErrorKind, Scope, SessionStorage,
     embedding::EmbeddingProvider,
     model::{RawJson, UserId},
     search::{SearchMode, SearchOptions},
@@ -214,7 +214,7 @@ async fn statements_that_do_more_than_read_are_refused() {
     ] {
         let refused = reader.query(&Scope::Everyone, &SqlQuery::new(&sql)).await;
         let Err(error) = refused else { panic!("{sql} was taken") };
-        assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("query")), "{sql}");
+        assert_eq!((error.kind(), error.field()), (ErrorKind::Validation, Some(ErrorField::Query)), "{sql}");
         assert!(error.message().contains(says), "{sql}: {error}");
     }
     for (sql, says) in [
@@ -272,7 +272,7 @@ async fn a_store_with_other_users_needs_the_scope_everyone() {
     let viewer = Scope::from(amplifier_session_core::Viewer::new(UserId::new("ana").unwrap()));
     for scope in [&ana, &viewer] {
         let error = reader.query(scope, &query).await.unwrap_err();
-        assert_eq!(error.context("field"), Some("scope"));
+        assert_eq!(error.field(), Some(ErrorField::Scope));
         assert!(error.message().contains("sessions of another user"), "{error}");
         let file = folder.path().join("out.parquet");
         assert!(reader.query_to_parquet(scope, &query, &file).await.is_err() && !file.exists());

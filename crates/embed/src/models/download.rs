@@ -2,7 +2,7 @@
 
 use std::{io::Write as _, path::Path};
 
-use amplifier_session_core::{Error, ErrorKind, Result};
+use amplifier_session_core::{Error, ErrorField, ErrorKind, Result};
 use reqwest::{Client, Response, StatusCode, Url};
 
 use super::{
@@ -23,7 +23,7 @@ pub(super) async fn fetch(
     folder: &Path,
     progress: &(dyn Fn(u64) + Send + Sync),
 ) -> Result<Vec<ManifestFile>> {
-    let base = parse_url("hub", hub.endpoint())?;
+    let base = parse_url(ErrorField::Hub, hub.endpoint())?;
     // Without TLS anyone could redirect, so redirects are not followed.
     let redirects = if base.scheme() == "https" { REDIRECTS } else { 0 };
     let client = client(&base, &ClientOptions { redirects, ..ClientOptions::default() })?;
@@ -62,7 +62,7 @@ struct Download<'a> {
 impl Download<'_> {
     /// The response, before its body is read; `None` if the hub has no such file.
     async fn response(&self) -> Result<Option<Response>> {
-        let url: Url = parse_url("hub", &self.hub.file(self.known, self.path))?;
+        let url: Url = parse_url(ErrorField::Hub, &self.hub.file(self.known, self.path))?;
         let response = self.client.get(url).send().await.map_err(|error| self.cut(error))?;
         match response.status() {
             StatusCode::OK => Ok(Some(response)),

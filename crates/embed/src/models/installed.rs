@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use amplifier_session_core::{Error, ErrorKind, Result};
+use amplifier_session_core::{Error, ErrorField, ErrorKind, Result};
 use serde::de::IgnoredAny;
 
 use super::{
@@ -170,7 +170,7 @@ impl InstalledModels {
         let Some(known) = KnownModel::find(name) else {
             let rule =
                 format!("no model {name:?} can be installed by name; choose one of {}", known::names());
-            return Err(Error::validation("model", rule));
+            return Err(Error::validation(ErrorField::Model, rule));
         };
         self.check_free(known.name)?;
         self.fetch(known, hub, progress).await
@@ -197,7 +197,7 @@ impl InstalledModels {
         _progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<InstalledModel> {
         let rule = "downloads are not built in; build with the feature local-transformer";
-        Err(Error::validation("model", rule))
+        Err(Error::validation(ErrorField::Model, rule))
     }
 
     /// Writes the manifest, and moves the model from its staging folder to its final place.
@@ -211,7 +211,7 @@ impl InstalledModels {
         match self.find(name) {
             Ok(model) => {
                 let message = format!("the model {:?} is already installed", model.name);
-                Err(Error::validation("model", message).with("folder", model.folder.display()))
+                Err(Error::validation(ErrorField::Model, message).with("folder", model.folder.display()))
             }
             Err(_) => check_name(name),
         }
@@ -246,7 +246,7 @@ fn not_installed(name: &str, installed: &[InstalledModel]) -> Error {
             known::names()
         ),
     };
-    Error::validation("model", what)
+    Error::validation(ErrorField::Model, what)
 }
 
 /// An error about the folder of all models, or that of one.

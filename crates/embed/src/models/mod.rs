@@ -17,7 +17,7 @@ mod weights;
 
 use std::{fmt, path::Path};
 
-use amplifier_session_core::{Error, ErrorKind, Result};
+use amplifier_session_core::{Error, ErrorField, ErrorKind, Result};
 
 pub use describe::ModelDescription;
 #[cfg(feature = "local-transformer")]
@@ -47,5 +47,5 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
         return Ok(());
     }
     let rule = "the name of a model may contain only letters, digits, '.', '_' and '-'";
-    Err(Error::validation("model", rule).with("value", format_args!("{name:?}")))
+    Err(Error::validation(ErrorField::Model, rule).with("value", format_args!("{name:?}")))
 }

@@ -1,4 +1,4 @@
-use amplifier_session_core::ErrorKind;
+use amplifier_session_core::{ErrorField, ErrorKind};
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn names_that_need_no_configuration() {
         check_provider(name).unwrap();
     }
     let error = provider("openai").unwrap_err();
-    assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("embedding")));
+    assert_eq!((error.kind(), error.field()), (ErrorKind::Validation, Some(ErrorField::Embedding)));
     assert!(error.to_string().contains("needs a configuration"), "{error}");
 }
 
@@ -48,7 +48,7 @@ fn services_are_configured_from_the_environment() {
 fn an_unknown_name_is_refused_and_the_known_names_are_listed() {
     for name in ["", "Local", "openai2", "none:x", "LOCAL:x", "local:", "cloud"] {
         for error in [provider(name).unwrap_err(), refused(name)] {
-            assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("embedding")));
+            assert_eq!((error.kind(), error.field()), (ErrorKind::Validation, Some(ErrorField::Embedding)));
             for known in PROVIDERS {
                 assert!(error.to_string().contains(known), "{error}");
             }

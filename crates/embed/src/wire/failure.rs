@@ -1,6 +1,6 @@
 //! Errors from a service's responses.
 
-use amplifier_session_core::{Error, ErrorKind, KnownPart};
+use amplifier_session_core::{Error, ErrorField, ErrorKind, KnownPart};
 use reqwest::{StatusCode, header::HeaderMap};
 use serde_json::Value;
 
@@ -60,7 +60,7 @@ fn permanent(details: &ErrorDetails, message: &str) -> Error {
 }
 
 fn about_a_text(details: &ErrorDetails) -> Error {
-    Error::validation("text", details.after("the service rejects a text"))
+    Error::validation(ErrorField::Text, details.after("the service rejects a text"))
 }
 
 fn temporary(status: StatusCode, details: &ErrorDetails, headers: &HeaderMap) -> Error {

@@ -3,7 +3,8 @@
 use std::{collections::HashSet, ops::Range, sync::Arc};
 
 use amplifier_session_core::{
-    Error, KnownPart, Result, backend::VectorQuery, model::ContentTypes, text::bm25::CollectionStatistics,
+    Error, ErrorField, KnownPart, Result, backend::VectorQuery, model::ContentTypes,
+    text::bm25::CollectionStatistics,
 };
 
 use rayon::prelude::*;
@@ -61,7 +62,7 @@ pub(crate) fn search<const TURNS: bool>(
     }
     if !nearest.same_length {
         let rule = "must have as many dimensions as the vectors of the store";
-        return Err(Error::validation("vector", rule).into());
+        return Err(Error::validation(ErrorField::Vector, rule).into());
     }
     let hits = nearest.top.into_sorted().into_iter();
     let hits = hits.map(|hit| VectorHit { key: hit.key, similarity: hit.score, vector: hit.item });

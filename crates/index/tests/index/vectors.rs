@@ -1,7 +1,7 @@
 //! Vector search, with the rows divided between index and tail in every way.
 
 use amplifier_session_core::{
-    ErrorKind, Scope,
+    ErrorField, ErrorKind, Scope,
     backend::VectorQuery,
     model::{ContentType, ContentTypes, Role, Timestamp, UserId},
     search::SearchFilter,
@@ -107,7 +107,7 @@ fn a_query_of_another_length_is_refused() {
     filled(&store, 0..5, 16);
     for _ in 0..2 {
         let error = index.vector_candidates(&mut store.rows(), &query).unwrap_err();
-        assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("vector")));
+        assert_eq!((error.kind(), error.field()), (ErrorKind::Validation, Some(ErrorField::Vector)));
         index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
     }
 }

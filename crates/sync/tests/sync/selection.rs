@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, sync::Arc};
 
-use amplifier_session_core::{ErrorKind, model::Timestamp};
+use amplifier_session_core::{ErrorField, ErrorKind, model::Timestamp};
 use amplifier_session_sync::{NoProgress, RejectedBecause, SessionOutcome, SyncOptions, discover, sync};
 use amplifier_session_testkit::{FakeEmbedding, Operation, lines};
 
@@ -52,14 +52,14 @@ async fn errors_about_globs_name_the_field() {
     three_sessions(&fixture);
     let options = fixture.options().with_exclude(["p/[a"]);
     let error = sync(&fixture.storage, &options, &NoProgress).await.unwrap_err();
-    assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("exclude")));
+    assert_eq!((error.kind(), error.field()), (ErrorKind::Validation, Some(ErrorField::Exclude)));
 }
 
 #[tokio::test]
 async fn a_root_without_projects_is_an_error() {
     let fixture = Fixture::new();
     let error = fixture.try_sync().await.unwrap_err();
-    assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("root")));
+    assert_eq!((error.kind(), error.field()), (ErrorKind::Validation, Some(ErrorField::Root)));
     assert_eq!(fixture.backend.writes(), 0);
 }
 

@@ -1,7 +1,7 @@
 //! Vectors, in generations.
 
 use amplifier_session_core::{
-    Error, Result, Scope,
+    Error, ErrorField, Result, Scope,
     backend::{
         MessageVectors, MessagesToEmbed, PendingQuery, SequenceRange, VectorCounts, Vectors,
         meta::{EMBEDDING_SPACE, NEXT_EMBEDDING_SPACE},
@@ -87,7 +87,7 @@ impl Vectors for MemoryBackend {
         }
         if !generations.is_next(generation) {
             return Err(Error::validation(
-                "generation",
+                ErrorField::Generation,
                 format!("generation {generation} is not the next one"),
             ));
         }

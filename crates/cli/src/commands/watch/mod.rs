@@ -10,7 +10,7 @@ use std::{
 };
 
 use amplifier_session_storage::{
-    Error, OpenOptions, Scope, SessionStorage, StoreUrl,
+    Error, ErrorField, OpenOptions, Scope, SessionStorage, StoreUrl,
     backend::SessionQuery,
     model::UserId,
     open_at,
@@ -102,7 +102,10 @@ fn target(url: StoreUrl, options: OpenOptions, user: Option<UserId>, json: bool)
             Box::pin(async move {
                 let storage = open_at(&url, options).await?;
                 if let Some(reason) = storage.backend().info().read_only {
-                    return Err(Error::validation("store", format!("the store is read-only: {reason}")));
+                    return Err(Error::validation(
+                        ErrorField::Store,
+                        format!("the store is read-only: {reason}"),
+                    ));
                 }
                 if let Some(user) = user {
                     warn_of_other_user(&storage, &user, json).await?;
@@ -124,7 +127,7 @@ async fn check_masking(storage: &SessionStorage) -> Result<(), Error> {
     if storage.secrets().is_first_masking().await? && has_sessions().await? {
         let command = format!("{} sync --redact mask", program::name());
         let message = format!("the secrets in stored lines are not masked yet: run `{command}` first");
-        return Err(Error::validation("redact", message));
+        return Err(Error::validation(ErrorField::Redact, message));
     }
     Ok(())
 }

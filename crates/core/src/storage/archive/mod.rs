@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    Error, Result,
+    Error, ErrorField, Result,
     backend::{SkippedLine, StoredSyncState},
     events::MAX_LINE_BYTES,
     model::{Digest, EmbeddingSpace, Level, RawJson, Role, Session, TimeSource, Timestamp, time_fields},
@@ -291,7 +291,7 @@ impl Raw {
 
 /// The error for an archive that can't be imported.
 fn invalid(message: impl Into<String>) -> Error {
-    Error::validation("archive", message)
+    Error::validation(ErrorField::Archive, message)
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -41,7 +41,7 @@ use super::{
     store::{StoreContext, StoreCopying},
 };
 use crate::{
-    Error, ErrorKind, Result,
+    Error, ErrorField, ErrorKind, Result,
     backend::{SequenceRange, SessionCursor, SessionQuery, StorageBackend, StoredSession, meta},
     model::{DamagedRow, Session, SessionKey},
     text::counted,
@@ -83,7 +83,7 @@ impl StoreCopying<'_> {
     ) -> Result<CopyReport> {
         let to = &to.store;
         if Arc::ptr_eq(&self.store.backend, &to.backend) {
-            return Err(Error::validation("copy", "the source and the target are the same store"));
+            return Err(Error::validation(ErrorField::Copy, "the source and the target are the same store"));
         }
         let mut report = CopyReport::default();
         let generations = self.prepare_copy(to, &mut report).await?;

@@ -33,7 +33,7 @@ use super::{
     store::{Ingestion, Rederivation, StoreContext, StoredSecrets},
 };
 use crate::{
-    Error, Result,
+    Error, ErrorField, Result,
     backend::{SkippedLine, StoredSession, StoredSyncState},
     content::MessageLine,
     events::MAX_LINE_BYTES,
@@ -82,7 +82,9 @@ impl Ingestion<'_> {
         let stored = self.store.backend.get_session(&target.key).await?;
         if self.store.settings.uuid_session_ids && stored.is_none() && !target.key.session_id.is_uuid() {
             let id = &target.key.session_id;
-            return Err(Error::validation("session_id", "must be a UUID in this store").with("session", id));
+            return Err(
+                Error::validation(ErrorField::SessionId, "must be a UUID in this store").with("session", id)
+            );
         }
         let masker = StoredSecrets::new(self.store).line_masker().await?;
         Ok(SessionIngest { masker, ..self.ingest_of(target, stored) })
@@ -200,7 +202,7 @@ impl SessionIngest {
             self.message_states().await?
         };
         if start as usize > states.len() {
-            return Err(beyond_end("start_sequence", start, states.len()));
+            return Err(beyond_end(ErrorField::StartSequence, start, states.len()));
         }
         self.messages.begin(&mut self.writer, start, states);
         self.repair_messages();
@@ -353,7 +355,7 @@ impl SessionIngest {
         if start > first {
             if digests.is_empty() {
                 let stored = self.stored().map_or(0, |stored| stored.session.event_count);
-                return Err(beyond_end("start_sequence", start, stored as usize));
+                return Err(beyond_end(ErrorField::StartSequence, start, stored as usize));
             }
             digests.remove(0);
         }
@@ -428,6 +430,6 @@ fn taken(warning: Option<String>) -> LineOutcome {
     warning.map_or(LineOutcome::Taken, |reason| LineOutcome::Doubtful { reason })
 }
 
-fn beyond_end(field: &'static str, start: u32, stored: usize) -> Error {
+fn beyond_end(field: ErrorField, start: u32, stored: usize) -> Error {
     Error::validation(field, format!("leaves a gap: {start} is past the end of the {stored} stored lines"))
 }

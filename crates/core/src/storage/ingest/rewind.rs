@@ -2,7 +2,7 @@
 
 use super::SessionIngest;
 use crate::{
-    Error, ErrorKind, Result,
+    Error, ErrorKind, ErrorOption, Result,
     backend::{RewoundTo, SequenceRange, StoredSyncState},
     content::TitleFinder,
     model::{Message, MessageState, Session},
@@ -110,7 +110,7 @@ impl SessionIngest {
             Cut::Nowhere => Ok(u32::MAX),
             Cut::Unknown => {
                 let reason = "can't tell which events to remove: no message has a known time";
-                Err(impossible(reason).with("session", &key.session_id).with("option", "keep_events"))
+                Err(impossible(reason).with("session", &key.session_id).with_option(ErrorOption::KeepEvents))
             }
         }
     }

@@ -25,8 +25,8 @@ use crate::{
     embedding::{EmbeddingPurpose, ModelStrength},
     model::{ContentType, EmbeddingSpace, MessageRef, VectorRecord, VectorText},
     search::{
-        Explanation, Fused, FusionWeights, MissingVectors, RankedText, SearchExplanation, SearchFilter,
-        SearchMode, SearchOptions, SearchResults, SearchedTerm, diversify, fuse, most_relevant,
+        Explanation, Fused, FusionWeights, MissingVectors, RankedText, SEARCH_OPERATION, SearchExplanation,
+        SearchFilter, SearchMode, SearchOptions, SearchResults, SearchedTerm, diversify, fuse, most_relevant,
     },
     text::QueryWords,
 };
@@ -236,7 +236,7 @@ impl TranscriptSearch<'_> {
                 let notice = format!("searched by words only: {error}");
                 Ok((SearchMode::FullText, QueryVector::default(), none(Some(notice))))
             }
-            (Err(error), _) => Err(error.with_operation("search")),
+            (Err(error), _) => Err(error.with_operation(SEARCH_OPERATION)),
         }
     }
 

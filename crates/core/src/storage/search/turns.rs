@@ -9,8 +9,8 @@ use crate::{
     backend::{Candidates, StorageBackendExt, SummaryQuery, TextCandidate, VectorCandidate, VectorQuery},
     model::{ContentType, ContentTypes, DamagedRow, Message, MessageRef, Role, SessionKey, TurnSummary},
     search::{
-        EvidenceFinder, Fused, Judgements, MatchKind, RankedText, SearchFilter, SearchMode, SearchOptions,
-        TurnResult, TurnResults, fuse,
+        EvidenceFinder, Fused, Judgements, MatchKind, RankedText, SEARCH_OPERATION, SearchFilter, SearchMode,
+        SearchOptions, TurnResult, TurnResults, fuse,
     },
     storage::{
         search::text_plan::TextPlan,
@@ -112,7 +112,7 @@ impl TranscriptSearch<'_> {
                 let notice = format!("searched by words only: {error}");
                 Ok((SearchMode::FullText, QueryVector::default(), Some(notice)))
             }
-            (Err(error), _) => Err(error.with_operation("search")),
+            (Err(error), _) => Err(error.with_operation(SEARCH_OPERATION)),
         }
     }
 

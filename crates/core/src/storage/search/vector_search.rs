@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{CANDIDATES_A_RESULT, PlannedQuery, ReadMessages, Shown};
 use crate::{
-    Error, Result, Scope,
+    Error, ErrorField, Result, Scope,
     backend::{VectorCandidate, VectorQuery},
     search::{Fused, SearchMode, SearchResults, VectorSearchOptions},
     storage::{embeddings::of_unit_length, store::TranscriptSearch},
@@ -36,7 +36,7 @@ impl TranscriptSearch<'_> {
         let space = held.space;
         if vector.len() != space.dimensions {
             let message = format!("has {} dimensions, but the store has {}", vector.len(), space.dimensions);
-            return Err(Error::validation("vector", message));
+            return Err(Error::validation(ErrorField::Vector, message));
         }
         let query = VectorQuery {
             scope: scope.clone(),

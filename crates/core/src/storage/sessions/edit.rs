@@ -1,7 +1,7 @@
 //! Editing a session: name, description, tags, and visibility.
 
 use crate::{
-    Error, Result,
+    Error, ErrorField, Result,
     backend::{SessionChange, StorageBackendExt, StoredSession},
     metadata::Metadata,
     model::{Session, SessionField, SessionKey, Visibility},
@@ -113,8 +113,8 @@ impl SessionEdit {
             };
             session.edited.insert(field);
         }
-        check_length("name", session.name.as_deref(), 500)?;
-        check_length("description", session.description.as_deref(), 10_000)?;
+        check_length(ErrorField::Name, session.name.as_deref(), 500)?;
+        check_length(ErrorField::Description, session.description.as_deref(), 10_000)?;
         Ok(session)
     }
 }
@@ -142,9 +142,12 @@ fn collected(names: impl IntoIterator<Item = impl Into<String>>) -> Vec<String> 
 fn add_tags(tags: &mut Vec<String>, added: &[String]) -> Result<()> {
     for tag in added.iter().map(|tag| tag.trim()) {
         if tag.is_empty() || tag.chars().any(char::is_control) {
-            return Err(Error::validation("tags", "a tag must not be empty or contain control characters"));
+            return Err(Error::validation(
+                ErrorField::Tags,
+                "a tag must not be empty or contain control characters",
+            ));
         }
-        check_length("tags", Some(tag), 100)?;
+        check_length(ErrorField::Tags, Some(tag), 100)?;
         if !tags.iter().any(|known| known == tag) {
             tags.push(tag.to_owned());
         }
@@ -152,7 +155,7 @@ fn add_tags(tags: &mut Vec<String>, added: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn check_length(field: &'static str, text: Option<&str>, most: usize) -> Result<()> {
+fn check_length(field: ErrorField, text: Option<&str>, most: usize) -> Result<()> {
     if text.is_some_and(|text| text.chars().nth(most).is_some()) {
         return Err(Error::validation(field, format!("must be at most {most} characters")));
     }
@@ -206,14 +209,14 @@ impl Sharing {
             || (self.visibility == Visibility::Team && self.team_ids.is_empty())
         {
             return Err(Error::validation(
-                "team_ids",
+                ErrorField::TeamIds,
                 "must name at least one team, and no name may be empty",
             ));
         }
         if self.org_id.as_ref().is_some_and(is_blank)
             || (self.visibility == Visibility::Org && self.org_id.is_none())
         {
-            return Err(Error::validation("org_id", "must not be empty"));
+            return Err(Error::validation(ErrorField::OrgId, "must not be empty"));
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::short_ids::{parts, top_of};
 use crate::{
-    Error, Result, Scope,
+    Error, ErrorField, Result, Scope,
     backend::SessionQuery,
     model::{Session, SessionId, SessionSource, Timestamp},
     search::SessionFilter,
@@ -112,7 +112,7 @@ impl SessionCatalog<'_> {
             None if hash.is_some() && numbered.is_none() => {
                 let message =
                     format!("{address:?} is not an address: '#' must be followed by the number of a message");
-                Err(Error::validation("address", message))
+                Err(Error::validation(ErrorField::Address, message))
             }
             None => Err(Error::session_not_found(address)),
         }
@@ -284,5 +284,5 @@ pub(super) fn one_of(mut found: Vec<Session>, id: &str) -> Result<Option<Session
         .map(|session| format!("{} of {}", session.session_id, session.user_id))
         .collect();
     let more = if found.len() > SHOWN { ", …" } else { "" };
-    Err(Error::validation("session_id", format!("{id:?} is ambiguous: {}{more}", shown.join(", "))))
+    Err(Error::validation(ErrorField::SessionId, format!("{id:?} is ambiguous: {}{more}", shown.join(", "))))
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::PAGE;
 use crate::{
-    Error, Result, Scope,
+    Error, ErrorField, Result, Scope,
     backend::SessionQuery,
     model::{ProjectSlug, Session, SessionKey},
     search::SessionFilter,
@@ -34,7 +34,7 @@ impl SessionCatalog<'_> {
         found.retain(|slug| slug.as_str().to_lowercase().contains(&part));
         match found.len() {
             0 | 1 => Ok(found.pop_first()),
-            _ => Err(Error::validation("project_slug", several(name, &found))),
+            _ => Err(Error::validation(ErrorField::ProjectSlug, several(name, &found))),
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{super::store::SessionCatalog, find::PAGE};
 use crate::{
-    Error, Result, Scope,
+    Error, ErrorField, Result, Scope,
     backend::SessionQuery,
     model::{Repository, Session},
     search::SessionFilter,
@@ -38,7 +38,7 @@ impl SessionCatalog<'_> {
         let mut found = if named.is_empty() { found } else { named };
         match found.len() {
             0 | 1 => Ok(found.pop_first()),
-            _ => Err(Error::validation("repository", several(name, &found))),
+            _ => Err(Error::validation(ErrorField::Repository, several(name, &found))),
         }
     }
 

@@ -17,7 +17,7 @@ use super::{
     turn_texts::{TurnCollector, TurnTexts, answer_of, question_of},
 };
 use crate::{
-    Error, Result, Scope,
+    Error, ErrorField, Result, Scope,
     model::{
         Message, MessageRef, MessageState, ProjectSlug, Session, SessionId, SessionKey, TimeSource,
         Timestamp, TurnSummary, UserId, VectorRecord, VectorText,
@@ -167,7 +167,7 @@ impl StoredTurns<'_> {
         found.ok_or_else(|| {
             let turns = counted(session.turn_count, "turn");
             let message = format!("the session has no turn {turn} with user text; it has {turns}");
-            Error::validation("turn", message).with("session", &key.session_id)
+            Error::validation(ErrorField::Turn, message).with("session", &key.session_id)
         })
     }
 
@@ -184,7 +184,7 @@ impl StoredTurns<'_> {
             return Err(no_message(&session.session_id, sequence, states.len() as u32));
         };
         state.turn.ok_or_else(|| {
-            Error::validation("sequence", format!("message {sequence} is before the first turn"))
+            Error::validation(ErrorField::Sequence, format!("message {sequence} is before the first turn"))
                 .with("session", &session.session_id)
         })
     }

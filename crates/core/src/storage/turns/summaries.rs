@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    Error, Result, Scope,
+    Error, ErrorField, Result, Scope,
     backend::MessagesToEmbed,
     model::{SessionKey, TurnSummary, UserId},
     storage::{
@@ -51,7 +51,7 @@ impl StoredTurns<'_> {
         let text = given.text.trim();
         if text.is_empty() || text.chars().nth(MOST_CHARS).is_some() {
             let rule = format!("must have 1 to {MOST_CHARS} characters");
-            return Err(Error::validation("text", rule));
+            return Err(Error::validation(ErrorField::Text, rule));
         }
         let text = StoredSecrets::new(self.store)
             .line_masker()
@@ -63,13 +63,13 @@ impl StoredTurns<'_> {
             SessionCatalog::new(self.store).find_address(&scope, &given.message).await?;
         let Some(AddressedLine::Message(sequence)) = line else {
             let message = format!("{:?} is not the id of a message", given.message);
-            return Err(Error::validation("message_id", message));
+            return Err(Error::validation(ErrorField::MessageId, message));
         };
         let key = session.key();
         let number = self.turn_of_message(&scope, &key.session_id, sequence).await?;
         let turn = self.texts_of_turns([(key.clone(), vec![number])]).await?.pop();
         let turn = turn.ok_or_else(|| {
-            Error::validation("message_id", format!("turn {number} has no user text"))
+            Error::validation(ErrorField::MessageId, format!("turn {number} has no user text"))
                 .with("session", &key.session_id)
         })?;
         Ok(TurnSummary {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{Checking, turns::TurnVectors};
 use crate::{
-    Result,
+    ErrorField, Result,
     content::embeddable,
     model::{
         DifferenceKind, EmbeddingSpace, Message, MessageRef, RowKind, VectorRecord, VectorState, VectorText,
@@ -111,8 +111,8 @@ impl Checking<'_> {
 /// Why a vector can't be compared with others.
 fn invalid(record: &VectorRecord, space: &EmbeddingSpace) -> Option<String> {
     if let Err(error) = record.validate(space) {
-        return Some(match error.context("field") {
-            Some("vector") | None => error.message().to_owned(),
+        return Some(match error.field() {
+            Some(ErrorField::Vector) | None => error.message().to_owned(),
             Some(field) => format!("has a wrong {field}: it {}", error.message()),
         });
     }

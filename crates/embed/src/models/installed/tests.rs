@@ -1,4 +1,4 @@
-use amplifier_session_core::ErrorKind;
+use amplifier_session_core::{ErrorField, ErrorKind};
 use amplifier_session_testkit::{TinyModel, write_json};
 use serde_json::json;
 use tempfile::TempDir;
@@ -61,7 +61,7 @@ fn a_name_can_be_chosen_and_used_once() {
     assert_eq!(error.kind(), ErrorKind::Validation);
     assert!(error.to_string().contains("already installed"), "{error}");
     for bad in ["", "../up", "a/b", ".hidden", "a b", &"x".repeat(101)] {
-        assert_eq!(place.refused(Some(bad)).context("field"), Some("model"), "{bad:?}");
+        assert_eq!(place.refused(Some(bad)).field(), Some(ErrorField::Model), "{bad:?}");
     }
 }
 

@@ -18,7 +18,7 @@ use std::{
 };
 
 use amplifier_session_core::{
-    Error, ErrorKind, Result,
+    Error, ErrorField, ErrorKind, Result,
     embedding::{EmbeddingLimits, EmbeddingProvider, EmbeddingPurpose, ModelStrength},
     model::EmbeddingSpace,
 };
@@ -165,7 +165,7 @@ pub(super) fn down() -> Error {
 
 /// The error of a service that rejects a text.
 pub(super) fn refused() -> Error {
-    Error::validation("texts", "the service rejects a text")
+    Error::validation(ErrorField::Texts, "the service rejects a text")
 }
 
 pub(super) async fn embed(provider: &dyn EmbeddingProvider, texts: &[String]) -> Result<Vec<Vec<f32>>> {

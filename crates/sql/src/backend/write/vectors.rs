@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use amplifier_session_core::{
-    Error, Result,
+    Error, ErrorField, Result,
     backend::{
         MessageVectors, MessagesToEmbed, TurnLines,
         meta::{EMBEDDING_SPACE, NEXT_EMBEDDING_SPACE},
@@ -190,7 +190,7 @@ pub(in crate::backend) fn complete_generation<D: Database>(database: &D, generat
             return Ok(true);
         }
         let next = held.next.filter(|next| next.number == generation).ok_or_else(|| {
-            Error::validation("generation", format!("generation {generation} is not the next one"))
+            Error::validation(ErrorField::Generation, format!("generation {generation} is not the next one"))
         })?;
         // A rebuild sets the generation of each message for which it has made vectors.
         let pending = format!(

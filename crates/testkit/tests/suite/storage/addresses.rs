@@ -306,7 +306,7 @@ async fn a_project_is_found_by_a_unique_part(store: Store) {
         assert_eq!(found(name).await.unwrap().as_deref(), slug, "{name:?}");
     }
     let error = found("shop").await.unwrap_err();
-    assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("project_slug")));
+    assert_eq!((error.kind(), error.field()), (ErrorKind::Validation, Some(ErrorField::ProjectSlug)));
     assert!(error.message().contains("-home-ana-shop, -home-ana-shop-api"), "{error}");
     assert!(!error.message().contains("Blog"), "{error}");
 }
@@ -460,7 +460,7 @@ async fn a_repository_is_found_by_its_address_or_a_part(store: Store) {
         assert_eq!(found(&ana(), name).await.unwrap().as_deref(), expected, "{name}");
     }
     let several = found(&ana(), "acme").await.unwrap_err();
-    assert_eq!((several.kind(), several.context("field")), (ErrorKind::Validation, Some("repository")));
+    assert_eq!((several.kind(), several.field()), (ErrorKind::Validation, Some(ErrorField::Repository)));
     assert!(several.to_string().contains("github.com/acme/app, github.com/acme/app-web"), "{several}");
     assert!(found(&Scope::Everyone, "app").await.unwrap_err().to_string().contains("github.com/ben/app"));
     let ben = scope(&target_of("ben", "p", "s"));

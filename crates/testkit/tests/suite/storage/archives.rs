@@ -206,7 +206,7 @@ async fn an_incomplete_archive_is_noticed(store: Store) {
     ] {
         let error = imported(&store, whole, &ImportOptions::default()).await.unwrap_err();
         assert!(error.message().contains(says), "{whole}: {error}");
-        assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("archive")));
+        assert_eq!((error.kind(), error.field()), (ErrorKind::Validation, Some(ErrorField::Archive)));
     }
     // Rows that are added later would leave a gap.
     let lying = with_right_checksums(&archive.replace("\"message_count\":2", "\"message_count\":5"));

@@ -70,12 +70,12 @@ async fn a_missing_position_is_refused(store: Store) {
     let (scope, session) = (ana(), target("s").key.session_id);
     for turn in [0, 3, u32::MAX] {
         let error = store.storage.reading().get_turn_context(&scope, &session, turn, 1, 1).await.unwrap_err();
-        assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("turn")));
+        assert_eq!((error.kind(), error.field()), (ErrorKind::Validation, Some(ErrorField::Turn)));
     }
     for sequence in [7, u32::MAX] {
         let error =
             store.storage.reading().get_message_context(&scope, &session, sequence, 1, 1).await.unwrap_err();
-        assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("sequence")));
+        assert_eq!((error.kind(), error.field()), (ErrorKind::Validation, Some(ErrorField::Sequence)));
     }
 }
 

@@ -161,15 +161,15 @@ async fn an_invalid_edit_is_refused(store: Store) {
     let text = |length: usize| "é".repeat(length);
     let new = || SessionEdit::default().set_description("not to be kept");
     let refused = [
-        (new().set_name(text(501).as_str()), "name"),
-        (SessionEdit::default().set_description(text(10_001).as_str()), "description"),
-        (new().add_tags([text(101)]), "tags"),
-        (new().set_tags(["fine", " "]), "tags"),
-        (new().add_tags(["a\0b"]), "tags"),
+        (new().set_name(text(501).as_str()), ErrorField::Name),
+        (SessionEdit::default().set_description(text(10_001).as_str()), ErrorField::Description),
+        (new().add_tags([text(101)]), ErrorField::Tags),
+        (new().set_tags(["fine", " "]), ErrorField::Tags),
+        (new().add_tags(["a\0b"]), ErrorField::Tags),
     ];
     for (edit, field) in refused {
         let error = store.storage.sessions().update_session(&target("s").key, &edit).await.unwrap_err();
-        assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some(field)));
+        assert_eq!((error.kind(), error.field()), (ErrorKind::Validation, Some(field)));
     }
     assert_eq!(store.stored(&target("s")).await, before);
     let longest = SessionEdit::default().set_name(text(500).as_str()).add_tags([text(100)]);
@@ -229,14 +229,14 @@ async fn sharing_with_an_unnamed_group_is_refused(store: Store) {
     let mut no_org = Sharing::org("acme");
     no_org.org_id = None;
     let refused = [
-        (Sharing::teams([""; 0]), "team_ids"),
-        (Sharing::teams(["red", " "]), "team_ids"),
-        (Sharing::org(""), "org_id"),
-        (no_org, "org_id"),
+        (Sharing::teams([""; 0]), ErrorField::TeamIds),
+        (Sharing::teams(["red", " "]), ErrorField::TeamIds),
+        (Sharing::org(""), ErrorField::OrgId),
+        (no_org, ErrorField::OrgId),
     ];
     for (sharing, field) in refused {
         let error = store.storage.sessions().share_session(&target("s").key, &sharing).await.unwrap_err();
-        assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some(field)));
+        assert_eq!((error.kind(), error.field()), (ErrorKind::Validation, Some(field)));
     }
     assert_eq!(store.stored(&target("s")).await.session.visibility, Visibility::Private);
 }

@@ -100,17 +100,17 @@ async fn invalid_supplied_vectors_are_refused(store: Store) {
     let with = |x: f32| [vec![x], good[1..].to_vec()].concat();
     let of_user = |sequence: u32, vector: Vec<f32>| of(sequence, &[(ContentType::UserQuery, vector)]);
     let refused = [
-        (of_user(0, good[1..].to_vec()), "vector"),
-        (of_user(0, [good.clone(), vec![0.5]].concat()), "vector"),
-        (of_user(0, Vec::new()), "vector"),
-        (of_user(0, vec![0.0; 64]), "vector"),
-        (of_user(0, with(f32::NAN)), "vector"),
-        (of_user(0, with(f32::INFINITY)), "vector"),
-        (of_user(4, good.clone()), "sequence"),
-        (of_user(u32::MAX, good.clone()), "sequence"),
-        (of_user(1, good.clone()), "content_type"),
-        (of(0, &[(ContentType::ToolOutput, good.clone())]), "content_type"),
-        (of(2, &[(ContentType::System, good.clone())]), "content_type"),
+        (of_user(0, good[1..].to_vec()), ErrorField::Vector),
+        (of_user(0, [good.clone(), vec![0.5]].concat()), ErrorField::Vector),
+        (of_user(0, Vec::new()), ErrorField::Vector),
+        (of_user(0, vec![0.0; 64]), ErrorField::Vector),
+        (of_user(0, with(f32::NAN)), ErrorField::Vector),
+        (of_user(0, with(f32::INFINITY)), ErrorField::Vector),
+        (of_user(4, good.clone()), ErrorField::Sequence),
+        (of_user(u32::MAX, good.clone()), ErrorField::Sequence),
+        (of_user(1, good.clone()), ErrorField::ContentType),
+        (of(0, &[(ContentType::ToolOutput, good.clone())]), ErrorField::ContentType),
+        (of(2, &[(ContentType::System, good.clone())]), ErrorField::ContentType),
     ];
     for (bad, field) in refused {
         let label = format!("{field} of {}", bad.sequence);
@@ -118,11 +118,7 @@ async fn invalid_supplied_vectors_are_refused(store: Store) {
             let stored =
                 store.storage.ingestion().store_embeddings(&target("s").key, &space(), embeddings).await;
             let error = stored.unwrap_err();
-            assert_eq!(
-                (error.kind(), error.context("field")),
-                (ErrorKind::Validation, Some(field)),
-                "{label}"
-            );
+            assert_eq!((error.kind(), error.field()), (ErrorKind::Validation, Some(field)), "{label}");
             assert!(error.context("sequence").is_some(), "{label}");
         }
     }
@@ -272,19 +268,19 @@ async fn lines_with_invalid_vectors_are_not_stored(store: Store) {
     let chunk = |span| MessageEmbeddings::new(0).with_chunk(ContentType::UserQuery, span, good());
     let both = chunk((0, 5)).with_vector(ContentType::UserQuery, good());
     let refused = [
-        (of(0, &[(ContentType::UserQuery, good()[1..].to_vec())]), "vector"),
-        (of(0, &[(ContentType::UserQuery, vec![0.0; 64])]), "vector"),
-        (of(0, &[(ContentType::ToolOutput, good())]), "content_type"),
-        (of(4, &[(ContentType::UserQuery, good())]), "sequence"),
-        (chunk((0, 20)), "span"),
-        (chunk((5, 5)), "span"),
-        (chunk((7, 3)), "span"),
-        (both, "span"),
+        (of(0, &[(ContentType::UserQuery, good()[1..].to_vec())]), ErrorField::Vector),
+        (of(0, &[(ContentType::UserQuery, vec![0.0; 64])]), ErrorField::Vector),
+        (of(0, &[(ContentType::ToolOutput, good())]), ErrorField::ContentType),
+        (of(4, &[(ContentType::UserQuery, good())]), ErrorField::Sequence),
+        (chunk((0, 20)), ErrorField::Span),
+        (chunk((5, 5)), ErrorField::Span),
+        (chunk((7, 3)), ErrorField::Span),
+        (both, ErrorField::Span),
     ];
     for (bad, field) in refused {
         let sync = SyncLines::whole(raw(messages())).with_embeddings(space(), vec![bad]);
         let error = store.storage.ingestion().sync_transcript_lines(&target("s"), sync).await.unwrap_err();
-        assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some(field)));
+        assert_eq!((error.kind(), error.field()), (ErrorKind::Validation, Some(field)));
         assert!(error.context("sequence").is_some(), "{field}");
     }
     assert!(store.messages(&target("s")).await.is_empty());

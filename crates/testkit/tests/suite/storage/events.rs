@@ -206,7 +206,7 @@ async fn a_page_of_events_out_of_range_is_refused(store: Store) {
     for limit in [0, 10_001, usize::MAX] {
         let options = EventSearchOptions::default().with_limit(limit);
         let error = store.storage.reading().search_events(&Scope::Everyone, &options).await.unwrap_err();
-        assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("limit")));
+        assert_eq!((error.kind(), error.field()), (ErrorKind::Validation, Some(ErrorField::Limit)));
     }
     let page = store.storage.reading().search_events(&ana(), &EventSearchOptions::default()).await.unwrap();
     assert_eq!(page.len(), 100);

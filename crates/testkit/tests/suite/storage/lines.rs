@@ -56,8 +56,8 @@ async fn a_gap_is_refused(store: Store) {
         let of_events = store.sync_events_from(&target("s"), start, events(1)).await;
         for error in [of_messages.unwrap_err(), of_events.unwrap_err()] {
             assert_eq!(
-                (error.kind(), error.context("field")),
-                (ErrorKind::Validation, Some("start_sequence"))
+                (error.kind(), error.field()),
+                (ErrorKind::Validation, Some(ErrorField::StartSequence))
             );
         }
     };

@@ -110,7 +110,7 @@ async fn without_any_time_events_are_kept_only_on_request(store: Store) {
     store.sync_events(&target("s"), vec![event("a", 1), event("b", 2)]).await;
     let before = store.everything(&target("s")).await;
     let error = try_rewind(&store, &RewindOptions::to_turn(1)).await.unwrap_err();
-    assert_eq!((error.kind(), error.context("option")), (ErrorKind::Rewind, Some("keep_events")));
+    assert_eq!((error.kind(), error.option()), (ErrorKind::Rewind, Some(ErrorOption::KeepEvents)));
     assert!(error.to_string().starts_with("rewind: can't tell which events to remove"), "{error}");
     assert_eq!(store.everything(&target("s")).await, before);
     let report = try_rewind(&store, &RewindOptions::to_turn(1).with_keep_events(true)).await.unwrap();

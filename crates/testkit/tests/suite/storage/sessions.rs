@@ -22,7 +22,7 @@ async fn session_ids_must_be_uuids_if_configured(store: Store) {
     let sync =
         async |id: &str| strict.ingestion().sync_session_metadata(&target(id), RawJson::from("{}")).await;
     let error = sync("span_agent").await.unwrap_err();
-    assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("session_id")));
+    assert_eq!((error.kind(), error.field()), (ErrorKind::Validation, Some(ErrorField::SessionId)));
     sync("3a7c1e90-1f4b-4d2a-9c11-0b2e5d6f7a01").await.unwrap();
     assert_eq!(store.listed(&SessionQuery::new(ana())).await.len(), 1);
 }

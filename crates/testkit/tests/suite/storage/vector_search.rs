@@ -150,21 +150,21 @@ async fn options_out_of_range_are_errors(store: Store) {
     let of = |vector: &[f32]| VectorSearchOptions::new(vector.to_vec());
     let with = |x: f32| of(&[&[x], &good[1..]].concat());
     let refused = [
-        (of(&good[1..]), "vector"),
-        (of(&[good.as_slice(), &[0.5]].concat()), "vector"),
-        (of(&[]), "vector"),
-        (of(&[0.0; 64]), "vector"),
-        (with(f32::NAN), "vector"),
-        (with(f32::NEG_INFINITY), "vector"),
-        (of(&good).with_limit(0), "limit"),
-        (of(&good).with_limit(1_001), "limit"),
-        (of(&good).with_min_similarity(1.5), "min_similarity"),
-        (of(&good).with_min_similarity(f32::NAN), "min_similarity"),
-        (of(&good).with_content_types(ContentTypes::NONE), "content_types"),
+        (of(&good[1..]), ErrorField::Vector),
+        (of(&[good.as_slice(), &[0.5]].concat()), ErrorField::Vector),
+        (of(&[]), ErrorField::Vector),
+        (of(&[0.0; 64]), ErrorField::Vector),
+        (with(f32::NAN), ErrorField::Vector),
+        (with(f32::NEG_INFINITY), ErrorField::Vector),
+        (of(&good).with_limit(0), ErrorField::Limit),
+        (of(&good).with_limit(1_001), ErrorField::Limit),
+        (of(&good).with_min_similarity(1.5), ErrorField::MinSimilarity),
+        (of(&good).with_min_similarity(f32::NAN), ErrorField::MinSimilarity),
+        (of(&good).with_content_types(ContentTypes::NONE), ErrorField::ContentTypes),
     ];
     for (options, field) in refused {
         let error = store.storage.search().vector_search(&ana(), &options).await.unwrap_err();
-        assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some(field)));
+        assert_eq!((error.kind(), error.field()), (ErrorKind::Validation, Some(field)));
     }
     assert_eq!(search(&store, &of(&good)).await.results.len(), 1);
 }
