@@ -223,7 +223,7 @@ impl App {
         let caller = self.caller()?;
         let scope = self.scope(&caller)?;
         let url = self.store_url()?;
-        let Some(file) = url.file().filter(|_| url.backend().name == "DuckDB") else {
+        let Some(file) = url.file().filter(|_| url.backend().sql) else {
             let hint = format!(
                 "`{} --store duckdb:~/.amplifier/sessions.duckdb sync` creates one from your session folders; `copy` copies this store to one",
                 program::name()

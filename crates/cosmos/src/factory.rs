@@ -22,6 +22,7 @@ pub static FACTORY: BackendFactory = BackendFactory {
     help: "a database in the cloud, for a team",
     // Read-only access has no advantage: readers and writers do not block each other.
     read_only: false,
+    sql: false,
     settings: SETTINGS,
     backup: None,
     salvage: None,

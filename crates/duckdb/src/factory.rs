@@ -17,6 +17,7 @@ pub static FACTORY: BackendFactory = BackendFactory {
     form: "duckdb:[PATH]",
     help: "a file for SQL queries, which one program at a time may write",
     read_only: true,
+    sql: true,
     settings: &[
         Setting::switch(
             "hnsw",

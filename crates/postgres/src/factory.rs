@@ -23,6 +23,7 @@ pub static FACTORY: BackendFactory = BackendFactory {
     help: "a schema on a server of your own, for a team",
     // Readers and writers do not block each other.
     read_only: false,
+    sql: false,
     settings: SETTINGS,
     open: Open::Service(|address, request| Box::pin(open(address, request))),
     backup: None,

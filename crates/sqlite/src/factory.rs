@@ -17,6 +17,7 @@ pub static FACTORY: BackendFactory = BackendFactory {
     help: "a file that many programs may use at the same time",
     // Read-only access has no advantage: readers and a writer do not block each other.
     read_only: false,
+    sql: false,
     settings: &[],
     open: Open::File {
         default: None,

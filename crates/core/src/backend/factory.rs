@@ -27,6 +27,8 @@ pub struct BackendFactory {
     pub help: &'static str,
     /// Whether a store can be opened read-only. If not, asking for it is an error before `open` is called.
     pub read_only: bool,
+    /// Whether people can query a store with SQL, through a reader of the backend.
+    pub sql: bool,
     /// The settings that only this backend has. A setting `cosmos.database` is `database` in a URL:
     /// `cosmos://host?database=name`.
     pub settings: &'static [Setting],
