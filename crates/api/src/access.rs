@@ -137,6 +137,16 @@ impl ApiCaller {
         Ok(Scope::User(self.user().clone()))
     }
 
+    /// The scope of a request that changes the sessions of all users, which needs [`AccessRight::Admin`].
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::MissingRight`] without the right.
+    pub fn scope_of_all_changes(&self) -> Result<Scope, ApiError> {
+        self.need(AccessRight::Admin)?;
+        Ok(Scope::Everyone)
+    }
+
     fn need(&self, right: AccessRight) -> Result<(), ApiError> {
         if self.rights.contains(&right) { Ok(()) } else { Err(ApiError::MissingRight(right)) }
     }
@@ -182,5 +192,8 @@ mod tests {
         assert_eq!(writer.scope_of_changes(AccessRight::Write).unwrap(), own);
         assert!(writer.scope_of_changes(AccessRight::Delete).is_err());
         assert!(writer.scope(Reach::Own).is_err());
+        assert!(matches!(writer.scope_of_all_changes(), Err(ApiError::MissingRight(AccessRight::Admin))));
+        let admin = writer.with_rights([AccessRight::Admin]);
+        assert_eq!(admin.scope_of_all_changes().unwrap(), Scope::Everyone);
     }
 }

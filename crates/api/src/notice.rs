@@ -137,6 +137,8 @@ pub enum FoundKind {
     Session,
     /// Sessions with superseded lines.
     SupersededSession,
+    /// Sessions to write to an archive.
+    ExportedSession,
     /// Events.
     Event,
 }

@@ -57,8 +57,7 @@ pub(crate) struct StoreReader {
 impl StoreReader {
     /// The API, for requests of this user.
     pub(crate) fn api<'a>(&'a self, app: &'a App) -> Api<'a> {
-        let place = CallerPlace::Here { home: app.home.as_deref() };
-        Api { storage: &self.storage, caller: &self.caller, now: &app.now, place }
+        app.api(&self.storage, &self.caller)
     }
 
     /// The session that `address` names, with a note if `latest` had to leave one out.
@@ -239,8 +238,13 @@ impl App {
         Ok((reader, scope))
     }
 
+    /// The API, for requests of `caller` on this machine.
+    pub(crate) fn api<'a>(&'a self, storage: &'a SessionStorage, caller: &'a ApiCaller) -> Api<'a> {
+        Api { storage, caller, now: &self.now, place: CallerPlace::Here { home: self.home.as_deref() } }
+    }
+
     /// The user, who may do everything: the store is theirs, or a server checks their rights.
-    fn caller(&self) -> Result<ApiCaller, Failure> {
+    pub(crate) fn caller(&self) -> Result<ApiCaller, Failure> {
         let GlobalArgs { team, org, .. } = &self.global;
         let teams = team.iter().map(|team| team.trim()).filter(|team| !team.is_empty());
         let user = self.identity()?.user_id;

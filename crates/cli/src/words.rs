@@ -146,6 +146,7 @@ fn nothing_found(what: FoundKind, nearest: Option<&NearestMessage>) -> String {
             FoundKind::SupersededMessage => "no superseded message matches",
             FoundKind::Turn => "no turn matches",
             FoundKind::Session => "no session matches",
+            FoundKind::ExportedSession => "no session matches; no file was written",
             FoundKind::SupersededSession => "no session has superseded lines",
             FoundKind::Event => "no event matches",
         };

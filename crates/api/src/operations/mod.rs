@@ -1,5 +1,7 @@
 //! The operations, one file each: a request, a response, and a method of [`Api`](crate::Api).
 
+pub mod export;
+pub mod import;
 pub mod recent;
 pub mod search;
 pub mod search_superseded;

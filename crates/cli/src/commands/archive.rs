@@ -6,11 +6,14 @@ use std::{
     path::Path,
 };
 
+use amplifier_session_api::{
+    ApiAnswer, ApiError, Notice,
+    operations::{export::ExportRequest, import::ImportRequest},
+};
 use amplifier_session_storage::{
-    Error, ErrorField, Scope,
+    Error, ErrorField,
     model::SessionKey,
-    search::SessionFilter,
-    storage::{BrokenPart, ExportReport, ImportOptions, ImportReport, JsonLinesReader, JsonLinesWriter},
+    storage::{BrokenPart, ExportReport, ImportReport, JsonLinesReader},
 };
 
 use super::masking;
@@ -33,19 +36,11 @@ pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, F
         return Err(Failure::wrong_use("`export` writes JSON lines, not Parquet", hint));
     }
     let reader = app.patient_reader().await?;
-    let project = app.project(&reader, args.project.as_deref()).await?;
-    let project = args.repo.within(app, &reader, project).await?;
-    let mut filter = project.clone();
-    let scope = match &args.session {
-        None => reader.scope.clone(),
-        Some(session) => {
-            let found = reader.find_session(session).await?;
-            filter = filter.with_session(found.session_id);
-            // Several users may have a session of this id.
-            Scope::User(found.user_id)
-        }
-    };
-    let report = to_lines(&reader, &scope, filter, &args).await?;
+    let ApiAnswer { response: report, notices } = to_file(app, &reader, &args).await?;
+    let is_about_nothing = |notice: &Notice| matches!(notice, Notice::NothingFound { .. });
+    let (about_request, about_nothing) =
+        notices.split_at(notices.iter().position(is_about_nothing).unwrap_or(notices.len()));
+    app.say_notices(about_request);
     let (messages, events) = (counted(report.messages, "message"), counted(report.events, "event"));
     let mut counts = format!("{}, {messages}, {events}", counted(report.sessions, "session"));
     if args.vectors {
@@ -66,37 +61,41 @@ pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, F
         app.out.line(&printable(&format!("{counts} in {}", args.out.display())))?;
     }
     app.out.finish()?;
-    if report.sessions == 0 && report.damaged.is_empty() {
-        say("note", "no session matches; no file was written");
-        app.warn_of_unknown_project(&reader, &project).await?;
-    }
+    app.say_notices(about_nothing);
     report_damage(&report.damaged)?;
     Ok(Outcome::found(report.sessions > 0))
 }
 
-async fn to_lines(
+/// Writes the archive. There is no file if no session matches.
+async fn to_file(
+    app: &App,
     reader: &StoreReader,
-    scope: &Scope,
-    filter: SessionFilter,
-    ExportArgs { out, vectors, .. }: &ExportArgs,
-) -> Result<ExportReport, Failure> {
+    ExportArgs { out, vectors, project, repo, session }: &ExportArgs,
+) -> Result<ApiAnswer<ExportReport>, Failure> {
+    let request = ExportRequest {
+        scope: app.global.scope.into(),
+        session: session.clone(),
+        project: project.clone(),
+        repo: repo.repo.clone(),
+        vectors: *vectors,
+    };
     let mut file = WholeFile::begin(out)?;
-    let mut lines = JsonLinesWriter::new(file.writer()).with_vectors(*vectors);
-    let report = reader.storage.archive().export_sessions(scope, filter, &mut lines).await;
-    let report = report.map_err(|error| if is_stdout(out) { export_failure(error) } else { error.into() })?;
-    if report.sessions > 0 {
+    let answer = match reader.api(app).export(&request, file.writer()).await {
+        // The reader of stdout closed the pipe.
+        Err(ApiError::Storage(error)) if is_stdout(out) && is_closed(&error) => {
+            return Err(Failure::OutputClosed);
+        }
+        answer => answer?,
+    };
+    if answer.response.sessions > 0 {
         file.persist()?;
     }
-    Ok(report)
+    Ok(answer)
 }
 
-/// The failure for an error of an export to stdout. It is not a failure if the reader closed the pipe.
-fn export_failure(error: Error) -> Failure {
-    let cause = std::error::Error::source(&error).and_then(|cause| cause.downcast_ref::<io::Error>());
-    match cause.map(io::Error::kind) {
-        Some(io::ErrorKind::BrokenPipe) => Failure::OutputClosed,
-        _ => error.into(),
-    }
+fn is_closed(error: &Error) -> bool {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
 fn open(file: &Path) -> Result<JsonLinesReader<BufReader<File>>, Failure> {
@@ -112,10 +111,12 @@ fn open(file: &Path) -> Result<JsonLinesReader<BufReader<File>>, Failure> {
 }
 
 /// An error about the archive, with its file.
-fn in_file(error: Error, file: &Path) -> Error {
-    match error.field() {
-        Some(ErrorField::Archive) => error.with("file", file.display()),
-        _ => error,
+fn in_file(error: ApiError, file: &Path) -> Failure {
+    match error {
+        ApiError::Storage(error) if error.field() == Some(ErrorField::Archive) => {
+            error.with("file", file.display()).into()
+        }
+        error => error.into(),
     }
 }
 
@@ -126,13 +127,11 @@ pub(super) async fn import(app: &mut App, args: ImportArgs) -> Result<Outcome, F
         say("note", "nothing was imported");
         return Ok(Outcome::Done);
     }
-    let owner = (app.global.scope != ScopeArg::All).then(|| writer.user.clone());
-    let options = ImportOptions::default().with_replace(args.replace).with_owner(owner);
+    let request = ImportRequest { all_users: app.global.scope == ScopeArg::All, replace: args.replace };
     writer.storage.users().pin_user(&writer.user).await?;
-    let imported = writer.storage.archive().import_sessions(&mut archive, &options).await;
-    // Also after an error, because the sessions before it are stored.
-    writer.storage.update_index().await?;
-    let report = imported.map_err(|error| in_file(error, &args.file))?;
+    let caller = app.caller()?;
+    let imported = app.api(&writer.storage, &caller).import(&request, &mut archive).await;
+    let report = imported.map_err(|error| in_file(error, &args.file))?.response;
     if app.out.is_json() {
         app.out.json(&report)?;
     } else {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{
     super::session_rows::SessionRows, ArchiveWriter, ArchivedSummary, EventRecord, FORMAT, FileRecord,
@@ -22,7 +22,7 @@ const SESSIONS: usize = 100;
 const ATTEMPTS: usize = 3;
 
 /// The report of an export.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ExportReport {
     /// The number of sessions.
@@ -40,7 +40,7 @@ pub struct ExportReport {
     /// The number of summaries of turns.
     pub summaries: u64,
     /// Rows that are missing because they can't be read.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<DamagedRow>,
 }
 

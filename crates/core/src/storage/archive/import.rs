@@ -1,6 +1,6 @@
 //! Reads an archive.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{
     super::deleted::DeletedSessions, ArchiveReader, Checksum, FORMAT, Record, SessionRecord, invalid,
@@ -33,7 +33,7 @@ impl ImportOptions {
 }
 
 /// The report of an import.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ImportReport {
     /// The number of imported sessions.
@@ -63,7 +63,7 @@ pub struct ImportReport {
 }
 
 /// A session that was rejected, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RefusedSession {
     /// Its owner.
@@ -75,7 +75,7 @@ pub struct RefusedSession {
 }
 
 /// A part of an archive that differs from what was exported.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BrokenPart {
     /// Its position, for example `line 7`.

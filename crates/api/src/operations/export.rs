@@ -1,0 +1,75 @@
+//! Writes sessions to an archive, to copy them to a store of any kind.
+
+use std::io::Write;
+
+use amplifier_session_core::{
+    Scope,
+    search::SessionFilter,
+    storage::{ExportReport, JsonLinesWriter},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{Api, ApiAnswer, ApiError, FoundKind, Notice, Reach, filter::RequestFilter};
+
+/// An export of sessions, by default of all in the scope.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ExportRequest {
+    /// Whose sessions.
+    pub scope: Reach,
+    /// Only this session: its address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Only this project: its slug, a unique part of the slug, or its folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// Only this repository: its address, the end of the address, or a folder in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repo: Option<String>,
+    /// Whether the archive has the vectors of messages and turns.
+    pub vectors: bool,
+}
+
+impl Api<'_> {
+    /// Writes sessions to `out` as JSON lines, in small pieces. [`Self::import`] reads them.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError`] if the request is invalid or asks for too much; `SessionNotFound`; `StorageIo` with the cause if
+    /// `out` fails; errors of the store.
+    pub async fn export(
+        &self,
+        request: &ExportRequest,
+        out: &mut (dyn Write + Send),
+    ) -> Result<ApiAnswer<ExportReport>, ApiError> {
+        let scope = self.caller.scope(request.scope)?;
+        let mut notices = Vec::new();
+        let sessions = self.exported_sessions(&scope, request, &mut notices).await?;
+        let (from, filter) = match &request.session {
+            None => (scope.clone(), sessions.clone()),
+            Some(address) => {
+                let found = self.find(&scope, address, &mut notices).await?.session;
+                // Several users may have a session of this id.
+                (Scope::User(found.user_id), sessions.clone().with_session(found.session_id))
+            }
+        };
+        let mut archive = JsonLinesWriter::new(out).with_vectors(request.vectors);
+        let report = self.storage.archive().export_sessions(&from, filter, &mut archive).await?;
+        if report.sessions == 0 && report.damaged.is_empty() {
+            notices.push(Notice::NothingFound { what: FoundKind::ExportedSession, nearest: None });
+            notices.extend(self.unknown_names(&scope, &sessions).await?);
+        }
+        Ok(ApiAnswer { response: report, notices })
+    }
+
+    async fn exported_sessions(
+        &self,
+        scope: &Scope,
+        request: &ExportRequest,
+        notices: &mut Vec<Notice>,
+    ) -> Result<SessionFilter, ApiError> {
+        let (project, repo) = (request.project.clone(), request.repo.clone());
+        let filter = RequestFilter { project, repo, ..RequestFilter::default() };
+        self.sessions_of(scope, &filter, notices).await
+    }
+}
