@@ -2,6 +2,7 @@
 
 pub mod export;
 pub mod import;
+pub mod ingest;
 pub mod recent;
 pub mod search;
 pub mod search_superseded;

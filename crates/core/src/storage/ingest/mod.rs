@@ -57,6 +57,7 @@ pub struct SessionIngest {
     metadata: Option<Metadata>,
     source: Option<SessionSource>,
     repository: Option<Repository>,
+    working_dir: Option<String>,
     sync_state: Option<StoredSyncState>,
     messages: MessageRows,
     events: EventRows,
@@ -90,6 +91,18 @@ impl Ingestion<'_> {
         Ok(SessionIngest { masker, ..self.ingest_of(target, stored) })
     }
 
+    /// Runs `attempt`, which ingests a session, again if another process has written the session in the meantime.
+    ///
+    /// # Errors
+    ///
+    /// Those of the last attempt.
+    pub async fn retry_conflicts<T, F: Future<Output = Result<T>>>(
+        self,
+        attempt: impl Fn() -> F,
+    ) -> Result<T> {
+        self.store.retry_conflicts(attempt).await
+    }
+
     /// An ingest of a session with this stored state.
     pub(super) fn ingest_of(self, target: IngestTarget, stored: Option<StoredSession>) -> SessionIngest {
         let before = stored.as_ref().map(|stored| stored.session.clone());
@@ -108,6 +121,7 @@ impl Ingestion<'_> {
             metadata: None,
             source: None,
             repository: None,
+            working_dir: None,
             sync_state: None,
             superseded: SupersededRows::default(),
             report: IngestReport::default(),
@@ -153,6 +167,11 @@ impl SessionIngest {
     /// Sets the program that wrote the session's files.
     pub fn set_source(&mut self, source: SessionSource) {
         self.source = Some(source);
+    }
+
+    /// Sets the working folder of a session whose metadata files name none.
+    pub fn set_working_dir(&mut self, folder: String) {
+        self.working_dir = Some(folder);
     }
 
     /// Sets the repository of the session's working folder. By default, the stored one is kept.
@@ -402,6 +421,7 @@ impl SessionIngest {
         if let Some(metadata) = given {
             metadata.apply(&mut session);
         }
+        session.working_dir = session.working_dir.or_else(|| self.working_dir.clone());
         session.repository = self.repository.clone().or(session.repository);
         if session.parent_id.is_none() {
             session.parent_id = self.events.parent.clone().or_else(|| self.parent_from_events());

@@ -1,0 +1,432 @@
+//! Stores lines of a session that its machine sends, line by line or file by file.
+
+use std::collections::HashSet;
+
+use amplifier_session_core::{
+    Result,
+    events::{MAX_LINE_BYTES, too_large},
+    model::{
+        HostId, LineKind, MetadataFile, ProjectSlug, RawJson, Repository, SessionId, SessionKey,
+        SessionSource, SupersededReason, Timestamp,
+    },
+    storage::{EventDetail, Extent, IngestReport, IngestTarget, LineOutcome, Remaining, SessionIngest},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{AccessRight, Api, ApiAnswer, ApiError};
+
+/// A session of the caller, or a part of it, as its machine reads it from files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IngestRequest {
+    /// The id.
+    pub session_id: SessionId,
+    /// The project.
+    pub project_slug: ProjectSlug,
+    /// The machine on which the session was recorded.
+    pub host_id: HostId,
+    /// The program that wrote the files. Default: as stored before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<SessionSource>,
+    /// The folder in which the session ran: an absolute path on its machine. A metadata file that names one takes
+    /// precedence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_dir: Option<String>,
+    /// The repository of this folder, which only its machine can look up. Default: as stored before, or else the folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<Repository>,
+    /// All metadata files, the session's own first. Default: those stored before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metadata_files: Vec<SentFile>,
+    /// When the files last changed, which is the time of lines that state none. Default: now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<Timestamp>,
+    /// Lines of the transcript.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<SentLines>,
+    /// Lines of the event log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<SentLines>,
+    /// Whether to store the session also if it was deleted from the store.
+    #[serde(default)]
+    pub include_deleted: bool,
+}
+
+/// A metadata file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SentFile {
+    /// Its path in the session folder, with `/`.
+    pub name: String,
+    /// Its content, a JSON object.
+    pub text: String,
+}
+
+/// Consecutive lines of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SentLines {
+    /// The number of valid lines before them. At most [`IngestedLines::stored`] of the response before.
+    pub start: u32,
+    /// Whether no line follows them in the file. Then stored rows after them are superseded; otherwise, they stay.
+    pub whole: bool,
+    /// The lines, without their ends, and without a last line that is still being written.
+    pub lines: Vec<String>,
+}
+
+/// The rows that were stored.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct IngestResponse {
+    /// Whether the session is new.
+    pub created: bool,
+    /// Whether nothing was stored, because the session was deleted from the store.
+    pub deleted: bool,
+    /// The messages.
+    pub messages: IngestedLines,
+    /// The events.
+    pub events: IngestedLines,
+    /// The number of secrets that were masked in lines.
+    pub secrets_masked: u64,
+    /// Lines that are invalid and were not stored.
+    pub skipped: Vec<LineRemark>,
+    /// Lines that were stored although a part of them can't be read.
+    pub doubtful: Vec<LineRemark>,
+}
+
+/// What was done with the lines of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct IngestedLines {
+    /// The number of new and changed rows.
+    pub written: u64,
+    /// The number of removed rows.
+    pub removed: u64,
+    /// The number of replaced and removed rows whose lines are kept as superseded lines.
+    pub superseded: u64,
+    /// The number of rows that the session now has: the start of the next lines.
+    pub stored: u32,
+}
+
+/// A remark about a line of the request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineRemark {
+    /// The file that it belongs to.
+    pub kind: LineKind,
+    /// Its position among the lines of the request, from 0.
+    pub position: usize,
+    /// The reason.
+    pub reason: String,
+}
+
+impl Api<'_> {
+    /// Stores lines of a session of the caller, which is created if it does not exist, and makes their vectors if the
+    /// store has an embedding provider. Lines that are stored already change nothing, so a request can be repeated.
+    /// Everything else is stored in one transaction. Invalid lines are skipped, and have no number.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::MissingRight`] without the right to write; `Validation` (`start_sequence`) if the lines begin after
+    /// the stored ones, or if a metadata file is invalid; errors of the store. Then nothing is stored.
+    pub async fn ingest(&self, request: &IngestRequest) -> Result<ApiAnswer<IngestResponse>, ApiError> {
+        self.caller.scope_of_changes(AccessRight::Write)?;
+        let key = SessionKey::new(self.caller.user().clone(), request.session_id.clone());
+        let ingestion = self.storage.ingestion();
+        let written = ingestion.retry_conflicts(|| self.ingest_once(&key, request)).await?;
+        let Some((report, remarks)) = written else {
+            let response = IngestResponse { deleted: true, ..IngestResponse::default() };
+            return Ok(ApiAnswer { response, notices: Vec::new() });
+        };
+        self.storage.vectors().embed_pending(&key.user_id, Some(&key.session_id)).await?;
+        let stored = self.storage.backend().get_session(&key).await?;
+        let (messages, events) =
+            stored.map_or((0, 0), |stored| (stored.session.message_count, stored.session.event_count));
+        let response = IngestResponse {
+            created: report.created,
+            deleted: false,
+            messages: IngestedLines {
+                written: report.messages_written,
+                removed: report.messages_removed,
+                superseded: report.messages_superseded,
+                stored: messages,
+            },
+            events: IngestedLines {
+                written: report.events_written,
+                removed: report.events_removed,
+                superseded: report.events_superseded,
+                stored: events,
+            },
+            secrets_masked: report.secrets_masked,
+            skipped: remarks.skipped,
+            doubtful: remarks.doubtful,
+        };
+        Ok(ApiAnswer { response, notices: Vec::new() })
+    }
+
+    /// `None` if the session was deleted.
+    async fn ingest_once(
+        &self,
+        key: &SessionKey,
+        request: &IngestRequest,
+    ) -> Result<Option<(IngestReport, Remarks)>> {
+        let target = IngestTarget {
+            key: key.clone(),
+            host_id: request.host_id.clone(),
+            project_slug: request.project_slug.clone(),
+        };
+        let mut ingest = self.storage.ingestion().ingest(target).await?.all_at_once();
+        if ingest.stored().is_none() && !request.include_deleted {
+            let deleted: HashSet<_> =
+                self.storage.backend().deleted_sessions(&key.user_id).await?.into_iter().collect();
+            if deleted.contains(&key.session_id) {
+                return Ok(None);
+            }
+        }
+        let seen = request.seen.unwrap_or_else(|| self.storage.now());
+        ingest.set_seen(seen);
+        describe(&mut ingest, request)?;
+        let mut remarks = Remarks::default();
+        if let Some(lines) = &request.messages {
+            remarks.take(&mut ingest, LineKind::Message, lines, seen).await?;
+        }
+        if let Some(lines) = &request.events
+            && self.storage.settings().events != EventDetail::None
+        {
+            remarks.take(&mut ingest, LineKind::Event, lines, seen).await?;
+        }
+        Ok(Some((ingest.commit().await?, remarks)))
+    }
+}
+
+/// Sets everything about the session that is not in its lines.
+fn describe(ingest: &mut SessionIngest, request: &IngestRequest) -> Result<()> {
+    if let Some(source) = request.source {
+        ingest.set_source(source);
+    }
+    if let Some(folder) = &request.working_dir {
+        ingest.set_working_dir(folder.clone());
+    }
+    if !request.metadata_files.is_empty() {
+        let file = |SentFile { name, text }: &SentFile| MetadataFile {
+            name: name.clone(),
+            raw: RawJson::from(text.as_str()),
+        };
+        ingest.set_metadata(request.metadata_files.iter().map(file).collect())?;
+    }
+    let session = ingest.described();
+    let of_folder = || session.working_dir.as_deref().and_then(Repository::of_folder);
+    let repository = match &request.repository {
+        // An address may contain a password.
+        Some(name) => Some(Repository::of_address(name.as_str()).unwrap_or_else(|| name.clone())),
+        None => session.repository.is_none().then(of_folder).flatten(),
+    };
+    if let Some(repository) = repository {
+        ingest.set_repository(repository);
+    }
+    Ok(())
+}
+
+/// Remarks about the lines of a request.
+#[derive(Debug, Default)]
+struct Remarks {
+    skipped: Vec<LineRemark>,
+    doubtful: Vec<LineRemark>,
+}
+
+impl Remarks {
+    /// Passes the lines of a file to the ingest.
+    async fn take(
+        &mut self,
+        ingest: &mut SessionIngest,
+        kind: LineKind,
+        sent: &SentLines,
+        seen: Timestamp,
+    ) -> Result<()> {
+        ingest.begin(kind, sent.start).await?;
+        let mut differs = false;
+        for (position, line) in sent.lines.iter().enumerate() {
+            let remark = |reason| LineRemark { kind, position, reason };
+            if line.len() > MAX_LINE_BYTES {
+                self.skipped.push(remark(too_large("line")));
+                continue;
+            }
+            if !differs && ingest.differs(kind, line.as_bytes()) {
+                differs = true;
+                supersede(ingest, kind, sent, position);
+            }
+            match ingest.line(kind, RawJson::from(line.as_str()), seen).await? {
+                LineOutcome::Taken => {}
+                LineOutcome::Doubtful { reason } => self.doubtful.push(remark(reason)),
+                LineOutcome::Skipped { reason, .. } => self.skipped.push(remark(reason)),
+            }
+        }
+        if sent.whole && !differs && ingest.missing(kind) > 0 {
+            supersede(ingest, kind, sent, sent.lines.len());
+        }
+        ingest.end(kind, if sent.whole { Extent::Whole } else { Extent::Part });
+        Ok(())
+    }
+}
+
+/// Keeps the stored lines that the lines from `position` on replace or remove.
+fn supersede(ingest: &mut SessionIngest, kind: LineKind, sent: &SentLines, position: usize) {
+    let digester = ingest.line_digester();
+    let lines = sent.lines.iter().skip(position).map(|line| digester.digest(line.as_bytes())).collect();
+    // Only the end of the file shows whether it was cut off.
+    let decided = (!sent.whole).then_some(SupersededReason::Edited);
+    ingest.supersede(kind, &Remaining { lines, decided, ..Remaining::default() });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use amplifier_session_core::ErrorField;
+    use amplifier_session_testkit::{lines, prelude::*};
+
+    use super::*;
+    use crate::{ApiCaller, CallerPlace};
+
+    fn storage() -> SessionStorage {
+        SessionStorage::new(Arc::new(MemoryBackend::new()))
+    }
+
+    fn request(messages: SentLines) -> IngestRequest {
+        IngestRequest {
+            session_id: SessionId::new("first-1").unwrap(),
+            project_slug: ProjectSlug::new("shop").unwrap(),
+            host_id: HostId::new("laptop").unwrap(),
+            source: None,
+            working_dir: Some("/home/ana/shop".to_owned()),
+            repository: None,
+            metadata_files: Vec::new(),
+            seen: None,
+            messages: Some(messages),
+            events: None,
+            include_deleted: false,
+        }
+    }
+
+    fn said(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| lines::user(text).raw().to_text().into_owned()).collect()
+    }
+
+    fn whole(texts: &[&str]) -> SentLines {
+        SentLines { start: 0, whole: true, lines: said(texts) }
+    }
+
+    fn part(start: u32, texts: &[&str]) -> SentLines {
+        SentLines { start, whole: false, lines: said(texts) }
+    }
+
+    async fn send(
+        storage: &SessionStorage,
+        name: &str,
+        request: &IngestRequest,
+    ) -> Result<IngestResponse, ApiError> {
+        let caller = ApiCaller::new(user(name)).with_rights([AccessRight::Write]);
+        let now = "2026-04-04T15:30:00+02:00[Europe/Zurich]".parse().unwrap();
+        let api = Api { storage, caller: &caller, now: &now, place: CallerPlace::Elsewhere };
+        api.ingest(request).await.map(|answer| answer.response)
+    }
+
+    async fn stored(storage: &SessionStorage, name: &str) -> Option<Session> {
+        let key = SessionKey::new(user(name), SessionId::new("first-1").unwrap());
+        storage.backend().get_session(&key).await.unwrap().map(|stored| stored.session)
+    }
+
+    #[tokio::test]
+    async fn a_new_session_is_stored() {
+        let storage = storage();
+        let file = SentFile { name: "metadata.json".to_owned(), text: r#"{"name":"Cart"}"#.to_owned() };
+        let events = SentLines {
+            lines: vec![lines::logger_event("llm:request").raw().to_text().into_owned()],
+            ..SentLines::default()
+        };
+        let new = IngestRequest {
+            metadata_files: vec![file],
+            events: Some(events),
+            ..request(whole(&["the cart is empty", "thanks"]))
+        };
+        let json = serde_json::to_string(&new).unwrap();
+        assert_eq!(serde_json::from_str::<IngestRequest>(&json).unwrap(), new);
+        let response = send(&storage, "ana", &new).await.unwrap();
+        assert!(response.created && response.skipped.is_empty(), "{response:?}");
+        assert_eq!((response.messages.written, response.messages.stored), (2, 2));
+        assert_eq!((response.events.written, response.events.stored), (1, 1));
+        let session = stored(&storage, "ana").await.unwrap();
+        assert_eq!((session.name.as_deref(), session.host_id.as_str()), (Some("Cart"), "laptop"));
+        assert_eq!(session.working_dir.as_deref(), Some("/home/ana/shop"));
+        assert_eq!(session.repository.as_ref().map(Repository::as_str), Some("/home/ana/shop"));
+        let again = send(&storage, "ana", &new).await.unwrap();
+        let IngestResponse { created, messages, events, .. } = again;
+        assert_eq!((created, messages.written, events.written), (false, 0, 0));
+    }
+
+    #[tokio::test]
+    async fn lines_are_appended_after_the_stored_ones() {
+        let storage = storage();
+        let first = send(&storage, "ana", &request(part(0, &["one", "two"]))).await.unwrap();
+        let next = request(part(first.messages.stored, &["three"]));
+        for written in [1, 0] {
+            let response = send(&storage, "ana", &next).await.unwrap();
+            assert_eq!((response.messages.written, response.messages.stored), (written, 3));
+        }
+        let gap = send(&storage, "ana", &request(part(4, &["five"]))).await.unwrap_err();
+        let ApiError::Storage(error) = gap else { panic!("{gap}") };
+        assert_eq!(error.field(), Some(ErrorField::StartSequence));
+    }
+
+    #[tokio::test]
+    async fn lines_that_the_file_has_lost_are_kept_as_superseded() {
+        let storage = storage();
+        send(&storage, "ana", &request(whole(&["one", "two", "three"]))).await.unwrap();
+        let edited = send(&storage, "ana", &request(part(1, &["2"]))).await.unwrap();
+        assert_eq!((edited.messages.superseded, edited.messages.stored), (1, 3));
+        let shorter = send(&storage, "ana", &request(whole(&["one"]))).await.unwrap();
+        let IngestedLines { removed, superseded, stored, .. } = shorter.messages;
+        assert_eq!((removed, superseded, stored), (2, 2, 1));
+    }
+
+    #[tokio::test]
+    async fn a_broken_line_is_skipped_and_named() {
+        let storage = storage();
+        let mut lines = whole(&["one", "two"]);
+        lines.lines.insert(1, r#"{"role":"#.to_owned());
+        let response = send(&storage, "ana", &request(lines)).await.unwrap();
+        let [skipped] = response.skipped.as_slice() else { panic!("{response:?}") };
+        assert_eq!((skipped.kind, skipped.position), (LineKind::Message, 1));
+        assert_eq!(response.messages.stored, 2);
+    }
+
+    #[tokio::test]
+    async fn a_session_id_of_another_user_is_another_session() {
+        let storage = storage();
+        send(&storage, "ana", &request(whole(&["one", "two"]))).await.unwrap();
+        let before = stored(&storage, "ana").await;
+        let response = send(&storage, "ben", &request(whole(&["mine"]))).await.unwrap();
+        assert!(response.created);
+        assert_eq!(stored(&storage, "ana").await, before);
+        assert_eq!(stored(&storage, "ben").await.unwrap().message_count, 1);
+    }
+
+    #[tokio::test]
+    async fn a_deleted_session_is_stored_only_on_request() {
+        let storage = storage();
+        let mut sent = request(whole(&["one"]));
+        send(&storage, "ana", &sent).await.unwrap();
+        let key = stored(&storage, "ana").await.unwrap().key();
+        storage.sessions().delete_sessions(&[key]).await;
+        let response = send(&storage, "ana", &sent).await.unwrap();
+        assert!(response.deleted && stored(&storage, "ana").await.is_none());
+        sent.include_deleted = true;
+        assert!(send(&storage, "ana", &sent).await.unwrap().created);
+    }
+
+    #[tokio::test]
+    async fn ingest_needs_the_right_to_write() {
+        let storage = storage();
+        let caller = ApiCaller::new(user("ana"));
+        let now = "2026-04-04T15:30:00+02:00[Europe/Zurich]".parse().unwrap();
+        let api = Api { storage: &storage, caller: &caller, now: &now, place: CallerPlace::Elsewhere };
+        let refused = api.ingest(&request(whole(&["one"]))).await.unwrap_err();
+        assert!(matches!(refused, ApiError::MissingRight(AccessRight::Write)), "{refused}");
+        assert!(stored(&storage, "ana").await.is_none());
+    }
+}
