@@ -34,9 +34,11 @@ pub mod ids;
 pub mod names;
 mod notice;
 pub mod operations;
+pub mod pictures;
 pub mod projects;
 pub mod query;
 mod repositories;
+pub mod text;
 pub mod views;
 
 use std::path::Path;

@@ -8,4 +8,5 @@ pub mod search;
 pub mod search_superseded;
 pub mod search_turns;
 pub mod sessions;
+pub mod statistics;
 pub mod timeline;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use amplifier_session_storage::search::PeriodUnit;
 use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
 
 use super::{FilterArgs, NarrowArgs};
@@ -97,5 +98,28 @@ impl By {
     /// Whether the cost of model calls is a column.
     pub(crate) fn has_cost(self) -> bool {
         matches!(self, Self::Day | Self::Week | Self::Month | Self::Model)
+    }
+
+    /// The unit of the bars in a picture: the first requested one, or days.
+    pub(crate) fn unit(by: &[Self]) -> PeriodUnit {
+        let unit = |by: &Self| match by {
+            Self::Day => Some(PeriodUnit::Day),
+            Self::Week => Some(PeriodUnit::Week),
+            Self::Month => Some(PeriodUnit::Month),
+            _ => None,
+        };
+        by.iter().find_map(unit).unwrap_or(PeriodUnit::Day)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_requested_unit_is_used() {
+        assert_eq!(By::unit(&[By::Tool, By::Month, By::Day]), PeriodUnit::Month);
+        assert_eq!(By::unit(&[By::Week]), PeriodUnit::Week);
+        assert_eq!(By::unit(&[By::Tool]), PeriodUnit::Day);
     }
 }

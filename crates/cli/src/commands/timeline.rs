@@ -5,6 +5,7 @@ use std::path::Path;
 use amplifier_session_api::{
     ApiAnswer,
     operations::timeline::{MOST_COUNTED, TimelineRequest, TimelineResponse},
+    pictures,
 };
 
 use super::search::no_query;
@@ -42,7 +43,7 @@ fn show(app: &mut App, response: &TimelineResponse, args: &TimelineArgs) -> Resu
     let timeline = &response.timeline;
     let plot = args.plot.as_deref().filter(|_| timeline.matches > 0);
     if let Some(file) = plot {
-        write_private(file, &render::svg(timeline, &args.query.title()))?;
+        write_private(file, &pictures::timeline(timeline, &args.query.title()))?;
     }
     // The picture is the only output on stdout.
     if !plot.is_some_and(is_stdout) {

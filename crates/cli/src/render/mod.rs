@@ -13,8 +13,6 @@ pub(crate) mod kept;
 pub(crate) mod markdown;
 pub(crate) mod message;
 pub(crate) mod note;
-pub(crate) mod over_time;
-mod picture;
 pub(crate) mod recent;
 pub(crate) mod result;
 pub(crate) mod rewound;

@@ -1,18 +1,14 @@
 //! When matching messages were written.
 
+use amplifier_session_api::pictures::summary;
 use amplifier_session_storage::search::{Period, PeriodUnit, Timeline, TimelineRow};
 use jiff::civil::Date;
 
 use super::{
     chart::{Chart, ChartRow},
-    over_time::{Dated, Unit, bars},
-    picture::{over_time, page, text},
-    text::{counted, fitted, grouped, one_line},
+    text::{counted, fitted, grouped},
 };
 use crate::paint::Paint;
-
-/// The maximum length of the title of a picture, in characters.
-const TITLE: usize = 64;
 
 /// A summary and a chart.
 pub(crate) fn blocks(timeline: &Timeline, width: usize, paint: Paint) -> Vec<String> {
@@ -49,21 +45,6 @@ pub(crate) fn blocks(timeline: &Timeline, width: usize, paint: Paint) -> Vec<Str
     lines
 }
 
-/// The number of messages, with the periods of the first and the last. Returns `None` without messages.
-fn summary(timeline: &Timeline) -> Option<String> {
-    let (first, last) = (timeline.periods.first()?, timeline.periods.last()?);
-    let time = if first.start == last.end {
-        first.start.clone()
-    } else {
-        format!("{} to {}", first.start, last.end)
-    };
-    let estimated = match timeline.estimated {
-        0 => String::new(),
-        count => format!(", {} with an estimated time", grouped(count)),
-    };
-    Some(format!("{}, {time}{estimated}", counted(timeline.matches, "message")))
-}
-
 fn chart_row(by: PeriodUnit, period: &Period) -> ChartRow {
     let (label, short_label) = labels(by, period);
     ChartRow { label, short_label, numbers: vec![grouped(period.count)], value: period.count as f64 }
@@ -87,20 +68,6 @@ pub(crate) fn lines(timeline: &Timeline) -> Vec<String> {
     timeline.periods.iter().map(|of| format!("{}\t{}\t{}", of.start, of.end, of.count)).collect()
 }
 
-/// The picture, with `title` above it.
-pub(crate) fn svg(timeline: &Timeline, title: &str) -> String {
-    let title = one_line(title);
-    let line = summary(timeline).map_or_else(String::new, |summary| summary + " (UTC)");
-    let mut body = String::new();
-    text(&mut body, (24.0, 36.0), "title", "start", &fitted(&title, TITLE));
-    text(&mut body, (24.0, 57.0), "aside", "start", &line);
-    let dated = |of: &Period| -> Option<Dated> { Some((of.start.parse().ok()?, of.count, 0)) };
-    let unit = Unit::from(timeline.by);
-    let bars = bars(timeline.periods.iter().filter_map(dated), unit);
-    let y = over_time(&mut body, 92.0, "messages", unit, &[], &bars);
-    page(&format!("{title}: {line}"), y + 30.0, &body)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,14 +76,5 @@ mod tests {
     fn without_messages_nothing_is_drawn() {
         let nothing = Timeline::of_results([], Some(PeriodUnit::Week));
         assert!(blocks(&nothing, 80, Paint::new(false)).is_empty() && lines(&nothing).is_empty());
-    }
-
-    #[test]
-    fn a_title_is_text() {
-        let nothing = Timeline::of_results([], None);
-        let picture = svg(&nothing, "<b>\u{1b}[1m & \"x\"\n\u{ffff}");
-        let title = "&lt;b&gt;␛[1m &amp; &quot;x&quot; \u{fffd}";
-        assert!(picture.contains(&format!("<title>{title}: </title>")), "{picture}");
-        assert!(picture.contains(&format!(">{title}</text>")), "{picture}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::meta::Generations;
@@ -88,7 +88,7 @@ impl From<Event> for EventTime {
 }
 
 /// The usage of models: sums of the usage in the summaries of events.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Usage {
     /// The number of events that report usage: answered model calls.
@@ -128,6 +128,12 @@ impl Usage {
             priced_calls: u64::from(cost.is_some()),
             unreadable_costs: u64::from(is_unreadable),
         }
+    }
+
+    /// Input and output tokens.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
     }
 
     /// Whether some calls report a cost, but not all of them do so readably.
@@ -261,7 +267,7 @@ impl VectorCounts {
 }
 
 /// The progress of one generation.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GenerationCounts {
     /// Messages with vectors in it.
     pub messages: u64,

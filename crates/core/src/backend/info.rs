@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use serde::{Serialize, Serializer, ser::SerializeStruct as _};
+use serde::Serialize;
 
 use crate::model::UserId;
 
@@ -91,17 +91,6 @@ impl StorePlace {
     #[must_use]
     pub fn bytes(&self) -> Option<u64> {
         (!self.files.is_empty()).then(|| self.files.iter().map(size).sum())
-    }
-}
-
-/// With its size: `what`, `location`, `bytes`.
-impl Serialize for StorePlace {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut place = serializer.serialize_struct("StorePlace", 3)?;
-        place.serialize_field("what", self.what)?;
-        place.serialize_field("location", &self.location)?;
-        place.serialize_field("bytes", &self.bytes())?;
-        place.end()
     }
 }
 

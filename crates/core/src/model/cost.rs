@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 
 use crate::{Error, ErrorField, Result};
@@ -146,6 +146,15 @@ impl Serialize for Cost {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let number = RawValue::from_string(self.to_string()).map_err(serde::ser::Error::custom)?;
         number.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Cost {
+    /// Reads a JSON number, as exactly as [`Cost::from_json`] does, or a decimal in a string.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        text.parse().map_err(serde::de::Error::custom)
     }
 }
 

@@ -55,8 +55,10 @@ impl PeriodUnit {
         }
     }
 
-    /// The first day of the period that is `periods` after the one that begins on `start`.
-    fn after(self, start: Date, periods: i64) -> Option<Date> {
+    /// The first day of the period that is `periods` after the one that begins on `start`, unless it is after the last date
+    /// that exists.
+    #[must_use]
+    pub fn after(self, start: Date, periods: i64) -> Option<Date> {
         let span = match self {
             Self::Day => periods.days(),
             Self::Week => periods.weeks(),
@@ -71,7 +73,8 @@ impl PeriodUnit {
     }
 
     /// How many periods the one that begins on `second` is after the one that begins on `first`.
-    fn distance(self, first: Date, second: Date) -> i64 {
+    #[must_use]
+    pub fn distance(self, first: Date, second: Date) -> i64 {
         let days = || first.until(second).map_or(0, |span| i64::from(span.get_days()));
         let months = |date: Date| i64::from(date.year()) * 12 + i64::from(date.month());
         match self {

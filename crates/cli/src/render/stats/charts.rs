@@ -1,5 +1,6 @@
 //! The charts.
 
+use amplifier_session_api::text::cost;
 use amplifier_session_storage::{
     backend::Usage,
     storage::{
@@ -9,10 +10,7 @@ use amplifier_session_storage::{
 };
 use jiff::civil::Date;
 
-use super::{
-    StatsOptions,
-    text::{cost, share},
-};
+use super::{StatsOptions, text::share};
 use crate::{
     args::By,
     paint::Paint,
@@ -49,7 +47,7 @@ pub(super) fn chart(statistics: &Statistics, by: By) -> Chart {
         By::Event => new("Event type", &["events", "failed"], &statistics.event_types, event_type),
         By::Tool => new("Tool", &["uses", "failed"], &statistics.tools, tool),
         By::Model => {
-            let has_tokens = statistics.models.iter().any(|of| tokens(of.usage) > 0);
+            let has_tokens = statistics.models.iter().any(|of| of.usage.tokens() > 0);
             let model = |of: &ModelStatistics| model(of, has_tokens);
             let columns = ["calls", "tokens in", "tokens out", "cost", "cache read", "cache written"];
             Chart { cut_at_start: true, ..new("Model", &columns, &statistics.models, model) }
@@ -171,16 +169,11 @@ fn model(of: &ModelStatistics, has_tokens: bool) -> ChartRow {
             some(usage.cache_read_tokens),
             some(usage.cache_write_tokens),
         ],
-        value: if has_tokens { tokens(usage) } else { usage.calls } as f64,
+        value: if has_tokens { usage.tokens() } else { usage.calls } as f64,
     }
 }
 
 /// A number, or nothing if it is 0.
 fn some(number: u64) -> String {
     if number == 0 { String::new() } else { grouped(number) }
-}
-
-/// Input and output tokens.
-pub(super) fn tokens(usage: Usage) -> u64 {
-    usage.input_tokens.saturating_add(usage.output_tokens)
 }

@@ -1,21 +1,22 @@
 //! Statistics for a pipe: section, name and numbers, separated by tabs.
 
+use amplifier_session_api::operations::statistics::{StatisticsResponse, StoreVectors};
 use amplifier_session_storage::{
     backend::Usage,
     storage::{DayStatistics, LeftOut, ModelStatistics, PeriodStatistics, SessionStatistics, Statistics},
 };
 
-use super::{Facts, StatsOptions, StoreVectors};
+use super::StatsOptions;
 use crate::{args::By, render::text::one_line};
 
 /// Marks unknown values.
 const UNKNOWN: &str = "-";
 
 /// One line per count, without leaving anything out, or only those of the requested charts.
-pub(crate) fn tabbed(facts: &Facts, shown: StatsOptions<'_>) -> Vec<String> {
+pub(crate) fn tabbed(response: &StatisticsResponse, shown: StatsOptions<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     if shown.everything() {
-        let totals = facts.statistics.totals;
+        let totals = response.statistics.totals;
         for (name, count) in [
             ("sessions", totals.sessions),
             ("messages", totals.messages),
@@ -24,24 +25,24 @@ pub(crate) fn tabbed(facts: &Facts, shown: StatsOptions<'_>) -> Vec<String> {
         ] {
             lines.push(line("total", name, &[count]));
         }
-        let usage = facts.statistics.usage;
+        let usage = response.statistics.usage;
         lines.push(line("total", "cost", &[usage.cost]));
         if usage.has_partial_cost() {
             lines.push(line("total", "calls", &[usage.calls]));
             lines.push(line("total", "priced_calls", &[usage.priced_calls]));
             lines.push(line("total", "unreadable_costs", &[usage.unreadable_costs]));
         }
-        lines.extend(left_out(&facts.statistics));
+        lines.extend(left_out(&response.statistics));
     }
     for by in shown.sections() {
-        lines.extend(section(&facts.statistics, by));
+        lines.extend(section(&response.statistics, by));
     }
     if shown.everything() {
-        for place in &facts.places {
-            let bytes = place.bytes().map_or_else(|| UNKNOWN.to_owned(), |bytes| bytes.to_string());
-            lines.push(format!("{}\t{}", line("place", place.what, &[bytes]), one_line(&place.location)));
+        for place in &response.places {
+            let bytes = place.bytes.map_or_else(|| UNKNOWN.to_owned(), |bytes| bytes.to_string());
+            lines.push(format!("{}\t{}", line("place", &place.what, &[bytes]), one_line(&place.location)));
         }
-        lines.push(vectors(&facts.vectors));
+        lines.push(vectors(&response.vectors));
     }
     lines
 }

@@ -2,15 +2,17 @@
 
 use std::path::Path;
 
+use amplifier_session_api::{
+    operations::statistics::{StatisticsResponse, StoreVectors},
+    text::cost,
+};
 use amplifier_session_storage::{
     backend::Usage,
-    model::Cost,
     storage::{DayStatistics, LeftOut, Statistics},
 };
 
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{Facts, StoreVectors};
 use crate::{
     paint::Paint,
     render::{
@@ -105,13 +107,18 @@ fn left_out(left_out: LeftOut) -> Option<String> {
 }
 
 /// The files of the store, their sizes, and the state of the vectors.
-pub(super) fn places(facts: &Facts, home: Option<&Path>, width: usize, paint: Paint) -> Vec<String> {
+pub(super) fn places(
+    response: &StatisticsResponse,
+    home: Option<&Path>,
+    width: usize,
+    paint: Paint,
+) -> Vec<String> {
     let sizes: Vec<String> =
-        facts.places.iter().map(|place| place.bytes().map_or_else(|| "?".to_owned(), size)).collect();
+        response.places.iter().map(|place| place.bytes.map_or_else(|| "?".to_owned(), size)).collect();
     let widest = sizes.iter().map(String::len).max().unwrap_or(0);
     let mut lines = vec![paint.title("Store")];
-    for (place, size) in facts.places.iter().zip(&sizes) {
-        let line = format!("{:<9} {size:>widest$}", one_line(place.what));
+    for (place, size) in response.places.iter().zip(&sizes) {
+        let line = format!("{:<9} {size:>widest$}", one_line(&place.what));
         let location = one_line(&below_home(&place.location, home));
         if line.width() + 2 + location.width() <= width {
             lines.push(format!("{line}  {location}"));
@@ -120,7 +127,7 @@ pub(super) fn places(facts: &Facts, home: Option<&Path>, width: usize, paint: Pa
             lines.extend([line, format!("  {location}")]);
         }
     }
-    lines.extend(labelled("vectors", &vectors(&facts.vectors), Some(width)));
+    lines.extend(labelled("vectors", &vectors(&response.vectors), Some(width)));
     lines
 }
 
@@ -141,15 +148,6 @@ fn vectors(vectors: &StoreVectors) -> String {
     format!("{made}; {pending}")
 }
 
-/// A cost in dollars, rounded to cents, or nothing if it is 0.
-pub(super) fn cost(dollars: Cost) -> String {
-    match u64::try_from(dollars.cents()).unwrap_or(0) {
-        _ if dollars <= Cost::ZERO => String::new(),
-        0 => "<$0.01".to_owned(),
-        cents => format!("${}.{:02}", grouped(cents / 100), cents % 100),
-    }
-}
-
 /// A share in per cent, or nothing if it is 0.
 pub(super) fn share(part: u64, all: u64) -> String {
     match part as f64 * 100.0 / all.max(1) as f64 {
@@ -163,13 +161,6 @@ pub(super) fn share(part: u64, all: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn costs_are_readable() {
-        let costs =
-            ["0", "0.004", "0.005", "0.01", "1.239", "12345.6", "-3"].map(|text| cost(text.parse().unwrap()));
-        assert_eq!(costs, ["", "<$0.01", "$0.01", "$0.01", "$1.24", "$12,345.60", ""]);
-    }
 
     #[test]
     fn a_partial_cost_says_so() {

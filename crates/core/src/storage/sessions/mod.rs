@@ -17,7 +17,7 @@ pub use projects::FolderProject;
 pub(super) use tree::parent_of;
 pub use tree::{Origin, SessionTree};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use self::find::one_of;
 use super::{
@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// Counts of sessions and their rows.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SessionStatistics {
     /// The number of sessions.

@@ -9,7 +9,7 @@ mod shared;
 mod sync_statistics;
 mod tables;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use self::{
     copied::{Brief, Copied},
@@ -55,7 +55,7 @@ impl StatisticsOptions {
 }
 
 /// Statistics: totals, and lists with the largest first, or days in order.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Statistics {
     /// Totals of all sessions, with all their messages and events regardless of the period, except `left_out`.
@@ -87,7 +87,7 @@ pub struct Statistics {
 }
 
 /// A group of sessions.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionGroup<T> {
     /// The value that defines the group.
     pub of: T,
@@ -99,7 +99,7 @@ pub struct SessionGroup<T> {
 }
 
 /// Statistics of an event type.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventTypeStatistics {
     /// The type.
     pub event_type: String,
@@ -110,7 +110,7 @@ pub struct EventTypeStatistics {
 }
 
 /// Statistics of a tool.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolStatistics {
     /// The tool.
     pub tool: String,
@@ -123,7 +123,7 @@ pub struct ToolStatistics {
 }
 
 /// Statistics of a model.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelStatistics {
     /// The model without a path before it: `X` for `anthropic/X`; `unknown` for calls whose events name no model.
     pub model: String,
@@ -137,7 +137,7 @@ pub struct ModelStatistics {
 }
 
 /// Activity on a day.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DayStatistics {
     /// The day in UTC: `2026-01-31`.
     pub day: String,
@@ -154,7 +154,7 @@ pub struct DayStatistics {
 }
 
 /// What statistics leave out, because it is counted elsewhere.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LeftOut {
     /// The number of sessions that begin with a copy of another session that was counted: forks, and copied folders.

@@ -1,7 +1,7 @@
 //! Activity by day, week and month, including days without activity.
 
 use jiff::{ToSpan as _, civil::Date};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::DayStatistics;
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Activity in a week or a month.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeriodStatistics {
     /// The week in ISO 8601, `2026-W05`, or the month, `2026-01`.
     pub period: String,

@@ -2,18 +2,19 @@
 
 use std::fmt::Write as _;
 
-use amplifier_session_storage::{
+use amplifier_session_core::{
     backend::Usage,
+    search::PeriodUnit,
     storage::{DayStatistics, ModelStatistics, PeriodStatistics, Statistics, ToolStatistics},
+    text::{counted, grouped},
 };
 use jiff::civil::Date;
 
-use super::{charts::tokens, text::cost};
-use crate::render::{
-    over_time::{Unit, bars},
-    picture::{BarNames, WIDTH, escaped, legend, nothing, over_time, page, short, text},
-    text::{counted, fitted, grouped, one_line},
+use super::{
+    bars::bars,
+    page::{BarNames, WIDTH, escaped, legend, nothing, over_time, page, short, text},
 };
+use crate::text::{cost, fitted, one_line};
 
 /// The space on the left for labels, and on the right for numbers.
 const LEFT: f64 = 190.0;
@@ -37,8 +38,9 @@ struct SvgBar {
     value_text: String,
 }
 
-/// The picture, with a bar for each day, week or month. A chart without rows says so.
-pub(crate) fn svg(statistics: &Statistics, unit: Unit) -> String {
+/// The picture of statistics, with a bar for each day, week or month. A chart without rows says so.
+#[must_use]
+pub fn statistics(statistics: &Statistics, unit: PeriodUnit) -> String {
     let mut body = String::new();
     let totals = statistics.totals;
     text(&mut body, (24.0, 36.0), "title", "start", "Sessions of AI agents");
@@ -59,7 +61,7 @@ pub(crate) fn svg(statistics: &Statistics, unit: Unit) -> String {
     let of_messages = bars(time_spans.iter().map(|of| (of.first, of.messages, of.user_messages)), unit);
     let mut y = over_time(&mut body, 92.0, "messages", unit, &names, &of_messages);
     let of_tokens =
-        bars(time_spans.iter().map(|of| (of.first, tokens(of.usage), of.usage.output_tokens)), unit);
+        bars(time_spans.iter().map(|of| (of.first, of.usage.tokens(), of.usage.output_tokens)), unit);
     let out_and_in = [("second", "out"), ("main", "in")];
     if !of_tokens.bars.is_empty() {
         y = over_time(&mut body, y + GAP, "tokens", unit, &out_and_in, &of_tokens);
@@ -81,16 +83,16 @@ struct TimeSpan {
 }
 
 /// Activity by `unit`.
-fn time_spans(statistics: &Statistics, unit: Unit) -> Vec<TimeSpan> {
+fn time_spans(statistics: &Statistics, unit: PeriodUnit) -> Vec<TimeSpan> {
     let span = |first: &str, messages, user_messages, usage| {
         Some(TimeSpan { first: first.parse().ok()?, messages, user_messages, usage })
     };
     let of_day = |of: &DayStatistics| span(&of.day, of.messages, of.user_messages, of.usage);
     let of_period = |of: &PeriodStatistics| span(&of.first_day, of.messages, of.user_messages, of.usage);
     match unit {
-        Unit::Day => statistics.days.iter().filter_map(of_day).collect(),
-        Unit::Week => statistics.weeks.iter().filter_map(of_period).collect(),
-        Unit::Month => statistics.months.iter().filter_map(of_period).collect(),
+        PeriodUnit::Day => statistics.days.iter().filter_map(of_day).collect(),
+        PeriodUnit::Week => statistics.weeks.iter().filter_map(of_period).collect(),
+        PeriodUnit::Month => statistics.months.iter().filter_map(of_period).collect(),
     }
 }
 
@@ -112,7 +114,7 @@ fn tools(statistics: &Statistics) -> Vec<SvgBar> {
 
 fn models(statistics: &Statistics) -> Vec<SvgBar> {
     let bar = |of: &ModelStatistics| {
-        let tokens = tokens(of.usage);
+        let tokens = of.usage.tokens();
         let cost = match cost(of.usage.cost) {
             none if none.is_empty() => none,
             cost => format!(", {cost}"),

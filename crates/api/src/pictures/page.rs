@@ -5,10 +5,12 @@
 
 use std::fmt::Write as _;
 
-use super::{
-    over_time::{Bars, Unit},
+use amplifier_session_core::{
+    search::PeriodUnit,
     text::{counted, grouped},
 };
+
+use super::bars::Bars;
 
 /// The width of the picture, in pixels.
 pub(super) const WIDTH: f64 = 860.0;
@@ -46,12 +48,12 @@ pub(super) fn over_time(
     body: &mut String,
     y: f64,
     of: &str,
-    unit: Unit,
+    unit: PeriodUnit,
     names: &BarNames<'_>,
     bars: &Bars,
 ) -> f64 {
     let title = if of == "tokens" { "Tokens" } else { "Messages" };
-    text(body, (24.0, y), "head", "start", &format!("{title} by {}", unit.name()));
+    text(body, (24.0, y), "head", "start", &format!("{title} by {}", unit.as_str()));
     let Bars { bars, together } = bars;
     let most = bars.iter().map(|bar| bar.value).max().unwrap_or(0);
     if most == 0 {
@@ -66,8 +68,8 @@ pub(super) fn over_time(
         text(body, (left - 8.0, at + 4.0), "aside", "end", &short((ceiling as f64 * half) as u64));
     }
     let period = match together {
-        1 => format!("a {}", unit.name()),
-        more => format!("in {more} {}s", unit.name()),
+        1 => format!("a {}", unit.as_str()),
+        more => format!("in {more} {}s", unit.as_str()),
     };
     text(body, (right, y), "aside", "end", &format!("{of} {period} (UTC)"));
     let step = (right - left) / bars.len() as f64;

@@ -1,0 +1,162 @@
+//! Counts of sessions, messages, events, tools and models.
+
+use amplifier_session_core::{
+    Scope,
+    backend::{PendingQuery, StorePlace, meta::Generations},
+    model::{DamagedRow, EmbeddingSpace},
+    storage::{Statistics, StatisticsOptions},
+};
+use jiff::Zoned;
+use serde::{Deserialize, Serialize};
+
+use crate::{Api, ApiAnswer, ApiError, CallerPlace, FoundKind, Notice, Reach, filter::RequestFilter};
+
+/// Messages with pending vectors are counted one by one up to this number.
+const MOST_PENDING: usize = 1_000;
+
+/// Statistics of sessions.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StatisticsRequest {
+    /// Whose sessions.
+    pub scope: Reach,
+    /// Which sessions. The period is that of their activity.
+    #[serde(flatten)]
+    pub filter: RequestFilter,
+    /// Only this session, by its address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+}
+
+impl StatisticsRequest {
+    /// Checks everything that needs no store.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::Invalid`].
+    pub fn check(&self, now: &Zoned) -> Result<(), ApiError> {
+        self.filter.period(now, &mut Vec::new())?;
+        self.filter.sessions().map(|_| ())
+    }
+}
+
+/// Statistics of sessions, and of the store.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StatisticsResponse {
+    /// The statistics.
+    #[serde(flatten)]
+    pub statistics: Statistics,
+    /// The files of the store and its index, for callers on this machine.
+    pub places: Vec<PlaceSize>,
+    /// The vectors of the store.
+    pub vectors: StoreVectors,
+    /// Sessions that can't be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<DamagedRow>,
+}
+
+/// A place where the store keeps data.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlaceSize {
+    /// The kind of data: `store` or `index`.
+    pub what: String,
+    /// A path, or an address without secrets.
+    pub location: String,
+    /// The size of its files in bytes; `None` for a service.
+    pub bytes: Option<u64>,
+}
+
+impl From<&StorePlace> for PlaceSize {
+    fn from(place: &StorePlace) -> Self {
+        Self { what: place.what.to_owned(), location: place.location.clone(), bytes: place.bytes() }
+    }
+}
+
+/// The vectors of the store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreVectors {
+    /// Their model; `None` if there are no vectors.
+    pub space: Option<EmbeddingSpace>,
+    /// The number of messages with pending vectors; `None` if the scope includes more than one user.
+    #[serde(rename = "owing_messages")]
+    pub pending_messages: Option<usize>,
+    /// Whether there are more of these than were counted.
+    #[serde(rename = "owing_more")]
+    pub pending_more: bool,
+}
+
+impl Api<'_> {
+    /// Counts sessions, messages, events, uses of tools, and calls and costs of models.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError`] if the request is invalid or asks for too much; errors of the store.
+    pub async fn statistics(
+        &self,
+        request: &StatisticsRequest,
+    ) -> Result<ApiAnswer<StatisticsResponse>, ApiError> {
+        let scope = self.caller.scope(request.scope)?;
+        let mut notices = Vec::new();
+        let period = request.filter.period(self.now, &mut notices)?;
+        let filter = request.filter.sessions()?;
+        let project = self.sessions_of(&scope, &request.filter, &mut notices).await?;
+        let mut sessions = filter.within(&project);
+        if let Some(address) = &request.session {
+            let found = self.find(&scope, address, &mut notices).await?;
+            sessions = sessions.with_session(found.session.session_id);
+        }
+        let options =
+            StatisticsOptions::default().with_sessions(sessions).with_period(period.since, period.until);
+        let response = StatisticsResponse {
+            statistics: self.storage.statistics().get_statistics(&scope, &options).await?,
+            places: self.places(),
+            vectors: self.store_vectors(&scope).await?,
+            damaged: self.storage.sessions().damaged_sessions(),
+        };
+        if response.statistics.totals.sessions == 0 {
+            notices.push(Notice::NothingFound { what: FoundKind::Session, nearest: None });
+            self.why_nothing(&scope, &request.filter, &project, &mut notices).await?;
+        }
+        Ok(ApiAnswer { response, notices })
+    }
+
+    fn places(&self) -> Vec<PlaceSize> {
+        match self.place {
+            CallerPlace::Here { .. } => {
+                self.storage.backend().info().places.iter().map(PlaceSize::from).collect()
+            }
+            CallerPlace::Elsewhere => Vec::new(),
+        }
+    }
+
+    /// The state of the store's vectors, without counting all of them.
+    async fn store_vectors(&self, scope: &Scope) -> Result<StoreVectors, ApiError> {
+        let space = self.storage.vectors().embedding_space().await?;
+        let Scope::User(user) = scope else {
+            return Ok(StoreVectors { space, pending_messages: None, pending_more: false });
+        };
+        let backend = self.storage.backend();
+        let generation = Generations::of(&backend.meta().await?).current_number();
+        let mut query = PendingQuery {
+            user: user.clone(),
+            session: None,
+            generation,
+            turns: false,
+            after: None,
+            limit: 0,
+        };
+        let mut pending = 0;
+        while pending <= MOST_PENDING {
+            query.limit = MOST_PENDING - pending + 1;
+            let page = backend.messages_pending_vectors(&query).await?;
+            let Some(last) = page.last() else { break };
+            pending += page.len();
+            query.after = Some(last.message_ref());
+        }
+        Ok(StoreVectors {
+            space,
+            pending_messages: Some(pending.min(MOST_PENDING)),
+            pending_more: pending > MOST_PENDING,
+        })
+    }
+}
