@@ -37,6 +37,7 @@ pub mod operations;
 pub mod pictures;
 pub mod projects;
 pub mod query;
+pub mod refresh;
 mod repositories;
 pub mod text;
 pub mod views;

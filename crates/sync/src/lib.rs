@@ -46,10 +46,12 @@ mod run;
 mod second_log;
 mod session;
 mod state;
+mod status;
 mod unchanged;
 mod verify;
 #[cfg(feature = "watch")]
 pub mod watch;
+mod watchers;
 mod writer;
 
 pub use discover::{Discovery, Rejected, RejectedBecause, SessionFolder, discover};
@@ -65,4 +67,6 @@ pub use restore::{
 pub use roots::is_root;
 pub use run::sync;
 pub use state::source_folder;
+pub use status::{RootStatus, root_status};
 pub use verify::{KnownDifferences, VerifyOptions, VerifyProgress, VerifyReport, verify};
+pub use watchers::{WatchFailure, WatcherState, watchers};

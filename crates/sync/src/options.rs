@@ -1,8 +1,6 @@
 //! The options of a sync.
 
-#[cfg(feature = "watch")]
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use amplifier_session_core::model::{HostId, Timestamp, UserId};
 
@@ -85,8 +83,7 @@ impl SyncOptions {
         self
     }
 
-    /// The only root, for a watcher.
-    #[cfg(feature = "watch")]
+    /// The only root, for a watcher or a status.
     pub(crate) fn first_root(&self) -> &Path {
         self.roots.first().map_or(Path::new(""), PathBuf::as_path)
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use amplifier_session_core::{Result, SessionStorage, model::Timestamp};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     last::LastSyncs,
@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The changes in roots that a store does not have.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Pending {
     /// The number of sessions that a sync would read.

@@ -7,6 +7,7 @@ use amplifier_session_core::{
     model::{SessionId, Timestamp},
     storage::EventDetail,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::{
     discover::SessionFolder,
@@ -71,7 +72,8 @@ impl RefreshLimits {
 }
 
 /// The outcome of a refresh.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Refreshed {
     /// The changes were read.

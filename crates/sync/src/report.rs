@@ -6,7 +6,7 @@ use amplifier_session_core::{
     model::ContentType,
     storage::{EmbedReport, IngestReport},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{discover::SessionFolder, files::EVENTS, progress::SessionOutcome, state::Damage};
 
@@ -130,7 +130,7 @@ pub struct Skipped {
 }
 
 /// A damaged file whose stored rows were kept. A sync that accepts removals removes them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Kept {
     /// The project folder.
@@ -148,7 +148,7 @@ pub struct Kept {
 }
 
 /// A session or file that could not be read or stored.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FolderFailure {
     /// The project folder.

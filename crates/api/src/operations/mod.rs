@@ -9,4 +9,5 @@ pub mod search_superseded;
 pub mod search_turns;
 pub mod sessions;
 pub mod statistics;
+pub mod store_status;
 pub mod timeline;

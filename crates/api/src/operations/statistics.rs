@@ -130,7 +130,7 @@ impl Api<'_> {
     }
 
     /// The state of the store's vectors, without counting all of them.
-    async fn store_vectors(&self, scope: &Scope) -> Result<StoreVectors, ApiError> {
+    pub(crate) async fn store_vectors(&self, scope: &Scope) -> Result<StoreVectors, ApiError> {
         let space = self.storage.vectors().embedding_space().await?;
         let Scope::User(user) = scope else {
             return Ok(StoreVectors { space, pending_messages: None, pending_more: false });

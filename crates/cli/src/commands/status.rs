@@ -1,14 +1,8 @@
 //! `status`: whether the store is up to date.
 
-use std::path::Path;
-
 use amplifier_session_storage::{
-    SessionStorage,
     model::Timestamp,
-    sync::{
-        FolderFailure, Pending, SyncOptions, is_root, pending,
-        watch::{WatcherState, watchers},
-    },
+    sync::{FolderFailure, Pending, RootStatus, SyncOptions, WatcherState, root_status},
 };
 use serde::Serialize;
 
@@ -28,24 +22,7 @@ use crate::{
 #[derive(Serialize)]
 struct StatusView {
     store: String,
-    roots: Vec<RootView>,
-}
-
-/// The status of a root.
-#[derive(Serialize)]
-struct RootView {
-    root: String,
-    /// Whether `watch` runs for it.
-    watching: bool,
-    /// The last watcher of it on this machine, if there was one.
-    watcher: Option<WatcherState>,
-    /// When sessions were last read, if known.
-    last_sync: Option<Timestamp>,
-    /// The age of the oldest change that is not in the store yet; 0 if the store is up to date, `None` if the folders
-    /// can't be read.
-    lag_seconds: Option<f64>,
-    /// The changes that the store does not have; `None` if the folders can't be read.
-    backlog: Option<Pending>,
+    roots: Vec<RootStatus>,
 }
 
 pub(super) async fn run(app: &mut App, args: StatusArgs) -> Result<Outcome, Failure> {
@@ -56,7 +33,7 @@ pub(super) async fn run(app: &mut App, args: StatusArgs) -> Result<Outcome, Fail
         let options = SyncOptions::new(&root, identity.user_id.clone(), host.clone())
             .with_captures(app.config.captures())
             .with_exclude(app.config.list("exclude"));
-        status.roots.push(root_view(&reader.storage, &root, &options).await?);
+        status.roots.push(root_status(&reader.storage, &options).await?);
     }
     if app.out.is_json() {
         app.out.json(&status)?;
@@ -70,28 +47,7 @@ pub(super) async fn run(app: &mut App, args: StatusArgs) -> Result<Outcome, Fail
     Ok(Outcome::Done)
 }
 
-async fn root_view(
-    storage: &SessionStorage,
-    root: &Path,
-    options: &SyncOptions,
-) -> Result<RootView, Failure> {
-    let now = storage.now();
-    let watcher = watchers(storage).await?.into_iter().find(|watcher| watcher.follows(options));
-    let backlog = if is_root(root) { Some(pending(storage, options).await?) } else { None };
-    let waited = |oldest: Timestamp| now.as_micros().saturating_sub(oldest.as_micros()).max(0) as f64 / 1e6;
-    let lag = |backlog: &Pending| backlog.oldest_change.map_or(0.0, waited);
-    let complete = backlog.as_ref().and_then(|backlog| backlog.last_complete_sync);
-    Ok(RootView {
-        root: root.display().to_string(),
-        watching: watcher.as_ref().is_some_and(|watcher| watcher.is_running_here(now)),
-        last_sync: watcher.as_ref().and_then(|watcher| watcher.last_sync).max(complete),
-        watcher,
-        lag_seconds: backlog.as_ref().map(lag),
-        backlog,
-    })
-}
-
-fn rows(app: &App, root: &RootView) -> Vec<(&'static str, String)> {
+fn rows(app: &App, root: &RootStatus) -> Vec<(&'static str, String)> {
     let time = |ts: Timestamp| dates::second(ts, &app.now);
     let watcher = match &root.watcher {
         Some(WatcherState { process, host, since, .. }) if root.watching => {

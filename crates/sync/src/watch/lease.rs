@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use amplifier_session_core::{Error, ErrorKind, Result, SessionStorage, model::Timestamp};
 
-use super::{options::Now, state::WatcherState};
+use super::options::Now;
+use crate::watchers::WatcherState;
 
 /// How often to retry a change while the stored state keeps changing.
 const ATTEMPTS: usize = 5;

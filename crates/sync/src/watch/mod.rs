@@ -5,8 +5,8 @@
 //! hold up the others. A complete sync finds what notifications did not report: at the start, at intervals, and
 //! whenever notifications may have been lost.
 //!
-//! A watcher stores a [`WatcherState`] in the store's meta table, renews it while it runs, and removes its claim when
-//! it stops: see [`watchers`]. A second watcher of the same root refuses to start.
+//! A watcher stores a [`WatcherState`](crate::WatcherState) in the store's meta table, renews it while it runs, and removes its claim when
+//! it stops: see [`watchers`](crate::watchers()). A second watcher of the same root refuses to start.
 
 mod backlog;
 mod backoff;
@@ -32,7 +32,6 @@ use worker::Worker;
 
 pub use observer::{WatchEvent, WatchObserver};
 pub use options::{Intervals, WatchOptions, WatchTarget};
-pub use state::{WatchFailure, WatcherState, watchers};
 
 /// Whether to stop.
 #[derive(Debug, Clone)]

@@ -5,8 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use amplifier_session_core::{Result, SessionStorage, model::Timestamp};
 use futures_util::future::BoxFuture;
 
-use super::state::uptime;
-use crate::options::SyncOptions;
+use crate::{options::SyncOptions, watchers::uptime};
 
 /// Opens a store.
 type StoreOpener = Arc<dyn Fn() -> BoxFuture<'static, Result<SessionStorage>> + Send + Sync>;

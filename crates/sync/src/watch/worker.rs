@@ -20,7 +20,6 @@ use super::{
     observer::{WatchEvent, WatchObserver},
     options::{WatchOptions, WatchTarget},
     retries::Retries,
-    state::WatcherState,
 };
 use crate::{
     changed::Changed,
@@ -32,6 +31,7 @@ use crate::{
     roots::is_root,
     run::{sync_changed, sync_while},
     session::Context,
+    watchers::{WatchFailure, WatcherState},
 };
 
 /// A state expires if it was not stored for this many intervals.
@@ -270,8 +270,7 @@ impl Worker {
                     || changed.projects.contains(project)
                     || changed.sessions.contains(&(project.to_owned(), session.to_owned()))
             };
-            let is_read =
-                |failure: &super::WatchFailure| is_read(&failure.project, failure.session.as_deref());
+            let is_read = |failure: &WatchFailure| is_read(&failure.project, failure.session.as_deref());
             lease.state.set_failures(is_read, &report.failures, now);
         }
         if report.has_rows() {

@@ -11,8 +11,9 @@ use amplifier_session_core::{
     model::{HostId, Timestamp},
 };
 use amplifier_session_sync::{
-    SyncOptions, SyncReport,
-    watch::{Intervals, WatchEvent, WatchOptions, WatchTarget, WatcherState, watch, watchers},
+    SyncOptions, SyncReport, WatcherState,
+    watch::{Intervals, WatchEvent, WatchOptions, WatchTarget, watch},
+    watchers,
 };
 use amplifier_session_testkit::{
     AmplifierHome, FakeEmbedding, Operation, SessionFolder as Folder, TestClock, lines,

@@ -170,10 +170,7 @@ pub(super) async fn watch(
     storage: &amplifier_session_storage::SessionStorage,
     checks: &mut Vec<Check>,
 ) {
-    use amplifier_session_storage::sync::{
-        SyncOptions,
-        watch::{WatcherState, watchers},
-    };
+    use amplifier_session_storage::sync::{SyncOptions, WatcherState, watchers};
 
     const NAME: &str = "watch";
     let (Ok(roots), Ok((identity, host))) = (roots(app, &[]), app.who()) else { return };
