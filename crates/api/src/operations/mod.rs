@@ -3,6 +3,8 @@
 pub mod export;
 pub mod import;
 pub mod ingest;
+pub mod gaps;
+pub mod projects;
 pub mod recent;
 pub mod search;
 pub mod search_superseded;
@@ -11,3 +13,5 @@ pub mod sessions;
 pub mod statistics;
 pub mod store_status;
 pub mod timeline;
+pub mod users;
+pub mod vectors;

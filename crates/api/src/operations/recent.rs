@@ -122,6 +122,12 @@ impl<T> From<&Activity<T>> for RecentCounts {
     }
 }
 
+impl From<&Activity<UserId>> for RecentUser {
+    fn from(activity: &Activity<UserId>) -> Self {
+        Self { user_id: activity.of.clone(), counts: activity.into(), projects: activity.across }
+    }
+}
+
 impl Api<'_> {
     /// Lists projects that were active recently, and in a scope of several users also the users.
     ///
@@ -165,15 +171,10 @@ impl Api<'_> {
             users: activity.across,
             newest: newest.iter().map(|session| SessionView::with_estimates(session, &estimated)).collect(),
         });
-        let user = |activity: &Activity<UserId>| RecentUser {
-            user_id: activity.of.clone(),
-            counts: activity.into(),
-            projects: activity.across,
-        };
         let response = RecentResponse {
             since,
             projects: projects.collect(),
-            users: users.map(|users| users.iter().map(user).collect()),
+            users: users.map(|users| users.iter().map(RecentUser::from).collect()),
             damaged: sessions.damaged_sessions(),
             short_ids,
         };

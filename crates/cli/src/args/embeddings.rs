@@ -1,5 +1,6 @@
 //! `embeddings`, `backfill` and `rebuild`.
 
+use amplifier_session_api::operations::vectors::EmbedRequest;
 use clap::{Args, Subcommand};
 
 use super::{RepoArgs, TurnsArgs};
@@ -65,6 +66,14 @@ pub(crate) struct PartArgs {
     /// Only this session, by its address
     #[arg(long, value_name = "SESSION")]
     pub(crate) session: Option<String>,
+}
+
+impl PartArgs {
+    /// The request for the missing vectors of the part, or for all.
+    pub(crate) fn request(&self, everything: bool) -> EmbedRequest {
+        let Self { project, repo: RepoArgs { repo }, session } = self;
+        EmbedRequest { project: project.clone(), repo: repo.clone(), session: session.clone(), everything }
+    }
 }
 
 /// Create missing vectors

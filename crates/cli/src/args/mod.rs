@@ -52,9 +52,7 @@ pub(crate) use copy::CopyArgs;
 pub(crate) use delete::DeleteArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use edit::{EditArgs, FieldArg, TagArgs};
-pub(crate) use embeddings::{
-    BackfillArgs, EmbeddingsAction, EmbeddingsArgs, EstimateArgs, PartArgs, RebuildArgs,
-};
+pub(crate) use embeddings::{BackfillArgs, EmbeddingsAction, EmbeddingsArgs, EstimateArgs, RebuildArgs};
 pub(crate) use events::EventsArgs;
 pub(crate) use filter::{FilterArgs, LimitArgs, NarrowArgs, RepoArgs};
 pub(crate) use global::{GlobalArgs, ScopeArg, When, quoted};

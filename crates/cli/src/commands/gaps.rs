@@ -1,66 +1,34 @@
 //! `gaps`: lists missing messages and events.
 
-use amplifier_session_storage::{
-    backend::SessionQuery,
-    model::{Session, SessionId, UserId},
-    storage::Gaps,
+use amplifier_session_api::{
+    ApiAnswer,
+    operations::gaps::{Gap, GapRows, GapsRequest},
 };
-use serde::Serialize;
 
 use crate::{
-    app::{App, StoreReader},
+    app::App,
     args::GapsArgs,
     failure::{Failure, Outcome, say},
     render::text::counted,
 };
 
-/// Number of sessions listed at a time.
-const SESSIONS: usize = 100;
-
-/// Sequences without rows.
-#[derive(Serialize)]
-struct GapView {
-    user_id: UserId,
-    session_id: SessionId,
-    row: &'static str,
-    first: u32,
-    last: u32,
-}
-
-/// All gaps as JSON.
-#[derive(Default, Serialize)]
-struct GapsView {
-    sessions: u64,
-    missing_messages: u64,
-    missing_events: u64,
-    gaps: Vec<GapView>,
-}
-
 pub(super) async fn run(app: &mut App, args: GapsArgs) -> Result<Outcome, Failure> {
+    let request = GapsRequest { scope: app.global.scope.into(), sessions: args.sessions };
     let reader = app.patient_reader().await?;
-    let mut view = GapsView::default();
-    if args.sessions.is_empty() {
-        let query = SessionQuery::new(reader.scope.clone()).with_limit(SESSIONS);
-        for session in &reader.storage.sessions().all_sessions(query).await? {
-            view.add(session, &reader).await?;
-        }
-    }
-    for typed in &args.sessions {
-        let session = reader.find_session(typed).await?;
-        view.add(&session, &reader).await?;
-    }
+    let ApiAnswer { response, notices } = reader.api(app).gaps(&request).await?;
+    app.say_notices(&notices);
     if app.out.is_json() {
-        app.out.json(&view)?;
+        app.out.json(&response)?;
     } else {
         let is_terminal = app.out.is_terminal();
-        for gap in &view.gaps {
-            app.out.line(&gap.line(is_terminal))?;
+        for gap in &response.gaps {
+            app.out.line(&line(gap, is_terminal))?;
         }
     }
     app.out.finish()?;
-    let (messages, events) = (view.missing_messages, view.missing_events);
+    let (messages, events) = (response.missing_messages, response.missing_events);
     if messages + events == 0 {
-        say("note", &format!("nothing is missing in {}", counted(view.sessions, "session")));
+        say("note", &format!("nothing is missing in {}", counted(response.sessions, "session")));
         return Ok(Outcome::Done);
     }
     let missing = match (messages, events) {
@@ -73,35 +41,17 @@ pub(super) async fn run(app: &mut App, args: GapsArgs) -> Result<Outcome, Failur
     Err(Failure::failed(format!("{missing} {are} missing"), hint))
 }
 
-impl GapsView {
-    async fn add(&mut self, session: &Session, reader: &StoreReader) -> Result<(), Failure> {
-        let gaps: Gaps = reader.storage.verification().missing_rows(session).await?;
-        let (messages, events) = gaps.count();
-        self.sessions += 1;
-        self.missing_messages += messages;
-        self.missing_events += events;
-        for (row, gaps) in [("messages", gaps.messages), ("events", gaps.events)] {
-            self.gaps.extend(gaps.into_iter().map(|(first, last)| GapView {
-                user_id: session.user_id.clone(),
-                session_id: session.session_id.clone(),
-                row,
-                first,
-                last,
-            }));
-        }
-        Ok(())
-    }
-}
-
-impl GapView {
-    fn line(&self, is_terminal: bool) -> String {
-        let Self { session_id, row, first, last, .. } = self;
-        if !is_terminal {
-            format!("{session_id}\t{row}\t{first}\t{last}")
-        } else if first == last {
-            format!("{session_id}  {} {first}", row.trim_end_matches('s'))
-        } else {
-            format!("{session_id}  {row} {first}-{last}")
-        }
+fn line(gap: &Gap, is_terminal: bool) -> String {
+    let Gap { session_id, row, first, last, .. } = gap;
+    let (one, several) = match row {
+        GapRows::Messages => ("message", "messages"),
+        GapRows::Events => ("event", "events"),
+    };
+    if !is_terminal {
+        format!("{session_id}\t{several}\t{first}\t{last}")
+    } else if first == last {
+        format!("{session_id}  {one} {first}")
+    } else {
+        format!("{session_id}  {several} {first}-{last}")
     }
 }

@@ -1,6 +1,10 @@
 //! `user`: shows the current user, and renames users.
 
-use amplifier_session_storage::{Scope, model::UserId, storage::SessionStatistics};
+use amplifier_session_api::{
+    ApiAnswer,
+    operations::users::{RenameUserRequest, UsersRequest},
+};
+use amplifier_session_storage::{model::UserId, storage::SessionStatistics};
 use serde::Serialize;
 
 use crate::{
@@ -27,18 +31,10 @@ struct CurrentUserView<'a> {
     counts: Option<SessionStatistics>,
 }
 
-/// The result of `rename` as JSON.
-#[derive(Serialize)]
-struct RenamedView<'a> {
-    old: &'a UserId,
-    new: &'a UserId,
-    sessions: u64,
-}
-
 pub(super) async fn run(app: &mut App, args: UserArgs) -> Result<Outcome, Failure> {
     match args.action {
         None | Some(UserAction::Show) => show(app).await,
-        Some(UserAction::Rename(args)) => rename(app, &args).await,
+        Some(UserAction::Rename(args)) => rename(app, args).await,
     }
 }
 
@@ -48,9 +44,8 @@ async fn show(app: &mut App) -> Result<Outcome, Failure> {
     // The user is known before the first sync creates the store.
     if app.store_exists()? {
         let reader = app.own_reader().await?;
-        pinned = reader.storage.users().pinned_user().await?;
-        let scope = Scope::from(identity.user_id.clone());
-        counts = Some(reader.storage.sessions().get_session_statistics(&scope, None).await?);
+        let found = reader.api(app).users(&UsersRequest::default()).await?.response;
+        (pinned, counts) = (found.store_user_id, Some(found.counts));
     }
     let (teams, org) = (app.global.team.clone(), app.global.org.clone());
     if app.out.is_json() {
@@ -79,24 +74,30 @@ async fn show(app: &mut App) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-async fn rename(app: &mut App, args: &RenameArgs) -> Result<Outcome, Failure> {
+async fn rename(app: &mut App, args: RenameArgs) -> Result<Outcome, Failure> {
     // No warning about another user: this command is what resolves it.
     let storage = app.existing_storage(false).await?;
     check_writable(&storage)?;
-    let sessions = storage.users().rename_user(&args.old, &args.new).await?;
-    storage.update_index().await?;
+    let caller = app.caller()?;
+    let request = RenameUserRequest { old: args.old, new: args.new };
+    let ApiAnswer { response, .. } = app.api(&storage, &caller).rename_user(&request).await?;
+    let sessions = response.sessions;
     if app.out.is_json() {
-        app.out.json(&RenamedView { old: &args.old, new: &args.new, sessions })?;
+        app.out.json(&response)?;
     } else if sessions > 0 {
         let belong = if sessions == 1 { "belongs" } else { "belong" };
-        let text = format!("{} of {} now {belong} to {}", counted(sessions, "session"), args.old, args.new);
+        let text =
+            format!("{} of {} now {belong} to {}", counted(sessions, "session"), response.old, response.new);
         app.out.line(&one_line(&text))?;
     }
     app.out.finish()?;
     if sessions == 0 {
-        say("note", &format!("{} has no sessions in the store", args.old));
+        say("note", &format!("{} has no sessions in the store", response.old));
     } else {
-        say("hint", &format!("to act as {0}, pass `--user {0}` or set AMPLIFIER_SESSIONS_USER", args.new));
+        say(
+            "hint",
+            &format!("to act as {0}, pass `--user {0}` or set AMPLIFIER_SESSIONS_USER", response.new),
+        );
     }
     Ok(Outcome::found(sessions > 0))
 }

@@ -1,7 +1,8 @@
 //! The status of vectors, and estimates of making them.
 
+use amplifier_session_api::operations::vectors::VectorsOfMessage;
 use amplifier_session_storage::{
-    model::ContentTypes,
+    model::ContentType,
     storage::{EmbedReport, Estimate, GenerationStatus, VectorStatus},
 };
 
@@ -64,20 +65,19 @@ pub(crate) fn tabbed(status: &VectorStatus) -> Vec<String> {
 
 /// The messages of a session with the texts that have vectors, one per line: aligned for a terminal, separated by tabs
 /// for a pipe.
-pub(crate) fn of_messages(
-    messages: impl Iterator<Item = (u32, ContentTypes)>,
-    terminal: bool,
-) -> Vec<String> {
-    let line = |(sequence, types): (u32, ContentTypes)| {
+pub(crate) fn of_messages(messages: &[VectorsOfMessage], terminal: bool) -> Vec<String> {
+    let line = |VectorsOfMessage { sequence, has_vectors }: &VectorsOfMessage| {
+        let has = |kind: &ContentType| has_vectors.get(kind.as_str()).copied().unwrap_or(false);
+        let types = ContentType::EMBEDDED.into_iter().filter(has);
         if terminal {
-            let labels: Vec<&str> = types.iter().map(label).collect();
+            let labels: Vec<&str> = types.map(label).collect();
             let labels = if labels.is_empty() { "no vectors".to_owned() } else { labels.join(", ") };
             return format!("{:<6} {labels}", format!("#{sequence}"));
         }
-        let names: Vec<&str> = types.iter().map(|kind| kind.as_str()).collect();
+        let names: Vec<&str> = types.map(|kind| kind.as_str()).collect();
         format!("{sequence}\t{}", names.join(","))
     };
-    messages.map(line).collect()
+    messages.iter().map(line).collect()
 }
 
 fn generations(status: &VectorStatus) -> impl Iterator<Item = (&'static str, &GenerationStatus)> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{
     embed::{Amount, EmbedReport, OnEmbedded, VectorsOf, amount_of, other_space},
@@ -23,7 +23,7 @@ use crate::{
 const PRUNED_AT_ONCE: usize = 5_000;
 
 /// An estimate of embedding.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Estimate {
     /// The number of messages to embed.
@@ -46,7 +46,7 @@ pub enum EstimateOf {
 }
 
 /// The status of the vectors in a store.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct VectorStatus {
     /// Messages with something to embed.
@@ -62,7 +62,7 @@ pub struct VectorStatus {
 }
 
 /// The status of the vectors of one generation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GenerationStatus {
     /// Model and dimensions.

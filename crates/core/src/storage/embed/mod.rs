@@ -5,7 +5,7 @@ mod step;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
 use self::{
@@ -32,7 +32,7 @@ use crate::{
 const MESSAGES_A_STEP: usize = 512;
 
 /// The report of making vectors.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EmbedReport {
     /// The number of messages whose vectors were stored.
