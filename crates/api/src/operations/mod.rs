@@ -3,6 +3,7 @@
 pub mod export;
 pub mod import;
 pub mod ingest;
+pub mod check_store;
 pub mod gaps;
 pub mod projects;
 pub mod recent;

@@ -7,10 +7,7 @@ use std::{
 };
 
 use amplifier_session_storage::{
-    backend::StorePlace,
-    config::SettingOrigin,
-    model::{Session, Timestamp},
-    sync::is_root,
+    backend::StorePlace, config::SettingOrigin, model::Timestamp, sync::is_root,
 };
 
 use super::Check;
@@ -116,21 +113,6 @@ pub(super) fn clock(app: &App, places: &[StorePlace]) -> Check {
         ),
         None => Check::ok("clock", time),
     }
-}
-
-/// A warning if the newest session is from the future.
-pub(super) fn times(app: &App, newest: Option<&Session>) -> Option<Check> {
-    let now = Timestamp::from_micros(app.now.timestamp().as_microsecond());
-    let newest = newest.filter(|newest| newest.is_from_future(now))?;
-    let (id, updated) = (&newest.session_id, crate::dates::second(newest.updated, &app.now));
-    let show = format!("`{} show {}`", app.program(), crate::args::quoted(id.as_str()));
-    Some(Check::warning(
-        "times",
-        format!("session {id} changed at {updated}, which is in the future"),
-        format!(
-            "its files state a wrong time, or the clock of the machine that wrote them was wrong: see {show}"
-        ),
-    ))
 }
 
 /// The folders with Amplifier's sessions, and that with captures.

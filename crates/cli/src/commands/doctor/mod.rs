@@ -6,6 +6,7 @@ mod store;
 
 use std::io;
 
+use amplifier_session_api::operations::check_store::FindingLevel;
 use serde::Serialize;
 
 use crate::{
@@ -15,30 +16,32 @@ use crate::{
     render::text::{counted, one_line},
 };
 
-/// The result of a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum CheckStatus {
-    Ok,
-    Warning,
-    Failed,
-}
-
-impl CheckStatus {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warning => "warning",
-            Self::Failed => "failed",
-        }
-    }
-}
+/// The checks, in the order in which they are printed.
+const ORDER: [&str; 17] = [
+    "configuration",
+    "store",
+    "schema",
+    "index",
+    "model",
+    "credentials",
+    "permissions",
+    "disk",
+    "log",
+    "clock",
+    "times",
+    "watch",
+    "root",
+    "captures",
+    "open files",
+    "inotify",
+    "copies",
+];
 
 /// A check.
 #[derive(Debug, Serialize)]
 struct Check {
     name: &'static str,
-    status: CheckStatus,
+    status: FindingLevel,
     /// The finding.
     text: String,
     /// The suggested action.
@@ -47,22 +50,22 @@ struct Check {
 
 impl Check {
     fn ok(name: &'static str, text: impl Into<String>) -> Self {
-        Self { name, status: CheckStatus::Ok, text: text.into(), hint: None }
+        Self { name, status: FindingLevel::Ok, text: text.into(), hint: None }
     }
 
     fn warning(name: &'static str, text: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { name, status: CheckStatus::Warning, text: text.into(), hint: Some(hint.into()) }
+        Self { name, status: FindingLevel::Warning, text: text.into(), hint: Some(hint.into()) }
     }
 
     fn failed(name: &'static str, text: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { name, status: CheckStatus::Failed, text: text.into(), hint: Some(hint.into()) }
+        Self { name, status: FindingLevel::Failed, text: text.into(), hint: Some(hint.into()) }
     }
 
     /// A check that failed with an error.
     fn of(name: &'static str, app: &App, failure: &Failure) -> Self {
         let store = app.store_url().ok().map(|url| url.to_string());
         let hint = failure.hint(&app.program(), store.as_deref());
-        Self { name, status: CheckStatus::Failed, text: failure.message().to_owned(), hint }
+        Self { name, status: FindingLevel::Failed, text: failure.message().to_owned(), hint }
     }
 }
 
@@ -76,13 +79,14 @@ struct DoctorView<'a> {
 pub(super) async fn run(app: &mut App) -> Result<Outcome, Failure> {
     let mut checks = vec![configuration(app)];
     // Without the configuration, it is unknown what to check.
-    if checks.iter().all(|check| check.status != CheckStatus::Failed) {
+    if checks.iter().all(|check| check.status != FindingLevel::Failed) {
         store::check(app, &mut checks).await;
         machine::check_roots(app, &mut checks);
         checks.extend([limits::open_files(), limits::notifications()].into_iter().flatten());
         store::copies(app, &mut checks).await;
     }
-    let failed = checks.iter().filter(|check| check.status == CheckStatus::Failed).count();
+    checks.sort_by_key(|check| ORDER.iter().position(|name| *name == check.name));
+    let failed = checks.iter().filter(|check| check.status == FindingLevel::Failed).count();
     if app.out.is_json() {
         app.out.json(&DoctorView { ok: failed == 0, checks: &checks })?;
     } else {
@@ -113,18 +117,23 @@ fn configuration(app: &App) -> Check {
 fn print(app: &mut App, checks: &[Check]) -> io::Result<()> {
     let (paint, is_terminal) = (app.out.paint, app.out.is_terminal());
     for Check { name, status, text, hint } in checks {
+        let level = match status {
+            FindingLevel::Ok => "ok",
+            FindingLevel::Warning => "warning",
+            FindingLevel::Failed => "failed",
+        };
         let text = one_line(text);
         let hint = hint.as_deref().map(one_line);
         if !is_terminal {
-            let fields = [status.as_str(), name, &text, hint.as_deref().unwrap_or_default()];
+            let fields = [level, name, &text, hint.as_deref().unwrap_or_default()];
             app.out.line(fields.join("\t").trim_end())?;
             continue;
         }
-        let shown = format!("{:<7}", status.as_str());
+        let shown = format!("{level:<7}");
         let shown = match status {
-            CheckStatus::Ok => paint.aside(&shown),
-            CheckStatus::Warning => paint.warning(&shown),
-            CheckStatus::Failed => paint.failure(&shown),
+            FindingLevel::Ok => paint.aside(&shown),
+            FindingLevel::Warning => paint.warning(&shown),
+            FindingLevel::Failed => paint.failure(&shown),
         };
         app.out.line(&format!("{shown}  {name:<13}  {text}"))?;
         if let Some(hint) = hint {

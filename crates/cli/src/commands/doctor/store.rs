@@ -1,18 +1,25 @@
 //! Checks of the store, its index and its vectors.
 
+use std::sync::Arc;
+
+use amplifier_session_api::{
+    Reach,
+    operations::check_store::{CheckStoreRequest, FindingLevel, StoreFinding},
+};
 use amplifier_session_index::SearchIndex;
 use amplifier_session_storage::{
-    Scope, SessionStorage,
-    backend::{
-        SessionQuery, StoreInfo, StorePlace,
-        meta::{SCHEMA_VERSION, STORE_ID, VERSION},
-    },
+    SessionStorage, StoreUrl,
+    backend::{StorePlace, meta::STORE_ID},
     config::Entry,
+    embedding::EmbeddingProvider,
     sync::{SyncOptions, pending},
 };
 
 use super::{Check, limits, machine};
-use crate::{app::App, commands::store_folder, failure::Failure, render::text::counted, roots::roots};
+use crate::{
+    app::App, args::quoted, commands::store_folder, dates, failure::Failure, render::text::counted,
+    roots::roots,
+};
 
 /// Checks the store, and everything that requires an open store.
 pub(super) async fn check(app: &App, checks: &mut Vec<Check>) {
@@ -20,40 +27,76 @@ pub(super) async fn check(app: &App, checks: &mut Vec<Check>) {
         Ok(url) => url,
         Err(failure) => return checks.push(Check::of("store", app, &failure)),
     };
+    credentials(app, checks);
+    let provider = provider(app, checks);
     let storage = match app.existing_storage(false).await {
-        Ok(storage) => storage,
+        Ok(storage) => storage.with_embedding(provider),
         Err(failure) => {
             checks.push(Check::of("store", app, &failure));
             // The other checks may show why the store can't be opened.
-            model(app, None, checks).await;
-            credentials(app, checks);
+            let model = provider.map(|provider| provider.space().clone());
+            checks
+                .extend(model.map(|space| in_words(app, &url, StoreFinding::Model { space, stored: None })));
             machine::check_files(app, &[], checks);
             return;
         }
     };
-    let info = storage.backend().info();
-    checks.push(match &info.read_only {
-        None => {
-            let hint = store_folder::warning(app).map(|(warning, setting)| format!("{warning}; {setting}"));
-            Check { hint, ..Check::ok("store", url.to_string()) }
-        }
-        Some(reason) => {
-            let hint = "make the file and its folder writable, or pass another --store";
-            Check::warning("store", format!("{url} is read-only: {reason}"), hint)
-        }
-    });
-    checks.extend(entries(app, &storage, &info).await);
-    model(app, Some(&storage), checks).await;
-    credentials(app, checks);
-    machine::check_files(app, &info.places, checks);
-    checks.extend(limits::log(&info.places));
-    checks.push(machine::clock(app, &info.places));
-    let newest = SessionQuery::new(Scope::Everyone).with_limit(1);
-    if let Ok(sessions) = storage.sessions().search_sessions(&newest).await {
-        checks.extend(machine::times(app, sessions.first()));
+    match findings(app, &storage).await {
+        Ok(findings) => checks.extend(findings.into_iter().map(|finding| in_words(app, &url, finding))),
+        Err(failure) => checks.push(Check::of("schema", app, &failure)),
     }
+    let places = storage.backend().info().places;
+    checks.extend(index(app, &storage, &places).await);
+    machine::check_files(app, &places, checks);
+    checks.extend(limits::log(&places));
+    checks.push(machine::clock(app, &places));
     #[cfg(feature = "watch")]
     super::machine::watch(app, &storage, checks).await;
+}
+
+async fn findings(app: &App, storage: &SessionStorage) -> Result<Vec<StoreFinding>, Failure> {
+    let caller = app.caller()?;
+    let request = CheckStoreRequest { scope: Reach::All };
+    Ok(app.api(storage, &caller).check_store(&request).await?.response.findings)
+}
+
+/// A finding as a check, with a hint.
+fn in_words(app: &App, url: &StoreUrl, finding: StoreFinding) -> Check {
+    let status = finding.level();
+    let is_ok = status == FindingLevel::Ok;
+    let (name, text, hint) = match finding {
+        StoreFinding::Writable => {
+            let hint = store_folder::warning(app).map(|(warning, setting)| format!("{warning}; {setting}"));
+            ("store", url.to_string(), hint)
+        }
+        StoreFinding::ReadOnly { reason } => {
+            let hint = "make the file and its folder writable, or pass another --store";
+            ("store", format!("{url} is read-only: {reason}"), Some(hint.to_owned()))
+        }
+        StoreFinding::Schema { version, .. } if is_ok => ("schema", format!("version {version}"), None),
+        StoreFinding::Schema { version, known } => {
+            let hint = "use the program that wrote the store, or another --store";
+            ("schema", format!("version {version:?}; this program knows {known}"), Some(hint.to_owned()))
+        }
+        StoreFinding::Model { space, stored: Some(stored) } if !is_ok => {
+            let hint = format!(
+                "pass the --embedding of the store's model, or create all vectors again with `{} rebuild`",
+                app.program()
+            );
+            ("model", format!("{space}, but the vectors of the store are of {stored}"), Some(hint))
+        }
+        StoreFinding::Model { space, .. } => ("model", space.to_string(), None),
+        StoreFinding::FromFuture { session_id, updated } => {
+            let show = format!("`{} show {}`", app.program(), quoted(session_id.as_str()));
+            let updated = dates::second(updated, &app.now);
+            let hint = format!(
+                "its files state a wrong time, or the clock of the machine that wrote them was wrong: see {show}"
+            );
+            let text = format!("session {session_id} changed at {updated}, which is in the future");
+            ("times", text, Some(hint))
+        }
+    };
+    Check { name, status, text, hint }
 }
 
 /// Folders in the root that hold a session whose stored rows come from another folder.
@@ -78,32 +121,12 @@ pub(super) async fn copies(app: &App, checks: &mut Vec<Check>) {
     checks.push(Check::warning("copies", text, hint));
 }
 
-/// The schema and the index.
-async fn entries(app: &App, storage: &SessionStorage, info: &StoreInfo) -> Vec<Check> {
-    let entries = match storage.backend().meta().await {
-        Ok(entries) => entries,
-        Err(error) => return vec![Check::of("schema", app, &Failure::from(error))],
-    };
-    let version = entries.get(VERSION).map(String::as_str).unwrap_or_default();
-    let schema = if version == SCHEMA_VERSION.to_string() {
-        Check::ok("schema", format!("version {version}"))
-    } else {
-        Check::failed(
-            "schema",
-            format!("version {version:?}; this program knows {SCHEMA_VERSION}"),
-            "use the program that wrote the store, or another --store",
-        )
-    };
-    let place = info.places.iter().find(|place| place.what == "index");
-    let index = place.and_then(|place| index(app, place, entries.get(STORE_ID).map(String::as_str)));
-    std::iter::once(schema).chain(index).collect()
-}
-
 /// The search index beside the store.
-fn index(app: &App, place: &StorePlace, store: Option<&str>) -> Option<Check> {
-    let folder = place.files.first()?;
+async fn index(app: &App, storage: &SessionStorage, places: &[StorePlace]) -> Option<Check> {
+    let folder = places.iter().find(|place| place.what == "index")?.files.first()?;
+    let entries = storage.backend().meta().await.ok()?;
     let status = SearchIndex::open(folder).status();
-    let store = store.and_then(|id| u128::from_str_radix(id, 16).ok()).map(u128::to_be_bytes);
+    let store = entries.get(STORE_ID).and_then(|id| u128::from_str_radix(id, 16).ok()).map(u128::to_be_bytes);
     let hint = format!("`{} sync` rebuilds it; until then, searches are slower", app.program());
     let folder = folder.display();
     Some(match status.text {
@@ -115,35 +138,19 @@ fn index(app: &App, place: &StorePlace, store: Option<&str>) -> Option<Check> {
     })
 }
 
-/// Whether the model is available, and made the vectors of the store.
-async fn model(app: &App, storage: Option<&SessionStorage>, checks: &mut Vec<Check>) {
+/// The embedding provider. Without one, adds a check that says why.
+fn provider(app: &App, checks: &mut Vec<Check>) -> Option<Arc<dyn EmbeddingProvider>> {
     const NAME: &str = "model";
-    let provider = match app.embedding() {
-        Ok(Some(provider)) => provider,
-        Ok(None) => return checks.push(Check::ok(NAME, "none: searches are by words only")),
+    match app.embedding() {
+        Ok(Some(provider)) => return Some(provider),
+        Ok(None) => checks.push(Check::ok(NAME, "none: searches are by words only")),
         Err(failure) => {
             let mut check = Check::of(NAME, app, &failure);
             check.hint.get_or_insert_with(|| "--embedding local needs no configuration".to_owned());
-            return checks.push(check);
+            checks.push(check);
         }
-    };
-    let space = provider.space().clone();
-    let stored = match storage {
-        Some(storage) => storage.vectors().embedding_space().await,
-        None => Ok(None),
-    };
-    checks.push(match stored {
-        Err(error) => Check::of(NAME, app, &Failure::from(error)),
-        Ok(Some(stored)) if stored != space => Check::failed(
-            NAME,
-            format!("{space}, but the vectors of the store are of {stored}"),
-            format!(
-                "pass the --embedding of the store's model, or create all vectors again with `{} rebuild`",
-                app.program()
-            ),
-        ),
-        Ok(_) => Check::ok(NAME, space.to_string()),
-    });
+    }
+    None
 }
 
 /// Whether keys are set for the services in use.
