@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
+mod store;
+
 use std::{fmt::Debug, sync::Arc};
 
 use amplifier_session_api::{
