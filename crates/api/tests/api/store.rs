@@ -11,7 +11,10 @@ use amplifier_session_api::{
         users::{RenameUserRequest, UsersRequest},
         vectors::{EmbedRequest, SessionVectorsRequest, VectorStatusRequest},
     },
+    refresh::RefreshSources,
 };
+use amplifier_session_sync::{RefreshLimits, Refreshed};
+use amplifier_session_testkit::AmplifierHome;
 
 use super::*;
 
@@ -121,5 +124,33 @@ async fn watchers_of_others_are_listed_only_among_those_of_everyone() {
         assert_eq!(status.watchers.len(), count, "{scope:?}");
         assert!(status.watchers.iter().all(|known| !known.running));
         assert_written_and_read(&status);
+    }
+}
+
+#[tokio::test]
+async fn a_refresh_writes_only_into_the_store_of_its_caller() {
+    let (home, now) = (AmplifierHome::new().unwrap(), now());
+    home.session("shop", "new").unwrap().transcript([lines::user("hello")]).unwrap();
+    let sources = RefreshSources {
+        roots: vec![home.path().to_owned(), home.path().join("nowhere")],
+        captures: None,
+        exclude: Vec::new(),
+        host: HostId::new("laptop").unwrap(),
+        limits: RefreshLimits::default(),
+    };
+    for (owner, is_taken) in [("ben", false), ("ana", true)] {
+        let storage = storage().await;
+        storage.users().pin_user(&user(owner)).await.unwrap();
+        let reader = ana_asks();
+        let refused = api(&storage, &reader, &now).refresh(&sources).await.unwrap_err();
+        assert!(matches!(refused, ApiError::MissingRight(AccessRight::Write)), "{refused}");
+        let writer = ana_asks().with_rights([AccessRight::Write]);
+        let outcome = api(&storage, &writer, &now).refresh(&sources).await.unwrap();
+        match outcome {
+            Some(Refreshed::Taken { sessions, .. }) => assert_eq!(sessions.len(), 1),
+            other => assert!(other.is_none(), "{other:?}"),
+        }
+        let found = storage.sessions().find_session(&Scope::Everyone, "new").await;
+        assert_eq!(found.is_ok(), is_taken, "{found:?}");
     }
 }
