@@ -6,6 +6,7 @@ pub mod ingest;
 pub mod check_store;
 pub mod gaps;
 pub mod projects;
+pub mod events;
 pub mod recent;
 pub mod search;
 pub mod search_superseded;

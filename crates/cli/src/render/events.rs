@@ -1,47 +1,24 @@
 //! Events: the log of a session, and search results.
 
-use std::{collections::HashMap, io};
+use std::io;
 
+use amplifier_session_api::operations::events::FoundEvent;
 use amplifier_session_storage::{
     KnownPart,
-    model::{Event, Level, MessageRef, RawJson},
+    model::{Event, Level, RawJson},
     storage::EventLine,
 };
 use jiff::Zoned;
 use serde_json::Value;
 
 use super::{
-    ids::{ShortIds, event_address},
     table::{Column, Style, TableCell, table},
     text::{duration, fitted, grouped, one_line, printable, size},
 };
 use crate::{dates, out::Out, paint::Paint};
 
-/// Original lines of events.
-#[derive(Debug, Default)]
-pub(crate) struct Payloads(HashMap<MessageRef, RawJson>);
-
-impl Payloads {
-    pub(crate) fn insert(&mut self, event: &Event, raw: RawJson) {
-        self.0.insert(MessageRef::new(event.key(), event.sequence), raw);
-    }
-
-    pub(crate) fn of(&self, event: &Event) -> Option<&RawJson> {
-        self.0.get(&MessageRef::new(event.key(), event.sequence))
-    }
-}
-
 /// The indentation of lines below an event.
 const INDENT: &str = "    ";
-
-/// The data for printing events, besides the events.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Beside<'a> {
-    pub(crate) payloads: &'a Payloads,
-    pub(crate) short_ids: &'a ShortIds,
-    /// Whether to name the owners.
-    pub(crate) owners: bool,
-}
 
 /// From this width on, the table has a column for every field.
 const ROOMY: usize = 100;
@@ -149,47 +126,50 @@ fn log_line(event: &Event, now: &Zoned) -> String {
     fields.join("\t")
 }
 
-/// Writes events of any sessions, one per line, with their original lines if present.
-pub(crate) fn found(out: &mut Out, events: &[Event], beside: Beside<'_>, now: &Zoned) -> io::Result<()> {
+/// Writes events of any sessions, one per line, with their original lines if present. `owners` is whether to name the
+/// owners.
+pub(crate) fn found(out: &mut Out, events: &[FoundEvent], owners: bool, now: &Zoned) -> io::Result<()> {
     if !out.is_terminal() {
-        for event in events {
-            let mut fields = tabbed(event, beside.owners, now);
-            fields.extend(beside.payloads.of(event).map(|raw| without_controls(&raw.to_text())));
+        for FoundEvent { event, raw, .. } in events {
+            let mut fields = tabbed(event, owners, now);
+            fields.extend(raw.as_ref().map(|raw| without_controls(&raw.to_text())));
             out.line(&fields.join("\t"))?;
         }
         return Ok(());
     }
     let lines = if out.width < ROOMY {
         let rows: Vec<Vec<TableCell>> =
-            events.iter().map(|event| shorter_row(event, beside, out.width, now)).collect();
+            events.iter().map(|found| shorter_row(found, owners, out.width, now)).collect();
         table(&FEWER_COLUMNS, &rows, out.width, out.paint)
     } else {
-        let rows: Vec<Vec<TableCell>> = events.iter().map(|event| row(event, beside, now)).collect();
+        let rows: Vec<Vec<TableCell>> = events.iter().map(|found| row(found, owners, now)).collect();
         table(&COLUMNS, &rows, out.width, out.paint)
     };
-    below_header(out, &lines, events.iter().map(|event| (event, beside.payloads.of(event))))
+    below_header(out, &lines, events.iter().map(|found| (&found.event, found.raw.as_ref())))
 }
 
-fn row(event: &Event, beside: Beside<'_>, now: &Zoned) -> Vec<TableCell> {
+fn row(found: &FoundEvent, owners: bool, now: &Zoned) -> Vec<TableCell> {
+    let FoundEvent { event, address, .. } = found;
     vec![
         TableCell::styled(dates::second(event.ts, now), Paint::aside),
         TableCell::styled(event.level.as_str(), level_style(event.level)),
         TableCell::plain(one_line(&event.event_type)),
         TableCell::plain(one_line(subject(event).unwrap_or_default())),
-        owner(event, beside),
-        address(event, beside),
+        owner(event, owners),
+        TableCell::plain(address.clone()),
         TableCell::styled(one_line(&known(event).unwrap_or_default()), details_style(event)),
     ]
 }
 
-fn shorter_row(event: &Event, beside: Beside<'_>, width: usize, now: &Zoned) -> Vec<TableCell> {
+fn shorter_row(found: &FoundEvent, owners: bool, width: usize, now: &Zoned) -> Vec<TableCell> {
+    let FoundEvent { event, address, .. } = found;
     let letter = event.level.as_str().part(..1);
     vec![
         TableCell::styled(short_time(event, now), Paint::aside),
         TableCell::styled(letter, level_style(event.level)),
         TableCell::plain(one_line(&event.event_type)),
-        owner(event, beside),
-        address(event, beside),
+        owner(event, owners),
+        TableCell::plain(address.clone()),
         beside_type(event, width),
     ]
 }
@@ -217,12 +197,8 @@ fn subject(event: &Event) -> Option<&str> {
     event.tool_name.as_deref().or(event.model.as_deref())
 }
 
-fn owner(event: &Event, beside: Beside<'_>) -> TableCell {
-    TableCell::plain(if beside.owners { one_line(event.user_id.as_str()) } else { String::new() })
-}
-
-fn address(event: &Event, beside: Beside<'_>) -> TableCell {
-    TableCell::plain(event_address(beside.short_ids, event))
+fn owner(event: &Event, owners: bool) -> TableCell {
+    TableCell::plain(if owners { one_line(event.user_id.as_str()) } else { String::new() })
 }
 
 fn details_style(event: &Event) -> Style {
