@@ -56,6 +56,12 @@ impl DatePeriod {
         }
         Ok(period)
     }
+
+    /// Whether a time is in the period.
+    #[must_use]
+    pub fn contains(&self, time: Timestamp) -> bool {
+        self.since.is_none_or(|since| time >= since) && self.until.is_none_or(|until| time < until)
+    }
 }
 
 /// Parses `7d`, `12h`, `2w`, `3 months ago`, `today`, `yesterday`, `monday`, `last week`, an ISO date, or an ISO time

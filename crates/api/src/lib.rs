@@ -40,6 +40,7 @@ pub mod query;
 pub mod refresh;
 mod repositories;
 pub mod text;
+mod superseded;
 pub mod views;
 
 use std::path::Path;

@@ -58,10 +58,10 @@ struct EventsView<'a> {
 
 pub(super) async fn run(app: &mut App, args: ShowArgs) -> Result<Outcome, Failure> {
     let reader = app.reader().await?;
-    let Addressed { session, line, .. } = reader.find_address(&args.session).await?;
     if args.superseded {
-        return superseded::show(app, &reader, &session, &args).await;
+        return superseded::show(app, &reader, &args).await;
     }
+    let Addressed { session, line, .. } = reader.find_address(&args.session).await?;
     let part = RequestedRange::of(&args, line)?;
     if args.events || matches!(line, Some(AddressedLine::Event(_))) {
         show_events(app, &reader, &session, &args, part).await

@@ -2,23 +2,19 @@
 
 use amplifier_session_api::{
     ApiAnswer,
-    operations::search::{FoundMessage, SearchRequest},
+    operations::{
+        search::{FoundMessage, SearchRequest},
+        superseded_events::SupersededEventsRequest,
+        superseded_messages::{SupersededMessage, SupersededMessagesRequest},
+        superseded_sessions::SupersededSessionsRequest,
+    },
 };
-use amplifier_session_storage::{
-    backend::SupersededQuery,
-    content::MessageLine,
-    model::{Digest, LineKind, Message, Role, Session, SupersededReason, TimeSource, Timestamp, VectorState},
-    search::SessionFilter,
-    storage::{SupersededLine, SupersededSession},
-};
-use serde::Serialize;
-use serde_json::value::RawValue;
+use amplifier_session_storage::model::{Message, SupersededReason};
 
 use crate::{
     app::{App, StoreReader},
     args::{EventsArgs, LimitArgs, SessionsArgs, ShowArgs},
     failure::{Failure, Outcome, say},
-    messages::{MessageView, SessionView, line},
     render::{
         conversation,
         message::MessageOptions,
@@ -28,239 +24,131 @@ use crate::{
     },
 };
 
-/// Lists of sessions as JSON.
-#[derive(Serialize)]
-struct SessionsView<'a> {
-    sessions: &'a [SupersededSession],
-}
-
-/// A superseded message as JSON.
-#[derive(Serialize)]
-struct SupersededMessageView {
-    #[serde(flatten)]
-    message: MessageView,
-    superseded: bool,
-    superseded_at: Timestamp,
-    reason: &'static str,
-    /// The text of a line that can't be read. Its `sequence` is its line number in the file.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    raw: Option<String>,
-}
-
-#[derive(Serialize)]
-struct SupersededConversationView {
-    session: SessionView,
-    messages: Vec<SupersededMessageView>,
-    has_more_after: bool,
-}
-
-/// A superseded event as JSON.
-#[derive(Serialize)]
-struct SupersededEventView<'a> {
-    #[serde(flatten)]
-    event: &'a SupersededLine,
-    superseded: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<Box<RawValue>>,
-}
-
-#[derive(Serialize)]
-struct SupersededEventsView<'a> {
-    events: Vec<SupersededEventView<'a>>,
-    has_more: bool,
-}
-
 /// `sessions --superseded`.
 pub(super) async fn sessions(app: &mut App, args: SessionsArgs) -> Result<Outcome, Failure> {
+    let request = SupersededSessionsRequest {
+        scope: app.global.scope.into(),
+        filter: args.filter.request(&args.narrow),
+        limit: args.limit,
+    };
     let reader = app.reader().await?;
-    let project = args.filter.project(app, &reader).await?;
-    let filter = args.narrow.filter()?.within(&project);
-    let period = args.filter.period(app)?;
-    let query = SupersededQuery::new(reader.scope.clone()).with_filter(filter);
-    let mut found = reader.storage.superseded().superseded_sessions(&query).await?;
-    // The period of a query is that of its messages; here it is the time when lines were superseded.
-    found.retain(|session| {
-        period.since.is_none_or(|since| session.last_superseded_at >= since)
-            && period.until.is_none_or(|until| session.last_superseded_at < until)
-    });
-    found.sort_by_key(|session| std::cmp::Reverse(session.last_superseded_at));
-    let count = found.len();
-    found.truncate(args.limit);
+    let ApiAnswer { response, notices } = reader.api(app).superseded_sessions(&request).await?;
+    app.say_notices(&notices);
+    let found = &response.sessions;
     if app.out.is_json() {
-        app.out.json(&SessionsView { sessions: &found })?;
+        app.out.json(&response)?;
     } else if !found.is_empty() {
-        render::sessions(&mut app.out, &found, reader.names_owners(), &app.now)?;
+        render::sessions(&mut app.out, found, reader.names_owners(), &app.now)?;
     }
     app.out.finish()?;
-    if found.is_empty() {
-        say("note", "no session has superseded lines");
-    } else if count > found.len() && !app.out.is_json() {
-        let shown = found.len();
-        say(
-            "note",
-            &format!("showing {shown} of {}; use --limit to show more", counted(count as u64, "session")),
-        );
+    if response.count > found.len() && !app.out.is_json() {
+        let (shown, all) = (found.len(), counted(response.count as u64, "session"));
+        say("note", &format!("showing {shown} of {all}; use --limit to show more"));
     }
     Ok(Outcome::found(!found.is_empty()))
 }
 
 /// `show SESSION --superseded`.
-pub(super) async fn show(
-    app: &mut App,
-    reader: &StoreReader,
-    session: &Session,
-    args: &ShowArgs,
-) -> Result<Outcome, Failure> {
-    const LIMIT: usize = 100;
-    let (from, limit) = (args.from.unwrap_or_default(), args.limit.unwrap_or(LIMIT));
-    let kind = if args.events { LineKind::Event } else { LineKind::Message };
-    let query = SupersededQuery::new(reader.scope.clone())
-        .with_filter(SessionFilter::default().with_session(session.session_id.clone()))
-        .with_kind(kind);
-    // Another user may have a session with the same id.
-    let of_owner = |line: &SupersededLine| line.user_id == session.user_id && line.sequence >= from;
-    let (lines, has_more) = first_lines(reader, query, limit, of_owner).await?;
+pub(super) async fn show(app: &mut App, reader: &StoreReader, args: &ShowArgs) -> Result<Outcome, Failure> {
+    let new = SupersededMessagesRequest::new(args.session.clone());
+    let (scope, from, limit) =
+        (app.global.scope.into(), args.from.unwrap_or_default(), args.limit.unwrap_or(new.limit));
     if args.events {
-        return events_found(app, reader, &lines, has_more, args.full);
+        let (session, full) = (Some(args.session.clone()), args.full);
+        let request = SupersededEventsRequest {
+            scope,
+            session,
+            from,
+            limit,
+            full,
+            ..SupersededEventsRequest::default()
+        };
+        return list_events(app, reader, &request).await;
     }
+    let max_chars = args.limits.max_chars(&app.out);
+    let request = SupersededMessagesRequest { scope, from, limit, max_chars, ..new };
+    let ApiAnswer { response, notices } = reader.api(app).superseded_messages(&request).await?;
+    app.say_notices(&notices);
     if app.out.is_json() {
-        let name = reader.short_id(&session.session_id).await?;
-        let max_chars = args.limits.max_chars(&app.out);
-        let view = |line: &SupersededLine| SupersededMessageView {
-            message: MessageView::new(&message(line, session), &name, max_chars),
-            superseded: true,
-            superseded_at: line.superseded_at,
-            reason: line.reason.as_str(),
-            raw: is_unreadable(line).then(|| line.raw.to_text().into_owned()),
-        };
-        app.out.json(&SupersededConversationView {
-            session: SessionView::from(session),
-            messages: lines.iter().map(view).collect(),
-            has_more_after: has_more,
-        })?;
+        app.out.json(&response)?;
     } else {
-        let options = MessageOptions {
-            full: args.full,
-            thinking: !args.no_thinking,
-            tools: !args.no_tools,
-            max_chars: args.limits.max_chars(&app.out),
-            width: app.out.wrap_at(),
-            paint: app.out.paint,
-        };
-        let together = |a: &SupersededLine, b: &SupersededLine| {
-            (a.superseded_at, a.reason) == (b.superseded_at, b.reason)
-        };
-        for lines in lines.chunk_by(together) {
-            let Some(first) = lines.first() else { continue };
-            app.out.line(&app.out.paint.title(&render::heading(first, &app.now)))?;
-            if is_unreadable(first) {
-                lines.iter().try_for_each(|line| app.out.line(&render::unreadable(line)))?;
-                app.out.line("")?;
-                continue;
-            }
-            let messages: Vec<Message> = lines.iter().map(|line| message(line, session)).collect();
-            conversation::messages(&mut app.out, &messages, |_| options, |_| false, &app.now)?;
-            app.out.line("")?;
-        }
+        show_messages(app, &response.messages, args)?;
     }
     app.out.finish()?;
-    note(&lines, has_more, "message", app.out.is_json());
-    Ok(Outcome::found(!lines.is_empty()))
+    note(response.messages.len(), response.has_more_after, "message", app.out.is_json());
+    Ok(Outcome::found(!response.messages.is_empty()))
+}
+
+/// Prints messages, with a heading before those that were superseded together.
+fn show_messages(app: &mut App, messages: &[SupersededMessage], args: &ShowArgs) -> Result<(), Failure> {
+    let options = MessageOptions {
+        full: args.full,
+        thinking: !args.no_thinking,
+        tools: !args.no_tools,
+        max_chars: args.limits.max_chars(&app.out),
+        width: app.out.wrap_at(),
+        paint: app.out.paint,
+    };
+    let together = |a: &SupersededMessage, b: &SupersededMessage| {
+        (a.how.superseded_at, a.how.reason) == (b.how.superseded_at, b.how.reason)
+    };
+    for lines in messages.chunk_by(together) {
+        let Some(SupersededMessage { how, .. }) = lines.first() else { continue };
+        app.out.line(&app.out.paint.title(&render::heading(how, &app.now)))?;
+        if how.reason == SupersededReason::Unreadable {
+            lines.iter().try_for_each(|line| app.out.line(&render::unreadable(line)))?;
+        } else {
+            let originals: Vec<Message> = lines.iter().filter_map(|line| line.original.clone()).collect();
+            conversation::messages(&mut app.out, &originals, |_| options, |_| false, &app.now)?;
+        }
+        app.out.line("")?;
+    }
+    Ok(())
 }
 
 /// `events --superseded`.
 pub(super) async fn events(app: &mut App, args: EventsArgs) -> Result<Outcome, Failure> {
-    let reader = app.reader().await?;
-    let project = args.filter.project(app, &reader).await?;
-    let period = args.filter.period(app)?;
-    let mut filter = args.narrow.filter()?.within(&project);
-    if let Some(session) = &args.session {
-        filter = filter.with_session(reader.find_session(session).await?.session_id);
-    }
-    let query = SupersededQuery::new(reader.scope.clone()).with_filter(filter).with_kind(LineKind::Event);
-    let matches = |line: &SupersededLine| {
-        period.since.is_none_or(|since| line.ts >= since)
-            && period.until.is_none_or(|until| line.ts < until)
-            && args.event_type.as_ref().is_none_or(|wanted| line.event_type.as_ref() == Some(wanted))
+    let request = SupersededEventsRequest {
+        scope: app.global.scope.into(),
+        filter: args.filter.request(&args.narrow),
+        session: args.session,
+        event_type: args.event_type,
+        from: 0,
+        limit: args.limit,
+        full: args.full,
     };
-    let (lines, has_more) = first_lines(&reader, query, args.limit, matches).await?;
-    events_found(app, &reader, &lines, has_more, args.full)
+    request.check(&app.now)?;
+    let reader = app.reader().await?;
+    list_events(app, &reader, &request).await
 }
 
-fn events_found(
+async fn list_events(
     app: &mut App,
     reader: &StoreReader,
-    lines: &[SupersededLine],
-    has_more: bool,
-    full: bool,
+    request: &SupersededEventsRequest,
 ) -> Result<Outcome, Failure> {
+    let ApiAnswer { response, notices } = reader.api(app).superseded_events(request).await?;
+    app.say_notices(&notices);
     if app.out.is_json() {
-        let view = |event| {
-            let line = Some(event).filter(|_| full).and_then(|event: &SupersededLine| line(&event.raw));
-            SupersededEventView { event, superseded: true, line }
-        };
-        app.out.json(&SupersededEventsView { events: lines.iter().map(view).collect(), has_more })?;
+        app.out.json(&response)?;
     } else {
-        for event in lines {
-            app.out.line(&render::event(event, reader.names_owners(), full, &app.now))?;
+        for found in &response.events {
+            let line = render::event(&found.event, reader.names_owners(), request.full, &app.now);
+            app.out.line(&line)?;
         }
     }
     app.out.finish()?;
-    note(lines, has_more, "event", app.out.is_json());
-    Ok(Outcome::found(!lines.is_empty()))
+    note(response.events.len(), response.has_more, "event", app.out.is_json());
+    Ok(Outcome::found(!response.events.is_empty()))
 }
 
-/// The first matching lines, and whether there are more.
-async fn first_lines(
-    reader: &StoreReader,
-    query: SupersededQuery,
-    limit: usize,
-    matches: impl Fn(&SupersededLine) -> bool,
-) -> Result<(Vec<SupersededLine>, bool), Failure> {
-    let mut all = reader.storage.superseded().superseded_lines(query);
-    let mut found = Vec::new();
-    while let Some(lines) = all.next().await? {
-        found.extend(lines.into_iter().filter(|line| matches(line)));
-        if found.len() > limit {
-            found.truncate(limit);
-            return Ok((found, true));
-        }
-    }
-    Ok((found, false))
-}
-
-fn note(lines: &[SupersededLine], has_more: bool, what: &str, is_json: bool) {
-    if lines.is_empty() {
+fn note(shown: usize, has_more: bool, what: &str, is_json: bool) {
+    if shown == 0 {
         say("note", &format!("there is no superseded {what}"));
     } else if has_more && !is_json {
-        let shown = counted(lines.len() as u64, &format!("superseded {what}"));
+        let shown = counted(shown as u64, &format!("superseded {what}"));
         say("note", &format!("showing the first {shown}; use --limit to show more"));
     }
-}
-
-/// The message that a superseded line was.
-fn message(line: &SupersededLine, session: &Session) -> Message {
-    let read = MessageLine::parse(&line.raw, line.session_id.source());
-    Message {
-        user_id: line.user_id.clone(),
-        host_id: session.host_id.clone(),
-        project_slug: session.project_slug.clone(),
-        session_id: line.session_id.clone(),
-        sequence: line.sequence,
-        role: read.map_or(Role::User, |read| read.role()),
-        turn: line.turn,
-        ts: line.ts,
-        ts_source: line.ts_source.unwrap_or(TimeSource::File),
-        synced_at: line.superseded_at,
-        vectors: VectorState::Nothing,
-        digest: Digest::default(),
-        raw: line.raw.clone(),
-    }
-}
-
-/// Whether the line was never a message or an event.
-fn is_unreadable(line: &SupersededLine) -> bool {
-    line.reason == SupersededReason::Unreadable
 }
 
 /// `search --superseded`.

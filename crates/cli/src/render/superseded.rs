@@ -1,5 +1,6 @@
 //! Sessions with superseded lines, and the lines.
 
+use amplifier_session_api::operations::superseded_messages::{SupersededMessage, Supersession};
 use amplifier_session_storage::{
     model::SupersededReason,
     storage::{SupersededLine, SupersededSession},
@@ -91,24 +92,25 @@ fn tabbed(session: &SupersededSession, owners: bool, now: &Zoned) -> String {
 }
 
 /// The line before messages that were superseded together.
-pub(crate) fn heading(line: &SupersededLine, now: &Zoned) -> String {
-    let why = match line.reason {
+pub(crate) fn heading(how: &Supersession, now: &Zoned) -> String {
+    let why = match how.reason {
         SupersededReason::Compacted => "the log became shorter",
         SupersededReason::HeadLost => "the file begins with another line",
         SupersededReason::Edited => "lines were changed or removed",
         SupersededReason::CutOff => "the file ends within a turn",
         SupersededReason::Rewound => "the session was rewound",
         SupersededReason::Unreadable => {
-            return format!("kept {}: lines that can't be read", dates::minute(line.superseded_at, now));
+            return format!("kept {}: lines that can't be read", dates::minute(how.superseded_at, now));
         }
-        _ => line.reason.as_str(),
+        _ => how.reason.as_str(),
     };
-    format!("superseded {}: {why}", dates::minute(line.superseded_at, now))
+    format!("superseded {}: {why}", dates::minute(how.superseded_at, now))
 }
 
 /// A line that can't be read: its number in the file, and its text.
-pub(crate) fn unreadable(line: &SupersededLine) -> String {
-    format!("line {}: {}", line.sequence, super::text::escaped(&line.raw.to_text()))
+pub(crate) fn unreadable(line: &SupersededMessage) -> String {
+    let raw = line.how.raw.as_deref().unwrap_or_default();
+    format!("line {}: {}", line.message.sequence, super::text::escaped(raw))
 }
 
 /// An event as tab-separated fields.

@@ -6,7 +6,7 @@ mod search;
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub(super) use self::pack::{LineHead, OldLine, PiecePacker, unpack};
 pub use self::{
@@ -28,7 +28,7 @@ use crate::{
 const PAGE: usize = 1_000;
 
 /// A session with superseded lines.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SupersededSession {
     /// The owner.
@@ -52,7 +52,7 @@ pub struct SupersededSession {
 }
 
 /// A superseded line.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SupersededLine {
     /// The owner.
@@ -68,13 +68,13 @@ pub struct SupersededLine {
     /// Its time.
     pub ts: Timestamp,
     /// Where the time of a message comes from.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ts_source: Option<TimeSource>,
     /// The type of an event.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_type: Option<String>,
     /// Whether the store had only the fields of the event. They replace its line.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_summary: bool,
     /// When it was superseded.
     pub superseded_at: Timestamp,

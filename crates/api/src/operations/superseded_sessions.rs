@@ -1,0 +1,88 @@
+//! Lists sessions with superseded lines, which are no longer in their files.
+
+use std::cmp::Reverse;
+
+use amplifier_session_core::{backend::SupersededQuery, storage::SupersededSession};
+use jiff::Zoned;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Api, ApiAnswer, ApiError, FoundKind, InvalidRequest, Notice, Reach, dates::DatePeriod,
+    filter::RequestFilter,
+};
+
+/// A list of sessions with superseded lines.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SupersededSessionsRequest {
+    /// Whose sessions.
+    pub scope: Reach,
+    /// Which sessions. The period is the time when a line of a session was last superseded.
+    #[serde(flatten)]
+    pub filter: RequestFilter,
+    /// Maximum number of sessions.
+    pub limit: usize,
+}
+
+impl Default for SupersededSessionsRequest {
+    fn default() -> Self {
+        Self { scope: Reach::default(), filter: RequestFilter::default(), limit: 50 }
+    }
+}
+
+impl SupersededSessionsRequest {
+    /// Checks everything that needs no store.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::Invalid`].
+    pub fn check(&self, now: &Zoned) -> Result<(), ApiError> {
+        self.period(now, &mut Vec::new())?;
+        self.filter.sessions().map(|_| ())
+    }
+
+    fn period(&self, now: &Zoned, notices: &mut Vec<Notice>) -> Result<DatePeriod, ApiError> {
+        if self.limit == 0 {
+            return Err(InvalidRequest::NothingToList.into());
+        }
+        self.filter.period(now, notices)
+    }
+}
+
+/// Sessions with superseded lines.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SupersededSessionsResponse {
+    /// The sessions, the last superseded first.
+    pub sessions: Vec<SupersededSession>,
+    /// How many there are without the limit. It is not in JSON.
+    #[serde(skip)]
+    pub count: usize,
+}
+
+impl Api<'_> {
+    /// Lists sessions with superseded lines.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError`] if the request is invalid or asks for too much; errors of the store.
+    pub async fn superseded_sessions(
+        &self,
+        request: &SupersededSessionsRequest,
+    ) -> Result<ApiAnswer<SupersededSessionsResponse>, ApiError> {
+        let scope = self.caller.scope(request.scope)?;
+        let mut notices = Vec::new();
+        let period = request.period(self.now, &mut notices)?;
+        let filter = request.filter.sessions()?;
+        let project = self.sessions_of(&scope, &request.filter, &mut notices).await?;
+        let query = SupersededQuery::new(scope).with_filter(filter.within(&project));
+        let mut sessions = self.storage.superseded().superseded_sessions(&query).await?;
+        sessions.retain(|session| period.contains(session.last_superseded_at));
+        sessions.sort_by_key(|session| Reverse(session.last_superseded_at));
+        let count = sessions.len();
+        sessions.truncate(request.limit);
+        if sessions.is_empty() {
+            notices.push(Notice::NothingFound { what: FoundKind::SupersededSession, nearest: None });
+        }
+        Ok(ApiAnswer { response: SupersededSessionsResponse { sessions, count }, notices })
+    }
+}
