@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod store;
+mod lines_of_sessions;
 
 use std::{fmt::Debug, sync::Arc};
 

@@ -2,72 +2,48 @@
 
 use std::{cmp::Reverse, io};
 
+use amplifier_session_api::operations::secrets::{FoundSecret, SecretsResponse, SessionWithSecrets};
 use amplifier_session_storage::{
     content::Certainty,
-    storage::{SecretIn, SessionSecrets, StoredSecret},
+    storage::{SecretIn, StoredSecret},
 };
 
 use super::{
-    ids::{ShortIds, address, short},
+    ids::{ShortIds, short},
     text::{counted, fitted, grouped, one_line},
 };
 use crate::out::Out;
 
-/// A secret and its session.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct FoundSecret<'a> {
-    pub(crate) session: &'a SessionSecrets,
-    pub(crate) secret: &'a StoredSecret,
-}
-
-/// The addresses of secrets, for `show`.
-pub(crate) struct Addresses(pub(crate) ShortIds);
-
-impl Addresses {
-    /// The address of the message or event. That of a metadata file and of a superseded line is the session's.
-    pub(crate) fn of(&self, found: FoundSecret<'_>) -> String {
-        let session = short(&self.0, &found.session.session_id);
-        match (found.secret.kind, found.secret.sequence) {
-            _ if found.secret.superseded_at.is_some() => session.to_owned(),
-            (SecretIn::Message, Some(sequence)) => address(session, sequence),
-            (SecretIn::Event, Some(sequence)) => format!("{session}_evt_{sequence}"),
-            _ => session.to_owned(),
-        }
-    }
-}
-
 /// Writes the secrets of sessions: on a terminal below the id of each, otherwise as lines of tab-separated fields, the
 /// most certain first. Titles are not shown, because there may be a secret in them.
-pub(crate) fn list(out: &mut Out, sessions: &[SessionSecrets], addresses: &Addresses) -> io::Result<()> {
+pub(crate) fn list(out: &mut Out, response: &SecretsResponse) -> io::Result<()> {
+    let SecretsResponse { sessions, short_ids, .. } = response;
     if out.is_terminal() {
-        return sessions.iter().try_for_each(|session| below_session(out, session, addresses));
+        return sessions.iter().try_for_each(|session| below_session(out, session, short_ids));
     }
-    let mut all: Vec<FoundSecret<'_>> = Vec::new();
+    let mut all: Vec<(&SessionWithSecrets, &FoundSecret)> = Vec::new();
     for session in sessions {
-        all.extend(session.secrets.iter().map(|secret| FoundSecret { session, secret }));
+        all.extend(session.secrets.iter().map(|found| (session, found)));
     }
-    all.sort_by_key(|found| Reverse(found.secret.certainty));
-    all.into_iter().try_for_each(|found| out.line(&tabbed(found, addresses)))
+    all.sort_by_key(|(_, found)| Reverse(found.secret.certainty));
+    all.into_iter().try_for_each(|(session, found)| out.line(&tabbed(session, found)))
 }
 
-fn below_session(out: &mut Out, session: &SessionSecrets, addresses: &Addresses) -> io::Result<()> {
-    let id = short(&addresses.0, &session.session_id);
+fn below_session(out: &mut Out, session: &SessionWithSecrets, short_ids: &ShortIds) -> io::Result<()> {
+    let id = short(short_ids, &session.session_id);
     let project = one_line(session.project_slug.as_str());
     let heading = format!("{id}  {}  {project}", counted(session.count, "secret"));
     out.line(&fitted(&heading, out.width))?;
-    let place = |secret| {
-        let address = addresses.of(FoundSecret { session, secret });
-        match (secret.superseded_at, secret.kind) {
-            (Some(_), _) => format!("{address} --superseded"),
-            (None, SecretIn::Metadata) => format!("{address} {}:{}", secret.file, secret.line),
-            _ => address,
-        }
+    let place = |FoundSecret { address, secret }: &FoundSecret| match (secret.superseded_at, secret.kind) {
+        (Some(_), _) => format!("{address} --superseded"),
+        (None, SecretIn::Metadata) => format!("{address} {}:{}", secret.file, secret.line),
+        _ => address.clone(),
     };
-    let places = session.secrets.iter().map(|secret| place(secret).len()).max().unwrap_or_default();
-    let rules = session.secrets.iter().map(|secret| secret.rule.len()).max().unwrap_or_default();
-    for secret in &session.secrets {
-        let StoredSecret { certainty, rule, shown, .. } = secret;
-        let (place, context) = (place(secret), one_line(&secret.context));
+    let places = session.secrets.iter().map(|found| place(found).len()).max().unwrap_or_default();
+    let rules = session.secrets.iter().map(|found| found.secret.rule.len()).max().unwrap_or_default();
+    for found in &session.secrets {
+        let StoredSecret { certainty, rule, shown, context, .. } = &found.secret;
+        let (place, context) = (place(found), one_line(context));
         let line = format!("  {certainty:<8}  {place:<places$}  {rule:<rules$}  {shown:<5}  {context}");
         out.line(&fitted(&line, out.width))?;
     }
@@ -83,8 +59,8 @@ pub(crate) fn certainties<'a>(secrets: impl Iterator<Item = &'a StoredSecret> + 
     Certainty::ALL.into_iter().rev().filter_map(of).collect::<Vec<_>>().join(", ")
 }
 
-fn tabbed(found: FoundSecret<'_>, addresses: &Addresses) -> String {
-    let FoundSecret { session, secret } = found;
+fn tabbed(session: &SessionWithSecrets, found: &FoundSecret) -> String {
+    let FoundSecret { address, secret } = found;
     let (start, end) = secret.span;
     let fields = [
         session.session_id.to_string(),
@@ -97,7 +73,7 @@ fn tabbed(found: FoundSecret<'_>, addresses: &Addresses) -> String {
         end.to_string(),
         secret.shown.clone(),
         secret.certainty.to_string(),
-        addresses.of(found),
+        address.clone(),
         secret.superseded_at.map(|at| at.to_string()).unwrap_or_default(),
         one_line(&secret.context),
     ];

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, cmp::Reverse, fmt::Debug, ops::Range};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{Result, embedding::EmbeddingProvider};
 
@@ -28,7 +28,7 @@ pub trait Redactor: Debug + Send + Sync {
 }
 
 /// How certain it is that a finding is a secret. Ordered from the least certain to the most certain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Certainty {
     /// It may be a secret, and is more often a word, a name or an example. Such findings are listed, but not masked.

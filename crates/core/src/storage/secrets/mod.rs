@@ -6,7 +6,7 @@ mod judged;
 use std::{cmp::Reverse, sync::Arc};
 
 use futures_util::{StreamExt as _, stream};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{
     session_rows::SessionRows,
@@ -41,7 +41,7 @@ const SHOWN_FROM: usize = 16;
 const SHOWN: usize = 4;
 
 /// The kind of data in which a secret was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SecretIn {
     /// A message.
@@ -53,7 +53,7 @@ pub enum SecretIn {
 }
 
 /// A secret in a stored line, without the secret itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StoredSecret {
     /// The kind of data that contains it.
@@ -63,7 +63,7 @@ pub struct StoredSecret {
     /// The sequence of the message or event.
     pub sequence: Option<u32>,
     /// When the line was superseded, if it was. Its file no longer contains it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub superseded_at: Option<Timestamp>,
     /// The line number in the file. For messages and events, only valid lines are counted, as if they followed each
     /// other directly.
