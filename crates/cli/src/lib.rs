@@ -46,11 +46,15 @@ const LAST_WORK: Duration = Duration::from_secs(5);
 /// Runs the command of `environment.arguments`, and returns its exit code. Any number of runs can share a process. Not
 /// for asynchronous code: it has a runtime of its own.
 #[must_use]
-pub fn run(environment: Environment) -> u8 {
+pub fn run(mut environment: Environment) -> u8 {
+    let moved = args::use_new_name(&mut environment.arguments);
     let environment = Arc::new(environment);
     let _entered = environment.enter();
     if completion::answered(&environment) {
         return SUCCESS;
+    }
+    if let Some(note) = moved {
+        failure::say("note", &note);
     }
     let (mut cli, matches) = match args::parse_arguments(&environment) {
         Ok(parsed) => parsed,

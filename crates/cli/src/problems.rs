@@ -62,7 +62,7 @@ pub(crate) fn advice(invalid: &InvalidRequest, program: &str) -> String {
             "--since is the beginning of the period, and --until its end"
         }
         InvalidRequest::NoTurns { .. } => "no session can match both",
-        InvalidRequest::NothingToList => "the default is 50",
+        InvalidRequest::NothingToList => "the default is 50, or 3 per project with --by project",
         InvalidRequest::ExcludedField(_)
         | InvalidRequest::Contradiction { .. }
         | InvalidRequest::FieldValue { .. } => {
@@ -246,9 +246,9 @@ fn hint_about(field: Option<ErrorField>, program: &str) -> Option<String> {
         Config => &format!("{} lists the settings and shows an example of the file", help_of_config()),
         Container => return None,
         Embedding => "--embedding local needs no configuration; for services, see docs/embeddings.md",
-        Model => &format!("`{program} models` lists all models"),
+        Model => &format!("`{program} embeddings models` lists all models"),
         ProjectSlug => &format!(
-            "type more of the project's slug, or its folder; `{program} recent --days 365` lists projects"
+            "type more of the project's slug, or its folder; `{program} sessions --by project --days 365` lists projects"
         ),
         Query => &format!("`{program} sql` lists the views, and `{program} sql 'SHOW TABLES'` all tables"),
         Repository => "type more of the repository's address, for example github.com/acme/app",

@@ -3,6 +3,7 @@
 use std::io::{self, Write as _};
 
 use crate::{
+    args::new_name,
     environment::Environment,
     failure::{Failure, SUCCESS, say},
     problems::USAGE_HINT,
@@ -44,7 +45,7 @@ fn unknown_command(error: &clap::Error) -> Option<Failure> {
     }
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else { return None };
     let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
-    // The commands before the unknown one: `Usage: amplifier-sessions models [OPTIONS] <COMMAND>`.
+    // The commands before the unknown one: `Usage: amplifier-sessions user [OPTIONS] [COMMAND]`.
     let before: Vec<&str> =
         usage.split_whitespace().skip(2).take_while(|word| !word.starts_with(['[', '<'])).collect();
     let program = [&[program::name().as_str()], before.as_slice()].concat().join(" ");
@@ -55,9 +56,10 @@ fn unknown_command(error: &clap::Error) -> Option<Failure> {
         _ => &[],
     };
     let similar = similar.iter().rev().map(String::as_str).find(|name| is_mistyped(typed, name));
-    // After a command, as in `models ls`, these names mean something else.
+    // After a command, as in `user ls`, these names mean something else.
     let meant = meaning(typed).filter(|_| before.is_empty());
-    let hint = match meant.or(similar) {
+    let moved = || new_name(|old| is_mistyped(typed, old)).filter(|_| before.is_empty());
+    let hint = match meant.or(similar).or_else(moved) {
         Some(command) => format!("{program} {command}"),
         None => format!("`{program} --help` lists the commands"),
     };
@@ -95,7 +97,7 @@ fn meaning(typed: &str) -> Option<&'static str> {
     Some(match typed.to_ascii_lowercase().as_str() {
         "find" | "grep" | "query" | "ask" => "search",
         "ls" | "list" | "session" | "ps" => "sessions",
-        "history" => "recent",
+        "history" => "sessions --by project",
         "log" | "logs" | "event" => "events",
         "rm" | "remove" | "del" | "drop" | "forget" => "delete",
         "cat" | "view" | "open" | "read" | "print" | "get" => "show",
@@ -108,16 +110,16 @@ fn meaning(typed: &str) -> Option<&'static str> {
         "follow" | "daemon" | "monitor" => "watch",
         "index" | "update" | "pull" | "ingest" | "refresh" => "sync",
         "start" | "demo" | "tutorial" => "quickstart",
-        "create" | "new" => "init",
+        "create" | "new" => "config init",
         "settings" | "configure" => "config",
-        "clean" | "gc" | "purge" | "vacuum" => "prune",
+        "clean" | "gc" | "purge" | "vacuum" => "delete --superseded",
         "dump" => "export",
         "load" => "import",
         "cp" | "clone" => "copy",
-        "embed" | "vectors" => "backfill",
+        "embed" | "vectors" => "embeddings backfill",
         "migrate" => "upgrade",
         "whoami" => "user",
-        "install" | "autostart" => "service",
+        "install" | "autostart" => "watch service",
         "version" => "--version",
         "completion" => "completions",
         _ => return None,

@@ -11,7 +11,7 @@ use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Api, ApiAnswer, ApiError, Notice, Reach,
+    Api, ApiAnswer, ApiError, InvalidRequest, Notice, Reach,
     dates::DatePeriod,
     ids::ShortIds,
     views::{Estimated, SessionView},
@@ -47,6 +47,9 @@ impl RecentRequest {
     ///
     /// [`ApiError::Invalid`].
     pub fn check(&self, now: &Zoned) -> Result<(), ApiError> {
+        if self.limit == 0 {
+            return Err(InvalidRequest::NothingToList.into());
+        }
         self.begins(now, &mut Vec::new()).map(|_| ())
     }
 

@@ -10,7 +10,7 @@ use super::RepoArgs;
 #[derive(Debug, Args)]
 #[command(long_about = "\
 Exports sessions to a file of JSON lines. `import` reads them into a store of any kind. An export contains all fields, including those set by hand, the metadata files, and every line of transcripts and \
-event logs, byte for byte. It contains no vectors unless --vectors is given; `backfill` creates them again.
+event logs, byte for byte. It contains no vectors unless --vectors is given; `embeddings backfill` creates them again.
 
 Exports the sessions in --scope, by default your own.")]
 #[command(after_long_help = "\
@@ -41,7 +41,7 @@ pub(crate) struct ExportArgs {
     pub(crate) session: Option<String>,
 }
 
-/// Import sessions that were exported
+/// Import sessions that were exported, or summaries of turns
 #[derive(Debug, Args)]
 #[command(long_about = "\
 Imports the sessions of a file that `export` wrote. Each session is stored completely or \
@@ -50,7 +50,13 @@ and the others are imported. Sessions that already exist are refused unless --re
 unless --scope all is given. A session that was deleted from this store is imported too, with a note (were_deleted in JSON).
 
 Vectors are imported if the archive has them (`export --vectors`) and the store has vectors of the same model, or none. \
-Otherwise, `backfill` creates them.")]
+Otherwise, `embeddings backfill` creates them.
+
+With --summaries, sets summaries of turns. Each line of the file is an object with `message_id` and `text`: the id or the \
+address of a message of the turn, and its summary of at most 10,000 characters. If a line is invalid, nothing is stored. A \
+summary replaces the assistant's answer in the embedding of its turn, and `search --unit turn` finds its words. The lines of \
+transcripts do not change. A later `sync` keeps the summaries as long as the user's message stays the same. These turns are \
+embedded again.")]
 #[command(after_long_help = "\
 Broken lines are listed with their numbers. Exits with 1 if something was not imported. --json prints one object: sessions, \
 replaced, messages, events, superseded, vectors, vectors_left_out (because the store has those of another model), \
@@ -58,12 +64,16 @@ were_deleted, refused, broken.
 
 Examples:
   amplifier-sessions import sessions.jsonl
-  amplifier-sessions import sessions.jsonl --replace")]
+  amplifier-sessions import sessions.jsonl --replace
+  echo '{\"message_id\": \"3a7c1e90#4\", \"text\": \"Retries moved to the outbox\"}' | amplifier-sessions import --summaries -")]
 pub(crate) struct ImportArgs {
-    /// The file to read
+    /// The file to read; with --summaries, `-` is stdin
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// Replace sessions that already exist
     #[arg(long)]
     pub(crate) replace: bool,
+    /// Import summaries of turns, a file of JSON lines
+    #[arg(long, conflicts_with = "replace")]
+    pub(crate) summaries: bool,
 }

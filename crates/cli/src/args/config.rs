@@ -6,7 +6,9 @@ use amplifier_session_storage::{
 };
 use clap::{Args, Subcommand};
 
-/// Show the configuration, and where each value comes from
+use super::InitArgs;
+
+/// Show the configuration, or create a store
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, after_long_help = long_help())]
 pub(crate) struct ConfigArgs {
@@ -19,12 +21,14 @@ pub(crate) struct ConfigArgs {
 pub(crate) enum ConfigAction {
     /// Show every setting with its value, and where the value comes from
     Show,
+    Init(InitArgs),
 }
 
 const EXAMPLES: &str = "\
 Examples:
   amplifier-sessions config show
   amplifier-sessions config show --embedding none --json
+  amplifier-sessions --store postgres://admin@db/team config init
   amplifier-sessions help config                             all settings";
 
 const FILE: &str = "\

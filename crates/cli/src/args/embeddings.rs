@@ -1,15 +1,15 @@
-//! `embeddings`, `backfill` and `rebuild`.
+//! `embeddings` and its subcommands.
 
 use amplifier_session_api::operations::vectors::EmbedRequest;
 use clap::{Args, Subcommand};
 
-use super::{RepoArgs, TurnsArgs};
+use super::{ModelsArgs, RepoArgs, TurnsArgs};
 
-/// Show how many messages have vectors, or estimate the cost of creating them
+/// Count, create and estimate vectors, and install models for them
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Search by meaning compares vectors. `sync` creates them, `backfill` creates missing ones, and `rebuild` creates all of them \
-again. A message with something to embed has its vectors, or they are pending, or one of its texts failed.
+Search by meaning compares vectors. `sync` creates them, `embeddings backfill` creates missing ones, and `embeddings rebuild` \
+creates all of them again. A message with something to embed has its vectors, or they are pending, or one of its texts failed.
 
 In a pipe, each model is one line of tab-separated fields: searched or being made, model, dimensions, messages with vectors, \
 vectors, messages with pending vectors, messages that failed.
@@ -17,6 +17,7 @@ vectors, messages with pending vectors, messages that failed.
 Examples:
   amplifier-sessions embeddings
   amplifier-sessions embeddings --session 3a7c1e90
+  amplifier-sessions embeddings backfill
   amplifier-sessions --embedding openai embeddings estimate --all --price 0.02")]
 pub(crate) struct EmbeddingsArgs {
     /// Show which texts of each message in this session have vectors
@@ -33,13 +34,16 @@ pub(crate) enum EmbeddingsAction {
     Status,
     /// Estimate the cost of creating vectors; nothing is sent anywhere
     #[command(after_help = "\
-Counts pending vectors, or with --all those of all messages, as `rebuild` would create them, for the model given by \
+Counts pending vectors, or with --all those of all messages, as `embeddings rebuild` would create them, for the model given by \
 --embedding. Vectors in the cache of this machine cost nothing; the estimate does not take this into account.
 
 Examples:
   amplifier-sessions --embedding openai embeddings estimate --price 0.02
   amplifier-sessions embeddings estimate --all --project my-project --json")]
     Estimate(EstimateArgs),
+    Backfill(BackfillArgs),
+    Rebuild(RebuildArgs),
+    Models(ModelsArgs),
 }
 
 /// `embeddings estimate`.
@@ -86,8 +90,8 @@ them. If it is interrupted, the vectors created so far are kept.
 Exits with 1 if vectors are still missing.
 
 Examples:
-  amplifier-sessions backfill
-  amplifier-sessions --embedding openai backfill --project my-project --dry-run")]
+  amplifier-sessions embeddings backfill
+  amplifier-sessions --embedding openai embeddings backfill --project my-project --dry-run")]
 pub(crate) struct BackfillArgs {
     #[command(flatten)]
     pub(crate) part: PartArgs,
@@ -104,14 +108,14 @@ pub(crate) struct BackfillArgs {
 With the same model as before, creates the vectors of all your messages again, or of some of them.
 
 With another model or other dimensions, creates new vectors for everything in the store, of all users, beside the old ones. \
-Searches use the old vectors until the new ones are complete. If it is interrupted, run it again to continue; `rebuild` with \
-the old model abandons the new vectors.
+Searches use the old vectors until the new ones are complete. If it is interrupted, run it again to continue; with \
+the old model, it abandons the new vectors.
 
 Exits with 1 if it is not complete.
 
 Examples:
-  amplifier-sessions rebuild --session 3a7c1e90
-  amplifier-sessions --embedding openai rebuild")]
+  amplifier-sessions embeddings rebuild --session 3a7c1e90
+  amplifier-sessions --embedding openai embeddings rebuild")]
 pub(crate) struct RebuildArgs {
     #[command(flatten)]
     pub(crate) part: PartArgs,

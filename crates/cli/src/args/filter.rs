@@ -134,6 +134,11 @@ pub(crate) struct LimitArgs {
 }
 
 impl LimitArgs {
+    /// Whether one is given.
+    pub(crate) fn is_given(self) -> bool {
+        self.max_chars.is_some() || self.budget.is_some()
+    }
+
     /// The limits of a response.
     pub(crate) fn of(self, out: &Out) -> AnswerLimits {
         AnswerLimits { max_chars: self.max_chars(out), budget: self.budget }

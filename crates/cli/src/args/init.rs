@@ -1,4 +1,4 @@
-//! `init`.
+//! `config init`.
 
 use amplifier_session_storage::model::UserId;
 use clap::Args;
@@ -21,8 +21,8 @@ such a store.")]
 --json prints one object: store, row_security (whether --with-rls was given), roles (with user_id, statements).
 
 Examples:
-  amplifier-sessions --store postgres://admin@db/team init
-  amplifier-sessions --store postgres://admin@db/team init --with-rls --role ana | psql -h db team
+  amplifier-sessions --store postgres://admin@db/team config init
+  amplifier-sessions --store postgres://admin@db/team config init --with-rls --role ana | psql -h db team
   amplifier-sessions --store postgres://ana@db/team --user ana sync")]
 pub(crate) struct InitArgs {
     /// Restrict each role of a PostgreSQL database to the rows of the user with the same name

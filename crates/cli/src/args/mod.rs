@@ -17,11 +17,10 @@ mod group;
 mod help;
 mod init;
 mod models;
+mod moved;
 mod parse;
-mod prune;
 mod query;
 mod quickstart;
-mod recent;
 mod restore;
 mod rewind;
 mod salvage;
@@ -60,11 +59,10 @@ pub(crate) use group::GroupArg;
 pub(crate) use help::command;
 pub(crate) use init::InitArgs;
 pub(crate) use models::{InstallModelArgs, ModelsAction, ModelsArgs, VerifyModelArgs};
+pub(crate) use moved::{new_name, use_new_name};
 pub(crate) use parse::{parse_arguments, parse_arguments_for};
-pub(crate) use prune::PruneArgs;
 pub(crate) use query::QueryArgs;
 pub(crate) use quickstart::QuickstartArgs;
-pub(crate) use recent::RecentArgs;
 pub(crate) use restore::RestoreArgs;
 pub(crate) use rewind::RewindArgs;
 pub(crate) use salvage::SalvageArgs;
@@ -72,20 +70,21 @@ pub(crate) use search::{ResultUnitArg, SearchArgs};
 pub(crate) use secrets::SecretsArgs;
 pub(crate) use sessions::SessionsArgs;
 pub(crate) use share::ShareArgs;
-pub(crate) use show::ShowArgs;
+pub(crate) use show::{ShowArgs, ShownPart};
 pub(crate) use sql::SqlArgs;
 #[cfg(feature = "duckdb-system")]
 pub(crate) use sql::SqlFormat;
 pub(crate) use stats::{By, StatsArgs};
 pub(crate) use sync::SyncArgs;
 pub(crate) use timeline::TimelineArgs;
-pub(crate) use turn::{ImportSummariesArgs, SummariesAction, SummariesArgs, TurnArgs, TurnsArgs};
+pub(crate) use turn::{TurnArgs, TurnsArgs};
 pub(crate) use upgrade::UpgradeArgs;
 pub(crate) use user::{RenameArgs, UserAction, UserArgs};
-pub(crate) use verify::{GapsArgs, VerifyArgs};
+pub(crate) use verify::VerifyArgs;
 #[cfg(feature = "watch")]
 pub(crate) use watch::{
-    InstallServiceArgs, LogFormat, ServiceAction, ServiceArgs, StatusArgs, WatchArgs, WatchedArgs,
+    InstallServiceArgs, LogFormat, ServiceAction, ServiceArgs, StatusArgs, WatchAction, WatchArgs,
+    WatchedArgs,
 };
 
 const ABOUT: &str = "Stores and searches the sessions of AI agents";
@@ -95,7 +94,7 @@ Examples:
   amplifier-sessions quickstart                        try it on your sessions or on samples
   amplifier-sessions sync                              read new sessions from ~/.amplifier
   amplifier-sessions search why did the import fail    search by words and by meaning
-  amplifier-sessions recent                            list what you worked on recently
+  amplifier-sessions sessions --by project             list what you worked on recently
   amplifier-sessions show 3a7c1e90                     read a conversation
   amplifier-sessions help search                       print the manual of a command";
 
@@ -134,21 +133,13 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Quickstart(QuickstartArgs),
-    Init(InitArgs),
     Sync(SyncArgs),
     #[cfg(feature = "watch")]
     Watch(WatchArgs),
-    #[cfg(feature = "watch")]
-    Status(StatusArgs),
-    #[cfg(feature = "watch")]
-    Service(ServiceArgs),
     Search(SearchArgs),
     Timeline(TimelineArgs),
     Sessions(SessionsArgs),
-    Recent(RecentArgs),
     Show(ShowArgs),
-    Context(ContextArgs),
-    Turn(TurnArgs),
     Events(EventsArgs),
     Stats(StatsArgs),
     // Hidden, but it still reports which build has it.
@@ -157,10 +148,8 @@ pub(crate) enum Command {
     Edit(EditArgs),
     Tag(TagArgs),
     Share(ShareArgs),
-    Summaries(SummariesArgs),
     Rewind(RewindArgs),
     Delete(DeleteArgs),
-    Prune(PruneArgs),
     Secrets(SecretsArgs),
     Export(ExportArgs),
     Import(ImportArgs),
@@ -168,16 +157,12 @@ pub(crate) enum Command {
     Restore(RestoreArgs),
     Backup(BackupArgs),
     Verify(VerifyArgs),
-    Gaps(GapsArgs),
     Salvage(SalvageArgs),
     Doctor(DoctorArgs),
     Embeddings(EmbeddingsArgs),
-    Backfill(BackfillArgs),
-    Rebuild(RebuildArgs),
     Upgrade(UpgradeArgs),
     User(UserArgs),
     Config(ConfigArgs),
-    Models(ModelsArgs),
     Completions(CompletionsArgs),
 }
 

@@ -1,4 +1,4 @@
-//! `models`.
+//! `embeddings models`.
 
 use std::path::PathBuf;
 
@@ -12,13 +12,13 @@ use clap::{Args, Subcommand};
 more with it, but creating vectors takes a thousand times longer. Vectors of different models can't be compared: use the \
 model that created the vectors of the store.
 
-Models need a program that was built with the feature local-transformer. Only `models install NAME` downloads anything.
+Models need a program that was built with the feature local-transformer. Only `embeddings models install NAME` downloads anything.
 
 In a pipe, each model is one line of tab-separated fields: name, state, dimensions, bytes, and origin.
 
 Examples:
-  amplifier-sessions models
-  amplifier-sessions models install bge-small-en-v1.5
+  amplifier-sessions embeddings models
+  amplifier-sessions embeddings models install bge-small-en-v1.5
   amplifier-sessions --embedding local:bge-small-en-v1.5 sync")]
 pub(crate) struct ModelsArgs {
     #[command(subcommand)]
@@ -36,18 +36,18 @@ pub(crate) enum ModelsAction {
     #[command(after_help = "\
 By name, the files are downloaded from https://huggingface.co (or HF_ENDPOINT) at a fixed revision, and the weights are \
 compared with a known checksum. From a folder, they are copied. In both cases, a checksum of each file is stored for \
-`models verify`.
+`embeddings models verify`.
 
 Examples:
-  amplifier-sessions models install e5-small-v2
-  amplifier-sessions models install --from ~/Downloads/gte-small
-  amplifier-sessions models install my-model --from ./model")]
+  amplifier-sessions embeddings models install e5-small-v2
+  amplifier-sessions embeddings models install --from ~/Downloads/gte-small
+  amplifier-sessions embeddings models install my-model --from ./model")]
     Install(InstallModelArgs),
     /// Compare the files of one or all models with the stored checksums
     Verify(VerifyModelArgs),
 }
 
-/// `models install`.
+/// `embeddings models install`.
 #[derive(Debug, Args)]
 pub(crate) struct InstallModelArgs {
     /// The model; with --from, the new name (by default that of the folder)
@@ -58,7 +58,7 @@ pub(crate) struct InstallModelArgs {
     pub(crate) from: Option<PathBuf>,
 }
 
-/// `models verify`.
+/// `embeddings models verify`.
 #[derive(Debug, Args)]
 pub(crate) struct VerifyModelArgs {
     /// The model; by default all

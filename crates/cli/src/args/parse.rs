@@ -2,8 +2,12 @@
 
 use std::ffi::OsString;
 
+#[cfg(feature = "watch")]
+use clap::{Arg, Args as _};
 use clap::{ArgMatches, Command, FromArgMatches as _, error::ErrorKind, parser::ValueSource};
 
+#[cfg(feature = "watch")]
+use super::WatchArgs;
 use super::{Cli, command};
 use crate::environment::Environment;
 
@@ -32,6 +36,8 @@ pub(crate) fn parse_arguments(environment: &Environment) -> Result<(Cli, ArgMatc
         }
         parsed => {
             let ParsedArguments { typed, all } = parsed?;
+            #[cfg(feature = "watch")]
+            check_options_of_watch(command, &typed)?;
             Ok((Cli::from_arg_matches(&all)?, typed))
         }
     }
@@ -67,6 +73,23 @@ pub(crate) fn parse_arguments_for(
 /// `command`, such that clap does not read variables of the process.
 fn without_variables(command: Command) -> Command {
     command.mut_args(|argument| argument.env(None::<&str>)).mut_subcommands(without_variables)
+}
+
+/// Refuses options of `watch` with one of its subcommands, where they would have no effect.
+#[cfg(feature = "watch")]
+fn check_options_of_watch(mut command: Command, typed: &ArgMatches) -> Result<(), clap::Error> {
+    let Some(watch) = typed.subcommand_matches("watch") else { return Ok(()) };
+    let Some(subcommand) = watch.subcommand_name() else { return Ok(()) };
+    let own = WatchArgs::augment_args(Command::new("watch"));
+    let is_typed =
+        |option: &&Arg| watch.value_source(option.get_id().as_str()) == Some(ValueSource::CommandLine);
+    match own.get_arguments().find(is_typed).and_then(Arg::get_long) {
+        Some(option) => {
+            let message = format!("the argument '--{option}' cannot be used before `{subcommand}`");
+            Err(command.error(ErrorKind::ArgumentConflict, message))
+        }
+        None => Ok(()),
+    }
 }
 
 fn is_help(error: &clap::Error) -> bool {

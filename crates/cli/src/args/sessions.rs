@@ -1,10 +1,10 @@
 //! `sessions`.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::{FilterArgs, NarrowArgs};
 
-/// List sessions, newest first
+/// List sessions, newest first, or by project
 #[derive(Debug, Args)]
 #[command(long_about = "\
 Lists sessions, newest first. With words, lists only sessions with all of them in the title or description; `search` finds \
@@ -12,12 +12,19 @@ what was said. --since and --until refer to the last change of a session. The ti
 user message.
 
 With --tree, sub-agents and forks are listed under the session that they came from, oldest first. Sessions whose parent is \
-not in the list are at the top level.")]
+not in the list are at the top level.
+
+With --by project, shows the projects with sessions that were active in the period, the most recent first, and the newest \
+sessions of each. A session is active from when it was created until it last changed. Messages and events are counted for \
+whole sessions. With --scope visible or all, users are shown too.")]
 #[command(after_long_help = "\
 In a pipe, each session is one line of tab-separated fields: session, time of the last change, project, messages, turns, \
 events, title; then the owner if --scope is not own. With --tree, three fields come first: depth from 0, origin (root, \
 sub_agent or fork), parent or `-`. With --superseded, the fields are: session, when its last line was superseded, project, \
-superseded messages, superseded events, bytes, reasons; then the owner.
+superseded messages, superseded events, bytes, reasons; then the owner. With --by project, each project, session and user is one line:
+  project  SLUG  sessions, messages, events, last activity, users
+  session  SLUG  session, time of the last change, messages, title, owner
+  user     ID    sessions, messages, events, last activity, projects
 
 Exits with 3 if no session matches.
 
@@ -26,6 +33,8 @@ Examples:
   amplifier-sessions sessions payment retry --tag incident --min-turns 3
   amplifier-sessions sessions --project -home-ana-payments --tree
   amplifier-sessions sessions --repo github.com/acme/payments
+  amplifier-sessions sessions --by project
+  amplifier-sessions sessions --by project --days 30 --limit 1
   amplifier-sessions sessions --scope visible --team payments --limit 5 --json")]
 pub(crate) struct SessionsArgs {
     /// Words in the title or the description
@@ -35,21 +44,50 @@ pub(crate) struct SessionsArgs {
     pub(crate) filter: FilterArgs,
     #[command(flatten)]
     pub(crate) narrow: NarrowArgs,
+    /// Show recent projects with their newest sessions
+    #[arg(long, value_name = "WHAT", conflicts_with_all = LIST_OPTIONS)]
+    pub(crate) by: Option<SessionsByArg>,
+    /// With --by project, the number of days to look back, if --since is not given [default: 7]
+    #[arg(long, value_name = "N", conflicts_with = "since", requires = "by")]
+    pub(crate) days: Option<u32>,
     /// List sub-agents and forks under the session that they came from
     #[arg(long)]
     pub(crate) tree: bool,
     /// List only sessions with superseded lines, which are no longer in their files: how many, since when and why
     #[arg(long, conflicts_with_all = ["tree", "words"])]
     pub(crate) superseded: bool,
-    /// Maximum number of sessions
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    /// Maximum number of sessions, or with --by project, of sessions per project [default: 50, or 3 per project]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 50,
+        default_value_if("by", "project", "3"),
+        hide_default_value = true
+    )]
     pub(crate) limit: usize,
     /// Do not read recent changes in ~/.amplifier first; by default they are read if that takes less than a second
     #[arg(long)]
     pub(crate) no_refresh: bool,
 }
 
+/// Options of the list that `--by` does not have.
+const LIST_OPTIONS: [&str; 10] =
+    ["words", "project", "until", "bundle", "source", "tags", "min_turns", "max_turns", "tree", "superseded"];
+
+/// What sessions are listed by.
+// No doc comments on the values: they would turn every help text into its long form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SessionsByArg {
+    Project,
+}
+
 impl SessionsArgs {
+    /// The beginning of the period of `--by project`, in the syntax of `--since`.
+    pub(crate) fn since(&self) -> String {
+        const DAYS: u32 = 7;
+        self.filter.since.clone().unwrap_or_else(|| format!("{}d", self.days.unwrap_or(DAYS)))
+    }
+
     /// The words, if there are any.
     pub(crate) fn text(&self) -> Option<String> {
         Some(self.words.join(" ")).filter(|text| !text.trim().is_empty())

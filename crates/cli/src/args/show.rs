@@ -2,9 +2,13 @@
 
 use clap::{Args, builder::NonEmptyStringValueParser};
 
-use super::{LimitArgs, at_least_one};
+use super::{ContextArgs, LimitArgs, PositionArgs, TurnArgs, at_least_one};
+use crate::failure::Failure;
 
-/// Show the conversation of a session
+/// Options of pages, which turns and contexts do not have.
+const PAGE_OPTIONS: [&str; 6] = ["from", "limit", "no_thinking", "no_tools", "events", "superseded"];
+
+/// Show the conversation of a session, or a part of it
 #[derive(Debug, Args)]
 #[command(long_about = "\
 Shows the details of a session and its conversation, a page at a time: turns, speakers, thinking, tool calls and tool output. \
@@ -13,7 +17,11 @@ completely. On a terminal, text is wrapped; code is not.
 
 A session is named by its id, a unique prefix of the id, or `latest` for the most recently updated one. An address such as \
 3a7c1e90#14, as printed by `search`, names a message. It is shown alone and in full, or together with the following messages \
-if --limit is given.
+if --limit is given, or together with the messages around it if --context is given.
+
+With --turn N, shows one turn in full: the user's text, the last text of the assistant, and the summary if there is one. With \
+--turn alone, shows the turn of the message that the address names. With --turn N --context, shows all messages of the turn, \
+including its tool calls, and the turns around it. Turns are counted from 1 and messages from 0.
 
 With --events, shows the event log of the session; `events` finds events in all sessions. An address such as \
 3a7c1e90_evt_14, as printed by `events`, names an event, which is shown alone and in full.")]
@@ -21,11 +29,19 @@ With --events, shows the event log of the session; `events` finds events in all 
 JSON has complete messages, unless --max-chars or --budget cuts them. `truncated` then has the number of characters `shown` \
 and the total (`of`), and `left_out` the number of messages that do not fit into the budget.
 
+With --turn, JSON has the ids of both messages, where the summary comes from, and what was embedded of the turn \
+(`embedding`): the text, its SHA-256 and the model.
+
 Exits with 3 if the page is beyond the end.
 
 Examples:
   amplifier-sessions show 3a7c1e90
   amplifier-sessions show 3a7c1e90#14
+  amplifier-sessions show 3a7c1e90#14 --context
+  amplifier-sessions show 3a7c1e90#14 --before 5 --after 0
+  amplifier-sessions show 3a7c1e90 --turn 2
+  amplifier-sessions show 3a7c1e90 --turn 2 --context
+  amplifier-sessions show 3a7c1e90#14 --turn
   amplifier-sessions show latest --from 40
   amplifier-sessions show 3a7c1e90 --no-thinking --no-tools
   amplifier-sessions show 3a7c1e90 --from 40 --limit 10 --full
@@ -41,6 +57,21 @@ pub(crate) struct ShowArgs {
     /// Maximum number of messages (or events) [default: 100, or 1 if the address names one]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) limit: Option<usize>,
+    /// Show one turn: what was asked, and the last answer; without N, the turn of the message
+    #[arg(long, value_name = "N", conflicts_with_all = PAGE_OPTIONS)]
+    pub(crate) turn: Option<Option<u32>>,
+    /// Show the message with 3 messages before and after it; with --turn N, all of the turn with 1 turn before and after it
+    #[arg(long, conflicts_with_all = PAGE_OPTIONS)]
+    pub(crate) context: bool,
+    /// As --context, with this number of messages (or turns) before it
+    #[arg(long, value_name = "N", conflicts_with_all = PAGE_OPTIONS)]
+    pub(crate) before: Option<u32>,
+    /// As --context, with this number of messages (or turns) after it
+    #[arg(long, value_name = "N", conflicts_with_all = PAGE_OPTIONS)]
+    pub(crate) after: Option<u32>,
+    // An earlier form of SESSION#N --context.
+    #[arg(long, value_name = "N", hide = true, conflicts_with = "turn", conflicts_with_all = PAGE_OPTIONS)]
+    pub(crate) message: Option<u32>,
     /// Show complete tool calls and tool output (and the original lines of events)
     #[arg(long)]
     pub(crate) full: bool,
@@ -58,4 +89,39 @@ pub(crate) struct ShowArgs {
     pub(crate) superseded: bool,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
+}
+
+/// The part of a session to show.
+#[derive(Debug)]
+pub(crate) enum ShownPart {
+    /// A page of the conversation or the event log, or a single line.
+    Page(ShowArgs),
+    Turn(TurnArgs),
+    Context(ContextArgs),
+}
+
+impl ShowArgs {
+    /// The part that the options select.
+    pub(crate) fn part(self) -> Result<ShownPart, Failure> {
+        if !self.is_context() {
+            let Some(turn) = self.turn else { return Ok(ShownPart::Page(self)) };
+            if self.limits.is_given() {
+                let message = "--turn shows a turn in full, without --max-chars and --budget";
+                return Err(Failure::wrong_use(message, "add --context to show all messages of the turn"));
+            }
+            return Ok(ShownPart::Turn(TurnArgs { session: self.session, turn }));
+        }
+        if self.turn == Some(None) {
+            let message = "with --context, --turn needs the number of the turn";
+            let hint = "pass --turn N, or omit --turn to show the messages around a message";
+            return Err(Failure::wrong_use(message, hint));
+        }
+        let Self { session, turn, before, after, message, full, limits, .. } = self;
+        let position = PositionArgs { turn: turn.flatten(), message };
+        Ok(ShownPart::Context(ContextArgs { session, position, before, after, full, limits }))
+    }
+
+    fn is_context(&self) -> bool {
+        self.context || self.before.is_some() || self.after.is_some() || self.message.is_some()
+    }
 }

@@ -1,4 +1,4 @@
-//! `verify` and `gaps`.
+//! `verify`.
 
 use std::path::PathBuf;
 
@@ -19,17 +19,25 @@ stored sessions without a folder, rows that were kept when a file was damaged, a
 store does not keep are ignored.
 
 With --repair, reads the complete folders of the sessions that differ, writes lines that are missing or wrong, and rebuilds \
-counts, turns, vectors and the search index where the lines are right. Lists the differences that remain.")]
+counts, turns, vectors and the search index where the lines are right. Lists the differences that remain.
+
+With --gaps, only lists the sequences of messages and events that are missing from sessions, here those in --scope, although \
+the session has later ones or counts more. An undamaged store has no gaps.")]
 #[command(after_long_help = "\
 Exits with 0 if nothing differs or everything was repaired, and with 1 otherwise. In a pipe, a difference is one line of \
 tab-separated fields: session (`-` for the store as a whole), difference. --json prints one object: sessions, on_disk, \
 messages, events, vectors, pending_vectors, lines, bytes, known, newer_than_index, differences, difference_count, left, \
 left_count, seconds.
 
+With --gaps, exits with 0 if nothing is missing, and with 1 otherwise. In a pipe, each gap is one line of tab-separated \
+fields: session, messages or events, first sequence, last sequence. --json prints one object: sessions, missing_messages, \
+missing_events, and gaps with user_id, session_id, row, first, last.
+
 Examples:
   amplifier-sessions verify
   amplifier-sessions verify 3a7c1e90 --repair
   amplifier-sessions verify --no-disk --json
+  amplifier-sessions verify --gaps
   amplifier-sessions verify --root /backup/amplifier --project -home-ana-payments")]
 pub(crate) struct VerifyArgs {
     /// The sessions to compare, each by its address; by default, all of your own
@@ -50,23 +58,7 @@ pub(crate) struct VerifyArgs {
     /// Repair what differs
     #[arg(long)]
     pub(crate) repair: bool,
-}
-
-/// List missing messages and events
-#[derive(Debug, Args)]
-#[command(long_about = "\
-Lists the sequences of messages and events that are missing from each session although the session has later ones or counts \
-more. An undamaged store has no gaps.")]
-#[command(after_long_help = "\
-Exits with 0 if nothing is missing, and with 1 otherwise. In a pipe, each gap is one line of tab-separated fields: session, \
-messages or events, first sequence, last sequence. --json prints one object: sessions, missing_messages, missing_events, and \
-gaps with user_id, session_id, row, first, last.
-
-Examples:
-  amplifier-sessions gaps
-  amplifier-sessions gaps 3a7c1e90 --json")]
-pub(crate) struct GapsArgs {
-    /// The sessions, each by its address; by default, all in --scope
-    #[arg(value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) sessions: Vec<String>,
+    /// Only list missing messages and events, of all sessions in --scope
+    #[arg(long, conflicts_with_all = ["root", "project", "repo", "no_disk", "repair"])]
+    pub(crate) gaps: bool,
 }

@@ -1,4 +1,4 @@
-//! `watch`, `status` and `service`.
+//! `watch` and its subcommands.
 
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -15,12 +15,14 @@ whenever the system may have lost notifications, so nothing is missed. Vectors a
 #[command(after_long_help = "\
 If a store is down, `watch` tries again at growing intervals, and nothing is lost. If a root does not exist, `watch` waits \
 for it. If there are more folders than the system can watch, `watch` says so and compares them every 30 seconds. Only one \
-`watch` runs for a store and a root; `status` shows it. While it runs, searches do not read the folders themselves.
+`watch` runs for a store and a root; `watch status` shows it. While it runs, searches do not read the folders themselves.
 
 With --log-format json, each message on stderr is a JSON object; only an error that ends `watch` is text.
 
 Examples:
   amplifier-sessions watch
+  amplifier-sessions watch status
+  amplifier-sessions watch service install
   amplifier-sessions watch --root ~/.amplifier --root /backup/amplifier
   amplifier-sessions watch --also-store sqlite:/mnt/backup/sessions.sqlite --metrics 127.0.0.1:9187 --log-format json")]
 pub(crate) struct WatchArgs {
@@ -29,9 +31,18 @@ pub(crate) struct WatchArgs {
     /// The format of messages on stderr
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
+    #[command(subcommand)]
+    pub(crate) action: Option<WatchAction>,
 }
 
-/// The options that `watch` and `service install` share.
+/// The subcommands of `watch`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum WatchAction {
+    Status(StatusArgs),
+    Service(ServiceArgs),
+}
+
+/// The options that `watch` and `watch service install` share.
 #[derive(Debug, Args)]
 pub(crate) struct WatchedArgs {
     /// A folder that contains projects/; by default `root` of the configuration, or ~/.amplifier and ~/.amplifier-agent;
@@ -86,8 +97,8 @@ the folders with the store, and reads no session.")]
 `lag` is how long the oldest of these changes has been waiting.
 
 Examples:
-  amplifier-sessions status
-  amplifier-sessions status --json")]
+  amplifier-sessions watch status
+  amplifier-sessions watch status --json")]
 pub(crate) struct StatusArgs {
     /// A folder that contains projects/; by default `root` of the configuration, or ~/.amplifier and ~/.amplifier-agent;
     /// may be repeated
@@ -103,7 +114,7 @@ pub(crate) struct ServiceArgs {
     pub(crate) action: ServiceAction,
 }
 
-/// The subcommands of `service`.
+/// The subcommands of `watch service`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServiceAction {
     Install(InstallServiceArgs),

@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use crate::{
     app::App,
-    args::{ConfigAction, ConfigArgs},
     failure::{Failure, Outcome},
     out::Out,
     paint::Paint,
@@ -60,22 +59,7 @@ impl From<&Entry> for SettingView {
     }
 }
 
-pub(super) fn run(app: &mut App, args: &ConfigArgs) -> Result<Outcome, Failure> {
-    match args.action {
-        None | Some(ConfigAction::Show) => show(app),
-    }
-}
-
-/// The configuration with the settings in the store URL. An invalid URL is shown unchanged.
-fn in_force(app: &App) -> Configuration {
-    let config = app.config.clone();
-    match StoreUrl::parse(&app.global.store, app.home.as_deref()) {
-        Ok(url) => config.for_store(&url),
-        Err(_) => config,
-    }
-}
-
-fn show(app: &mut App) -> Result<Outcome, Failure> {
+pub(super) fn run(app: &mut App) -> Result<Outcome, Failure> {
     let config = &in_force(app);
     if app.out.is_json() {
         let file = config.file().map(|file| file.display().to_string());
@@ -91,6 +75,15 @@ fn show(app: &mut App) -> Result<Outcome, Failure> {
         }
     }
     Ok(Outcome::Done)
+}
+
+/// The configuration with the settings in the store URL. An invalid URL is shown unchanged.
+fn in_force(app: &App) -> Configuration {
+    let config = app.config.clone();
+    match StoreUrl::parse(&app.global.store, app.home.as_deref()) {
+        Ok(url) => config.for_store(&url),
+        Err(_) => config,
+    }
 }
 
 /// One line for each setting, in columns. Defaults are dimmed, because people look for what they have set.

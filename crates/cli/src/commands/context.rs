@@ -1,4 +1,4 @@
-//! `context`: a turn or a message with its context.
+//! `show --context`: a turn or a message with its context.
 
 use std::ops::Range;
 
@@ -173,17 +173,17 @@ fn position(args: &ContextArgs, line: Option<AddressedLine>) -> Result<PositionA
     match line {
         Some(AddressedLine::Message(_)) if turn.is_some() || message.is_some() => {
             let text = format!("{} already names a message", args.session);
-            Err(Failure::wrong_use(text, "omit --turn and --message"))
+            Err(Failure::wrong_use(text, "omit --turn"))
         }
         Some(AddressedLine::Message(sequence)) => Ok(PositionArgs { turn: None, message: Some(sequence) }),
         None if turn.is_some() || message.is_some() => Ok(args.position),
         None => {
-            let hint = "pass a message as SESSION#N or with --message N, or a turn with --turn N";
+            let hint = "pass a message as SESSION#N, or a turn with --turn N";
             Err(Failure::wrong_use("a message or a turn is required", hint))
         }
         Some(_) => {
-            let text = format!("{} names an event, but `context` shows messages", args.session);
-            Err(Failure::wrong_use(text, "`show` shows events"))
+            let text = format!("{} names an event, but --context shows messages", args.session);
+            Err(Failure::wrong_use(text, "omit --context to show the event"))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `embeddings`, `backfill`, `rebuild`: status and making of vectors.
+//! `embeddings`: status and making of vectors.
 
 use amplifier_session_api::{
     ApiAnswer,
@@ -6,6 +6,7 @@ use amplifier_session_api::{
 };
 use amplifier_session_storage::storage::{EmbedReport, VectorStatus};
 
+use super::models;
 use crate::{
     app::{App, StoreReader, with_turns},
     args::{BackfillArgs, EmbeddingsAction, EmbeddingsArgs, EstimateArgs, RebuildArgs, TurnsArgs},
@@ -18,22 +19,22 @@ use crate::{
 };
 
 pub(super) async fn run(app: &mut App, args: EmbeddingsArgs) -> Result<Outcome, Failure> {
-    match (&args.session, &args.action) {
-        (Some(session), None | Some(EmbeddingsAction::Status)) => return of_session(app, session).await,
-        (Some(_), Some(EmbeddingsAction::Estimate(_))) => {
-            let message = "--session must come after `estimate`";
-            return Err(Failure::wrong_use(message, "use `embeddings estimate --session SESSION`"));
+    match (args.action, args.session) {
+        (None | Some(EmbeddingsAction::Status), None) => status(app).await,
+        (None | Some(EmbeddingsAction::Status), Some(session)) => of_session(app, &session).await,
+        (Some(_), Some(_)) => {
+            let hint = "for example `embeddings estimate --session SESSION`";
+            Err(Failure::wrong_use("--session must come after the subcommand", hint))
         }
-        (None, _) => {}
-    }
-    match args.action {
-        None | Some(EmbeddingsAction::Status) => status(app).await,
-        Some(EmbeddingsAction::Estimate(args)) => {
+        (Some(EmbeddingsAction::Estimate(args)), None) => {
             let EstimateArgs { all, part, price } = args;
             let price = price
                 .map_or_else(|| app.config.number("price_per_million_tokens"), |price| Ok(Some(price)))?;
             estimate(app, &part.request(all), price).await
         }
+        (Some(EmbeddingsAction::Backfill(args)), None) => backfill(app, args).await,
+        (Some(EmbeddingsAction::Rebuild(args)), None) => rebuild(app, args).await,
+        (Some(EmbeddingsAction::Models(args)), None) => models::run(app, args).await,
     }
 }
 
@@ -91,18 +92,24 @@ fn print_hints(app: &App, status: &VectorStatus) {
         );
         say(
             "hint",
-            &format!("to continue, run `{} rebuild` with the --embedding of that model", app.program()),
+            &format!(
+                "to continue, run `{} embeddings rebuild` with the --embedding of that model",
+                app.program()
+            ),
         );
     } else if pending > 0 {
-        say("hint", &format!("`{} backfill` creates the missing vectors", app.program_with_embedding()));
+        say(
+            "hint",
+            &format!("`{} embeddings backfill` creates the missing vectors", app.program_with_embedding()),
+        );
     }
 }
 
-pub(super) async fn backfill(app: &mut App, args: BackfillArgs) -> Result<Outcome, Failure> {
+async fn backfill(app: &mut App, args: BackfillArgs) -> Result<Outcome, Failure> {
     make(app, &args.part.request(false), args.turns, args.dry_run).await
 }
 
-pub(super) async fn rebuild(app: &mut App, args: RebuildArgs) -> Result<Outcome, Failure> {
+async fn rebuild(app: &mut App, args: RebuildArgs) -> Result<Outcome, Failure> {
     make(app, &args.part.request(true), args.turns, args.dry_run).await
 }
 
@@ -168,7 +175,7 @@ fn print_report(app: &mut App, response: &EmbedResponse, command: &str) -> Resul
     match pending_reason {
         None => Ok(Outcome::Done),
         Some(reason) => {
-            let hint = format!("`{} {command}` continues", app.program_with_embedding());
+            let hint = format!("`{} embeddings {command}` continues", app.program_with_embedding());
             Err(Failure::failed(format!("some vectors are still missing: {reason}"), hint))
         }
     }

@@ -1,4 +1,4 @@
-//! `gaps`: lists missing messages and events.
+//! `verify --gaps`: lists missing messages and events.
 
 use amplifier_session_api::{
     ApiAnswer,
@@ -7,12 +7,12 @@ use amplifier_session_api::{
 
 use crate::{
     app::App,
-    args::GapsArgs,
+    args::VerifyArgs,
     failure::{Failure, Outcome, say},
     render::text::counted,
 };
 
-pub(super) async fn run(app: &mut App, args: GapsArgs) -> Result<Outcome, Failure> {
+pub(super) async fn run(app: &mut App, args: VerifyArgs) -> Result<Outcome, Failure> {
     let request = GapsRequest { scope: app.global.scope.into(), sessions: args.sessions };
     let reader = app.patient_reader().await?;
     let ApiAnswer { response, notices } = reader.api(app).gaps(&request).await?;

@@ -1,4 +1,4 @@
-//! `init`: creates a store.
+//! `config init`: creates a store.
 
 use amplifier_session_storage::{StoreUrl, model::UserId, restrict_roles};
 use serde::Serialize;
@@ -50,7 +50,9 @@ pub(super) async fn run(app: &mut App, args: InitArgs) -> Result<Outcome, Failur
         let program = app.program();
         say(
             "hint",
-            &format!("`{program} init --with-rls --role USER` prints the statements that create a role"),
+            &format!(
+                "`{program} config init --with-rls --role USER` prints the statements that create a role"
+            ),
         );
     }
     Ok(Outcome::Done)

@@ -47,9 +47,11 @@ mod verify;
 #[cfg(feature = "watch")]
 mod watch;
 
+#[cfg(feature = "watch")]
+use crate::args::WatchAction;
 use crate::{
     app::App,
-    args::Command,
+    args::{Command, ConfigAction, ShownPart, VerifyArgs},
     failure::{Failure, Outcome, damaged_sessions_note, report_damage, say},
 };
 
@@ -59,14 +61,11 @@ pub(crate) async fn run(app: &mut App, command: Command) -> Result<Outcome, Fail
     let lists_sessions = matches!(
         command,
         Command::Sessions(_)
-            | Command::Recent(_)
             | Command::Stats(_)
             | Command::Tag(_)
             | Command::Embeddings(_)
-            | Command::Backfill(_)
-            | Command::Rebuild(_)
             | Command::Restore(_)
-            | Command::Gaps(_)
+            | Command::Verify(VerifyArgs { gaps: true, .. })
             | Command::Secrets(_)
             | Command::User(_)
     );
@@ -84,48 +83,52 @@ pub(crate) async fn run(app: &mut App, command: Command) -> Result<Outcome, Fail
 async fn dispatch(app: &mut App, command: Command) -> Result<Outcome, Failure> {
     match command {
         Command::Quickstart(args) => quickstart::run(app, args).await,
-        Command::Init(args) => init::run(app, args).await,
         Command::Sync(args) => sync::run(app, args).await,
         #[cfg(feature = "watch")]
-        Command::Watch(args) => watch::run(app, args).await,
-        #[cfg(feature = "watch")]
-        Command::Status(args) => status::run(app, args).await,
-        #[cfg(feature = "watch")]
-        Command::Service(args) => service::run(app, args),
+        Command::Watch(args) => match args.action {
+            None => watch::run(app, args).await,
+            Some(WatchAction::Status(args)) => status::run(app, args).await,
+            Some(WatchAction::Service(args)) => service::run(app, args),
+        },
         Command::Search(args) => search::run(app, args).await,
         Command::Timeline(args) => timeline::run(app, args).await,
+        Command::Sessions(args) if args.by.is_some() => recent::run(app, args).await,
         Command::Sessions(args) => sessions::run(app, args).await,
-        Command::Recent(args) => recent::run(app, args).await,
-        Command::Show(args) => show::run(app, args).await,
-        Command::Context(args) => context::run(app, args).await,
-        Command::Turn(args) => turn::run(app, args).await,
+        Command::Show(args) => match args.part()? {
+            ShownPart::Page(args) => show::run(app, args).await,
+            ShownPart::Turn(args) => turn::run(app, args).await,
+            ShownPart::Context(args) => context::run(app, args).await,
+        },
         Command::Events(args) => events::run(app, args).await,
         Command::Stats(args) => stats::run(app, args).await,
         Command::Sql(args) => sql::run(app, args).await,
         Command::Edit(args) => edit::run(app, args).await,
         Command::Tag(args) => tag::run(app, args).await,
         Command::Share(args) => share::run(app, args).await,
-        Command::Summaries(args) => summaries::run(app, args).await,
         Command::Rewind(args) => rewind::run(app, args).await,
-        Command::Delete(args) => delete::run(app, args).await,
-        Command::Prune(args) => prune::run(app, args).await,
+        Command::Delete(args) if args.superseded => prune::run(app, args).await,
+        Command::Delete(args) => {
+            args.check()?;
+            delete::run(app, args).await
+        }
         Command::Secrets(args) => secrets::run(app, args).await,
         Command::Export(args) => archive::export(app, args).await,
+        Command::Import(args) if args.summaries => summaries::run(app, args).await,
         Command::Import(args) => archive::import(app, args).await,
         Command::Copy(args) => copy::run(app, args).await,
         Command::Restore(args) => restore::run(app, args).await,
         Command::Backup(args) => backup::run(app, args).await,
+        Command::Verify(args) if args.gaps => gaps::run(app, args).await,
         Command::Verify(args) => verify::run(app, args).await,
-        Command::Gaps(args) => gaps::run(app, args).await,
         Command::Salvage(args) => salvage::run(app, args).await,
         Command::Doctor(_) => doctor::run(app).await,
         Command::Embeddings(args) => embeddings::run(app, args).await,
-        Command::Backfill(args) => embeddings::backfill(app, args).await,
-        Command::Rebuild(args) => embeddings::rebuild(app, args).await,
         Command::Upgrade(args) => upgrade::run(app, args).await,
         Command::User(args) => user::run(app, args).await,
-        Command::Config(args) => config::run(app, &args),
-        Command::Models(args) => models::run(app, args).await,
+        Command::Config(args) => match args.action {
+            None | Some(ConfigAction::Show) => config::run(app),
+            Some(ConfigAction::Init(args)) => init::run(app, args).await,
+        },
         Command::Completions(args) => completions::run(app, &args),
     }
 }

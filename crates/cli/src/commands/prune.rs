@@ -1,4 +1,4 @@
-//! `prune`: removes superseded lines.
+//! `delete --superseded`: removes superseded lines.
 
 use amplifier_session_storage::{
     model::SessionId,
@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::confirm::confirmed;
 use crate::{
     app::{App, StoreReader},
-    args::PruneArgs,
+    args::DeleteArgs,
     dates::{self, PeriodEnd},
     failure::{Failure, Outcome, say},
     problems::with_causes,
@@ -47,7 +47,7 @@ impl<'a> PruneView<'a> {
     }
 }
 
-pub(super) async fn run(app: &mut App, args: PruneArgs) -> Result<Outcome, Failure> {
+pub(super) async fn run(app: &mut App, args: DeleteArgs) -> Result<Outcome, Failure> {
     let until =
         args.older_than.as_deref().map(|age| dates::parse(age, PeriodEnd::Since, &app.now)).transpose()?;
     let reader = if args.dry_run { app.own_reader().await? } else { app.editor(false).await? };

@@ -1,24 +1,26 @@
-//! `recent`: recently active projects and sessions.
+//! `sessions --by project`: recently active projects and sessions.
 
 use amplifier_session_api::{ApiAnswer, operations::recent::RecentRequest};
 
 use crate::{
     app::App,
-    args::RecentArgs,
+    args::SessionsArgs,
     failure::{Failure, Outcome, say},
+    refresh,
     render::{recent, text::counted},
 };
 
-pub(super) async fn run(app: &mut App, args: RecentArgs) -> Result<Outcome, Failure> {
+pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Failure> {
     let request = RecentRequest {
         scope: app.global.scope.into(),
         since: args.since(),
-        repo: args.repo.repo.clone(),
+        repo: args.filter.repo.repo.clone(),
         limit: args.limit,
         short_ids: app.out.is_terminal() && !app.out.is_json(),
     };
     request.check(&app.now)?;
     let reader = app.reader().await?;
+    refresh::before_reading(app, &reader, args.no_refresh).await;
     let ApiAnswer { response, notices } = reader.api(app).recent(&request).await?;
     app.say_notices(&notices);
     if app.out.is_json() {

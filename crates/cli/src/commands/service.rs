@@ -1,4 +1,4 @@
-//! `service`: runs `watch` as a service of systemd or launchd.
+//! `watch service`: runs `watch` as a service of systemd or launchd.
 
 mod paths;
 
@@ -103,7 +103,10 @@ fn install(app: &mut App, args: &InstallServiceArgs) -> Result<Outcome, Failure>
     say("installed", &file);
     say(
         "hint",
-        &format!("`{} service status` shows whether it runs, and where its messages are", app.program()),
+        &format!(
+            "`{} watch service status` shows whether it runs, and where its messages are",
+            app.program()
+        ),
     );
     if cfg!(target_os = "linux") {
         say("hint", "it ends when you log out; `loginctl enable-linger` keeps it running");
@@ -132,7 +135,7 @@ fn uninstall(app: &App) -> Result<Outcome, Failure> {
 }
 
 fn not_installed() -> Failure {
-    Failure::failed("the service is not installed", "`service install` installs it")
+    Failure::failed("the service is not installed", "`watch service install` installs it")
 }
 
 /// Shows whether the service runs, and where its messages are. Fails if it does not run.
@@ -212,7 +215,7 @@ fn failed(file: &Path, error: &io::Error) -> Failure {
     let message = format!("{} can't be changed: {error}", file.display());
     Failure::failed(
         message,
-        "`service install --print` prints the service, so that you can install it yourself",
+        "`watch service install --print` prints the service, so that you can install it yourself",
     )
 }
 
@@ -235,7 +238,7 @@ fn run_all(commands: &[&[&str]]) -> Result<(), Failure> {
 }
 
 impl Service {
-    /// `watch` with the options of this command line, because `service install` accepts the same ones.
+    /// `watch` with the options of this command line, because `watch service install` accepts the same ones.
     fn of_this_process(app: &App) -> Result<Self, Failure> {
         let folder = env::current_dir()?;
         let Environment { arguments, variables, .. } = &*app.environment;
@@ -252,12 +255,9 @@ impl Service {
             let mut n = 0;
             move |argument| {
                 n += 1;
-                n - 1 != install && argument != "--print"
+                ![service, install].contains(&(n - 1)) && argument != "--print"
             }
         });
-        if let Some(name) = command.get_mut(service) {
-            "watch".clone_into(name);
-        }
         if let Some(program) = command.first_mut() {
             *program = env::current_exe()?.display().to_string();
         }

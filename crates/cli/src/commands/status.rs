@@ -1,4 +1,4 @@
-//! `status`: whether the store is up to date.
+//! `watch status`: whether the store is up to date.
 
 use amplifier_session_storage::{
     model::Timestamp,

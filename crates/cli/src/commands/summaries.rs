@@ -1,4 +1,4 @@
-//! `summaries`: sets summaries of turns.
+//! `import --summaries`: sets summaries of turns.
 
 use std::{
     fs::File,
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     app::{App, StoreReader},
-    args::{ImportSummariesArgs, SummariesAction, SummariesArgs},
+    args::ImportArgs,
     failure::{Failure, Outcome},
     file::is_stdout,
     render::text::grouped,
@@ -40,13 +40,7 @@ struct SummariesView<'a> {
     pending_reason: Option<&'a str>,
 }
 
-pub(super) async fn run(app: &mut App, args: SummariesArgs) -> Result<Outcome, Failure> {
-    match args.action {
-        SummariesAction::Import(args) => import(app, &args).await,
-    }
-}
-
-async fn import(app: &mut App, args: &ImportSummariesArgs) -> Result<Outcome, Failure> {
+pub(super) async fn run(app: &mut App, args: ImportArgs) -> Result<Outcome, Failure> {
     let reader = app.editor(true).await?;
     let Scope::User(user) = reader.scope.clone() else {
         return Err(Failure::wrong_use("summaries are set for one user only", "omit --scope"));
@@ -71,7 +65,7 @@ async fn import(app: &mut App, args: &ImportSummariesArgs) -> Result<Outcome, Fa
         None => Ok(Outcome::Done),
         Some(reason) => {
             let message = format!("the summaries are stored, but some turns could not be embedded: {reason}");
-            let hint = format!("`{} backfill --turns` continues", app.program_with_embedding());
+            let hint = format!("`{} embeddings backfill --turns` continues", app.program_with_embedding());
             Err(Failure::failed(message, hint))
         }
     }

@@ -1,4 +1,4 @@
-//! `turn`: one turn in full.
+//! `show --turn`: one turn in full.
 
 use amplifier_session_storage::storage::{Addressed, AddressedLine, StoredTurnEmbedding, Turn};
 use serde::Serialize;
@@ -37,11 +37,11 @@ pub(super) async fn run(app: &mut App, args: TurnArgs) -> Result<Outcome, Failur
         }
         (Some(AddressedLine::Message(_)), Some(_)) => {
             let text = format!("{} already names a message", args.session);
-            return Err(Failure::wrong_use(text, "omit --turn"));
+            return Err(Failure::wrong_use(text, "omit the number of --turn, or the message"));
         }
         (Some(_), _) => {
             let text = format!("{} names an event, which is not part of a turn", args.session);
-            return Err(Failure::wrong_use(text, "`show` shows events"));
+            return Err(Failure::wrong_use(text, "omit --turn to show the event"));
         }
     };
     let turn = reader.storage.turns().get_turn(&session, number).await?;

@@ -195,10 +195,10 @@ mod tests {
     #[test]
     fn commands_and_subcommands() {
         assert_eq!(completed("x sea"), ["search"]);
-        assert_eq!(completed("x re"), ["recent", "rewind", "restore", "rebuild"]);
-        assert_eq!(completed("x --json re"), ["recent", "rewind", "restore", "rebuild"]);
-        assert_eq!(completed("x --store sqlite:/none re"), ["recent", "rewind", "restore", "rebuild"]);
-        assert_eq!(completed("x models l"), ["list"]);
+        assert_eq!(completed("x re"), ["rewind", "restore"]);
+        assert_eq!(completed("x --json re"), ["rewind", "restore"]);
+        assert_eq!(completed("x --store sqlite:/none re"), ["rewind", "restore"]);
+        assert_eq!(completed("x embeddings models l"), ["list"]);
         assert_eq!(completed("x help sear"), ["search"]);
         assert!(completed("x search se").is_empty());
     }
