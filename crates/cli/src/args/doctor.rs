@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-/// Check the installation: store, index, model, permissions, disk, clock, watcher
+/// Check the configuration, the store, the model and this machine
 #[derive(Debug, Args)]
 #[command(long_about = "\
 Checks the installation, and prints one line for each check, with a hint about what to do if something is wrong:

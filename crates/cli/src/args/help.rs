@@ -15,10 +15,43 @@ const NEEDED: [(&str, bool); 7] = [
     ("azure-openai", cfg!(feature = "azure-openai")),
 ];
 
-/// The definition of the command line. Help has only examples that this build can run, and `--read-only`, which only some
+/// The commands in the groups of the help.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Find", &["search", "timeline", "sessions", "show", "files", "events", "stats", "sql"]),
+    ("Keep in step", &["sync", "watch", "embeddings"]),
+    ("Organise", &["edit", "tag", "share", "rewind", "delete", "secrets"]),
+    ("Move and mend", &["export", "import", "copy", "backup", "restore", "verify", "salvage", "upgrade"]),
+    ("Set up", &["quickstart", "config", "user", "doctor", "completions"]),
+];
+
+/// The definition of the command line. Help lists the commands in groups. It has only examples that this build can run, and `--read-only`, which only some
 /// stores support, is not in the help of every command.
 pub(crate) fn command() -> Command {
-    fitted(Cli::command())
+    let command = fitted(Cli::command());
+    let template = template(&command);
+    command.help_template(template)
+}
+
+/// The template of the help: clap has no groups of commands.
+fn template(command: &Command) -> String {
+    let header = command.get_styles().get_header();
+    let groups: Vec<String> = GROUPS.iter().map(|group| grouped(command, group)).collect();
+    let groups = groups.join("\n");
+    format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}\n{header}Options:{header:#}\n\
+         {{options}}{{after-help}}"
+    )
+}
+
+/// A group with those of its commands that this build has.
+fn grouped(command: &Command, (title, names): &(&str, &[&str])) -> String {
+    let (header, literal) = (command.get_styles().get_header(), command.get_styles().get_literal());
+    let there = names.iter().filter_map(|name| command.find_subcommand(name));
+    let lines = there.filter(|command| !command.is_hide_set()).map(|command| {
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        format!("  {literal}{:11}{literal:#}  {about}\n", command.get_name())
+    });
+    format!("{header}{title}:{header:#}\n{}", lines.collect::<String>())
 }
 
 fn fitted(command: Command) -> Command {
@@ -120,6 +153,18 @@ mod tests {
     }
 
     #[test]
+    fn every_command_is_in_one_group_and_fits_on_a_line() {
+        for command in command().get_subcommands().filter(|command| !command.is_hide_set()) {
+            let name = command.get_name();
+            let groups = GROUPS.iter().filter(|(_, names)| names.contains(&name)).count();
+            assert_eq!(groups, 1, "{name} must be in one of GROUPS");
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!(name.len() <= 11 && about.chars().count() <= 65, "{name}: {about}");
+        }
+        assert!(command().get_subcommands().count() <= 30);
+    }
+
+    #[test]
     fn examples_for_other_builds_are_left_out() {
         let text =
             "Prints `duckdb:`.\n\nExamples:\n  amplifier-sessions x\n  amplifier-sessions --store duckdb:a x";
@@ -133,7 +178,7 @@ mod tests {
     fn read_only_is_an_option_of_every_command_and_only_in_the_help_of_the_program() {
         let help = |arguments: &[&str]| command().try_get_matches_from(arguments).unwrap_err().to_string();
         assert!(help(&["x", "--help"]).contains("--read-only"));
-        for arguments in [&["x", "search", "--help"][..], &["x", "models", "list", "--help"]] {
+        for arguments in [&["x", "search", "--help"][..], &["x", "embeddings", "models", "list", "--help"]] {
             assert!(!help(arguments).contains("--read-only"), "{arguments:?}");
         }
         for arguments in [
