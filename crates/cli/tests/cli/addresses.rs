@@ -46,18 +46,22 @@ fn a_message_has_several_addresses() {
     ] {
         assert_eq!(shown(&["show", &address]), [2], "{address}");
         assert_eq!(shown(&["show", &address, "--limit", "2"]), [2, 3], "{address}");
-        assert_eq!(shown(&["context", &address, "--before", "1", "--after", "0"]), [1, 2], "{address}");
+        assert_eq!(
+            shown(&["show", "--context", &address, "--before", "1", "--after", "0"]),
+            [1, 2],
+            "{address}"
+        );
         assert_eq!(SYNCED.json(&["tag", &address])["session"]["session_id"], FLAKY, "{address}");
     }
     assert_eq!(SYNCED.json(&["show", &upper])["session"]["session_id"], FLAKY);
     assert_eq!(SYNCED.run(&["show", "38e6d1f5#999"]).code, 3);
-    assert_eq!(SYNCED.run(&["context", "38e6d1f5#999"]).code, 2);
+    assert_eq!(SYNCED.run(&["show", "--context", "38e6d1f5#999"]).code, 2);
     for wrong in [
         &["show", "38e6d1f5#x"][..],
         &["show", "38e6d1f5#2", "--from", "1"],
         &["show", "38e6d1f5#2", "--events"],
-        &["context", "38e6d1f5"],
-        &["context", "38e6d1f5#2", "--turn", "1"],
+        &["show", "--context", "38e6d1f5"],
+        &["show", "--context", "38e6d1f5#2", "--turn", "1"],
     ] {
         let ran = SYNCED.run(wrong);
         assert_eq!(ran.code, 2, "{wrong:?}: {}", ran.stderr);

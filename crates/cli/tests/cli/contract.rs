@@ -57,10 +57,10 @@ fn every_error_has_a_code_and_a_hint_and_leaves_stdout_alone() {
         &["search", "x", "--embedding", "huge"],
         &["--user", "", "sessions"],
         &["show", ""],
-        &["context", "38e6d1f5"],
-        &["context", "38e6d1f5", "--turn", "1", "--message", "1"],
-        &["context", "38e6d1f5", "--turn", "99"],
-        &["context", "38e6d1f5", "--message", "999"],
+        &["show", "--context", "38e6d1f5"],
+        &["show", "--context", "38e6d1f5", "--turn", "1", "--message", "1"],
+        &["show", "--context", "38e6d1f5", "--turn", "99"],
+        &["show", "--context", "38e6d1f5", "--message", "999"],
         &["--store", "mysql:x", "sessions"],
         &["--store", "cosmos:x", "sessions"],
     ];
@@ -120,7 +120,7 @@ fn json_has_the_documented_fields() {
     }
     let events = SYNCED.json(&["show", "38e6d1f5", "--events", "--limit", "1"]);
     assert!(events["events"][0].get("line").is_none());
-    let context = SYNCED.json(&["context", "38e6d1f5", "--turn", "1"]);
+    let context = SYNCED.json(&["show", "--context", "38e6d1f5", "--turn", "1"]);
     has_fields(&context, &["session", "turn", "messages", "has_more_before", "has_more_after"]);
     let quickstart = Home::new().json(&["quickstart"]);
     has_fields(&quickstart, &["source", "available", "sync", "searches"]);
@@ -175,7 +175,9 @@ fn skipped_lines_are_reported_without_failing() {
 #[test]
 fn reading_creates_no_store() {
     let home = Home::new();
-    for command in [&["search", "x"][..], &["sessions"], &["show", "x"], &["context", "x", "--turn", "1"]] {
+    for command in
+        [&["search", "x"][..], &["sessions"], &["show", "x"], &["show", "--context", "x", "--turn", "1"]]
+    {
         let ran = home.run(command);
         assert_eq!(ran.code, 1);
         assert!(ran.stderr.contains("no store at"), "{}", ran.stderr);
@@ -223,7 +225,7 @@ fn a_terminal_that_understands_no_escape_sequences_gets_none() {
         &["timeline", "charged"],
         &["show", "38e6d1f5"],
         &["stats", "--all"],
-        &["recent"],
+        &["sessions", "--by", "project"],
         &["sessions", "-v"],
         &["doctor"],
         &["sync", "--dry-run"],

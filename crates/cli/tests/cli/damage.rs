@@ -79,7 +79,7 @@ impl Damaged<'_> {
         let shown = self.leaves_out(&["show", SESSION, "--events", "--full"], "event", &without_lines);
         assert_eq!(sequences(&shown["events"]), but(&[&without_lines]));
         let around = self.leaves_out(
-            &["context", &format!("{SESSION}#2"), "--before", "1", "--after", "2"],
+            &["show", "--context", &format!("{SESSION}#2"), "--before", "1", "--after", "2"],
             "message",
             &[3, 4],
         );
@@ -217,7 +217,12 @@ fn damaged_sessions_are_left_out_of_lists_and_reported() {
         let rows = answer["damaged"].as_array().unwrap().iter();
         rows.map(|row| row["session_id"].as_str().unwrap().to_owned()).collect()
     };
-    for list in [&["sessions"][..], &["sessions", "--tree"], &["recent", "--days", "9999"], &["stats"]] {
+    for list in [
+        &["sessions"][..],
+        &["sessions", "--tree"],
+        &["sessions", "--by", "project", "--days", "9999"],
+        &["stats"],
+    ] {
         let ran = home.run_json(list);
         assert_eq!(ran.code, 1, "{list:?}: {}", ran.all());
         let answer = ran.json();
@@ -232,7 +237,7 @@ fn damaged_sessions_are_left_out_of_lists_and_reported() {
             assert_eq!(ran.stderr.matches(&named).count(), 1, "{}", ran.all());
         }
     }
-    assert_eq!(home.run(&["backfill"]).code, 1);
+    assert_eq!(home.run(&["embeddings", "backfill"]).code, 1);
     let text = line["content"].as_str().unwrap_or_default().to_owned();
     let ran = home.run_json(&["search", &text, "--limit", "100"]);
     let found = ran.json();

@@ -60,9 +60,9 @@ fn copied_files_show_the_same_dates() {
             assert_ne!(check(&[command, period].concat()), all, "{command:?} {period:?}");
         }
     }
-    let all = check(&["recent", "--since", "2026-01-01"]);
-    assert_ne!(check(&["recent", "--since", "2026-11-12"]), all);
-    check(&["recent", "--since", "2026-01-01", "--json"]);
+    let all = check(&["sessions", "--by", "project", "--since", "2026-01-01"]);
+    assert_ne!(check(&["sessions", "--by", "project", "--since", "2026-11-12"]), all);
+    check(&["sessions", "--by", "project", "--since", "2026-01-01", "--json"]);
     check(&["sessions", "--tree"]);
     let sessions = original.json(&["sessions"]);
     assert_eq!(copy.json(&["sessions"]), sessions);
@@ -94,9 +94,11 @@ fn dates_of_files_are_shown_as_estimates() {
         Terminal::new(&home).with_columns(100).run(&arguments).stdout
     };
     let line = |text: &str, part: &str| text.lines().find(|line| line.contains(part)).unwrap().to_owned();
-    for list in
-        [terminal(&["sessions"]), terminal(&["sessions", "--tree"]), terminal(&["recent", "--days", "9999"])]
-    {
+    for list in [
+        terminal(&["sessions"]),
+        terminal(&["sessions", "--tree"]),
+        terminal(&["sessions", "--by", "project", "--days", "9999"]),
+    ] {
         assert!(line(&list, "How?").contains(" ~2020-07-02"), "{list}");
         assert!(line(&list, "Why?").contains(" 2021-03-01"), "{list}");
     }
@@ -107,8 +109,8 @@ fn dates_of_files_are_shown_as_estimates() {
     let list = home.json(&["sessions"]);
     let sessions: Vec<bool> = list["sessions"].as_array().unwrap().iter().map(estimated).collect();
     assert_eq!(sessions, [false, true]);
-    let recent = home.json(&["recent", "--days", "9999"]);
+    let recent = home.json(&["sessions", "--by", "project", "--days", "9999"]);
     assert!(estimated(&recent["projects"][0]["newest"][1]));
     assert!(estimated(&home.json(&["show", "silent"])["session"]));
-    assert!(estimated(&home.json(&["context", "silent#0"])["session"]));
+    assert!(estimated(&home.json(&["show", "--context", "silent#0"])["session"]));
 }

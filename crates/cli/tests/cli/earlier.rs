@@ -30,7 +30,7 @@ fn a_store_with_layout_10_is_searched_completed_and_verified() {
     connection.execute_batch(include_str!("../../../sqlite/tests/store/layout_10.sql")).unwrap();
     drop(connection);
     assert_eq!(most_similar(&home, store), "22222222#1");
-    assert_eq!(home.json(&["backfill", "--store", store])["messages"], 3);
+    assert_eq!(home.json(&["embeddings", "backfill", "--store", store])["messages"], 3);
     let verified = home.json(&["verify", "--store", store]);
     assert_eq!(verified["difference_count"], 0, "{verified}");
 }

@@ -41,7 +41,7 @@ fn in_a_pipe_messages_are_cut_at_4000_characters_by_default() {
         text.len() < 5_500 && text.contains("… 6,003 more characters of 10,003 (--max-chars 0)"),
         "{text}"
     );
-    assert!(home.ok(&["context", "s1#1"]).contains("… 6,003 more characters"));
+    assert!(home.ok(&["show", "--context", "s1#1"]).contains("… 6,003 more characters"));
     assert!(Terminal::new(&home).run(&["show", "s1"]).stdout.len() > 10_000);
 }
 
@@ -70,8 +70,8 @@ fn output_stays_within_its_budget() {
         for arguments in [
             &["show", "38e6d1f5", "--full"][..],
             &["show", "38e6d1f5", "--json"],
-            &["context", "38e6d1f5#4", "--json"],
-            &["context", "38e6d1f5", "--turn", "1"],
+            &["show", "--context", "38e6d1f5#4", "--json"],
+            &["show", "--context", "38e6d1f5", "--turn", "1"],
             &["search", "charged twice", "--json"],
             &["search", "charged twice", "--full"],
         ] {
@@ -99,7 +99,7 @@ fn omitted_items_are_counted() {
 
 #[test]
 fn context_keeps_the_requested_message() {
-    let shown = within(&SYNCED, 900, &["context", "38e6d1f5#4", "--json"]).json();
+    let shown = within(&SYNCED, 900, &["show", "--context", "38e6d1f5#4", "--json"]).json();
     let messages = shown["messages"].as_array().unwrap();
     assert!(messages.iter().any(|message| message["sequence"] == 4), "{shown}");
 }

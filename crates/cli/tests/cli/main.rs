@@ -25,6 +25,7 @@ mod groups;
 mod kill;
 mod kill_often;
 mod limits;
+mod moved;
 mod output;
 mod output_changes;
 mod output_embeddings;

@@ -78,14 +78,11 @@ fn help() {
     text("help_short_events", &["events", "-h"]);
     for command in [
         "quickstart",
-        "init",
         "sync",
         "search",
         "timeline",
         "sessions",
-        "recent",
         "show",
-        "context",
         "events",
         "sql",
         "export",
@@ -94,21 +91,21 @@ fn help() {
         "restore",
         "backup",
         "verify",
-        "gaps",
         "salvage",
         "doctor",
         "completions",
     ] {
         text(&format!("help_{command}"), &[command, "--help"]);
     }
+    text("help_init", &["config", "init", "--help"]);
 }
 
 #[test]
 fn verify() {
     text("verify", &["verify"]);
     text("verify_session", &["verify", "7f3c9a52", "--no-disk"]);
-    text("gaps", &["gaps"]);
-    json("gaps_json", &["gaps", "7f3c9a52"]);
+    text("gaps", &["verify", "--gaps"]);
+    json("gaps_json", &["verify", "--gaps", "7f3c9a52"]);
 }
 
 #[test]
@@ -125,10 +122,10 @@ fn sync() {
 #[test]
 fn init() {
     let home = Home::new();
-    home.shows("init", &["init"]);
+    home.shows("init", &["config", "init"]);
     assert!(home.amplifier().join("sessions.sqlite").exists());
-    check("init_json", &home, &format!("{:#}", home.json(&["init"])));
-    home.shows("error_init_with_rls", &["init", "--with-rls"]);
+    check("init_json", &home, &format!("{:#}", home.json(&["config", "init"])));
+    home.shows("error_init_with_rls", &["config", "init", "--with-rls"]);
 }
 
 #[test]
@@ -171,9 +168,9 @@ fn show() {
 
 #[test]
 fn context() {
-    text("context_turn", &["context", "c1d84e7a", "--turn", "2", "--before", "0", "--after", "0"]);
-    text("context_message", &["context", "38e6d1f5", "--message", "5", "--before", "1", "--after", "1"]);
-    json("context_json", &["context", "38e6d1f5", "--message", "5", "--before", "0", "--after", "0"]);
+    text("context_turn", &["show", "--context", "c1d84e7a", "--turn", "2", "--before", "0", "--after", "0"]);
+    text("context_message", &["show", "--context", "38e6d1f5#5", "--before", "1", "--after", "1"]);
+    json("context_json", &["show", "--context", "38e6d1f5#5", "--before", "0", "--after", "0"]);
 }
 
 #[test]
@@ -192,7 +189,7 @@ fn errors() {
     text("error_bad_content_type", &["search", "x", "--in", "answers"]);
     text("error_unknown_store", &["--store", "mysql:x", "sessions"]);
     text("error_password_in_url", &["--store", "postgres://ana:quondam@db/x", "sessions"]);
-    text("error_unknown_turn", &["context", "38e6d1f5", "--turn", "99"]);
+    text("error_unknown_turn", &["show", "--context", "38e6d1f5", "--turn", "99"]);
     text("error_no_embedding", &["search", "x", "--mode", "semantic", "--embedding", "none"]);
     text("error_unknown_command", &["serch", "x"]);
     let home = Home::new();

@@ -39,11 +39,15 @@ fn trees() {
 
 #[test]
 fn recent() {
-    terminal("recent_terminal", 100, &["recent", "--since", "2020-01-01"]);
-    terminal("recent_terminal_narrow", 60, &["recent", "--since", "2020-01-01", "--color", "never"]);
-    text("recent", &["recent", "--since", "2020-01-01", "--limit", "1"]);
-    text("recent_nothing", &["recent", "--since", "2100-01-01"]);
-    json("recent_json", &["recent", "--since", "2020-01-01", "--limit", "1"]);
+    terminal("recent_terminal", 100, &["sessions", "--by", "project", "--since", "2020-01-01"]);
+    terminal(
+        "recent_terminal_narrow",
+        60,
+        &["sessions", "--by", "project", "--since", "2020-01-01", "--color", "never"],
+    );
+    text("recent", &["sessions", "--by", "project", "--since", "2020-01-01", "--limit", "1"]);
+    text("recent_nothing", &["sessions", "--by", "project", "--since", "2100-01-01"]);
+    json("recent_json", &["sessions", "--by", "project", "--since", "2020-01-01", "--limit", "1"]);
 }
 
 #[test]

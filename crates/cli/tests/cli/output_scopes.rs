@@ -106,9 +106,12 @@ fn owners_are_named() {
     terminal(
         "scope_recent_terminal",
         100,
-        &["recent", "--since", "2020-01-01", "--scope", "all", "--limit", "1"],
+        &["sessions", "--by", "project", "--since", "2020-01-01", "--scope", "all", "--limit", "1"],
     );
-    text("scope_recent", &["recent", "--since", "2020-01-01", "--scope", "all", "--limit", "1"]);
+    text(
+        "scope_recent",
+        &["sessions", "--by", "project", "--since", "2020-01-01", "--scope", "all", "--limit", "1"],
+    );
     terminal("scope_show_terminal", 100, &as_member(&["show", "e7e00001"]));
     terminal("scope_events_terminal", 100, &as_member(&["events", "--level", "warn"]));
     terminal("scope_sessions_terminal_narrow", 60, &as_member(&["sessions", "--limit", "3"]));

@@ -103,10 +103,10 @@ fn answers_as_before(kept: &Kept) {
     let session = session["sessions"][0]["session_id"].as_str().unwrap().to_owned();
     let commands: [&[&str]; 10] = [
         &["sessions"],
-        &["recent", "--since", "2020-01-01"],
+        &["sessions", "--by", "project", "--since", "2020-01-01"],
         &["show", &session],
         &["show", &session, "--events"],
-        &["context", &session, "--turn", "1"],
+        &["show", "--context", &session, "--turn", "1"],
         &["events", "--limit", "5"],
         &["stats"],
         &["search", "two workers", "--limit", "3"],
@@ -136,8 +136,13 @@ fn refuses_to_write(kept: &Kept) {
     let session = kept.run(&["sessions", "--limit", "1", "--json"]).json();
     let session = session["sessions"][0]["session_id"].as_str().unwrap();
     let rewind = ["rewind", session, "--to-turn", "0", "--yes"];
-    let commands: [&[&str]; 5] =
-        [&["sync"], &["tag", session, "x"], &rewind, &["delete", session, "--yes"], &["backfill"]];
+    let commands: [&[&str]; 5] = [
+        &["sync"],
+        &["tag", session, "x"],
+        &rewind,
+        &["delete", session, "--yes"],
+        &["embeddings", "backfill"],
+    ];
     for command in commands {
         let ran = kept.run(command);
         assert_eq!(ran.code, 1, "{command:?}: {}", ran.all());

@@ -75,7 +75,7 @@ fn sessions_are_found_by_their_repository() {
         assert_eq!(home.json(&search)["results"].as_array().map(Vec::len), Some(2), "{query:?}");
     }
     assert_eq!(home.json(&["stats", "--repo", "app"])["totals"]["sessions"], 2);
-    let recent = home.json(&["recent", "--days", "36500", "--repo", "app"]);
+    let recent = home.json(&["sessions", "--by", "project", "--days", "36500", "--repo", "app"]);
     assert_eq!(recent["projects"].as_array().map(Vec::len), Some(2), "{recent}");
     assert_eq!(home.json(&["show", "session-0"])["session"]["repository"], "github.com/acme/app");
     let shown = home.ok(&["show", "session-plain"]);

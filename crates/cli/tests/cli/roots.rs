@@ -44,7 +44,7 @@ fn sessions(home: &Home, arguments: &[&str]) -> Vec<String> {
 }
 
 fn of_status(home: &Home) -> Vec<String> {
-    let status = home.json(&["status"]);
+    let status = home.json(&["watch", "status"]);
     let roots = status["roots"].as_array().unwrap();
     let folder = |root: &Value| root["root"].as_str().unwrap().to_owned();
     let backlog = |root: &Value| root["backlog"]["sessions"].clone();

@@ -83,12 +83,12 @@ fn no_text_is_embedded_twice() {
     let second = format!("sqlite:{}", home.path().join("second.sqlite").display());
     service.json(&home, &["--store", &second, "sync"]);
     assert_eq!(vectors(&["--store", &second, "embeddings"]), made);
-    service.json(&home, &["rebuild"]);
+    service.json(&home, &["embeddings", "rebuild"]);
     assert_eq!(vectors(&["embeddings"]), made);
     assert_eq!(service.mock.calls(), 0);
 
     // Without the cache, the service is called again.
-    json(uncached(service.call(&home, &["rebuild", "--json"])));
+    json(uncached(service.call(&home, &["embeddings", "rebuild", "--json"])));
     assert!(service.mock.calls() > 10);
 }
 
@@ -129,7 +129,7 @@ fn no_vector_is_lost_or_repeated_if_a_third_of_the_calls_fails() {
     service.mock.fail_share(0.3, 5);
     json(uncached(service.call(&ill, &["sync", "--json"])));
     let most = (0..20).find(|_| {
-        json(uncached(service.call(&ill, &["backfill", "--json"])));
+        json(uncached(service.call(&ill, &["embeddings", "backfill", "--json"])));
         service.pending(&ill) == 0
     });
     assert!(most.is_some(), "20 times was not enough");
@@ -160,7 +160,8 @@ fn a_killed_rebuild_continues_and_old_vectors_serve_until_it_ends() {
     let call = |service: &Service, arguments: &[&str]| {
         uncached(service.call(&home, arguments)).env("OPENAI_EMBEDDING_BATCH_TEXTS", "256")
     };
-    let rebuild = || call(&service, &["rebuild", "--json"]).env("OPENAI_EMBEDDING_DIMENSIONS", "32");
+    let rebuild =
+        || call(&service, &["embeddings", "rebuild", "--json"]).env("OPENAI_EMBEDDING_DIMENSIONS", "32");
     let found = || {
         let search = ["search", "harbour", "--mode", "semantic", "--json"];
         json(call(&other, &search))["results"].as_array().unwrap().len()
@@ -233,7 +234,7 @@ fn secrets_are_not_sent_to_other_machines() {
     let text = sent();
     assert!(text.contains("Why is") && text.contains("refused?") && !text.contains(&secret), "{text}");
     assert_eq!(report["secrets_masked"], 1);
-    remote(&["rebuild", "--redact", "off", "--json"]);
+    remote(&["embeddings", "rebuild", "--redact", "off", "--json"]);
     assert!(sent().contains(&secret));
     // The stored text is not masked.
     assert!(home.ok(&["--embedding", "none", "search", &secret]).contains("refused"));
@@ -261,7 +262,7 @@ fn messages_are_stored_and_found_while_the_service_is_down() {
     );
 
     service.mock.fail_always(None);
-    service.json(&home, &["backfill"]);
+    service.json(&home, &["embeddings", "backfill"]);
     let after = service.json(&home, &["embeddings"]);
     assert_eq!(
         (after["current"]["vectors"].as_u64(), after["current"]["owing"].as_u64()),

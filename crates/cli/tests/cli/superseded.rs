@@ -1,14 +1,10 @@
-//! Superseded lines: what files have lost is shown on request, and removed by `prune`.
+//! Superseded lines: what files have lost is shown on request, and removed by `delete --superseded`.
 
 use std::{fs, path::PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::{
-    output::{check, text},
-    support::Home,
-    terminal::Terminal,
-};
+use crate::{output::check, support::Home, terminal::Terminal};
 
 const FLAKY: &str = "38e6";
 /// Words of the first prompt of the session.
@@ -42,11 +38,6 @@ fn lossy() -> Home {
 fn results(found: &Value) -> Vec<u64> {
     let results = found["results"].as_array().unwrap();
     results.iter().map(|result| result["sequence"].as_u64().unwrap()).collect()
-}
-
-#[test]
-fn help() {
-    text("help_prune", &["prune", "--help"]);
 }
 
 #[test]
@@ -87,12 +78,12 @@ fn prune_removes_superseded_lines_and_nothing_else() {
     let home = lossy();
     let before = home.json(&["show", FLAKY, "--limit", "100"]);
     let terminal = |typed| Terminal::new(&home).with_typed(typed);
-    home.shows("error_prune_pipe", &["prune"]);
-    home.shows("prune_dry_run", &["prune", "--dry-run"]);
-    terminal("n\n").shows("prune_no_terminal", &["prune", FLAKY, "--color", "never"]);
-    home.shows("prune_older", &["prune", "--older-than", "90d", "--yes"]);
-    home.shows_json("prune_json", &["prune", FLAKY, "--yes"]);
-    home.shows("prune_nothing", &["prune", "--yes"]);
+    home.shows("error_prune_pipe", &["delete", "--superseded"]);
+    home.shows("prune_dry_run", &["delete", "--superseded", "--dry-run"]);
+    terminal("n\n").shows("prune_no_terminal", &["delete", "--superseded", FLAKY, "--color", "never"]);
+    home.shows("prune_older", &["delete", "--superseded", "--older-than", "90d", "--yes"]);
+    home.shows_json("prune_json", &["delete", "--superseded", FLAKY, "--yes"]);
+    home.shows("prune_nothing", &["delete", "--superseded", "--yes"]);
     assert_eq!(home.run(&["sessions", "--superseded"]).code, 3);
     assert_eq!(home.json(&["show", FLAKY, "--limit", "100"]), before);
 }

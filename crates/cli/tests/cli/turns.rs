@@ -12,22 +12,15 @@ use crate::{
 const FLAKY: [&str; 5] = ["search", "why is the checkout test flaky", "--unit", "turn", "--limit=3"];
 
 #[test]
-fn help_of_turns() {
-    text("help_turn", &["turn", "--help"]);
-    text("help_summaries", &["summaries", "--help"]);
-    text("help_summaries_import", &["summaries", "import", "--help"]);
-}
-
-#[test]
 fn output() {
     text("search_turns", &FLAKY);
     json("search_turns_json", &FLAKY);
     terminal("search_turns_terminal", 100, &[&FLAKY[..], &["--color", "never"]].concat());
     text("search_turns_nothing", &["search", "xyzzyplugh", "--unit", "turn", "--mode", "full-text"]);
     text("search_turns_grouped", &[&FLAKY[..], &["--group", "session"]].concat());
-    text("turn", &["turn", "38e6d1f5#4"]);
-    text("turn_unknown", &["turn", "38e6d1f5", "--turn", "99"]);
-    text("turn_of_nothing", &["turn", "38e6d1f5"]);
+    text("turn", &["show", "38e6d1f5#4", "--turn"]);
+    text("turn_unknown", &["show", "38e6d1f5", "--turn", "99"]);
+    text("turn_of_nothing", &["show", "38e6d1f5", "--turn"]);
 }
 
 /// The results have the fields of messages, and both ids. None has a vector.
@@ -41,7 +34,7 @@ fn results_have_both_messages() {
     {
         assert!(!result[field].is_null(), "{field}: {result}");
     }
-    let turn = SYNCED.json(&["turn", result["address"].as_str().unwrap()]);
+    let turn = SYNCED.json(&["show", result["address"].as_str().unwrap(), "--turn"]);
     assert_eq!(turn["user"]["message_id"], result["user_message_id"]);
     assert_eq!(turn["assistant"]["message_id"], result["assistant_message_id"]);
     let embedding = &turn["embedding"];
@@ -62,21 +55,21 @@ fn turns_are_embedded_once() {
     assert_eq!(turns(&home.json(&["sync", "--no-turns"])), 0);
     let note = home.run(&["search", "cache", "--unit", "turn"]).stderr;
     assert!(note.contains("backfill --turns"), "{note}");
-    let made = turns(&home.json(&["backfill"]));
+    let made = turns(&home.json(&["embeddings", "backfill"]));
     assert!(made > 20, "{made}");
-    for again in [&["backfill", "--turns"][..], &["sync"]] {
+    for again in [&["embeddings", "backfill", "--turns"][..], &["sync"]] {
         assert_eq!(turns(&home.json(again)), 0, "{again:?}");
     }
     let other = Home::with_samples();
     assert_eq!(turns(&other.json(&["sync"])), made);
-    assert_eq!(turns(&other.json(&["backfill", "--no-turns"])), 0);
+    assert_eq!(turns(&other.json(&["embeddings", "backfill", "--no-turns"])), 0);
 }
 
 /// Writes a file of summaries and imports it.
 fn import(home: &Home, lines: &str) -> crate::call::Ran {
     let file = home.path().join("summaries.jsonl");
     fs::write(&file, lines).unwrap();
-    home.run(&["summaries", "import", file.to_str().unwrap()])
+    home.run(&["import", "--summaries", file.to_str().unwrap()])
 }
 
 /// Imported summaries are found, shown, and refresh only their turns. A sync keeps them.
@@ -90,7 +83,7 @@ fn summaries_are_imported() {
     assert_eq!(ran.all(), "exit code 0\n--- stdout\nsummaries  2\nturns      2 embedded\n--- stderr\n");
     home.ok(&["sync", "--verify"]);
     home.shows("search_summaries", &["search", "quokka", "--unit", "turn", "--mode", "full-text"]);
-    home.shows("turn_summary", &["turn", "38e6d1f5#12"]);
+    home.shows("turn_summary", &["show", "38e6d1f5#12", "--turn"]);
     let again = import(&home, lines).stdout;
     assert_eq!(again, "summaries  0 (2 unchanged)\nturns      0 embedded\n");
 }
@@ -117,7 +110,7 @@ fn wrong_summaries_are_refused() {
         assert!(ran.stderr.contains("nothing was stored"), "{}", ran.stderr);
     }
     assert_eq!(home.run(&["search", "quokka", "--unit", "turn", "--mode", "full-text"]).code, 3);
-    let missing = home.run(&["summaries", "import", "nowhere.jsonl"]);
+    let missing = home.run(&["import", "--summaries", "nowhere.jsonl"]);
     assert!(missing.code == 1 && missing.stderr.contains("can't read nowhere.jsonl"), "{}", missing.all());
 }
 

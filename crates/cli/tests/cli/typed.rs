@@ -32,15 +32,15 @@ fn escape_sequences_in_arguments_do_not_reach_the_terminal() {
         &["events", "--after", HIDDEN],
         &["export", "--out", &format!("/missing/{HIDDEN}")],
         &["stats", "--plot", &format!("{HIDDEN}.png")],
-        &["status", "--root", HIDDEN],
-        &["service", "install", "--print", "--root", HIDDEN],
+        &["watch", "status", "--root", HIDDEN],
+        &["watch", "service", "install", "--print", "--root", HIDDEN],
         &["--user", HIDDEN, "config"],
         &["verify", "--root", HIDDEN],
         &["import", HIDDEN],
-        &["models", "verify", HIDDEN],
+        &["embeddings", "models", "verify", HIDDEN],
         &["backup", &format!("/missing/{HIDDEN}")],
         &["upgrade", HIDDEN, "--check"],
-        &["summaries", "import", HIDDEN],
+        &["import", "--summaries", HIDDEN],
         &["copy", "--to", &format!("sqlite:/proc/missing/{HIDDEN}")],
         &[HIDDEN],
     ] {
@@ -84,14 +84,15 @@ fn command_names_of_other_programs_get_a_hint() {
         ("grep", "search"),
         ("ls", "sessions"),
         ("list", "sessions"),
-        ("history", "recent"),
+        ("history", "sessions --by project"),
         ("log", "events"),
         ("rm", "delete"),
         ("cat", "show"),
         ("serch", "search"),
         ("sesion", "sessions"),
         ("compl", "completions"),
-        ("purge", "prune"),
+        ("backfil", "embeddings backfill"),
+        ("purge", "delete --superseded"),
         ("version", "--version"),
     ] {
         let ran = SYNCED.run(&[typed, "x"]);
@@ -104,8 +105,8 @@ fn command_names_of_other_programs_get_a_hint() {
         assert!(ran.stderr.trim_end().ends_with(&format!("amplifier-sessions {meant}")), "{}", ran.stderr);
     }
     for (typed, hint) in [
-        (&["models", "ls"][..], "models --help` lists the commands"),
-        (&["models", "verfy"], "models verify"),
+        (&["embeddings", "models", "ls"][..], "embeddings models --help` lists the commands"),
+        (&["embeddings", "models", "verfy"], "embeddings models verify"),
         // Similar to the name of a command, but not meant.
         (&["compact"], "--help` lists the commands"),
         (&["restart"], "--help` lists the commands"),
@@ -146,16 +147,17 @@ fn help_lists_what_this_build_can_run() {
     let help = SYNCED.ok(&["help"]);
     assert_eq!(help.contains("\n  sql "), cfg!(feature = "duckdb-system"));
     assert!(help.contains("--read-only") && help.contains("--allow-http"));
-    let help = SYNCED.ok(&["help", "models"]);
+    let help = SYNCED.ok(&["help", "embeddings", "models"]);
     assert_eq!(help.contains("\n  install "), cfg!(feature = "local-transformer"));
 }
 
 #[test]
 #[cfg(not(feature = "local-transformer"))]
 fn a_build_without_models_says_so() {
-    for arguments in
-        [&["models", "install", "e5-small-v2"][..], &["search", "x", "--embedding", "local:e5-small-v2"]]
-    {
+    for arguments in [
+        &["embeddings", "models", "install", "e5-small-v2"][..],
+        &["search", "x", "--embedding", "local:e5-small-v2"],
+    ] {
         let ran = SYNCED.run(arguments);
         assert_eq!(ran.code, 2, "{arguments:?}: {}", ran.stderr);
         assert!(ran.stderr.contains("local-transformer"), "{arguments:?}: {}", ran.stderr);

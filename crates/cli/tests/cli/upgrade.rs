@@ -51,7 +51,7 @@ fn the_life_of_an_old_store() {
     let root = home.path().join("root");
     fs::create_dir_all(root.join("projects")).unwrap();
     let sync = ["sync", "--root", root.to_str().unwrap()];
-    for command in [&["sessions"][..], &["search", "x"], &sync, &["stats"], &["backfill"]] {
+    for command in [&["sessions"][..], &["search", "x"], &sync, &["stats"], &["embeddings", "backfill"]] {
         let ran = home.run(command);
         assert_eq!(ran.code, 1, "{command:?}");
         assert!(

@@ -145,14 +145,14 @@ fn a_note_counts_missing_vectors_and_names_the_command_to_make_them() {
         let ran = home.run(&[arguments, &["search", "quokka", "--no-refresh"]].concat());
         ran.stderr.lines().next().unwrap_or_default().replace("amplifier-sessions", "as")
     };
-    assert_eq!(note(&[]), "note: 1 of 7 messages have no vectors yet; run `as backfill`");
+    assert_eq!(note(&[]), "note: 1 of 7 messages have no vectors yet; run `as embeddings backfill`");
     assert_eq!(
         home.run(&["search", "quokka", "--no-refresh", "--session", "two"]).stderr,
-        "note: 1 of 7 messages have no vectors yet (counted without the filters); run `amplifier-sessions backfill`\n"
+        "note: 1 of 7 messages have no vectors yet (counted without the filters); run `amplifier-sessions embeddings backfill`\n"
     );
     assert_eq!(
         note(&["--scope", "all", "--user", "eve"]),
-        "note: 1 of 7 messages have no vectors yet; they belong to other users, who can run `backfill`"
+        "note: 1 of 7 messages have no vectors yet; they belong to other users, who can run `embeddings backfill`"
     );
     assert!(
         note(&["--scope", "all"]).contains("; run `as --scope all backfill`"),

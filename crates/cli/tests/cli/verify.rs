@@ -73,7 +73,7 @@ fn is_found_and_repaired(sql: &str, expected: &[&str]) {
     let report = ran.json();
     assert_eq!((&report["messages"], &report["events"]), (&json!(9), &json!(6)), "{sql}");
     assert_eq!((&report["vectors"], &report["pending_vectors"]), (&json!(9), &json!(0)), "{sql}");
-    assert_eq!(home.run(&["gaps"]).code, 0);
+    assert_eq!(home.run(&["verify", "--gaps"]).code, 0);
 }
 
 fn own(texts: &[&str]) -> Vec<String> {
@@ -142,12 +142,12 @@ fn rows_that_are_missing_at_the_end_are_found() {
         &home,
         "DELETE FROM transcripts WHERE sequence >= 7; DELETE FROM transcript_vectors WHERE sequence >= 7;",
     );
-    let ran = home.run(&["gaps"]);
+    let ran = home.run(&["verify", "--gaps"]);
     assert_eq!((ran.code, ran.stdout), (1, format!("{SESSION}\tmessages\t7\t8\n")));
     let ran = home.run_json(&["verify", "--repair"]);
     assert_eq!(ran.code, 0, "{}", ran.all());
     assert_eq!(ran.json()["differences"][0]["kind"], "count");
-    assert_eq!(home.json(&["gaps"])["gaps"], json!([]));
+    assert_eq!(home.json(&["verify", "--gaps"])["gaps"], json!([]));
 }
 
 #[test]
@@ -316,7 +316,7 @@ fn samples_in_duckdb_verify_clean() {
     home.ok(&[&["sync"], &store[..]].concat());
     let report = home.json(&[&["verify"], &store[..]].concat());
     assert_eq!((&report["sessions"], &report["on_disk"]), (&json!(12), &json!(12)));
-    assert_eq!(home.run(&[&["gaps"], &store[..]].concat()).code, 0);
+    assert_eq!(home.run(&[&["verify", "--gaps"], &store[..]].concat()).code, 0);
 }
 
 #[test]

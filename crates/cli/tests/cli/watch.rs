@@ -67,10 +67,9 @@ fn is_complete(entry: &Value) -> bool {
 
 #[test]
 fn help() {
-    for command in ["watch", "status"] {
-        text(&format!("help_{command}"), &[command, "--help"]);
-    }
-    text("help_service_install", &["service", "install", "--help"]);
+    text("help_watch", &["watch", "--help"]);
+    text("help_status", &["watch", "status", "--help"]);
+    text("help_service_install", &["watch", "service", "install", "--help"]);
 }
 
 #[test]
@@ -151,7 +150,7 @@ fn a_second_watch_is_refused_and_searches_rely_on_the_first() {
     assert_eq!(second.code, 1, "{}", second.all());
     let expected = format!("process {} on ", watch.process.id());
     assert!(second.stderr.contains(&expected) && second.stderr.contains("hint: "), "{}", second.all());
-    let status = home.json(&["status"]);
+    let status = home.json(&["watch", "status"]);
     let root = &status["roots"][0];
     assert_eq!((&root["watching"], &root["backlog"]["sessions"]), (&Value::from(true), &Value::from(0)));
     assert_eq!(root["watcher"]["process"], watch.process.id());
@@ -161,13 +160,13 @@ fn a_second_watch_is_refused_and_searches_rely_on_the_first() {
     watch.signal("STOP");
     home.write_session("shop", "new", LINE);
     assert_eq!(count(), before);
-    let status = home.json(&["status"]);
+    let status = home.json(&["watch", "status"]);
     assert_eq!(status["roots"][0]["backlog"]["sessions"], 1);
     watch.signal("CONT");
     watch.until("synced", |entry| entry["messages"] == 1);
     assert_eq!(count(), before + 1);
     watch.stop("INT");
-    assert_eq!(home.json(&["status"])["roots"][0]["watching"], false);
+    assert_eq!(home.json(&["watch", "status"])["roots"][0]["watching"], false);
     home.write_session("shop", "newer", LINE);
     assert_eq!(count(), before + 2);
 }
@@ -224,7 +223,8 @@ fn the_service_does_not_depend_on_the_current_folder() {
     let folder = home.path().join("current");
     fs::create_dir(&folder).unwrap();
     home.configure("root = \"~/there\"\n");
-    let options = ["service", "install", "--print", "--root", "logs", "--also-store", "sqlite:b.sqlite"];
+    let options =
+        ["watch", "service", "install", "--print", "--root", "logs", "--also-store", "sqlite:b.sqlite"];
     let mut command = home.process(&options);
     command.current_dir(&folder).env("AMPLIFIER_SESSIONS_STORE", "sqlite:a.sqlite");
     let unit = crate::call::Ran::from(command.output().unwrap()).stdout;
@@ -236,7 +236,7 @@ fn the_service_does_not_depend_on_the_current_folder() {
     assert!(unit.contains(&command), "{unit}");
     // The configuration file may have a relative path, too.
     home.configure("store = \"sqlite:c.sqlite\"\n");
-    let mut command = home.process(&["service", "install", "--print"]);
+    let mut command = home.process(&["watch", "service", "install", "--print"]);
     let unit = crate::call::Ran::from(command.current_dir(&folder).output().unwrap()).stdout;
     assert!(unit.contains(&format!("\"watch\" \"--store\" \"sqlite:{}\"\n", path("c.sqlite"))), "{unit}");
 }
@@ -259,21 +259,21 @@ fn an_installed_service_is_private_and_has_a_status() {
     };
     let run =
         |arguments: &[&str]| Ran::from(home.process(arguments).env("PATH", &programs).output().unwrap());
-    assert!(run(&["service", "status"]).stderr.contains("not installed"));
+    assert!(run(&["watch", "service", "status"]).stderr.contains("not installed"));
     systemctl("active");
     let unit = home.path().join(".config/systemd/user/amplifier-sessions-watch.service");
     fs::create_dir_all(unit.parent().unwrap()).unwrap();
     fs::write(&unit, "from an earlier version").unwrap();
     fs::set_permissions(&unit, fs::Permissions::from_mode(0o644)).unwrap();
-    let installed = run(&["service", "install"]);
+    let installed = run(&["watch", "service", "install"]);
     assert_eq!(installed.code, 0, "{}", installed.all());
     assert!(installed.stderr.contains("loginctl enable-linger"), "{}", installed.all());
     assert_eq!(fs::metadata(&unit).unwrap().permissions().mode() & 0o777, 0o600);
-    let status = run(&["service", "status"]);
+    let status = run(&["watch", "service", "status"]);
     assert_eq!(status.code, 0, "{}", status.all());
     assert!(status.stdout.contains("active") && status.stdout.contains("journalctl"), "{}", status.all());
     systemctl("failed");
-    let status = run(&["service", "status", "--json"]);
+    let status = run(&["watch", "service", "status", "--json"]);
     assert_eq!((status.code, &status.json()["state"]), (1, &"failed".into()), "{}", status.all());
 }
 
@@ -281,8 +281,18 @@ fn an_installed_service_is_private_and_has_a_status() {
 #[test]
 fn the_service_runs_watch_with_the_same_options() {
     let home = Home::new();
-    let arguments =
-        ["service", "install", "--root", "/a b", "--print", "--store", "sqlite:/x.sqlite", "--poll", "5"];
+    let arguments = [
+        "watch",
+        "service",
+        "install",
+        "--root",
+        "/a b",
+        "--print",
+        "--store",
+        "sqlite:/x.sqlite",
+        "--poll",
+        "5",
+    ];
     let unit = home.ok(&arguments);
     let command = unit.lines().find(|line| line.starts_with("ExecStart=")).unwrap();
     let expected = r#"" "watch" "--root" "/a b" "--store" "sqlite:/x.sqlite" "--poll" "5""#;
@@ -290,20 +300,20 @@ fn the_service_runs_watch_with_the_same_options() {
     assert!(unit.contains("Type=notify\n"), "{unit}");
     assert!(!home.path().join(".config").exists());
     // Nothing is installed.
-    let ran = home.run(&["service", "uninstall"]);
+    let ran = home.run(&["watch", "service", "uninstall"]);
     assert_eq!(ran.code, 1, "{}", ran.all());
 }
 
 #[test]
 fn status_without_a_watcher() {
     let home = Home::without_vectors();
-    let status = home.json(&["status"]);
+    let status = home.json(&["watch", "status"]);
     let root = &status["roots"][0];
     assert_eq!((&root["watching"], &root["watcher"]), (&Value::from(false), &Value::Null));
     assert_eq!((&root["backlog"]["sessions"], &root["lag_seconds"]), (&Value::from(0), &Value::from(0.0)));
     assert!(root["last_sync"].is_string());
     fs::remove_dir_all(home.amplifier().join("projects")).unwrap();
-    let shown = home.ok(&["status"]);
+    let shown = home.ok(&["watch", "status"]);
     assert!(shown.contains("there is no folder `projects`") && !shown.contains("lag"), "{shown}");
-    assert!(home.json(&["status"])["roots"][0]["lag_seconds"].is_null());
+    assert!(home.json(&["watch", "status"])["roots"][0]["lag_seconds"].is_null());
 }
