@@ -54,7 +54,7 @@ impl ResultNames {
         short(&self.short_ids, &result.session_id)
     }
 
-    /// The address of the message, for `show` and `context`.
+    /// The address of the message, for `show`.
     #[must_use]
     pub fn address(&self, result: &SearchResult) -> String {
         address(self.short_id(result), result.sequence)

@@ -88,7 +88,7 @@ impl From<&Session> for ChangedView {
 pub struct MessageView {
     /// The id.
     pub id: String,
-    /// The address for `show` and `context`.
+    /// The address for `show`.
     pub address: String,
     /// The number in the session.
     pub sequence: u32,

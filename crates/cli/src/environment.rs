@@ -17,7 +17,7 @@ use crate::streams::{InputStream, OutputStream};
 ///
 /// Some things always belong to the process: signals, the working folder (relative paths of files refer to it), the
 /// terminal of an interactive search, the log, the variables that libraries read themselves (such as `HTTPS_PROXY`), and
-/// the environment of the programs that `service` starts.
+/// the environment of the programs that `watch service` starts.
 pub struct Environment {
     /// The arguments. The first is the name by which the program was called.
     pub arguments: Vec<OsString>,

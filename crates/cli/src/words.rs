@@ -115,9 +115,9 @@ fn missing_vectors(
     let counted = if is_filtered { " (counted without the filters)" } else { "" };
     let note = format!("{} of {} messages have no vectors yet{counted}", grouped(messages), grouped(of));
     if can_be_made {
-        format!("{note}; run `{} backfill`", program.with_embedding)
+        format!("{note}; run `{} embeddings backfill`", program.with_embedding)
     } else {
-        format!("{note}; they belong to other users, who can run `backfill`")
+        format!("{note}; they belong to other users, who can run `embeddings backfill`")
     }
 }
 

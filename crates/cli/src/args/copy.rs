@@ -18,7 +18,7 @@ it stopped.
 After it is written, each session is read again from the target, and must have the same digest as in the source.
 
 Vectors are copied if both stores have vectors of the same model, or the target has none. If the target has vectors of \
-another model, the messages are copied without vectors; `backfill` creates them.")]
+another model, the messages are copied without vectors; `embeddings backfill` creates them.")]
 #[command(after_long_help = "\
 Without --project, --repo and --since, the target also remembers which sessions were deleted from the source, so that a sync does not \
 read them again. Settings of a new target, such as the masking of secrets, are those of the source.

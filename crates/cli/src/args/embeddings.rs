@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 
 use super::{ModelsArgs, RepoArgs, TurnsArgs};
 
-/// Count, create and estimate vectors, and install models for them
+/// Count and create vectors, estimate their cost, and install models
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Search by meaning compares vectors. `sync` creates them, `embeddings backfill` creates missing ones, and `embeddings rebuild` \

@@ -38,7 +38,7 @@ pub(crate) struct GlobalArgs {
     #[arg(long, global = true, value_name = "ORG", env = variable_of("org"), hide_env_values = true)]
     pub(crate) org: Option<String>,
     /// What creates vectors for search by meaning: `local` is compiled in, `local:NAME` is a stronger model (see
-    /// `models`), `openai` and `azure-openai` are services, `none` searches by words only
+    /// `embeddings models`), `openai` and `azure-openai` are services, `none` searches by words only
     #[arg(long, global = true, value_name = "NAME", env = variable_of("embedding"))]
     #[arg(default_value = default_of("embedding"), hide_env_values = true)]
     pub(crate) embedding: String,

@@ -9,7 +9,7 @@ use super::{GroupArg, LimitArgs, QueryArgs};
 #[command(long_about = "\
 Finds messages by words, by meaning, or by both, best first. A query is words or a question, with \"exact phrase\", -word, \
 prefix* and fields; --plain takes it as plain text. --since, --until, --role and --in filter messages; other options filter \
-the sessions that contain them. `sessions WORD` searches titles. `context` shows what surrounds a result.
+the sessions that contain them. `sessions WORD` searches titles. `show ADDRESS --context` shows what surrounds a result.
 
 On a terminal, results are grouped: each session is listed once, with its best messages. Without a query, a terminal shows \
 results as you type, with filters and a preview.")]
@@ -32,10 +32,10 @@ Anything else is plain text, including rm -rf, a - b, C:\\x, http://x and sessio
 messages are found.
 
 With --unit turn, the results are turns, and a line in a pipe has: score, session, message of the user, time, project, turn, \
-text of the user, answer or summary, addresses of both messages. `turn` shows one in full. `sync` and `backfill --turns` \
-create the vectors of turns.
+text of the user, answer or summary, addresses of both messages. `show ADDRESS --turn` shows one in full. `sync` and \
+`embeddings backfill --turns` create the vectors of turns.
 
-`show` and `context` accept the address of a result, such as 3a7c1e90#14. In JSON, each result has its `address` and the \
+`show` accepts the address of a result, such as 3a7c1e90#14. In JSON, each result has its `address` and the \
 `title` of its session. --group session adds `groups`, with the results of each session. If --max-chars cuts a message, \
 `truncated` has the number of characters `shown` and the total (`of`).
 

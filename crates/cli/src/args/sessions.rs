@@ -21,7 +21,8 @@ whole sessions. With --scope visible or all, users are shown too.")]
 In a pipe, each session is one line of tab-separated fields: session, time of the last change, project, messages, turns, \
 events, title; then the owner if --scope is not own. With --tree, three fields come first: depth from 0, origin (root, \
 sub_agent or fork), parent or `-`. With --superseded, the fields are: session, when its last line was superseded, project, \
-superseded messages, superseded events, bytes, reasons; then the owner. With --by project, each project, session and user is one line:
+superseded messages, superseded events, bytes, reasons; then the owner. With --by project, each project, session and user \
+is one line:
   project  SLUG  sessions, messages, events, last activity, users
   session  SLUG  session, time of the last change, messages, title, owner
   user     ID    sessions, messages, events, last activity, projects

@@ -58,7 +58,7 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) limit: Option<usize>,
     /// Show one turn: what was asked, and the last answer; without N, the turn of the message
-    #[arg(long, value_name = "N", conflicts_with_all = PAGE_OPTIONS)]
+    #[arg(long, value_name = "N", value_parser = turn_number, conflicts_with_all = PAGE_OPTIONS)]
     pub(crate) turn: Option<Option<u32>>,
     /// Show the message with 3 messages before and after it; with --turn N, all of the turn with 1 turn before and after it
     #[arg(long, conflicts_with_all = PAGE_OPTIONS)]
@@ -89,6 +89,10 @@ pub(crate) struct ShowArgs {
     pub(crate) superseded: bool,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
+}
+
+fn turn_number(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "must be a number; without one, --turn comes after the session".to_owned())
 }
 
 /// The part of a session to show.

@@ -17,7 +17,7 @@ whose folder is gone stays in the store. Names, descriptions and tags that were 
 A file that is suddenly empty, binary or cut off in the middle of a line removes nothing: its stored messages and events \
 are kept, and each sync reports how many, until the file is complete again or --accept-removals is given. If a transcript \
 ends earlier than before, at the end of a turn, that is a rewind: later messages are removed. Other lines that a file has \
-lost or that have changed are superseded: they are hidden, and stay in the store until `prune` removes them. `sessions \
+lost or that have changed are superseded: they are hidden, and stay in the store until `delete --superseded` removes them. `sessions \
 --superseded` lists the sessions that have some. --mirror keeps nothing.
 
 Lines that can't be read are reported and skipped, without changing the exit code; `show` also reports them. With --dry-run, \

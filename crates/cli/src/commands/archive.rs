@@ -190,7 +190,7 @@ fn outcome(app: &App, report: &ImportReport) -> Result<Outcome, Failure> {
         (None, None) => {
             if report.messages > 0 && report.vectors == 0 {
                 let program = app.program_with_embedding();
-                say("hint", &format!("`{program} backfill` creates vectors for your sessions"));
+                say("hint", &format!("`{program} embeddings backfill` creates vectors for your sessions"));
             }
             Ok(Outcome::Done)
         }

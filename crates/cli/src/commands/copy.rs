@@ -138,7 +138,7 @@ async fn explain(
         );
         if report.messages > 0 {
             let program = format!("{} --store {}", program::name(), quoted(&to.to_string()));
-            say("hint", &format!("`{program} backfill` creates vectors for the copied messages"));
+            say("hint", &format!("`{program} embeddings backfill` creates vectors for the copied messages"));
         }
     }
     for NotCopied { user_id, session_id, because, reason, .. } in report.not_copied.iter().take(LISTED) {

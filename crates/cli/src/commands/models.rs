@@ -1,4 +1,4 @@
-//! `models`: stronger models for search by meaning.
+//! `embeddings models`: stronger models for search by meaning.
 
 use amplifier_session_storage::{
     Error,
@@ -194,7 +194,7 @@ fn download_failure(app: &App, error: Error) -> Failure {
         return error.into();
     }
     let hint = format!(
-        "without network access, copy the model's folder to this machine and run `{} models install --from DIR`",
+        "without network access, copy the model's folder to this machine and run `{} embeddings models install --from DIR`",
         app.program()
     );
     Failure::failed(error.to_string(), hint)

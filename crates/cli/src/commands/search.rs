@@ -137,7 +137,10 @@ fn check_for_turns(args: &SearchArgs) -> Result<(), Failure> {
     match given.into_iter().find(|(is_given, _)| *is_given) {
         Some((_, option)) => {
             let message = format!("{option} applies to messages, and can't be used with --unit turn");
-            Err(Failure::wrong_use(message, format!("omit {option}; `turn ADDRESS` shows a turn in full")))
+            Err(Failure::wrong_use(
+                message,
+                format!("omit {option}; `show ADDRESS --turn` shows a turn in full"),
+            ))
         }
         None => Ok(()),
     }

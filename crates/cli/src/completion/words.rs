@@ -42,7 +42,7 @@ impl<'a> Position<'a> {
     fn pass(&mut self, word: &str) {
         let looks_like_option = !self.escaped && word.len() > 1 && word.starts_with('-');
         match self.option {
-            Some(option) if !self.has_value => {
+            Some(option) if !self.has_value && (needs_value(option) || !looks_like_option) => {
                 self.option = takes_many(option).then_some(option);
                 self.has_value = true;
                 return;
@@ -83,7 +83,7 @@ impl<'a> Position<'a> {
 
     fn complete(&self, typed: &str) -> Completion {
         if let Some(option) = self.option
-            && !(self.has_value && typed.starts_with('-'))
+            && !((self.has_value || !needs_value(option)) && typed.starts_with('-'))
         {
             return self.values(option, typed, "");
         }
@@ -171,6 +171,10 @@ fn takes_values(argument: &Arg) -> bool {
     argument.get_num_args().is_some_and(|count| count.takes_values())
 }
 
+fn needs_value(argument: &Arg) -> bool {
+    argument.get_num_args().is_some_and(|count| count.min_values() > 0)
+}
+
 fn takes_many(argument: &Arg) -> bool {
     argument.get_num_args().is_some_and(|count| count.max_values() > 1)
 }
@@ -214,5 +218,9 @@ mod tests {
         assert_eq!(completed("x export --out "), [":files"]);
         assert!(completed("x stats ").contains(&"--by".to_owned()));
         assert!(completed("x search -- --mo").is_empty());
+        assert_eq!(completed("x sessions --by "), ["project"]);
+        // Its value is optional.
+        assert_eq!(completed("x show a --turn --cont"), ["--context"]);
+        assert_eq!(completed("x show a --turn --context --bef"), ["--before"]);
     }
 }

@@ -121,7 +121,7 @@ impl InstalledModels {
             return Err(broken(
                 &folder,
                 MANIFEST,
-                "is missing: the model was not installed with `models install`",
+                "is missing: the model was not installed with `embeddings models install`",
             ));
         };
         Ok(ModelVerification { name, files: manifest.files.len(), problems: manifest.problems(&folder) })
@@ -238,11 +238,14 @@ fn not_installed(name: &str, installed: &[InstalledModel]) -> Error {
     let installed = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     let what = match KnownModel::find(name) {
         Some(known) => {
-            format!("the model {:?} is not installed; run `models install {}`", known.name, known.name)
+            format!(
+                "the model {:?} is not installed; run `embeddings models install {}`",
+                known.name, known.name
+            )
         }
         None => format!(
-            "no model {name:?} is installed (installed: {installed}); `models install` can download {}, and can install others \
-             from a folder",
+            "no model {name:?} is installed (installed: {installed}); `embeddings models install` can download {}, and can \
+             install others from a folder",
             known::names()
         ),
     };

@@ -1,6 +1,6 @@
 //! Models that can be installed by name, and the server that they are downloaded from.
 
-/// A model that `models install NAME` can download.
+/// A model that `embeddings models install NAME` can download.
 ///
 /// The revision is pinned, so a name stands for the same vectors everywhere. Weights and tokenizer are checked against
 /// the hashes here. The hub's small files are trusted on first use; the manifest records their hashes when they are

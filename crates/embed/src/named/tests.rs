@@ -63,7 +63,7 @@ fn errors_about_missing_models_say_what_to_do() {
         assert_eq!(error.kind(), ErrorKind::Validation, "{error}");
         error.to_string()
     };
-    assert!(refused("local:e5-small-v2").contains("`models install e5-small-v2`"));
+    assert!(refused("local:e5-small-v2").contains("`embeddings models install e5-small-v2`"));
     let unknown = refused("local:my-model");
     assert!(unknown.contains("\"my-model\"") && unknown.contains("bge-small-en-v1.5"), "{unknown}");
     assert!(refused("local:/no/such/folder").contains("/no/such/folder"));

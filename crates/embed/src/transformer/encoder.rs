@@ -148,7 +148,7 @@ fn check_manifest(folder: &Path, weights: &str) -> Result<()> {
     let files = manifest.as_ref().map_or(&[][..], |manifest| &manifest.files);
     match files.iter().find(|file| file.path == WEIGHTS) {
         Some(file) if file.sha256 != weights => {
-            let what = "has changed since it was installed; run `models verify`";
+            let what = "has changed since it was installed; run `embeddings models verify`";
             Err(broken(folder, WEIGHTS, what))
         }
         _ => Ok(()),

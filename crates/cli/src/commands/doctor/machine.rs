@@ -173,12 +173,12 @@ pub(super) async fn watch(
         Some(watcher) => Check::warning(
             NAME,
             format!("running as process {}, but could not read all sessions", watcher.process),
-            format!("`{} status` lists them", app.program()),
+            format!("`{} watch status` lists them", app.program()),
         ),
         None if is_installed => Check::failed(
             NAME,
             "installed as a service, but not running",
-            format!("`{} service status` shows where its messages are", app.program()),
+            format!("`{} watch service status` shows where its messages are", app.program()),
         ),
         None => Check::ok(NAME, "not running, and not installed as a service"),
     });

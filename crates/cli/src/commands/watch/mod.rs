@@ -61,7 +61,10 @@ pub(super) async fn run(app: &mut App, args: WatchArgs) -> Result<Outcome, Failu
         Ok(()) => Ok(Outcome::Done),
         Err(error) if error.context("watcher").is_some() => Err(Failure::failed(
             error.message(),
-            format!("`{} status` shows it; stop it first, or watch another root or store", app.program()),
+            format!(
+                "`{} watch status` shows it; stop it first, or watch another root or store",
+                app.program()
+            ),
         )),
         Err(error) => Err(error.into()),
     }

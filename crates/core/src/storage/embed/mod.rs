@@ -347,7 +347,7 @@ pub(super) fn other_space(held: &Generations, asked: &EmbeddingSpace) -> Error {
     } else {
         let held = of(&held.current);
         format!(
-            "the store has vectors of {held}, which can't be compared with those of {asked}; `rebuild` replaces them"
+            "the store has vectors of {held}, which can't be compared with those of {asked}; `embeddings rebuild` replaces them"
         )
     };
     Error::new(ErrorKind::Embedding, message)

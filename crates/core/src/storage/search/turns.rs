@@ -85,7 +85,7 @@ impl TranscriptSearch<'_> {
             _ => self.matching_summaries(scope, &options, &plan, &texts.statistics).await?,
         };
         if nearest.is_empty() && !vector.vector.is_empty() && mode != SearchMode::FullText {
-            notices.push("no turn has a vector yet; run `backfill --turns`".to_owned());
+            notices.push("no turn has a vector yet; run `embeddings backfill --turns`".to_owned());
         }
         let mut damaged = Vec::new();
         let candidates = self.by_turn(texts.items, nearest, summaries, &options.filter, &mut damaged).await?;
