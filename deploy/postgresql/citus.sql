@@ -1,6 +1,6 @@
 -- Divides a store by user between the workers of a Citus cluster. This script has not been run: see docs/scaling.md.
 --
--- Run it with psql on the coordinator, after `amplifier-sessions init` there. Citus moves rows that exist already.
+-- Run it with psql on the coordinator, after `amplifier-sessions config init` there. Citus moves rows that exist already.
 --
 --   psql -h coordinator team -v schema=amplifier_sessions -f citus.sql
 

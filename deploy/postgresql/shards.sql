@@ -2,7 +2,7 @@
 -- server, the coordinator, and its partitions are the tables of stores on the other servers, the shards. All rows of a
 -- user are on one shard.
 --
--- Run it with psql as a superuser, after `amplifier-sessions init` on the coordinator and on each shard, and after
+-- Run it with psql as a superuser, after `amplifier-sessions config init` on the coordinator and on each shard, and after
 -- creating a foreign server for each shard with the names shard_0, shard_1 and so on: see docs/scaling.md.
 --
 --   psql -h coordinator team -v schema=amplifier_sessions -f shards.sql

@@ -80,7 +80,7 @@ fn in_words(app: &App, url: &StoreUrl, finding: StoreFinding) -> Check {
         }
         StoreFinding::Model { space, stored: Some(stored) } if !is_ok => {
             let hint = format!(
-                "pass the --embedding of the store's model, or create all vectors again with `{} rebuild`",
+                "pass the --embedding of the store's model, or create all vectors again with `{} embeddings rebuild`",
                 app.program()
             );
             ("model", format!("{space}, but the vectors of the store are of {stored}"), Some(hint))
