@@ -1,4 +1,4 @@
-//! Output of `models`.
+//! Output of `embeddings models`.
 
 use std::fs;
 

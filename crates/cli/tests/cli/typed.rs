@@ -91,7 +91,7 @@ fn command_names_of_other_programs_get_a_hint() {
         ("serch", "search"),
         ("sesion", "sessions"),
         ("compl", "completions"),
-        ("backfil", "embeddings backfill"),
+        ("backf", "embeddings backfill"),
         ("purge", "delete --superseded"),
         ("version", "--version"),
     ] {

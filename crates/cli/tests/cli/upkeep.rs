@@ -155,7 +155,7 @@ fn a_note_counts_missing_vectors_and_names_the_command_to_make_them() {
         "note: 1 of 7 messages have no vectors yet; they belong to other users, who can run `embeddings backfill`"
     );
     assert!(
-        note(&["--scope", "all"]).contains("; run `as --scope all backfill`"),
+        note(&["--scope", "all"]).contains("; run `as --scope all embeddings backfill`"),
         "{}",
         note(&["--scope", "all"])
     );
