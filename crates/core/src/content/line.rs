@@ -7,6 +7,7 @@ use super::{
     extract::{extract, shown_texts},
     title::first_prompt,
     tool_call::called_tools,
+    tool_result::results_in,
 };
 use crate::{
     Result,
@@ -81,6 +82,12 @@ impl MessageLine {
     #[must_use]
     pub fn called_tools(&self) -> Vec<ToolCall<'_>> {
         called_tools(&self.fields)
+    }
+
+    /// The tool calls whose results are in the line: the id of each, and whether the result is an error.
+    #[must_use]
+    pub(crate) fn tool_results(&self) -> Vec<(&str, bool)> {
+        results_in(&self.fields)
     }
 
     /// The beginning of the prompt, if a person wrote one in this line.

@@ -5,6 +5,7 @@
 //! - [`MessageLine`] reads a line and finds its texts, at most one per content type, without base64;
 //! - [`TurnCounter`] numbers the turns if lines do not state them, [`TitleFinder`] finds a title for a session;
 //! - [`chunk()`] cuts a long text into pieces that fit an embedding model, measured in [`tokens`];
+//! - [`ToolCall::files`] finds the files that a tool call reads or changes;
 //! - a [`Redactor`] masks secrets before a text is cut, and in whole lines ([`mask_line`], [`secrets_in_line`]).
 
 mod automatic;
@@ -22,6 +23,7 @@ pub mod tokens;
 mod tool_call;
 mod tool_result;
 mod turns;
+mod used_files;
 
 pub(crate) use automatic::is_automatic;
 pub use chunk::{Chunk, ChunkSettings, chunk};
@@ -36,3 +38,5 @@ pub(crate) use title::{is_continuation, line_digest, prompt_digest};
 pub use tool_call::ToolCall;
 pub use turns::TurnCounter;
 pub(crate) use turns::{has_own_content, is_real, unreadable_turn};
+pub(crate) use used_files::FileUses;
+pub use used_files::{FileUse, UsedFile};

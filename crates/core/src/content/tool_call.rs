@@ -44,7 +44,7 @@ pub struct ToolCall<'a> {
     pub name: &'a str,
     /// The arguments: usually an object, even if the line has it as a JSON string.
     pub arguments: Cow<'a, Value>,
-    id: Option<&'a str>,
+    pub(super) id: Option<&'a str>,
 }
 
 /// The tool calls in a transcript line, in order, without duplicates. The time is linear in their number.
@@ -126,7 +126,7 @@ impl ToolCall<'_> {
         if texts.is_empty() { self.name.to_owned() } else { format!("{}: {}", self.name, texts.join("\n")) }
     }
 
-    fn texts(&self) -> Vec<&str> {
+    pub(super) fn texts(&self) -> Vec<&str> {
         let mut texts = Vec::new();
         let main = self.main_argument();
         texts.extend(main.map(|(_, text)| text));

@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 
 use crate::model::RawJson;
 
-use super::blocks::{block_text, block_type, is_text, is_tool_result, result_of, string_field};
+use super::blocks::{block_text, block_type, blocks_of, is_text, is_tool_result, result_of, string_field};
 
 /// The separator of blocks in a text.
 const BLANK_LINE: &str = "\n\n";
@@ -43,6 +43,48 @@ const OUTPUTS: [&str; 6] = ["output", "result", "parts", "text", "output_text", 
 
 /// Fields of an answer that are not shown by name.
 const OF_ANSWERS: [&str; 6] = ["success", "output", "result", "stdout", "stderr", "error"];
+
+/// Beginnings of a result that is an error: of Amplifier's tools, of Claude Code's, and of a call that the user refused
+/// there.
+const ERRORS: [&str; 3] =
+    ["Error: ", "<tool_use_error>", "The user doesn't want to proceed with this tool use."];
+
+/// Names of the field with the id of the call to which a result belongs.
+const CALL_IDS: [&str; 3] = ["tool_call_id", "tool_use_id", "call_id"];
+
+/// The calls whose results are in a line: the id of each, and whether the result is an error.
+pub(super) fn results_in(line: &Map<String, Value>) -> Vec<(&str, bool)> {
+    let of_line = call_id(line).map(|id| (id, is_error(line, output_of(line))));
+    let blocks = blocks_of(line).into_iter().filter(|block| is_tool_result(block));
+    let of_blocks = blocks.filter_map(|block| {
+        let fields = block.as_object()?;
+        Some((call_id(fields)?, is_error(fields, result_of(block))))
+    });
+    of_line.into_iter().chain(of_blocks).collect()
+}
+
+fn call_id(fields: &Map<String, Value>) -> Option<&str> {
+    CALL_IDS.iter().find_map(|name| fields.get(*name)?.as_str())
+}
+
+/// Whether a result is an error: the one in `fields`, which may say so, with the content `result`.
+fn is_error(fields: &Map<String, Value>, result: &Value) -> bool {
+    fields.get("is_error") == Some(&Value::Bool(true)) || reports_error(result)
+}
+
+fn reports_error(result: &Value) -> bool {
+    match result {
+        Value::String(text) => match answer_in(text) {
+            Some(Value::String(_)) | None => ERRORS.iter().any(|beginning| text.starts_with(beginning)),
+            Some(answer) => reports_error(&answer),
+        },
+        Value::Object(fields) => fields.get("success") == Some(&Value::Bool(false)),
+        Value::Array(blocks) => {
+            blocks.first().and_then(block_text).is_some_and(|text| reports_error(&Value::from(text)))
+        }
+        _ => false,
+    }
+}
 
 /// The tool's result, as recorded in the line.
 pub(super) fn output_of(line: &Map<String, Value>) -> &Value {

@@ -27,6 +27,7 @@ mod superseded;
 mod transcript;
 mod turn_texts;
 mod turns;
+mod used_files;
 mod users;
 mod verify;
 

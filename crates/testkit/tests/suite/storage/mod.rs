@@ -44,6 +44,7 @@ mod superseded;
 mod syntax;
 mod trees;
 mod turns;
+mod used_files;
 mod vector_search;
 mod vectors;
 mod verify;
