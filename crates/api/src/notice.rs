@@ -141,6 +141,10 @@ pub enum FoundKind {
     ExportedSession,
     /// Events.
     Event,
+    /// Files that a session read or changed.
+    File,
+    /// Files that a session changed.
+    ChangedFile,
 }
 
 /// The message nearest in meaning to a query that matches nothing.

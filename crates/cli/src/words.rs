@@ -149,6 +149,8 @@ fn nothing_found(what: FoundKind, nearest: Option<&NearestMessage>) -> String {
             FoundKind::ExportedSession => "no session matches; no file was written",
             FoundKind::SupersededSession => "no session has superseded lines",
             FoundKind::Event => "no event matches",
+            FoundKind::File => "no tool call reads or changes a file",
+            FoundKind::ChangedFile => "no tool call changes a file",
         };
         return text.to_owned();
     };

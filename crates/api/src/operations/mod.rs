@@ -9,6 +9,7 @@ pub mod projects;
 pub mod events;
 pub mod ignore_secrets;
 pub mod purge_secrets;
+pub mod files;
 pub mod recent;
 pub mod search;
 pub mod search_superseded;

@@ -4,11 +4,12 @@
 
 mod store;
 mod lines_of_sessions;
+mod files;
 
 use std::{fmt::Debug, sync::Arc};
 
 use amplifier_session_api::{
-    AccessRight, Api, ApiCaller, ApiError, CallerPlace, FoundKind, InvalidRequest, Notice, Reach,
+    AccessRight, Api, ApiAnswer, ApiCaller, ApiError, CallerPlace, FoundKind, InvalidRequest, Notice, Reach,
     budget::{AnswerLimits, Portion},
     operations::{
         recent::RecentRequest, search::SearchRequest, sessions::SessionsRequest, timeline::TimelineRequest,

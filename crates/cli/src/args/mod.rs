@@ -11,6 +11,7 @@ mod doctor;
 mod edit;
 mod embeddings;
 mod events;
+mod files;
 mod filter;
 mod global;
 mod group;
@@ -53,6 +54,7 @@ pub(crate) use doctor::DoctorArgs;
 pub(crate) use edit::{EditArgs, FieldArg, TagArgs};
 pub(crate) use embeddings::{BackfillArgs, EmbeddingsAction, EmbeddingsArgs, EstimateArgs, RebuildArgs};
 pub(crate) use events::EventsArgs;
+pub(crate) use files::FilesArgs;
 pub(crate) use filter::{FilterArgs, LimitArgs, NarrowArgs, RepoArgs};
 pub(crate) use global::{GlobalArgs, ScopeArg, When, quoted};
 pub(crate) use group::GroupArg;
@@ -140,6 +142,7 @@ pub(crate) enum Command {
     Timeline(TimelineArgs),
     Sessions(SessionsArgs),
     Show(ShowArgs),
+    Files(FilesArgs),
     Events(EventsArgs),
     Stats(StatsArgs),
     // Hidden, but it still reports which build has it.

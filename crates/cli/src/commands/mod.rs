@@ -12,6 +12,7 @@ mod doctor;
 mod edit;
 mod embeddings;
 mod events;
+mod files;
 mod gaps;
 mod init;
 mod masking;
@@ -99,6 +100,7 @@ async fn dispatch(app: &mut App, command: Command) -> Result<Outcome, Failure> {
             ShownPart::Turn(args) => turn::run(app, args).await,
             ShownPart::Context(args) => context::run(app, args).await,
         },
+        Command::Files(args) => files::run(app, args).await,
         Command::Events(args) => events::run(app, args).await,
         Command::Stats(args) => stats::run(app, args).await,
         Command::Sql(args) => sql::run(app, args).await,

@@ -8,6 +8,7 @@ pub(crate) mod conversation;
 pub(crate) mod deleted;
 pub(crate) mod embeddings;
 pub(crate) mod events;
+pub(crate) mod files;
 pub(crate) mod groups;
 pub(crate) mod kept;
 pub(crate) mod markdown;

@@ -19,6 +19,7 @@ mod dates;
 mod doctor;
 mod earlier;
 mod faults;
+mod files;
 mod folders;
 mod forks;
 mod groups;

@@ -83,6 +83,7 @@ fn help() {
         "timeline",
         "sessions",
         "show",
+        "files",
         "events",
         "sql",
         "export",

@@ -41,6 +41,14 @@ async fn hundreds_of_sessions_come_back() {
 
 #[test]
 #[ignore = "reads files from outside: see .ci/outside"]
+fn files_of_a_session_as_amplifier_writes_it_are_listed() {
+    let (shared, home) = (data("real-shape"), Home::new());
+    home.ok(&["sync", "--root", shared.to_str().unwrap(), "--embedding", "none"]);
+    assert_eq!(home.ok(&["files", "latest"]), "changed\tfold-crumb.md\t1\t0\t56997d35#13\t56997d35#13\n");
+}
+
+#[test]
+#[ignore = "reads files from outside: see .ci/outside"]
 fn sessions_as_amplifier_writes_them_verify_clean() {
     let shared = data("real-shape");
     let root = shared.to_str().unwrap();
