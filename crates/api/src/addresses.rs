@@ -1,8 +1,11 @@
 //! Sessions and lines by the addresses that people type.
 
-use amplifier_session_core::{Scope, storage::Addressed};
+use amplifier_session_core::{
+    Scope,
+    storage::{Addressed, AddressedLine},
+};
 
-use crate::{Api, ApiError, Notice};
+use crate::{Api, ApiError, InvalidRequest, Notice, PlaceFields};
 
 impl Api<'_> {
     /// The session and the line that `address` names. Adds a notice if `latest` had to leave a session out.
@@ -15,5 +18,18 @@ impl Api<'_> {
         let mut found = self.storage.sessions().find_address(scope, address).await?;
         notices.extend(found.notice.take().map(|text| Notice::Sentence { text }));
         Ok(found)
+    }
+}
+
+/// The message that `address` names, if it names one, in a request with these fields.
+pub(crate) fn named_message(
+    address: &str,
+    line: Option<AddressedLine>,
+    fields: PlaceFields,
+) -> Result<Option<u32>, InvalidRequest> {
+    match line {
+        None => Ok(None),
+        Some(AddressedLine::Message(sequence)) => Ok(Some(sequence)),
+        Some(_) => Err(InvalidRequest::NamesEvent { address: address.to_owned(), fields }),
     }
 }

@@ -81,6 +81,32 @@ pub enum InvalidRequest {
         /// The folder.
         folder: String,
     },
+    /// An address names a message, but the request is about events.
+    NamesMessage {
+        /// The address.
+        address: String,
+        /// The number of the message.
+        sequence: u32,
+    },
+    /// An address names an event, but the request is about messages.
+    NamesEvent {
+        /// The address.
+        address: String,
+        /// The fields that could name a message.
+        fields: PlaceFields,
+    },
+    /// More than one field names the place in a session.
+    PlaceNamedTwice {
+        /// The address.
+        address: String,
+        /// The fields.
+        fields: PlaceFields,
+    },
+    /// No field names the place in a session.
+    NoPlaceNamed {
+        /// The fields.
+        fields: PlaceFields,
+    },
     /// A text is not a cursor that an earlier response had.
     NotACursor {
         /// The text.
@@ -93,6 +119,29 @@ pub enum InvalidRequest {
         /// The tokens that the answer needs at least.
         least: usize,
     },
+}
+
+/// The fields of a request that can name a place in a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlaceFields {
+    /// The address, and the number of the first line.
+    First,
+    /// The address, a turn and a message.
+    TurnOrMessage,
+    /// The address and a turn.
+    Turn,
+}
+
+impl PlaceFields {
+    /// Their names in requests.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::First => "session and from",
+            Self::TurnOrMessage => "session, turn and message",
+            Self::Turn => "session and turn",
+        }
+    }
 }
 
 impl From<Error> for ApiError {
@@ -149,6 +198,14 @@ impl fmt::Display for InvalidRequest {
             Self::FieldValue { field, value, reason } => write!(f, "{}:{value}: {reason}", field.as_str()),
             Self::RelativeFolder { folder } => write!(f, "the folder {folder} must be an absolute path"),
             Self::NoRepository { folder } => write!(f, "{folder} is in no repository"),
+            Self::NamesMessage { address, .. } => write!(f, "{address} names a message, not an event"),
+            Self::NamesEvent { address, .. } => write!(f, "{address} names an event, not a message"),
+            Self::PlaceNamedTwice { address, fields } => {
+                write!(f, "only one of {} can name a place in {address}", fields.as_str())
+            }
+            Self::NoPlaceNamed { fields } => {
+                write!(f, "one of {} must name a message or a turn", fields.as_str())
+            }
             Self::NotACursor { text } => write!(f, "{text:?} is not a cursor"),
             Self::BudgetTooSmall { budget, least } => {
                 write!(f, "budget {budget} is too small: this answer needs at least {least} tokens")

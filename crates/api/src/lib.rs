@@ -31,6 +31,7 @@ mod error;
 pub mod filter;
 pub mod groups;
 pub mod ids;
+pub mod lines;
 pub mod names;
 mod notice;
 pub mod operations;
@@ -39,8 +40,8 @@ pub mod projects;
 pub mod query;
 pub mod refresh;
 mod repositories;
-pub mod text;
 mod superseded;
+pub mod text;
 pub mod views;
 
 use std::path::Path;
@@ -49,7 +50,7 @@ use amplifier_session_core::SessionStorage;
 use jiff::Zoned;
 
 pub use access::{AccessRight, ApiCaller, Reach};
-pub use error::{ApiError, InvalidRequest};
+pub use error::{ApiError, InvalidRequest, PlaceFields};
 pub use notice::{FoundKind, NearestMessage, Notice};
 
 /// The operations on a store, for one caller at one time.

@@ -1,7 +1,7 @@
 //! Remarks about a request or its answer, as data.
 
 use amplifier_session_core::{
-    model::{DamagedRow, ProjectSlug, UserId},
+    model::{DamagedRow, LineKind, ProjectSlug, UserId},
     search::SearchExplanation,
 };
 use serde::{Deserialize, Serialize};
@@ -103,6 +103,15 @@ pub enum Notice {
         /// The message nearest in meaning, if there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         nearest: Option<NearestMessage>,
+    },
+    /// The session has no message or event with the requested number, nor any after it.
+    NoLine {
+        /// Whether a message or an event was requested.
+        kind: LineKind,
+        /// The number.
+        sequence: u32,
+        /// The number of messages or events of the session.
+        count: u32,
     },
     /// The query leaves out messages with this word or phrase.
     LeavesOut {

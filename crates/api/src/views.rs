@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, HashSet};
 
 use amplifier_session_core::{
     Result, SessionStorage,
+    content::MessageLine,
     model::{
-        ContentType, ContentTypes, Event, Message, RawJson, Role, Session, SessionKey, TimeSource, Timestamp,
+        ContentType, ContentTypes, Event, Message, RawJson, Role, Session, SessionKey, SessionSource,
+        TimeSource, Timestamp,
     },
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::{
@@ -83,8 +85,25 @@ impl From<&Session> for ChangedView {
     }
 }
 
+/// A line of a transcript or an event log. In JSON, it is as [`line`] returns it, or `null`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LineView(pub RawJson);
+
+impl Serialize for LineView {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        line(&self.0).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for LineView {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let line = Option::<Box<RawValue>>::deserialize(deserializer)?;
+        Ok(Self(line.map_or_else(RawJson::default, |line| RawJson::new(line.get()))))
+    }
+}
+
 /// A message with its original line.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MessageView {
     /// The id.
     pub id: String,
@@ -109,7 +128,7 @@ pub struct MessageView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub has_vectors: Option<HasVectors>,
     /// The transcript line.
-    pub message: Option<Box<RawValue>>,
+    pub message: LineView,
     /// How much of the line's text is shown, if it was cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated: Option<Truncated>,
@@ -135,11 +154,7 @@ impl MessageView {
     /// A message of the session with the short id `session`, cut to `max_chars` characters.
     #[must_use]
     pub fn new(message: &Message, session: &str, max_chars: Option<usize>) -> Self {
-        let (shown, truncated) = match cut::line(&message.raw, max_chars) {
-            Some((shown, truncated)) => (Some(shown), Some(truncated)),
-            None => (line(&message.raw), None),
-        };
-        Self {
+        let view = Self {
             id: message.id(),
             address: address(session, message.sequence),
             sequence: message.sequence,
@@ -150,14 +165,33 @@ impl MessageView {
             ts_estimated: message.ts_estimated(),
             ts_source: message.ts_source,
             has_vectors: None,
-            message: shown,
-            truncated,
+            message: LineView(message.raw.clone()),
+            truncated: None,
+        };
+        view.cut(max_chars)
+    }
+
+    /// The message cut to `max_chars` characters, if it has more.
+    #[must_use]
+    pub fn cut(mut self, max_chars: Option<usize>) -> Self {
+        if let Some((shown, truncated)) = cut::line(&self.message.0, max_chars) {
+            self.message = LineView(RawJson::new(shown.get()));
+            self.truncated = Some(truncated);
         }
+        self
+    }
+
+    /// The line, read by the rules of the program that wrote it.
+    #[must_use]
+    pub fn line(&self) -> MessageLine {
+        // The id of a message begins with that of its session.
+        let (source, _) = SessionSource::split(&self.id);
+        MessageLine::stored(&self.message.0, self.role, source)
     }
 }
 
 /// An event, with its line if requested.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EventView {
     /// The event.
     #[serde(flatten)]
@@ -166,14 +200,14 @@ pub struct EventView {
     pub address: String,
     /// The line of the event log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub line: Option<Box<RawValue>>,
+    pub line: Option<LineView>,
 }
 
 impl EventView {
     /// An event, with its line if there is one.
     #[must_use]
     pub fn new(event: &Event, raw: Option<&RawJson>, address: String) -> Self {
-        Self { event: event.clone(), address, line: raw.and_then(line) }
+        Self { event: event.clone(), address, line: raw.cloned().map(LineView) }
     }
 }
 

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use amplifier_session_api::{AccessRight, Api, ApiCaller, CallerPlace, Notice, Reach, ids::short};
+use amplifier_session_api::{AccessRight, Api, ApiCaller, CallerPlace, Notice, Reach};
 use amplifier_session_storage::{
     Error, OpenOptions, Scope, SessionStorage, StorageSettings, StoreUrl,
     config::Configuration,
@@ -72,15 +72,6 @@ impl StoreReader {
             say("note", notice);
         }
         Ok(found)
-    }
-
-    /// The short forms of the ids of `session` and of its parent.
-    pub(crate) async fn short_names(&self, session: &Session) -> Result<(String, Option<String>), Failure> {
-        let (id, parent) = (&session.session_id, session.parent_id.as_ref());
-        let short_ids =
-            self.storage.sessions().short_ids(&self.scope, parent.into_iter().chain([id])).await?;
-        let name = |id| short(&short_ids, id).to_owned();
-        Ok((name(id), parent.map(name)))
     }
 
     /// The short form of `id`, which is an address of its session.

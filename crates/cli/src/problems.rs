@@ -2,7 +2,7 @@
 
 use std::{error::Error as _, fmt::Write as _};
 
-use amplifier_session_api::{ApiError, InvalidRequest};
+use amplifier_session_api::{ApiError, InvalidRequest, PlaceFields};
 use amplifier_session_storage::{
     Error, ErrorField, ErrorKind, ErrorOption, search::SEARCH_OPERATION, upgrade::PythonDatabase,
 };
@@ -39,6 +39,20 @@ pub(crate) fn problem(invalid: &InvalidRequest) -> String {
         InvalidRequest::FieldValue { field, value, reason } => {
             format!("{}:{value}: {}", field.as_str(), reason_of(reason))
         }
+        InvalidRequest::NamesMessage { address, .. } => {
+            format!("{address} names a message, but --events shows events")
+        }
+        InvalidRequest::NamesEvent { address, fields: PlaceFields::TurnOrMessage } => {
+            format!("{address} names an event, but --context shows messages")
+        }
+        InvalidRequest::NamesEvent { address, fields: PlaceFields::Turn } => {
+            format!("{address} names an event, which is not part of a turn")
+        }
+        InvalidRequest::PlaceNamedTwice { address, fields: PlaceFields::First } => {
+            format!("{address} and --from both say where to begin")
+        }
+        InvalidRequest::PlaceNamedTwice { address, .. } => format!("{address} already names a message"),
+        InvalidRequest::NoPlaceNamed { .. } => "a message or a turn is required".to_owned(),
         InvalidRequest::NotACursor { text } => format!("--after {text:?} is not a cursor"),
         InvalidRequest::BudgetTooSmall { budget, least } => {
             let least = counted(*least as u64, "token");
@@ -46,6 +60,7 @@ pub(crate) fn problem(invalid: &InvalidRequest) -> String {
         }
         InvalidRequest::NotADate { .. }
         | InvalidRequest::ExcludedField(_)
+        | InvalidRequest::NamesEvent { fields: PlaceFields::First, .. }
         | InvalidRequest::RelativeFolder { .. }
         | InvalidRequest::NoRepository { .. } => invalid.to_string(),
     }
@@ -70,6 +85,19 @@ pub(crate) fn advice(invalid: &InvalidRequest, program: &str) -> String {
                 "to search for this as text, add --plain; `{program} search --help` explains the syntax"
             );
         }
+        InvalidRequest::NamesMessage { sequence, .. } => {
+            return format!("events are numbered separately: --from {sequence} begins at event {sequence}");
+        }
+        InvalidRequest::NamesEvent { fields: PlaceFields::Turn, .. } => "omit --turn to show the event",
+        InvalidRequest::NamesEvent { .. } => "omit --context to show the event",
+        InvalidRequest::PlaceNamedTwice { fields: PlaceFields::First, .. } => {
+            "omit --from, and use --limit to show what follows"
+        }
+        InvalidRequest::PlaceNamedTwice { fields: PlaceFields::TurnOrMessage, .. } => "omit --turn",
+        InvalidRequest::PlaceNamedTwice { fields: PlaceFields::Turn, .. } => {
+            "omit the number of --turn, or the message"
+        }
+        InvalidRequest::NoPlaceNamed { .. } => "pass a message as SESSION#N, or a turn with --turn N",
         InvalidRequest::NotACursor { .. } => "use the `next` cursor that --json prints",
         InvalidRequest::BudgetTooSmall { least, .. } => {
             return format!("pass --budget {} or more", counted(*least as u64, "token"));

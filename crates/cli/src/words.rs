@@ -80,6 +80,10 @@ fn text(program: &TypedProgram, notice: &Notice) -> String {
         }
         Notice::SearchedFor { explanation } => searched_for(explanation),
         Notice::NothingFound { what, nearest } => nothing_found(*what, nearest.as_ref()),
+        Notice::NoLine { kind, sequence, count } => {
+            let has = counted(*count, kind.as_str());
+            format!("there is no {} {sequence}; the session has {has}", kind.as_str())
+        }
         Notice::LeavesOut { text } => {
             let one = if text.contains(' ') { format!("-\"{text}\"") } else { format!("-{text}") };
             format!("{one} leaves out messages that contain it; with --plain it is searched for")

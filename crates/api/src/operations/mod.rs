@@ -1,20 +1,24 @@
 //! The operations, one file each: a request, a response, and a method of [`Api`](crate::Api).
 
+pub mod check_store;
+pub mod context;
+pub mod events;
 pub mod export;
+pub mod files;
+pub mod gaps;
+pub mod ignore_secrets;
 pub mod import;
 pub mod ingest;
-pub mod check_store;
-pub mod gaps;
+pub mod messages;
 pub mod projects;
-pub mod events;
-pub mod ignore_secrets;
 pub mod purge_secrets;
-pub mod files;
 pub mod recent;
 pub mod search;
 pub mod search_superseded;
 pub mod search_turns;
 pub mod secrets;
+pub mod session;
+pub mod session_events;
 pub mod sessions;
 pub mod statistics;
 pub mod store_status;
@@ -22,5 +26,6 @@ pub mod superseded_events;
 pub mod superseded_messages;
 pub mod superseded_sessions;
 pub mod timeline;
+pub mod turn;
 pub mod users;
 pub mod vectors;

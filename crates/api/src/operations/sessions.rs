@@ -175,7 +175,11 @@ impl Api<'_> {
     }
 
     /// The short ids of sessions and their parents.
-    async fn short_ids_of(&self, scope: &Scope, sessions: &[Session]) -> Result<ShortIds, ApiError> {
+    pub(crate) async fn short_ids_of(
+        &self,
+        scope: &Scope,
+        sessions: &[Session],
+    ) -> Result<ShortIds, ApiError> {
         let parents = sessions.iter().filter_map(|session| session.parent_id.as_ref());
         let ids = sessions.iter().map(|session| &session.session_id).chain(parents);
         Ok(self.storage.sessions().short_ids(scope, ids).await?)

@@ -85,9 +85,6 @@ pub struct SupersededMessage {
     /// How it was superseded.
     #[serde(flatten)]
     pub how: Supersession,
-    /// The message as it was stored, for a face that shows texts. It is not in JSON.
-    #[serde(skip)]
-    pub original: Option<Message>,
 }
 
 /// How a message was superseded.
@@ -110,23 +107,21 @@ impl<'de> Deserialize<'de> for SupersededMessage {
         let object = Box::<RawValue>::deserialize(deserializer)?;
         let message = serde_json::from_str(object.get()).map_err(de::Error::custom)?;
         let how = serde_json::from_str(object.get()).map_err(de::Error::custom)?;
-        Ok(Self { message, how, original: None })
+        Ok(Self { message, how })
     }
 }
 
 impl SupersededMessage {
     fn new(line: &SupersededLine, session: &Session, short_id: &str, max_chars: Option<usize>) -> Self {
-        let original = message(line, session);
         let is_unreadable = line.reason == SupersededReason::Unreadable;
         Self {
-            message: MessageView::new(&original, short_id, max_chars),
+            message: MessageView::new(&message(line, session), short_id, max_chars),
             how: Supersession {
                 superseded: true,
                 superseded_at: line.superseded_at,
                 reason: line.reason,
                 raw: is_unreadable.then(|| line.raw.to_text().into_owned()),
             },
-            original: Some(original),
         }
     }
 }

@@ -2,9 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
-mod store;
-mod lines_of_sessions;
 mod files;
+mod lines_of_sessions;
+mod reading;
+mod store;
 
 use std::{fmt::Debug, sync::Arc};
 

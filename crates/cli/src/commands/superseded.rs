@@ -8,8 +8,9 @@ use amplifier_session_api::{
         superseded_messages::{SupersededMessage, SupersededMessagesRequest},
         superseded_sessions::SupersededSessionsRequest,
     },
+    views::MessageView,
 };
-use amplifier_session_storage::model::{Message, SupersededReason};
+use amplifier_session_storage::model::SupersededReason;
 
 use crate::{
     app::{App, StoreReader},
@@ -65,7 +66,8 @@ pub(super) async fn show(app: &mut App, reader: &StoreReader, args: &ShowArgs) -
         };
         return list_events(app, reader, &request).await;
     }
-    let max_chars = args.limits.max_chars(&app.out);
+    // A message is cut when it is printed, because not all of it is.
+    let max_chars = args.limits.max_chars(&app.out).filter(|_| app.out.is_json());
     let request = SupersededMessagesRequest { scope, from, limit, max_chars, ..new };
     let ApiAnswer { response, notices } = reader.api(app).superseded_messages(&request).await?;
     app.say_notices(&notices);
@@ -98,8 +100,8 @@ fn show_messages(app: &mut App, messages: &[SupersededMessage], args: &ShowArgs)
         if how.reason == SupersededReason::Unreadable {
             lines.iter().try_for_each(|line| app.out.line(&render::unreadable(line)))?;
         } else {
-            let originals: Vec<Message> = lines.iter().filter_map(|line| line.original.clone()).collect();
-            conversation::messages(&mut app.out, &originals, |_| options, |_| false, &app.now)?;
+            let shown: Vec<MessageView> = lines.iter().map(|line| line.message.clone()).collect();
+            conversation::messages(&mut app.out, &shown, |_| options, |_| false, &app.now)?;
         }
         app.out.line("")?;
     }

@@ -1,57 +1,30 @@
 //! `show --turn`: one turn in full.
 
-use amplifier_session_storage::storage::{Addressed, AddressedLine, StoredTurnEmbedding, Turn};
-use serde::Serialize;
+use amplifier_session_api::{ApiAnswer, operations::turn::TurnRequest};
 
 use crate::{
     app::App,
     args::TurnArgs,
     failure::{Failure, Outcome},
-    render::{ids::address, turn as render},
+    render::turn as render,
 };
 
-/// A turn as JSON.
-#[derive(Serialize)]
-struct TurnView<'a> {
-    /// The address of the user's message.
-    address: &'a str,
-    title: &'a str,
-    #[serde(flatten)]
-    turn: &'a Turn,
-    /// The stored embedding of the turn for the model that `--embedding` selects, if there is one.
-    embedding: Option<StoredTurnEmbedding>,
-}
-
 pub(super) async fn run(app: &mut App, args: TurnArgs) -> Result<Outcome, Failure> {
-    // Only JSON shows what was embedded.
-    let reader = app.silent_reader(app.out.is_json()).await?;
-    let Addressed { session, line, .. } = reader.find_address(&args.session).await?;
-    let number = match (line, args.turn) {
-        (None, Some(turn)) => turn,
-        (Some(AddressedLine::Message(sequence)), None) => {
-            reader.storage.turns().turn_of_message(&reader.scope, &session.session_id, sequence).await?
-        }
-        (None, None) => {
-            let hint = "pass a message as SESSION#N, or a turn with --turn N";
-            return Err(Failure::wrong_use("a message or a turn is required", hint));
-        }
-        (Some(AddressedLine::Message(_)), Some(_)) => {
-            let text = format!("{} already names a message", args.session);
-            return Err(Failure::wrong_use(text, "omit the number of --turn, or the message"));
-        }
-        (Some(_), _) => {
-            let text = format!("{} names an event, which is not part of a turn", args.session);
-            return Err(Failure::wrong_use(text, "omit --turn to show the event"));
-        }
+    let request = TurnRequest {
+        scope: app.global.scope.into(),
+        session: args.session,
+        turn: args.turn,
+        // Only JSON shows what was embedded.
+        embedding: app.out.is_json(),
+        turn_count: !app.out.is_json(),
     };
-    let turn = reader.storage.turns().get_turn(&session, number).await?;
-    let (name, _) = reader.short_names(&session).await?;
+    let reader = app.silent_reader(request.embedding).await?;
+    let ApiAnswer { response, notices } = reader.api(app).turn(&request).await?;
+    app.say_notices(&notices);
     if app.out.is_json() {
-        let embedding = reader.storage.turns().turn_embedding(&turn).await?;
-        let address = address(&name, turn.user.sequence);
-        app.out.json(&TurnView { address: &address, title: session.title(), turn: &turn, embedding })?;
+        app.out.json(&response)?;
     } else {
-        render::whole(&mut app.out, &turn, &session, &name, &app.now)?;
+        render::whole(&mut app.out, &response, &app.now)?;
     }
     app.out.finish()?;
     Ok(Outcome::Done)

@@ -2,9 +2,13 @@
 
 use std::io;
 
+use amplifier_session_api::{
+    ids::{ShortIds, short},
+    views::{MessageView, SessionView},
+};
 use amplifier_session_storage::{
     backend::SkippedLine,
-    model::{Message, RepositoryKind, Session, SessionSource, Visibility},
+    model::{RepositoryKind, Session, SessionSource, Visibility},
 };
 use jiff::Zoned;
 use unicode_width::UnicodeWidthStr as _;
@@ -22,11 +26,9 @@ const LABEL: usize = 10;
 /// The data for the header of a session.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SessionHeader<'a> {
-    pub(crate) session: &'a Session,
+    pub(crate) session: &'a SessionView,
     /// The short id of its parent.
-    pub(crate) parent_name: Option<&'a str>,
-    /// Whether its dates are estimates.
-    pub(crate) is_estimated: bool,
+    pub(crate) short_ids: &'a ShortIds,
     /// Whether to name its owner.
     pub(crate) names_owner: bool,
     /// The lines of its files that were skipped.
@@ -35,7 +37,7 @@ pub(crate) struct SessionHeader<'a> {
 
 /// Writes the header of a session.
 pub(crate) fn head(out: &mut Out, head: SessionHeader<'_>, now: &Zoned) -> io::Result<()> {
-    out.line(&out.paint.title(&one_line(head.session.title())))?;
+    out.line(&out.paint.title(&one_line(&head.session.title)))?;
     for (label, value) in fields(head, now) {
         let width = out.is_terminal().then(|| out.width - LABEL);
         for (at, line) in wrapped(&one_line(&value), width).iter().enumerate() {
@@ -47,7 +49,8 @@ pub(crate) fn head(out: &mut Out, head: SessionHeader<'_>, now: &Zoned) -> io::R
 }
 
 fn fields(head: SessionHeader<'_>, now: &Zoned) -> Vec<(&'static str, String)> {
-    let SessionHeader { session, parent_name, is_estimated, names_owner, skipped } = head;
+    let SessionHeader { session: view, short_ids, names_owner, skipped } = head;
+    let (session, is_estimated) = (&view.session, view.is_estimated());
     let id = &session.session_id;
     let [from, to] = [session.created, session.updated].map(|ts| dates::about_minute(ts, is_estimated, now));
     let fields = [
@@ -76,7 +79,7 @@ fn fields(head: SessionHeader<'_>, now: &Zoned) -> Vec<(&'static str, String)> {
                 let turn = session
                     .forked_from_turn
                     .map_or_else(String::new, |turn| format!(", forked at turn {turn}"));
-                format!("{}{turn}", parent_name.unwrap_or(parent.as_str()))
+                format!("{}{turn}", short(short_ids, parent))
             }),
         ),
         ("skipped", Some(skipped).filter(|skipped| !skipped.is_empty()).map(skipped_lines)),
@@ -126,13 +129,13 @@ fn skipped_lines(skipped: &[SkippedLine]) -> String {
     format!("{} of its files: {}{more}", counted(skipped.len() as u64, "line"), named.join(", "))
 }
 
-/// Writes messages with speaker and time, and a separator before each turn. `marked` is the requested message.
-/// `options` returns how to show the message at an index.
+/// Writes messages with speaker and time, and a separator before each turn. `marked` is the number of the requested
+/// message. `options` returns how to show the message at an index.
 pub(crate) fn messages(
     out: &mut Out,
-    messages: &[Message],
+    messages: &[MessageView],
     options: impl Fn(usize) -> MessageOptions,
-    marked: impl Fn(&Message) -> bool,
+    marked: impl Fn(u32) -> bool,
     now: &Zoned,
 ) -> io::Result<()> {
     let mut turn = None;
@@ -153,8 +156,8 @@ pub(crate) fn messages(
         let place = out.paint.title(&format!("#{}", message.sequence));
         let role = out.paint.speaker(message.role, &role);
         let time =
-            out.paint.aside(&format!(" · {}", dates::about_minute(message.ts, message.ts_estimated(), now)));
-        let mark = if marked(message) { "> " } else { "" };
+            out.paint.aside(&format!(" · {}", dates::about_minute(message.ts, message.ts_estimated, now)));
+        let mark = if marked(message.sequence) { "> " } else { "" };
         out.line("")?;
         out.line(&format!("{mark}{place} {role}{time}"))?;
         out.lines(&body)?;

@@ -2,11 +2,13 @@
 
 use std::io;
 
-use amplifier_session_api::operations::events::FoundEvent;
+use amplifier_session_api::{
+    operations::events::FoundEvent,
+    views::{EventView, LineView},
+};
 use amplifier_session_storage::{
     KnownPart,
-    model::{Event, Level, RawJson},
-    storage::EventLine,
+    model::{Event, Level, MessageRef, RawJson},
 };
 use jiff::Zoned;
 use serde_json::Value;
@@ -48,11 +50,11 @@ const FEWER_COLUMNS: [Column; 6] = [
 
 /// Writes the events of a session, one per line: number, time, level, type, details, size. If an event has its original
 /// line, it follows.
-pub(crate) fn log(out: &mut Out, events: &[EventLine], now: &Zoned) -> io::Result<()> {
+pub(crate) fn log(out: &mut Out, events: &[EventView], now: &Zoned) -> io::Result<()> {
     if !out.is_terminal() {
-        return events.iter().try_for_each(|EventLine { event, raw, .. }| {
+        return events.iter().try_for_each(|EventView { event, line, .. }| {
             out.line(&log_line(event, now))?;
-            raw.as_ref().map_or(Ok(()), |raw| payload(out, raw))
+            line.as_ref().map_or(Ok(()), |LineView(raw)| payload(out, raw))
         });
     }
     let columns = [
@@ -63,11 +65,11 @@ pub(crate) fn log(out: &mut Out, events: &[EventLine], now: &Zoned) -> io::Resul
         Column::text("details").shrinking(1, 12),
         Column::number("size"),
     ];
-    let rows: Vec<Vec<TableCell>> = events.iter().map(|line| log_row(&line.event, out.width, now)).collect();
+    let rows: Vec<Vec<TableCell>> = events.iter().map(|view| log_row(&view.event, out.width, now)).collect();
     below_header(
         out,
         &table(&columns, &rows, out.width, out.paint),
-        events.iter().map(|EventLine { event, raw, .. }| (event, raw.as_ref())),
+        events.iter().map(|EventView { event, line, .. }| (event, line.as_ref().map(|LineView(raw)| raw))),
     )
 }
 

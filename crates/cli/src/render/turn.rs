@@ -2,17 +2,11 @@
 
 use std::io;
 
-use amplifier_session_api::operations::search_turns::FoundTurn;
-use amplifier_session_storage::{
-    model::Session,
-    search::TurnResult,
-    storage::{SummarySource, Turn},
-    text::Snippet,
-};
+use amplifier_session_api::operations::{search_turns::FoundTurn, turn::TurnResponse};
+use amplifier_session_storage::{search::TurnResult, storage::SummarySource, text::Snippet};
 use jiff::Zoned;
 
 use super::{
-    ids::address,
     markdown::wrapped as wrapped_line,
     snippet::wrapped,
     text::{fitted, one_line, printable},
@@ -94,16 +88,11 @@ pub(crate) fn lines(out: &mut Out, results: &[FoundTurn], owners: bool, now: &Zo
 }
 
 /// Writes one turn in full.
-pub(crate) fn whole(
-    out: &mut Out,
-    turn: &Turn,
-    session: &Session,
-    name: &str,
-    now: &Zoned,
-) -> io::Result<()> {
-    out.line(&out.paint.title(&one_line(session.title())))?;
+pub(crate) fn whole(out: &mut Out, response: &TurnResponse, now: &Zoned) -> io::Result<()> {
+    let TurnResponse { address, title, turn, turn_count, .. } = response;
+    out.line(&out.paint.title(&one_line(title)))?;
     let about = [
-        format!("turn {} of {}", turn.turn, session.turn_count),
+        format!("turn {} of {}", turn.turn, turn_count.unwrap_or(turn.turn)),
         dates::about_minute(turn.ts, turn.ts_estimated, now),
         one_line(turn.project.as_str()),
     ];
@@ -116,8 +105,9 @@ pub(crate) fn whole(
         (format!("Summary, {source}"), text)
     });
     let assistant = turn.assistant.as_ref();
-    let assistant = assistant.map(|side| (format!("Assistant {}", address(name, side.sequence)), &side.text));
-    let user = (format!("User {}", address(name, turn.user.sequence)), &turn.user.text);
+    let assistant =
+        assistant.map(|side| (format!("Assistant {}", response.address_of(side.sequence)), &side.text));
+    let user = (format!("User {address}"), &turn.user.text);
     let width = out.wrap_at().map(|width| width.saturating_sub(2));
     for (label, text) in std::iter::once(user).chain(assistant).chain(summary) {
         out.line("")?;

@@ -7,7 +7,7 @@ use std::{
     ops::Range,
 };
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use summaries::{GivenSummary, SummaryReport};
 
@@ -30,7 +30,7 @@ const FIRST_LINES: u32 = 2;
 const LAST_LINES: u32 = 4;
 
 /// One side of a turn.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TurnSide {
     /// The id of the message.
@@ -42,7 +42,7 @@ pub struct TurnSide {
 }
 
 /// The source of a turn's summary.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SummarySource {
     /// `turn_summary` in the metadata of the user's message.
@@ -52,7 +52,7 @@ pub enum SummarySource {
 }
 
 /// A turn: the user's question, and the last answer.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Turn {
     /// The owner.
@@ -80,7 +80,7 @@ pub struct Turn {
 }
 
 /// The stored data of a turn's embedding, without its vector.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StoredTurnEmbedding {
     /// A UUID.
