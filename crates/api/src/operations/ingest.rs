@@ -1,7 +1,5 @@
 //! Stores lines of a session that its machine sends, line by line or file by file.
 
-use std::collections::HashSet;
-
 use amplifier_session_core::{
     Result,
     events::{MAX_LINE_BYTES, too_large},
@@ -43,7 +41,7 @@ pub struct IngestRequest {
     /// Lines of the transcript.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<SentLines>,
-    /// Lines of the event log.
+    /// Lines of the event log. They are not stored if the store keeps no events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<SentLines>,
     /// Whether to store the session also if it was deleted from the store.
@@ -172,8 +170,7 @@ impl Api<'_> {
         };
         let mut ingest = self.storage.ingestion().ingest(target).await?.all_at_once();
         if ingest.stored().is_none() && !request.include_deleted {
-            let deleted: HashSet<_> =
-                self.storage.backend().deleted_sessions(&key.user_id).await?.into_iter().collect();
+            let deleted = self.storage.backend().deleted_sessions(&key.user_id).await?;
             if deleted.contains(&key.session_id) {
                 return Ok(None);
             }
