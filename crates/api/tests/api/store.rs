@@ -50,9 +50,11 @@ async fn what_describes_a_store_can_be_written_and_read() {
     assert!(estimate.estimate.messages == 6 && estimate.cost.is_some_and(|cost| cost > 0.0), "{estimate:?}");
     assert_written_and_read(&estimate);
     let checked = api.check_store(&CheckStoreRequest::default()).await.unwrap().response;
-    let is_known = |finding: &StoreFinding| matches!(finding, StoreFinding::Model { stored: Some(_), .. });
-    assert!(checked.findings.iter().all(|finding| finding.level() == FindingLevel::Ok), "{checked:?}");
-    assert!(checked.findings.iter().any(is_known), "{checked:?}");
+    let levels: Vec<FindingLevel> = checked.findings.iter().map(StoreFinding::level).collect();
+    // The sessions were written after the time of the request.
+    assert!(matches!(checked.findings.last(), Some(StoreFinding::FromFuture { .. })), "{checked:?}");
+    let ok = FindingLevel::Ok;
+    assert_eq!(levels, [ok, ok, ok, FindingLevel::Warning], "{checked:?}");
     assert_written_and_read(&checked);
 }
 
