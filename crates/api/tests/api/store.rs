@@ -29,6 +29,7 @@ async fn what_describes_a_store_can_be_written_and_read() {
     assert_written_and_read(&statistics);
     let counted = api.statistics(&statistics).await.unwrap().response;
     assert_eq!((counted.statistics.totals.sessions, counted.vectors.pending_messages), (3, Some(0)));
+    assert!(counted.places.is_empty(), "files are named only on their machine: {counted:?}");
     assert_written_and_read(&counted);
     let listed = api.projects(&ProjectsRequest::default()).await.unwrap().response;
     let names: Vec<_> = listed.projects.iter().map(|of| (of.project.as_str(), of.counts.sessions)).collect();

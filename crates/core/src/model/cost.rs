@@ -170,6 +170,15 @@ mod tests {
     }
 
     #[test]
+    fn a_cost_is_read_as_it_was_written() {
+        for text in ["0", "12", "0.4724725", "0.0000001", "-3"] {
+            let json = serde_json::to_string(&cost(text)).unwrap();
+            assert_eq!(serde_json::from_str::<Cost>(&json).unwrap(), cost(text), "{json}");
+        }
+        assert!(serde_json::from_str::<Cost>(r#""$1.50""#).is_err());
+    }
+
+    #[test]
     fn strings_and_numbers_are_read_exactly() {
         for (given, expected) in [
             (json!("0.4724725"), "0.4724725"),
