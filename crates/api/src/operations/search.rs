@@ -31,6 +31,8 @@ pub struct SearchRequest {
     pub limit: usize,
     /// Whether to group the results by session.
     pub by_session: bool,
+    /// Maximum number of results of each session, if they are grouped.
+    pub per_session: usize,
     /// Balance of relevance and diversity, 0 to 1; 1 is relevance only.
     pub mmr_lambda: f32,
     /// Minimum similarity of results found by meaning, -1 to 1.
@@ -52,6 +54,7 @@ impl Default for SearchRequest {
             query: QueryRequest::default(),
             limit,
             by_session: false,
+            per_session: HITS,
             mmr_lambda,
             min_similarity,
             explain: false,
@@ -256,7 +259,7 @@ impl Api<'_> {
             damaged,
         };
         if request.by_session {
-            let (results, groups) = self.by_session(&results, request.limit, names).await?;
+            let (results, groups) = self.by_session(&results, request, names).await?;
             (response.results, response.groups) = (results, Some(groups));
         } else {
             response.results = results.into_iter().map(|result| FoundMessage::new(result, names)).collect();
@@ -264,26 +267,27 @@ impl Api<'_> {
         Ok(response)
     }
 
-    /// The best results of the first `limit` sessions: in order of rank, and by session.
+    /// The best results of the first sessions: in order of rank, and by session.
     async fn by_session(
         &self,
         results: &[SearchResult],
-        limit: usize,
+        request: &SearchRequest,
         names: &ResultNames,
     ) -> Result<(Vec<FoundMessage>, Vec<FoundSession>), ApiError> {
         let mut ranks = by_session(results);
-        ranks.truncate(limit);
+        ranks.truncate(request.limit);
+        let most = request.per_session;
         let best = |ranks: &Vec<usize>| results.get(*ranks.first()?);
         let sessions: Vec<Session> =
             ranks.iter().filter_map(|ranks| names.session(best(ranks)?).cloned()).collect();
         let estimated = Estimated::of(self.storage, &sessions).await?;
         let of_session = |ranks: &Vec<usize>| {
             let of_session: Vec<&SearchResult> = ranks.iter().filter_map(|rank| results.get(*rank)).collect();
-            FoundSession::new(&of_session, names, &estimated)
+            FoundSession::new(&of_session, most, names, &estimated)
         };
         let groups = ranks.iter().filter_map(of_session).collect();
         let shown: BTreeSet<usize> =
-            ranks.iter().flat_map(|ranks| ranks.iter().take(HITS)).copied().collect();
+            ranks.iter().flat_map(|ranks| ranks.iter().take(most)).copied().collect();
         let shown = shown.into_iter().filter_map(|rank| results.get(rank).cloned());
         Ok((shown.map(|result| FoundMessage::new(result, names)).collect(), groups))
     }
@@ -366,11 +370,16 @@ impl NearestMessage {
 }
 
 impl FoundSession {
-    /// A session with these results, best first.
-    fn new(results: &[&SearchResult], names: &ResultNames, estimated: &Estimated) -> Option<Self> {
+    /// A session with the first `most` of these results, best first.
+    fn new(
+        results: &[&SearchResult],
+        most: usize,
+        names: &ResultNames,
+        estimated: &Estimated,
+    ) -> Option<Self> {
         let best = *results.first()?;
         let session = names.session(best);
-        let shown = results.iter().take(HITS).map(|result| FoundMessage::new((*result).clone(), names));
+        let shown = results.iter().take(most).map(|result| FoundMessage::new((*result).clone(), names));
         Some(Self {
             session: names.short_id(best).to_owned(),
             session_id: best.session_id.clone(),
@@ -380,7 +389,7 @@ impl FoundSession {
             updated: session.map(|session| session.updated),
             dates_estimated: session.map(|session| estimated.has(session)),
             results: shown.collect(),
-            more: results.len().saturating_sub(HITS),
+            more: results.len().saturating_sub(most),
         })
     }
 

@@ -2,6 +2,7 @@
 
 use amplifier_session_api::{
     ApiAnswer,
+    groups::HITS,
     operations::search::{SearchRequest, SearchResponse},
 };
 
@@ -48,7 +49,7 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     if is_interactive {
         let ApiAnswer { response: options, notices } = reader.api(app).search_options(&request).await?;
         app.say_notices(&notices);
-        return interactive::run(app, reader, options, args.query.plain).await;
+        return interactive::run(app, reader, request, &options).await;
     }
     if args.superseded {
         return superseded::search(app, &reader, &request, args.limits).await;
@@ -84,6 +85,7 @@ fn request(app: &App, args: &SearchArgs) -> SearchRequest {
         query: args.query.request(app),
         limit: args.limit,
         by_session,
+        per_session: HITS,
         mmr_lambda: args.mmr_lambda,
         min_similarity: args.min_similarity,
         explain: args.explain,

@@ -1,5 +1,6 @@
 //! The filters of the interactive search: mode, content types and project.
 
+use amplifier_session_api::operations::search::SearchRequest;
 use amplifier_session_storage::{
     model::{ContentType, ContentTypes, ProjectSlug},
     search::{SearchMode, SearchOptions},
@@ -29,6 +30,8 @@ pub(super) struct Filters {
     content_types: ContentTypes,
     projects: Vec<ProjectSlug>,
     project: Option<ProjectSlug>,
+    /// The project of the command line.
+    given: Option<ProjectSlug>,
     at: usize,
 }
 
@@ -50,6 +53,7 @@ impl Filters {
             content_types: options.content_types,
             projects: options.filter.sessions.project.iter().cloned().collect(),
             project: options.filter.sessions.project.clone(),
+            given: options.filter.sessions.project.clone(),
             at: 0,
         }
     }
@@ -59,11 +63,16 @@ impl Filters {
         self.projects = projects;
     }
 
-    /// `options` with these filters.
-    pub(super) fn apply(&self, mut options: SearchOptions) -> SearchOptions {
-        options.filter.sessions.project.clone_from(&self.project);
-        let mode = MODES.get(self.mode).map_or(SearchMode::Hybrid, |(mode, _)| *mode);
-        options.with_mode(mode).with_content_types(self.content_types)
+    /// The request of the command line with these filters.
+    pub(super) fn apply(&self, mut request: SearchRequest) -> SearchRequest {
+        let query = &mut request.query;
+        query.mode = MODES.get(self.mode).map_or(SearchMode::Hybrid, |(mode, _)| *mode);
+        query.content_types = self.content_types.iter().map(|one| one.as_str().to_owned()).collect();
+        // A typed folder says more than its project: other folders may have the same one.
+        if self.project != self.given {
+            query.filter.project = self.project.as_ref().map(ToString::to_string);
+        }
+        request
     }
 
     /// The number of the filter that the keys change.
@@ -127,14 +136,20 @@ fn stepped(at: usize, count: usize, is_forward: bool) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use amplifier_session_api::query::QueryRequest;
+
     use super::*;
+
+    fn types(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
 
     fn texts(filters: &Filters) -> Vec<String> {
         filters.shown().into_iter().map(|shown| shown.text).collect()
     }
 
-    fn applied(filters: &Filters) -> SearchOptions {
-        filters.apply(SearchOptions::new("x"))
+    fn applied(filters: &Filters) -> QueryRequest {
+        filters.apply(SearchRequest::new("x")).query
     }
 
     #[test]
@@ -145,8 +160,11 @@ mod tests {
         let filters = Filters::of(&options);
         let expected = ["mode full-text", "[ ]user", "[ ]assistant", "[ ]thinking", "[x]tools", "[ ]system"];
         assert_eq!(texts(&filters), [&expected[..], &["-home-ana-shop"]].concat());
-        options.query = "x".into();
-        assert_eq!(applied(&filters), options);
+        let mut request = SearchRequest::new("x");
+        request.query.filter.project = Some("~/shop".to_owned());
+        let QueryRequest { mode, content_types, filter, .. } = filters.apply(request).query;
+        assert_eq!((mode, content_types), (SearchMode::FullText, types(&["tool_call", "tool_output"])));
+        assert_eq!(filter.project.as_deref(), Some("~/shop"));
     }
 
     #[test]
@@ -160,20 +178,21 @@ mod tests {
             filters.next();
         }
         assert!(filters.change(true));
-        let types = applied(&filters).content_types;
-        assert!(!types.contains(ContentType::ToolCall) && !types.contains(ContentType::ToolOutput));
+        let expected = types(&["user_query", "assistant_response", "assistant_thinking"]);
+        assert_eq!(applied(&filters).content_types, expected);
         filters.next();
         assert!(filters.change(true));
-        assert!(applied(&filters).content_types.contains(ContentType::System));
+        assert_eq!(applied(&filters).content_types, [&expected[..], &types(&["system"])].concat());
         filters.next();
         assert!(!filters.change(true), "no project to choose from");
         filters.offer(["a", "b"].map(|slug| ProjectSlug::new(slug).unwrap()).to_vec());
         let mut projects = Vec::new();
         for _ in 0..3 {
             assert!(filters.change(true));
-            projects.push(texts(&filters).pop().unwrap());
+            projects.push((texts(&filters).pop().unwrap(), applied(&filters).filter.project));
         }
-        assert_eq!(projects, ["a", "b", "all projects"]);
+        let chosen = |slug: &str| (slug.to_owned(), Some(slug.to_owned()));
+        assert_eq!(projects, [chosen("a"), chosen("b"), ("all projects".to_owned(), None)]);
         filters.next();
         filters.previous();
         assert_eq!(filters.at(), PROJECT);
@@ -185,6 +204,6 @@ mod tests {
         let mut filters = Filters::of(&options);
         filters.next();
         assert!(!filters.change(true));
-        assert!(applied(&filters).content_types.contains(ContentType::UserQuery));
+        assert_eq!(applied(&filters).content_types, types(&["user_query"]));
     }
 }

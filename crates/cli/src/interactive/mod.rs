@@ -19,6 +19,7 @@ mod work;
 
 use std::{io, time::Duration};
 
+use amplifier_session_api::operations::search::SearchRequest;
 use amplifier_session_storage::search::SearchOptions;
 use ratatui::crossterm::event::Event;
 use tokio::{
@@ -47,17 +48,17 @@ pub(crate) fn is_possible(app: &App) -> bool {
     !app.out.is_json() && terminal::is_available(&app.environment)
 }
 
-/// Runs until the user quits. `options` are the options of the command line, without a query; `is_plain` turns off the
-/// syntax of queries.
+/// Runs until the user quits. `request` is that of the command line, without a query; `options` are what it means in the
+/// store.
 pub(crate) async fn run(
     app: &mut App,
     reader: StoreReader,
-    options: SearchOptions,
-    is_plain: bool,
+    request: SearchRequest,
+    options: &SearchOptions,
 ) -> Result<Outcome, Failure> {
     let is_coloured = app.out.paint == Paint::new(true);
-    let mut state = SearchState::new(options, Look::new(is_coloured, app.now.clone())).with_plain(is_plain);
-    let worker = WorkContext { storage: reader.storage, scope: reader.scope, now: app.now.clone() };
+    let worker = WorkContext::new(app, reader);
+    let mut state = SearchState::new(request, options, Look::new(is_coloured, app.now.clone()));
     let is_local = app.global.embedding == "none" || app.global.embedding.starts_with("local");
     let debounce = if is_local { DEBOUNCE } else { DEBOUNCE_FOR_SERVICE };
     app.out.finish()?;

@@ -2,9 +2,10 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
+use amplifier_session_api::operations::search::SearchRequest;
 use amplifier_session_storage::{
     model::{Message, ProjectSlug, SessionId},
-    search::{SearchOptions, TextConditions, TypedQuery},
+    search::{SearchOptions, TypedQuery},
 };
 
 use super::{
@@ -66,7 +67,7 @@ pub(super) enum Work {
     Begin,
     Search {
         number: u64,
-        options: Box<SearchOptions>,
+        request: Box<SearchRequest>,
     },
     Preview {
         number: u64,
@@ -117,7 +118,7 @@ pub(super) struct SearchState {
     pub(super) list_top: usize,
     /// The number of columns of a snippet.
     pub(super) snippet_width: usize,
-    base: SearchOptions,
+    base: SearchRequest,
     /// The selected session and its result.
     selected: (usize, usize),
     /// Sessions whose results are all shown.
@@ -129,16 +130,14 @@ pub(super) struct SearchState {
     is_debounced: bool,
     has_begun: bool,
     opened: u64,
-    /// Whether queries have no syntax.
-    is_plain: bool,
 }
 
 impl SearchState {
-    /// A search with the options of the command line.
-    pub(super) fn new(base: SearchOptions, look: Look) -> Self {
+    /// A search with the request of the command line, and what it means in the store.
+    pub(super) fn new(request: SearchRequest, options: &SearchOptions, look: Look) -> Self {
         Self {
             query: Input::default(),
-            filters: Filters::of(&base),
+            filters: Filters::of(options),
             focus: Focus::Query,
             look,
             found: FoundGroups::default(),
@@ -147,8 +146,15 @@ impl SearchState {
             status: None,
             is_empty: false,
             list_top: 0,
-            snippet_width: base.snippet_chars,
-            base,
+            snippet_width: options.snippet_chars,
+            // All results of a session can be unfolded.
+            base: SearchRequest {
+                by_session: true,
+                per_session: usize::MAX,
+                explain: false,
+                full: false,
+                ..request
+            },
             selected: (0, 0),
             unfolded: BTreeSet::new(),
             search: Latest::default(),
@@ -157,13 +163,7 @@ impl SearchState {
             is_debounced: false,
             has_begun: false,
             opened: 0,
-            is_plain: false,
         }
-    }
-
-    /// Whether queries are plain text, without syntax.
-    pub(super) fn with_plain(self, is_plain: bool) -> Self {
-        Self { is_plain, ..self }
     }
 
     /// The part of the screen that receives keys now.
@@ -301,7 +301,7 @@ impl SearchState {
         if self.is_debounced
             && let Some(number) = self.search.start()
         {
-            return Some(Work::Search { number, options: Box::new(self.options()) });
+            return Some(Work::Search { number, request: Box::new(self.request()) });
         }
         let (group, hit) = self.hit()?;
         let (session, sequence) = (group.session.clone(), hit.sequence);
@@ -311,20 +311,22 @@ impl SearchState {
         Some(Work::Preview { number, session, sequence })
     }
 
-    /// The parsed query. Its fields are ignored: they would have to be looked up in the store, and the filters replace
-    /// them.
-    fn parsed(&self) -> TypedQuery {
+    /// The words of the query.
+    fn words(&self) -> String {
         let typed = self.query.text();
-        let query = TypedQuery::parse(&typed);
-        if self.is_plain || !query.fields.is_empty() { TypedQuery::plain(typed) } else { query }
+        if self.is_plain() { typed } else { TypedQuery::parse(&typed).text }
     }
 
-    fn options(&self) -> SearchOptions {
-        let mut options = self.filters.apply(self.base.clone());
-        let query = self.parsed();
-        options.conditions = TextConditions::from(&query);
-        options.query = query.text;
-        options.with_snippet_chars(self.snippet_width.clamp(20, 400)).with_message(false)
+    /// Whether the query is plain text. One with fields is, because the filters replace fields.
+    fn is_plain(&self) -> bool {
+        self.base.query.plain || !TypedQuery::parse(&self.query.text()).fields.is_empty()
+    }
+
+    fn request(&self) -> SearchRequest {
+        let mut request = self.filters.apply(self.base.clone());
+        (request.query.query, request.query.plain) = (self.query.text(), self.is_plain());
+        request.snippet_chars = Some(self.snippet_width.clamp(20, 400));
+        request
     }
 
     /// Processes the result of a task.
@@ -364,7 +366,7 @@ impl SearchState {
     }
 
     fn show(&mut self, found: FoundGroups) {
-        self.look.highlight(&self.parsed().text);
+        self.look.highlight(&self.words());
         self.found = found;
         self.unfolded.clear();
         self.list_top = 0;

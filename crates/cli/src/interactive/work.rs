@@ -1,22 +1,25 @@
 //! The background tasks: searches, and reading messages.
 
-use std::ops::Range;
+use std::{ops::Range, path::PathBuf, sync::Arc};
 
-use amplifier_session_api::names::{ResultNames, names};
+use amplifier_session_api::{
+    Api, ApiAnswer, CallerPlace, Notice, Reach,
+    operations::{
+        search::{FoundMessage, FoundSession, SearchRequest},
+        sessions::SessionsRequest,
+    },
+};
 use amplifier_session_storage::{
-    Scope, SessionStorage,
     backend::SessionQuery,
-    model::{Message, SessionId},
-    search::SearchOptions,
+    model::{Message, ProjectSlug, SessionId},
 };
 use jiff::Zoned;
 
 use super::state::{FoundGroups, Hit, SessionHits, Work, WorkAnswer};
 use crate::{
+    app::{App, StoreReader},
     dates,
     failure::Failure,
-    groups,
-    messages::Estimated,
     render::{result::label, text::counted},
 };
 
@@ -26,18 +29,29 @@ const NEIGHBOURS: u32 = 2;
 /// The data that all tasks need.
 #[derive(Debug, Clone)]
 pub(super) struct WorkContext {
-    pub(super) storage: SessionStorage,
-    pub(super) scope: Scope,
-    pub(super) now: Zoned,
+    reader: Arc<StoreReader>,
+    reach: Reach,
+    now: Zoned,
+    home: Option<PathBuf>,
 }
 
 impl WorkContext {
+    pub(super) fn new(app: &App, reader: StoreReader) -> Self {
+        let (reader, reach) = (Arc::new(reader), app.global.scope.into());
+        Self { reader, reach, now: app.now.clone(), home: app.home.clone() }
+    }
+
+    fn api(&self) -> Api<'_> {
+        let StoreReader { storage, caller, .. } = &*self.reader;
+        Api { storage, caller, now: &self.now, place: CallerPlace::Here { home: self.home.as_deref() } }
+    }
+
     pub(super) async fn run(self, work: Work) -> WorkAnswer {
         let text = |failure: Failure| failure.message().to_owned();
         match work {
             Work::Begin => self.begin().await,
-            Work::Search { number, options } => {
-                WorkAnswer::Found { number, found: self.search(&options).await.map_err(text) }
+            Work::Search { number, request } => {
+                WorkAnswer::Found { number, found: self.search(&request).await.map_err(text) }
             }
             Work::Preview { number, session, sequence } => {
                 WorkAnswer::Preview { number, found: self.neighbours(&session, sequence).await.map_err(text) }
@@ -50,63 +64,62 @@ impl WorkContext {
     }
 
     async fn begin(&self) -> WorkAnswer {
-        let projects = self
-            .storage
-            .sessions()
-            .list_projects(SessionQuery::new(self.scope.clone()))
-            .await
-            .unwrap_or_default();
-        let projects: Vec<_> = projects.into_iter().map(|activity| activity.of).collect();
-        let one = SessionQuery::new(self.scope.clone()).with_limit(1);
+        let projects = self.projects().await.unwrap_or_default();
+        let one = SessionsRequest { scope: self.reach, limit: 1, ..SessionsRequest::default() };
         let is_empty = projects.is_empty()
-            && self.storage.sessions().search_sessions(&one).await.is_ok_and(|sessions| sessions.is_empty());
+            && self.api().sessions(&one).await.is_ok_and(|answer| answer.response.sessions.is_empty());
         WorkAnswer::Began { projects, is_empty }
     }
 
-    async fn search(&self, options: &SearchOptions) -> Result<FoundGroups, Failure> {
-        let found = groups::find(&self.storage, &self.scope, options).await?;
-        let names = names(&self.storage, &self.scope, &found.results).await?;
-        let ranks = groups::by_session(&found.results);
-        let sessions: Vec<_> = ranks
-            .iter()
-            .filter_map(|ranks| names.session(found.results.get(*ranks.first()?)?).cloned())
-            .collect();
-        let estimated = Estimated::of(&self.storage, &sessions).await?;
-        let group = |ranks: &Vec<usize>| {
-            let results: Vec<_> = ranks.iter().filter_map(|rank| found.results.get(*rank)).collect();
-            let best = *results.first()?;
-            // The session may have been deleted since the search.
-            let (when, is_estimated) = match names.session(best) {
-                Some(session) => (session.updated, estimated.has(session)),
-                None => (best.ts, best.ts_estimated),
-            };
-            Some(SessionHits {
-                session: best.session_id.clone(),
-                short: names.short_id(best).to_owned(),
-                title: names.title(best).unwrap_or(best.project.as_str()).to_owned(),
-                project: best.project.to_string(),
-                when: dates::about_minute(when, is_estimated, &self.now),
-                hits: results.into_iter().map(|result| hit(result, &names)).collect(),
-            })
-        };
-        let groups = ranks.iter().take(options.limit).filter_map(group).collect();
-        let mut notices = found.notices;
-        if !found.damaged.is_empty() {
-            let messages = counted(found.damaged.len() as u64, "message");
+    async fn projects(&self) -> Result<Vec<ProjectSlug>, Failure> {
+        let StoreReader { storage, scope, .. } = &*self.reader;
+        let projects = storage.sessions().list_projects(SessionQuery::new(scope.clone())).await?;
+        Ok(projects.into_iter().map(|activity| activity.of).collect())
+    }
+
+    async fn search(&self, request: &SearchRequest) -> Result<FoundGroups, Failure> {
+        let ApiAnswer { response, notices } = self.api().search(request).await?;
+        let groups = response.groups.into_iter().flatten();
+        let groups = groups.filter_map(|group| self.hits(group)).collect();
+        let about_search = notices.into_iter().filter_map(|notice| match notice {
+            Notice::Search { text } => Some(text),
+            _ => None,
+        });
+        let mut notices: Vec<String> = about_search.collect();
+        if !response.damaged.is_empty() {
+            let messages = counted(response.damaged.len() as u64, "message");
             notices.push(format!("{messages} can't be read; `search QUERY` lists the rows"));
         }
         Ok(FoundGroups { groups, notices })
     }
 
+    fn hits(&self, group: FoundSession) -> Option<SessionHits> {
+        let best = &group.results.first()?.result;
+        // The session may have been deleted since the search.
+        let (when, is_estimated) = match (group.updated, group.dates_estimated) {
+            (Some(updated), Some(is_estimated)) => (updated, is_estimated),
+            _ => (best.ts, best.ts_estimated),
+        };
+        let project = group.project.to_string();
+        Some(SessionHits {
+            session: group.session_id,
+            short: group.session,
+            title: group.title.unwrap_or_else(|| project.clone()),
+            project,
+            when: dates::about_minute(when, is_estimated, &self.now),
+            hits: group.results.into_iter().map(Hit::from).collect(),
+        })
+    }
+
     async fn neighbours(&self, session: &SessionId, sequence: u32) -> Result<Vec<Message>, Failure> {
-        let Self { storage, scope, .. } = self;
+        let StoreReader { storage, scope, .. } = &*self.reader;
         let found =
             storage.reading().get_message_context(scope, session, sequence, NEIGHBOURS, NEIGHBOURS).await?;
         Ok(found.messages)
     }
 
     async fn messages(&self, session: &SessionId, range: Range<u32>) -> Result<(u32, Vec<Message>), Failure> {
-        let Self { storage, scope, .. } = self;
+        let StoreReader { storage, scope, .. } = &*self.reader;
         let total =
             storage.sessions().get_session(scope, session).await?.map_or(0, |session| session.message_count);
         let (after, count) = (range.start.checked_sub(1), range.len());
@@ -115,12 +128,14 @@ impl WorkContext {
     }
 }
 
-fn hit(result: &amplifier_session_storage::search::SearchResult, names: &ResultNames) -> Hit {
-    Hit {
-        sequence: result.sequence,
-        address: names.address(result),
-        kind: label(result.content_type),
-        snippet: result.snippet.clone(),
-        highlights: result.highlights.clone(),
+impl From<FoundMessage> for Hit {
+    fn from(FoundMessage { address, result, .. }: FoundMessage) -> Self {
+        Self {
+            sequence: result.sequence,
+            address,
+            kind: label(result.content_type),
+            snippet: result.snippet,
+            highlights: result.highlights,
+        }
     }
 }

@@ -3,6 +3,7 @@
 mod drawings;
 mod states;
 
+use amplifier_session_api::{operations::search::SearchRequest, query::QueryRequest};
 use amplifier_session_storage::{
     model::{
         Digest, HostId, Message, ProjectSlug, RawJson, Role, SessionId, TimeSource, Timestamp, UserId,
@@ -20,7 +21,7 @@ use super::{
 
 fn state() -> SearchState {
     let now = "2026-01-05T08:00:00Z".parse::<jiff::Timestamp>().unwrap().to_zoned(TimeZone::UTC);
-    SearchState::new(SearchOptions::new(""), Look::new(true, now))
+    SearchState::new(SearchRequest::new(""), &SearchOptions::new(""), Look::new(true, now))
 }
 
 fn hit(short: &str, sequence: u32, kind: &'static str, snippet: &str) -> Hit {
@@ -92,11 +93,11 @@ impl SearchState {
         effect
     }
 
-    /// The number and the options of the search to start, if any.
-    fn search(&mut self) -> Option<(u64, SearchOptions)> {
+    /// The number and the query of the search to start, if any.
+    fn search(&mut self) -> Option<(u64, QueryRequest)> {
         while let Some(work) = self.next_work() {
-            if let Work::Search { number, options } = work {
-                return Some((number, *options));
+            if let Work::Search { number, request } = work {
+                return Some((number, request.query));
             }
         }
         None

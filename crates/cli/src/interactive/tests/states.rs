@@ -11,9 +11,20 @@ fn a_search_starts_when_nothing_more_is_typed() {
     assert_eq!(state.typed("dough"), Effect::Debounce);
     assert!(state.is_searching() && state.next_work().is_none());
     state.debounced();
-    let (_, options) = state.search().unwrap();
-    assert_eq!(options.query, "dough");
+    let (_, query) = state.search().unwrap();
+    assert_eq!(query.query, "dough");
     assert!(state.search().is_none());
+}
+
+#[test]
+fn a_query_with_a_field_is_plain_text() {
+    for (typed, is_plain) in [("dough -wet", false), ("role:user dough", true), ("a:b", false)] {
+        let mut state = state();
+        state.typed(typed);
+        state.debounced();
+        let (_, query) = state.search().unwrap();
+        assert_eq!((query.query.as_str(), query.plain), (typed, is_plain));
+    }
 }
 
 #[test]
@@ -27,8 +38,8 @@ fn an_older_answer_never_replaces_a_newer_one() {
     assert!(state.search().is_none(), "one search at a time");
     state.answer(WorkAnswer::Found { number: first, found: Ok(FoundGroups::default()) });
     assert!(state.is_searching());
-    let (second, options) = state.search().unwrap();
-    assert_eq!(options.query, "dough");
+    let (second, query) = state.search().unwrap();
+    assert_eq!(query.query, "dough");
     state.answer(WorkAnswer::Found { number: second, found: Ok(found()) });
     assert!(!state.is_searching());
     state.answer(WorkAnswer::Found { number: first, found: Ok(FoundGroups::default()) });
@@ -116,8 +127,8 @@ fn a_changed_filter_searches_again() {
     state.act(Action::Previous);
     assert_eq!(state.act(Action::Down), Effect::Debounce);
     state.debounced();
-    let (_, options) = state.search().unwrap();
-    assert_eq!((options.query.as_str(), options.mode), ("dough", SearchMode::Semantic));
+    let (_, query) = state.search().unwrap();
+    assert_eq!((query.query.as_str(), query.mode), ("dough", SearchMode::Semantic));
 }
 
 #[test]
