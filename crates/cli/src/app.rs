@@ -154,9 +154,10 @@ impl App {
         Ok(StoreReader { storage, scope, caller })
     }
 
-    /// The selected store if it is a file that exists, and the scope: for shell completion, which prints no errors.
-    pub(crate) async fn for_completion(&self) -> Option<(SessionStorage, Scope)> {
-        let scope = self.scope(&self.caller().ok()?).ok()?;
+    /// Opens the selected store if it is a file that exists: for shell completion, which prints no errors.
+    pub(crate) async fn for_completion(&self) -> Option<StoreReader> {
+        let caller = self.caller().ok()?;
+        let scope = self.scope(&caller).ok()?;
         let url = self.store_url().ok()?;
         if !url.file()?.exists() {
             return None;
@@ -164,7 +165,8 @@ impl App {
         // Only one process at a time can open such a file for writing.
         let read_only = self.global.read_only || url.backend().read_only;
         let options = self.open_options().ok()?.with_existing(true).with_read_only(read_only);
-        Some((self.open(&url, options).await.ok()?, scope))
+        let storage = self.open(&url, options).await.ok()?;
+        Some(StoreReader { storage, scope, caller })
     }
 
     /// Opens the selected store, which must exist, to change the user's own sessions: `--scope` applies only to reading.

@@ -26,6 +26,9 @@ pub struct SessionsRequest {
     /// Words in the title or the description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    /// The beginning of the id, for a face that completes ids.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id_prefix: Option<String>,
     /// Which sessions. The period is that of their last change.
     #[serde(flatten)]
     pub filter: RequestFilter,
@@ -42,6 +45,7 @@ impl Default for SessionsRequest {
         Self {
             scope: Reach::default(),
             text: None,
+            id_prefix: None,
             filter: RequestFilter::default(),
             tree: false,
             limit: 50,
@@ -139,6 +143,7 @@ impl Api<'_> {
         let query = SessionQuery::new(scope.clone())
             .with_filter(filter.within(&project))
             .with_text(request.text.clone())
+            .with_id_prefix(request.id_prefix.clone())
             .with_since(period.since)
             .with_until(period.until);
         let response = self.list(query, request).await?;

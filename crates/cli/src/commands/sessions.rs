@@ -22,6 +22,7 @@ pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Fa
         tree: args.tree,
         limit: args.limit,
         short_ids: app.out.is_terminal() && !app.out.is_json(),
+        ..SessionsRequest::default()
     };
     request.check(&app.now)?;
     if args.superseded {

@@ -2,13 +2,15 @@
 
 use std::{collections::BTreeSet, ffi::OsString};
 
-use amplifier_session_storage::{
-    Scope, SessionStorage, backend::SessionQuery, embedding::models::KNOWN, model::Session,
+use amplifier_session_api::{
+    Reach,
+    operations::sessions::{ListedSession, SessionsRequest},
 };
+use amplifier_session_storage::{backend::SessionQuery, embedding::models::KNOWN, model::Session};
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::{
-    app::App,
+    app::{App, StoreReader},
     args::{Cli, GlobalArgs, parse_arguments_for},
     environment::Environment,
     render::text::one_line,
@@ -42,7 +44,7 @@ pub(super) fn of(command: &str, id: &str, words: &[String], typed: &str) -> Vec<
         (_, "tags" | "remove") => of_sessions(words, |session| session.tags.clone()),
         (_, "bundle") => of_sessions(words, |session| session.bundle.clone()),
         ("events", "model") => of_sessions(words, |session| session.model.clone()),
-        (_, "user") => values(all(words, |_| Scope::Everyone, |session| Some(session.user_id.to_string()))),
+        (_, "user") => values(all(words, Some(Reach::All), |session| Some(session.user_id.to_string()))),
         (_, "embedding") => values(Some(embeddings(words))),
         ("install" | "verify", "name") => values(Some(models(words))),
         (_, "content_types") => fixed(&["user", "assistant", "thinking", "tool", "system"]),
@@ -61,13 +63,15 @@ fn fixed(values: &[&str]) -> Vec<WordCompletion> {
 
 /// The newest sessions whose ids begin with `typed`.
 fn sessions(words: &[String], typed: &str) -> Vec<WordCompletion> {
-    let found = ask(words, async |storage, scope| {
-        let query = SessionQuery::new(scope).with_id_prefix(Some(typed.to_owned())).with_limit(MOST);
-        storage.sessions().search_sessions(&query).await.ok()
+    let found = ask(words, async |app, reader| {
+        let (scope, id_prefix) = (app.global.scope.into(), Some(typed.to_owned()));
+        let request = SessionsRequest { scope, id_prefix, limit: MOST, ..SessionsRequest::default() };
+        Some(reader.api(app).sessions(&request).await.ok()?.response.sessions)
     });
     let found = found.unwrap_or_default();
-    let latest = found.first().map(|session| WordCompletion::new("latest", session.title()));
-    let candidate = |session: &Session| WordCompletion::new(session.session_id.as_str(), session.title());
+    let named = |name: &str, listed: &ListedSession| WordCompletion::new(name, &listed.session.title);
+    let latest = found.first().map(|listed| named("latest", listed));
+    let candidate = |listed: &ListedSession| named(listed.session.session.session_id.as_str(), listed);
     latest.into_iter().filter(|_| typed.is_empty()).chain(found.iter().map(candidate)).collect()
 }
 
@@ -75,7 +79,7 @@ fn of_sessions<V: IntoIterator<Item = String>>(
     words: &[String],
     of: impl Fn(&Session) -> V,
 ) -> Vec<WordCompletion> {
-    values(all(words, |own| own, of))
+    values(all(words, None, of))
 }
 
 /// The embedding providers: built in, installed, known, or a service.
@@ -104,26 +108,28 @@ fn installed(words: &[String]) -> Option<Vec<String>> {
     Some(models.into_iter().map(|model| model.name).collect())
 }
 
-/// The values of `of` for all sessions.
+/// The values of `of` for all sessions within `reach`, by default that of `--scope`.
 fn all<V: IntoIterator<Item = String>>(
     words: &[String],
-    scope: impl Fn(Scope) -> Scope,
+    reach: Option<Reach>,
     of: impl Fn(&Session) -> V,
 ) -> Option<BTreeSet<String>> {
-    ask(words, async |storage, own| {
-        let query = SessionQuery::new(scope(own)).with_limit(PAGE);
-        let sessions = storage.sessions().all_sessions(query).await.ok()?;
+    ask(words, async |app, reader| {
+        let scope = reader.caller.scope(reach.unwrap_or_else(|| app.global.scope.into())).ok()?;
+        // Not a list of the API, which also looks up whether dates are estimates.
+        let query = SessionQuery::new(scope).with_limit(PAGE);
+        let sessions = reader.storage.sessions().all_sessions(query).await.ok()?;
         Some(sessions.iter().flat_map(&of).collect())
     })
 }
 
 /// Queries the store that the typed words select. Returns nothing for a remote store, which would take too long.
-fn ask<T>(words: &[String], question: impl AsyncFnOnce(SessionStorage, Scope) -> Option<T>) -> Option<T> {
+fn ask<T>(words: &[String], question: impl AsyncFnOnce(&App, StoreReader) -> Option<T>) -> Option<T> {
     let app = app(words)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     runtime.block_on(async {
-        let (storage, scope) = app.for_completion().await?;
-        question(storage, scope).await
+        let reader = app.for_completion().await?;
+        question(&app, reader).await
     })
 }
 
