@@ -3,13 +3,14 @@
 use serde::Serialize;
 
 use crate::{
-    Error, Result,
+    Error, ErrorKind, Result,
     backend::SequenceRange,
     model::SessionKey,
     storage::{
         ingest::IngestTarget,
         store::{Ingestion, Rederivation},
     },
+    text::counted,
 };
 
 /// Number of messages read at a time.
@@ -25,6 +26,8 @@ pub struct RewindOptions {
     pub keep_events: bool,
     /// Whether to only report what would be removed. Default: no.
     pub dry_run: bool,
+    /// The report of a dry run. If the session has grown since, so that more would be removed, nothing is.
+    pub at_most: Option<RewindReport>,
 }
 
 impl RewindOptions {
@@ -32,6 +35,11 @@ impl RewindOptions {
     #[must_use]
     pub fn to_turn(to_turn: u32) -> Self {
         Self { to_turn, ..Self::default() }
+    }
+
+    optional_setters! {
+        /// Removes nothing if that would be more than in the report of a dry run.
+        with_at_most(at_most: RewindReport);
     }
 
     setters! {
@@ -59,6 +67,17 @@ pub struct RewindReport {
 }
 
 impl RewindReport {
+    /// Fails if more is removed than in `most`.
+    fn check_at_most(&self, most: &Self) -> Result<()> {
+        let Self { messages, events, .. } = self;
+        if *messages <= most.messages && *events <= most.events {
+            return Ok(());
+        }
+        let (messages, events) = (counted(*messages, "message"), counted(*events, "event"));
+        let message = format!("the session has grown: {messages} and {events} would be removed");
+        Err(Error::new(ErrorKind::Rewind, message))
+    }
+
     /// Whether there is nothing to remove.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -85,8 +104,8 @@ impl Ingestion<'_> {
     ///
     /// # Errors
     ///
-    /// `SessionNotFound`; `Rewind` if turns do not follow each other in order, or if it can't be determined which
-    /// events to remove; errors of the backend.
+    /// `SessionNotFound`; `Rewind` if turns do not follow each other in order, if it can't be determined which events to
+    /// remove, or if more would be removed than [`RewindOptions::at_most`]; errors of the backend.
     pub async fn rewind(self, key: &SessionKey, options: &RewindOptions) -> Result<RewindReport> {
         let rewound = self.store.retry_conflicts(|| self.rewind_once(key, options)).await;
         rewound.map_err(|error| error.with_operation("rewind"))
@@ -105,6 +124,9 @@ impl Ingestion<'_> {
         };
         let mut ingest = self.ingest_of(target, stored);
         let report = ingest.rewind(options).await?;
+        if let Some(most) = &options.at_most {
+            report.check_at_most(most).map_err(|error| error.with("session", &key.session_id))?;
+        }
         if !report.is_empty() && !options.dry_run {
             ingest.commit_rewind().await?;
         }

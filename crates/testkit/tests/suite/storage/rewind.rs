@@ -8,6 +8,7 @@ on_both_stores![
     without_any_time_events_are_kept_only_on_request,
     a_session_without_later_turns_is_not_changed,
     a_dry_run_reports_and_changes_nothing,
+    no_more_is_removed_than_a_dry_run_reported,
     turns_out_of_order_are_refused,
     a_missing_session_is_not_rewound,
     title_model_and_dates_are_derived_again,
@@ -145,6 +146,23 @@ async fn a_dry_run_reports_and_changes_nothing(store: Store) {
     assert_eq!(store.everything(&target("s")).await, before);
     assert_eq!(try_rewind(&store, &options).await.unwrap(), planned);
     assert_eq!((planned.messages, planned.messages_with_vectors, planned.events), (2, 2, 4));
+}
+
+/// The session may have grown since the dry run.
+async fn no_more_is_removed_than_a_dry_run_reported(store: Store) {
+    fill(&store).await;
+    let options = RewindOptions::to_turn(1);
+    let planned = try_rewind(&store, &options.clone().with_dry_run(true)).await.unwrap();
+    let before = store.everything(&target("s")).await;
+    let (mut fewer_messages, mut fewer_events) = (planned.clone(), planned.clone());
+    fewer_messages.messages -= 1;
+    fewer_events.events -= 1;
+    for fewer in [fewer_messages, fewer_events] {
+        let refused = try_rewind(&store, &options.clone().with_at_most(fewer)).await;
+        assert_eq!(kind(refused), ErrorKind::Rewind);
+    }
+    assert_eq!(store.everything(&target("s")).await, before);
+    assert_eq!(try_rewind(&store, &options.with_at_most(planned.clone())).await.unwrap(), planned);
 }
 
 /// If a message of an earlier turn follows one of a later turn, removing the end would remove too much.
