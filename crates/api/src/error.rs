@@ -1,8 +1,8 @@
 //! Why a request can't be answered.
 
-use std::fmt;
+use std::{error::Error as _, fmt, fmt::Write as _};
 
-use amplifier_session_core::{Error, search::FieldName};
+use amplifier_session_core::{Error, model::SessionField, search::FieldName};
 
 use crate::{AccessRight, Reach};
 
@@ -49,6 +49,29 @@ pub enum InvalidRequest {
     },
     /// A list is limited to 0 items.
     NothingToList,
+    /// An edit changes nothing.
+    NothingToChange,
+    /// An edit sets, clears or resets a field more than once.
+    FieldGivenTwice(SessionField),
+    /// A tag is both added and removed.
+    TagAddedAndRemoved {
+        /// The tag.
+        tag: String,
+    },
+    /// A summary of a list can't be set.
+    WrongSummary {
+        /// Its position in the list, from 0.
+        position: usize,
+        /// The reason.
+        reason: Error,
+    },
+    /// A deletion has not exactly one of addresses, filters and `all`.
+    NotOneWayToDelete,
+    /// The minimum age of sessions to delete is a time in the future, which all sessions would match.
+    AgeInTheFuture {
+        /// The age, as it was typed.
+        age: String,
+    },
     /// A field of a query that can't be excluded is.
     ExcludedField(FieldName),
     /// A field of a query conflicts with another field of the request or of the query.
@@ -187,6 +210,14 @@ impl fmt::Display for InvalidRequest {
                 write!(f, "max_turns {max_turns} is less than min_turns {min_turns}")
             }
             Self::NothingToList => f.write_str("limit must be at least 1"),
+            Self::NothingToChange => f.write_str("nothing to change"),
+            Self::FieldGivenTwice(field) => write!(f, "the {field} is given more than once"),
+            Self::TagAddedAndRemoved { tag } => write!(f, "the tag {tag:?} is both added and removed"),
+            Self::WrongSummary { position, reason } => write!(f, "summaries[{position}]: {reason}"),
+            Self::NotOneWayToDelete => {
+                f.write_str("either sessions, or project, repo or older_than, or all is required")
+            }
+            Self::AgeInTheFuture { age } => write!(f, "older_than {age} is in the future"),
             Self::ExcludedField(field) => {
                 write!(f, "-{}: is not supported; only sessions can be excluded", field.as_str())
             }
@@ -212,4 +243,21 @@ impl fmt::Display for InvalidRequest {
             }
         }
     }
+}
+
+/// The message of an error, followed by the messages of those causes that add information.
+#[must_use]
+pub fn with_causes(error: &Error) -> String {
+    let mut message = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let text = error.to_string();
+        // Some errors have advice for programmers after the first line.
+        let line = text.lines().next().unwrap_or_default();
+        if !message.contains(line) {
+            let _ = write!(message, ": {line}");
+        }
+        cause = error.source();
+    }
+    message
 }

@@ -29,6 +29,7 @@ pub mod cut;
 pub mod dates;
 mod error;
 pub mod filter;
+mod folders;
 pub mod groups;
 pub mod ids;
 pub mod lines;
@@ -50,7 +51,7 @@ use amplifier_session_core::SessionStorage;
 use jiff::Zoned;
 
 pub use access::{AccessRight, ApiCaller, Reach};
-pub use error::{ApiError, InvalidRequest, PlaceFields};
+pub use error::{ApiError, InvalidRequest, PlaceFields, with_causes};
 pub use notice::{FoundKind, NearestMessage, Notice};
 
 /// The operations on a store, for one caller at one time.

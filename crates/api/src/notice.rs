@@ -48,6 +48,13 @@ pub enum Notice {
         /// The project.
         project: ProjectSlug,
     },
+    /// The sessions to delete ran in several folders that have the slug of the project, and may not all be meant.
+    ProjectRanInFolders {
+        /// The project, as it was typed.
+        project: String,
+        /// The folders.
+        folders: Vec<String>,
+    },
     /// The store has no session of the repository, which may be mistyped.
     UnknownRepository {
         /// The name of the repository that says most.
@@ -118,6 +125,18 @@ pub enum Notice {
         /// The word or phrase.
         text: String,
     },
+    /// The session does not have a tag that should be removed.
+    TagNotFound {
+        /// The tag.
+        tag: String,
+    },
+    /// Superseded lines were removed, but a file still contains their words. The next write erases them.
+    LinesNotErased {
+        /// The file.
+        file: String,
+        /// The reason.
+        reason: String,
+    },
     /// The caller has no sessions, but others do.
     OnlyOthersHaveSessions {
         /// The caller.
@@ -148,6 +167,8 @@ pub enum FoundKind {
     SupersededSession,
     /// Sessions to write to an archive.
     ExportedSession,
+    /// Superseded lines.
+    SupersededLine,
     /// Events.
     Event,
     /// Files that a session read or changed.

@@ -1,8 +1,6 @@
 //! Errors and invalid requests in words, with advice: with the names of commands and options.
 
-use std::{error::Error as _, fmt::Write as _};
-
-use amplifier_session_api::{ApiError, InvalidRequest, PlaceFields};
+use amplifier_session_api::{ApiError, InvalidRequest, PlaceFields, with_causes};
 use amplifier_session_storage::{
     Error, ErrorField, ErrorKind, ErrorOption, search::SEARCH_OPERATION, upgrade::PythonDatabase,
 };
@@ -58,7 +56,13 @@ pub(crate) fn problem(invalid: &InvalidRequest) -> String {
             let least = counted(*least as u64, "token");
             format!("--budget {budget} is too small: this answer needs at least {least}")
         }
+        InvalidRequest::AgeInTheFuture { age } => format!("--older-than {age} is in the future"),
         InvalidRequest::NotADate { .. }
+        | InvalidRequest::NothingToChange
+        | InvalidRequest::FieldGivenTwice(_)
+        | InvalidRequest::TagAddedAndRemoved { .. }
+        | InvalidRequest::WrongSummary { .. }
+        | InvalidRequest::NotOneWayToDelete
         | InvalidRequest::ExcludedField(_)
         | InvalidRequest::NamesEvent { fields: PlaceFields::First, .. }
         | InvalidRequest::RelativeFolder { .. }
@@ -78,6 +82,16 @@ pub(crate) fn advice(invalid: &InvalidRequest, program: &str) -> String {
         }
         InvalidRequest::NoTurns { .. } => "no session can match both",
         InvalidRequest::NothingToList => "the default is 50, or 3 per project with --by project",
+        InvalidRequest::NothingToChange => {
+            "pass --name, --description, --clear or --reset; set tags with `tag`"
+        }
+        InvalidRequest::FieldGivenTwice(_) => {
+            "for each field, pass a new value, --clear or --reset, but only one of them"
+        }
+        InvalidRequest::TagAddedAndRemoved { .. } => {
+            "pass it once: before --remove to add it, or after --remove to remove it"
+        }
+        InvalidRequest::AgeInTheFuture { .. } => "it would match all sessions; --all deletes them",
         InvalidRequest::ExcludedField(_)
         | InvalidRequest::Contradiction { .. }
         | InvalidRequest::FieldValue { .. } => {
@@ -107,7 +121,9 @@ pub(crate) fn advice(invalid: &InvalidRequest, program: &str) -> String {
                 "name a repository, for example --repo github.com/acme/app; `{program} show SESSION` shows that of a session"
             );
         }
-        InvalidRequest::RelativeFolder { .. } => USAGE_HINT,
+        InvalidRequest::RelativeFolder { .. }
+        | InvalidRequest::WrongSummary { .. }
+        | InvalidRequest::NotOneWayToDelete => USAGE_HINT,
     };
     text.to_owned()
 }
@@ -119,22 +135,6 @@ fn reason_of(reason: &ApiError) -> String {
         ApiError::Invalid(invalid) => problem(invalid),
         refused => refused.to_string(),
     }
-}
-
-/// The message, followed by the messages of those causes that add information.
-pub(crate) fn with_causes(error: &Error) -> String {
-    let mut message = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let text = error.to_string();
-        // Some errors have advice for programmers after the first line.
-        let line = text.lines().next().unwrap_or_default();
-        if !message.contains(line) {
-            let _ = write!(message, ": {line}");
-        }
-        cause = error.source();
-    }
-    message
 }
 
 /// The problem with an argument, using the name of its option.

@@ -24,6 +24,7 @@ pub(crate) fn say_notices(program: &TypedProgram, notices: &[Notice]) {
             | Notice::LeavesOut { .. }
             | Notice::IncompleteEventType { .. }
             | Notice::OnlyOthersHaveSessions { .. } => "hint",
+            Notice::LinesNotErased { .. } => "failed",
             _ => "note",
         };
         say(label, &text(program, notice));
@@ -31,6 +32,9 @@ pub(crate) fn say_notices(program: &TypedProgram, notices: &[Notice]) {
         match notice {
             Notice::UnknownProject { .. } => {
                 say("hint", &format!("`{name} sessions` shows the project of each session"));
+            }
+            Notice::ProjectRanInFolders { .. } => {
+                say("hint", "--project FOLDER names only those that ran in one of them");
             }
             Notice::UnknownRepository { .. } => {
                 say("hint", &format!("`{name} show SESSION` shows the repository of a session"));
@@ -63,6 +67,10 @@ fn text(program: &TypedProgram, notice: &Notice) -> String {
         Notice::NoSessionInFolder { folder, project } => {
             format!("no session ran in {folder}; those of {project} ran elsewhere")
         }
+        Notice::ProjectRanInFolders { project, folders } => {
+            let folders = folders.iter().map(|folder| one_line(folder)).collect::<Vec<_>>().join(" and ");
+            format!("the sessions of {} ran in {folders}", one_line(project))
+        }
         Notice::UnknownRepository { repository } => {
             format!("the store has no sessions of the repository {repository}")
         }
@@ -87,6 +95,10 @@ fn text(program: &TypedProgram, notice: &Notice) -> String {
         Notice::LeavesOut { text } => {
             let one = if text.contains(' ') { format!("-\"{text}\"") } else { format!("-{text}") };
             format!("{one} leaves out messages that contain it; with --plain it is searched for")
+        }
+        Notice::TagNotFound { tag } => format!("the session has no tag {tag:?}"),
+        Notice::LinesNotErased { file, reason } => {
+            format!("the removed lines are still in {file}: {}", one_line(reason))
         }
         Notice::OnlyOthersHaveSessions { user, other } => {
             // With --scope all, the user does not matter.
@@ -152,6 +164,7 @@ fn nothing_found(what: FoundKind, nearest: Option<&NearestMessage>) -> String {
             FoundKind::Session => "no session matches",
             FoundKind::ExportedSession => "no session matches; no file was written",
             FoundKind::SupersededSession => "no session has superseded lines",
+            FoundKind::SupersededLine => "no superseded line matches",
             FoundKind::Event => "no event matches",
             FoundKind::File => "no tool call reads or changes a file",
             FoundKind::ChangedFile => "no tool call changes a file",

@@ -2,6 +2,8 @@
 
 pub mod check_store;
 pub mod context;
+pub mod delete;
+pub mod edit;
 pub mod events;
 pub mod export;
 pub mod files;
@@ -11,8 +13,10 @@ pub mod import;
 pub mod ingest;
 pub mod messages;
 pub mod projects;
+pub mod prune;
 pub mod purge_secrets;
 pub mod recent;
+pub mod rewind;
 pub mod search;
 pub mod search_superseded;
 pub mod search_turns;
@@ -20,12 +24,19 @@ pub mod secrets;
 pub mod session;
 pub mod session_events;
 pub mod sessions;
+pub mod share;
 pub mod statistics;
 pub mod store_status;
+pub mod summaries;
 pub mod superseded_events;
 pub mod superseded_messages;
 pub mod superseded_sessions;
+pub mod tag;
+pub mod tags;
 pub mod timeline;
 pub mod turn;
 pub mod users;
 pub mod vectors;
+
+#[cfg(test)]
+mod change_tests;

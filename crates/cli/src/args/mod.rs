@@ -51,7 +51,7 @@ pub(crate) use context::{ContextArgs, PositionArgs};
 pub(crate) use copy::CopyArgs;
 pub(crate) use delete::DeleteArgs;
 pub(crate) use doctor::DoctorArgs;
-pub(crate) use edit::{EditArgs, FieldArg, TagArgs};
+pub(crate) use edit::{EditArgs, TagArgs};
 pub(crate) use embeddings::{BackfillArgs, EmbeddingsAction, EmbeddingsArgs, EstimateArgs, RebuildArgs};
 pub(crate) use events::EventsArgs;
 pub(crate) use files::FilesArgs;

@@ -1,6 +1,6 @@
 //! `share`.
 
-use amplifier_session_storage::storage::Sharing;
+use amplifier_session_api::operations::share::SharedWith;
 use clap::{
     ArgMatches, Args, Command, FromArgMatches,
     builder::NonEmptyStringValueParser,
@@ -32,7 +32,7 @@ pub(crate) struct ShareArgs {
 
 /// With whom to share: exactly one of the [`Ways`].
 #[derive(Debug)]
-pub(crate) struct WithArgs(Sharing);
+pub(crate) struct WithArgs(pub(crate) SharedWith);
 
 /// The ways to share.
 #[derive(Debug, Args)]
@@ -70,10 +70,10 @@ impl FromArgMatches for WithArgs {
         let typed: Vec<&str> = ["team", "org", "public", "private"].into_iter().filter(is_typed).collect();
         let Ways { team, org, .. } = Ways::from_arg_matches(matches)?;
         match (typed.as_slice(), org) {
-            (["team"], _) => Ok(Self(Sharing::teams(team))),
-            (["org"], Some(org)) => Ok(Self(Sharing::org(org))),
-            (["public"], _) => Ok(Self(Sharing::public())),
-            (["private"], _) => Ok(Self(Sharing::private())),
+            (["team"], _) => Ok(Self(SharedWith::Team { team_ids: team })),
+            (["org"], Some(org_id)) => Ok(Self(SharedWith::Org { org_id })),
+            (["public"], _) => Ok(Self(SharedWith::Public)),
+            (["private"], _) => Ok(Self(SharedWith::Private)),
             _ => {
                 let message =
                     "exactly one of --team, --org, --public and --private is required after `share`\n";
@@ -88,15 +88,8 @@ impl FromArgMatches for WithArgs {
     }
 }
 
-impl From<WithArgs> for Sharing {
-    fn from(with: WithArgs) -> Self {
-        with.0
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use amplifier_session_storage::model::Visibility;
     use clap::Parser as _;
 
     use super::*;
@@ -105,14 +98,15 @@ mod tests {
     #[test]
     fn exactly_one_way_to_share() {
         let share = |typed: &[&str]| match args::Cli::try_parse_from([&["x", "share", "s"], typed].concat()) {
-            Ok(args::Cli { command: args::Command::Share(args), .. }) => Some(Sharing::from(args.with)),
+            Ok(args::Cli { command: args::Command::Share(args), .. }) => Some(args.with.0),
             _ => None,
         };
-        assert_eq!(share(&["--team", "a", "b"]), Some(Sharing::teams(["a", "b"])));
-        assert_eq!(share(&["--team", "a", "--team", "b"]), Some(Sharing::teams(["a", "b"])));
-        assert_eq!(share(&["--org", "o"]), Some(Sharing::org("o")));
-        assert_eq!(share(&["--public"]).map(|sharing| sharing.visibility), Some(Visibility::Public));
-        assert_eq!(share(&["--private"]), Some(Sharing::private()));
+        let teams = SharedWith::Team { team_ids: vec!["a".to_owned(), "b".to_owned()] };
+        assert_eq!(share(&["--team", "a", "b"]), Some(teams.clone()));
+        assert_eq!(share(&["--team", "a", "--team", "b"]), Some(teams));
+        assert_eq!(share(&["--org", "o"]), Some(SharedWith::Org { org_id: "o".to_owned() }));
+        assert_eq!(share(&["--public"]), Some(SharedWith::Public));
+        assert_eq!(share(&["--private"]), Some(SharedWith::Private));
         assert_eq!(share(&[]), None);
         assert_eq!(share(&["--public", "--private"]), None);
         assert_eq!(share(&["--team", "a", "--org", "o"]), None);

@@ -1,5 +1,6 @@
 //! `share`: sets who can see a session besides its owner.
 
+use amplifier_session_api::{ApiAnswer, operations::share::ShareRequest};
 use amplifier_session_storage::model::{Session, Visibility};
 
 use crate::{
@@ -7,27 +8,28 @@ use crate::{
     args::ShareArgs,
     dates,
     failure::{Failure, Outcome},
-    messages::ChangedView,
     render::card::{CardField, card},
 };
 
 pub(super) async fn run(app: &mut App, args: ShareArgs) -> Result<Outcome, Failure> {
+    let request = ShareRequest { session: args.session, with: args.with.0 };
     let reader = app.editor(false).await?;
-    let session = reader.find_session(&args.session).await?;
-    let session = reader.storage.sessions().share_session(&session.key(), &args.with.into()).await?;
+    let ApiAnswer { response, notices } = reader.api(app).share(&request).await?;
+    app.say_notices(&notices);
     if app.out.is_json() {
-        app.out.json(&ChangedView::from(&session))?;
+        app.out.json(&response)?;
         return Ok(Outcome::Done);
     }
+    let session = &response.session.session;
     let first = session.shared_at.map(|at| {
         if app.out.is_terminal() { dates::minute(at, &app.now) } else { dates::with_offset(at, &app.now) }
     });
     let fields = vec![
         CardField::new("visibility", session.visibility.as_str().to_owned()),
-        CardField::new("visible to", visible_to(&session)),
+        CardField::new("visible to", visible_to(session)),
         CardField::new("first shared", first.or_else(|| Some("never".to_owned()))),
     ];
-    card(&mut app.out, &session, fields)?;
+    card(&mut app.out, session, fields)?;
     Ok(Outcome::Done)
 }
 

@@ -6,15 +6,13 @@ use std::{
     path::Path,
 };
 
-use amplifier_session_storage::{
-    Scope,
-    model::{TurnSummary, UserId},
-    storage::{GivenSummary, SummaryReport},
+use amplifier_session_api::{
+    ApiAnswer, ApiError, InvalidRequest,
+    operations::summaries::{SummariesRequest, SummariesResponse, SummaryOfTurn},
 };
-use serde::{Deserialize, Serialize};
 
 use crate::{
-    app::{App, StoreReader},
+    app::App,
     args::ImportArgs,
     failure::{Failure, Outcome},
     file::is_stdout,
@@ -22,46 +20,14 @@ use crate::{
     streams::InputStream,
 };
 
-/// A line of the file.
-#[derive(Deserialize)]
-struct SummaryLine {
-    message_id: String,
-    text: String,
-}
-
-/// The report as JSON.
-#[derive(Serialize)]
-struct SummariesView<'a> {
-    summaries: u64,
-    unchanged: u64,
-    /// Turns that were embedded again.
-    turns: u64,
-    /// Why turns could not be embedded.
-    pending_reason: Option<&'a str>,
-}
-
 pub(super) async fn run(app: &mut App, args: ImportArgs) -> Result<Outcome, Failure> {
     let reader = app.editor(true).await?;
-    let Scope::User(user) = reader.scope.clone() else {
-        return Err(Failure::wrong_use("summaries are set for one user only", "omit --scope"));
-    };
-    let summaries = read(&reader, &user, &args.file, &app.environment.stdin).await?;
-    let report = reader.storage.turns().set_summaries(summaries).await?;
-    let SummaryReport { summaries, unchanged, embedded, .. } = &report;
-    let reason = embedded.failure.as_ref().map(ToString::to_string);
-    if app.out.is_json() {
-        let (summaries, unchanged, turns) = (*summaries, *unchanged, embedded.turns);
-        app.out.json(&SummariesView { summaries, unchanged, turns, pending_reason: reason.as_deref() })?;
-    } else {
-        let unchanged = match unchanged {
-            0 => String::new(),
-            unchanged => format!(" ({} unchanged)", grouped(*unchanged)),
-        };
-        app.out.line(&format!("summaries  {}{unchanged}", grouped(*summaries)))?;
-        app.out.line(&format!("turns      {} embedded", grouped(embedded.turns)))?;
-    }
-    app.out.finish()?;
-    match reason {
+    let file = SummaryFile::read(&args.file, &app.environment.stdin)?;
+    let answer = reader.api(app).summaries(&file.request).await;
+    let ApiAnswer { response, notices } = answer.map_err(|error| file.failure(error))?;
+    app.say_notices(&notices);
+    show(app, &response)?;
+    match response.pending_reason {
         None => Ok(Outcome::Done),
         Some(reason) => {
             let message = format!("the summaries are stored, but some turns could not be embedded: {reason}");
@@ -71,40 +37,73 @@ pub(super) async fn run(app: &mut App, args: ImportArgs) -> Result<Outcome, Fail
     }
 }
 
-/// The summaries in a file. All of them must be valid.
-async fn read(
-    reader: &StoreReader,
-    user: &UserId,
-    path: &Path,
-    stdin: &InputStream,
-) -> Result<Vec<TurnSummary>, Failure> {
-    const HINT: &str = "each line is {\"message_id\": \"3a7c1e90#4\", \"text\": \"…\"}; nothing was stored";
-    let name = if is_stdout(path) { "stdin".to_owned() } else { path.display().to_string() };
-    let lines: Vec<io::Result<Vec<u8>>> = if is_stdout(path) {
-        stdin.read(|stdin| stdin.split(b'\n').collect())
+fn show(app: &mut App, response: &SummariesResponse) -> Result<(), Failure> {
+    let SummariesResponse { summaries, unchanged, turns, .. } = response;
+    if app.out.is_json() {
+        app.out.json(response)?;
     } else {
-        let file = File::open(path).map_err(|error| {
-            Failure::failed(
-                format!("can't read {name}: {error}"),
-                "pass a file of JSON lines, or - for stdin",
-            )
-        })?;
-        BufReader::new(file).split(b'\n').collect()
-    };
-    let mut summaries = Vec::new();
-    for (at, line) in lines.into_iter().enumerate() {
-        let wrong = |why: String| Failure::failed(format!("{name}, line {}: {why}", at + 1), HINT);
-        let line = line.map_err(|error| wrong(error.to_string()))?;
-        // Some programs begin a text file with a byte order mark.
-        let line = line.strip_prefix("\u{feff}".as_bytes()).filter(|_| at == 0).unwrap_or(&line);
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
-        let SummaryLine { message_id, text } =
-            serde_json::from_slice(line).map_err(|error| wrong(error.to_string()))?;
-        let given = GivenSummary { message: message_id, text };
-        let summary = reader.storage.turns().resolve_summary(user, &given).await;
-        summaries.push(summary.map_err(|error| wrong(error.to_string()))?);
+        let unchanged = match unchanged {
+            0 => String::new(),
+            unchanged => format!(" ({} unchanged)", grouped(*unchanged)),
+        };
+        app.out.line(&format!("summaries  {}{unchanged}", grouped(*summaries)))?;
+        app.out.line(&format!("turns      {} embedded", grouped(*turns)))?;
     }
-    Ok(summaries)
+    Ok(app.out.finish()?)
+}
+
+/// A file of summaries, one JSON object per line.
+struct SummaryFile {
+    name: String,
+    request: SummariesRequest,
+    /// The line of each summary, from 1.
+    lines: Vec<usize>,
+}
+
+impl SummaryFile {
+    fn read(path: &Path, stdin: &InputStream) -> Result<Self, Failure> {
+        let name = if is_stdout(path) { "stdin".to_owned() } else { path.display().to_string() };
+        let mut file = Self { name, request: SummariesRequest::default(), lines: Vec::new() };
+        for (at, line) in file.lines_of(path, stdin)?.into_iter().enumerate() {
+            let line = line.map_err(|error| file.wrong(at + 1, &error))?;
+            // Some programs begin a text file with a byte order mark.
+            let line = line.strip_prefix("\u{feff}".as_bytes()).filter(|_| at == 0).unwrap_or(&line);
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            let summary: SummaryOfTurn =
+                serde_json::from_slice(line).map_err(|error| file.wrong(at + 1, &error))?;
+            file.request.summaries.push(summary);
+            file.lines.push(at + 1);
+        }
+        Ok(file)
+    }
+
+    fn lines_of(&self, path: &Path, stdin: &InputStream) -> Result<Vec<io::Result<Vec<u8>>>, Failure> {
+        if is_stdout(path) {
+            return Ok(stdin.read(|stdin| stdin.split(b'\n').collect()));
+        }
+        let file = File::open(path).map_err(|error| {
+            let message = format!("can't read {}: {error}", self.name);
+            Failure::failed(message, "pass a file of JSON lines, or - for stdin")
+        })?;
+        Ok(BufReader::new(file).split(b'\n').collect())
+    }
+
+    /// The failure of setting the summaries, with the line if one of them is wrong.
+    fn failure(&self, error: ApiError) -> Failure {
+        match error {
+            ApiError::Invalid(InvalidRequest::WrongSummary { position, reason }) => {
+                self.wrong(self.lines.get(position).copied().unwrap_or_default(), &reason)
+            }
+            other => other.into(),
+        }
+    }
+
+    fn wrong(&self, line: usize, reason: &dyn std::fmt::Display) -> Failure {
+        Failure::failed(
+            format!("{}, line {line}: {reason}", self.name),
+            "each line is {\"message_id\": \"3a7c1e90#4\", \"text\": \"…\"}; nothing was stored",
+        )
+    }
 }

@@ -1,17 +1,18 @@
 //! `tag`: tags of sessions.
 
-use std::collections::BTreeMap;
-
-use amplifier_session_storage::{
-    backend::SessionQuery, model::Session, storage::SessionEdit, text::composed,
+use amplifier_session_api::{
+    ApiAnswer,
+    operations::{
+        tag::TagRequest,
+        tags::{TagCount, TagsRequest},
+    },
+    views::ChangedView,
 };
-use serde::Serialize;
 
 use crate::{
-    app::{App, StoreReader},
+    app::App,
     args::TagArgs,
     failure::{Failure, Outcome, say},
-    messages::ChangedView,
     render::{
         card::{CardField, card},
         chart::{Chart, ChartRow},
@@ -19,69 +20,22 @@ use crate::{
     },
 };
 
-/// Number of sessions read at a time.
-const PAGE: usize = 500;
-
-/// All tags as JSON.
-#[derive(Serialize)]
-struct TagsView {
-    tags: Vec<TagCount>,
+pub(super) async fn run(app: &mut App, args: TagArgs) -> Result<Outcome, Failure> {
+    let TagArgs { session, tags: add, remove } = args;
+    let Some(session) = session else { return list(app).await };
+    let request = TagRequest { session, add, remove };
+    request.check()?;
+    let reader = if request.is_change() { app.editor(false).await? } else { app.own_reader().await? };
+    let ApiAnswer { response, notices } = reader.api(app).tag(&request).await?;
+    app.say_notices(&notices);
+    show(app, &response)?;
+    Ok(Outcome::found(request.is_change() || !response.session.session.tags.is_empty()))
 }
 
-/// A tag, and the number of sessions that have it.
-#[derive(Serialize)]
-struct TagCount {
-    tag: String,
-    sessions: u64,
-}
-
-pub(super) async fn run(app: &mut App, mut args: TagArgs) -> Result<Outcome, Failure> {
-    for tag in args.tags.iter_mut().chain(&mut args.remove) {
-        *tag = composed(tag).into_owned();
-    }
-    if let Some(both) = args.tags.iter().find(|tag| args.remove.contains(tag)) {
-        let message = format!("the tag {both:?} is both added and removed");
-        return Err(Failure::wrong_use(
-            message,
-            "pass it once: before --remove to add it, or after --remove to remove it",
-        ));
-    }
-    let changes = !args.tags.is_empty() || !args.remove.is_empty();
-    let reader = if changes { app.editor(false).await? } else { app.own_reader().await? };
-    match &args.session {
-        Some(session) => of_session(app, &reader, session, &args).await,
-        None => list(app, &reader).await,
-    }
-}
-
-async fn of_session(
-    app: &mut App,
-    reader: &StoreReader,
-    session: &str,
-    args: &TagArgs,
-) -> Result<Outcome, Failure> {
-    let mut session = reader.find_session(session).await?;
-    let changes = !args.tags.is_empty() || !args.remove.is_empty();
-    if changes {
-        for missing in args.remove.iter().filter(|tag| !session.tags.contains(tag)) {
-            say("note", &format!("the session has no tag {missing:?}"));
-        }
-        let mut edit = SessionEdit::default();
-        if !args.remove.is_empty() {
-            edit = edit.remove_tags(&args.remove);
-        }
-        if !args.tags.is_empty() {
-            edit = edit.add_tags(&args.tags);
-        }
-        session = reader.storage.sessions().update_session(&session.key(), &edit).await?;
-    }
-    show(app, &session)?;
-    Ok(Outcome::found(changes || !session.tags.is_empty()))
-}
-
-fn show(app: &mut App, session: &Session) -> Result<(), Failure> {
+fn show(app: &mut App, response: &ChangedView) -> Result<(), Failure> {
+    let session = &response.session.session;
     if app.out.is_json() {
-        app.out.json(&ChangedView::from(session))?;
+        app.out.json(response)?;
     } else if app.out.is_terminal() {
         card(&mut app.out, session, vec![CardField::new("tags", session.tags.join(", "))])?;
     } else {
@@ -94,15 +48,18 @@ fn show(app: &mut App, session: &Session) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn list(app: &mut App, reader: &StoreReader) -> Result<Outcome, Failure> {
-    let tags = in_use(reader).await?;
-    let any = !tags.is_empty();
+async fn list(app: &mut App) -> Result<Outcome, Failure> {
+    let reader = app.own_reader().await?;
+    let ApiAnswer { response, notices } = reader.api(app).tags(&TagsRequest::default()).await?;
+    app.say_notices(&notices);
+    let any = !response.tags.is_empty();
     if app.out.is_json() {
-        app.out.json(&TagsView { tags })?;
+        app.out.json(&response)?;
     } else if app.out.is_terminal() && any {
-        app.out.lines(&chart(&tags).lines(app.out.width, app.out.paint))?;
+        app.out.lines(&chart(&response.tags).lines(app.out.width, app.out.paint))?;
     } else {
-        tags.iter().try_for_each(|of| app.out.line(&format!("{}\t{}", one_line(&of.tag), of.sessions)))?;
+        let line = |of: &TagCount| format!("{}\t{}", one_line(&of.tag), of.sessions);
+        response.tags.iter().try_for_each(|of| app.out.line(&line(of)))?;
     }
     app.out.finish()?;
     if !any {
@@ -110,21 +67,6 @@ async fn list(app: &mut App, reader: &StoreReader) -> Result<Outcome, Failure> {
         say("hint", &format!("add one with `{} tag SESSION TAG`", app.program()));
     }
     Ok(Outcome::found(any))
-}
-
-/// The tags of all sessions, the most frequent first.
-async fn in_use(reader: &StoreReader) -> Result<Vec<TagCount>, Failure> {
-    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-    let query = SessionQuery::new(reader.scope.clone()).with_limit(PAGE);
-    for tag in
-        reader.storage.sessions().all_sessions(query).await?.into_iter().flat_map(|session| session.tags)
-    {
-        *counts.entry(tag).or_default() += 1;
-    }
-    let mut tags: Vec<TagCount> =
-        counts.into_iter().map(|(tag, sessions)| TagCount { tag, sessions }).collect();
-    tags.sort_by_key(|of| std::cmp::Reverse(of.sessions));
-    Ok(tags)
 }
 
 fn chart(tags: &[TagCount]) -> Chart {

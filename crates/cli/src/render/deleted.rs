@@ -2,6 +2,7 @@
 
 use std::io;
 
+use amplifier_session_api::views::SessionView;
 use amplifier_session_storage::model::Session;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -13,9 +14,10 @@ use super::{
 use crate::out::Out;
 
 /// Two lines for each session that would be deleted: its title; its project and its counts.
-pub(crate) fn preview(sessions: &[Session], short_ids: &ShortIds, width: usize) -> Vec<String> {
+pub(crate) fn preview(sessions: &[SessionView], short_ids: &ShortIds, width: usize) -> Vec<String> {
     let id = |session: &Session| short(short_ids, &session.session_id).to_owned();
-    let length = sessions.iter().map(|session| id(session).len()).max().unwrap_or_default();
+    let sessions = || sessions.iter().map(|view| &view.session);
+    let length = sessions().map(|session| id(session).len()).max().unwrap_or_default();
     let indent = " ".repeat(length + 2);
     let lines = |session: &Session| {
         let title = fitted(&one_line(session.title()), width.saturating_sub(indent.len()));
@@ -25,13 +27,13 @@ pub(crate) fn preview(sessions: &[Session], short_ids: &ShortIds, width: usize) 
         let place = fitted(&format!("{project} · {counts}"), width.saturating_sub(indent.len()));
         [format!("{:<length$}  {title}", id(session)), format!("{indent}{place}")]
     };
-    sessions.iter().flat_map(lines).collect()
+    sessions().flat_map(lines).collect()
 }
 
 /// The number of sessions, and of their messages and events.
-pub(crate) fn total(sessions: &[Session]) -> String {
+pub(crate) fn total(sessions: &[SessionView]) -> String {
     let sum =
-        |count: fn(&Session) -> u32| sessions.iter().map(|session| u64::from(count(session))).sum::<u64>();
+        |count: fn(&Session) -> u32| sessions.iter().map(|view| u64::from(count(&view.session))).sum::<u64>();
     format!(
         "{} with {} and {}",
         counted(sessions.len() as u64, "session"),
@@ -44,10 +46,10 @@ pub(crate) fn total(sessions: &[Session]) -> String {
 pub(crate) fn list<'a>(
     out: &mut Out,
     label: &str,
-    sessions: impl Iterator<Item = &'a Session>,
+    sessions: impl IntoIterator<Item = &'a SessionView>,
     short_ids: &ShortIds,
 ) -> io::Result<()> {
-    for session in sessions {
+    for SessionView { session, .. } in sessions {
         let title = one_line(session.title());
         let line = if out.is_terminal() {
             let id = short(short_ids, &session.session_id);

@@ -8,7 +8,7 @@ use amplifier_session_api::{
 };
 use amplifier_session_storage::{
     KnownPart,
-    model::{Event, Level, MessageRef, RawJson},
+    model::{Event, Level, RawJson},
 };
 use jiff::Zoned;
 use serde_json::Value;

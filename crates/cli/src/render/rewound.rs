@@ -2,38 +2,22 @@
 
 use std::io;
 
-use amplifier_session_storage::{model::Session, storage::RewindReport};
+use amplifier_session_api::operations::rewind::{RemovedRows, RewindResponse};
 
-use super::text::{counted, fitted, one_line};
+use super::{
+    ids::{ShortIds, short},
+    text::{counted, fitted, one_line},
+};
 use crate::out::Out;
 
-/// The outcome of a rewind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum What {
-    Removed,
-    WouldRemove,
-    /// There is nothing to remove.
-    Nothing,
-}
-
-impl What {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Removed => "rewound",
-            Self::WouldRemove => "would rewind",
-            Self::Nothing => "unchanged",
-        }
-    }
-}
-
 /// The removed rows in words: `12 messages (9 with vectors) and 80 events`.
-pub(crate) fn removed(report: &RewindReport) -> String {
-    let vectors = match report.messages_with_vectors {
+pub(crate) fn removed(rows: &RemovedRows) -> String {
+    let vectors = match rows.messages_with_vectors {
         0 => String::new(),
         messages => format!(" ({messages} with vectors)"),
     };
-    let messages = format!("{}{vectors}", counted(report.messages, "message"));
-    match report.events {
+    let messages = format!("{}{vectors}", counted(rows.messages, "message"));
+    match rows.events {
         0 => messages,
         events => format!("{messages} and {}", counted(events, "event")),
     }
@@ -48,32 +32,32 @@ pub(crate) fn after(turn: u32) -> String {
 }
 
 /// Writes the result on one line.
-pub(crate) fn line(
-    out: &mut Out,
-    what: What,
-    session: &Session,
-    id: &str,
-    to_turn: u32,
-    report: &RewindReport,
-) -> io::Result<()> {
+pub(crate) fn line(out: &mut Out, response: &RewindResponse, short_ids: &ShortIds) -> io::Result<()> {
+    let RewindResponse { session, to_turn, dry_run, last_turn, removed: rows, .. } = response;
+    let session = &session.session;
+    let label = match (rows.is_empty(), dry_run) {
+        (true, _) => "unchanged",
+        (false, true) => "would rewind",
+        (false, false) => "rewound",
+    };
     let line = if out.is_terminal() {
-        let result = match (what, report.last_turn) {
-            (What::Removed, _) => format!("to turn {to_turn}: removed {}", removed(report)),
-            (What::WouldRemove, _) => format!("to turn {to_turn}: would remove {}", removed(report)),
-            (What::Nothing, Some(last)) => format!("nothing to remove: the last turn is {last}"),
-            (What::Nothing, None) => "nothing to remove: it has no turns".to_owned(),
+        let result = match (rows.is_empty(), dry_run, last_turn) {
+            (false, false, _) => format!("to turn {to_turn}: removed {}", removed(rows)),
+            (false, true, _) => format!("to turn {to_turn}: would remove {}", removed(rows)),
+            (true, _, Some(last)) => format!("nothing to remove: the last turn is {last}"),
+            (true, _, None) => "nothing to remove: it has no turns".to_owned(),
         };
-        fitted(&format!("{}  {id}  {result}", what.as_str()), out.width)
+        fitted(&format!("{label}  {}  {result}", short(short_ids, &session.session_id)), out.width)
     } else {
         let fields = [
-            what.as_str().to_owned(),
+            label.to_owned(),
             session.session_id.to_string(),
             // The last turn after the rewind.
-            report.last_turn.map_or(0, |last| last.min(to_turn)).to_string(),
-            report.turns.to_string(),
-            report.messages.to_string(),
-            report.messages_with_vectors.to_string(),
-            report.events.to_string(),
+            last_turn.map_or(0, |last| last.min(*to_turn)).to_string(),
+            rows.turns.to_string(),
+            rows.messages.to_string(),
+            rows.messages_with_vectors.to_string(),
+            rows.events.to_string(),
             one_line(session.title()),
         ];
         fields.join("\t")

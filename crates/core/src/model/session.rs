@@ -130,6 +130,10 @@ pub enum SessionField {
     Tags,
 }
 
+names! {
+    SessionField { Name: "name", Description: "description", Tags: "tags" }
+}
+
 impl Session {
     /// A session with only its key, origin and time of creation.
     #[must_use]

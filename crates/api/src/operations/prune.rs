@@ -1,0 +1,190 @@
+//! Removes superseded lines: stored lines of files that no longer contain them.
+
+use amplifier_session_core::{
+    backend::NotErased,
+    model::{SessionId, Timestamp},
+    storage::{PruneOptions, PruneReport, SupersededSession},
+};
+use jiff::Zoned;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    AccessRight, Api, ApiAnswer, ApiError, FoundKind, Notice,
+    dates::{PeriodEnd, parse_optional},
+    filter::RequestFilter,
+    with_causes,
+};
+
+/// A preview of the superseded lines that [`Api::prune`] would remove. The default is all of the caller's.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PrunePreviewRequest {
+    /// Only lines of these sessions: their addresses.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<String>,
+    /// Only this project: its slug, a unique part of the slug, or its folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// Only this repository: its address, the end of the address, or a folder in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repo: Option<String>,
+    /// Only lines that were superseded before this date, as [`crate::dates::parse`] reads it: `90d` is 90 days ago.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub older_than: Option<String>,
+}
+
+impl PrunePreviewRequest {
+    /// Checks everything that needs no store.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::Invalid`].
+    pub fn check(&self, now: &Zoned) -> Result<(), ApiError> {
+        self.until(now).map(|_| ())
+    }
+
+    fn until(&self, now: &Zoned) -> Result<Option<Timestamp>, ApiError> {
+        parse_optional(self.older_than.as_deref(), PeriodEnd::Since, now)
+    }
+}
+
+/// The lines to remove.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PruneRequest {
+    /// The sessions. They may have all fields that they have in a preview.
+    pub sessions: Vec<PrunedSession>,
+}
+
+/// The superseded lines of a session that were shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PrunedSession {
+    /// The session.
+    pub session_id: SessionId,
+    /// When the last of the lines was superseded: later ones stay.
+    pub last_superseded_at: Timestamp,
+}
+
+impl From<&SupersededSession> for PrunedSession {
+    fn from(session: &SupersededSession) -> Self {
+        let SupersededSession { session_id, last_superseded_at, .. } = session.clone();
+        Self { session_id, last_superseded_at }
+    }
+}
+
+impl PruneRequest {
+    /// The lines of these sessions, and no later ones.
+    fn options(&self) -> PruneOptions {
+        let sessions: Vec<SessionId> =
+            self.sessions.iter().map(|session| session.session_id.clone()).collect();
+        // Earlier lines of a session than the last one of another were there when both were shown, so one time is enough.
+        let last = self.sessions.iter().map(|session| session.last_superseded_at).max();
+        let until = last.map(|last| Timestamp::from_micros(last.as_micros().saturating_add(1)));
+        PruneOptions::default().with_sessions(sessions).with_until(until)
+    }
+}
+
+/// Superseded lines that were removed, or that would be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PruneResponse {
+    /// The sessions whose lines were removed.
+    pub pruned: Vec<SupersededSession>,
+    /// The files that still contain removed lines.
+    pub remains: Vec<String>,
+    /// In a preview, the sessions whose lines would be removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub would_prune: Option<Vec<SupersededSession>>,
+    /// The number of messages.
+    pub messages: u64,
+    /// The number of events.
+    pub events: u64,
+    /// The size of the lines in bytes.
+    pub bytes: u64,
+}
+
+impl PruneResponse {
+    fn new(report: PruneReport, is_preview: bool) -> Self {
+        let PruneReport { sessions, messages, events, bytes, remains, .. } = report;
+        let (pruned, would_prune) = if is_preview { (Vec::new(), Some(sessions)) } else { (sessions, None) };
+        let remains = remains.iter().map(|of| of.file.to_string_lossy().into_owned()).collect();
+        Self { pruned, remains, would_prune, messages, events, bytes }
+    }
+
+    /// The sessions whose lines were or would be removed.
+    #[must_use]
+    pub fn sessions(&self) -> &[SupersededSession] {
+        self.would_prune.as_ref().unwrap_or(&self.pruned)
+    }
+}
+
+impl From<&NotErased> for Notice {
+    fn from(NotErased { file, error }: &NotErased) -> Self {
+        Self::LinesNotErased { file: file.to_string_lossy().into_owned(), reason: with_causes(error) }
+    }
+}
+
+impl Api<'_> {
+    /// Reports which superseded lines of the caller's sessions [`Self::prune`] would remove.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError`] if the request is invalid or the right to delete is missing; `SessionNotFound`; errors of the store.
+    pub async fn prune_preview(
+        &self,
+        request: &PrunePreviewRequest,
+    ) -> Result<ApiAnswer<PruneResponse>, ApiError> {
+        let scope = self.caller.scope_of_changes(AccessRight::Delete)?;
+        let until = request.until(self.now)?;
+        let mut notices = Vec::new();
+        let mut named = Vec::new();
+        for address in &request.sessions {
+            let session = self.find(&scope, address, &mut notices).await?.session.session_id;
+            if !named.contains(&session) {
+                named.push(session);
+            }
+        }
+        let (project, repo) = (request.project.clone(), request.repo.clone());
+        let filter = RequestFilter { project, repo, ..RequestFilter::default() };
+        let filter = self.sessions_of(&scope, &filter, &mut notices).await?;
+        let options = PruneOptions::default()
+            .with_sessions(Some(named).filter(|named| !named.is_empty()))
+            .with_filter(filter)
+            .with_until(until)
+            .with_dry_run(true);
+        let report = self.storage.superseded().prune_superseded(self.caller.user(), &options).await?;
+        if report.sessions.is_empty() {
+            notices.push(Notice::NothingFound { what: FoundKind::SupersededLine, nearest: None });
+        }
+        Ok(ApiAnswer { response: PruneResponse::new(report, true), notices })
+    }
+
+    /// Removes superseded lines of the caller's sessions, and erases their words from all files of the store.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::MissingRight`] without the right to delete; errors of the store.
+    pub async fn prune(&self, request: &PruneRequest) -> Result<ApiAnswer<PruneResponse>, ApiError> {
+        self.caller.scope_of_changes(AccessRight::Delete)?;
+        let user = self.caller.user();
+        let report = self.storage.superseded().prune_superseded(user, &request.options()).await?;
+        let notices = report.remains.iter().map(Notice::from).collect();
+        Ok(ApiAnswer { response: PruneResponse::new(report, false), notices })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn later_lines_than_those_shown_stay() {
+        let session = |id: &str, micros| PrunedSession {
+            session_id: SessionId::new(id).unwrap(),
+            last_superseded_at: Timestamp::from_micros(micros),
+        };
+        let request = PruneRequest { sessions: vec![session("a", 7), session("b", 5)] };
+        let options = request.options();
+        assert_eq!(options.until, Some(Timestamp::from_micros(8)));
+        assert_eq!(options.sessions.map(|sessions| sessions.len()), Some(2));
+        assert_eq!(PruneRequest::default().options().sessions, Some(Vec::new()));
+    }
+}
