@@ -11,7 +11,7 @@ use amplifier_session_storage::{
     config::Configuration,
     embedding::{EmbeddingProvider, check_provider},
     identity::{Sources, UserIdentity},
-    model::{HostId, Session, SessionId, UserId},
+    model::{HostId, Session, UserId},
     search::SessionFilter,
     storage::Addressed,
 };
@@ -72,12 +72,6 @@ impl StoreReader {
             say("note", notice);
         }
         Ok(found)
-    }
-
-    /// The short form of `id`, which is an address of its session.
-    pub(crate) async fn short_id(&self, id: &SessionId) -> Result<String, Failure> {
-        let mut short = self.storage.sessions().short_ids(&self.scope, [id]).await?;
-        Ok(short.remove(id).unwrap_or_else(|| id.to_string()))
     }
 
     /// Whether output must name the owners.

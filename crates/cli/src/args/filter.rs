@@ -10,8 +10,7 @@ use clap::{
 use super::at_least_one;
 use crate::{
     app::{App, StoreReader},
-    dates::DatePeriod,
-    failure::{Failure, say},
+    failure::Failure,
     out::Out,
 };
 
@@ -33,24 +32,10 @@ pub(crate) struct FilterArgs {
 }
 
 impl FilterArgs {
-    /// The sessions of the project and the repository in the scope of `reader`, if they are given.
-    pub(crate) async fn project(&self, app: &App, reader: &StoreReader) -> Result<SessionFilter, Failure> {
-        self.repo.within(app, reader, app.project(reader, self.project.as_deref()).await?).await
-    }
-
     /// The filter of a request, together with `narrow`.
     pub(crate) fn request(&self, narrow: &NarrowArgs) -> RequestFilter {
         let Self { project, repo: RepoArgs { repo }, since, until } = self.clone();
         RequestFilter { project, repo, since, until, ..narrow.request() }
-    }
-
-    /// The period. Prints a note if it has not begun yet.
-    pub(crate) fn period(&self, app: &App) -> Result<DatePeriod, Failure> {
-        let mut notices = Vec::new();
-        let (since, until) = (self.since.as_deref(), self.until.as_deref());
-        let period = DatePeriod::parse(since, until, &app.now, &mut notices)?;
-        app.say_notices(&notices);
-        Ok(period)
     }
 }
 
@@ -102,18 +87,6 @@ impl NarrowArgs {
     fn request(&self) -> RequestFilter {
         let Self { bundle, source, tags, min_turns, max_turns } = self.clone();
         RequestFilter { bundle, source, tags, min_turns, max_turns, ..RequestFilter::default() }
-    }
-
-    /// The filter.
-    pub(crate) fn filter(&self) -> Result<SessionFilter, Failure> {
-        Ok(self.request().sessions()?)
-    }
-
-    /// Prints hints about likely reasons when nothing was found.
-    pub(crate) fn explain_nothing(&self) {
-        if let Some(bundle) = self.bundle.as_deref().filter(|bundle| !bundle.contains(':')) {
-            say("hint", &format!("--bundle takes the full name: --bundle bundle:{bundle}"));
-        }
     }
 }
 
