@@ -20,7 +20,11 @@ const MOST: usize = 1_000;
 /// # Errors
 ///
 /// As [`amplifier_session_core::storage::TranscriptSearch::search_transcripts`].
-pub async fn find(storage: &SessionStorage, scope: &Scope, options: &SearchOptions) -> Result<SearchResults> {
+pub(crate) async fn find(
+    storage: &SessionStorage,
+    scope: &Scope,
+    options: &SearchOptions,
+) -> Result<SearchResults> {
     let sessions = options.limit;
     let [few, many] = MESSAGES_A_SESSION.map(|messages| sessions.saturating_mul(messages).min(MOST));
     let found = storage.search().search_transcripts(scope, &options.clone().with_limit(few)).await?;
@@ -31,8 +35,7 @@ pub async fn find(storage: &SessionStorage, scope: &Scope, options: &SearchOptio
 }
 
 /// The ranks of the results of each session, best first. Sessions are in the order of their best results.
-#[must_use]
-pub fn by_session(results: &[SearchResult]) -> Vec<Vec<usize>> {
+pub(crate) fn by_session(results: &[SearchResult]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut places = HashMap::new();
     for (rank, result) in results.iter().enumerate() {

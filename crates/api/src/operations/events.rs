@@ -4,7 +4,7 @@ use std::vec;
 
 use amplifier_session_core::{
     Scope, SessionStorage,
-    model::{DamagedRow, Event, Level, MessageRef, RawJson, SessionId, SessionKey, Timestamp, UserId},
+    model::{DamagedRow, Event, Level, MessageRef, SessionId, SessionKey, Timestamp, UserId},
     search::{EventCursor, EventFilter, EventSearchOptions},
     storage::Readable,
 };
@@ -15,7 +15,7 @@ use crate::{
     Api, ApiAnswer, ApiError, FoundKind, InvalidRequest, Notice, Reach,
     filter::RequestFilter,
     ids::{ShortIds, event_address},
-    views::EventView,
+    views::{EventView, LineView},
 };
 
 /// A search for events, which must match all fields. Names must match exactly.
@@ -121,7 +121,7 @@ impl EventsRequest {
 }
 
 /// Events that were found.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EventsResponse {
     /// The events, newest first.
     pub events: Vec<EventView>,
@@ -142,23 +142,6 @@ pub struct EventsEnd {
     pub damaged: Vec<DamagedRow>,
 }
 
-/// An event that was found.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FoundEvent {
-    /// The event.
-    pub event: Event,
-    /// Its address.
-    pub address: String,
-    /// Its line, if it was requested and is stored.
-    pub raw: Option<RawJson>,
-}
-
-impl From<&FoundEvent> for EventView {
-    fn from(found: &FoundEvent) -> Self {
-        Self::new(&found.event, found.raw.as_ref(), found.address.clone())
-    }
-}
-
 /// The events of a response, one by one: their lines may be too large for memory together.
 #[derive(Debug)]
 pub struct EventReader {
@@ -175,16 +158,16 @@ impl EventReader {
     /// # Errors
     ///
     /// Errors of the store.
-    pub async fn next(&mut self) -> Result<Option<FoundEvent>, ApiError> {
+    pub async fn next(&mut self) -> Result<Option<EventView>, ApiError> {
         for event in self.events.by_ref() {
             let address = event_address(&self.short_ids, &event);
             if !self.with_lines {
-                return Ok(Some(FoundEvent { event, address, raw: None }));
+                return Ok(Some(EventView { event, address, line: None }));
             }
             // Several users may have a session with this id; the event names the owner.
             let owner = Scope::User(event.user_id.clone());
             match self.storage.reading().readable_event_payload(&owner, &event).await? {
-                Ok(raw) => return Ok(Some(FoundEvent { event, address, raw })),
+                Ok(raw) => return Ok(Some(EventView { event, address, line: raw.map(LineView) })),
                 Err(row) => self.end.damaged.push(row),
             }
         }
@@ -208,7 +191,7 @@ impl Api<'_> {
         let ApiAnswer { response: mut reader, notices } = self.read_events(request).await?;
         let mut events = Vec::new();
         while let Some(found) = reader.next().await? {
-            events.push(EventView::from(&found));
+            events.push(found);
         }
         Ok(ApiAnswer { response: EventsResponse { events, end: reader.end() }, notices })
     }

@@ -10,7 +10,6 @@ use crate::{
     app::App,
     args::EventsArgs,
     failure::{Failure, Outcome, report_damage, say},
-    messages::EventView,
     render::events,
 };
 
@@ -63,7 +62,7 @@ async fn write_json(app: &mut App, mut events: EventReader) -> Result<(usize, Ev
     let mut count = 0;
     app.out.begin_list("events")?;
     while let Some(found) = events.next().await? {
-        app.out.item(count == 0, &EventView::from(&found))?;
+        app.out.item(count == 0, &found)?;
         count += 1;
     }
     let end = events.end();

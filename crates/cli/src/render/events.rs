@@ -2,10 +2,7 @@
 
 use std::io;
 
-use amplifier_session_api::{
-    operations::events::FoundEvent,
-    views::{EventView, LineView},
-};
+use amplifier_session_api::views::{EventView, LineView};
 use amplifier_session_storage::{
     KnownPart,
     model::{Event, Level, RawJson},
@@ -66,11 +63,11 @@ pub(crate) fn log(out: &mut Out, events: &[EventView], now: &Zoned) -> io::Resul
         Column::number("size"),
     ];
     let rows: Vec<Vec<TableCell>> = events.iter().map(|view| log_row(&view.event, out.width, now)).collect();
-    below_header(
-        out,
-        &table(&columns, &rows, out.width, out.paint),
-        events.iter().map(|EventView { event, line, .. }| (event, line.as_ref().map(|LineView(raw)| raw))),
-    )
+    below_header(out, &table(&columns, &rows, out.width, out.paint), with_lines(events))
+}
+
+fn with_lines(events: &[EventView]) -> impl Iterator<Item = (&Event, Option<&RawJson>)> {
+    events.iter().map(|EventView { event, line, .. }| (event, line.as_ref().map(|LineView(raw)| raw)))
 }
 
 /// Writes the lines of a table, each followed by the details and the original line of its event.
@@ -130,11 +127,11 @@ fn log_line(event: &Event, now: &Zoned) -> String {
 
 /// Writes events of any sessions, one per line, with their original lines if present. `owners` is whether to name the
 /// owners.
-pub(crate) fn found(out: &mut Out, events: &[FoundEvent], owners: bool, now: &Zoned) -> io::Result<()> {
+pub(crate) fn found(out: &mut Out, events: &[EventView], owners: bool, now: &Zoned) -> io::Result<()> {
     if !out.is_terminal() {
-        for FoundEvent { event, raw, .. } in events {
+        for EventView { event, line, .. } in events {
             let mut fields = tabbed(event, owners, now);
-            fields.extend(raw.as_ref().map(|raw| without_controls(&raw.to_text())));
+            fields.extend(line.as_ref().map(|LineView(raw)| without_controls(&raw.to_text())));
             out.line(&fields.join("\t"))?;
         }
         return Ok(());
@@ -147,11 +144,11 @@ pub(crate) fn found(out: &mut Out, events: &[FoundEvent], owners: bool, now: &Zo
         let rows: Vec<Vec<TableCell>> = events.iter().map(|found| row(found, owners, now)).collect();
         table(&COLUMNS, &rows, out.width, out.paint)
     };
-    below_header(out, &lines, events.iter().map(|found| (&found.event, found.raw.as_ref())))
+    below_header(out, &lines, with_lines(events))
 }
 
-fn row(found: &FoundEvent, owners: bool, now: &Zoned) -> Vec<TableCell> {
-    let FoundEvent { event, address, .. } = found;
+fn row(found: &EventView, owners: bool, now: &Zoned) -> Vec<TableCell> {
+    let EventView { event, address, .. } = found;
     vec![
         TableCell::styled(dates::second(event.ts, now), Paint::aside),
         TableCell::styled(event.level.as_str(), level_style(event.level)),
@@ -163,8 +160,8 @@ fn row(found: &FoundEvent, owners: bool, now: &Zoned) -> Vec<TableCell> {
     ]
 }
 
-fn shorter_row(found: &FoundEvent, owners: bool, width: usize, now: &Zoned) -> Vec<TableCell> {
-    let FoundEvent { event, address, .. } = found;
+fn shorter_row(found: &EventView, owners: bool, width: usize, now: &Zoned) -> Vec<TableCell> {
+    let EventView { event, address, .. } = found;
     let letter = event.level.as_str().part(..1);
     vec![
         TableCell::styled(short_time(event, now), Paint::aside),

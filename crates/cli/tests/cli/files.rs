@@ -16,7 +16,7 @@ fn files_of_a_session() {
     text("files", &["files", CHARGED]);
     text("files_changed", &["files", CHARGED, "--changed"]);
     shows_json("files_json", &["files", CHARGED, "--limit", "1"]);
-    text("files_nothing", &["files", "09c5f8e2"]);
+    text("files_nothing", &["files", "b7d2c614"]);
     text("files_nothing_changed", &["files", "a91c3f0e", "--changed"]);
 }
 
@@ -65,7 +65,7 @@ fn only_a_session_that_exists_has_files() {
     assert_eq!(SYNCED.run(&["files", "no-such-session"]).code, 1);
     assert_eq!(SYNCED.run(&["files"]).code, 2);
     assert_eq!(SYNCED.run(&["files", CHARGED, "--limit", "0"]).code, 2);
-    let none = SYNCED.run_json(&["files", "09c5f8e2"]);
+    let none = SYNCED.run_json(&["files", "b7d2c614"]);
     assert_eq!((none.code, &none.json()["files"]), (3, &json!([])));
 }
 
