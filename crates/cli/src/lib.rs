@@ -28,7 +28,7 @@ mod unfinished;
 mod usage;
 mod words;
 
-use amplifier_session_api::{cut, dates, groups, views as messages};
+use amplifier_session_api::{cut, dates, groups};
 use std::{sync::Arc, time::Duration};
 
 use amplifier_session_storage::config::Configuration;

@@ -60,8 +60,8 @@ pub struct SecretsResponse {
     /// The short ids of the sessions, if they were requested.
     #[serde(default, skip_serializing_if = "ShortIds::is_empty")]
     pub short_ids: ShortIds,
-    /// Rows that can't be read. They are not in JSON.
-    #[serde(skip)]
+    /// Rows that can't be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<DamagedRow>,
 }
 

@@ -54,8 +54,7 @@ impl SupersededSessionsRequest {
 pub struct SupersededSessionsResponse {
     /// The sessions, the last superseded first.
     pub sessions: Vec<SupersededSession>,
-    /// How many there are without the limit. It is not in JSON.
-    #[serde(skip)]
+    /// How many there are without the limit.
     pub count: usize,
 }
 

@@ -62,13 +62,6 @@ async fn stored_event(storage: &SessionStorage) -> RawJson {
     events[0].raw.clone().unwrap()
 }
 
-/// Checks that `value` is the same text after it was written as JSON and read again.
-#[track_caller]
-fn assert_read_and_written<T: Serialize + DeserializeOwned>(value: &T) {
-    let json = serde_json::to_string(value).unwrap();
-    assert_eq!(serde_json::to_string(&serde_json::from_str::<T>(&json).unwrap()).unwrap(), json);
-}
-
 #[tokio::test]
 async fn pages_of_events_follow_each_other() {
     let (storage, caller, now) = (with_events().await, ana_asks(), now());

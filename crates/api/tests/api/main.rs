@@ -66,6 +66,13 @@ fn assert_written_and_read<T: Serialize + DeserializeOwned + PartialEq + Debug>(
     assert_eq!(&serde_json::from_str::<T>(&json).unwrap(), value, "{json}");
 }
 
+/// Checks that `value` is the same text after it was written as JSON and read again.
+#[track_caller]
+fn assert_read_and_written<T: Serialize + DeserializeOwned>(value: &T) {
+    let json = serde_json::to_string(value).unwrap();
+    assert_eq!(serde_json::to_string(&serde_json::from_str::<T>(&json).unwrap()).unwrap(), json);
+}
+
 #[tokio::test]
 async fn requests_and_responses_can_be_written_and_read() {
     let (storage, caller, now) = (storage().await, ana_asks(), now());

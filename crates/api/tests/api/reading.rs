@@ -89,7 +89,7 @@ async fn what_is_read_of_a_session_can_be_written_and_read() {
     assert_written_and_read(&events);
     let read = api.session_events(&events).await.unwrap().response;
     assert!(read.events.len() == 1 && read.events[0].line.is_some() && read.has_more_after, "{read:?}");
-    assert_written_and_read(&read);
+    assert_read_and_written(&read);
 }
 
 #[tokio::test]

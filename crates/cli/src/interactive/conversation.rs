@@ -2,11 +2,11 @@
 
 use std::{collections::VecDeque, ops::Range};
 
-use amplifier_session_storage::model::{Message, SessionId};
+use amplifier_session_api::{ids::address, views::MessageView};
+use amplifier_session_storage::model::SessionId;
 use ratatui::text::Line;
 
 use super::text::{How, Look, MessageLines};
-use crate::render::ids::address;
 
 /// Messages to read at once.
 const PAGE: u32 = 60;
@@ -43,7 +43,7 @@ pub(super) struct Conversation {
 
 #[derive(Debug)]
 struct ConversationEntry {
-    message: Message,
+    message: MessageView,
     lines: Vec<Line<'static>>,
     /// The first line with a word of the query.
     first_match: Option<usize>,
@@ -89,7 +89,7 @@ impl Conversation {
     }
 
     /// Adds messages that were read. Unreadable messages are missing.
-    pub(super) fn add(&mut self, range: Range<u32>, total: u32, messages: Vec<Message>, look: &Look) {
+    pub(super) fn add(&mut self, range: Range<u32>, total: u32, messages: Vec<MessageView>, look: &Look) {
         let is_first = self.total.is_none();
         self.is_loading = false;
         self.total = Some(total);
@@ -129,7 +129,7 @@ impl Conversation {
         self.total.is_none() && !self.has_failed
     }
 
-    fn entry(&self, message: Message, look: &Look) -> ConversationEntry {
+    fn entry(&self, message: MessageView, look: &Look) -> ConversationEntry {
         let is_marked = message.sequence == self.asked;
         let how = How {
             width: self.size.0,

@@ -1,6 +1,6 @@
 //! The preview: a message with its neighbours.
 
-use amplifier_session_storage::model::Message;
+use amplifier_session_api::views::MessageView;
 use ratatui::text::Line;
 
 use super::text::{How, Look};
@@ -17,7 +17,7 @@ pub(super) struct Preview {
     pub(super) address: String,
     pub(super) project: String,
     sequence: u32,
-    messages: Vec<Message>,
+    messages: Vec<MessageView>,
     lines: Vec<Line<'static>>,
     top: usize,
     /// The size for which the lines were made.
@@ -26,7 +26,7 @@ pub(super) struct Preview {
 
 impl Preview {
     /// The message `sequence` among `messages`.
-    pub(super) fn new(address: String, project: String, sequence: u32, messages: Vec<Message>) -> Self {
+    pub(super) fn new(address: String, project: String, sequence: u32, messages: Vec<MessageView>) -> Self {
         Self { address, project, sequence, messages, lines: Vec::new(), top: 0, size: (0, 0) }
     }
 

@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
-use amplifier_session_api::operations::search::SearchRequest;
+use amplifier_session_api::{operations::search::SearchRequest, views::MessageView};
 use amplifier_session_storage::{
-    model::{Message, ProjectSlug, SessionId},
+    model::{ProjectSlug, SessionId},
     search::{SearchOptions, TypedQuery},
 };
 
@@ -86,8 +86,8 @@ pub(super) enum Work {
 pub(super) enum WorkAnswer {
     Began { projects: Vec<ProjectSlug>, is_empty: bool },
     Found { number: u64, found: Result<FoundGroups, String> },
-    Preview { number: u64, found: Result<Vec<Message>, String> },
-    Messages { opened: u64, range: Range<u32>, found: Result<(u32, Vec<Message>), String> },
+    Preview { number: u64, found: Result<Vec<MessageView>, String> },
+    Messages { opened: u64, range: Range<u32>, found: Result<(u32, Vec<MessageView>), String> },
 }
 
 /// The effect of a key, for the event loop.
@@ -381,7 +381,7 @@ impl SearchState {
         }
     }
 
-    fn show_preview(&mut self, found: Result<Vec<Message>, String>) {
+    fn show_preview(&mut self, found: Result<Vec<MessageView>, String>) {
         let (address, project, sequence) = self.previewed.clone();
         match found {
             Ok(messages) => self.preview = Some(Preview::new(address, project, sequence, messages)),

@@ -1,8 +1,8 @@
 //! Messages as styled lines.
 
+use amplifier_session_api::views::MessageView;
 use amplifier_session_storage::{
     KnownPart,
-    model::Message,
     text::{Analyzer, query_terms},
 };
 use jiff::Zoned;
@@ -77,7 +77,7 @@ impl Look {
     }
 
     /// The message as lines.
-    pub(super) fn message(&self, message: &Message, how: How) -> MessageLines {
+    pub(super) fn message(&self, message: &MessageView, how: How) -> MessageLines {
         let line = message.line();
         let paint = Paint::new(true);
         let options = MessageOptions {
@@ -89,7 +89,7 @@ impl Look {
         let mark = if how.is_marked { "> " } else { "" };
         let place = paint.title(&format!("#{}", message.sequence));
         let role = paint.speaker(message.role, &message::speaker(&line));
-        let when = dates::about_minute(message.ts, message.ts_estimated(), &self.now);
+        let when = dates::about_minute(message.ts, message.ts_estimated, &self.now);
         let heading = format!("{mark}{place} {role}{}", paint.aside(&format!(" · {when}")));
         let mut shown = MessageLines { lines: wrapped(&self.chars(&heading), how.width), first_match: None };
         let mut analyzer = Analyzer::looking_for(&self.terms);

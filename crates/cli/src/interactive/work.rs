@@ -4,15 +4,17 @@ use std::{ops::Range, path::PathBuf, sync::Arc};
 
 use amplifier_session_api::{
     Api, ApiAnswer, CallerPlace, Notice, Reach,
+    lines::LinesRequest,
     operations::{
+        context::ContextRequest,
+        messages::{MessagesRequest, MessagesResponse},
+        projects::ProjectsRequest,
         search::{FoundMessage, FoundSession, SearchRequest},
         sessions::SessionsRequest,
     },
+    views::MessageView,
 };
-use amplifier_session_storage::{
-    backend::SessionQuery,
-    model::{Message, ProjectSlug, SessionId},
-};
+use amplifier_session_storage::model::{ProjectSlug, SessionId};
 use jiff::Zoned;
 
 use super::state::{FoundGroups, Hit, SessionHits, Work, WorkAnswer};
@@ -72,9 +74,9 @@ impl WorkContext {
     }
 
     async fn projects(&self) -> Result<Vec<ProjectSlug>, Failure> {
-        let StoreReader { storage, scope, .. } = &*self.reader;
-        let projects = storage.sessions().list_projects(SessionQuery::new(scope.clone())).await?;
-        Ok(projects.into_iter().map(|activity| activity.of).collect())
+        let request = ProjectsRequest { scope: self.reach, ..ProjectsRequest::default() };
+        let ApiAnswer { response, .. } = self.api().projects(&request).await?;
+        Ok(response.projects.into_iter().map(|listed| listed.project).collect())
     }
 
     async fn search(&self, request: &SearchRequest) -> Result<FoundGroups, Failure> {
@@ -111,20 +113,35 @@ impl WorkContext {
         })
     }
 
-    async fn neighbours(&self, session: &SessionId, sequence: u32) -> Result<Vec<Message>, Failure> {
-        let StoreReader { storage, scope, .. } = &*self.reader;
-        let found =
-            storage.reading().get_message_context(scope, session, sequence, NEIGHBOURS, NEIGHBOURS).await?;
-        Ok(found.messages)
+    async fn neighbours(&self, session: &SessionId, sequence: u32) -> Result<Vec<MessageView>, Failure> {
+        let request = ContextRequest {
+            scope: self.reach,
+            session: session.to_string(),
+            turn: None,
+            message: Some(sequence),
+            before: Some(NEIGHBOURS),
+            after: Some(NEIGHBOURS),
+            short_ids: false,
+        };
+        Ok(self.api().context(&request).await?.response.messages)
     }
 
-    async fn messages(&self, session: &SessionId, range: Range<u32>) -> Result<(u32, Vec<Message>), Failure> {
-        let StoreReader { storage, scope, .. } = &*self.reader;
-        let total =
-            storage.sessions().get_session(scope, session).await?.map_or(0, |session| session.message_count);
-        let (after, count) = (range.start.checked_sub(1), range.len());
-        let found = storage.reading().readable_transcript_lines(scope, session, after, count).await?;
-        Ok((total, found.rows))
+    /// The number of messages of a session, and those of `range`.
+    async fn messages(
+        &self,
+        session: &SessionId,
+        range: Range<u32>,
+    ) -> Result<(u32, Vec<MessageView>), Failure> {
+        let lines = LinesRequest {
+            scope: self.reach,
+            session: session.to_string(),
+            from: Some(range.start),
+            limit: Some(range.len()),
+            range: false,
+        };
+        let request = MessagesRequest { lines, vectors: false, short_ids: false };
+        let MessagesResponse { session, messages, .. } = self.api().messages(&request).await?.response;
+        Ok((session.session.message_count, messages))
     }
 }
 

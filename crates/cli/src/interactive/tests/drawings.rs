@@ -40,7 +40,7 @@ fn check(name: &str, state: &mut SearchState, width: u16, height: u16) {
     });
 }
 
-fn neighbours() -> Vec<Message> {
+fn neighbours() -> Vec<MessageView> {
     let long = "The crumb was dense, the crust pale, and nobody in the bakery knew why. ".repeat(3);
     vec![
         message(0, "Why does the dough stick to everything? The flour is the same as last week."),

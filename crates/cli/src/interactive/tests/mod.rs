@@ -3,7 +3,7 @@
 mod drawings;
 mod states;
 
-use amplifier_session_api::{operations::search::SearchRequest, query::QueryRequest};
+use amplifier_session_api::{operations::search::SearchRequest, query::QueryRequest, views::MessageView};
 use amplifier_session_storage::{
     model::{
         Digest, HostId, Message, ProjectSlug, RawJson, Role, SessionId, TimeSource, Timestamp, UserId,
@@ -63,11 +63,11 @@ fn found() -> FoundGroups {
 }
 
 /// Message `sequence`, by the user if the number is even.
-fn message(sequence: u32, text: &str) -> Message {
+fn message(sequence: u32, text: &str) -> MessageView {
     let role = if sequence.is_multiple_of(2) { Role::User } else { Role::Assistant };
     let line = serde_json::json!({"role": role.as_str(), "content": text}).to_string();
     let ts = Timestamp::parse(&format!("2026-01-04T17:{:02}:00Z", sequence % 60)).unwrap();
-    Message {
+    let message = Message {
         user_id: UserId::new("mira").unwrap(),
         host_id: HostId::new("oven").unwrap(),
         project_slug: ProjectSlug::new("-home-mira-bakery").unwrap(),
@@ -81,7 +81,8 @@ fn message(sequence: u32, text: &str) -> Message {
         vectors: VectorState::Nothing,
         digest: Digest::default(),
         raw: RawJson::from(line.as_str()),
-    }
+    };
+    MessageView::new(&message, "7f3c9a52", None)
 }
 
 impl SearchState {
@@ -113,7 +114,7 @@ impl SearchState {
     }
 
     /// Answers the request for a preview, if there is one.
-    fn with_preview(mut self, messages: Vec<Message>) -> Self {
+    fn with_preview(mut self, messages: Vec<MessageView>) -> Self {
         if let Some(Work::Preview { number, .. }) = self.next_work() {
             self.answer(WorkAnswer::Preview { number, found: Ok(messages) });
         }
