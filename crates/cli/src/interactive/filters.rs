@@ -163,7 +163,7 @@ mod tests {
         let mut request = SearchRequest::new("x");
         request.query.filter.project = Some("~/shop".to_owned());
         let QueryRequest { mode, content_types, filter, .. } = filters.apply(request).query;
-        assert_eq!((mode, content_types), (SearchMode::FullText, types(&["tool_call", "tool_output"])));
+        assert_eq!((mode, content_types), (SearchMode::FullText, types(&["tool_output", "tool_call"])));
         assert_eq!(filter.project.as_deref(), Some("~/shop"));
     }
 
