@@ -2,7 +2,11 @@
 
 use std::{error::Error as _, fmt, fmt::Write as _};
 
-use amplifier_session_core::{Error, model::SessionField, search::FieldName};
+use amplifier_session_core::{
+    Error,
+    model::{SessionField, UserId},
+    search::FieldName,
+};
 
 use crate::{AccessRight, Reach};
 
@@ -19,6 +23,13 @@ pub enum ApiError {
         requested: Reach,
         /// The most that the caller may ask for.
         reach: Reach,
+    },
+    /// The store reads and writes only sessions of another user.
+    NotTheUser {
+        /// The user of the store.
+        only: UserId,
+        /// The caller.
+        user: UserId,
     },
     /// An error of the store, or about an argument that the store checks: see [`Error::kind`].
     Storage(Error),
@@ -186,6 +197,9 @@ impl fmt::Display for ApiError {
             Self::MissingRight(right) => write!(f, "the right to {} is missing", right.as_str()),
             Self::BeyondReach { requested, reach } => {
                 write!(f, "scope {} is not allowed, only {}", requested.as_str(), reach.as_str())
+            }
+            Self::NotTheUser { only, user } => {
+                write!(f, "this role reads and writes only sessions of {only}, but you are {user}")
             }
             Self::Storage(error) => error.fmt(f),
         }

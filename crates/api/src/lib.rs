@@ -35,6 +35,7 @@ pub mod ids;
 pub mod lines;
 pub mod names;
 mod notice;
+pub mod opening;
 pub mod operations;
 pub mod pictures;
 pub mod projects;

@@ -20,6 +20,18 @@ pub enum Notice {
         /// The sentence.
         text: String,
     },
+    /// The store can only be read.
+    ReadOnlyStore {
+        /// Why.
+        reason: String,
+    },
+    /// The store belongs to another user, because the account has probably changed.
+    StoreOfOtherUser {
+        /// The user that the store belongs to.
+        owner: UserId,
+        /// The caller.
+        user: UserId,
+    },
     /// The period begins in the future.
     SinceIsInTheFuture {
         /// The beginning, as it was typed.

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use amplifier_session_api::{AccessRight, Api, ApiCaller, CallerPlace, Notice, Reach};
+use amplifier_session_api::{AccessRight, Api, ApiCaller, CallerPlace, Notice, Reach, opening};
 use amplifier_session_storage::{
     Error, OpenOptions, Scope, SessionStorage, StorageSettings, StoreUrl,
     config::Configuration,
@@ -125,7 +125,7 @@ impl App {
     /// As [`App::reader`], for commands that take long themselves.
     pub(crate) async fn patient_reader(&self) -> Result<StoreReader, Failure> {
         let reader = self.open_reader(false).await?;
-        note_read_only(&reader.storage);
+        self.note_read_only(&reader.storage);
         Ok(reader)
     }
 
@@ -179,7 +179,7 @@ impl App {
         let caller = self.caller()?;
         let scope = caller.scope(Reach::Own)?;
         let storage = self.existing_storage(false).await?;
-        note_read_only(&storage);
+        self.note_read_only(&storage);
         self.warn_of_other_user(&storage, caller.user()).await?;
         Ok(StoreReader { storage, scope, caller })
     }
@@ -399,34 +399,19 @@ impl App {
         Err(Failure::failed(format!("no store at {}", self.store_url()?), hint))
     }
 
-    /// Warns if the user is not the store's, because the account has probably changed. Fails if the store refuses the
-    /// rows of this user.
+    /// Warns if the user is not the store's. Fails if the store refuses the rows of this user.
     async fn warn_of_other_user(&self, storage: &SessionStorage, user: &UserId) -> Result<(), Failure> {
-        if let Some(only) = storage.backend().info().only_user.filter(|only| only != user) {
-            let message = format!("this role reads and writes only sessions of {only}, but you are {user}");
-            let hint = format!("pass --user {only}, or connect with the role {user}");
-            return Err(Failure::failed(message, hint));
-        }
-        if self.global.user.is_some() {
-            return Ok(());
-        }
-        if let Some(pinned) = storage.users().pinned_user().await?.filter(|pinned| pinned != user) {
-            say("warning", &format!("the store belongs to {pinned}, but you are {user}"));
-            say(
-                "hint",
-                &format!(
-                    "pass --user {pinned} to use their sessions, or --user {user} to silence this warning"
-                ),
-            );
+        let notice = opening::other_user(storage, user).await?;
+        // A user who was typed is meant.
+        if self.global.user.is_none() {
+            self.say_notices(notice.as_slice());
         }
         Ok(())
     }
-}
 
-/// Notes that the store is read-only.
-fn note_read_only(storage: &SessionStorage) {
-    if let Some(reason) = storage.backend().info().read_only {
-        say("note", &format!("the store is read-only: {reason}"));
+    /// Notes that the store is read-only, if it is.
+    fn note_read_only(&self, storage: &SessionStorage) {
+        self.say_notices(opening::read_only(storage).as_slice());
     }
 }
 

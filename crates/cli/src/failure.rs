@@ -146,6 +146,10 @@ impl From<ApiError> for Failure {
                 let message = problem(&invalid);
                 Self::WrongUse(Report { message, hint: Hint::About(Box::new(invalid)) })
             }
+            ApiError::NotTheUser { ref only, ref user } => {
+                let hint = format!("pass --user {only}, or connect with the role {user}");
+                Self::failed(error.to_string(), hint)
+            }
             refused => Self::Failed(Report { message: refused.to_string(), hint: Hint::None }),
         }
     }

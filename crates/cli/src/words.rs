@@ -18,6 +18,7 @@ pub(crate) fn say_notices(program: &TypedProgram, notices: &[Notice]) {
         }
         let label = match notice {
             Notice::NoSessionInFolder { .. }
+            | Notice::StoreOfOtherUser { .. }
             | Notice::UnknownProject { .. }
             | Notice::UnknownRepository { .. } => "warning",
             Notice::IncompleteBundle { .. }
@@ -35,6 +36,10 @@ pub(crate) fn say_notices(program: &TypedProgram, notices: &[Notice]) {
             }
             Notice::ProjectRanInFolders { .. } => {
                 say("hint", "--project FOLDER names only those that ran in one of them");
+            }
+            Notice::StoreOfOtherUser { owner, user } => {
+                let silence = format!("--user {user} to silence this warning");
+                say("hint", &format!("pass --user {owner} to use their sessions, or {silence}"));
             }
             Notice::UnknownRepository { .. } => {
                 say("hint", &format!("`{name} show SESSION` shows the repository of a session"));
@@ -58,6 +63,10 @@ pub(crate) fn in_response(program: &TypedProgram, notices: &[Notice]) -> Vec<Str
 fn text(program: &TypedProgram, notice: &Notice) -> String {
     match notice {
         Notice::Sentence { text } | Notice::Search { text } => text.clone(),
+        Notice::ReadOnlyStore { reason } => format!("the store is read-only: {reason}"),
+        Notice::StoreOfOtherUser { owner, user } => {
+            format!("the store belongs to {owner}, but you are {user}")
+        }
         Notice::SinceIsInTheFuture { since } => format!("--since {since} is in the future"),
         Notice::ProjectOfFolderAbove { folder, project } => format!("{folder} is in the project {project}"),
         Notice::OtherFoldersLeftOut { project, folder, others } => format!(

@@ -112,12 +112,12 @@ impl Api<'_> {
             let stored = self.storage.vectors().embedding_space().await?;
             findings.push(StoreFinding::Model { space: provider.space().clone(), stored });
         }
-        findings.extend(self.from_future(scope).await);
+        findings.extend(self.times_in_future(scope).await);
         Ok(ApiAnswer { response: CheckStoreResponse { findings }, notices: Vec::new() })
     }
 
     /// The newest session, if it is from the future. If sessions can't be read, the other findings still count.
-    async fn from_future(&self, scope: Scope) -> Option<StoreFinding> {
+    async fn times_in_future(&self, scope: Scope) -> Option<StoreFinding> {
         let now = Timestamp::from_micros(self.now.timestamp().as_microsecond());
         let newest = SessionQuery::new(scope).with_limit(1);
         let newest = self.storage.sessions().search_sessions(&newest).await.ok()?.into_iter().next()?;

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use amplifier_session_api::{ApiError, Notice, opening};
 use amplifier_session_storage::{
     Error, ErrorField, OpenOptions, Scope, SessionStorage, StoreUrl,
     backend::SessionQuery,
@@ -135,17 +136,22 @@ async fn check_masking(storage: &SessionStorage) -> Result<(), Error> {
     Ok(())
 }
 
-/// Warns once if the user is not the store's, because the account has probably changed.
+/// Warns once if the user is not the store's.
 async fn warn_of_other_user(storage: &SessionStorage, user: &UserId, json: bool) -> Result<(), Error> {
     static ONCE: Once = Once::new();
-    if let Some(pinned) = storage.users().pinned_user().await?.filter(|pinned| pinned != user) {
+    let notice = match opening::other_user(storage, user).await {
+        Ok(notice) => notice,
+        Err(ApiError::Storage(error)) => return Err(error),
+        Err(refused) => return Err(Error::validation(ErrorField::UserId, refused.to_string())),
+    };
+    if let Some(Notice::StoreOfOtherUser { owner, user }) = notice {
         ONCE.call_once(|| {
-            let warning = format!("the store belongs to {pinned}, but you are {user}");
+            let warning = format!("the store belongs to {owner}, but you are {user}");
             if json {
                 tracing::warn!(warning, "other_user")
             } else {
                 say("warning", &warning);
-                say("hint", &format!("pass --user {pinned} to add to their sessions"));
+                say("hint", &format!("pass --user {owner} to add to their sessions"));
             }
         });
     }
