@@ -85,7 +85,7 @@ impl From<&Session> for ChangedView {
     }
 }
 
-/// A line of a transcript or an event log. In JSON, it is as [`line`] returns it, or `null`.
+/// A line of a transcript or an event log. In JSON, it is as [`line()`] returns it, or `null`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LineView(pub RawJson);
 
