@@ -5,7 +5,8 @@
 //! - [`MessageLine`] reads a line and finds its texts, at most one per content type, without base64;
 //! - [`TurnCounter`] numbers the turns if lines do not state them, [`TitleFinder`] finds a title for a session;
 //! - [`chunk()`] cuts a long text into pieces that fit an embedding model, measured in [`tokens`];
-//! - [`ToolCall::files`] finds the files that a tool call reads or changes;
+//! - [`ToolCall::files`] finds the files that a tool call reads or changes, and [`ToolCall::commands`] the commands that it
+//!   runs;
 //! - a [`Redactor`] masks secrets before a text is cut, and in whole lines ([`mask_line`], [`secrets_in_line`]).
 
 mod automatic;
@@ -20,6 +21,7 @@ mod redact;
 mod secrets;
 mod title;
 pub mod tokens;
+mod tool_arguments;
 mod tool_call;
 mod tool_result;
 mod turns;
@@ -35,6 +37,7 @@ pub use redact::{Certainty, Masked, Redaction, Redactor, SecretSpan, merge_secre
 pub use secrets::{CleanTexts, IgnoredSecrets, MASKING, mask_line, secrets_in_line};
 pub use title::{FIRST_PROMPT_CHARS, TitleFinder};
 pub(crate) use title::{is_continuation, line_digest, prompt_digest};
+pub use tool_arguments::ToolArgument;
 pub use tool_call::ToolCall;
 pub use turns::TurnCounter;
 pub(crate) use turns::{has_own_content, is_real, unreadable_turn};

@@ -126,6 +126,12 @@ impl ToolCall<'_> {
         if texts.is_empty() { self.name.to_owned() } else { format!("{}: {}", self.name, texts.join("\n")) }
     }
 
+    /// The name of the tool by which its kind is known: in lower case, without `_` and `-`, and without the server of the
+    /// Model Context Protocol before it.
+    pub(super) fn plain_name(&self) -> String {
+        self.name.rsplit("__").next().unwrap_or_default().replace(['_', '-'], "").to_lowercase()
+    }
+
     pub(super) fn texts(&self) -> Vec<&str> {
         let mut texts = Vec::new();
         let main = self.main_argument();

@@ -20,8 +20,7 @@ use serde_json::Value;
 
 use super::{MessageLine, ToolCall};
 
-/// Tools that read files. Names are compared in lower case, without `_` and `-`, and without the server of the Model
-/// Context Protocol before them.
+/// Tools that read files, as [`ToolCall::plain_name`] writes them.
 const READING: [&str; 8] = [
     "read",
     "readfile",
@@ -60,7 +59,7 @@ const PATCHING: [&str; 2] = ["applypatch", "patch"];
 const EDITORS: [&str; 2] = ["strreplaceeditor", "strreplacebasededittool"];
 
 /// Arguments with a path, or with a list of paths.
-const PATHS: [&str; 13] = [
+pub(super) const PATHS: [&str; 13] = [
     "file_path",
     "filePath",
     "path",
@@ -122,7 +121,7 @@ impl ToolCall<'_> {
     /// The files that the call reads or changes, each once, if it is a call of a tool for that.
     #[must_use]
     pub fn files(&self) -> Option<(FileUse, Vec<&str>)> {
-        let name = self.name.rsplit("__").next().unwrap_or_default().replace(['_', '-'], "").to_lowercase();
+        let name = self.plain_name();
         let name = name.as_str();
         let (is_patch, is_editor) = (PATCHING.contains(&name), EDITORS.contains(&name));
         let is_view = || self.arguments.get("command").and_then(Value::as_str) == Some("view");
