@@ -145,7 +145,6 @@ impl Out {
     }
 
     /// A writer for raw bytes.
-    #[cfg(feature = "duckdb-system")]
     pub(crate) fn writer(&mut self) -> &mut dyn Write {
         &mut self.writer
     }

@@ -47,6 +47,16 @@ impl Paint {
         self.with(Style::new().magenta(), text)
     }
 
+    /// A line that an edit removes.
+    pub(crate) fn removed(self, text: &str) -> String {
+        self.with(Style::new().red(), text)
+    }
+
+    /// A line that an edit adds.
+    pub(crate) fn added(self, text: &str) -> String {
+        self.with(Style::new().green(), text)
+    }
+
     /// Something that failed.
     pub(crate) fn failure(self, text: &str) -> String {
         self.with(Style::new().bold().red(), text)

@@ -8,16 +8,36 @@ use crate::failure::Failure;
 /// Options of pages, which turns and contexts do not have.
 const PAGE_OPTIONS: [&str; 6] = ["from", "limit", "no_thinking", "no_tools", "events", "superseded"];
 
+/// Options of everything that --raw and --command do not print.
+const OTHER_OPTIONS: [&str; 14] = [
+    "from",
+    "limit",
+    "turn",
+    "context",
+    "before",
+    "after",
+    "message",
+    "full",
+    "no_thinking",
+    "no_tools",
+    "events",
+    "superseded",
+    "max_chars",
+    "budget",
+];
+
 /// Show the conversation of a session, or a part of it
 #[derive(Debug, Args)]
 #[command(long_about = "\
 Shows the details of a session and its conversation, a page at a time: turns, speakers, thinking, tool calls and tool output. \
 A tool call is one line with its most informative argument, and tool output is cut after a few lines; --full shows both \
-completely. On a terminal, text is wrapped; code is not.
+completely: commands with their line breaks, edits as removed and added lines, and other arguments one per line. On a \
+terminal, text is wrapped; code, commands and edits are not.
 
 A session is named by its id, a unique prefix of the id, or `latest` for the most recently updated one. An address such as \
 3a7c1e90#14, as printed by `search`, names a message. It is shown alone and in full, or together with the following messages \
-if --limit is given, or together with the messages around it if --context is given.
+if --limit is given, or together with the messages around it if --context is given. --command prints only the commands of \
+its tool calls, and --raw its line of the transcript.
 
 With --turn N, shows one turn in full: the user's text, the last text of the assistant, and the summary if there is one. With \
 --turn alone, shows the turn of the message that the address names. With --turn N --context, shows all messages of the turn, \
@@ -32,11 +52,15 @@ and the total (`of`), and `left_out` the number of messages that do not fit into
 With --turn, JSON has the ids of both messages, where the summary comes from, and what was embedded of the turn \
 (`embedding`): the text, its SHA-256 and the model.
 
-Exits with 3 if the page is beyond the end.
+Exits with 3 if the page is beyond the end, or with --command if the message has no command.
+
+--raw prints the line byte for byte, and --command the commands unchanged; on a terminal, control characters are replaced.
 
 Examples:
   amplifier-sessions show 3a7c1e90
   amplifier-sessions show 3a7c1e90#14
+  amplifier-sessions show 3a7c1e90#14 --command
+  amplifier-sessions show 3a7c1e90#14 --raw | jq .
   amplifier-sessions show 3a7c1e90#14 --context
   amplifier-sessions show 3a7c1e90#14 --before 5 --after 0
   amplifier-sessions show 3a7c1e90 --turn 2
@@ -75,6 +99,12 @@ pub(crate) struct ShowArgs {
     /// Show complete tool calls and tool output (and the original lines of events)
     #[arg(long)]
     pub(crate) full: bool,
+    /// Print only the line of the message (or event) as it is stored
+    #[arg(long, conflicts_with_all = OTHER_OPTIONS, conflicts_with = "command")]
+    pub(crate) raw: bool,
+    /// Print only the commands of the message's tool calls
+    #[arg(long, conflicts_with_all = OTHER_OPTIONS)]
+    pub(crate) command: bool,
     /// Leave out thinking
     #[arg(long, conflicts_with = "events")]
     pub(crate) no_thinking: bool,
@@ -100,6 +130,8 @@ fn turn_number(text: &str) -> Result<u32, String> {
 pub(crate) enum ShownPart {
     /// A page of the conversation or the event log, or a single line.
     Page(ShowArgs),
+    /// A line as it is stored, or its commands.
+    Line(ShowArgs),
     Turn(TurnArgs),
     Context(ContextArgs),
 }
@@ -107,6 +139,9 @@ pub(crate) enum ShownPart {
 impl ShowArgs {
     /// The part that the options select.
     pub(crate) fn part(self) -> Result<ShownPart, Failure> {
+        if self.raw || self.command {
+            return Ok(ShownPart::Line(self));
+        }
         if !self.is_context() {
             let Some(turn) = self.turn else { return Ok(ShownPart::Page(self)) };
             if self.limits.is_given() {

@@ -30,6 +30,7 @@ mod service;
 mod sessions;
 mod share;
 mod show;
+mod show_line;
 #[cfg_attr(not(feature = "duckdb-system"), path = "sql_unsupported.rs")]
 mod sql;
 mod stats;
@@ -97,6 +98,7 @@ async fn dispatch(app: &mut App, command: Command) -> Result<Outcome, Failure> {
         Command::Sessions(args) => sessions::run(app, args).await,
         Command::Show(args) => match args.part()? {
             ShownPart::Page(args) => show::run(app, args).await,
+            ShownPart::Line(args) => show_line::run(app, args).await,
             ShownPart::Turn(args) => turn::run(app, args).await,
             ShownPart::Context(args) => context::run(app, args).await,
         },

@@ -11,13 +11,14 @@ pub(crate) fn markdown(text: &str, width: Option<usize>, paint: Paint) -> Vec<St
     let mut lines = Vec::new();
     let mut fence: Option<&str> = None;
     for line in text.trim_matches('\n').lines() {
-        let line = line.trim_end();
         let marker = fence_of(line);
         match (fence, marker) {
             (Some(open), Some(marker)) if marker.starts_with(open) => fence = None,
             (None, Some(marker)) => fence = Some(marker),
             (Some(_), _) => {}
             (None, None) => {
+                // Where lines are wrapped, white space at their ends would take a line.
+                let line = if width.is_some() { line.trim_end() } else { line };
                 let wrapped = if is_table(line) { vec![line.to_owned()] } else { wrapped(line, width) };
                 let heading = is_heading(line);
                 lines.extend(wrapped.into_iter().map(|line| if heading { paint.title(&line) } else { line }));

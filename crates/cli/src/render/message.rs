@@ -1,14 +1,14 @@
 //! A transcript line as text.
 
 use amplifier_session_storage::{
-    content::MessageLine,
+    content::{MessageLine, ToolCall},
     model::{ContentType, Role},
 };
 
 use super::{
     markdown::{markdown, wrapped},
     text::{counted, fitted, grouped, one_line, printable},
-    tool_call,
+    tool_call::{self, CallLine},
 };
 use crate::{cut::beginning, paint::Paint};
 
@@ -63,7 +63,7 @@ pub(crate) fn body(line: &MessageLine, options: MessageOptions, indent: &str) ->
                 lines
                     .extend(room.take(&text.text).map(|text| tool_output(text, options)).unwrap_or_default());
             }
-            // Calls are shown below, one per line.
+            // Calls are shown below.
             ContentType::AssistantThinking | ContentType::ToolOutput | ContentType::ToolCall => {}
             ContentType::UserQuery | ContentType::AssistantResponse | ContentType::System => {
                 let shown = room.take(&text.text).map(|text| markdown(text, options.width, options.paint));
@@ -72,16 +72,37 @@ pub(crate) fn body(line: &MessageLine, options: MessageOptions, indent: &str) ->
         }
     }
     if options.tools {
-        let calls = line.called_tools();
-        let calls =
-            calls.iter().map(|call| tool_call::shown(call, options.full, options.width, options.paint));
-        lines.extend(calls.filter_map(|call| room.take(&call).map(str::to_owned)));
+        for call in &line.called_tools() {
+            if options.full {
+                lines.extend(full_call(call, &mut room, options.paint));
+            } else {
+                let call = tool_call::short(call, options.width, options.paint);
+                lines.extend(room.take(&call).map(str::to_owned));
+            }
+        }
     }
     lines.extend(room.cut().map(|cut| options.paint.aside(&cut)));
     while lines.last().is_some_and(String::is_empty) {
         lines.pop();
     }
-    lines.iter().map(|line| format!("{indent}{line}").trim_end().to_owned()).collect()
+    let indented = |line: &String| match line.as_str() {
+        "" => String::new(),
+        line if options.full => format!("{indent}{line}"),
+        line => format!("{indent}{line}").trim_end().to_owned(),
+    };
+    lines.iter().map(indented).collect()
+}
+
+/// The lines of a call in full, as far as there is room.
+fn full_call(call: &ToolCall<'_>, room: &mut Room, paint: Paint) -> Vec<String> {
+    let lines = tool_call::full(call);
+    let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+    let Some(taken) = room.take(&texts.join("\n")).map(str::to_owned) else { return Vec::new() };
+    let painted = |(text, line): (&str, &CallLine)| match text {
+        "" => String::new(),
+        text => (line.style)(paint, text),
+    };
+    taken.split('\n').zip(&lines).map(painted).collect()
 }
 
 /// How much more of a message may be shown.
@@ -242,7 +263,7 @@ mod tests {
             serde_json::json!({"tool_calls": [{"id": "1", "tool": "save", "arguments": {"content": data}}]});
         assert_eq!(
             shown(call, Role::Assistant, options(true)),
-            [r#"  → save {"content":"[image/png, 3.0 KB]"}"#]
+            ["  → save", "    content: [image/png, 3.0 KB]"]
         );
     }
 

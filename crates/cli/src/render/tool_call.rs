@@ -1,28 +1,132 @@
-//! Tool calls, one line each.
+//! Tool calls: as one line each, or in full.
 
-use amplifier_session_storage::content::{ToolCall, without_base64};
+use amplifier_session_storage::{
+    KnownPart,
+    content::{ToolArgument, ToolCall, without_base64},
+};
 use serde_json::Value;
 
-use super::text::{fitted, one_line};
+use super::{
+    table::Style,
+    text::{fitted, one_line, printable},
+};
 use crate::paint::Paint;
 
 /// The width at which the argument of a call is cut if no width is given.
 const WIDEST: usize = 160;
 
-/// A call as one line: its name and its most informative argument, or with `full` all arguments.
-pub(crate) fn shown(call: &ToolCall<'_>, full: bool, width: Option<usize>, paint: Paint) -> String {
+/// The indentation of what belongs to the line above.
+const INDENT: &str = "  ";
+
+/// A call as one line: its name and its most informative argument.
+pub(crate) fn short(call: &ToolCall<'_>, width: Option<usize>, paint: Paint) -> String {
     let name = one_line(call.name);
-    let input = if full { whole(&call.arguments) } else { main_argument(call).unwrap_or_default() };
-    let input = one_line(&without_base64(&input));
+    let input = one_line(&without_base64(&main_argument(call).unwrap_or_default()));
     let left = width.unwrap_or(WIDEST).saturating_sub(name.chars().count() + 3).max(20);
-    let input = if full { input } else { fitted(&input, left) };
+    let input = fitted(&input, left);
     let name = paint.tool(&format!("→ {name}"));
     if input.is_empty() { name } else { format!("{name} {}", paint.aside(&input)) }
 }
 
-fn whole(arguments: &Value) -> String {
-    match arguments {
-        Value::Null => String::new(),
+/// A line of a call, not yet painted.
+#[derive(Debug)]
+pub(crate) struct CallLine {
+    pub(crate) text: String,
+    pub(crate) style: Style,
+}
+
+/// A call in full: its name, with the path if it changes a file, and its other arguments below, with their line breaks.
+pub(crate) fn full(call: &ToolCall<'_>) -> Vec<CallLine> {
+    let mut lines = FullCall::default();
+    lines.push(format!("→ {}", one_line(call.name)), Paint::tool);
+    for part in call.arguments_by_kind() {
+        lines.add(&part);
+    }
+    lines.0
+}
+
+#[derive(Debug, Default)]
+struct FullCall(Vec<CallLine>);
+
+impl FullCall {
+    fn push(&mut self, text: String, style: Style) {
+        self.0.push(CallLine { text, style });
+    }
+
+    fn add(&mut self, part: &ToolArgument<'_>) {
+        match part {
+            ToolArgument::Path(path) => {
+                if let Some(name) = self.0.last_mut() {
+                    name.text = format!("{} {}", name.text, shown(path).replace('\n', " "));
+                }
+            }
+            ToolArgument::Command(text) => self.add_text(text, INDENT, Paint::plain),
+            ToolArgument::Content(text) => self.add_text(text, INDENT, Paint::plain),
+            ToolArgument::Unnamed(value) => self.add_text(&text_of(value), INDENT, Paint::aside),
+            ToolArgument::Named(name, value) => self.add_named(name, &text_of(value)),
+            ToolArgument::Patch(patch) => {
+                for line in shown(patch).lines() {
+                    let style = match line.chars().next() {
+                        Some('-') => Paint::removed,
+                        Some('+') => Paint::added,
+                        _ => Paint::plain,
+                    };
+                    self.push(format!("{INDENT}{line}"), style);
+                }
+            }
+            ToolArgument::Edit { removed, added } => self.add_edit(&shown(removed), &shown(added)),
+        }
+    }
+
+    fn add_text(&mut self, text: &str, indent: &str, style: Style) {
+        let indented = |line: &str| if line.is_empty() { String::new() } else { format!("{indent}{line}") };
+        shown(text).lines().for_each(|line| self.push(indented(line), style));
+    }
+
+    /// Adds `name: value`, or the lines of the value below the name.
+    fn add_named(&mut self, name: &str, value: &str) {
+        let name = one_line(name);
+        if value.is_empty() || value.contains('\n') {
+            self.push(format!("{INDENT}{name}:"), Paint::aside);
+            self.add_text(value, &INDENT.repeat(2), Paint::aside);
+        } else {
+            self.push(format!("{INDENT}{name}: {}", shown(value)), Paint::aside);
+        }
+    }
+
+    /// Adds the lines that are removed and added. Lines that stay, before and after these, are not marked.
+    fn add_edit(&mut self, removed: &str, added: &str) {
+        let (old, new): (Vec<&str>, Vec<&str>) = (removed.lines().collect(), added.lines().collect());
+        let shorter = old.len().min(new.len());
+        // If only the ends of lines differ, all lines are marked.
+        let shorter = if old == new { 0 } else { shorter };
+        let before = old.iter().zip(&new).take(shorter).take_while(|(old, new)| old == new).count();
+        let after = old.iter().rev().zip(new.iter().rev()).take(shorter - before);
+        let after = after.take_while(|(old, new)| old == new).count();
+        let (old_end, new_end) = (old.len() - after, new.len() - after);
+        let lines = [
+            (' ', Paint::plain as Style, old.part(..before)),
+            ('-', Paint::removed, old.part(before..old_end)),
+            ('+', Paint::added, new.part(before..new_end)),
+            (' ', Paint::plain, old.part(old_end..)),
+        ];
+        for (mark, style, lines) in lines {
+            for line in lines {
+                let text = if line.is_empty() { mark.to_string() } else { format!("{mark} {line}") };
+                let text = if text == " " { String::new() } else { format!("{INDENT}{text}") };
+                self.push(text, style);
+            }
+        }
+    }
+}
+
+/// The text as it is shown: with its white space, but without files in base64 and without control characters.
+fn shown(text: &str) -> String {
+    printable(&without_base64(text))
+}
+
+fn text_of(value: &Value) -> String {
+    match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }
@@ -30,7 +134,11 @@ fn whole(arguments: &Value) -> String {
 
 /// The most informative argument, or all of them.
 fn main_argument(call: &ToolCall<'_>) -> Option<String> {
-    let Some(arguments) = call.arguments.as_object() else { return Some(whole(&call.arguments)) };
+    let arguments = match &*call.arguments {
+        Value::Object(arguments) => arguments,
+        Value::Null => return None,
+        other => return Some(text_of(other)),
+    };
     if arguments.is_empty() {
         return None;
     }
@@ -58,18 +166,25 @@ mod tests {
 
     use super::*;
 
-    fn line(call: Value, full: bool) -> String {
+    fn lines(tool: &str, input: Value) -> Vec<String> {
+        let message = serde_json::json!({"tool_calls": [{"name": tool, "input": input}]});
+        let raw = RawJson::new(message.to_string());
+        let line = MessageLine::stored(&raw, Role::Assistant, SessionSource::default());
+        full(&line.called_tools()[0]).into_iter().map(|line| line.text).collect()
+    }
+
+    fn line(call: Value) -> String {
         let message = serde_json::json!({"tool_calls": [call]});
         let raw = RawJson::new(message.to_string());
         let line = MessageLine::stored(&raw, Role::Assistant, SessionSource::default());
         let calls = line.called_tools();
-        shown(&calls[0], full, Some(60), Paint::new(false))
+        short(&calls[0], Some(60), Paint::new(false))
     }
 
     #[test]
     fn the_most_informative_argument_is_shown() {
         let call = |input: Value| serde_json::json!({"name": "x", "input": input});
-        let shown = |input: Value| line(call(input), false);
+        let shown = |input: Value| line(call(input));
         assert_eq!(shown(serde_json::json!({"timeout": 5, "command": "ls\n-l"})), "→ x ls -l");
         assert_eq!(shown(serde_json::json!({"path": "app", "pattern": "a|b"})), "→ x a|b in app");
         let delegated = serde_json::json!({"instruction": "Look.", "agent": "explorer"});
@@ -83,8 +198,49 @@ mod tests {
     }
 
     #[test]
-    fn a_call_can_be_shown_in_full() {
-        let call = serde_json::json!({"name": "x", "input": {"command": "ls", "timeout": 5}});
-        assert_eq!(line(call, true), r#"→ x {"command":"ls","timeout":5}"#);
+    fn a_command_keeps_its_lines_and_its_white_space() {
+        let input = serde_json::json!({"description": "Copy", "command": "cat <<'END'\n\ta   b \n\nEND", "timeout": 5});
+        assert_eq!(
+            lines("bash", input),
+            ["→ bash", "  cat <<'END'", "  \ta   b ", "", "  END", "  description: Copy", "  timeout: 5"]
+        );
+        assert_eq!(lines("list", Value::Null), ["→ list"]);
+    }
+
+    #[test]
+    fn an_edit_is_shown_as_removed_and_added_lines() {
+        let edit = |old: &str, new: &str| {
+            let mut lines = lines("edit", serde_json::json!({"path": "f", "old_str": old, "new_str": new}));
+            assert_eq!(lines.remove(0), "→ edit f");
+            lines
+        };
+        assert_eq!(edit("a\n\nb\nc", "a\n\nd\ne\nc"), ["    a", "", "  - b", "  + d", "  + e", "    c"]);
+        assert_eq!(edit("", "a\n\n"), ["  + a", "  +"]);
+        assert_eq!(edit("a\na", "a"), ["    a", "  - a"]);
+        assert_eq!(edit("a\r\n", "a\n"), ["  - a", "  + a"]);
+        assert!(edit("", "").is_empty());
+        let patch = serde_json::json!({"patch": "@@\n-a\n+b\n c\n"});
+        assert_eq!(lines("x", patch), ["→ x", "  @@", "  -a", "  +b", "   c"]);
+    }
+
+    #[test]
+    fn other_arguments_are_named() {
+        let input = serde_json::json!({"n": 1, "all": {"a": [1, "x  y"]}, "of": null, "prompt": "Look.\n\n  Then say."});
+        assert_eq!(
+            lines("x", input),
+            [
+                "→ x",
+                "  n: 1",
+                r#"  all: {"a":[1,"x  y"]}"#,
+                "  of: null",
+                "  prompt:",
+                "    Look.",
+                "",
+                "      Then say."
+            ]
+        );
+        let written = serde_json::json!({"file_path": "f", "content": "a\n\u{1b}[2Jb\n"});
+        assert_eq!(lines("write", written), ["→ write f", "  a", "  ␛[2Jb"]);
+        assert_eq!(lines("x", "a\n  b".into()), ["→ x", "  a", "    b"]);
     }
 }

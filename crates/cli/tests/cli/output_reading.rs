@@ -1,5 +1,7 @@
 //! Output of the commands that read, for the samples.
 
+use serde_json::{Value, json as value};
+
 use crate::{
     output::{json, terminal, text},
     support::Home,
@@ -69,6 +71,83 @@ fn show() {
         &["show", FLAKY, "--events", "--limit", "8", "--color", "never"],
     );
     text("show_event", &["show", "E4A07B31_evt_40"]);
+}
+
+/// A session with a tool call of each kind, and results in several formats. Returns the lines.
+fn with_tool_calls(home: &Home) -> Vec<String> {
+    let call = |tool: &str, input: Value| value!({"role": "assistant", "content": [{"type": "tool_use", "id": tool, "name": tool, "input": input}]});
+    let result = |tool: &str, content: Value| value!({"role": "tool", "name": tool, "tool_call_id": tool, "content": content});
+    let command = "cat > notes.txt <<'END'\n\tone   two \n\n  three\nEND\nprintf '\u{1b}[1m'";
+    let (old, new) = ("def f():\n    x  = 1\n    return x\n", "def f():\n    x = 1\n\n    return x\n");
+    let lines = [
+        value!({"role": "user", "content": "Write   it down.  \n\n    code   here"}),
+        call("bash", value!({"command": command, "description": "Write notes", "timeout": 5000})),
+        result(
+            "bash",
+            value!({"success": true, "output": {"stdout": "done   here\n", "returncode": 0}, "seconds": 2}),
+        ),
+        call(
+            "Edit",
+            value!({"file_path": "app/a.py", "old_string": old, "new_string": new, "replace_all": false}),
+        ),
+        result("Edit", value!([{"type": "text", "text": "Changed:\n  1 line"}])),
+        call(
+            "MultiEdit",
+            value!({"file_path": "app/b.py", "edits": [{"old_string": "a", "new_string": "b"},
+            {"old_string": "c\n", "new_string": "", "replace_all": true}]}),
+        ),
+        result("MultiEdit", value!("\"two\\nlines\"")),
+        call("write_file", value!({"path": "docs/plan.md", "content": "# Plan\n\n-  first\n-  second\n"})),
+        call(
+            "apply_patch",
+            value!({"input": "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n z\n*** End Patch"}),
+        ),
+        value!({"role": "assistant", "content": "Both.", "tool_calls": [
+            {"id": "1", "function": {"name": "shell", "arguments": "{\"command\": [\"git\", \"commit\", \"-m\", \"It's done\"]}"}},
+            {"id": "2", "function": {"name": "bash", "arguments": "{\"command\": \"git push\\n\"}"}},
+            {"id": "3", "function": {"name": "delegate", "arguments": "{\"agent\": \"explorer\", \"instruction\": \"Look.\\n\\nThen   say.\", \"of\": {\"depth\": 2, \"names\": [\"a\"]}}"}}]}),
+    ];
+    let lines: Vec<String> = (0..)
+        .zip(lines)
+        .map(|(second, mut line): (u32, Value)| {
+            line["ts"] = format!("2026-01-05T08:00:{second:02}Z").into();
+            line.to_string()
+        })
+        .collect();
+    home.write_session("p", "s1", &format!("{}\n", lines.join("\n")));
+    home.ok(&["sync", "--embedding", "none"]);
+    lines
+}
+
+#[test]
+fn tool_calls() {
+    let home = Home::new();
+    with_tool_calls(&home);
+    home.shows("show_tool_calls", &["show", "s1"]);
+    home.shows("show_tool_calls_full", &["show", "s1", "--full"]);
+    Terminal::new(&home).with_columns(60).shows("show_tool_calls_terminal", &["show", "s1", "--full"]);
+    home.shows("show_tool_call_cut", &["show", "s1#1", "--max-chars", "40"]);
+}
+
+#[test]
+fn commands_and_lines_can_be_printed_alone() {
+    let home = Home::new();
+    let lines = with_tool_calls(&home);
+    home.shows("show_command", &["show", "s1#1", "--command"]);
+    home.shows("show_commands", &["show", "latest#9", "--command"]);
+    home.shows("show_no_command", &["show", "s1#3", "--command"]);
+    home.shows("show_command_beyond_end", &["show", "s1#10", "--command"]);
+    let terminal = Terminal::new(&home);
+    terminal.shows("show_command_terminal", &["show", "s1#1", "--command"]);
+    for (at, line) in lines.iter().enumerate() {
+        assert_eq!(home.ok(&["show", &format!("s1#{at}"), "--raw"]), format!("{line}\n"));
+    }
+    text("show_raw_event", &["show", "E4A07B31_evt_40", "--raw"]);
+    text("error_raw_session", &["show", CHARGED, "--raw"]);
+    text("error_raw_full", &["show", "7f3c9a52#4", "--raw", "--full"]);
+    text("error_raw_command", &["show", "7f3c9a52#4", "--raw", "--command"]);
+    text("error_command_json", &["show", "7f3c9a52#4", "--command", "--json"]);
+    text("error_command_event", &["show", "E4A07B31_evt_40", "--command"]);
 }
 
 #[test]
