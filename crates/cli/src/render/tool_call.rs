@@ -39,7 +39,13 @@ pub(crate) struct CallLine {
 pub(crate) fn full(call: &ToolCall<'_>) -> Vec<CallLine> {
     let mut lines = FullCall::default();
     lines.push(format!("→ {}", one_line(call.name)), Paint::tool);
+    let mut is_after_edit = false;
     for part in call.arguments_by_kind() {
+        let is_edit = matches!(part, ToolArgument::Edit { .. });
+        if is_after_edit && is_edit {
+            lines.push(String::new(), Paint::plain);
+        }
+        is_after_edit = is_edit;
         lines.add(&part);
     }
     lines.0
@@ -219,6 +225,9 @@ mod tests {
         assert_eq!(edit("a\na", "a"), ["    a", "  - a"]);
         assert_eq!(edit("a\r\n", "a\n"), ["  - a", "  + a"]);
         assert!(edit("", "").is_empty());
+        let edits =
+            serde_json::json!({"edits": [{"old_str": "a", "new_str": "b"}, {"old_str": "c", "new_str": ""}]});
+        assert_eq!(lines("edit", edits), ["→ edit", "  - a", "  + b", "", "  - c"]);
         let patch = serde_json::json!({"patch": "@@\n-a\n+b\n c\n"});
         assert_eq!(lines("x", patch), ["→ x", "  @@", "  -a", "  +b", "   c"]);
     }
