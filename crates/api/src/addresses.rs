@@ -1,7 +1,10 @@
 //! Sessions and lines by the addresses that people type.
 
+use std::collections::HashSet;
+
 use amplifier_session_core::{
     Scope,
+    model::Session,
     storage::{Addressed, AddressedLine},
 };
 
@@ -18,6 +21,23 @@ impl Api<'_> {
         let mut found = self.storage.sessions().find_address(scope, address).await?;
         notices.extend(found.notice.take().map(|text| Notice::Sentence { text }));
         Ok(found)
+    }
+
+    /// The sessions that `addresses` name, each once.
+    pub(crate) async fn find_all(
+        &self,
+        scope: &Scope,
+        addresses: &[String],
+        notices: &mut Vec<Notice>,
+    ) -> Result<Vec<Session>, ApiError> {
+        let (mut sessions, mut seen) = (Vec::new(), HashSet::new());
+        for address in addresses {
+            let session = self.find(scope, address, notices).await?.session;
+            if seen.insert(session.key()) {
+                sessions.push(session);
+            }
+        }
+        Ok(sessions)
     }
 }
 

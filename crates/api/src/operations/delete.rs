@@ -159,7 +159,7 @@ impl Api<'_> {
         let sessions = if request.sessions.is_empty() {
             self.matching(&scope, request, &mut notices).await?
         } else {
-            self.named(&scope, &request.sessions, &mut notices).await?
+            self.find_all(&scope, &request.sessions, &mut notices).await?
         };
         notices.extend(request.project.as_ref().and_then(|typed| several_folders(typed, &sessions)));
         let keep_text = self.keep_text(&scope, &sessions).await?;
@@ -210,23 +210,6 @@ impl Api<'_> {
             }
         }
         Ok(ApiAnswer { response, notices: Vec::new() })
-    }
-
-    /// The sessions at these addresses, without duplicates.
-    async fn named(
-        &self,
-        scope: &Scope,
-        addresses: &[String],
-        notices: &mut Vec<Notice>,
-    ) -> Result<Vec<Session>, ApiError> {
-        let (mut sessions, mut seen) = (Vec::new(), HashSet::new());
-        for address in addresses {
-            let session = self.find(scope, address, notices).await?.session;
-            if seen.insert(session.key()) {
-                sessions.push(session);
-            }
-        }
-        Ok(sessions)
     }
 
     /// The sessions that match the filters.

@@ -107,10 +107,6 @@ impl Api<'_> {
             let query = SessionQuery::new(scope.clone()).with_limit(PAGE);
             return Ok(self.storage.sessions().all_sessions(query).await?);
         }
-        let mut sessions = Vec::new();
-        for address in addresses {
-            sessions.push(self.find(scope, address, notices).await?.session);
-        }
-        Ok(sessions)
+        self.find_all(scope, addresses, notices).await
     }
 }

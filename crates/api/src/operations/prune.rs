@@ -135,13 +135,8 @@ impl Api<'_> {
         let scope = self.caller.scope_of_changes(AccessRight::Delete)?;
         let until = request.until(self.now)?;
         let mut notices = Vec::new();
-        let mut named = Vec::new();
-        for address in &request.sessions {
-            let session = self.find(&scope, address, &mut notices).await?.session.session_id;
-            if !named.contains(&session) {
-                named.push(session);
-            }
-        }
+        let named = self.find_all(&scope, &request.sessions, &mut notices).await?;
+        let named: Vec<SessionId> = named.into_iter().map(|session| session.session_id).collect();
         let (project, repo) = (request.project.clone(), request.repo.clone());
         let filter = RequestFilter { project, repo, ..RequestFilter::default() };
         let filter = self.sessions_of(&scope, &filter, &mut notices).await?;

@@ -1,11 +1,11 @@
 //! Lists the secrets in stored sessions.
 
-use std::{cmp::Reverse, collections::HashSet};
+use std::cmp::Reverse;
 
 use amplifier_session_core::{
     Scope,
     backend::SessionQuery,
-    model::{DamagedRow, ProjectSlug, Session, SessionId, UserId},
+    model::{DamagedRow, ProjectSlug, SessionId, UserId},
     storage::{AddressedLine, SecretIn, SecretsAtRest, SessionSecrets, StoredSecret},
 };
 use serde::{Deserialize, Serialize};
@@ -181,23 +181,19 @@ impl Api<'_> {
         let SecretsRequest { project, repo, .. } = request.clone();
         let filter = RequestFilter { project, repo, ..RequestFilter::default() };
         let named = self.sessions_of(scope, &filter, notices).await?;
-        let mut sessions: Vec<Session> = Vec::new();
-        if request.sessions.is_empty() {
+        let sessions = if request.sessions.is_empty() {
             let query = SessionQuery::new(scope.clone()).with_filter(named.clone()).with_limit(PAGE);
-            sessions = self.storage.sessions().all_sessions(query).await?;
-            if sessions.is_empty() {
+            let all = self.storage.sessions().all_sessions(query).await?;
+            if all.is_empty() {
                 notices.extend(self.unknown_names(scope, &named).await?);
                 notices.extend(self.only_others(scope).await?);
             }
+            all
         } else {
-            let mut seen = HashSet::new();
-            for typed in &request.sessions {
-                let session = self.find(scope, typed, notices).await?.session;
-                if named.admits(&session) && seen.insert(session.key()) {
-                    sessions.push(session);
-                }
-            }
-        }
+            let mut sessions = self.find_all(scope, &request.sessions, notices).await?;
+            sessions.retain(|session| named.admits(session));
+            sessions
+        };
         Ok(sessions.into_iter().map(|session| session.session_id).collect())
     }
 }

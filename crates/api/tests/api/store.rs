@@ -38,6 +38,8 @@ async fn what_describes_a_store_can_be_written_and_read() {
     let complete = api.gaps(&GapsRequest::default()).await.unwrap().response;
     assert_eq!((complete.sessions, complete.gaps.len()), (3, 0));
     assert_written_and_read(&complete);
+    let twice = GapsRequest { sessions: vec!["third".to_owned(); 2], ..GapsRequest::default() };
+    assert_eq!(api.gaps(&twice).await.unwrap().response.sessions, 1);
     let status = api.vector_status(&VectorStatusRequest::default()).await.unwrap().response;
     assert_eq!(status.current.as_ref().unwrap().counts.messages, 6);
     assert_written_and_read(&status);
