@@ -87,6 +87,21 @@ pub fn parse_optional(
     text.map(|text| parse(text, bound, now)).transpose()
 }
 
+/// The beginning of an age: `90d` is 90 days ago. Something older was last changed before it.
+///
+/// # Errors
+///
+/// As [`parse`]; [`InvalidRequest::AgeInTheFuture`], because everything would be older.
+pub fn parse_age(age: Option<&str>, now: &Zoned) -> Result<Option<Timestamp>, ApiError> {
+    let begins = parse_optional(age, PeriodEnd::Since, now)?;
+    if let Some((age, begins)) = age.zip(begins)
+        && begins > timestamp(now.timestamp())
+    {
+        return Err(InvalidRequest::AgeInTheFuture { age: age.to_owned() }.into());
+    }
+    Ok(begins)
+}
+
 /// The day and the minute, in the time zone of `now`: `2026-01-31 09:30`.
 #[must_use]
 pub fn minute(ts: Timestamp, now: &Zoned) -> String {
@@ -346,6 +361,16 @@ mod tests {
         for (since, until) in [("7d", "2w"), ("today", "yesterday"), ("2026-03-02", "2026-03-01")] {
             assert!(matches!(period(since, until), Err(ApiError::Invalid(_))), "{since} {until}");
         }
+    }
+
+    #[test]
+    fn an_age_is_not_in_the_future() {
+        let age = |age| parse_age(Some(age), &now());
+        assert_eq!(age("7d").unwrap().unwrap().to_string(), since("7d"));
+        assert!(age("now").is_ok());
+        let refused = age("2026-04-05");
+        assert!(matches!(refused, Err(ApiError::Invalid(InvalidRequest::AgeInTheFuture { .. }))));
+        assert_eq!(parse_age(None, &now()).unwrap(), None);
     }
 
     #[test]

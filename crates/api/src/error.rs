@@ -78,7 +78,7 @@ pub enum InvalidRequest {
     },
     /// A deletion has not exactly one of addresses, filters and `all`.
     NotOneWayToDelete,
-    /// The minimum age of sessions to delete is a time in the future, which all sessions would match.
+    /// The minimum age of sessions or lines to delete is a time in the future, which everything would match.
     AgeInTheFuture {
         /// The age, as it was typed.
         age: String,

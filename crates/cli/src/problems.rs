@@ -91,7 +91,7 @@ pub(crate) fn advice(invalid: &InvalidRequest, program: &str) -> String {
         InvalidRequest::TagAddedAndRemoved { .. } => {
             "pass it once: before --remove to add it, or after --remove to remove it"
         }
-        InvalidRequest::AgeInTheFuture { .. } => "it would match all sessions; --all deletes them",
+        InvalidRequest::AgeInTheFuture { .. } => "it would match everything; pass a date in the past",
         InvalidRequest::ExcludedField(_)
         | InvalidRequest::Contradiction { .. }
         | InvalidRequest::FieldValue { .. } => {

@@ -9,9 +9,7 @@ use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AccessRight, Api, ApiAnswer, ApiError, FoundKind, Notice,
-    dates::{PeriodEnd, parse_optional},
-    filter::RequestFilter,
+    AccessRight, Api, ApiAnswer, ApiError, FoundKind, Notice, dates::parse_age, filter::RequestFilter,
     with_causes,
 };
 
@@ -40,11 +38,7 @@ impl PrunePreviewRequest {
     ///
     /// [`ApiError::Invalid`].
     pub fn check(&self, now: &Zoned) -> Result<(), ApiError> {
-        self.until(now).map(|_| ())
-    }
-
-    fn until(&self, now: &Zoned) -> Result<Option<Timestamp>, ApiError> {
-        parse_optional(self.older_than.as_deref(), PeriodEnd::Since, now)
+        parse_age(self.older_than.as_deref(), now).map(|_| ())
     }
 }
 
@@ -133,7 +127,7 @@ impl Api<'_> {
         request: &PrunePreviewRequest,
     ) -> Result<ApiAnswer<PruneResponse>, ApiError> {
         let scope = self.caller.scope_of_changes(AccessRight::Delete)?;
-        let until = request.until(self.now)?;
+        let until = parse_age(request.older_than.as_deref(), self.now)?;
         let mut notices = Vec::new();
         let named = self.find_all(&scope, &request.sessions, &mut notices).await?;
         let named: Vec<SessionId> = named.into_iter().map(|session| session.session_id).collect();
@@ -169,6 +163,7 @@ impl Api<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::InvalidRequest;
 
     #[test]
     fn later_lines_than_those_shown_stay() {
@@ -181,5 +176,15 @@ mod tests {
         assert_eq!(options.until, Some(Timestamp::from_micros(8)));
         assert_eq!(options.sessions.map(|sessions| sessions.len()), Some(2));
         assert_eq!(PruneRequest::default().options().sessions, Some(Vec::new()));
+    }
+    #[test]
+    fn an_age_in_the_future_is_refused() {
+        let of_age = |age: &str| PrunePreviewRequest {
+            older_than: Some(age.to_owned()),
+            ..PrunePreviewRequest::default()
+        };
+        let check = |age| of_age(age).check(&"2026-01-05T08:00:00+00:00[UTC]".parse().unwrap());
+        assert!(check("90d").is_ok());
+        assert!(matches!(check("2026-01-06"), Err(ApiError::Invalid(InvalidRequest::AgeInTheFuture { .. }))));
     }
 }
