@@ -234,7 +234,7 @@ impl Api<'_> {
 
 impl NotDeleted {
     fn gone(session_id: &SessionId) -> Self {
-        let error = "it was deleted by another process".to_owned();
+        let error = "the store has no such session".to_owned();
         Self { session_id: session_id.clone(), error }
     }
 }
