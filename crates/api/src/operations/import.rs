@@ -17,7 +17,7 @@ pub struct ImportRequest {
 
 impl Api<'_> {
     /// Imports the sessions that [`Self::export`] wrote. Refused sessions and broken parts of the archive are in the
-    /// response, and the other sessions are imported.
+    /// response, and the other sessions are imported. If the store has no user yet, it becomes the caller's.
     ///
     /// # Errors
     ///
@@ -35,6 +35,7 @@ impl Api<'_> {
         } else {
             Some(self.caller.user().clone())
         };
+        self.storage.users().pin_user(self.caller.user()).await?;
         let options = ImportOptions::default().with_replace(request.replace).with_owner(owner);
         let imported = self.storage.archive().import_sessions(archive, &options).await;
         // Also after an error, because the sessions before it are stored.
@@ -83,7 +84,10 @@ mod tests {
         let (storage, now) = (storage_of(&[]).await, "2026-04-04T15:30:00[UTC]".parse().unwrap());
         let api = Api { storage: &storage, caller, now: &now, place: CallerPlace::Elsewhere };
         let mut archive = JsonLinesReader::new(Cursor::new(archive));
-        api.import(&request, &mut archive).await.map(|answer| answer.response)
+        let imported = api.import(&request, &mut archive).await.map(|answer| answer.response);
+        let pinned = storage.users().pinned_user().await.unwrap();
+        assert_eq!(pinned, imported.is_ok().then(|| user("ana")));
+        imported
     }
 
     #[tokio::test]

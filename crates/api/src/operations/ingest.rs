@@ -116,7 +116,8 @@ pub struct LineRemark {
 impl Api<'_> {
     /// Stores lines of a session of the caller, which is created if it does not exist, and makes their vectors if the
     /// store has an embedding provider. Lines that are stored already change nothing, so a request can be repeated.
-    /// Everything else is stored in one transaction. Invalid lines are skipped, and have no number.
+    /// Everything else is stored in one transaction. Invalid lines are skipped, and have no number. If the store
+    /// has no user yet, it becomes the caller's.
     ///
     /// # Errors
     ///
@@ -125,6 +126,7 @@ impl Api<'_> {
     pub async fn ingest(&self, request: &IngestRequest) -> Result<ApiAnswer<IngestResponse>, ApiError> {
         self.caller.scope_of_changes(AccessRight::Write)?;
         let key = SessionKey::new(self.caller.user().clone(), request.session_id.clone());
+        self.storage.users().pin_user(&key.user_id).await?;
         let ingestion = self.storage.ingestion();
         let written = ingestion.retry_conflicts(|| self.ingest_once(&key, request)).await?;
         let Some((report, remarks)) = written else {
@@ -401,6 +403,7 @@ mod tests {
         assert!(response.created);
         assert_eq!(stored(&storage, "ana").await, before);
         assert_eq!(stored(&storage, "ben").await.unwrap().message_count, 1);
+        assert_eq!(storage.users().pinned_user().await.unwrap(), Some(user("ana")));
     }
 
     #[tokio::test]

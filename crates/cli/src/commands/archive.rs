@@ -128,7 +128,6 @@ pub(super) async fn import(app: &mut App, args: ImportArgs) -> Result<Outcome, F
         return Ok(Outcome::Done);
     }
     let request = ImportRequest { all_users: app.global.scope == ScopeArg::All, replace: args.replace };
-    writer.storage.users().pin_user(&writer.user).await?;
     let caller = app.caller()?;
     let imported = app.api(&writer.storage, &caller).import(&request, &mut archive).await;
     let report = imported.map_err(|error| in_file(error, &args.file))?.response;
