@@ -175,10 +175,11 @@ impl App {
     }
 
     /// Opens the selected store, which must exist, to read the user's own sessions, regardless of `--scope`.
-    pub(crate) async fn own_reader(&self) -> Result<StoreReader, Failure> {
+    /// `with_embedding` also opens the embedding provider.
+    pub(crate) async fn own_reader(&self, with_embedding: bool) -> Result<StoreReader, Failure> {
         let caller = self.caller()?;
         let scope = caller.scope(Reach::Own)?;
-        let storage = self.existing_storage(false).await?;
+        let storage = self.existing_storage(with_embedding).await?;
         self.note_read_only(&storage);
         self.warn_of_other_user(&storage, caller.user()).await?;
         Ok(StoreReader { storage, scope, caller })

@@ -32,7 +32,7 @@ pub(super) async fn run(app: &mut App, args: DeleteArgs) -> Result<Outcome, Fail
     let request =
         DeletePreviewRequest { sessions, project, repo: repo.repo, older_than, all, short_ids: true };
     request.check(&app.now)?;
-    let reader = if dry_run { app.own_reader().await? } else { app.editor(false).await? };
+    let reader = if dry_run { app.own_reader(false).await? } else { app.editor(false).await? };
     // All sessions are found before the first one is deleted, so that a typing error deletes nothing.
     let ApiAnswer { response: mut preview, notices } = reader.api(app).delete_preview(&request).await?;
     app.say_notices(&notices);

@@ -8,7 +8,7 @@ use amplifier_session_storage::storage::{EmbedReport, VectorStatus};
 
 use super::models;
 use crate::{
-    app::{App, StoreReader, with_turns},
+    app::{App, with_turns},
     args::{BackfillArgs, EmbeddingsAction, EmbeddingsArgs, EstimateArgs, RebuildArgs, TurnsArgs},
     failure::{Failure, Outcome, say},
     progress::Bar,
@@ -123,7 +123,8 @@ async fn make(
     if dry_run {
         return estimate(app, request, None).await;
     }
-    let mut reader = editor(app).await?;
+    check_provider(app)?;
+    let mut reader = app.editor(true).await?;
     let counts = reader.storage.sessions().get_session_statistics(&reader.scope, None).await?;
     let bar = Bar::of_vectors(counts.messages);
     let mut on_embedded = |report: &EmbedReport| bar.embedded(report);
@@ -136,7 +137,8 @@ async fn make(
 }
 
 async fn estimate(app: &mut App, request: &EmbedRequest, price: Option<f64>) -> Result<Outcome, Failure> {
-    let reader = editor(app).await?;
+    check_provider(app)?;
+    let reader = app.own_reader(true).await?;
     let ApiAnswer { response, notices } = reader.api(app).estimate_vectors(request, price).await?;
     app.say_notices(&notices);
     if app.out.is_json() {
@@ -150,15 +152,14 @@ async fn estimate(app: &mut App, request: &EmbedRequest, price: Option<f64>) -> 
     Ok(Outcome::Done)
 }
 
-/// The store with its embedding provider.
-async fn editor(app: &App) -> Result<StoreReader, Failure> {
-    if app.global.embedding == "none" {
-        return Err(Failure::wrong_use(
-            "--embedding none creates no vectors",
-            "pass another provider, for example --embedding local",
-        ));
+fn check_provider(app: &App) -> Result<(), Failure> {
+    if app.global.embedding != "none" {
+        return Ok(());
     }
-    app.editor(true).await
+    Err(Failure::wrong_use(
+        "--embedding none creates no vectors",
+        "pass another provider, for example --embedding local",
+    ))
 }
 
 fn print_report(app: &mut App, response: &EmbedResponse, command: &str) -> Result<Outcome, Failure> {

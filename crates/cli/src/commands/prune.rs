@@ -20,7 +20,7 @@ pub(super) async fn run(app: &mut App, args: DeleteArgs) -> Result<Outcome, Fail
     let DeleteArgs { sessions, project, repo, older_than, .. } = args;
     let request = PrunePreviewRequest { sessions, project, repo: repo.repo, older_than };
     request.check(&app.now)?;
-    let reader = if args.dry_run { app.own_reader().await? } else { app.editor(false).await? };
+    let reader = if args.dry_run { app.own_reader(false).await? } else { app.editor(false).await? };
     let ApiAnswer { response: preview, notices } = reader.api(app).prune_preview(&request).await?;
     app.say_notices(&notices);
     let is_empty = preview.sessions().is_empty();

@@ -17,7 +17,7 @@ use crate::{
 };
 
 pub(super) async fn run(app: &mut App, args: RewindArgs) -> Result<Outcome, Failure> {
-    let reader = if args.dry_run { app.own_reader().await? } else { app.editor(false).await? };
+    let reader = if args.dry_run { app.own_reader(false).await? } else { app.editor(false).await? };
     refresh::before_reading(app, &reader, false).await;
     let RewindArgs { to_turn, keep_events, .. } = args;
     let request = RewindPreviewRequest { session: args.session, to_turn, keep_events, short_ids: true };

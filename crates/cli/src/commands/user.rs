@@ -43,7 +43,7 @@ async fn show(app: &mut App) -> Result<Outcome, Failure> {
     let (mut pinned, mut counts) = (None, None);
     // The user is known before the first sync creates the store.
     if app.store_exists()? {
-        let reader = app.own_reader().await?;
+        let reader = app.own_reader(false).await?;
         let found = reader.api(app).users(&UsersRequest::default()).await?.response;
         (pinned, counts) = (found.store_user_id, Some(found.counts));
     }

@@ -21,7 +21,7 @@ use crate::{
 const LISTED: usize = 20;
 
 pub(super) async fn run(app: &mut App, args: VerifyArgs) -> Result<Outcome, Failure> {
-    let reader = if args.repair { app.editor(true).await? } else { app.own_reader().await? };
+    let reader = if args.repair { app.editor(true).await? } else { app.own_reader(false).await? };
     let (identity, host) = app.who()?;
     let roots = roots_of(app, &args)?;
     let sessions = named(&reader, &roots, &args.sessions).await?;

@@ -101,7 +101,7 @@ fn answers_as_before(kept: &Kept) {
     let archive = archive.to_str().unwrap();
     let session = kept.home.json(&["sessions", "--limit", "1", "--store", &kept.store()]);
     let session = session["sessions"][0]["session_id"].as_str().unwrap().to_owned();
-    let commands: [&[&str]; 10] = [
+    let commands: [&[&str]; 11] = [
         &["sessions"],
         &["sessions", "--by", "project", "--since", "2020-01-01"],
         &["show", &session],
@@ -109,6 +109,7 @@ fn answers_as_before(kept: &Kept) {
         &["show", "--context", &session, "--turn", "1"],
         &["events", "--limit", "5"],
         &["stats"],
+        &["embeddings", "estimate"],
         &["search", "two workers", "--limit", "3"],
         &["search", "two workers", "--mode", "full-text", "--limit", "3"],
         &["export", "--out", archive],
