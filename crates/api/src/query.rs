@@ -10,7 +10,7 @@ use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Api, ApiError, InvalidRequest, Notice, Reach,
+    Api, ApiError, FoundKind, InvalidRequest, NearestMessage, Notice, Reach,
     dates::{self, PeriodEnd},
     filter::RequestFilter,
 };
@@ -147,7 +147,7 @@ impl<'a> ReadQuery<'a> {
     }
 
     /// The options with everything that is looked up in the store.
-    pub(crate) async fn resolved(
+    async fn resolved(
         &self,
         api: &Api<'_>,
         scope: &Scope,
@@ -265,13 +265,50 @@ impl<'a> ReadQuery<'a> {
     }
 
     /// A notice that the query leaves something out, which may be why nothing is found.
-    pub(crate) fn leaves_out(&self) -> Option<Notice> {
+    fn leaves_out(&self) -> Option<Notice> {
         self.query.excluded.first().map(|text| Notice::LeavesOut { text: text.clone() })
     }
 
     fn values(&self, name: FieldName) -> impl Iterator<Item = String> + '_ {
         let fields = self.query.fields.iter().filter(move |field| field.name == name);
         fields.map(|field| field.value.clone())
+    }
+}
+
+/// A query with everything that is looked up in the store.
+#[derive(Debug)]
+pub(crate) struct ResolvedQuery<'a> {
+    read: ReadQuery<'a>,
+    /// The scope of the request.
+    pub(crate) scope: Scope,
+    /// The options of the search.
+    pub(crate) options: SearchOptions,
+}
+
+impl Api<'_> {
+    /// Looks up in the store what a query and its options need.
+    pub(crate) async fn resolved_query<'a>(
+        &self,
+        (read, options): (ReadQuery<'a>, SearchOptions),
+        notices: &mut Vec<Notice>,
+    ) -> Result<ResolvedQuery<'a>, ApiError> {
+        let scope = self.caller.scope(read.request.scope)?;
+        let options = read.resolved(self, &scope, options, notices).await?;
+        Ok(ResolvedQuery { read, scope, options })
+    }
+
+    /// Adds the notices about a query that finds nothing: that it is so, and likely reasons.
+    pub(crate) async fn found_nothing(
+        &self,
+        query: &ResolvedQuery<'_>,
+        what: FoundKind,
+        nearest: Option<NearestMessage>,
+        notices: &mut Vec<Notice>,
+    ) -> Result<(), ApiError> {
+        notices.push(Notice::NothingFound { what, nearest });
+        notices.extend(query.read.leaves_out());
+        let filter = &query.read.request.filter;
+        self.why_nothing(&query.scope, filter, &query.options.filter.sessions, notices).await
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
     cut::{self, Truncated},
     groups::{self, HITS, by_session},
     names::{ResultNames, names},
-    query::{QueryRequest, ReadQuery},
+    query::{QueryRequest, ReadQuery, ResolvedQuery},
     views::Estimated,
 };
 
@@ -172,27 +172,23 @@ impl Api<'_> {
     ///
     /// [`ApiError`] if the request is invalid or asks for too much; errors of the store and the embedding provider.
     pub async fn search(&self, request: &SearchRequest) -> Result<ApiAnswer<SearchResponse>, ApiError> {
-        let scope = self.caller.scope(request.query.scope)?;
         let mut notices = Vec::new();
-        let (read, options) = request.read(self.now, &mut notices)?;
-        let options = read.resolved(self, &scope, options, &mut notices).await?;
+        let query = self.resolved_query(request.read(self.now, &mut notices)?, &mut notices).await?;
+        let ResolvedQuery { scope, options, .. } = &query;
         let found = if request.by_session {
-            groups::find(self.storage, &scope, &options).await?
+            groups::find(self.storage, scope, options).await?
         } else {
-            self.storage.search().search_transcripts(&scope, &options).await?
+            self.storage.search().search_transcripts(scope, options).await?
         };
-        self.remark(&scope, &options, &found, &mut notices).await?;
+        self.remark(scope, options, &found, &mut notices).await?;
         let shown = found.results.iter().chain(&found.nearest);
-        let names = names(self.storage, &scope, shown).await?;
+        let names = names(self.storage, scope, shown).await?;
         notices.extend(self.damaged_sessions());
         let response = self.response(request, found, &names).await?;
         if response.results.is_empty() && response.damaged.is_empty() {
             let nearest = response.nearest.as_ref();
             let nearest = nearest.map(|found| NearestMessage::new(&found.result, found.address.clone()));
-            notices.push(Notice::NothingFound { what: FoundKind::Message, nearest });
-            notices.extend(read.leaves_out());
-            let filter = &request.query.filter;
-            self.why_nothing(&scope, filter, &options.filter.sessions, &mut notices).await?;
+            self.found_nothing(&query, FoundKind::Message, nearest, &mut notices).await?;
         }
         Ok(ApiAnswer { response, notices })
     }
@@ -206,11 +202,9 @@ impl Api<'_> {
         &self,
         request: &SearchRequest,
     ) -> Result<ApiAnswer<SearchOptions>, ApiError> {
-        let scope = self.caller.scope(request.query.scope)?;
         let mut notices = Vec::new();
-        let (read, options) = request.read(self.now, &mut notices)?;
-        let response = read.resolved(self, &scope, options, &mut notices).await?;
-        Ok(ApiAnswer { response, notices })
+        let query = self.resolved_query(request.read(self.now, &mut notices)?, &mut notices).await?;
+        Ok(ApiAnswer { response: query.options, notices })
     }
 
     /// Adds the notices of a search.

@@ -4,7 +4,7 @@ use amplifier_session_core::{search::SearchResult, storage::SupersededMatch};
 use serde::{Deserialize, Serialize};
 
 use super::search::{FoundMessage, SearchRequest};
-use crate::{Api, ApiAnswer, ApiError, FoundKind, Notice, names::names};
+use crate::{Api, ApiAnswer, ApiError, FoundKind, names::names};
 
 /// Superseded messages that were found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -43,11 +43,11 @@ impl Api<'_> {
         &self,
         request: &SearchRequest,
     ) -> Result<ApiAnswer<SupersededResponse>, ApiError> {
-        let scope = self.caller.scope(request.query.scope)?;
-        let ApiAnswer { response: options, mut notices } = self.search_options(request).await?;
-        let found = self.storage.superseded().search_superseded(&scope, &options).await?;
+        let mut notices = Vec::new();
+        let query = self.resolved_query(request.read(self.now, &mut notices)?, &mut notices).await?;
+        let found = self.storage.superseded().search_superseded(&query.scope, &query.options).await?;
         let results: Vec<&SearchResult> = found.iter().map(|found| &found.result).collect();
-        let names = names(self.storage, &scope, results).await?;
+        let names = names(self.storage, &query.scope, results).await?;
         let view = |result: SupersededMatch| FoundSuperseded {
             title: names.title(&result.result).map(str::to_owned),
             address: names.address(&result.result),
@@ -55,7 +55,7 @@ impl Api<'_> {
         };
         let results: Vec<FoundSuperseded> = found.into_iter().map(view).collect();
         if results.is_empty() {
-            notices.push(Notice::NothingFound { what: FoundKind::SupersededMessage, nearest: None });
+            self.found_nothing(&query, FoundKind::SupersededMessage, None, &mut notices).await?;
         }
         Ok(ApiAnswer { response: SupersededResponse { results }, notices })
     }

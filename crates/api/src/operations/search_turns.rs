@@ -63,13 +63,11 @@ impl Api<'_> {
     ///
     /// As [`Api::search`].
     pub async fn search_turns(&self, request: &SearchRequest) -> Result<ApiAnswer<TurnsResponse>, ApiError> {
-        let scope = self.caller.scope(request.query.scope)?;
         let mut notices = Vec::new();
-        let (read, options) = request.read(self.now, &mut notices)?;
-        let options = read.resolved(self, &scope, options, &mut notices).await?;
-        let found = self.storage.search().search_turns(&scope, &options).await?;
+        let query = self.resolved_query(request.read(self.now, &mut notices)?, &mut notices).await?;
+        let found = self.storage.search().search_turns(&query.scope, &query.options).await?;
         notices.extend(found.notices.into_iter().map(|text| Notice::Search { text }));
-        let names = names_of(self.storage, &scope, found.results.iter().map(key_of).collect()).await?;
+        let names = names_of(self.storage, &query.scope, found.results.iter().map(key_of).collect()).await?;
         notices.extend(self.damaged_sessions());
         let results = found.results.into_iter().map(|result| FoundTurn::new(result, &names)).collect();
         let response = TurnsResponse {
@@ -80,10 +78,7 @@ impl Api<'_> {
             damaged: found.damaged,
         };
         if response.results.is_empty() && response.damaged.is_empty() {
-            notices.push(Notice::NothingFound { what: FoundKind::Turn, nearest: None });
-            notices.extend(read.leaves_out());
-            let filter = &request.query.filter;
-            self.why_nothing(&scope, filter, &options.filter.sessions, &mut notices).await?;
+            self.found_nothing(&query, FoundKind::Turn, None, &mut notices).await?;
         }
         Ok(ApiAnswer { response, notices })
     }

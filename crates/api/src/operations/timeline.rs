@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Api, ApiAnswer, ApiError, FoundKind, NearestMessage, Notice,
     names::names,
-    query::{QueryRequest, ReadQuery},
+    query::{QueryRequest, ReadQuery, ResolvedQuery},
 };
 
 /// How many of the best messages are counted.
@@ -80,12 +80,11 @@ impl Api<'_> {
     ///
     /// As [`Api::search`].
     pub async fn timeline(&self, request: &TimelineRequest) -> Result<ApiAnswer<TimelineResponse>, ApiError> {
-        let scope = self.caller.scope(request.query.scope)?;
         let mut notices = Vec::new();
-        let (read, options) = request.read(self.now, &mut notices)?;
-        let options = read.resolved(self, &scope, options, &mut notices).await?;
-        let found = self.storage.search().search_transcripts(&scope, &options).await?;
-        self.remark(&scope, &options, &found, &mut notices).await?;
+        let query = self.resolved_query(request.read(self.now, &mut notices)?, &mut notices).await?;
+        let ResolvedQuery { scope, options, .. } = &query;
+        let found = self.storage.search().search_transcripts(scope, options).await?;
+        self.remark(scope, options, &found, &mut notices).await?;
         notices.extend(self.damaged_sessions());
         let SearchResults { mode, missing_vectors, results, nearest, damaged, .. } = found;
         let response = TimelineResponse {
@@ -98,12 +97,9 @@ impl Api<'_> {
             damaged,
         };
         if results.is_empty() && response.damaged.is_empty() {
-            let names = names(self.storage, &scope, &nearest).await?;
+            let names = names(self.storage, scope, &nearest).await?;
             let nearest = nearest.map(|nearest| NearestMessage::new(&nearest, names.address(&nearest)));
-            notices.push(Notice::NothingFound { what: FoundKind::Message, nearest });
-            notices.extend(read.leaves_out());
-            let filter = &request.query.filter;
-            self.why_nothing(&scope, filter, &options.filter.sessions, &mut notices).await?;
+            self.found_nothing(&query, FoundKind::Message, nearest, &mut notices).await?;
         }
         Ok(ApiAnswer { response, notices })
     }

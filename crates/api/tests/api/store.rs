@@ -73,6 +73,19 @@ async fn nothing_found_has_its_likely_reasons() {
         [Notice::NothingFound { .. }, Notice::IncompleteBundle { .. }, Notice::UnknownProject { .. }]
     );
     assert!(is_expected, "{notices:?}");
+    let mut search = by_words("zeppelin -pool");
+    search.query.filter = request.filter;
+    let notices = api(&storage, &caller, &now).search_superseded(&search).await.unwrap().notices;
+    let is_expected = matches!(
+        &notices[..],
+        [
+            Notice::NothingFound { what: FoundKind::SupersededMessage, .. },
+            Notice::LeavesOut { .. },
+            Notice::IncompleteBundle { .. },
+            Notice::UnknownProject { .. },
+        ]
+    );
+    assert!(is_expected, "{notices:?}");
 }
 
 #[tokio::test]
