@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     content::{FileUse, UsedFile},
-    model::{DamagedRow, Session},
+    model::DamagedRow,
     storage::Readable,
 };
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Api, ApiAnswer, ApiError, FoundKind, InvalidRequest, Notice, Reach,
     ids::{address, short},
-    views::{Estimated, SessionView},
+    views::SessionView,
 };
 
 /// A list of the files of a session.
@@ -104,12 +104,7 @@ impl Api<'_> {
         let short_ids = self.storage.sessions().short_ids(&scope, [id]).await?;
         let listed = |file| ListedFile::new(file, short(&short_ids, id));
         let files = used.into_iter().take(request.limit).map(listed).collect();
-        let session = self.view(&session).await?;
+        let session = self.session_view(&session).await?;
         Ok(ApiAnswer { response: FilesResponse { session, files, has_more, damaged }, notices })
-    }
-
-    async fn view(&self, session: &Session) -> Result<SessionView, ApiError> {
-        let estimated = Estimated::of(self.storage, std::slice::from_ref(session)).await?;
-        Ok(SessionView::with_estimates(session, &estimated))
     }
 }

@@ -105,7 +105,7 @@ impl Api<'_> {
     }
 
     /// The types of the texts that have vectors, by the number of the message.
-    async fn vectors_of_messages(
+    pub(crate) async fn vectors_of_messages(
         &self,
         scope: &Scope,
         session: &SessionId,

@@ -1,7 +1,5 @@
 //! Which messages have vectors, what making vectors costs, and making them.
 
-use std::collections::BTreeMap;
-
 use amplifier_session_core::{
     Scope,
     model::{ContentTypes, SessionId},
@@ -116,8 +114,7 @@ impl Api<'_> {
         let scope = self.caller.scope(request.scope)?;
         let mut notices = Vec::new();
         let session = self.find(&scope, &request.session, &mut notices).await?.session;
-        let types = self.storage.vectors().vector_content_types(&scope, &session.session_id).await?;
-        let types: BTreeMap<u32, ContentTypes> = types.into_iter().collect();
+        let types = self.vectors_of_messages(&scope, &session.session_id).await?;
         let of = |sequence| VectorsOfMessage {
             sequence,
             has_vectors: has_vectors(types.get(&sequence).copied().unwrap_or(ContentTypes::NONE)),
