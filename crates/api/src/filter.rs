@@ -54,7 +54,17 @@ impl RequestFilter {
         DatePeriod::parse(self.since.as_deref(), self.until.as_deref(), now, notices)
     }
 
-    /// The filter for sessions, without the project and the period.
+    /// Checks everything that needs no store.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::period`] and [`Self::sessions`].
+    pub fn check(&self, now: &Zoned) -> Result<(), ApiError> {
+        self.period(now, &mut Vec::new())?;
+        self.sessions().map(|_| ())
+    }
+
+    /// The filter for sessions, without the project, the repository and the period.
     ///
     /// # Errors
     ///
@@ -75,6 +85,19 @@ impl RequestFilter {
 }
 
 impl Api<'_> {
+    /// The sessions of a request with this filter.
+    pub(crate) async fn filtered(
+        &self,
+        scope: &Scope,
+        filter: &RequestFilter,
+        notices: &mut Vec<Notice>,
+    ) -> Result<SessionFilter, ApiError> {
+        let sessions = filter.sessions()?;
+        let RequestFilter { project, repo, .. } = filter;
+        let named = self.sessions_of(scope, project.as_deref(), repo.as_deref(), notices).await?;
+        Ok(sessions.within(&named))
+    }
+
     /// Likely reasons why a request with this filter finds nothing. `sessions` is the filter with the project found.
     pub(crate) async fn why_nothing(
         &self,
@@ -89,9 +112,7 @@ impl Api<'_> {
         notices.extend(self.unknown_names(scope, sessions).await?);
         Ok(())
     }
-}
 
-impl Api<'_> {
     /// A notice that names a user with sessions if the caller has none. Only callers who may read everyone's sessions
     /// learn of others.
     ///

@@ -10,14 +10,14 @@ use amplifier_session_core::{
     storage::FolderProject,
 };
 
-use crate::{Api, ApiError, CallerPlace, InvalidRequest, Notice, filter::RequestFilter};
+use crate::{Api, ApiError, CallerPlace, InvalidRequest, Notice};
 
 /// How many sessions are read at once.
 const PAGE: usize = 1_000;
 
 impl Api<'_> {
     /// The sessions of the project whose slug, part of a slug, or folder is `typed`. If no project matches, `typed` is
-    /// taken as a slug, which finds nothing. All sessions if nothing is typed.
+    /// taken as a slug, which finds nothing.
     ///
     /// # Errors
     ///
@@ -25,10 +25,9 @@ impl Api<'_> {
     pub async fn project(
         &self,
         scope: &Scope,
-        typed: Option<&str>,
+        typed: &str,
         notices: &mut Vec<Notice>,
     ) -> Result<SessionFilter, ApiError> {
-        let Some(typed) = typed else { return Ok(SessionFilter::default()) };
         let slug = ProjectSlug::new(typed)?;
         if !is_path(typed) {
             let found = self.storage.sessions().find_project(scope, typed).await?;
@@ -130,15 +129,23 @@ impl Api<'_> {
         Ok(notices)
     }
 
-    /// The sessions of the project and the repository of a request, if it has them.
-    pub(crate) async fn sessions_of(
+    /// The sessions of the project and the repository that are typed, if they are.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::project`] and [`Self::repositories`].
+    pub async fn sessions_of(
         &self,
         scope: &Scope,
-        filter: &RequestFilter,
+        project: Option<&str>,
+        repo: Option<&str>,
         notices: &mut Vec<Notice>,
     ) -> Result<SessionFilter, ApiError> {
-        let sessions = self.project(scope, filter.project.as_deref(), notices).await?;
-        Ok(match &filter.repo {
+        let sessions = match project {
+            Some(typed) => self.project(scope, typed, notices).await?,
+            None => SessionFilter::default(),
+        };
+        Ok(match repo {
             Some(typed) => sessions.with_repositories(self.repositories(scope, typed).await?),
             None => sessions,
         })

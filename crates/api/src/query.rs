@@ -191,7 +191,8 @@ impl<'a> ReadQuery<'a> {
         notices: &mut Vec<Notice>,
     ) -> Result<SearchFilter, ApiError> {
         let mut filter = options.filter.clone();
-        let sessions = api.sessions_of(scope, &self.request.filter, notices).await?;
+        let RequestFilter { project, repo, .. } = &self.request.filter;
+        let sessions = api.sessions_of(scope, project.as_deref(), repo.as_deref(), notices).await?;
         filter.sessions = filter.sessions.within(&sessions);
         Ok(match &self.request.session {
             Some(address) => filter.with_session(api.find(scope, address, notices).await?.session.session_id),
@@ -208,7 +209,7 @@ impl<'a> ReadQuery<'a> {
         filter: &mut SearchFilter,
         notices: &mut Vec<Notice>,
     ) -> Result<(), ApiError> {
-        let found = api.project(scope, Some(&field.value), notices).await;
+        let found = api.project(scope, &field.value, notices).await;
         let project = found.map_err(|error| unusable(field, error))?;
         if let Some(other) = &filter.sessions.project
             && Some(other) != project.project.as_ref()

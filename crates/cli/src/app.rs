@@ -18,7 +18,7 @@ use amplifier_session_storage::{
 use jiff::Zoned;
 
 use crate::{
-    args::{GlobalArgs, ScopeArg},
+    args::{GlobalArgs, RepoArgs, ScopeArg},
     environment::Environment,
     failure::{Failure, say},
     file,
@@ -340,14 +340,16 @@ impl App {
         program::name() + &self.global.typed_again_with_embedding()
     }
 
-    /// The sessions of a project: see [`Api::project`].
-    pub(crate) async fn project(
+    /// The sessions of a project and a repository: see [`Api::sessions_of`].
+    pub(crate) async fn sessions_of(
         &self,
         reader: &StoreReader,
-        typed: Option<&str>,
+        project: Option<&str>,
+        repo: &RepoArgs,
     ) -> Result<SessionFilter, Failure> {
         let mut notices = Vec::new();
-        let found = reader.api(self).project(&reader.scope, typed, &mut notices).await;
+        let repo = repo.repo.as_deref();
+        let found = reader.api(self).sessions_of(&reader.scope, project, repo, &mut notices).await;
         self.say_notices(&notices);
         Ok(found?)
     }

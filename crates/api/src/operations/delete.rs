@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AccessRight, Api, ApiAnswer, ApiError, FoundKind, InvalidRequest, Notice, dates::parse_age,
-    filter::RequestFilter, folders::folder_of, ids::ShortIds, views::SessionView, with_causes,
+    folders::folder_of, ids::ShortIds, views::SessionView, with_causes,
 };
 
 /// How many sessions are read at once.
@@ -203,9 +203,8 @@ impl Api<'_> {
         request: &DeletePreviewRequest,
         notices: &mut Vec<Notice>,
     ) -> Result<Vec<Session>, ApiError> {
-        let (project, repo) = (request.project.clone(), request.repo.clone());
-        let filter = RequestFilter { project, repo, ..RequestFilter::default() };
-        let filter = self.sessions_of(scope, &filter, notices).await?;
+        let DeletePreviewRequest { project, repo, .. } = request;
+        let filter = self.sessions_of(scope, project.as_deref(), repo.as_deref(), notices).await?;
         let query = SessionQuery::new(scope.clone())
             .with_filter(filter.clone())
             .with_until(parse_age(request.older_than.as_deref(), self.now)?)

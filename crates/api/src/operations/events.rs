@@ -205,8 +205,8 @@ impl Api<'_> {
         let scope = self.caller.scope(request.scope)?;
         let mut notices = Vec::new();
         let mut options = request.options(self.now, &mut notices)?;
-        let named = self.sessions_of(&scope, &request.filter, &mut notices).await?;
-        let mut sessions = options.filter.sessions.within(&named);
+        let filter = self.filtered(&scope, &request.filter, &mut notices).await?;
+        let mut sessions = filter.clone();
         if let Some(address) = &request.session {
             let session = self.find(&scope, address, &mut notices).await?.session;
             sessions = sessions.with_session(session.session_id);
@@ -217,7 +217,7 @@ impl Api<'_> {
         if events.is_empty() && damaged.is_empty() {
             notices.push(Notice::NothingFound { what: FoundKind::Event, nearest: None });
             notices.extend(incomplete_type(request));
-            self.why_nothing(&scope, &request.filter, &named, &mut notices).await?;
+            self.why_nothing(&scope, &request.filter, &filter, &mut notices).await?;
         }
         let next = self.next_events(&scope, options, &events).await?;
         let short_ids = if request.short_ids {

@@ -4,12 +4,11 @@ use std::io::Write;
 
 use amplifier_session_core::{
     Scope,
-    search::SessionFilter,
     storage::{ExportReport, JsonLinesWriter},
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Api, ApiAnswer, ApiError, FoundKind, Notice, Reach, filter::RequestFilter};
+use crate::{Api, ApiAnswer, ApiError, FoundKind, Notice, Reach};
 
 /// An export of sessions, by default of all in the scope.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -44,7 +43,8 @@ impl Api<'_> {
     ) -> Result<ApiAnswer<ExportReport>, ApiError> {
         let scope = self.caller.scope(request.scope)?;
         let mut notices = Vec::new();
-        let sessions = self.exported_sessions(&scope, request, &mut notices).await?;
+        let ExportRequest { project, repo, .. } = request;
+        let sessions = self.sessions_of(&scope, project.as_deref(), repo.as_deref(), &mut notices).await?;
         let (from, filter) = match &request.session {
             None => (scope.clone(), sessions.clone()),
             Some(address) => {
@@ -60,16 +60,5 @@ impl Api<'_> {
             notices.extend(self.unknown_names(&scope, &sessions).await?);
         }
         Ok(ApiAnswer { response: report, notices })
-    }
-
-    async fn exported_sessions(
-        &self,
-        scope: &Scope,
-        request: &ExportRequest,
-        notices: &mut Vec<Notice>,
-    ) -> Result<SessionFilter, ApiError> {
-        let (project, repo) = (request.project.clone(), request.repo.clone());
-        let filter = RequestFilter { project, repo, ..RequestFilter::default() };
-        self.sessions_of(scope, &filter, notices).await
     }
 }

@@ -28,8 +28,7 @@ impl ProjectsRequest {
     ///
     /// [`ApiError::Invalid`].
     pub fn check(&self, now: &Zoned) -> Result<(), ApiError> {
-        self.filter.period(now, &mut Vec::new())?;
-        self.filter.sessions().map(|_| ())
+        self.filter.check(now)
     }
 }
 
@@ -65,15 +64,14 @@ impl Api<'_> {
         let scope = self.caller.scope(request.scope)?;
         let mut notices = Vec::new();
         let period = request.filter.period(self.now, &mut notices)?;
-        let filter = request.filter.sessions()?;
-        let project = self.sessions_of(&scope, &request.filter, &mut notices).await?;
+        let filter = self.filtered(&scope, &request.filter, &mut notices).await?;
         let query = SessionQuery::new(scope.clone())
-            .with_filter(filter.within(&project))
+            .with_filter(filter.clone())
             .active_in(period.since, period.until);
         let sessions = self.storage.sessions();
         let found = sessions.list_projects(query).await?;
         if found.is_empty() {
-            self.why_nothing(&scope, &request.filter, &project, &mut notices).await?;
+            self.why_nothing(&scope, &request.filter, &filter, &mut notices).await?;
         }
         let projects = found.iter().map(|activity| ListedProject {
             project: activity.of.clone(),

@@ -8,10 +8,7 @@ use amplifier_session_core::{
 use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    AccessRight, Api, ApiAnswer, ApiError, FoundKind, Notice, dates::parse_age, filter::RequestFilter,
-    with_causes,
-};
+use crate::{AccessRight, Api, ApiAnswer, ApiError, FoundKind, Notice, dates::parse_age, with_causes};
 
 /// A preview of the superseded lines that [`Api::prune`] would remove. The default is all of the caller's.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -131,9 +128,8 @@ impl Api<'_> {
         let mut notices = Vec::new();
         let named = self.find_all(&scope, &request.sessions, &mut notices).await?;
         let named: Vec<SessionId> = named.into_iter().map(|session| session.session_id).collect();
-        let (project, repo) = (request.project.clone(), request.repo.clone());
-        let filter = RequestFilter { project, repo, ..RequestFilter::default() };
-        let filter = self.sessions_of(&scope, &filter, &mut notices).await?;
+        let PrunePreviewRequest { project, repo, .. } = request;
+        let filter = self.sessions_of(&scope, project.as_deref(), repo.as_deref(), &mut notices).await?;
         let options = PruneOptions::default()
             .with_sessions(Some(named).filter(|named| !named.is_empty()))
             .with_filter(filter)

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Api, ApiAnswer, ApiError, Notice, Reach,
-    filter::RequestFilter,
     ids::{ShortIds, address, short},
 };
 
@@ -178,9 +177,8 @@ impl Api<'_> {
         request: &SecretsRequest,
         notices: &mut Vec<Notice>,
     ) -> Result<Vec<SessionId>, ApiError> {
-        let SecretsRequest { project, repo, .. } = request.clone();
-        let filter = RequestFilter { project, repo, ..RequestFilter::default() };
-        let named = self.sessions_of(scope, &filter, notices).await?;
+        let SecretsRequest { project, repo, .. } = request;
+        let named = self.sessions_of(scope, project.as_deref(), repo.as_deref(), notices).await?;
         let sessions = if request.sessions.is_empty() {
             let query = SessionQuery::new(scope.clone()).with_filter(named.clone()).with_limit(PAGE);
             let all = self.storage.sessions().all_sessions(query).await?;

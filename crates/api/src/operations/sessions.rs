@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Api, ApiAnswer, ApiError, FoundKind, InvalidRequest, Notice, Reach,
-    dates::DatePeriod,
     filter::RequestFilter,
     ids::ShortIds,
     views::{Estimated, SessionView},
@@ -61,15 +60,10 @@ impl SessionsRequest {
     ///
     /// [`ApiError::Invalid`].
     pub fn check(&self, now: &Zoned) -> Result<(), ApiError> {
-        self.period(now, &mut Vec::new())?;
-        self.filter.sessions().map(|_| ())
-    }
-
-    fn period(&self, now: &Zoned, notices: &mut Vec<Notice>) -> Result<DatePeriod, ApiError> {
         if self.limit == 0 {
             return Err(InvalidRequest::NothingToList.into());
         }
-        self.filter.period(now, notices)
+        self.filter.check(now)
     }
 }
 
@@ -137,11 +131,11 @@ impl Api<'_> {
     pub async fn sessions(&self, request: &SessionsRequest) -> Result<ApiAnswer<SessionsResponse>, ApiError> {
         let scope = self.caller.scope(request.scope)?;
         let mut notices = Vec::new();
-        let period = request.period(self.now, &mut notices)?;
-        let filter = request.filter.sessions()?;
-        let project = self.sessions_of(&scope, &request.filter, &mut notices).await?;
+        request.check(self.now)?;
+        let period = request.filter.period(self.now, &mut notices)?;
+        let filter = self.filtered(&scope, &request.filter, &mut notices).await?;
         let query = SessionQuery::new(scope.clone())
-            .with_filter(filter.within(&project))
+            .with_filter(filter.clone())
             .with_text(request.text.clone())
             .with_id_prefix(request.id_prefix.clone())
             .with_since(period.since)
@@ -149,7 +143,7 @@ impl Api<'_> {
         let response = self.list(query, request).await?;
         if response.sessions.is_empty() {
             notices.push(Notice::NothingFound { what: FoundKind::Session, nearest: None });
-            self.why_nothing(&scope, &request.filter, &project, &mut notices).await?;
+            self.why_nothing(&scope, &request.filter, &filter, &mut notices).await?;
             notices.extend(self.only_others(&scope).await?);
         }
         Ok(ApiAnswer { response, notices })

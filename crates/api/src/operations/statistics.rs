@@ -35,8 +35,7 @@ impl StatisticsRequest {
     ///
     /// [`ApiError::Invalid`].
     pub fn check(&self, now: &Zoned) -> Result<(), ApiError> {
-        self.filter.period(now, &mut Vec::new())?;
-        self.filter.sessions().map(|_| ())
+        self.filter.check(now)
     }
 }
 
@@ -98,9 +97,8 @@ impl Api<'_> {
         let scope = self.caller.scope(request.scope)?;
         let mut notices = Vec::new();
         let period = request.filter.period(self.now, &mut notices)?;
-        let filter = request.filter.sessions()?;
-        let project = self.sessions_of(&scope, &request.filter, &mut notices).await?;
-        let mut sessions = filter.within(&project);
+        let filter = self.filtered(&scope, &request.filter, &mut notices).await?;
+        let mut sessions = filter.clone();
         if let Some(address) = &request.session {
             let found = self.find(&scope, address, &mut notices).await?;
             sessions = sessions.with_session(found.session.session_id);
@@ -115,7 +113,7 @@ impl Api<'_> {
         };
         if response.statistics.totals.sessions == 0 {
             notices.push(Notice::NothingFound { what: FoundKind::Session, nearest: None });
-            self.why_nothing(&scope, &request.filter, &project, &mut notices).await?;
+            self.why_nothing(&scope, &request.filter, &filter, &mut notices).await?;
         }
         Ok(ApiAnswer { response, notices })
     }

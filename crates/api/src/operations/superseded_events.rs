@@ -9,9 +9,7 @@ use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{
-    Api, ApiAnswer, ApiError, InvalidRequest, Notice, Reach, dates::DatePeriod, filter::RequestFilter, views,
-};
+use crate::{Api, ApiAnswer, ApiError, InvalidRequest, Reach, filter::RequestFilter, views};
 
 /// A list of superseded events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,15 +55,10 @@ impl SupersededEventsRequest {
     ///
     /// [`ApiError::Invalid`].
     pub fn check(&self, now: &Zoned) -> Result<(), ApiError> {
-        self.period(now, &mut Vec::new())?;
-        self.filter.sessions().map(|_| ())
-    }
-
-    fn period(&self, now: &Zoned, notices: &mut Vec<Notice>) -> Result<DatePeriod, ApiError> {
         if self.limit == 0 {
             return Err(InvalidRequest::NothingToList.into());
         }
-        self.filter.period(now, notices)
+        self.filter.check(now)
     }
 }
 
@@ -110,9 +103,9 @@ impl Api<'_> {
     ) -> Result<ApiAnswer<SupersededEventsResponse>, ApiError> {
         let scope = self.caller.scope(request.scope)?;
         let mut notices = Vec::new();
-        let period = request.period(self.now, &mut notices)?;
-        let named = self.sessions_of(&scope, &request.filter, &mut notices).await?;
-        let mut filter = request.filter.sessions()?.within(&named);
+        request.check(self.now)?;
+        let period = request.filter.period(self.now, &mut notices)?;
+        let mut filter = self.filtered(&scope, &request.filter, &mut notices).await?;
         let mut owner: Option<UserId> = None;
         if let Some(address) = &request.session {
             let session = self.find(&scope, address, &mut notices).await?.session;

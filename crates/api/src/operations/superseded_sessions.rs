@@ -6,10 +6,7 @@ use amplifier_session_core::{backend::SupersededQuery, storage::SupersededSessio
 use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Api, ApiAnswer, ApiError, FoundKind, InvalidRequest, Notice, Reach, dates::DatePeriod,
-    filter::RequestFilter,
-};
+use crate::{Api, ApiAnswer, ApiError, FoundKind, InvalidRequest, Notice, Reach, filter::RequestFilter};
 
 /// A list of sessions with superseded lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,15 +34,10 @@ impl SupersededSessionsRequest {
     ///
     /// [`ApiError::Invalid`].
     pub fn check(&self, now: &Zoned) -> Result<(), ApiError> {
-        self.period(now, &mut Vec::new())?;
-        self.filter.sessions().map(|_| ())
-    }
-
-    fn period(&self, now: &Zoned, notices: &mut Vec<Notice>) -> Result<DatePeriod, ApiError> {
         if self.limit == 0 {
             return Err(InvalidRequest::NothingToList.into());
         }
-        self.filter.period(now, notices)
+        self.filter.check(now)
     }
 }
 
@@ -70,10 +62,10 @@ impl Api<'_> {
     ) -> Result<ApiAnswer<SupersededSessionsResponse>, ApiError> {
         let scope = self.caller.scope(request.scope)?;
         let mut notices = Vec::new();
-        let period = request.period(self.now, &mut notices)?;
-        let filter = request.filter.sessions()?;
-        let project = self.sessions_of(&scope, &request.filter, &mut notices).await?;
-        let query = SupersededQuery::new(scope).with_filter(filter.within(&project));
+        request.check(self.now)?;
+        let period = request.filter.period(self.now, &mut notices)?;
+        let filter = self.filtered(&scope, &request.filter, &mut notices).await?;
+        let query = SupersededQuery::new(scope).with_filter(filter);
         let mut sessions = self.storage.superseded().superseded_sessions(&query).await?;
         sessions.retain(|session| period.contains(session.last_superseded_at));
         sessions.sort_by_key(|session| Reverse(session.last_superseded_at));

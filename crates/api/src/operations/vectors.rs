@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AccessRight, Api, ApiAnswer, ApiError, Notice, Reach,
-    filter::RequestFilter,
     views::{HasVectors, has_vectors},
 };
 
@@ -179,12 +178,11 @@ impl Api<'_> {
         request: &EmbedRequest,
         notices: &mut Vec<Notice>,
     ) -> Result<VectorsOf, ApiError> {
-        let EmbedRequest { project, repo, session, .. } = request.clone();
-        let filter = RequestFilter { project, repo, ..RequestFilter::default() };
-        let sessions = self.sessions_of(scope, &filter, notices).await?;
+        let EmbedRequest { project, repo, session, .. } = request;
+        let sessions = self.sessions_of(scope, project.as_deref(), repo.as_deref(), notices).await?;
         notices.extend(self.unknown_names(scope, &sessions).await?);
         let session = match session {
-            Some(address) => Some(self.find(scope, &address, notices).await?.session.session_id),
+            Some(address) => Some(self.find(scope, address, notices).await?.session.session_id),
             None => None,
         };
         Ok(VectorsOf::user(self.caller.user().clone()).with_filter(sessions).with_session(session))

@@ -1,18 +1,14 @@
 //! Filters and limits that several commands share.
 
 use amplifier_session_api::{budget::AnswerLimits, filter::RequestFilter};
-use amplifier_session_storage::{model::SessionSource, search::SessionFilter};
+use amplifier_session_storage::model::SessionSource;
 use clap::{
     Args,
     builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser},
 };
 
 use super::at_least_one;
-use crate::{
-    app::{App, StoreReader},
-    failure::Failure,
-    out::Out,
-};
+use crate::out::Out;
 
 /// Filters by project and time.
 #[derive(Debug, Clone, Args)]
@@ -45,21 +41,6 @@ pub(crate) struct RepoArgs {
     /// Only this repository: its address, the end of the address, or a folder in it (`.` is the current one)
     #[arg(long, value_name = "REPO", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) repo: Option<String>,
-}
-
-impl RepoArgs {
-    /// Only the sessions of `filter` that belong to the repository, if one is given.
-    pub(crate) async fn within(
-        &self,
-        app: &App,
-        reader: &StoreReader,
-        filter: SessionFilter,
-    ) -> Result<SessionFilter, Failure> {
-        Ok(match &self.repo {
-            Some(repo) => filter.with_repositories(reader.api(app).repositories(&reader.scope, repo).await?),
-            None => filter,
-        })
-    }
 }
 
 /// Filters by properties of sessions.

@@ -25,8 +25,7 @@ pub(super) async fn run(app: &mut App, args: VerifyArgs) -> Result<Outcome, Fail
     let (identity, host) = app.who()?;
     let roots = roots_of(app, &args)?;
     let sessions = named(&reader, &roots, &args.sessions).await?;
-    let project = app.project(&reader, args.project.as_deref()).await?;
-    let project = args.repo.within(app, &reader, project).await?;
+    let project = app.sessions_of(&reader, args.project.as_deref(), &args.repo).await?;
     let options = VerifyOptions::new(identity.user_id, host)
         .with_project(project.project)
         .with_repositories(project.repositories)
