@@ -88,3 +88,10 @@ pub struct ApiAnswer<T> {
     /// Remarks about the request and the response, in reading order.
     pub notices: Vec<Notice>,
 }
+
+impl<T> From<T> for ApiAnswer<T> {
+    /// A response without remarks.
+    fn from(response: T) -> Self {
+        Self { response, notices: Vec::new() }
+    }
+}

@@ -113,7 +113,7 @@ impl Api<'_> {
             findings.push(StoreFinding::Model { space: provider.space().clone(), stored });
         }
         findings.extend(self.times_in_future(scope).await);
-        Ok(ApiAnswer { response: CheckStoreResponse { findings }, notices: Vec::new() })
+        Ok(CheckStoreResponse { findings }.into())
     }
 
     /// The newest session, if it is from the future. If sessions can't be read, the other findings still count.

@@ -193,7 +193,7 @@ impl Api<'_> {
                 }
             }
         }
-        Ok(ApiAnswer { response, notices: Vec::new() })
+        Ok(response.into())
     }
 
     /// The sessions that match the filters.

@@ -40,7 +40,7 @@ impl Api<'_> {
         let imported = self.storage.archive().import_sessions(archive, &options).await;
         // Also after an error, because the sessions before it are stored.
         self.storage.update_index().await?;
-        Ok(ApiAnswer { response: imported?, notices: Vec::new() })
+        Ok(imported?.into())
     }
 }
 

@@ -131,7 +131,7 @@ impl Api<'_> {
         let written = ingestion.retry_conflicts(|| self.ingest_once(&key, request)).await?;
         let Some((report, remarks)) = written else {
             let response = IngestResponse { deleted: true, ..IngestResponse::default() };
-            return Ok(ApiAnswer { response, notices: Vec::new() });
+            return Ok(response.into());
         };
         self.storage.vectors().embed_pending(&key.user_id, Some(&key.session_id)).await?;
         let stored = self.storage.backend().get_session(&key).await?;
@@ -156,7 +156,7 @@ impl Api<'_> {
             skipped: remarks.skipped,
             doubtful: remarks.doubtful,
         };
-        Ok(ApiAnswer { response, notices: Vec::new() })
+        Ok(response.into())
     }
 
     /// `None` if the session was deleted.

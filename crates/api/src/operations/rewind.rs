@@ -137,7 +137,7 @@ impl Api<'_> {
             .with_keep_events(request.keep_events)
             .with_at_most(request.at_most.map(RewindReport::from));
         let response = self.rewound(&scope, session, &options).await?;
-        Ok(ApiAnswer { response, notices: Vec::new() })
+        Ok(response.into())
     }
 
     async fn rewound(

@@ -53,6 +53,6 @@ impl Api<'_> {
         let watchers =
             watchers.map(|watcher| KnownWatcher { running: watcher.is_running(now), watcher }).collect();
         let vectors = self.store_vectors(&scope).await?;
-        Ok(ApiAnswer { response: StoreStatusResponse { watchers, vectors }, notices: Vec::new() })
+        Ok(StoreStatusResponse { watchers, vectors }.into())
     }
 }

@@ -66,7 +66,7 @@ impl Api<'_> {
             summaries.push(self.resolved(position, summary).await?);
         }
         let report = self.storage.turns().set_summaries(summaries).await?;
-        Ok(ApiAnswer { response: report.into(), notices: Vec::new() })
+        Ok(SummariesResponse::from(report).into())
     }
 
     async fn resolved(&self, position: usize, summary: &SummaryOfTurn) -> Result<TurnSummary, ApiError> {

@@ -4,7 +4,7 @@ use amplifier_session_core::{Scope, backend::SessionQuery, model::UserId, storag
 use serde::{Deserialize, Serialize};
 
 use super::recent::RecentUser;
-use crate::{AccessRight, Api, ApiAnswer, ApiError, Reach};
+use crate::{Api, ApiAnswer, ApiError, Reach};
 
 /// The caller, and the users of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -74,7 +74,7 @@ impl Api<'_> {
             counts: sessions.get_session_statistics(&own, None).await?,
             users,
         };
-        Ok(ApiAnswer { response, notices: Vec::new() })
+        Ok(response.into())
     }
 
     /// Changes the owner of all sessions of a user.
@@ -87,11 +87,10 @@ impl Api<'_> {
         &self,
         request: &RenameUserRequest,
     ) -> Result<ApiAnswer<RenameUserResponse>, ApiError> {
-        // The sessions are those of the renamed user, so the scope is not used.
-        self.caller.scope_of_changes(AccessRight::Admin)?;
+        self.caller.scope_of_all_changes()?;
         let RenameUserRequest { old, new } = request.clone();
         let sessions = self.storage.users().rename_user(&old, &new).await?;
         self.storage.update_index().await?;
-        Ok(ApiAnswer { response: RenameUserResponse { old, new, sessions }, notices: Vec::new() })
+        Ok(RenameUserResponse { old, new, sessions }.into())
     }
 }

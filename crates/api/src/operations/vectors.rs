@@ -98,7 +98,7 @@ impl Api<'_> {
     ) -> Result<ApiAnswer<VectorStatus>, ApiError> {
         let scope = self.caller.scope(request.scope)?;
         let response = self.storage.vectors().vector_status(&scope).await?;
-        Ok(ApiAnswer { response, notices: Vec::new() })
+        Ok(response.into())
     }
 
     /// Says which texts of each message of a session have vectors.
