@@ -165,9 +165,8 @@ impl ContextResponse {
     pub fn portion(&self, portion: Portion, limits: AnswerLimits) -> Self {
         let range = self.order().first(portion.items);
         let shown = self.messages.part(range.clone());
-        let cut = |(at, message): (usize, &MessageView)| {
-            message.clone().cut(self.chars_of(portion, at, limits.max_chars))
-        };
+        let max_chars = self.chars_of(portion, limits.max_chars);
+        let cut = |(at, message): (usize, &MessageView)| message.clone().cut(max_chars(at));
         Self {
             session: self.session.clone(),
             turn: self.turn,
@@ -181,16 +180,14 @@ impl ContextResponse {
         }
     }
 
-    /// The length in characters to which the message at an index of a portion is cut, if `most` is the limit of each.
-    #[must_use]
-    pub fn chars_of(&self, portion: Portion, at: usize, most: Option<usize>) -> Option<usize> {
+    /// The length in characters to which the message at each index of a portion is cut, if `most` is the limit of each.
+    pub fn chars_of(&self, portion: Portion, most: Option<usize>) -> impl Fn(usize) -> Option<usize> + use<> {
         let order = self.order();
+        let start = order.first(portion.items).start;
         // The message that was fitted last is cut to the rest of the budget.
-        if order.last(portion.items) == Some(order.first(portion.items).start + at) {
-            portion.chars_of(portion.items.saturating_sub(1), most)
-        } else {
-            most
-        }
+        let last = order.last(portion.items);
+        let rest = portion.chars_of(portion.items.saturating_sub(1), most);
+        move |at| if last == Some(start + at) { rest } else { most }
     }
 
     fn order(&self) -> FittingOrder {

@@ -50,8 +50,8 @@ pub(super) async fn run(app: &mut App, args: ContextArgs) -> Result<Outcome, Fai
             width: app.out.wrap_at(),
             ..MessageOptions::whole(app.out.paint)
         };
-        let options =
-            |at| MessageOptions { max_chars: response.chars_of(portion, at, limits.max_chars), ..whole };
+        let max_chars = response.chars_of(portion, limits.max_chars);
+        let options = |at| MessageOptions { max_chars: max_chars(at), ..whole };
         let asked_for = |sequence| Some(sequence) == shown.sequence;
         conversation::messages(&mut app.out, &shown.messages, options, asked_for, &app.now)?;
         if shown.has_more_after {
