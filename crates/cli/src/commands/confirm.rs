@@ -2,10 +2,33 @@
 
 use std::io::{self, Write as _};
 
-use crate::{environment::Environment, render::text::printable};
+use crate::{app::App, environment::Environment, failure::Failure, render::text::printable};
+
+/// A question before a change that can't be undone.
+pub(super) struct ChangeQuestion<'a> {
+    /// The change: "3 sessions would be deleted".
+    pub(super) change: String,
+    /// The lines before the question.
+    pub(super) preview: Vec<String>,
+    /// The question.
+    pub(super) question: String,
+    /// The hint if nobody can be asked.
+    pub(super) hint: &'a str,
+}
+
+impl ChangeQuestion<'_> {
+    /// Asks, and returns whether the answer is yes. Fails if input is not a terminal.
+    pub(super) fn is_confirmed(&self, app: &App) -> Result<bool, Failure> {
+        if !app.out.can_ask() {
+            let message = format!("{}, but input is not a terminal to ask for confirmation", self.change);
+            return Err(Failure::wrong_use(message, self.hint));
+        }
+        Ok(confirmed(&self.preview, &self.question)?)
+    }
+}
 
 /// Writes `preview` and `question` to stderr, and returns whether the answer is yes.
-pub(super) fn confirmed(preview: &[String], question: &str) -> io::Result<bool> {
+fn confirmed(preview: &[String], question: &str) -> io::Result<bool> {
     let environment = Environment::current();
     let mut stderr = environment.stderr.clone();
     for line in preview {

@@ -11,7 +11,7 @@ use amplifier_session_api::{
     views::SessionView,
 };
 
-use super::confirm::confirmed;
+use super::confirm::ChangeQuestion;
 use crate::{
     app::App,
     args::{DeleteArgs, quoted},
@@ -94,18 +94,19 @@ fn would_delete(app: &mut App, preview: &DeleteResponse, short_ids: &ShortIds) -
 
 /// Shows what would be deleted, and asks for confirmation.
 fn is_confirmed(app: &App, sessions: &[SessionView], short_ids: &ShortIds) -> Result<bool, Failure> {
-    let what = counted(sessions.len() as u64, "session");
-    if !app.out.can_ask() {
-        let message = format!("{what} would be deleted, but input is not a terminal to ask for confirmation");
-        return Err(Failure::wrong_use(message, "pass --yes to delete without asking"));
-    }
     let shown = &sessions[..sessions.len().min(SHOWN)];
     let mut preview = deleted::preview(shown, short_ids, app.out.width);
     if shown.len() < sessions.len() {
         let more = counted((sessions.len() - shown.len()) as u64, "more session");
         preview.push(format!("... and {more}; `--dry-run` lists all"));
     }
-    Ok(confirmed(&preview, &format!("Delete {} from the store?", deleted::total(sessions)))?)
+    let question = ChangeQuestion {
+        change: format!("{} would be deleted", counted(sessions.len() as u64, "session")),
+        preview,
+        question: format!("Delete {} from the store?", deleted::total(sessions)),
+        hint: "pass --yes to delete without asking",
+    };
+    question.is_confirmed(app)
 }
 
 fn say_where_the_files_are(app: &App, gone: &[DeletedSession]) {

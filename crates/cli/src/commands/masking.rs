@@ -7,7 +7,7 @@ use amplifier_session_storage::{
     storage::{SessionSecrets, StoredSecret},
 };
 
-use super::confirm::confirmed;
+use super::confirm::ChangeQuestion;
 use crate::{
     app::App,
     failure::Failure,
@@ -40,14 +40,6 @@ pub(super) async fn is_confirmed(app: &App, storage: &SessionStorage, yes: bool)
         certainties(secrets())
     );
     let program = app.program();
-    if !app.out.can_ask() {
-        let message =
-            format!("{what} would be masked for good, but input is not a terminal to ask for confirmation");
-        let hint = format!(
-            "`{program} secrets` lists them; `{program} sync --redact mask --yes` masks them without asking"
-        );
-        return Err(Failure::wrong_use(message, hint));
-    }
     let line = |secret: &StoredSecret| {
         let StoredSecret { certainty, rule, context, .. } = secret;
         fitted(&format!("  {certainty:<8}  {rule}  {}", one_line(context)), app.out.width)
@@ -57,7 +49,15 @@ pub(super) async fn is_confirmed(app: &App, storage: &SessionStorage, yes: bool)
         let more = grouped((count - SHOWN) as u64);
         preview.push(format!("  … and {more} more; `{program} secrets` lists all"));
     }
-    Ok(confirmed(&preview, &format!("Mask {what}? This can't be undone."))?)
+    let question = ChangeQuestion {
+        change: format!("{what} would be masked for good"),
+        preview,
+        question: format!("Mask {what}? This can't be undone."),
+        hint: &format!(
+            "`{program} secrets` lists them; `{program} sync --redact mask --yes` masks them without asking"
+        ),
+    };
+    question.is_confirmed(app)
 }
 
 /// The sessions with secrets that would be masked.

@@ -5,7 +5,7 @@ use amplifier_session_api::{
     operations::prune::{PrunePreviewRequest, PruneRequest, PruneResponse, PrunedSession},
 };
 
-use super::confirm::confirmed;
+use super::confirm::ChangeQuestion;
 use crate::{
     app::App,
     args::DeleteArgs,
@@ -49,12 +49,13 @@ pub(super) async fn run(app: &mut App, args: DeleteArgs) -> Result<Outcome, Fail
 
 fn is_confirmed(app: &App, preview: &PruneResponse) -> Result<bool, Failure> {
     let what = total(preview);
-    if !app.out.can_ask() {
-        let message = format!("{what} would be removed, but input is not a terminal to ask for confirmation");
-        return Err(Failure::wrong_use(message, "pass --yes to remove without asking"));
-    }
-    let lines: Vec<String> = preview.sessions().iter().map(superseded::sentence).collect();
-    Ok(confirmed(&lines, &format!("Remove {what} from the store?"))?)
+    let question = ChangeQuestion {
+        change: format!("{what} would be removed"),
+        preview: preview.sessions().iter().map(superseded::sentence).collect(),
+        question: format!("Remove {what} from the store?"),
+        hint: "pass --yes to remove without asking",
+    };
+    question.is_confirmed(app)
 }
 
 fn show(app: &mut App, response: &PruneResponse) -> Result<(), Failure> {

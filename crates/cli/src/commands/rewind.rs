@@ -7,7 +7,7 @@ use amplifier_session_api::{
     operations::rewind::{RewindPreviewRequest, RewindRequest, RewindResponse},
 };
 
-use super::confirm::confirmed;
+use super::confirm::ChangeQuestion;
 use crate::{
     app::App,
     args::RewindArgs,
@@ -44,14 +44,14 @@ pub(super) async fn run(app: &mut App, args: RewindArgs) -> Result<Outcome, Fail
 /// Shows what would be removed, and asks for confirmation.
 fn is_confirmed(app: &App, preview: &RewindResponse, short_ids: &ShortIds) -> Result<bool, Failure> {
     let removed = rewound::removed(&preview.removed);
-    if !app.out.can_ask() {
-        let message =
-            format!("{removed} would be removed, but input is not a terminal to ask for confirmation");
-        return Err(Failure::wrong_use(message, "pass --yes to rewind without asking, or --dry-run"));
-    }
-    let question = format!("Remove {removed} {} from the store?", rewound::after(preview.to_turn));
     let session = std::slice::from_ref(&preview.session);
-    Ok(confirmed(&deleted::preview(session, short_ids, app.out.width), &question)?)
+    let question = ChangeQuestion {
+        change: format!("{removed} would be removed"),
+        preview: deleted::preview(session, short_ids, app.out.width),
+        question: format!("Remove {removed} {} from the store?", rewound::after(preview.to_turn)),
+        hint: "pass --yes to rewind without asking, or --dry-run",
+    };
+    question.is_confirmed(app)
 }
 
 /// Prints what was or would be removed, and where the files are.

@@ -11,7 +11,7 @@ use amplifier_session_api::{
 use amplifier_session_storage::storage::{SecretsAtRest, StoredSecret};
 use serde::Serialize;
 
-use super::confirm::confirmed;
+use super::confirm::ChangeQuestion;
 use crate::{
     app::App,
     args::SecretsArgs,
@@ -118,13 +118,14 @@ fn nothing_at(address: &str) -> Outcome {
 
 fn is_confirmed(app: &App, preview: &PurgePreview) -> Result<bool, Failure> {
     let what = counted(preview.secrets.len() as u64, "secret");
-    if !app.out.can_ask() {
-        let message = format!("{what} would be masked, but input is not a terminal to ask for confirmation");
-        return Err(Failure::wrong_use(message, "pass --yes to mask without asking"));
-    }
     let line = |secret: &StoredSecret| format!("  {}  {}", secret.rule, one_line(&secret.context));
-    let lines: Vec<String> = preview.secrets.iter().map(line).collect();
-    Ok(confirmed(&lines, &format!("Mask {what} in the store? This can't be undone."))?)
+    let question = ChangeQuestion {
+        change: format!("{what} would be masked"),
+        preview: preview.secrets.iter().map(line).collect(),
+        question: format!("Mask {what} in the store? This can't be undone."),
+        hint: "pass --yes to mask without asking",
+    };
+    question.is_confirmed(app)
 }
 
 /// Adds the findings at an address to those that are ignored, or removes them.
