@@ -57,12 +57,13 @@ pub(crate) fn problem(invalid: &InvalidRequest) -> String {
             format!("--budget {budget} is too small: this answer needs at least {least}")
         }
         InvalidRequest::AgeInTheFuture { age } => format!("--older-than {age} is in the future"),
+        // The parser of arguments refuses all others.
+        InvalidRequest::NotOneWayToDelete => "sessions can't be named together with --older-than".to_owned(),
         InvalidRequest::NotADate { .. }
         | InvalidRequest::NothingToChange
         | InvalidRequest::FieldGivenTwice(_)
         | InvalidRequest::TagAddedAndRemoved { .. }
         | InvalidRequest::WrongSummary { .. }
-        | InvalidRequest::NotOneWayToDelete
         | InvalidRequest::ExcludedField(_)
         | InvalidRequest::NamesEvent { fields: PlaceFields::First, .. }
         | InvalidRequest::RelativeFolder { .. }
@@ -121,9 +122,8 @@ pub(crate) fn advice(invalid: &InvalidRequest, program: &str) -> String {
                 "name a repository, for example --repo github.com/acme/app; `{program} show SESSION` shows that of a session"
             );
         }
-        InvalidRequest::RelativeFolder { .. }
-        | InvalidRequest::WrongSummary { .. }
-        | InvalidRequest::NotOneWayToDelete => USAGE_HINT,
+        InvalidRequest::NotOneWayToDelete => "omit one of them; only --superseded allows both",
+        InvalidRequest::RelativeFolder { .. } | InvalidRequest::WrongSummary { .. } => USAGE_HINT,
     };
     text.to_owned()
 }

@@ -3,7 +3,6 @@
 use clap::{Args, builder::NonEmptyStringValueParser};
 
 use super::RepoArgs;
-use crate::failure::Failure;
 
 /// `delete`.
 #[derive(Debug, Args)]
@@ -59,7 +58,7 @@ pub(crate) struct DeleteArgs {
     #[command(flatten)]
     pub(crate) repo: RepoArgs,
     /// Delete sessions without activity for this long (90d, 12w), or since this date (2026-01-31)
-    // With SESSION only for --superseded: see `check`.
+    // With SESSION only for --superseded: `DeletePreviewRequest::check` refuses it otherwise.
     #[arg(long, value_name = "AGE")]
     pub(crate) older_than: Option<String>,
     /// Delete all your sessions; with --user ID, all sessions of that user
@@ -74,15 +73,4 @@ pub(crate) struct DeleteArgs {
     /// Delete without asking
     #[arg(short, long)]
     pub(crate) yes: bool,
-}
-
-impl DeleteArgs {
-    /// Checks what depends on `--superseded`.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
-        if self.superseded || self.sessions.is_empty() || self.older_than.is_none() {
-            return Ok(());
-        }
-        let message = "sessions can't be named together with --older-than";
-        Err(Failure::wrong_use(message, "omit one of them; only --superseded allows both"))
-    }
 }

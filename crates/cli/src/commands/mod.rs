@@ -111,10 +111,7 @@ async fn dispatch(app: &mut App, command: Command) -> Result<Outcome, Failure> {
         Command::Share(args) => share::run(app, args).await,
         Command::Rewind(args) => rewind::run(app, args).await,
         Command::Delete(args) if args.superseded => prune::run(app, args).await,
-        Command::Delete(args) => {
-            args.check()?;
-            delete::run(app, args).await
-        }
+        Command::Delete(args) => delete::run(app, args).await,
         Command::Secrets(args) => secrets::run(app, args).await,
         Command::Export(args) => archive::export(app, args).await,
         Command::Import(args) if args.summaries => summaries::run(app, args).await,
