@@ -15,6 +15,9 @@ use crate::{
 };
 
 pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Failure> {
+    if args.superseded {
+        return superseded::sessions(app, args).await;
+    }
     let request = SessionsRequest {
         scope: app.global.scope.into(),
         text: args.text(),
@@ -25,9 +28,6 @@ pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Fa
         ..SessionsRequest::default()
     };
     request.check(&app.now)?;
-    if args.superseded {
-        return superseded::sessions(app, args).await;
-    }
     let reader = app.reader().await?;
     refresh::before_reading(app, &reader, args.no_refresh).await;
     let ApiAnswer { response, notices } = reader.api(app).sessions(&request).await?;

@@ -32,6 +32,7 @@ pub(super) async fn sessions(app: &mut App, args: SessionsArgs) -> Result<Outcom
         filter: args.filter.request(&args.narrow),
         limit: args.limit,
     };
+    request.check(&app.now)?;
     let reader = app.reader().await?;
     let ApiAnswer { response, notices } = reader.api(app).superseded_sessions(&request).await?;
     app.say_notices(&notices);
