@@ -3,8 +3,6 @@
 
 use amplifier_session_core::content::tokens::{count, count_up_to};
 
-use serde::{Deserialize, Serialize};
-
 use crate::{ApiError, InvalidRequest};
 
 /// Lengths, longest first, to which the first message that does not fit is cut.
@@ -20,14 +18,11 @@ pub struct Portion {
 }
 
 /// Limits of the length of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AnswerLimits {
     /// The maximum length of each message in characters.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_chars: Option<usize>,
     /// The maximum length of the whole answer in tokens.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<usize>,
 }
 

@@ -54,7 +54,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// As [`Api::purge_secrets`].
-    pub async fn preview_purge(
+    pub async fn purge_secrets_preview(
         &self,
         request: &PurgeSecretsRequest,
     ) -> Result<ApiAnswer<PurgePreview>, ApiError> {

@@ -154,10 +154,10 @@ async fn secrets_are_listed_ignored_and_purged() {
     assert_eq!((change, at_address), (IgnoredChange::Ignored(1), 1));
     assert_eq!(json, json!({"address": "first-1_evt_1", "ignored": 1}));
     let purge = PurgeSecretsRequest::new(address.clone());
-    assert_eq!(api.preview_purge(&purge).await.unwrap().response.secrets.len(), 0);
+    assert_eq!(api.purge_secrets_preview(&purge).await.unwrap().response.secrets.len(), 0);
     assert_eq!(ignore(false).await.0, IgnoredChange::Unignored(1));
 
-    let preview = api.preview_purge(&purge).await.unwrap().response;
+    let preview = api.purge_secrets_preview(&purge).await.unwrap().response;
     assert_eq!((preview.secrets.len(), preview.lines.len()), (1, 1));
     let unconfirmed = PurgeSecretsRequest { lines: Some(Vec::new()), ..purge.clone() };
     assert_eq!(api.purge_secrets(&unconfirmed).await.unwrap().response.purged, 0);
@@ -174,7 +174,7 @@ async fn secrets_are_changed_only_with_the_right_to_write() {
     let purge = PurgeSecretsRequest::new("first-1");
     let ignore = IgnoreSecretsRequest { address: "first-1".to_owned(), ignore: true };
     for refused in [
-        api.preview_purge(&purge).await.unwrap_err(),
+        api.purge_secrets_preview(&purge).await.unwrap_err(),
         api.purge_secrets(&purge).await.unwrap_err(),
         api.ignore_secrets(&ignore).await.unwrap_err(),
     ] {

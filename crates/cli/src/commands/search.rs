@@ -2,7 +2,6 @@
 
 use amplifier_session_api::{
     ApiAnswer,
-    groups::HITS,
     operations::search::{SearchRequest, SearchResponse},
 };
 
@@ -85,12 +84,12 @@ fn request(app: &App, args: &SearchArgs) -> SearchRequest {
         query: args.query.request(app),
         limit: args.limit,
         by_session,
-        per_session: HITS,
         mmr_lambda: args.mmr_lambda,
         min_similarity: args.min_similarity,
         explain: args.explain,
         full: args.full,
         snippet_chars: (app.out.is_terminal() && !app.out.is_json()).then_some(chars),
+        ..SearchRequest::default()
     }
 }
 

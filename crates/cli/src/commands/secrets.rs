@@ -83,7 +83,7 @@ async fn purge(app: &mut App, address: &str, yes: bool) -> Result<Outcome, Failu
     let reader = app.editor(false).await?;
     let mut request = PurgeSecretsRequest::new(address);
     if !yes {
-        let ApiAnswer { response, notices } = reader.api(app).preview_purge(&request).await?;
+        let ApiAnswer { response, notices } = reader.api(app).purge_secrets_preview(&request).await?;
         app.say_notices(&notices);
         if response.secrets.is_empty() {
             return Ok(nothing_at(address));
