@@ -98,13 +98,13 @@ pub(super) fn counts(session: &Session) -> String {
     counts.join(", ")
 }
 
-/// With whom the session is shared, if at all.
 /// The repository, unless it is only a folder: that is shown anyway.
 fn repository(session: &Session) -> Option<String> {
     let repository = session.repository.as_ref()?;
     (repository.kind() != RepositoryKind::Folder).then(|| repository.to_string())
 }
 
+/// With whom the session is shared, if at all.
 fn shared_with(session: &Session) -> Option<String> {
     match session.visibility {
         Visibility::Private => None,
