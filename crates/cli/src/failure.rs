@@ -11,7 +11,7 @@ use crate::{
     problems::{advice, hint_for, is_about_arguments, is_damage, message_of, problem, salvage_hint},
     render::{
         note,
-        text::{counted, printable},
+        text::{counted, grouped, printable},
     },
 };
 
@@ -182,6 +182,17 @@ pub(crate) fn say(label: &str, text: &str) {
     let _ = environment.stderr.clone().write_all(format!("{line}\n").as_bytes());
 }
 
+/// Prints the first `most` of `total` lines, and how many more there are.
+pub(crate) fn say_some(label: &str, lines: impl Iterator<Item = String>, most: usize, total: u64) {
+    for line in lines.take(most) {
+        say(label, &line);
+    }
+    let more = total.saturating_sub(most as u64);
+    if more > 0 {
+        say(label, &format!("… and {} more", grouped(more)));
+    }
+}
+
 /// At most this many damaged rows are listed.
 const LISTED: usize = 20;
 
@@ -199,16 +210,14 @@ pub(crate) fn report_damage(damaged: &[DamagedRow]) -> Result<(), Failure> {
 
 /// Lists rows that can't be read.
 pub(crate) fn list_damage(damaged: &[DamagedRow]) {
-    for row in damaged.iter().take(LISTED) {
+    let line = |row: &DamagedRow| {
         let place = match row.sequence {
             Some(sequence) => format!("{} {sequence} of session {}", row.kind.as_str(), row.session_id),
             None => format!("session {}", row.session_id),
         };
-        say("damaged", &format!("{place}: {}", row.reason));
-    }
-    if damaged.len() > LISTED {
-        say("damaged", &format!("… and {} more", damaged.len() - LISTED));
-    }
+        format!("{place}: {}", row.reason)
+    };
+    say_some("damaged", damaged.iter().map(line), LISTED, damaged.len() as u64);
 }
 
 /// A note about sessions that were skipped because they can't be read, if there are any.

@@ -20,7 +20,7 @@ use super::masking;
 use crate::{
     app::{App, StoreReader},
     args::{ExportArgs, ImportArgs, ScopeArg},
-    failure::{Failure, Outcome, report_damage, say},
+    failure::{Failure, Outcome, report_damage, say, say_some},
     file::{WholeFile, is_stdout},
     render::text::{counted, grouped, printable},
 };
@@ -162,12 +162,9 @@ fn outcome(app: &App, report: &ImportReport) -> Result<Outcome, Failure> {
         let vectors = counted(report.vectors_left_out, "vector");
         say("note", &format!("not imported: {vectors} of a model other than the store's"));
     }
-    for refused in report.refused.iter().take(LISTED) {
-        say("refused", &format!("{} of {}: {}", refused.session_id, refused.user_id, refused.reason));
-    }
-    if report.refused.len() > LISTED {
-        say("refused", &format!("… and {} more", report.refused.len() - LISTED));
-    }
+    let refused = report.refused.iter();
+    let refused = refused.map(|of| format!("{} of {}: {}", of.session_id, of.user_id, of.reason));
+    say_some("refused", refused, LISTED, report.refused.len() as u64);
     let refused = match report.refused.len() {
         0 => None,
         1 => Some("1 session was not imported".to_owned()),
@@ -213,14 +210,12 @@ const REFUSED_HINT: &str =
     "--replace replaces existing sessions; --scope all imports sessions of other users";
 
 fn say_what_is_broken(broken: &[BrokenPart]) {
-    for BrokenPart { place, user_id, session_id, reason, .. } in broken.iter().take(LISTED) {
+    let line = |BrokenPart { place, user_id, session_id, reason, .. }: &BrokenPart| {
         let session = match (session_id, user_id) {
             (Some(session), Some(user)) => format!(": session {session} of {user} was not imported"),
             _ => String::new(),
         };
-        say("broken", &format!("{place}{session}: {reason}"));
-    }
-    if broken.len() > LISTED {
-        say("broken", &format!("… and {} more", broken.len() - LISTED));
-    }
+        format!("{place}{session}: {reason}")
+    };
+    say_some("broken", broken.iter().map(line), LISTED, broken.len() as u64);
 }

@@ -13,7 +13,7 @@ use amplifier_session_storage::{
 use crate::{
     app::{App, StoreReader},
     args::RestoreArgs,
-    failure::{Failure, Outcome, report_damage, say},
+    failure::{Failure, Outcome, report_damage, say, say_some},
     progress::Bar,
     render::text::{counted, grouped},
     unfinished::Unfinished,
@@ -92,21 +92,17 @@ fn print(app: &mut App, report: &RestoreReport) -> Result<(), Failure> {
 }
 
 fn say_what_differs(differing: &[DifferingFile]) {
-    for DifferingFile { project, session_id, file, reason, .. } in differing.iter().take(LISTED) {
-        say("differs", &format!("{project}/{session_id}/{file}: {reason}"));
-    }
-    if differing.len() > LISTED {
-        say("differs", &format!("… and {} more", differing.len() - LISTED));
-    }
+    let line = |DifferingFile { project, session_id, file, reason, .. }: &DifferingFile| {
+        format!("{project}/{session_id}/{file}: {reason}")
+    };
+    say_some("differs", differing.iter().map(line), LISTED, differing.len() as u64);
 }
 
 fn outcome(failed: &[NotRestored]) -> Result<(), Failure> {
-    for NotRestored { user_id, session_id, reason, .. } in failed.iter().take(LISTED) {
-        say("failed", &format!("{session_id} of {user_id}: {reason}"));
-    }
-    if failed.len() > LISTED {
-        say("failed", &format!("… and {} more", failed.len() - LISTED));
-    }
+    let line = |NotRestored { user_id, session_id, reason, .. }: &NotRestored| {
+        format!("{session_id} of {user_id}: {reason}")
+    };
+    say_some("failed", failed.iter().map(line), LISTED, failed.len() as u64);
     match failed.len() as u64 {
         0 => Ok(()),
         count => {

@@ -11,7 +11,7 @@ use amplifier_session_storage::{
 use crate::{
     app::{App, StoreReader, with_turns},
     args::VerifyArgs,
-    failure::{Failure, Outcome, say},
+    failure::{Failure, Outcome, say, say_some},
     progress::Bar,
     render::text::{counted, grouped, one_line, printable, size},
     roots::{self, no_root},
@@ -183,12 +183,7 @@ fn outcome(app: &App, report: &VerifyReport) -> Result<Outcome, Failure> {
             hint,
         ));
     };
-    for difference in left.iter().take(LISTED) {
-        say("left", &line(difference, true));
-    }
-    if left.len() > LISTED {
-        say("left", &format!("… and {} more", grouped(report.left_count - LISTED as u64)));
-    }
+    say_some("left", left.iter().map(|difference| line(difference, true)), LISTED, report.left_count);
     let message = format!("{} could not be repaired", counted(report.left_count, "difference"));
     Err(Failure::failed(message, "restore these sessions from a backup of the store, or from their files"))
 }
