@@ -53,3 +53,14 @@ pub(crate) fn named_message(
         Some(_) => Err(InvalidRequest::NamesEvent { address: address.to_owned(), fields }),
     }
 }
+
+/// The event that `address` names, if it names one.
+pub(crate) fn named_event(address: &str, line: Option<AddressedLine>) -> Result<Option<u32>, InvalidRequest> {
+    match line {
+        Some(AddressedLine::Message(sequence)) => {
+            Err(InvalidRequest::NamesMessage { address: address.to_owned(), sequence })
+        }
+        Some(AddressedLine::Event(sequence)) => Ok(Some(sequence)),
+        _ => Ok(None),
+    }
+}

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::search::SearchRequest;
 use crate::{
     Api, ApiAnswer, ApiError, FoundKind, Notice,
-    ids::address,
+    ids::{address, address_beside},
     names::{ResultNames, names_of},
 };
 
@@ -51,8 +51,7 @@ impl FoundTurn {
     #[must_use]
     pub fn answer(&self) -> Option<String> {
         let (_, sequence) = self.result.assistant_message_id.as_ref()?.rsplit_once('_')?;
-        let (session, _) = self.address.rsplit_once('#')?;
-        Some(format!("{session}#{sequence}"))
+        Some(address_beside(&self.address, sequence.parse().ok()?))
     }
 }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Api, ApiAnswer, ApiError, Notice, Reach,
-    ids::{ShortIds, address, short},
+    ids::{ShortIds, address, address_of_event, short},
 };
 
 /// How many sessions are listed at once.
@@ -104,7 +104,7 @@ impl FoundSecret {
         let address = match (secret.kind, secret.sequence) {
             _ if secret.superseded_at.is_some() => session.to_owned(),
             (SecretIn::Message, Some(sequence)) => address(session, sequence),
-            (SecretIn::Event, Some(sequence)) => format!("{session}_evt_{sequence}"),
+            (SecretIn::Event, Some(sequence)) => address_of_event(session, sequence),
             _ => session.to_owned(),
         };
         Self { address, secret }

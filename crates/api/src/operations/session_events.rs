@@ -2,12 +2,13 @@
 
 use amplifier_session_core::{
     model::{DamagedRow, LineKind},
-    storage::{Addressed, AddressedLine, EventLine, EventLines, Readable},
+    storage::{Addressed, EventLine, EventLines, Readable},
 };
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Api, ApiAnswer, ApiError, InvalidRequest,
+    Api, ApiAnswer, ApiError,
+    addresses::named_event,
     ids::event_address,
     lines::{LineRange, LinesRequest},
     views::{EventView, SessionView},
@@ -48,7 +49,7 @@ impl Api<'_> {
     ///
     /// # Errors
     ///
-    /// As [`Api::messages`], with [`InvalidRequest::NamesMessage`] if the address names a message.
+    /// As [`Api::messages`], with [`NamesMessage`](crate::InvalidRequest::NamesMessage) if the address names a message.
     pub async fn session_events(
         &self,
         request: &SessionEventsRequest,
@@ -80,16 +81,5 @@ impl Api<'_> {
             range: request.lines.range.then_some(page.range),
         };
         Ok(ApiAnswer { response, notices })
-    }
-}
-
-/// The event that `address` names, if it names one.
-fn named_event(address: &str, line: Option<AddressedLine>) -> Result<Option<u32>, InvalidRequest> {
-    match line {
-        Some(AddressedLine::Message(sequence)) => {
-            Err(InvalidRequest::NamesMessage { address: address.to_owned(), sequence })
-        }
-        Some(AddressedLine::Event(sequence)) => Ok(Some(sequence)),
-        _ => Ok(None),
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Api, ApiAnswer, ApiError, InvalidRequest, PlaceFields, Reach,
     addresses::named_message,
-    ids::{address, short},
+    ids::{address, address_beside, short},
 };
 
 /// One turn.
@@ -84,7 +84,6 @@ impl TurnResponse {
     /// The address of the message with this number, in the same session.
     #[must_use]
     pub fn address_of(&self, sequence: u32) -> String {
-        let session = self.address.rsplit_once('#').map_or(self.address.as_str(), |(session, _)| session);
-        address(session, sequence)
+        address_beside(&self.address, sequence)
     }
 }
