@@ -13,7 +13,6 @@ use amplifier_session_storage::{
     identity::{Sources, UserIdentity},
     model::{HostId, Session, UserId},
     search::SessionFilter,
-    storage::Addressed,
 };
 use jiff::Zoned;
 
@@ -62,16 +61,11 @@ impl StoreReader {
 
     /// The session that `address` names, with a note if `latest` had to leave one out.
     pub(crate) async fn find_session(&self, address: &str) -> Result<Session, Error> {
-        Ok(self.find_address(address).await?.session)
-    }
-
-    /// The session and the line that `address` names, with a note if `latest` had to leave a session out.
-    pub(crate) async fn find_address(&self, address: &str) -> Result<Addressed, Error> {
         let found = self.storage.sessions().find_address(&self.scope, address).await?;
         if let Some(notice) = &found.notice {
             say("note", notice);
         }
-        Ok(found)
+        Ok(found.session)
     }
 
     /// Whether output must name the owners.
