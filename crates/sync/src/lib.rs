@@ -64,7 +64,7 @@ pub use repository::RepositoryNames;
 pub use restore::{
     DifferingFile, DiffersBecause, NotRestored, RestoreOptions, RestoreProgress, RestoreReport, restore,
 };
-pub use roots::is_root;
+pub use roots::{is_root, root_of};
 pub use run::sync;
 pub use state::source_folder;
 pub use status::{RootStatus, root_status};

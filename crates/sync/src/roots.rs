@@ -28,6 +28,14 @@ pub fn is_root(folder: &Path) -> bool {
     !projects_folders(folder).is_empty()
 }
 
+/// The root of a session folder: `<root>/projects/<project>/sessions/<session>`, or with `state/workspaces`.
+#[must_use]
+pub fn root_of(session_folder: &Path) -> Option<&Path> {
+    let projects = session_folder.ancestors().nth(3)?;
+    let named = FOLDERS.iter().find(|(name, _)| projects.ends_with(name));
+    projects.ancestors().nth(named.map_or(1, |(name, _)| Path::new(name).components().count()))
+}
+
 /// The folders with projects in a root. At most one for each program.
 pub(crate) fn projects_folders(root: &Path) -> Vec<ProjectsFolder> {
     let mut found: Vec<ProjectsFolder> = Vec::new();
@@ -74,6 +82,17 @@ mod tests {
         assert_eq!(found("c"), "projects amplifier, workspaces amplifier-agent");
         assert_eq!((found("."), found("missing")), (String::new(), String::new()));
         assert!(is_root(&home.path().join("a")) && !is_root(home.path()));
+    }
+
+    #[test]
+    fn the_root_of_a_session_is_above_its_projects() {
+        let root = |folder| root_of(Path::new(folder)).map(|root| root.display().to_string());
+        for folder in
+            ["/a/projects/p/sessions/s", "/a/state/workspaces/p/sessions/s", "/a/workspaces/p/sessions/s"]
+        {
+            assert_eq!(root(folder).as_deref(), Some("/a"), "{folder}");
+        }
+        assert_eq!(root("s"), None);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use amplifier_session_api::{
     },
     views::SessionView,
 };
+use amplifier_session_storage::sync::root_of;
 
 use super::confirm::ChangeQuestion;
 use crate::{
@@ -115,8 +116,11 @@ fn say_where_the_files_are(app: &App, gone: &[DeletedSession]) {
         [_] => ("its files", "the session"),
         _ => ("their files", "the sessions"),
     };
-    let folders: BTreeSet<String> =
-        gone.iter().filter_map(|gone| root_of(Path::new(gone.folder.as_deref()?))).collect();
+    let root = |gone: &DeletedSession| {
+        let root = root_of(Path::new(gone.folder.as_deref()?))?;
+        Some(one_line(&root.to_string_lossy()))
+    };
+    let folders: BTreeSet<String> = gone.iter().filter_map(root).collect();
     let usual = roots(app, &[]).unwrap_or_default();
     let is_usual = |folder: &String| usual.iter().any(|root| *root.to_string_lossy() == **folder);
     let root = match folders.first() {
@@ -132,14 +136,6 @@ fn say_where_the_files_are(app: &App, gone: &[DeletedSession]) {
     };
     say("note", &format!("{files}{folders} are not deleted, and later syncs skip {session}"));
     say("hint", &format!("`{} sync{root} --include-deleted` reads deleted sessions again", app.program()));
-}
-
-/// The root of a session folder `<root>/projects/<project>/sessions/<session>`, or with `state/workspaces`.
-fn root_of(folder: &Path) -> Option<String> {
-    let projects = folder.ancestors().nth(3)?;
-    let root =
-        if projects.ends_with("state/workspaces") { projects.ancestors().nth(2) } else { projects.parent() };
-    Some(one_line(&root?.to_string_lossy()))
 }
 
 fn outcome(app: &App, response: &DeleteResponse) -> Result<Outcome, Failure> {
