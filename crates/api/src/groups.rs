@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use amplifier_session_core::{
     Result, Scope, SessionStorage,
-    model::SessionKey,
     search::{SearchOptions, SearchResult, SearchResults},
 };
+
+use crate::names::key_of;
 
 /// The number of messages of a session that are shown.
 pub const HITS: usize = 3;
@@ -39,8 +40,7 @@ pub(crate) fn by_session(results: &[SearchResult]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut places = HashMap::new();
     for (rank, result) in results.iter().enumerate() {
-        let key = SessionKey::new(result.user_id.clone(), result.session_id.clone());
-        let place = *places.entry(key).or_insert(groups.len());
+        let place = *places.entry(key_of(result)).or_insert(groups.len());
         match groups.get_mut(place) {
             Some(group) => group.push(rank),
             None => groups.push(vec![rank]),

@@ -61,7 +61,8 @@ impl ResultNames {
     }
 }
 
-fn key_of(result: &SearchResult) -> SessionKey {
+/// The session of a result.
+pub(crate) fn key_of(result: &SearchResult) -> SessionKey {
     SessionKey::new(result.user_id.clone(), result.session_id.clone())
 }
 
@@ -75,11 +76,7 @@ pub async fn names<'a>(
     scope: &Scope,
     results: impl IntoIterator<Item = &'a SearchResult>,
 ) -> Result<ResultNames> {
-    let keys = results
-        .into_iter()
-        .map(|result| SessionKey::new(result.user_id.clone(), result.session_id.clone()))
-        .collect();
-    names_of(storage, scope, keys).await
+    names_of(storage, scope, results.into_iter().map(key_of).collect()).await
 }
 
 /// The titles and short ids of sessions.
