@@ -43,9 +43,9 @@ pub(crate) struct App {
     pub(crate) config_error: Option<Error>,
 }
 
-/// A store opened for reading.
+/// A store opened for a user: to read sessions, or to change their own.
 #[derive(Debug)]
-pub(crate) struct StoreReader {
+pub(crate) struct OpenedStore {
     pub(crate) storage: SessionStorage,
     /// The scope of the sessions.
     pub(crate) scope: Scope,
@@ -53,7 +53,7 @@ pub(crate) struct StoreReader {
     pub(crate) caller: ApiCaller,
 }
 
-impl StoreReader {
+impl OpenedStore {
     /// The API, for requests of this user.
     pub(crate) fn api<'a>(&'a self, app: &'a App) -> Api<'a> {
         app.api(&self.storage, &self.caller)
@@ -110,14 +110,14 @@ impl App {
 
     /// Opens the selected store, which must exist, to read the sessions that `--scope` selects. A concurrent sync gives
     /// priority to this reader.
-    pub(crate) async fn reader(&self) -> Result<StoreReader, Failure> {
+    pub(crate) async fn reader(&self) -> Result<OpenedStore, Failure> {
         let reader = self.patient_reader().await?;
         reader.storage.backend().prioritize();
         Ok(reader)
     }
 
     /// As [`App::reader`], for commands that take long themselves.
-    pub(crate) async fn patient_reader(&self) -> Result<StoreReader, Failure> {
+    pub(crate) async fn patient_reader(&self) -> Result<OpenedStore, Failure> {
         let reader = self.open_reader(false).await?;
         self.note_read_only(&reader.storage);
         Ok(reader)
@@ -125,25 +125,25 @@ impl App {
 
     /// As [`App::reader`], for commands that report a read-only store in their results. `with_embedding` also opens the
     /// embedding provider.
-    pub(crate) async fn silent_reader(&self, with_embedding: bool) -> Result<StoreReader, Failure> {
+    pub(crate) async fn silent_reader(&self, with_embedding: bool) -> Result<OpenedStore, Failure> {
         let reader = self.open_reader(with_embedding).await?;
         reader.storage.backend().prioritize();
         Ok(reader)
     }
 
     /// As [`App::patient_reader`], for commands that do not care whether the store can be written.
-    pub(crate) async fn open_reader(&self, with_embedding: bool) -> Result<StoreReader, Failure> {
+    pub(crate) async fn open_reader(&self, with_embedding: bool) -> Result<OpenedStore, Failure> {
         let caller = self.caller()?;
         let scope = self.scope(&caller)?;
         let storage = self.existing_storage(with_embedding).await?;
         if scope != Scope::Everyone {
             self.warn_of_other_user(&storage, caller.user()).await?;
         }
-        Ok(StoreReader { storage, scope, caller })
+        Ok(OpenedStore { storage, scope, caller })
     }
 
     /// Opens the selected store if it is a file that exists: for shell completion, which prints no errors.
-    pub(crate) async fn for_completion(&self) -> Option<StoreReader> {
+    pub(crate) async fn for_completion(&self) -> Option<OpenedStore> {
         let caller = self.caller().ok()?;
         let scope = self.scope(&caller).ok()?;
         let url = self.store_url().ok()?;
@@ -154,29 +154,29 @@ impl App {
         let read_only = self.global.read_only || url.backend().read_only;
         let options = self.open_options().ok()?.with_existing(true).with_read_only(read_only);
         let storage = self.open(&url, options).await.ok()?;
-        Some(StoreReader { storage, scope, caller })
+        Some(OpenedStore { storage, scope, caller })
     }
 
     /// Opens the selected store, which must exist, to change the user's own sessions: `--scope` applies only to reading.
     /// `with_embedding` also opens the embedding provider.
-    pub(crate) async fn editor(&self, with_embedding: bool) -> Result<StoreReader, Failure> {
+    pub(crate) async fn editor(&self, with_embedding: bool) -> Result<OpenedStore, Failure> {
         let caller = self.caller()?;
         let scope = caller.scope_of_changes(AccessRight::Write)?;
         let storage = self.existing_storage(with_embedding).await?;
         check_writable(&storage)?;
         self.warn_of_other_user(&storage, caller.user()).await?;
-        Ok(StoreReader { storage, scope, caller })
+        Ok(OpenedStore { storage, scope, caller })
     }
 
     /// Opens the selected store, which must exist, to read the user's own sessions, regardless of `--scope`.
     /// `with_embedding` also opens the embedding provider.
-    pub(crate) async fn own_reader(&self, with_embedding: bool) -> Result<StoreReader, Failure> {
+    pub(crate) async fn own_reader(&self, with_embedding: bool) -> Result<OpenedStore, Failure> {
         let caller = self.caller()?;
         let scope = caller.scope(Reach::Own)?;
         let storage = self.existing_storage(with_embedding).await?;
         self.note_read_only(&storage);
         self.warn_of_other_user(&storage, caller.user()).await?;
-        Ok(StoreReader { storage, scope, caller })
+        Ok(OpenedStore { storage, scope, caller })
     }
 
     pub(crate) async fn existing_storage(&self, with_embedding: bool) -> Result<SessionStorage, Failure> {
@@ -337,7 +337,7 @@ impl App {
     /// The sessions of a project and a repository: see [`Api::sessions_of`].
     pub(crate) async fn sessions_of(
         &self,
-        reader: &StoreReader,
+        reader: &OpenedStore,
         project: Option<&str>,
         repo: &RepoArgs,
     ) -> Result<SessionFilter, Failure> {
@@ -351,7 +351,7 @@ impl App {
     /// Warns if the repository or the project of `filter` has no sessions: it may be mistyped.
     pub(crate) async fn warn_of_unknown_project(
         &self,
-        reader: &StoreReader,
+        reader: &OpenedStore,
         filter: &SessionFilter,
     ) -> Result<(), Failure> {
         self.say_notices(&reader.api(self).unknown_names(&reader.scope, filter).await?);
@@ -359,7 +359,7 @@ impl App {
     }
 
     /// Names a user with sessions if this user has none.
-    pub(crate) async fn hint_at_others(&self, reader: &StoreReader) -> Result<(), Failure> {
+    pub(crate) async fn hint_at_others(&self, reader: &OpenedStore) -> Result<(), Failure> {
         let notice = reader.api(self).only_others(&reader.scope).await?;
         self.say_notices(notice.as_slice());
         Ok(())

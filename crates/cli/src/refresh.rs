@@ -10,7 +10,7 @@ use amplifier_session_storage::{
 };
 
 use crate::{
-    app::{App, StoreReader, with_turns},
+    app::{App, OpenedStore, with_turns},
     failure::{Failure, say},
     render::{kept::report_kept, text::counted},
     roots::roots,
@@ -18,7 +18,7 @@ use crate::{
 
 /// Reads what changed in the roots. Prints a note if there is too much to read. Other problems, such as a store
 /// that can't be written, do not prevent the command from reading.
-pub(crate) async fn before_reading(app: &App, reader: &StoreReader, turned_off: bool) {
+pub(crate) async fn before_reading(app: &App, reader: &OpenedStore, turned_off: bool) {
     if !turned_off
         && let Err(failure) = refresh_store(app, reader).await
         && app.global.verbose > 0
@@ -27,7 +27,7 @@ pub(crate) async fn before_reading(app: &App, reader: &StoreReader, turned_off: 
     }
 }
 
-async fn refresh_store(app: &App, reader: &StoreReader) -> Result<(), Failure> {
+async fn refresh_store(app: &App, reader: &OpenedStore) -> Result<(), Failure> {
     if !is_wanted(app)? {
         return Ok(());
     }
@@ -70,7 +70,7 @@ fn is_wanted(app: &App) -> Result<bool, Failure> {
     Ok(is_on && is_here && is_usual("store") && is_usual("root"))
 }
 
-async fn embed(app: &App, reader: &StoreReader, sessions: &[SessionId]) -> Result<(), Failure> {
+async fn embed(app: &App, reader: &OpenedStore, sessions: &[SessionId]) -> Result<(), Failure> {
     let provider = match reader.storage.embedding() {
         Some(provider) => Some(Arc::clone(provider)),
         None => app.embedding()?,

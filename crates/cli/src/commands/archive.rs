@@ -18,7 +18,7 @@ use amplifier_session_storage::{
 
 use super::masking;
 use crate::{
-    app::{App, StoreReader},
+    app::{App, OpenedStore},
     args::{ExportArgs, ImportArgs, ScopeArg},
     failure::{Failure, Outcome, report_damage, say, say_some},
     file::{WholeFile, is_stdout},
@@ -69,7 +69,7 @@ pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, F
 /// Writes the archive. There is no file if no session matches.
 async fn to_file(
     app: &App,
-    reader: &StoreReader,
+    reader: &OpenedStore,
     ExportArgs { out, vectors, project, repo, session }: &ExportArgs,
 ) -> Result<ApiAnswer<ExportReport>, Failure> {
     let request = ExportRequest {

@@ -10,7 +10,7 @@ use amplifier_session_storage::{
 use serde::Serialize;
 
 use crate::{
-    app::{App, StoreReader, check_writable},
+    app::{App, OpenedStore, check_writable},
     args::{CopyArgs, quoted},
     dates::{self, PeriodEnd},
     failure::{Failure, Outcome, say},
@@ -79,7 +79,7 @@ fn check_different(from: &StoreUrl, to: &StoreUrl) -> Result<(), Failure> {
 }
 
 /// Opens the target, and creates it if it does not exist.
-async fn target(app: &App, reader: &StoreReader, to: &StoreUrl) -> Result<SessionStorage, Failure> {
+async fn target(app: &App, reader: &OpenedStore, to: &StoreUrl) -> Result<SessionStorage, Failure> {
     let space = reader.storage.vectors().embedding_space().await?;
     let options = app
         .open_options()?
@@ -125,7 +125,7 @@ fn print(app: &mut App, from: &StoreUrl, to: &StoreUrl, report: &CopyReport) -> 
 /// Prints what was not copied, and why.
 async fn explain(
     app: &App,
-    reader: &StoreReader,
+    reader: &OpenedStore,
     report: &CopyReport,
     project: &SessionFilter,
     to: &StoreUrl,

@@ -33,9 +33,9 @@ pub(super) async fn run(app: &mut App, args: DeleteArgs) -> Result<Outcome, Fail
     let request =
         DeletePreviewRequest { sessions, project, repo: repo.repo, older_than, all, short_ids: true };
     request.check(&app.now)?;
-    let reader = if dry_run { app.own_reader(false).await? } else { app.editor(false).await? };
+    let store = if dry_run { app.own_reader(false).await? } else { app.editor(false).await? };
     // All sessions are found before the first one is deleted, so that a typing error deletes nothing.
-    let ApiAnswer { response: mut preview, notices } = reader.api(app).delete_preview(&request).await?;
+    let ApiAnswer { response: mut preview, notices } = store.api(app).delete_preview(&request).await?;
     app.say_notices(&notices);
     let short_ids = std::mem::take(&mut preview.short_ids);
     say_what_is_kept(&preview.keep_text, &short_ids);
@@ -48,7 +48,7 @@ pub(super) async fn run(app: &mut App, args: DeleteArgs) -> Result<Outcome, Fail
         return Ok(Outcome::Done);
     }
     let session_ids = sessions.into_iter().map(|view| view.session.session_id).collect();
-    let ApiAnswer { response, .. } = reader.api(app).delete(&DeleteRequest { session_ids }).await?;
+    let ApiAnswer { response, .. } = store.api(app).delete(&DeleteRequest { session_ids }).await?;
     if app.out.is_json() {
         app.out.json(&response)?;
     } else {

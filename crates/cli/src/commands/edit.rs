@@ -19,8 +19,8 @@ pub(super) async fn run(app: &mut App, args: EditArgs) -> Result<Outcome, Failur
         reset: args.reset.into_iter().map(Into::into).collect(),
     };
     request.check()?;
-    let reader = app.editor(false).await?;
-    let ApiAnswer { response, notices } = reader.api(app).edit(&request).await?;
+    let store = app.editor(false).await?;
+    let ApiAnswer { response, notices } = store.api(app).edit(&request).await?;
     app.say_notices(&notices);
     if app.out.is_json() {
         app.out.json(&response)?;

@@ -124,12 +124,12 @@ async fn make(
         return estimate(app, request, None).await;
     }
     check_provider(app)?;
-    let mut reader = app.editor(true).await?;
-    let counts = reader.storage.sessions().get_session_statistics(&reader.scope, None).await?;
+    let mut store = app.editor(true).await?;
+    let counts = store.storage.sessions().get_session_statistics(&store.scope, None).await?;
     let bar = Bar::of_vectors(counts.messages);
     let mut on_embedded = |report: &EmbedReport| bar.embedded(report);
-    reader.storage = with_turns(reader.storage, turns.choice());
-    let answer = reader.api(app).make_vectors(request, &mut on_embedded).await;
+    store.storage = with_turns(store.storage, turns.choice());
+    let answer = store.api(app).make_vectors(request, &mut on_embedded).await;
     drop(bar);
     let ApiAnswer { response, notices } = answer?;
     app.say_notices(&notices);
@@ -138,8 +138,8 @@ async fn make(
 
 async fn estimate(app: &mut App, request: &EmbedRequest, price: Option<f64>) -> Result<Outcome, Failure> {
     check_provider(app)?;
-    let reader = app.own_reader(true).await?;
-    let ApiAnswer { response, notices } = reader.api(app).estimate_vectors(request, price).await?;
+    let store = app.own_reader(true).await?;
+    let ApiAnswer { response, notices } = store.api(app).estimate_vectors(request, price).await?;
     app.say_notices(&notices);
     if app.out.is_json() {
         app.out.json(&response)?;

@@ -20,8 +20,8 @@ pub(super) async fn run(app: &mut App, args: DeleteArgs) -> Result<Outcome, Fail
     let DeleteArgs { sessions, project, repo, older_than, .. } = args;
     let request = PrunePreviewRequest { sessions, project, repo: repo.repo, older_than };
     request.check(&app.now)?;
-    let reader = if args.dry_run { app.own_reader(false).await? } else { app.editor(false).await? };
-    let ApiAnswer { response: preview, notices } = reader.api(app).prune_preview(&request).await?;
+    let store = if args.dry_run { app.own_reader(false).await? } else { app.editor(false).await? };
+    let ApiAnswer { response: preview, notices } = store.api(app).prune_preview(&request).await?;
     app.say_notices(&notices);
     let is_empty = preview.sessions().is_empty();
     if args.dry_run {
@@ -36,7 +36,7 @@ pub(super) async fn run(app: &mut App, args: DeleteArgs) -> Result<Outcome, Fail
         return Ok(Outcome::Done);
     }
     let request = PruneRequest { sessions: preview.sessions().iter().map(PrunedSession::from).collect() };
-    let ApiAnswer { response, notices } = reader.api(app).prune(&request).await?;
+    let ApiAnswer { response, notices } = store.api(app).prune(&request).await?;
     show(app, &response)?;
     app.say_notices(&notices);
     if response.remains.is_empty() {

@@ -11,7 +11,7 @@ use amplifier_session_storage::{
 };
 
 use crate::{
-    app::{App, StoreReader},
+    app::{App, OpenedStore},
     args::RestoreArgs,
     failure::{Failure, Outcome, report_damage, say, say_some},
     progress::Bar,
@@ -52,7 +52,7 @@ pub(super) async fn run(app: &mut App, args: RestoreArgs) -> Result<Outcome, Fai
 }
 
 /// The sessions given as arguments; `None` without any.
-async fn named(reader: &StoreReader, typed: &[String]) -> Result<Option<Vec<SessionKey>>, Failure> {
+async fn named(reader: &OpenedStore, typed: &[String]) -> Result<Option<Vec<SessionKey>>, Failure> {
     let mut keys = Vec::new();
     for typed in typed {
         keys.push(reader.find_session(typed).await?.key());

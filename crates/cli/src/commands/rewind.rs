@@ -17,11 +17,11 @@ use crate::{
 };
 
 pub(super) async fn run(app: &mut App, args: RewindArgs) -> Result<Outcome, Failure> {
-    let reader = if args.dry_run { app.own_reader(false).await? } else { app.editor(false).await? };
-    refresh::before_reading(app, &reader, false).await;
+    let store = if args.dry_run { app.own_reader(false).await? } else { app.editor(false).await? };
+    refresh::before_reading(app, &store, false).await;
     let RewindArgs { to_turn, keep_events, .. } = args;
     let request = RewindPreviewRequest { session: args.session, to_turn, keep_events, short_ids: true };
-    let ApiAnswer { response: mut preview, notices } = reader.api(app).rewind_preview(&request).await?;
+    let ApiAnswer { response: mut preview, notices } = store.api(app).rewind_preview(&request).await?;
     app.say_notices(&notices);
     let short_ids = std::mem::take(&mut preview.short_ids);
     if args.dry_run {
@@ -37,7 +37,7 @@ pub(super) async fn run(app: &mut App, args: RewindArgs) -> Result<Outcome, Fail
         keep_events,
         at_most: (!args.yes).then_some(preview.removed),
     };
-    let ApiAnswer { response, .. } = reader.api(app).rewind(&request).await?;
+    let ApiAnswer { response, .. } = store.api(app).rewind(&request).await?;
     show(app, &response, &short_ids)
 }
 

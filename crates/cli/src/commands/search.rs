@@ -7,7 +7,7 @@ use amplifier_session_api::{
 
 use super::superseded;
 use crate::{
-    app::{App, StoreReader},
+    app::{App, OpenedStore},
     args::{GroupArg, LimitArgs, ResultUnitArg, SearchArgs},
     budget,
     failure::{Failure, Outcome, report_damage},
@@ -96,7 +96,7 @@ fn request(app: &App, args: &SearchArgs) -> SearchRequest {
 /// Prints as much of the response as fits into the budget.
 fn show(
     app: &mut App,
-    reader: &StoreReader,
+    reader: &OpenedStore,
     response: &SearchResponse,
     limits: LimitArgs,
 ) -> Result<(), Failure> {
@@ -149,7 +149,7 @@ fn check_for_turns(args: &SearchArgs) -> Result<(), Failure> {
 
 async fn find_turns(
     app: &mut App,
-    reader: &StoreReader,
+    reader: &OpenedStore,
     request: &SearchRequest,
 ) -> Result<Outcome, Failure> {
     let ApiAnswer { mut response, notices } = reader.api(app).search_turns(request).await?;

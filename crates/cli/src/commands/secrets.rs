@@ -41,9 +41,9 @@ async fn list(app: &mut App, args: SecretsArgs) -> Result<Outcome, Failure> {
         redact: app.config.secrets_at_rest()?,
         short_ids: app.out.is_terminal() && !app.out.is_json(),
     };
-    let reader = app.patient_reader().await?;
+    let store = app.patient_reader().await?;
     let bar = Bar::new(0, "searching {wide_bar} {pos}/{len} sessions");
-    let answer = reader.api(app).secrets(&request, &mut |searched, all| bar.set(searched, all)).await;
+    let answer = store.api(app).secrets(&request, &mut |searched, all| bar.set(searched, all)).await;
     drop(bar);
     let ApiAnswer { response, notices } = answer?;
     app.say_notices(&notices);
@@ -80,10 +80,10 @@ fn summarize(response: &SecretsResponse) {
 
 /// Masks the secrets at an address.
 async fn purge(app: &mut App, address: &str, yes: bool) -> Result<Outcome, Failure> {
-    let reader = app.editor(false).await?;
+    let store = app.editor(false).await?;
     let mut request = PurgeSecretsRequest::new(address);
     if !yes {
-        let ApiAnswer { response, notices } = reader.api(app).purge_secrets_preview(&request).await?;
+        let ApiAnswer { response, notices } = store.api(app).purge_secrets_preview(&request).await?;
         app.say_notices(&notices);
         if response.secrets.is_empty() {
             return Ok(nothing_at(address));
@@ -94,7 +94,7 @@ async fn purge(app: &mut App, address: &str, yes: bool) -> Result<Outcome, Failu
         }
         request.lines = Some(response.lines);
     }
-    let ApiAnswer { response, notices } = reader.api(app).purge_secrets(&request).await?;
+    let ApiAnswer { response, notices } = store.api(app).purge_secrets(&request).await?;
     if yes {
         app.say_notices(&notices);
     }
@@ -131,8 +131,8 @@ fn is_confirmed(app: &App, preview: &PurgePreview) -> Result<bool, Failure> {
 /// Adds the findings at an address to those that are ignored, or removes them.
 async fn ignore(app: &mut App, address: &str, ignore: bool) -> Result<Outcome, Failure> {
     let request = IgnoreSecretsRequest { address: address.to_owned(), ignore };
-    let reader = app.editor(false).await?;
-    let ApiAnswer { response, notices } = reader.api(app).ignore_secrets(&request).await?;
+    let store = app.editor(false).await?;
+    let ApiAnswer { response, notices } = store.api(app).ignore_secrets(&request).await?;
     app.say_notices(&notices);
     let (verb, count) = match response.change {
         IgnoredChange::Ignored(count) => ("ignored", count),

@@ -13,8 +13,8 @@ use crate::{
 
 pub(super) async fn run(app: &mut App, args: ShareArgs) -> Result<Outcome, Failure> {
     let request = ShareRequest { session: args.session, with: args.with.0 };
-    let reader = app.editor(false).await?;
-    let ApiAnswer { response, notices } = reader.api(app).share(&request).await?;
+    let store = app.editor(false).await?;
+    let ApiAnswer { response, notices } = store.api(app).share(&request).await?;
     app.say_notices(&notices);
     if app.out.is_json() {
         app.out.json(&response)?;

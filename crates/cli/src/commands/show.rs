@@ -13,7 +13,7 @@ use amplifier_session_storage::{KnownPart, model::LineKind};
 
 use super::superseded;
 use crate::{
-    app::{App, StoreReader},
+    app::{App, OpenedStore},
     args::ShowArgs,
     budget,
     failure::{Failure, Outcome, report_damage, say},
@@ -53,7 +53,7 @@ pub(super) async fn run(app: &mut App, args: ShowArgs) -> Result<Outcome, Failur
 
 fn show(
     app: &mut App,
-    reader: &StoreReader,
+    reader: &OpenedStore,
     answer: ApiAnswer<MessagesResponse>,
     args: &ShowArgs,
 ) -> Result<Outcome, Failure> {

@@ -11,7 +11,7 @@ use amplifier_session_api::{
 use amplifier_session_storage::model::{DamagedRow, RawJson};
 
 use crate::{
-    app::{App, StoreReader},
+    app::{App, OpenedStore},
     args::ShowArgs,
     failure::{Failure, Outcome, report_damage, say},
     render::text::{escaped, printable},
@@ -72,7 +72,7 @@ pub(super) async fn run(app: &mut App, args: ShowArgs) -> Result<Outcome, Failur
     Ok(Outcome::found(is_found))
 }
 
-async fn message(app: &App, reader: &StoreReader, lines: LinesRequest) -> Result<StoredLine, ApiError> {
+async fn message(app: &App, reader: &OpenedStore, lines: LinesRequest) -> Result<StoredLine, ApiError> {
     let request = MessagesRequest { lines, vectors: false, short_ids: false };
     let ApiAnswer { mut response, notices } = reader.api(app).messages(&request).await?;
     let found = response.messages.pop();
@@ -89,7 +89,7 @@ async fn message(app: &App, reader: &StoreReader, lines: LinesRequest) -> Result
     })
 }
 
-async fn event(app: &App, reader: &StoreReader, lines: LinesRequest) -> Result<StoredLine, ApiError> {
+async fn event(app: &App, reader: &OpenedStore, lines: LinesRequest) -> Result<StoredLine, ApiError> {
     let request = SessionEventsRequest { lines, full: false };
     let ApiAnswer { mut response, notices } = reader.api(app).session_events(&request).await?;
     let raw = response.events.pop().and_then(|event| event.line);

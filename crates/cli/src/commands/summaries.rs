@@ -21,9 +21,9 @@ use crate::{
 };
 
 pub(super) async fn run(app: &mut App, args: ImportArgs) -> Result<Outcome, Failure> {
-    let reader = app.editor(true).await?;
+    let store = app.editor(true).await?;
     let file = SummaryFile::read(&args.file, &app.environment.stdin)?;
-    let answer = reader.api(app).summaries(&file.request).await;
+    let answer = store.api(app).summaries(&file.request).await;
     let ApiAnswer { response, notices } = answer.map_err(|error| file.failure(error))?;
     app.say_notices(&notices);
     show(app, &response)?;

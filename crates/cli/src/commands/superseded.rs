@@ -13,7 +13,7 @@ use amplifier_session_api::{
 use amplifier_session_storage::model::SupersededReason;
 
 use crate::{
-    app::{App, StoreReader},
+    app::{App, OpenedStore},
     args::{EventsArgs, LimitArgs, SessionsArgs, ShowArgs},
     failure::{Failure, Outcome, say},
     render::{
@@ -51,7 +51,7 @@ pub(super) async fn sessions(app: &mut App, args: SessionsArgs) -> Result<Outcom
 }
 
 /// `show SESSION --superseded`.
-pub(super) async fn show(app: &mut App, reader: &StoreReader, args: &ShowArgs) -> Result<Outcome, Failure> {
+pub(super) async fn show(app: &mut App, reader: &OpenedStore, args: &ShowArgs) -> Result<Outcome, Failure> {
     let new = SupersededMessagesRequest::new(args.session.clone());
     let (scope, from, limit) =
         (app.global.scope.into(), args.from.unwrap_or_default(), args.limit.unwrap_or(new.limit));
@@ -127,7 +127,7 @@ pub(super) async fn events(app: &mut App, args: EventsArgs) -> Result<Outcome, F
 
 async fn list_events(
     app: &mut App,
-    reader: &StoreReader,
+    reader: &OpenedStore,
     request: &SupersededEventsRequest,
 ) -> Result<Outcome, Failure> {
     let ApiAnswer { response, notices } = reader.api(app).superseded_events(request).await?;
@@ -157,7 +157,7 @@ fn note(shown: usize, has_more: bool, what: &str, is_json: bool) {
 /// `search --superseded`.
 pub(super) async fn search(
     app: &mut App,
-    reader: &StoreReader,
+    reader: &OpenedStore,
     request: &SearchRequest,
     limits: LimitArgs,
 ) -> Result<Outcome, Failure> {

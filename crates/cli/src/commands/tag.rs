@@ -25,8 +25,8 @@ pub(super) async fn run(app: &mut App, args: TagArgs) -> Result<Outcome, Failure
     let Some(session) = session else { return list(app).await };
     let request = TagRequest { session, add, remove };
     request.check()?;
-    let reader = if request.is_change() { app.editor(false).await? } else { app.own_reader(false).await? };
-    let ApiAnswer { response, notices } = reader.api(app).tag(&request).await?;
+    let store = if request.is_change() { app.editor(false).await? } else { app.own_reader(false).await? };
+    let ApiAnswer { response, notices } = store.api(app).tag(&request).await?;
     app.say_notices(&notices);
     show(app, &response)?;
     Ok(Outcome::found(request.is_change() || !response.session.session.tags.is_empty()))
@@ -49,8 +49,8 @@ fn show(app: &mut App, response: &ChangedView) -> Result<(), Failure> {
 }
 
 async fn list(app: &mut App) -> Result<Outcome, Failure> {
-    let reader = app.own_reader(false).await?;
-    let ApiAnswer { response, notices } = reader.api(app).tags(&TagsRequest::default()).await?;
+    let store = app.own_reader(false).await?;
+    let ApiAnswer { response, notices } = store.api(app).tags(&TagsRequest::default()).await?;
     app.say_notices(&notices);
     let any = !response.tags.is_empty();
     if app.out.is_json() {

@@ -9,7 +9,7 @@ use amplifier_session_storage::{
 };
 
 use crate::{
-    app::{App, StoreReader, with_turns},
+    app::{App, OpenedStore, with_turns},
     args::VerifyArgs,
     failure::{Failure, Outcome, say, say_some},
     progress::Bar,
@@ -68,7 +68,7 @@ fn roots_of(app: &App, args: &VerifyArgs) -> Result<Vec<PathBuf>, Failure> {
 
 /// The sessions given as arguments; `None` without any. A session that is not stored may be on disk.
 async fn named(
-    reader: &StoreReader,
+    reader: &OpenedStore,
     roots: &[PathBuf],
     typed: &[String],
 ) -> Result<Option<Vec<SessionId>>, Failure> {

@@ -10,7 +10,7 @@ use amplifier_session_storage::{backend::SessionQuery, embedding::models::KNOWN,
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::{
-    app::{App, StoreReader},
+    app::{App, OpenedStore},
     args::{Cli, GlobalArgs, parse_arguments_for},
     environment::Environment,
     render::text::one_line,
@@ -124,7 +124,7 @@ fn all<V: IntoIterator<Item = String>>(
 }
 
 /// Queries the store that the typed words select. Returns nothing for a remote store, which would take too long.
-fn ask<T>(words: &[String], question: impl AsyncFnOnce(&App, StoreReader) -> Option<T>) -> Option<T> {
+fn ask<T>(words: &[String], question: impl AsyncFnOnce(&App, OpenedStore) -> Option<T>) -> Option<T> {
     let app = app(words)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     runtime.block_on(async {

@@ -28,7 +28,7 @@ use tokio::{
 };
 
 use crate::{
-    app::{App, StoreReader},
+    app::{App, OpenedStore},
     failure::{Failure, Outcome},
     paint::Paint,
 };
@@ -52,7 +52,7 @@ pub(crate) fn is_possible(app: &App) -> bool {
 /// store.
 pub(crate) async fn run(
     app: &mut App,
-    reader: StoreReader,
+    reader: OpenedStore,
     request: SearchRequest,
     options: &SearchOptions,
 ) -> Result<Outcome, Failure> {

@@ -19,7 +19,7 @@ use jiff::Zoned;
 
 use super::state::{FoundGroups, Hit, SessionHits, Work, WorkAnswer};
 use crate::{
-    app::{App, StoreReader},
+    app::{App, OpenedStore},
     dates,
     failure::Failure,
     render::{result::label, text::counted},
@@ -31,20 +31,20 @@ const NEIGHBOURS: u32 = 2;
 /// The data that all tasks need.
 #[derive(Debug, Clone)]
 pub(super) struct WorkContext {
-    reader: Arc<StoreReader>,
+    reader: Arc<OpenedStore>,
     reach: Reach,
     now: Zoned,
     home: Option<PathBuf>,
 }
 
 impl WorkContext {
-    pub(super) fn new(app: &App, reader: StoreReader) -> Self {
+    pub(super) fn new(app: &App, reader: OpenedStore) -> Self {
         let (reader, reach) = (Arc::new(reader), app.global.scope.into());
         Self { reader, reach, now: app.now.clone(), home: app.home.clone() }
     }
 
     fn api(&self) -> Api<'_> {
-        let StoreReader { storage, caller, .. } = &*self.reader;
+        let OpenedStore { storage, caller, .. } = &*self.reader;
         Api { storage, caller, now: &self.now, place: CallerPlace::Here { home: self.home.as_deref() } }
     }
 
