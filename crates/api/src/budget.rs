@@ -33,7 +33,7 @@ impl AnswerLimits {
         Self { max_chars: None, ..self }
     }
 
-    /// How many of `items` a portion leaves out, if there is a budget.
+    /// The number of `items` that a portion leaves out, if there is a budget.
     #[must_use]
     pub fn left_out(self, items: usize, portion: Portion) -> Option<usize> {
         self.budget.map(|_| items.saturating_sub(portion.items))

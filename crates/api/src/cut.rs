@@ -24,7 +24,7 @@ const STRUCTURE: [&str; 12] = [
     "model",
 ];
 
-/// How much of a message's text is shown.
+/// The part of a message's text that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Truncated {
     /// Number of characters shown.

@@ -1,4 +1,4 @@
-//! Why a request can't be answered.
+//! The reasons why a request can't be answered.
 
 use std::{error::Error as _, fmt, fmt::Write as _};
 
@@ -10,7 +10,7 @@ use amplifier_session_core::{
 
 use crate::{AccessRight, Reach};
 
-/// Why a request can't be answered.
+/// The reason why a request can't be answered.
 #[derive(Debug, Clone)]
 pub enum ApiError {
     /// The request contradicts itself, or has a value that means nothing.

@@ -11,7 +11,7 @@ const LIMIT: usize = 100;
 /// A page of messages or events, or one of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinesRequest {
-    /// Whose sessions.
+    /// The users whose sessions are read.
     #[serde(default)]
     pub scope: Reach,
     /// The address of the session, or of one of its messages or events.

@@ -22,7 +22,7 @@ pub enum Notice {
     },
     /// The store can only be read.
     ReadOnlyStore {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The store belongs to another user, because the account has probably changed.

@@ -1,4 +1,4 @@
-//! What a face says when it opened a store.
+//! Remarks about a store that a face has opened.
 
 use amplifier_session_core::{SessionStorage, model::UserId};
 

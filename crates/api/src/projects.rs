@@ -12,7 +12,7 @@ use amplifier_session_core::{
 
 use crate::{Api, ApiError, CallerPlace, InvalidRequest, Notice};
 
-/// How many sessions are read at once.
+/// The number of sessions that are read at once.
 const PAGE: usize = 1_000;
 
 impl Api<'_> {

@@ -36,9 +36,9 @@ pub struct QueryRequest {
     /// The id of the session in which the caller works. It is excluded unless the request is about one session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_session: Option<String>,
-    /// How to search.
+    /// The mode of the search.
     pub mode: SearchMode,
-    /// Where to search, as [`ContentTypes::parse`] reads it. By default [`ContentTypes::searched`].
+    /// The types of text to search, as [`ContentTypes::parse`] reads them. By default [`ContentTypes::searched`].
     #[serde(rename = "in", skip_serializing_if = "Vec::is_empty")]
     pub content_types: Vec<String>,
     /// Which sessions and which period.

@@ -18,7 +18,7 @@ pub struct RefreshSources {
     pub exclude: Vec<String>,
     /// This machine.
     pub host: HostId,
-    /// How long it may take.
+    /// The longest time that it may take.
     pub limits: RefreshLimits,
 }
 

@@ -118,18 +118,18 @@ pub struct MessageView {
     /// The role as the line writes it, if that is another name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_role: Option<String>,
-    /// When it was written.
+    /// The time when it was written.
     pub ts: Timestamp,
     /// Whether `ts` is an estimate.
     pub ts_estimated: bool,
-    /// Where `ts` comes from.
+    /// The source of `ts`.
     pub ts_source: TimeSource,
     /// Which of the four content types that can be embedded have vectors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub has_vectors: Option<HasVectors>,
     /// The transcript line.
     pub message: LineView,
-    /// How much of the line's text is shown, if it was cut.
+    /// The part of the line's text that is shown, if it was cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated: Option<Truncated>,
 }

@@ -41,7 +41,7 @@ fn ana() -> ApiCaller {
     ApiCaller::new(target_of("ana", "shop", "x").key.user_id).with_reach(Reach::All)
 }
 
-/// What a caller with these rights gets.
+/// The answer that a caller with these rights gets.
 async fn asked<T>(
     storage: &SessionStorage,
     rights: impl IntoIterator<Item = AccessRight>,

@@ -16,7 +16,7 @@ use crate::{Api, ApiAnswer, ApiError, Reach};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CheckStoreRequest {
-    /// Whose sessions to look at.
+    /// The users whose sessions are looked at.
     pub scope: Reach,
 }
 
@@ -56,7 +56,7 @@ pub enum StoreFinding {
     FromFuture {
         /// The session.
         session_id: SessionId,
-        /// When it last changed.
+        /// The time of its last change.
         updated: Timestamp,
     },
 }

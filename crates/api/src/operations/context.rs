@@ -25,7 +25,7 @@ const MESSAGES: u32 = 3;
 /// A turn with the turns around it, or a message with the messages around it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextRequest {
-    /// Whose sessions.
+    /// The users whose sessions are read.
     #[serde(default)]
     pub scope: Reach,
     /// The address of the session or of the message.

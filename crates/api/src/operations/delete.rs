@@ -16,7 +16,7 @@ use crate::{
     folders::folder_of, ids::ShortIds, views::SessionView, with_causes,
 };
 
-/// How many sessions are read at once.
+/// The number of sessions that are read at once.
 const PAGE: usize = 1_000;
 
 /// A preview of a deletion: of sessions by their addresses, of those that match filters, or of all.
@@ -107,7 +107,7 @@ pub struct NotDeleted {
 pub struct FileWithWords {
     /// Its path.
     pub file: String,
-    /// Why they could not be erased.
+    /// The reason why they could not be erased.
     pub reason: String,
 }
 

@@ -22,7 +22,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EventsRequest {
-    /// Whose sessions.
+    /// The users whose sessions are read.
     pub scope: Reach,
     /// Which sessions. The period is that of the events.
     #[serde(flatten)]

@@ -14,7 +14,7 @@ use crate::{Api, ApiAnswer, ApiError, FoundKind, Notice, Reach};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ExportRequest {
-    /// Whose sessions.
+    /// The users whose sessions are read.
     pub scope: Reach,
     /// Only this session: its address.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -17,7 +17,7 @@ const PAGE: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GapsRequest {
-    /// Whose sessions.
+    /// The users whose sessions are read.
     pub scope: Reach,
     /// Only these sessions, by their addresses; all of them if empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -15,7 +15,7 @@ pub struct IgnoreSecretsRequest {
     pub ignore: bool,
 }
 
-/// What was changed.
+/// The change that was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IgnoreSecretsResponse {
     /// The address of the request.
@@ -28,7 +28,7 @@ pub struct IgnoreSecretsResponse {
     pub found: usize,
 }
 
-/// How many findings are now ignored, or no longer ignored.
+/// The number of findings that are now ignored, or no longer ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IgnoredChange {

@@ -35,7 +35,7 @@ pub struct IngestRequest {
     /// All metadata files, the session's own first. Default: those stored before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metadata_files: Vec<SentFile>,
-    /// When the files last changed, which is the time of lines that state none. Default: now.
+    /// The time of the last change of the files, which is that of lines that state none. Default: now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Timestamp>,
     /// Lines of the transcript.
@@ -89,7 +89,7 @@ pub struct IngestResponse {
     pub doubtful: Vec<LineRemark>,
 }
 
-/// What was done with the lines of a file.
+/// The changes of rows by the lines of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct IngestedLines {
     /// The number of new and changed rows.

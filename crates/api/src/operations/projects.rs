@@ -14,7 +14,7 @@ use crate::{Api, ApiAnswer, ApiError, Reach, filter::RequestFilter};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProjectsRequest {
-    /// Whose sessions.
+    /// The users whose sessions are read.
     pub scope: Reach,
     /// Which sessions. The period is that of their activity.
     #[serde(flatten)]

@@ -51,7 +51,7 @@ pub struct PruneRequest {
 pub struct PrunedSession {
     /// The session.
     pub session_id: SessionId,
-    /// When the last of the lines was superseded: later ones stay.
+    /// The time when the last of the lines was superseded: later ones stay.
     pub last_superseded_at: Timestamp,
 }
 

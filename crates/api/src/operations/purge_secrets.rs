@@ -39,7 +39,7 @@ pub struct PurgePreview {
     pub lines: Vec<Digest>,
 }
 
-/// What was masked.
+/// The secrets that were masked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PurgeSecretsResponse {
     /// The address of the request.

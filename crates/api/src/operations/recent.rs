@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecentRequest {
-    /// Whose sessions.
+    /// The users whose sessions are read.
     pub scope: Reach,
     /// From which date on.
     pub since: String,
@@ -112,9 +112,9 @@ pub struct RecentCounts {
     pub messages: u64,
     /// The number of their events.
     pub events: u64,
-    /// When the first of them began.
+    /// The time when the first of them began.
     pub first: Timestamp,
-    /// When one last changed.
+    /// The time of the last change of one of them.
     pub last: Timestamp,
 }
 

@@ -67,7 +67,7 @@ pub struct RemovedRows {
     pub turns: u64,
     /// The number of messages.
     pub messages: u64,
-    /// How many of the messages have vectors.
+    /// The number of the messages that have vectors.
     pub messages_with_vectors: u64,
     /// The number of events.
     pub events: u64,

@@ -104,7 +104,7 @@ impl SearchRequest {
 /// Messages that were found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SearchResponse {
-    /// How the search was done.
+    /// The mode of the search that was done.
     pub mode: SearchMode,
     /// Remarks in words. They are those of the notices that are about the search, so a face puts them in.
     pub notices: Vec<String>,
@@ -137,7 +137,7 @@ pub struct FoundMessage {
     /// The message, and why it was found.
     #[serde(flatten)]
     pub result: SearchResult,
-    /// How much of the message's text is shown, if it was cut.
+    /// The part of the message's text that is shown, if it was cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated: Option<Truncated>,
 }
@@ -155,7 +155,7 @@ pub struct FoundSession {
     pub title: Option<String>,
     /// Its project.
     pub project: ProjectSlug,
-    /// When it last changed, if it can be read.
+    /// The time of its last change, if it can be read.
     pub updated: Option<Timestamp>,
     /// Whether `updated` is an estimate.
     pub dates_estimated: Option<bool>,

@@ -16,7 +16,7 @@ use crate::{
 /// Turns that were found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnsResponse {
-    /// How the search was done.
+    /// The mode of the search that was done.
     pub mode: SearchMode,
     /// The kind of results: `turn`.
     pub unit: String,

@@ -15,14 +15,14 @@ use crate::{
     ids::{ShortIds, address, address_of_event, short},
 };
 
-/// How many sessions are listed at once.
+/// The number of sessions that are listed at once.
 const PAGE: usize = 1_000;
 
 /// A search for secrets in all lines of sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SecretsRequest {
-    /// Whose sessions.
+    /// The users whose sessions are read.
     pub scope: Reach,
     /// The addresses of the sessions. By default, all sessions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -33,7 +33,7 @@ pub struct SecretsRequest {
     /// Only this repository: its address, the end of the address, or a folder in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repo: Option<String>,
-    /// How secrets in stored lines are treated; with `off`, nothing is searched. By default as the store is set.
+    /// The treatment of secrets in stored lines; with `off`, nothing is searched. By default as the store is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redact: Option<SecretsAtRest>,
     /// Whether the response has short ids, for a face that shows them.
@@ -46,7 +46,7 @@ pub type OnSearched<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
 /// The secrets in sessions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SecretsResponse {
-    /// How secrets in stored lines are treated.
+    /// The treatment of secrets in stored lines.
     pub redact: SecretsAtRest,
     /// The number of sessions that were searched.
     pub searched: u64,

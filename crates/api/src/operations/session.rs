@@ -12,7 +12,7 @@ use crate::{
 /// The details of one session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionRequest {
-    /// Whose sessions.
+    /// The users whose sessions are read.
     #[serde(default)]
     pub scope: Reach,
     /// The address of the session.

@@ -20,7 +20,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SessionsRequest {
-    /// Whose sessions.
+    /// The users whose sessions are read.
     pub scope: Reach,
     /// Words in the title or the description.
     #[serde(skip_serializing_if = "Option::is_none")]

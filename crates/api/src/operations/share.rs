@@ -5,17 +5,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AccessRight, Api, ApiAnswer, ApiError, views::ChangedView};
 
-/// Who can see a session besides its owner. This replaces earlier settings.
+/// A change of the users who can see a session besides its owner. It replaces earlier settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShareRequest {
     /// The address of the session.
     pub session: String,
-    /// Who can see it.
+    /// The users who can see it.
     #[serde(flatten)]
     pub with: SharedWith,
 }
 
-/// Who can see a session besides its owner.
+/// The users who can see a session besides its owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "visibility", rename_all = "snake_case")]
 pub enum SharedWith {

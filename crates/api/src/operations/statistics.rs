@@ -18,7 +18,7 @@ const MOST_PENDING: usize = 1_000;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StatisticsRequest {
-    /// Whose sessions.
+    /// The users whose sessions are read.
     pub scope: Reach,
     /// Which sessions. The period is that of their activity.
     #[serde(flatten)]

@@ -12,7 +12,7 @@ use crate::{Api, ApiAnswer, ApiError, Reach};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StoreStatusRequest {
-    /// Whose watchers and messages. Only a request for everyone's includes watchers of others.
+    /// The users whose watchers and messages are read. Only a request for everyone's includes watchers of others.
     pub scope: Reach,
 }
 

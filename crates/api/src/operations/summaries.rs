@@ -30,11 +30,11 @@ pub struct SummaryOfTurn {
 pub struct SummariesResponse {
     /// The number of summaries that were stored.
     pub summaries: u64,
-    /// How many were equal to the stored ones.
+    /// The number of those that were equal to the stored ones.
     pub unchanged: u64,
-    /// How many turns were embedded again.
+    /// The number of turns that were embedded again.
     pub turns: u64,
-    /// Why some turns could not be embedded. Their vectors are pending.
+    /// The reason why some turns could not be embedded. Their vectors are pending.
     pub pending_reason: Option<String>,
 }
 

@@ -15,7 +15,7 @@ use crate::{Api, ApiAnswer, ApiError, InvalidRequest, Reach, filter::RequestFilt
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SupersededEventsRequest {
-    /// Whose sessions.
+    /// The users whose sessions are read.
     pub scope: Reach,
     /// Which sessions. The period is that of the events.
     #[serde(flatten)]

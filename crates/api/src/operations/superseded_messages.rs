@@ -19,7 +19,7 @@ use crate::{
 /// The superseded messages of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SupersededMessagesRequest {
-    /// Whose sessions.
+    /// The users whose sessions are read.
     #[serde(default)]
     pub scope: Reach,
     /// The address of the session.
@@ -82,19 +82,19 @@ pub struct SupersededMessage {
     /// The message. The number of a line that was never a message is its line number in the file.
     #[serde(flatten)]
     pub message: MessageView,
-    /// How it was superseded.
+    /// The time and the reason of its supersession.
     #[serde(flatten)]
     pub how: Supersession,
 }
 
-/// How a message was superseded.
+/// The time when a message was superseded, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Supersession {
     /// That it is superseded.
     pub superseded: bool,
-    /// When it was superseded.
+    /// The time when it was superseded.
     pub superseded_at: Timestamp,
-    /// Why it was superseded.
+    /// The reason why it was superseded.
     pub reason: SupersededReason,
     /// The text of a line that was never a message.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -12,7 +12,7 @@ use crate::{Api, ApiAnswer, ApiError, FoundKind, InvalidRequest, Notice, Reach, 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SupersededSessionsRequest {
-    /// Whose sessions.
+    /// The users whose sessions are read.
     pub scope: Reach,
     /// Which sessions. The period is the time when a line of a session was last superseded.
     #[serde(flatten)]
@@ -46,7 +46,7 @@ impl SupersededSessionsRequest {
 pub struct SupersededSessionsResponse {
     /// The sessions, the last superseded first.
     pub sessions: Vec<SupersededSession>,
-    /// How many there are without the limit.
+    /// The number of sessions without the limit.
     pub count: usize,
 }
 

@@ -14,7 +14,7 @@ const PAGE: usize = 500;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TagsRequest {
-    /// Whose sessions.
+    /// The users whose sessions are read.
     pub scope: Reach,
 }
 

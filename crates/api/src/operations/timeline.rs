@@ -1,4 +1,4 @@
-//! When matching messages were written.
+//! The times at which matching messages were written.
 
 use amplifier_session_core::{
     model::DamagedRow,
@@ -13,7 +13,7 @@ use crate::{
     query::{QueryRequest, ReadQuery, ResolvedQuery},
 };
 
-/// How many of the best messages are counted.
+/// The number of the best messages that are counted.
 pub const MOST_COUNTED: usize = 100;
 
 /// A timeline of the messages that match a query.
@@ -51,12 +51,12 @@ impl TimelineRequest {
     }
 }
 
-/// How many messages match in each period.
+/// The number of messages that match in each period.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TimelineResponse {
     /// The query.
     pub query: String,
-    /// How the search was done.
+    /// The mode of the search that was done.
     pub mode: SearchMode,
     /// Remarks in words. They are those of the notices that are about the search, so a face puts them in.
     pub notices: Vec<String>,

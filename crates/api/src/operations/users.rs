@@ -10,7 +10,7 @@ use crate::{Api, ApiAnswer, ApiError, Reach};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UsersRequest {
-    /// Whose sessions, for the list of users.
+    /// The users whose sessions are counted in the list of users.
     pub scope: Reach,
 }
 

@@ -12,18 +12,18 @@ use crate::{
     views::{HasVectors, has_vectors},
 };
 
-/// How many messages have vectors, by model.
+/// The number of messages that have vectors, by model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct VectorStatusRequest {
-    /// Whose messages.
+    /// The users whose messages are counted.
     pub scope: Reach,
 }
 
 /// Which texts of each message of a session have vectors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionVectorsRequest {
-    /// Whose sessions.
+    /// The users whose sessions are read.
     #[serde(default)]
     pub scope: Reach,
     /// The session, by its address.
@@ -65,18 +65,18 @@ pub struct EmbedRequest {
     pub everything: bool,
 }
 
-/// What was embedded.
+/// A report of the messages that were embedded.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct EmbedResponse {
     /// The report.
     #[serde(flatten)]
     pub report: EmbedReport,
-    /// Why vectors are still missing, if they are.
+    /// The reason why vectors are still missing, if they are.
     #[serde(rename = "owed_reason")]
     pub pending_reason: Option<String>,
 }
 
-/// What embedding would take.
+/// An estimate of the work that embedding would take.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct EstimateResponse {
     /// The estimate.

@@ -23,7 +23,7 @@ const RIGHT: f64 = 150.0;
 const BAR_HEIGHT: f64 = 16.0;
 /// The distance between horizontal bars.
 const STEP: f64 = 24.0;
-/// How many bars a chart shows; the rest is combined into one more.
+/// The number of bars of a chart; the rest is combined into one more.
 const LARGEST: usize = 12;
 /// The maximum length of a label in characters.
 const LABEL: usize = 24;

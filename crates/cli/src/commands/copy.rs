@@ -166,7 +166,7 @@ async fn explain(
     Err(Failure::failed(format!("{} {were} not copied", counted(left, "session")), hint(has)))
 }
 
-/// What to do about the sessions that were not copied.
+/// Advice about the sessions that were not copied.
 fn hint(has: impl Fn(NotCopiedBecause) -> bool) -> &'static str {
     if has(NotCopiedBecause::Conflict) {
         "--replace replaces sessions of the target with those of the source"

@@ -25,7 +25,7 @@ use crate::{
     roots::roots,
 };
 
-/// How many sessions are listed before the question.
+/// The number of sessions that are listed before the question.
 const SHOWN: usize = 20;
 
 pub(super) async fn run(app: &mut App, args: DeleteArgs) -> Result<Outcome, Failure> {

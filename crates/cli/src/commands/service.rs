@@ -40,7 +40,7 @@ const PREFIXES: [&str; 7] = [
 /// Parts of names of variables that are left out: secrets, and variables for terminals only.
 const LEFT_OUT: [&str; 4] = ["KEY", "SECRET", "TOKEN", "FORCE_TTY"];
 
-/// How to read the messages of the service. On macOS, the path is that in the home folder.
+/// The command that reads the messages of the service. On macOS, the path is that in the home folder.
 const LOG: &str = if cfg!(target_os = "macos") {
     "Library/Logs/amplifier-sessions-watch.log"
 } else {
@@ -63,7 +63,7 @@ struct ServiceView {
     file: String,
     /// As the system names it, for example `active` or `failed`.
     state: String,
-    /// How to read its messages.
+    /// The command that reads its messages.
     log: String,
 }
 
@@ -173,7 +173,7 @@ fn status(app: &mut App) -> Result<Outcome, Failure> {
     }
 }
 
-/// Where the messages of the service are: a command, or a file.
+/// The place of the messages of the service: a command, or a file.
 fn log(app: &App) -> String {
     match app.home.as_ref().filter(|_| cfg!(target_os = "macos")) {
         Some(home) => home.join(LOG).display().to_string(),
@@ -198,7 +198,7 @@ pub(super) fn is_installed(app: &App) -> bool {
     file(app).is_ok_and(|file| file.exists())
 }
 
-/// Where the service is defined.
+/// The file that defines the service.
 fn file(app: &App) -> Result<PathBuf, Failure> {
     let home = app.home.clone();
     let home = || home.ok_or_else(|| Failure::failed("the home folder is unknown", "set HOME"));

@@ -33,7 +33,7 @@ pub(super) async fn run(app: &mut App, args: ShareArgs) -> Result<Outcome, Failu
     Ok(Outcome::Done)
 }
 
-/// Who can see the session, in words.
+/// The users who can see the session, in words.
 fn visible_to(session: &Session) -> String {
     let owner = &session.user_id;
     match session.visibility {

@@ -153,7 +153,7 @@ fn in_file(app: &mut App, file: &Path, rows: u64) -> Result<Outcome, Failure> {
 /// An answer that is being written.
 struct SqlOutput {
     rows: SqlAnswer,
-    /// How many more rows to show.
+    /// The number of further rows to show.
     left: Option<usize>,
     has_more: bool,
     count: u64,
