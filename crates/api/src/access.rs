@@ -60,7 +60,8 @@ impl AccessRight {
     }
 }
 
-/// The user that a request comes from, with their rights. Only this type makes a [`Scope`] from a request, so that no operation can read more than its caller may.
+/// The user that a request comes from, with their rights. Only this type makes a [`Scope`] from a request, so that no
+/// operation can read more than its caller may.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiCaller {
     viewer: Viewer,

@@ -2,8 +2,8 @@
 //! programs.
 //!
 //! An operation is a method of [`Api`], in a file of [`operations`] with its request and its response. Both can be
-//! written and read as JSON; a response is the object that the command line prints with `--json`. An [`ApiAnswer`] has the
-//! response and [`Notice`]s: remarks as data, which a face puts into words. A request that can't be answered is an
+//! written and read as JSON; a response is the object that the command line prints with `--json`. An [`ApiAnswer`] has
+//! the response and [`Notice`]s: remarks as data, which a face puts into words. A request that can't be answered is an
 //! [`ApiError`].
 //!
 //! A request is answered for a [`ApiCaller`], who alone decides which sessions it reaches: see [`ApiCaller::scope`].

@@ -23,8 +23,9 @@ pub struct RefreshSources {
 }
 
 impl Api<'_> {
-    /// Reads what changed since the last sync, if that is fast: see [`refresh`]. `None` if there is nothing to do: if the
-    /// store can't be written, belongs to another user, or is kept up to date by a watcher, or if there are no roots.
+    /// Reads what changed since the last sync, if that is fast: see [`refresh`]. `None` if there is nothing to do: if
+    /// the store can't be written, belongs to another user, or is kept up to date by a watcher, or if there are no
+    /// roots.
     ///
     /// # Errors
     ///

@@ -11,13 +11,13 @@ use amplifier_session_sync::RepositoryNames;
 use crate::{Api, ApiError, CallerPlace, InvalidRequest, projects::absolute};
 
 impl Api<'_> {
-    /// The names of the repository that is typed: its address, a part of it, or a folder in it. If the store has no such
-    /// repository, the typed address, which finds nothing.
+    /// The names of the repository that is typed: its address, a part of it, or a folder in it. If the store has no
+    /// such repository, the typed address, which finds nothing.
     ///
     /// # Errors
     ///
-    /// `Validation` if several repositories match; [`InvalidRequest::NoRepository`]; [`InvalidRequest::RelativeFolder`];
-    /// errors of the store.
+    /// `Validation` if several repositories match; [`InvalidRequest::NoRepository`];
+    /// [`InvalidRequest::RelativeFolder`]; errors of the store.
     pub async fn repositories(&self, scope: &Scope, typed: &str) -> Result<BTreeSet<Repository>, ApiError> {
         let address = Repository::of_address(typed).map_or_else(|| Repository::new(typed), Ok)?;
         if !is_folder(typed) {

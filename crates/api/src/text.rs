@@ -1,5 +1,5 @@
-//! Text that is safe to show on terminals, in pages and in pictures: without control characters, shortened, with readable
-//! amounts.
+//! Text that is safe to show on terminals, in pages and in pictures: without control characters, shortened, with
+//! readable amounts.
 
 use std::fmt::Write as _;
 

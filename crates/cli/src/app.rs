@@ -157,7 +157,8 @@ impl App {
         Some(OpenedStore { storage, scope, caller })
     }
 
-    /// Opens the selected store, which must exist, to change the user's own sessions: `--scope` applies only to reading.
+    /// Opens the selected store, which must exist, to change the user's own sessions: `--scope` applies only to
+    /// reading.
     /// `with_embedding` also opens the embedding provider.
     pub(crate) async fn editor(&self, with_embedding: bool) -> Result<OpenedStore, Failure> {
         let caller = self.caller()?;

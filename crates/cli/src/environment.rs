@@ -16,8 +16,8 @@ use crate::streams::{InputStream, OutputStream};
 /// Everything that a run of the program takes from its process, so that several runs can share one.
 ///
 /// Some things always belong to the process: signals, the working folder (relative paths of files refer to it), the
-/// terminal of an interactive search, the log, the variables that libraries read themselves (such as `HTTPS_PROXY`), and
-/// the environment of the programs that `watch service` starts.
+/// terminal of an interactive search, the log, the variables that libraries read themselves (such as `HTTPS_PROXY`),
+/// and the environment of the programs that `watch service` starts.
 pub struct Environment {
     /// The arguments. The first is the name by which the program was called.
     pub arguments: Vec<OsString>,

@@ -51,8 +51,8 @@ impl Fresh {
 /// Where a file is written.
 struct FileTarget {
     handle: Handle,
-    /// On a terminal, the beginning of a line: control characters are not shown, because files may contain text that others
-    /// wrote.
+    /// On a terminal, the beginning of a line: control characters are not shown, because files may contain text that
+    /// others wrote.
     line: Option<Vec<u8>>,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! [`run`] runs a command in an [`Environment`]; the program does so in that of its process.
 //!
-//! Results go to stdout, everything else to stderr. Each command is a file in `commands`. They share `app` (the store and
-//! the user), `out` (output of results), `render` (formatting) and `dates`.
+//! Results go to stdout, everything else to stderr. Each command is a file in `commands`. They share `app` (the store
+//! and the user), `out` (output of results) and `render` (formatting). Their logic is in `amplifier_session_api`.
 
 mod app;
 mod args;

@@ -90,8 +90,8 @@ impl StoreFinding {
 }
 
 impl Api<'_> {
-    /// Checks whether the store can be written, is of this version, and has vectors of the storage's model, and whether its
-    /// newest session is from the future.
+    /// Checks whether the store can be written, is of this version, and has vectors of the storage's model, and whether
+    /// its newest session is from the future.
     ///
     /// # Errors
     ///

@@ -132,7 +132,8 @@ impl Api<'_> {
     ///
     /// # Errors
     ///
-    /// [`ApiError`] if the request is invalid or the right to delete is missing; `SessionNotFound`; errors of the store.
+    /// [`ApiError`] if the request is invalid or the right to delete is missing; `SessionNotFound`; errors of the
+    /// store.
     pub async fn delete_preview(
         &self,
         request: &DeletePreviewRequest,

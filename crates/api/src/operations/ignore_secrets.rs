@@ -43,8 +43,8 @@ impl Api<'_> {
     ///
     /// # Errors
     ///
-    /// [`ApiError`] if the request asks for too much; `SessionNotFound`; `Unsupported` if secrets can't be found; errors
-    /// of the store.
+    /// [`ApiError`] if the request asks for too much; `SessionNotFound`; `Unsupported` if secrets can't be found;
+    /// errors of the store.
     pub async fn ignore_secrets(
         &self,
         request: &IgnoreSecretsRequest,

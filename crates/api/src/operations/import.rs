@@ -22,7 +22,8 @@ impl Api<'_> {
     /// # Errors
     ///
     /// [`ApiError::MissingRight`] without the right to write, and to administer the store for sessions of all users;
-    /// `Validation` (`archive`) if it is not an archive; errors of the store. The sessions before an error are imported.
+    /// `Validation` (`archive`) if it is not an archive; errors of the store. The sessions before an error are
+    /// imported.
     pub async fn import(
         &self,
         request: &ImportRequest,

@@ -29,7 +29,8 @@ pub struct IngestRequest {
     /// precedence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_dir: Option<String>,
-    /// The repository of this folder, which only its machine can look up. Default: as stored before, or else the folder.
+    /// The repository of this folder, which only its machine can look up. Default: as stored before, or else the
+    /// folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<Repository>,
     /// All metadata files, the session's own first. Default: those stored before.

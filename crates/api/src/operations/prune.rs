@@ -67,7 +67,8 @@ impl PruneRequest {
     fn options(&self) -> PruneOptions {
         let sessions: Vec<SessionId> =
             self.sessions.iter().map(|session| session.session_id.clone()).collect();
-        // Earlier lines of a session than the last one of another were there when both were shown, so one time is enough.
+        // Earlier lines of a session than the last one of another were there when both were shown, so one time is
+        // enough.
         let last = self.sessions.iter().map(|session| session.last_superseded_at).max();
         let until = last.map(|last| Timestamp::from_micros(last.as_micros().saturating_add(1)));
         PruneOptions::default().with_sessions(sessions).with_until(until)
@@ -118,7 +119,8 @@ impl Api<'_> {
     ///
     /// # Errors
     ///
-    /// [`ApiError`] if the request is invalid or the right to delete is missing; `SessionNotFound`; errors of the store.
+    /// [`ApiError`] if the request is invalid or the right to delete is missing; `SessionNotFound`; errors of the
+    /// store.
     pub async fn prune_preview(
         &self,
         request: &PrunePreviewRequest,

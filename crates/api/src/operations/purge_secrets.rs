@@ -68,8 +68,8 @@ impl Api<'_> {
     ///
     /// # Errors
     ///
-    /// [`ApiError`] if the request asks for too much; `SessionNotFound`; `Unsupported` if secrets can't be found; errors
-    /// of the store. If it is interrupted, repeating it completes it.
+    /// [`ApiError`] if the request asks for too much; `SessionNotFound`; `Unsupported` if secrets can't be found;
+    /// errors of the store. If it is interrupted, repeating it completes it.
     pub async fn purge_secrets(
         &self,
         request: &PurgeSecretsRequest,

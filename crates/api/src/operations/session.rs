@@ -39,8 +39,8 @@ impl Api<'_> {
     ///
     /// # Errors
     ///
-    /// [`ApiError`] if the request asks for too much; `SessionNotFound` if there is no such session, and `Validation` if
-    /// there are several; errors of the store.
+    /// [`ApiError`] if the request asks for too much; `SessionNotFound` if there is no such session, and `Validation`
+    /// if there are several; errors of the store.
     pub async fn session(&self, request: &SessionRequest) -> Result<ApiAnswer<SessionResponse>, ApiError> {
         let scope = self.caller.scope(request.scope)?;
         let mut notices = Vec::new();

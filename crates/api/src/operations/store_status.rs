@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::statistics::StoreVectors;
 use crate::{Api, ApiAnswer, ApiError, Reach};
 
-/// Whether the store is kept up to date. What folders have that the store lacks is known only where the folders are: see
-/// [`root_status`](amplifier_session_sync::root_status).
+/// Whether the store is kept up to date. What folders have that the store lacks is known only where the folders are:
+/// see [`root_status`](amplifier_session_sync::root_status).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StoreStatusRequest {

@@ -81,8 +81,8 @@ impl Api<'_> {
     ///
     /// # Errors
     ///
-    /// [`ApiError::MissingRight`] without the right to administer; `Conflict` if both users have a session or an event with
-    /// the same id: then nothing is changed; errors of the store.
+    /// [`ApiError::MissingRight`] without the right to administer; `Conflict` if both users have a session or an event
+    /// with the same id: then nothing is changed; errors of the store.
     pub async fn rename_user(
         &self,
         request: &RenameUserRequest,

@@ -125,13 +125,13 @@ impl Api<'_> {
 
     /// Makes vectors with the model of the storage. `on_embedded` is called with the report so far after every step.
     ///
-    /// With another model than that of the store's vectors, making all of them makes new ones for all users, which needs
-    /// the right to administer.
+    /// With another model than that of the store's vectors, making all of them makes new ones for all users, which
+    /// needs the right to administer.
     ///
     /// # Errors
     ///
-    /// [`ApiError`] if a right is missing or the request is invalid; `Unsupported` without a model; errors of the store.
-    /// If the model fails, the response has the reason.
+    /// [`ApiError`] if a right is missing or the request is invalid; `Unsupported` without a model; errors of the
+    /// store. If the model fails, the response has the reason.
     pub async fn make_vectors(
         &self,
         request: &EmbedRequest,
@@ -155,8 +155,8 @@ impl Api<'_> {
     ///
     /// # Errors
     ///
-    /// [`ApiError`] if the right to read is missing or the request is invalid; `Unsupported` without a model; errors of the
-    /// store.
+    /// [`ApiError`] if the right to read is missing or the request is invalid; `Unsupported` without a model; errors of
+    /// the store.
     pub async fn estimate_vectors(
         &self,
         request: &EmbedRequest,

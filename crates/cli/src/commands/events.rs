@@ -56,8 +56,8 @@ fn request(app: &App, args: EventsArgs) -> EventsRequest {
     }
 }
 
-/// Writes the events as JSON, each as soon as it is read: together, their lines may be too large for memory. Returns how
-/// many there are.
+/// Writes the events as JSON, each as soon as it is read: together, their lines may be too large for memory. Returns
+/// how many there are.
 async fn write_json(app: &mut App, mut events: EventReader) -> Result<(usize, EventsEnd), Failure> {
     let mut count = 0;
     app.out.begin_list("events")?;

@@ -1,4 +1,5 @@
-//! The commands, one file each.
+//! The commands. Most have a file of their own; the forms of one command may have several, and `superseded` has those
+//! of all commands with `--superseded`.
 
 mod archive;
 mod backup;
