@@ -7,7 +7,7 @@ use std::{
 };
 
 use amplifier_session_api::{
-    ApiAnswer, ApiError, Notice,
+    ApiAnswer, ApiError,
     operations::{export::ExportRequest, import::ImportRequest},
 };
 use amplifier_session_storage::{
@@ -37,10 +37,7 @@ pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, F
     }
     let reader = app.patient_reader().await?;
     let ApiAnswer { response: report, notices } = to_file(app, &reader, &args).await?;
-    let is_about_nothing = |notice: &Notice| matches!(notice, Notice::NothingFound { .. });
-    let (about_request, about_nothing) =
-        notices.split_at(notices.iter().position(is_about_nothing).unwrap_or(notices.len()));
-    app.say_notices(about_request);
+    app.say_notices(&notices);
     let (messages, events) = (counted(report.messages, "message"), counted(report.events, "event"));
     let mut counts = format!("{}, {messages}, {events}", counted(report.sessions, "session"));
     if args.vectors {
@@ -61,7 +58,6 @@ pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, F
         app.out.line(&printable(&format!("{counts} in {}", args.out.display())))?;
     }
     app.out.finish()?;
-    app.say_notices(about_nothing);
     report_damage(&report.damaged)?;
     Ok(Outcome::found(report.sessions > 0))
 }
