@@ -26,6 +26,7 @@ mod access;
 mod addresses;
 pub mod budget;
 pub mod cut;
+mod damage;
 pub mod dates;
 mod error;
 pub mod filter;

@@ -216,7 +216,7 @@ impl Api<'_> {
             notices.extend(self.unknown_names(scope, &filter).await?);
             notices.extend(self.only_others(scope).await?);
         }
-        notices.extend(self.damaged_sessions());
+        notices.extend(self.damaged_sessions(scope));
         Ok(sessions)
     }
 

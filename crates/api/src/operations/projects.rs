@@ -79,7 +79,7 @@ impl Api<'_> {
             users: activity.across,
         });
         let response =
-            ProjectsResponse { projects: projects.collect(), damaged: sessions.damaged_sessions() };
+            ProjectsResponse { projects: projects.collect(), damaged: self.damaged_within(&scope) };
         Ok(ApiAnswer { response, notices })
     }
 }

@@ -178,7 +178,7 @@ impl Api<'_> {
             since,
             projects: projects.collect(),
             users: users.map(|users| users.iter().map(RecentUser::from).collect()),
-            damaged: sessions.damaged_sessions(),
+            damaged: self.damaged_within(&scope),
             short_ids,
         };
         Ok(ApiAnswer { response, notices })

@@ -183,7 +183,7 @@ impl Api<'_> {
         self.remark(scope, options, &found, &mut notices).await?;
         let shown = found.results.iter().chain(&found.nearest);
         let names = names(self.storage, scope, shown).await?;
-        notices.extend(self.damaged_sessions());
+        notices.extend(self.damaged_sessions(scope));
         let response = self.response(request, found, &names).await?;
         if response.results.is_empty() && response.damaged.is_empty() {
             let nearest = response.nearest.as_ref();
@@ -226,12 +226,6 @@ impl Api<'_> {
         }
         notices.extend(found.explanation.clone().map(|explanation| Notice::SearchedFor { explanation }));
         Ok(())
-    }
-
-    /// A notice about the sessions that were skipped so far because they can't be read.
-    pub(crate) fn damaged_sessions(&self) -> Option<Notice> {
-        let damaged = self.storage.sessions().damaged_sessions();
-        (!damaged.is_empty()).then_some(Notice::DamagedSessions { damaged })
     }
 
     async fn response(

@@ -67,7 +67,7 @@ impl Api<'_> {
         let found = self.storage.search().search_turns(&query.scope, &query.options).await?;
         notices.extend(found.notices.into_iter().map(|text| Notice::Search { text }));
         let names = names_of(self.storage, &query.scope, found.results.iter().map(key_of).collect()).await?;
-        notices.extend(self.damaged_sessions());
+        notices.extend(self.damaged_sessions(&query.scope));
         let results = found.results.into_iter().map(|result| FoundTurn::new(result, &names)).collect();
         let response = TurnsResponse {
             mode: found.mode,

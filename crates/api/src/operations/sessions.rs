@@ -169,7 +169,7 @@ impl Api<'_> {
         } else {
             sessions.iter().map(|session| ListedSession::of_list(session, &estimated)).collect()
         };
-        let damaged = self.storage.sessions().damaged_sessions();
+        let damaged = self.damaged_within(&scope);
         Ok(SessionsResponse { sessions, has_more, damaged, short_ids })
     }
 

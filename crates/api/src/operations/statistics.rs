@@ -109,7 +109,7 @@ impl Api<'_> {
             statistics: self.storage.statistics().get_statistics(&scope, &options).await?,
             places: self.places(),
             vectors: self.store_vectors(&scope).await?,
-            damaged: self.storage.sessions().damaged_sessions(),
+            damaged: self.damaged_within(&scope),
         };
         if response.statistics.totals.sessions == 0 {
             notices.push(Notice::NothingFound { what: FoundKind::Session, nearest: None });

@@ -43,7 +43,7 @@ impl Api<'_> {
     pub async fn tags(&self, request: &TagsRequest) -> Result<ApiAnswer<TagsResponse>, ApiError> {
         let scope = self.caller.scope(request.scope)?;
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-        let query = SessionQuery::new(scope).with_limit(PAGE);
+        let query = SessionQuery::new(scope.clone()).with_limit(PAGE);
         for session in self.storage.sessions().all_sessions(query).await? {
             for tag in session.tags {
                 *counts.entry(tag).or_default() += 1;
@@ -52,7 +52,7 @@ impl Api<'_> {
         let mut tags: Vec<TagCount> =
             counts.into_iter().map(|(tag, sessions)| TagCount { tag, sessions }).collect();
         tags.sort_by_key(|of| Reverse(of.sessions));
-        let notices = self.damaged_sessions().into_iter().collect();
+        let notices = self.damaged_sessions(&scope).into_iter().collect();
         Ok(ApiAnswer { response: TagsResponse { tags }, notices })
     }
 }

@@ -85,7 +85,7 @@ impl Api<'_> {
         let ResolvedQuery { scope, options, .. } = &query;
         let found = self.storage.search().search_transcripts(scope, options).await?;
         self.remark(scope, options, &found, &mut notices).await?;
-        notices.extend(self.damaged_sessions());
+        notices.extend(self.damaged_sessions(scope));
         let SearchResults { mode, missing_vectors, results, nearest, damaged, .. } = found;
         let response = TimelineResponse {
             query: request.query.query.clone(),
