@@ -21,15 +21,18 @@ impl Api<'_> {
     ///
     /// # Errors
     ///
-    /// [`ApiError::MissingRight`] without the right to write, and to administer the store for sessions of all users;
-    /// `Validation` (`archive`) if it is not an archive; errors of the store. The sessions before an error are
-    /// imported.
+    /// [`ApiError::MissingRight`] without the right to write, to delete if sessions are replaced, and to administer the
+    /// store for sessions of all users; `Validation` (`archive`) if it is not an archive; errors of the store. The
+    /// sessions before an error are imported.
     pub async fn import(
         &self,
         request: &ImportRequest,
         archive: &mut dyn ArchiveReader,
     ) -> Result<ApiAnswer<ImportReport>, ApiError> {
         self.caller.scope_of_changes(AccessRight::Write)?;
+        if request.replace {
+            self.caller.scope_of_changes(AccessRight::Delete)?;
+        }
         let owner = if request.all_users {
             self.caller.scope_of_all_changes()?;
             None
@@ -37,7 +40,12 @@ impl Api<'_> {
             Some(self.caller.user().clone())
         };
         self.storage.users().pin_user(self.caller.user()).await?;
-        let options = ImportOptions::default().with_replace(request.replace).with_owner(owner);
+        // The first vectors decide on the model of the store, for all users.
+        let only_known_space = self.caller.scope_of_all_changes().is_err();
+        let options = ImportOptions::default()
+            .with_replace(request.replace)
+            .with_owner(owner)
+            .with_only_known_space(only_known_space);
         let imported = self.storage.archive().import_sessions(archive, &options).await;
         // Also after an error, because the sessions before it are stored.
         self.storage.update_index().await?;
@@ -108,6 +116,30 @@ mod tests {
         assert!(matches!(refused, ApiError::MissingRight(AccessRight::Write)), "{refused}");
         let admin = ana_may(&[AccessRight::Write, AccessRight::Admin]);
         assert_eq!(imported(&admin, all, &archive).await.unwrap().sessions, 2);
+    }
+
+    #[tokio::test]
+    async fn sessions_are_replaced_only_with_the_right_to_delete() {
+        let (archive, _) = exported(&storage_of(&["ana"]).await, &ExportRequest::default()).await;
+        let replace = ImportRequest { replace: true, ..ImportRequest::default() };
+        let refused = imported(&ana_may(&[AccessRight::Write]), replace, &archive).await.unwrap_err();
+        assert!(matches!(refused, ApiError::MissingRight(AccessRight::Delete)), "{refused}");
+        let deleter = ana_may(&[AccessRight::Write, AccessRight::Delete]);
+        assert_eq!(imported(&deleter, replace, &archive).await.unwrap().sessions, 1);
+    }
+
+    #[tokio::test]
+    async fn the_model_of_a_store_is_decided_only_by_an_administrator() {
+        let storage = storage_of(&["ana"]).await.with_embedding(Some(Arc::new(FakeEmbedding::new())));
+        storage.vectors().embed_pending(&user("ana"), None).await.unwrap();
+        let with_vectors = ExportRequest { vectors: true, ..ExportRequest::default() };
+        let (archive, _) = exported(&storage, &with_vectors).await;
+        let own = ImportRequest::default();
+        let report = imported(&ana_may(&[AccessRight::Write]), own, &archive).await.unwrap();
+        assert!(report.sessions == 1 && report.vectors == 0 && report.vectors_left_out > 0, "{report:?}");
+        let admin = ana_may(&[AccessRight::Write, AccessRight::Admin]);
+        let report = imported(&admin, own, &archive).await.unwrap();
+        assert!(report.vectors > 0 && report.vectors_left_out == 0, "{report:?}");
     }
 
     #[tokio::test]

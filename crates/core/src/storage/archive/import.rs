@@ -21,6 +21,9 @@ pub struct ImportOptions {
     pub replace: bool,
     /// Only imports sessions of this user; others are rejected. Default: all users.
     pub owner: Option<UserId>,
+    /// Whether to leave out vectors of a space that is neither the store's nor that of the storage's embedding provider,
+    /// also if the store has no vectors yet. Default: no; the space becomes that of such a store.
+    pub only_known_space: bool,
 }
 
 impl ImportOptions {
@@ -29,6 +32,8 @@ impl ImportOptions {
         with_replace(replace: bool);
         /// Only imports sessions of this user.
         with_owner(owner: Option<UserId>);
+        /// Sets whether to leave out vectors of an unknown space.
+        with_only_known_space(only_known_space: bool);
     }
 }
 
@@ -48,7 +53,7 @@ pub struct ImportReport {
     pub superseded: u64,
     /// The number of their vectors.
     pub vectors: u64,
-    /// The number of vectors that were left out, because the store has vectors of another space.
+    /// The number of vectors that were left out because of their space.
     pub vectors_left_out: u64,
     /// The number of embeddings of their turns.
     pub turns: u64,

@@ -43,6 +43,8 @@ pub(super) struct SessionReading {
     pub(super) rows: (u32, u32),
     /// The space of its vectors.
     pub(super) space: Option<EmbeddingSpace>,
+    /// See [`ImportOptions`].
+    pub(super) only_known_space: bool,
     /// The summaries of its turns that were read.
     pub(super) summaries: Vec<TurnSummary>,
     pub(super) packing: Packing,
@@ -108,6 +110,7 @@ impl SessionReading {
             was_deleted: false,
             rows: (0, 0),
             space: embedding_space,
+            only_known_space: options.only_known_space,
             summaries: Vec::new(),
             packing: Packing::default(),
             ids: Vec::new(),

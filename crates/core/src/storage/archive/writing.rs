@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     Result,
+    model::EmbeddingSpace,
     storage::store::{ArchiveTransfer, StoredVectors},
 };
 
@@ -116,10 +117,18 @@ impl ArchiveTransfer<'_> {
         Ok(None)
     }
 
+    /// Whether the space is that of the store or of the storage's embedding provider.
+    async fn knows_space(self, space: &EmbeddingSpace) -> Result<bool> {
+        let is_own = self.store.embedding.as_ref().is_some_and(|provider| provider.space() == space);
+        let held = self.store.generations().await?.current;
+        Ok(is_own || held.is_some_and(|held| held.space == *space))
+    }
+
     /// Makes the space of the session's vectors that of the store, if the store has none. If it has another one, the
     /// vectors are left out.
     async fn accept_vectors(self, reading: &mut SessionReading) -> Result<()> {
         if let Some(space) = reading.space.as_ref().filter(|_| reading.writer.lacks_generation())
+            && (!reading.only_known_space || self.knows_space(space).await?)
             && let Ok(generation) = StoredVectors::new(self.store).claim_space(space).await?
         {
             reading.writer.set_generation(generation);
