@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use amplifier_session_core::{
     Scope,
     backend::SessionQuery,
-    model::{DamagedRow, ProjectSlug, SessionId, UserId},
+    model::{DamagedRow, ProjectSlug, Session, SessionId, SessionKey, UserId},
     storage::{AddressedLine, SecretIn, SecretsAtRest, SessionSecrets, StoredSecret},
 };
 use serde::{Deserialize, Serialize};
@@ -142,16 +142,16 @@ impl Api<'_> {
             Some(chosen) => chosen,
             None => self.storage.secrets().secrets_at_rest().await?,
         };
-        let ids = match redact {
+        let keys = match redact {
             SecretsAtRest::Off => Vec::new(),
             _ => self.searched(&scope, request, &mut notices).await?,
         };
-        let (mut searched, all) = (0, ids.len() as u64);
+        let (mut searched, all) = (0, keys.len() as u64);
         let mut one_more = || {
             searched += 1;
             on_searched(searched, all);
         };
-        let mut found = self.storage.secrets().secrets_of_sessions(&scope, &ids, &mut one_more).await?;
+        let mut found = self.storage.secrets().secrets_of_sessions(&keys, &mut one_more).await?;
         let damaged = found.iter_mut().flat_map(|session| std::mem::take(&mut session.damaged)).collect();
         let ignored = found.iter().map(|session| session.ignored).sum();
         found.retain(|session| session.count > 0);
@@ -170,13 +170,13 @@ impl Api<'_> {
         Ok(ApiAnswer { response, notices })
     }
 
-    /// The ids of the requested sessions.
+    /// The requested sessions.
     async fn searched(
         &self,
         scope: &Scope,
         request: &SecretsRequest,
         notices: &mut Vec<Notice>,
-    ) -> Result<Vec<SessionId>, ApiError> {
+    ) -> Result<Vec<SessionKey>, ApiError> {
         let SecretsRequest { project, repo, .. } = request;
         let named = self.sessions_of(scope, project.as_deref(), repo.as_deref(), notices).await?;
         let sessions = if request.sessions.is_empty() {
@@ -192,6 +192,6 @@ impl Api<'_> {
             sessions.retain(|session| named.admits(session));
             sessions
         };
-        Ok(sessions.into_iter().map(|session| session.session_id).collect())
+        Ok(sessions.iter().map(Session::key).collect())
     }
 }

@@ -3,7 +3,7 @@
 use amplifier_session_storage::{
     Scope, SessionStorage,
     backend::SessionQuery,
-    model::SessionId,
+    model::{Session, SessionKey},
     storage::{SessionSecrets, StoredSecret},
 };
 
@@ -63,9 +63,9 @@ pub(super) async fn is_confirmed(app: &App, storage: &SessionStorage, yes: bool)
 /// The sessions with secrets that would be masked.
 async fn found(storage: &SessionStorage) -> Result<Vec<SessionSecrets>, Failure> {
     let sessions = storage.sessions().all_sessions(SessionQuery::new(Scope::Everyone)).await?;
-    let ids: Vec<SessionId> = sessions.into_iter().map(|session| session.session_id).collect();
-    let bar = Bar::new(ids.len() as u64, "searching for secrets {wide_bar} {pos}/{len} sessions");
-    let mut found = storage.secrets().secrets_of_sessions(&Scope::Everyone, &ids, &mut || bar.add(1)).await?;
+    let keys: Vec<SessionKey> = sessions.iter().map(Session::key).collect();
+    let bar = Bar::new(keys.len() as u64, "searching for secrets {wide_bar} {pos}/{len} sessions");
+    let mut found = storage.secrets().secrets_of_sessions(&keys, &mut || bar.add(1)).await?;
     for session in &mut found {
         session.secrets.retain(|secret| secret.certainty.is_masked());
     }

@@ -14,12 +14,13 @@ use super::{
     superseded::SupersededLine,
 };
 use crate::{
-    KnownPart, Result, Scope,
+    ErrorKind, KnownPart, Result, Scope,
     backend::SupersededQuery,
     blocking,
     content::{Certainty, CleanTexts, IgnoredSecrets, SecretSpan, secrets_in_line},
     model::{
-        DamagedRow, Digest, Event, LineKind, Message, ProjectSlug, RawJson, SessionId, Timestamp, UserId,
+        DamagedRow, Digest, Event, LineKind, Message, ProjectSlug, RawJson, SessionId, SessionKey, Timestamp,
+        UserId,
     },
     search::SessionFilter,
 };
@@ -226,25 +227,34 @@ impl StoredSecrets<'_> {
         Ok(found)
     }
 
-    /// [`Self::session_secrets`] of several sessions, in order. `on_searched` is called after each.
+    /// [`Self::session_secrets`] of several sessions, in order, without those that are deleted meanwhile. `on_searched` is
+    /// called after each.
     ///
     /// # Errors
     ///
-    /// As [`Self::session_secrets`].
+    /// `Unsupported` without a redactor; errors of the backend.
     pub async fn secrets_of_sessions(
         self,
-        scope: &Scope,
-        sessions: &[SessionId],
+        sessions: &[SessionKey],
         on_searched: &mut (dyn FnMut() + Send),
     ) -> Result<Vec<SessionSecrets>> {
         let ignored = Arc::new(self.ignored_secrets().await?);
-        let searches =
-            sessions.iter().map(|session| self.session_secrets_except(scope, session, ignored.clone()));
+        let searches = sessions.iter().map(|session| {
+            let ignored = ignored.clone();
+            async move {
+                let owner = Scope::User(session.user_id.clone());
+                self.session_secrets_except(&owner, &session.session_id, ignored).await
+            }
+        });
         let at_once = std::thread::available_parallelism().map_or(AT_ONCE, |cores| cores.get().max(AT_ONCE));
         let mut searching = stream::iter(searches.collect::<Vec<_>>()).buffered(at_once);
         let mut found = Vec::with_capacity(sessions.len());
         while let Some(secrets) = searching.next().await {
-            found.push(secrets?);
+            match secrets {
+                Ok(secrets) => found.push(secrets),
+                Err(error) if error.kind() == ErrorKind::SessionNotFound => {}
+                Err(error) => return Err(error),
+            }
             on_searched();
         }
         Ok(found)
