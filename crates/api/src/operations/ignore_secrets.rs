@@ -39,7 +39,8 @@ pub enum IgnoredChange {
 }
 
 impl Api<'_> {
-    /// Ignores findings, or no longer ignores them. Needs the right to write.
+    /// Ignores findings in one of the caller's sessions, or no longer ignores them. Needs the rights to write and to
+    /// administer the store: its list of ignored findings applies to the sessions of all users.
     ///
     /// # Errors
     ///
@@ -50,6 +51,7 @@ impl Api<'_> {
         request: &IgnoreSecretsRequest,
     ) -> Result<ApiAnswer<IgnoreSecretsResponse>, ApiError> {
         let scope = self.caller.scope_of_changes(AccessRight::Write)?;
+        self.caller.scope_of_all_changes()?;
         let mut notices = Vec::new();
         let Addressed { session, line, .. } = self.find(&scope, &request.address, &mut notices).await?;
         let secrets = self.storage.secrets();

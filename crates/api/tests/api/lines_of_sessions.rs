@@ -131,7 +131,7 @@ async fn superseded_lines_are_listed() {
 #[tokio::test]
 async fn secrets_are_listed_ignored_and_purged() {
     let (storage, now) = (with_events().await, now());
-    let caller = ana_asks().with_rights([AccessRight::Read, AccessRight::Write]);
+    let caller = ana_asks().with_rights([AccessRight::Read, AccessRight::Write, AccessRight::Admin]);
     let api = api(&storage, &caller, &now);
     let request = SecretsRequest { short_ids: true, ..SecretsRequest::default() };
     assert_written_and_read(&request);
