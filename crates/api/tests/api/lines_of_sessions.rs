@@ -3,7 +3,7 @@
 use amplifier_session_api::operations::{
     events::EventsRequest,
     ignore_secrets::{IgnoreSecretsRequest, IgnoredChange},
-    purge_secrets::PurgeSecretsRequest,
+    purge_secrets::{PurgePreviewRequest, PurgeSecretsRequest},
     secrets::SecretsRequest,
     superseded_events::SupersededEventsRequest,
     superseded_messages::{SupersededMessagesRequest, SupersededMessagesResponse},
@@ -153,28 +153,81 @@ async fn secrets_are_listed_ignored_and_purged() {
     let (change, at_address, json) = ignore(true).await;
     assert_eq!((change, at_address), (IgnoredChange::Ignored(1), 1));
     assert_eq!(json, json!({"address": "first-1_evt_1", "ignored": 1}));
-    let purge = PurgeSecretsRequest::new(address.clone());
+    let purge = PurgePreviewRequest { address: address.clone() };
+    assert_written_and_read(&purge);
     assert_eq!(api.purge_secrets_preview(&purge).await.unwrap().response.secrets.len(), 0);
     assert_eq!(ignore(false).await.0, IgnoredChange::Unignored(1));
 
     let preview = api.purge_secrets_preview(&purge).await.unwrap().response;
     assert_eq!((preview.secrets.len(), preview.lines.len()), (1, 1));
-    let unconfirmed = PurgeSecretsRequest { lines: Some(Vec::new()), ..purge.clone() };
-    assert_eq!(api.purge_secrets(&unconfirmed).await.unwrap().response.purged, 0);
-    let confirmed = PurgeSecretsRequest { lines: Some(preview.lines), ..purge };
+    let confirmed = PurgeSecretsRequest::from(preview);
     assert_written_and_read(&confirmed);
+    let unconfirmed = PurgeSecretsRequest { lines: Vec::new(), ..confirmed.clone() };
+    assert_eq!(api.purge_secrets(&unconfirmed).await.unwrap().response.purged, 0);
     assert_eq!(api.purge_secrets(&confirmed).await.unwrap().response.purged, 1);
     assert_eq!(api.secrets(&request, &mut |_, _| {}).await.unwrap().response.count, 0);
+}
+
+#[tokio::test]
+async fn a_purge_masks_what_its_preview_showed() {
+    let redactor = Arc::new(WordRedactor::new(["hunter2", "harmless"]));
+    let (storage, now) = (storage().await.with_redactor(Redaction::Remote, redactor), now());
+    let target = target_of("ana", "shop", SESSION);
+    let same = || lines::user("hunter2 and harmless").at("2026-01-05T08:00:00Z");
+    let turns = vec![same(), lines::assistant("harmless"), same()];
+    storage.ingestion().sync_transcript_lines(&target, whole(turns)).await.unwrap();
+    let caller = ana_asks().with_rights(AccessRight::ALL);
+    let api = api(&storage, &caller, &now);
+    let ignore = IgnoreSecretsRequest { address: format!("{SESSION}#1"), ignore: true };
+    assert_eq!(api.ignore_secrets(&ignore).await.unwrap().response.found, 1);
+    let request = PurgePreviewRequest { address: format!("{SESSION}#0") };
+    let preview = api.purge_secrets_preview(&request).await.unwrap().response;
+    let of_lines: Vec<_> = preview.secrets.iter().filter_map(|secret| secret.sequence).collect();
+    assert_eq!((of_lines, preview.lines.len()), (vec![0, 0, 2, 2], 1));
+    let purge = PurgeSecretsRequest::from(preview);
+    let beginning = PurgeSecretsRequest { session_id: SessionId::new("first").unwrap(), ..purge.clone() };
+    assert!(api.purge_secrets(&beginning).await.is_err(), "an address is not an id");
+    assert_eq!(api.purge_secrets(&purge).await.unwrap().response.purged, 4);
+    let found = api.secrets(&SecretsRequest::default(), &mut |_, _| {}).await.unwrap().response;
+    assert_eq!((found.count, found.ignored), (0, 1));
+}
+
+#[tokio::test]
+async fn secrets_of_users_with_the_same_session_id_are_those_of_each() {
+    let (storage, now) = (with_events().await, now());
+    let target = target_of("ben", "shop", SESSION);
+    let line = whole(vec![lines::user("hunter2 of ben")]);
+    storage.ingestion().sync_transcript_lines(&target, line).await.unwrap();
+    storage.sessions().share_session(&target.key, &Sharing::public()).await.unwrap();
+    let caller = ana_asks().with_reach(Reach::All);
+    for scope in [Reach::Visible, Reach::All] {
+        let request = SecretsRequest { scope, ..SecretsRequest::default() };
+        let found = api(&storage, &caller, &now).secrets(&request, &mut |_, _| {}).await.unwrap().response;
+        let mut owners: Vec<_> = found.sessions.iter().map(|of| (of.user_id.as_str(), of.count)).collect();
+        owners.sort_unstable();
+        assert_eq!(owners, [("ana", 1), ("ben", 1)], "{scope:?}");
+    }
+}
+
+#[tokio::test]
+async fn findings_are_ignored_only_by_an_administrator() {
+    let (storage, now) = (with_events().await, now());
+    let writer = ana_asks().with_rights([AccessRight::Read, AccessRight::Write]);
+    let request = IgnoreSecretsRequest { address: SESSION.to_owned(), ignore: true };
+    let refused = api(&storage, &writer, &now).ignore_secrets(&request).await.unwrap_err();
+    assert!(matches!(refused, ApiError::MissingRight(AccessRight::Admin)), "{refused}");
 }
 
 #[tokio::test]
 async fn secrets_are_changed_only_with_the_right_to_write() {
     let (storage, caller, now) = (with_events().await, ana_asks(), now());
     let api = api(&storage, &caller, &now);
-    let purge = PurgeSecretsRequest::new("first-1");
+    let preview = PurgePreviewRequest { address: "first-1".to_owned() };
+    let session_id = SessionId::new("first-1").unwrap();
+    let purge = PurgeSecretsRequest { address: "first-1".to_owned(), session_id, lines: Vec::new() };
     let ignore = IgnoreSecretsRequest { address: "first-1".to_owned(), ignore: true };
     for refused in [
-        api.purge_secrets_preview(&purge).await.unwrap_err(),
+        api.purge_secrets_preview(&preview).await.unwrap_err(),
         api.purge_secrets(&purge).await.unwrap_err(),
         api.ignore_secrets(&ignore).await.unwrap_err(),
     ] {

@@ -4,7 +4,7 @@ use amplifier_session_api::{
     ApiAnswer,
     operations::{
         ignore_secrets::{IgnoreSecretsRequest, IgnoredChange},
-        purge_secrets::{PurgePreview, PurgeSecretsRequest},
+        purge_secrets::{PurgePreview, PurgePreviewRequest, PurgeSecretsRequest},
         secrets::{SecretsRequest, SecretsResponse},
     },
 };
@@ -81,23 +81,18 @@ fn summarize(response: &SecretsResponse) {
 /// Masks the secrets at an address.
 async fn purge(app: &mut App, address: &str, yes: bool) -> Result<Outcome, Failure> {
     let store = app.editor(false).await?;
-    let mut request = PurgeSecretsRequest::new(address);
-    if !yes {
-        let ApiAnswer { response, notices } = store.api(app).purge_secrets_preview(&request).await?;
-        app.say_notices(&notices);
-        if response.secrets.is_empty() {
-            return Ok(nothing_at(address));
-        }
-        if !is_confirmed(app, &response)? {
-            say("note", "nothing was changed");
-            return Ok(Outcome::Done);
-        }
-        request.lines = Some(response.lines);
+    let request = PurgePreviewRequest { address: address.to_owned() };
+    let ApiAnswer { response, notices } = store.api(app).purge_secrets_preview(&request).await?;
+    app.say_notices(&notices);
+    if response.secrets.is_empty() {
+        return Ok(nothing_at(address));
     }
-    let ApiAnswer { response, notices } = store.api(app).purge_secrets(&request).await?;
-    if yes {
-        app.say_notices(&notices);
+    if !yes && !is_confirmed(app, &response)? {
+        say("note", "nothing was changed");
+        return Ok(Outcome::Done);
     }
+    let request = PurgeSecretsRequest::from(response);
+    let response = store.api(app).purge_secrets(&request).await?.response;
     if response.purged == 0 {
         return Ok(nothing_at(address));
     }
