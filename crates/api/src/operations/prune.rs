@@ -1,5 +1,7 @@
 //! Removes superseded lines: stored lines of files that no longer contain them.
 
+use std::collections::HashSet;
+
 use amplifier_session_core::{
     backend::NotErased,
     model::{SessionId, Timestamp},
@@ -63,15 +65,15 @@ impl From<&SupersededSession> for PrunedSession {
 }
 
 impl PruneRequest {
-    /// The lines of these sessions, and no later ones.
+    /// The lines of these sessions, each once, and no later ones.
     fn options(&self) -> PruneOptions {
-        let sessions: Vec<SessionId> =
-            self.sessions.iter().map(|session| session.session_id.clone()).collect();
-        // Earlier lines of a session than the last one of another were there when both were shown, so one time is
-        // enough.
-        let last = self.sessions.iter().map(|session| session.last_superseded_at).max();
-        let until = last.map(|last| Timestamp::from_micros(last.as_micros().saturating_add(1)));
-        PruneOptions::default().with_sessions(sessions).with_until(until)
+        let mut seen = HashSet::new();
+        let sessions = self.sessions.iter().filter(|session| seen.insert(&session.session_id));
+        let until_of = sessions.map(|PrunedSession { session_id, last_superseded_at }| {
+            let until = Timestamp::from_micros(last_superseded_at.as_micros().saturating_add(1));
+            (session_id.clone(), until)
+        });
+        PruneOptions::default().with_until_of(until_of.collect::<Vec<_>>())
     }
 }
 
@@ -169,12 +171,13 @@ mod tests {
             session_id: SessionId::new(id).unwrap(),
             last_superseded_at: Timestamp::from_micros(micros),
         };
-        let request = PruneRequest { sessions: vec![session("a", 7), session("b", 5)] };
-        let options = request.options();
-        assert_eq!(options.until, Some(Timestamp::from_micros(8)));
-        assert_eq!(options.sessions.map(|sessions| sessions.len()), Some(2));
-        assert_eq!(PruneRequest::default().options().sessions, Some(Vec::new()));
+        let request = PruneRequest { sessions: vec![session("b", 7), session("a", 5), session("b", 9)] };
+        let until_of = request.options().until_of.unwrap();
+        let times: Vec<_> = until_of.iter().map(|(id, until)| (id.as_str(), until.as_micros())).collect();
+        assert_eq!(times, [("b", 8), ("a", 6)]);
+        assert_eq!(PruneRequest::default().options().until_of, Some(Vec::new()));
     }
+
     #[test]
     fn an_age_in_the_future_is_refused() {
         let of_age = |age: &str| PrunePreviewRequest {

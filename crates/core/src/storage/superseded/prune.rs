@@ -21,6 +21,8 @@ pub struct PruneOptions {
     pub filter: SessionFilter,
     /// Only lines that were superseded before this time.
     pub until: Option<Timestamp>,
+    /// Only lines of these sessions that were superseded before the time of their session. Instead of `sessions`.
+    pub until_of: Option<Vec<(SessionId, Timestamp)>>,
     /// Whether to only report what would be removed. Default: no.
     pub dry_run: bool,
 }
@@ -31,6 +33,8 @@ impl PruneOptions {
         with_sessions(sessions: Vec<SessionId>);
         /// Only lines that were superseded before `until`.
         with_until(until: Timestamp);
+        /// Only lines of these sessions that were superseded before the time of their session.
+        with_until_of(until_of: Vec<(SessionId, Timestamp)>);
     }
 
     setters! {
@@ -66,14 +70,17 @@ impl SupersededHistory<'_> {
     /// Errors of the backend. Lines of some sessions may already be removed; repeating the call completes it.
     pub async fn prune_superseded(self, user: &UserId, options: &PruneOptions) -> Result<PruneReport> {
         let filter = &options.filter;
-        let filters = match &options.sessions {
-            Some(sessions) => sessions.iter().map(|id| filter.clone().with_session(id.clone())).collect(),
-            None => vec![filter.clone()],
+        let of_session = |id: &SessionId| filter.clone().with_session(id.clone());
+        let parts = match (&options.until_of, &options.sessions) {
+            (Some(sessions), _) => {
+                sessions.iter().map(|(id, until)| (of_session(id), Some(*until))).collect()
+            }
+            (None, Some(sessions)) => sessions.iter().map(|id| (of_session(id), options.until)).collect(),
+            (None, None) => vec![(filter.clone(), options.until)],
         };
         let (mut report, mut pieces) = (PruneReport::default(), Vec::new());
-        for filter in filters {
-            let query =
-                SupersededQuery::new(Scope::User(user.clone())).with_filter(filter).with_until(options.until);
+        for (filter, until) in parts {
+            let query = SupersededQuery::new(Scope::User(user.clone())).with_filter(filter).with_until(until);
             report.sessions.extend(self.superseded_sessions(&query).await?);
             let found = all_pieces(&*self.store.backend, query).await?;
             pieces.extend(found.iter().map(SupersededPiece::piece_ref));
