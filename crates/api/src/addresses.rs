@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use amplifier_session_core::{
     Scope,
     model::Session,
+    search::SessionFilter,
     storage::{Addressed, AddressedLine},
 };
 
@@ -38,6 +39,16 @@ impl Api<'_> {
             }
         }
         Ok(sessions)
+    }
+}
+
+/// The filter `sessions` for only this session, which was found in `scope`.
+pub(crate) fn only_session(sessions: SessionFilter, scope: &Scope, found: &Session) -> SessionFilter {
+    let sessions = sessions.with_session(found.session_id.clone());
+    match scope {
+        // Another user may share a session with the same id.
+        Scope::Visible(_) => sessions.with_only([found.key()]),
+        _ => sessions,
     }
 }
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Api, ApiError, FoundKind, InvalidRequest, NearestMessage, Notice, Reach,
+    addresses::only_session,
     dates::{self, PeriodEnd},
     filter::RequestFilter,
 };
@@ -194,10 +195,11 @@ impl<'a> ReadQuery<'a> {
         let RequestFilter { project, repo, .. } = &self.request.filter;
         let sessions = api.sessions_of(scope, project.as_deref(), repo.as_deref(), notices).await?;
         filter.sessions = filter.sessions.within(&sessions);
-        Ok(match &self.request.session {
-            Some(address) => filter.with_session(api.find(scope, address, notices).await?.session.session_id),
-            None => filter,
-        })
+        if let Some(address) = &self.request.session {
+            let session = api.find(scope, address, notices).await?.session;
+            filter.sessions = only_session(filter.sessions, scope, &session);
+        }
+        Ok(filter)
     }
 
     /// Adds `project:`.
@@ -255,7 +257,7 @@ impl<'a> ReadQuery<'a> {
         if let Some(other) = filter.sessions.session.as_ref().filter(|other| **other != session.session_id) {
             return Err(contradiction(field, self.request.session.is_some(), other.as_str()));
         }
-        filter.sessions.session = Some(session.session_id);
+        filter.sessions = only_session(std::mem::take(&mut filter.sessions), scope, &session);
         Ok(())
     }
 

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Api, ApiAnswer, ApiError, FoundKind, InvalidRequest, Notice, Reach,
+    addresses::only_session,
     filter::RequestFilter,
     ids::{ShortIds, event_address},
     views::{EventView, LineView},
@@ -209,7 +210,7 @@ impl Api<'_> {
         let mut sessions = filter.clone();
         if let Some(address) = &request.session {
             let session = self.find(&scope, address, &mut notices).await?.session;
-            sessions = sessions.with_session(session.session_id);
+            sessions = only_session(sessions, &scope, &session);
         }
         options.filter.sessions = sessions;
         let Readable { rows: events, damaged, .. } =

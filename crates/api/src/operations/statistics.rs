@@ -9,7 +9,10 @@ use amplifier_session_core::{
 use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 
-use crate::{Api, ApiAnswer, ApiError, CallerPlace, FoundKind, Notice, Reach, filter::RequestFilter};
+use crate::{
+    Api, ApiAnswer, ApiError, CallerPlace, FoundKind, Notice, Reach, addresses::only_session,
+    filter::RequestFilter,
+};
 
 /// Messages with pending vectors are counted one by one up to this number.
 const MOST_PENDING: usize = 1_000;
@@ -101,7 +104,7 @@ impl Api<'_> {
         let mut sessions = filter.clone();
         if let Some(address) = &request.session {
             let found = self.find(&scope, address, &mut notices).await?;
-            sessions = sessions.with_session(found.session.session_id);
+            sessions = only_session(sessions, &scope, &found.session);
         }
         let options =
             StatisticsOptions::default().with_sessions(sessions).with_period(period.since, period.until);
