@@ -40,7 +40,8 @@ pub enum AccessRight {
     Write,
     /// Delete the caller's own sessions.
     Delete,
-    /// Change and delete the sessions of others.
+    /// Change what belongs to all users: import the sessions of others, rename a user, make all vectors again, and ignore
+    /// findings of secrets. All other changes reach only the caller's own sessions.
     Admin,
 }
 
