@@ -26,8 +26,8 @@ pub enum ApiError {
     },
     /// The store reads and writes only sessions of another user.
     NotTheUser {
-        /// The user of the store.
-        only: UserId,
+        /// The user of the store, for callers who may read everyone's sessions.
+        only: Option<UserId>,
         /// The caller.
         user: UserId,
     },
@@ -199,6 +199,7 @@ impl fmt::Display for ApiError {
                 write!(f, "scope {} is not allowed, only {}", requested.as_str(), reach.as_str())
             }
             Self::NotTheUser { only, user } => {
+                let only = only.as_ref().map_or("another user", UserId::as_str);
                 write!(f, "this role reads and writes only sessions of {only}, but you are {user}")
             }
             Self::Storage(error) => error.fmt(f),

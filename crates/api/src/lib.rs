@@ -81,6 +81,21 @@ pub enum CallerPlace<'a> {
     Elsewhere,
 }
 
+impl CallerPlace<'_> {
+    /// A text that may contain paths, for callers who can use them.
+    pub(crate) fn reason(self, text: String) -> Option<String> {
+        Some(text).filter(|_| matches!(self, Self::Here { .. }))
+    }
+
+    /// The path of a file of the store, or its name for callers elsewhere.
+    pub(crate) fn file(self, path: &Path) -> String {
+        match (self, path.file_name()) {
+            (Self::Elsewhere, Some(name)) => name.to_string_lossy().into_owned(),
+            _ => path.to_string_lossy().into_owned(),
+        }
+    }
+}
+
 /// A response, with remarks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApiAnswer<T> {
@@ -94,5 +109,23 @@ impl<T> From<T> for ApiAnswer<T> {
     /// A response without remarks.
     fn from(response: T) -> Self {
         Self { response, notices: Vec::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_this_machine_are_only_for_callers_on_it() {
+        let path = Path::new("/srv/store/sessions.db");
+        let here = CallerPlace::Here { home: None };
+        assert_eq!(
+            [here.file(path), CallerPlace::Elsewhere.file(path)],
+            ["/srv/store/sessions.db", "sessions.db"]
+        );
+        let reason = "/srv/store can't be written".to_owned();
+        assert_eq!(here.reason(reason.clone()), Some(reason.clone()));
+        assert_eq!(CallerPlace::Elsewhere.reason(reason), None);
     }
 }

@@ -22,13 +22,13 @@ pub enum Notice {
     },
     /// The store can only be read.
     ReadOnlyStore {
-        /// The reason.
-        reason: String,
+        /// The reason, for callers on its machine.
+        reason: Option<String>,
     },
     /// The store belongs to another user, because the account has probably changed.
     StoreOfOtherUser {
-        /// The user that the store belongs to.
-        owner: UserId,
+        /// The user that the store belongs to, for callers who may read everyone's sessions.
+        owner: Option<UserId>,
         /// The caller.
         user: UserId,
     },
@@ -144,8 +144,13 @@ pub enum Notice {
     },
     /// Superseded lines were removed, but a file still contains their words. The next write erases them.
     LinesNotErased {
-        /// The file.
+        /// The file: its path, or its name for callers elsewhere.
         file: String,
+        /// The reason, for callers on this machine.
+        reason: Option<String>,
+    },
+    /// Lines were stored, but their vectors could not be made yet.
+    VectorsNotMade {
         /// The reason.
         reason: String,
     },

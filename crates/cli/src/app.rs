@@ -223,7 +223,11 @@ impl App {
 
     /// The API, for requests of `caller` on this machine.
     pub(crate) fn api<'a>(&'a self, storage: &'a SessionStorage, caller: &'a ApiCaller) -> Api<'a> {
-        Api { storage, caller, now: &self.now, place: CallerPlace::Here { home: self.home.as_deref() } }
+        Api { storage, caller, now: &self.now, place: self.place() }
+    }
+
+    fn place(&self) -> CallerPlace<'_> {
+        CallerPlace::Here { home: self.home.as_deref() }
     }
 
     /// The user, who may do everything: the store is theirs, or a server checks their rights.
@@ -399,7 +403,8 @@ impl App {
 
     /// Warns if the user is not the store's. Fails if the store refuses the rows of this user.
     async fn warn_of_other_user(&self, storage: &SessionStorage, user: &UserId) -> Result<(), Failure> {
-        let notice = opening::other_user(storage, user).await?;
+        let caller = ApiCaller::new(user.clone()).with_reach(Reach::All);
+        let notice = opening::other_user(storage, &caller).await?;
         // A user who was typed is meant.
         if self.global.user.is_none() {
             self.say_notices(notice.as_slice());
@@ -409,7 +414,7 @@ impl App {
 
     /// Notes that the store is read-only, if it is.
     fn note_read_only(&self, storage: &SessionStorage) {
-        self.say_notices(opening::read_only(storage).as_slice());
+        self.say_notices(opening::read_only(storage, self.place()).as_slice());
     }
 }
 

@@ -146,7 +146,7 @@ impl From<ApiError> for Failure {
                 let message = problem(&invalid);
                 Self::WrongUse(Report { message, hint: Hint::About(Box::new(invalid)) })
             }
-            ApiError::NotTheUser { ref only, ref user } => {
+            ApiError::NotTheUser { only: Some(ref only), ref user } => {
                 let hint = format!("pass --user {only}, or connect with the role {user}");
                 Self::failed(error.to_string(), hint)
             }

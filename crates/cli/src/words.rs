@@ -1,7 +1,10 @@
 //! The wording of notices from the API, with the names of commands and options.
 
 use amplifier_session_api::{FoundKind, NearestMessage, Notice};
-use amplifier_session_storage::search::{SearchExplanation, SearchedTerm};
+use amplifier_session_storage::{
+    model::UserId,
+    search::{SearchExplanation, SearchedTerm},
+};
 
 use crate::{
     failure::{damaged_sessions_note, say},
@@ -37,7 +40,7 @@ pub(crate) fn say_notices(program: &TypedProgram, notices: &[Notice]) {
             Notice::ProjectRanInFolders { .. } => {
                 say("hint", "--project FOLDER names only those that ran in one of them");
             }
-            Notice::StoreOfOtherUser { owner, user } => {
+            Notice::StoreOfOtherUser { owner: Some(owner), user } => {
                 let silence = format!("--user {user} to silence this warning");
                 say("hint", &format!("pass --user {owner} to use their sessions, or {silence}"));
             }
@@ -63,8 +66,9 @@ pub(crate) fn in_response(program: &TypedProgram, notices: &[Notice]) -> Vec<Str
 fn text(program: &TypedProgram, notice: &Notice) -> String {
     match notice {
         Notice::Sentence { text } | Notice::Search { text } => text.clone(),
-        Notice::ReadOnlyStore { reason } => format!("the store is read-only: {reason}"),
+        Notice::ReadOnlyStore { reason } => format!("the store is read-only{}", because(reason.as_deref())),
         Notice::StoreOfOtherUser { owner, user } => {
+            let owner = owner.as_ref().map_or("another user", UserId::as_str);
             format!("the store belongs to {owner}, but you are {user}")
         }
         Notice::SinceIsInTheFuture { since } => format!("--since {since} is in the future"),
@@ -107,7 +111,10 @@ fn text(program: &TypedProgram, notice: &Notice) -> String {
         }
         Notice::TagNotFound { tag } => format!("the session has no tag {tag:?}"),
         Notice::LinesNotErased { file, reason } => {
-            format!("the removed lines are still in {file}: {}", one_line(reason))
+            format!("the removed lines are still in {file}{}", because(reason.as_deref()))
+        }
+        Notice::VectorsNotMade { reason } => {
+            format!("the lines are stored, but their vectors could not be made yet: {}", one_line(reason))
         }
         Notice::OnlyOthersHaveSessions { user, other } => {
             // With --scope all, the user does not matter.
@@ -119,6 +126,11 @@ fn text(program: &TypedProgram, notice: &Notice) -> String {
         }
         Notice::DamagedSessions { damaged } => damaged_sessions_note(damaged).unwrap_or_default(),
     }
+}
+
+/// A reason at the end of a sentence, if it is known.
+pub(crate) fn because(reason: Option<&str>) -> String {
+    reason.map(|reason| format!(": {}", one_line(reason))).unwrap_or_default()
 }
 
 fn other_folders(others: &[String]) -> String {

@@ -35,8 +35,8 @@ pub enum StoreFinding {
     Writable,
     /// The store can't be written.
     ReadOnly {
-        /// The reason, for a person to read.
-        reason: String,
+        /// The reason, for a person on its machine to read.
+        reason: Option<String>,
     },
     /// The version of the store's tables.
     Schema {
@@ -104,7 +104,7 @@ impl Api<'_> {
         let backend = self.storage.backend();
         let mut findings = vec![match backend.info().read_only {
             None => StoreFinding::Writable,
-            Some(reason) => StoreFinding::ReadOnly { reason },
+            Some(reason) => StoreFinding::ReadOnly { reason: self.place.reason(reason) },
         }];
         let version = backend.meta().await?.remove(VERSION).unwrap_or_default();
         findings.push(StoreFinding::Schema { version, known: SCHEMA_VERSION });

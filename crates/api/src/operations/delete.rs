@@ -12,7 +12,7 @@ use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AccessRight, Api, ApiAnswer, ApiError, FoundKind, InvalidRequest, Notice, dates::parse_age,
+    AccessRight, Api, ApiAnswer, ApiError, CallerPlace, FoundKind, InvalidRequest, Notice, dates::parse_age,
     folders::folder_of, ids::ShortIds, views::SessionView, with_causes,
 };
 
@@ -105,15 +105,15 @@ pub struct NotDeleted {
 /// A file that still contains words of deleted sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileWithWords {
-    /// Its path.
+    /// Its path, or its name for callers elsewhere.
     pub file: String,
-    /// The reason why they could not be erased.
-    pub reason: String,
+    /// The reason why they could not be erased, for callers on this machine.
+    pub reason: Option<String>,
 }
 
-impl From<NotErased> for FileWithWords {
-    fn from(NotErased { file, error }: NotErased) -> Self {
-        Self { file: file.to_string_lossy().into_owned(), reason: with_causes(&error) }
+impl FileWithWords {
+    fn new(NotErased { file, error }: &NotErased, place: CallerPlace<'_>) -> Self {
+        Self { file: place.file(file), reason: place.reason(with_causes(error)) }
     }
 }
 
@@ -180,7 +180,7 @@ impl Api<'_> {
         let keep_text = self.keep_text(&scope, &found).await?;
         let keys: Vec<SessionKey> = found.iter().map(Session::key).collect();
         let Deletion { deleted, remains } = self.storage.sessions().delete_sessions(&keys).await;
-        let remains = remains.into_iter().map(FileWithWords::from).collect();
+        let remains = remains.iter().map(|of| FileWithWords::new(of, self.place)).collect();
         let mut response = DeleteResponse { failed, remains, keep_text, ..DeleteResponse::default() };
         for ((folder, session), deleted) in sessions.into_iter().zip(deleted) {
             let session_id = session.session_id.clone();

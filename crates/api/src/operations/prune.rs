@@ -10,7 +10,9 @@ use amplifier_session_core::{
 use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 
-use crate::{AccessRight, Api, ApiAnswer, ApiError, FoundKind, Notice, dates::parse_age, with_causes};
+use crate::{
+    AccessRight, Api, ApiAnswer, ApiError, CallerPlace, FoundKind, Notice, dates::parse_age, with_causes,
+};
 
 /// A preview of the superseded lines that [`Api::prune`] would remove. The default is all of the caller's.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -96,10 +98,10 @@ pub struct PruneResponse {
 }
 
 impl PruneResponse {
-    fn new(report: PruneReport, is_preview: bool) -> Self {
+    fn new(report: PruneReport, is_preview: bool, place: CallerPlace<'_>) -> Self {
         let PruneReport { sessions, messages, events, bytes, remains, .. } = report;
         let (pruned, would_prune) = if is_preview { (Vec::new(), Some(sessions)) } else { (sessions, None) };
-        let remains = remains.iter().map(|of| of.file.to_string_lossy().into_owned()).collect();
+        let remains = remains.iter().map(|of| place.file(&of.file)).collect();
         Self { pruned, remains, would_prune, messages, events, bytes }
     }
 
@@ -110,10 +112,8 @@ impl PruneResponse {
     }
 }
 
-impl From<&NotErased> for Notice {
-    fn from(NotErased { file, error }: &NotErased) -> Self {
-        Self::LinesNotErased { file: file.to_string_lossy().into_owned(), reason: with_causes(error) }
-    }
+fn not_erased(NotErased { file, error }: &NotErased, place: CallerPlace<'_>) -> Notice {
+    Notice::LinesNotErased { file: place.file(file), reason: place.reason(with_causes(error)) }
 }
 
 impl Api<'_> {
@@ -143,7 +143,7 @@ impl Api<'_> {
         if report.sessions.is_empty() {
             notices.push(Notice::NothingFound { what: FoundKind::SupersededLine, nearest: None });
         }
-        Ok(ApiAnswer { response: PruneResponse::new(report, true), notices })
+        Ok(ApiAnswer { response: PruneResponse::new(report, true, self.place), notices })
     }
 
     /// Removes superseded lines of the caller's sessions, and erases their words from all files of the store.
@@ -155,8 +155,8 @@ impl Api<'_> {
         self.caller.scope_of_changes(AccessRight::Delete)?;
         let user = self.caller.user();
         let report = self.storage.superseded().prune_superseded(user, &request.options()).await?;
-        let notices = report.remains.iter().map(Notice::from).collect();
-        Ok(ApiAnswer { response: PruneResponse::new(report, false), notices })
+        let notices = report.remains.iter().map(|of| not_erased(of, self.place)).collect();
+        Ok(ApiAnswer { response: PruneResponse::new(report, false, self.place), notices })
     }
 }
 

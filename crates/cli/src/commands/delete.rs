@@ -23,6 +23,7 @@ use crate::{
         text::{counted, one_line},
     },
     roots::roots,
+    words::because,
 };
 
 /// The number of sessions that are listed before the question.
@@ -149,7 +150,7 @@ fn outcome(app: &App, response: &DeleteResponse) -> Result<Outcome, Failure> {
         _ => "the sessions are deleted, but their words are",
     };
     for FileWithWords { file, reason } in remains {
-        say("failed", &format!("{what} still in {file}: {}", one_line(reason)));
+        say("failed", &format!("{what} still in {file}{}", because(reason.as_deref())));
     }
     if !failed.is_empty() {
         let message = format!("{} could not be deleted", counted(failed.len() as u64, "session"));

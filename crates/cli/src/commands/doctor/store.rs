@@ -18,7 +18,7 @@ use amplifier_session_storage::{
 use super::{Check, limits, machine};
 use crate::{
     app::App, args::quoted, commands::store_folder, dates, failure::Failure, render::text::counted,
-    roots::roots,
+    roots::roots, words::because,
 };
 
 /// Checks the store, and everything that requires an open store.
@@ -71,7 +71,7 @@ fn in_words(app: &App, url: &StoreUrl, finding: StoreFinding) -> Check {
         }
         StoreFinding::ReadOnly { reason } => {
             let hint = "make the file and its folder writable, or pass another --store";
-            ("store", format!("{url} is read-only: {reason}"), Some(hint.to_owned()))
+            ("store", format!("{url} is read-only{}", because(reason.as_deref())), Some(hint.to_owned()))
         }
         StoreFinding::Schema { version, .. } if is_ok => ("schema", format!("version {version}"), None),
         StoreFinding::Schema { version, known } => {

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use amplifier_session_api::{ApiError, Notice, opening};
+use amplifier_session_api::{ApiCaller, ApiError, Notice, Reach, opening};
 use amplifier_session_storage::{
     Error, ErrorField, OpenOptions, Scope, SessionStorage, StoreUrl,
     backend::SessionQuery,
@@ -139,12 +139,13 @@ async fn check_masking(storage: &SessionStorage) -> Result<(), Error> {
 /// Warns once if the user is not the store's.
 async fn warn_of_other_user(storage: &SessionStorage, user: &UserId, json: bool) -> Result<(), Error> {
     static ONCE: Once = Once::new();
-    let notice = match opening::other_user(storage, user).await {
+    let caller = ApiCaller::new(user.clone()).with_reach(Reach::All);
+    let notice = match opening::other_user(storage, &caller).await {
         Ok(notice) => notice,
         Err(ApiError::Storage(error)) => return Err(error),
         Err(refused) => return Err(Error::validation(ErrorField::UserId, refused.to_string())),
     };
-    if let Some(Notice::StoreOfOtherUser { owner, user }) = notice {
+    if let Some(Notice::StoreOfOtherUser { owner: Some(owner), user }) = notice {
         ONCE.call_once(|| {
             let warning = format!("the store belongs to {owner}, but you are {user}");
             if json {
