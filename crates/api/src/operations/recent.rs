@@ -139,6 +139,7 @@ impl Api<'_> {
     /// [`ApiError`] if the request is invalid or asks for too much; errors of the store.
     pub async fn recent(&self, request: &RecentRequest) -> Result<ApiAnswer<RecentResponse>, ApiError> {
         let scope = self.caller.scope(request.scope)?;
+        request.check(self.now)?;
         let mut notices = Vec::new();
         let since = request.begins(self.now, &mut notices)?;
         let sessions = self.storage.sessions();
