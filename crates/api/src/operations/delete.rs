@@ -21,7 +21,7 @@ const PAGE: usize = 1_000;
 
 /// A preview of a deletion: of sessions by their addresses, of those that match filters, or of all.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct DeletePreviewRequest {
     /// The addresses of sessions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -59,6 +59,7 @@ impl DeletePreviewRequest {
 
 /// A deletion of sessions. Sub-agents, forks and copies are only deleted if they are named too.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct DeleteRequest {
     /// The ids of the sessions, such as those in a preview.
     pub session_ids: Vec<SessionId>,

@@ -7,6 +7,7 @@ use crate::{AccessRight, Api, ApiAnswer, ApiError, InvalidRequest, views::Change
 
 /// Changes to fields of a session. A sync does not change what is set.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct EditRequest {
     /// The address of the session.
     pub session: String,

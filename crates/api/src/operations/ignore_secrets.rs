@@ -8,6 +8,7 @@ use crate::{AccessRight, Api, ApiAnswer, ApiError};
 
 /// Ignores the findings at an address, wherever they occur, or no longer ignores them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct IgnoreSecretsRequest {
     /// The address of a message or an event, or of a session for all of its lines.
     pub address: String,

@@ -7,7 +7,7 @@ use crate::{AccessRight, Api, ApiAnswer, ApiError};
 
 /// An import of the sessions in an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct ImportRequest {
     /// Whether to import the sessions of all users, not only the caller's own. Otherwise, those of others are refused.
     pub all_users: bool,

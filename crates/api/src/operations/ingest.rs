@@ -15,6 +15,7 @@ use crate::{AccessRight, Api, ApiAnswer, ApiError};
 
 /// A session of the caller, or a part of it, as its machine reads it from files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct IngestRequest {
     /// The id.
     pub session_id: SessionId,
@@ -52,6 +53,7 @@ pub struct IngestRequest {
 
 /// A metadata file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SentFile {
     /// Its path in the session folder, with `/`.
     pub name: String,
@@ -61,7 +63,7 @@ pub struct SentFile {
 
 /// Consecutive lines of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct SentLines {
     /// The number of valid lines before them. At most [`IngestedLines::stored`] of the response before.
     pub start: u32,

@@ -16,7 +16,7 @@ use crate::{
 
 /// A preview of the superseded lines that [`Api::prune`] would remove. The default is all of the caller's.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct PrunePreviewRequest {
     /// Only lines of these sessions: their addresses.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -45,6 +45,7 @@ impl PrunePreviewRequest {
 
 /// The lines to remove.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PruneRequest {
     /// The sessions. They may have all fields that they have in a preview.
     pub sessions: Vec<PrunedSession>,

@@ -11,6 +11,7 @@ use crate::{AccessRight, Api, ApiAnswer, ApiError, ids::ShortIds, views::Session
 
 /// A preview of a rewind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RewindPreviewRequest {
     /// The address of the session.
     pub session: String,
@@ -26,6 +27,7 @@ pub struct RewindPreviewRequest {
 
 /// A rewind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RewindRequest {
     /// The id of the session, such as that in a preview.
     pub session_id: SessionId,
@@ -62,6 +64,7 @@ pub struct RewindResponse {
 
 /// Numbers of rows that a rewind removes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RemovedRows {
     /// The number of turns.
     pub turns: u64,

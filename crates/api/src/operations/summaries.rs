@@ -11,12 +11,13 @@ use crate::{AccessRight, Api, ApiAnswer, ApiError, InvalidRequest};
 
 /// Summaries of turns. If one is invalid, nothing is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SummariesRequest {
     /// The summaries.
     pub summaries: Vec<SummaryOfTurn>,
 }
 
-/// A summary to set.
+/// A summary to set. Other fields are ignored, because lines of files may have more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SummaryOfTurn {
     /// The id or the address of a message of the turn.

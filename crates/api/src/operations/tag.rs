@@ -7,6 +7,7 @@ use crate::{AccessRight, Api, ApiAnswer, ApiError, InvalidRequest, Notice, Reach
 
 /// Changes to the tags of a session. Once they are changed, a sync does not change them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TagRequest {
     /// The address of the session.
     pub session: String,

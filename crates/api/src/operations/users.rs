@@ -31,6 +31,7 @@ pub struct UsersResponse {
 
 /// A new id for a user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RenameUserRequest {
     /// The id in the store.
     pub old: UserId,

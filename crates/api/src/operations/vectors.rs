@@ -50,7 +50,7 @@ pub struct VectorsOfMessage {
 
 /// Vectors of the caller's own messages, to make or to estimate.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct EmbedRequest {
     /// Only this project: its slug, a unique part of the slug, or its folder.
     #[serde(skip_serializing_if = "Option::is_none")]

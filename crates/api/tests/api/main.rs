@@ -5,6 +5,7 @@
 mod files;
 mod lines_of_sessions;
 mod reading;
+mod rights;
 mod store;
 
 use std::{fmt::Debug, sync::Arc};
