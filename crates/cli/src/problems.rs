@@ -177,8 +177,8 @@ fn argument_of(field: ErrorField) -> &'static str {
         Archive | BaseUrl | ChunkIndex | Container | ContentHash | Copy | Cost | Deployment | Digest
         | Dimensions | Document | Endpoint | Entra | Event | Generation | HostId | Hub | Id | Kind | Line
         | Lines | MessageId | Partition | Path | PostgresPort | Reason | Redact | Role | Root | Secrets
-        | Source | Span | SpanEnd | StartSequence | Text | Texts | TokenCount | Ts | TsSource | Vector
-        | VectorDimensions | Vectors | Visibility => field.as_str(),
+        | Seen | Source | Span | SpanEnd | StartSequence | Text | Texts | TokenCount | Ts | TsSource
+        | Vector | VectorDimensions | Vectors | Visibility => field.as_str(),
     }
 }
 
@@ -289,7 +289,7 @@ fn hint_about(field: Option<ErrorField>, program: &str) -> Option<String> {
         | Description | Digest | Dimensions | Document | Endpoint | Entra | Event | Exact | Exclude
         | Generation | HostId | Hub | Id | Kind | Limit | Line | Lines | MessageId | MinSimilarity
         | MmrLambda | Mode | Name | OrgId | Partition | Path | PostgresPort | Reason | Redact | Role
-        | Root | Secrets | Source | Span | SpanEnd | StartSequence | Tags | TeamIds | Text | Texts
+        | Root | Secrets | Seen | Source | Span | SpanEnd | StartSequence | Tags | TeamIds | Text | Texts
         | TokenCount | Ts | TsSource | Until | Vector | VectorDimensions | Vectors | Visibility => USAGE_HINT,
     };
     Some(hint.to_owned())

@@ -123,6 +123,12 @@ impl Metadata {
         self.text(&["model"])
     }
 
+    /// The working folder of the session.
+    #[must_use]
+    pub fn working_dir(&self) -> Option<String> {
+        self.text(&["working_dir", "cwd"])
+    }
+
     /// Sets the fields of `session` from the files, except counts, times, and fields that a person set. The model is
     /// not changed if the files have none.
     pub fn apply(&self, session: &mut Session) {
@@ -138,7 +144,7 @@ impl Metadata {
         session.bundle = self.name(&["bundle", "bundle_name"]);
         session.model = self.model().or(session.model.take());
         self.apply_parent(session);
-        session.working_dir = self.text(&["working_dir", "cwd"]);
+        session.working_dir = self.working_dir();
         session.moved_to.clone_from(&self.moved_to);
     }
 

@@ -1,7 +1,7 @@
 //! Stores lines of a session that its machine sends, line by line or file by file.
 
 use amplifier_session_core::{
-    Result,
+    Error, ErrorField, Result,
     events::{MAX_LINE_BYTES, too_large},
     model::{
         HostId, LineKind, MetadataFile, ProjectSlug, RawJson, Repository, SessionId, SessionKey,
@@ -11,7 +11,7 @@ use amplifier_session_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{AccessRight, Api, ApiAnswer, ApiError};
+use crate::{AccessRight, Api, ApiAnswer, ApiError, InvalidRequest, Notice, with_causes};
 
 /// A session of the caller, or a part of it, as its machine reads it from files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub struct IngestRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<SessionSource>,
     /// The folder in which the session ran: an absolute path on its machine. A metadata file that names one takes
-    /// precedence.
+    /// precedence. Default: as stored before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_dir: Option<String>,
     /// The repository of this folder, which only its machine can look up. Default: as stored before, or else the
@@ -37,7 +37,7 @@ pub struct IngestRequest {
     /// All metadata files, the session's own first. Default: those stored before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metadata_files: Vec<SentFile>,
-    /// The time of the last change of the files, which is that of lines that state none. Default: now.
+    /// The time of the last change of the files, which is that of lines that state none, in 2000 to 2199. Default: now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Timestamp>,
     /// Lines of the transcript.
@@ -49,6 +49,27 @@ pub struct IngestRequest {
     /// Whether to store the session also if it was deleted from the store.
     #[serde(default)]
     pub include_deleted: bool,
+}
+
+impl IngestRequest {
+    /// Checks everything that needs no store.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidRequest::RelativeFolder`]; `Validation` (`seen`).
+    pub fn check(&self) -> Result<(), ApiError> {
+        let is_root = |folder: &str| folder.starts_with('/') && folder.trim_end_matches('/').is_empty();
+        if let Some(folder) = &self.working_dir
+            && !is_root(folder)
+            && Repository::of_folder(folder).is_none()
+        {
+            return Err(InvalidRequest::RelativeFolder { folder: folder.clone() }.into());
+        }
+        if self.seen.is_some_and(|seen| !seen.is_plausible()) {
+            return Err(Error::validation(ErrorField::Seen, "must be in 2000 to 2199").into());
+        }
+        Ok(())
+    }
 }
 
 /// A metadata file.
@@ -124,10 +145,13 @@ impl Api<'_> {
     ///
     /// # Errors
     ///
-    /// [`ApiError::MissingRight`] without the right to write; `Validation` (`start_sequence`) if the lines begin after
-    /// the stored ones, or if a metadata file is invalid; errors of the store. Then nothing is stored.
+    /// [`ApiError::MissingRight`] without the right to write; as [`IngestRequest::check`]; `Validation`
+    /// (`start_sequence`) if the lines begin after the stored ones, or if a metadata file is invalid; errors of the
+    /// store. Then nothing is stored, except if only the numbers of stored rows could not be read; the request can be
+    /// repeated in any case. If only vectors can't be made, [`Notice::VectorsNotMade`] says so.
     pub async fn ingest(&self, request: &IngestRequest) -> Result<ApiAnswer<IngestResponse>, ApiError> {
         self.caller.scope_of_changes(AccessRight::Write)?;
+        request.check()?;
         let key = SessionKey::new(self.caller.user().clone(), request.session_id.clone());
         self.storage.users().pin_user(&key.user_id).await?;
         let ingestion = self.storage.ingestion();
@@ -136,7 +160,9 @@ impl Api<'_> {
             let response = IngestResponse { deleted: true, ..IngestResponse::default() };
             return Ok(response.into());
         };
-        self.storage.vectors().embed_pending(&key.user_id, Some(&key.session_id)).await?;
+        let made = self.storage.vectors().embed_pending(&key.user_id, Some(&key.session_id)).await;
+        let failure = made.map_or_else(Some, |report| report.failure);
+        let not_made = failure.map(|error| Notice::VectorsNotMade { reason: with_causes(&error) });
         let stored = self.storage.backend().get_session(&key).await?;
         let (messages, events) =
             stored.map_or((0, 0), |stored| (stored.session.message_count, stored.session.event_count));
@@ -159,7 +185,7 @@ impl Api<'_> {
             skipped: remarks.skipped,
             doubtful: remarks.doubtful,
         };
-        Ok(response.into())
+        Ok(ApiAnswer { response, notices: not_made.into_iter().collect() })
     }
 
     /// `None` if the session was deleted.
@@ -201,8 +227,9 @@ fn describe(ingest: &mut SessionIngest, request: &IngestRequest) -> Result<()> {
     if let Some(source) = request.source {
         ingest.set_source(source);
     }
-    if let Some(folder) = &request.working_dir {
-        ingest.set_working_dir(folder.clone());
+    let stored_folder = || ingest.stored()?.session.working_dir.clone();
+    if let Some(folder) = request.working_dir.clone().or_else(stored_folder) {
+        ingest.set_working_dir(folder);
     }
     if !request.metadata_files.is_empty() {
         let file = |SentFile { name, text }: &SentFile| MetadataFile {
@@ -279,7 +306,6 @@ fn supersede(ingest: &mut SessionIngest, kind: LineKind, sent: &SentLines, posit
 mod tests {
     use std::sync::Arc;
 
-    use amplifier_session_core::ErrorField;
     use amplifier_session_testkit::{lines, prelude::*};
 
     use super::*;
@@ -420,6 +446,53 @@ mod tests {
         assert!(response.deleted && stored(&storage, "ana").await.is_none());
         sent.include_deleted = true;
         assert!(send(&storage, "ana", &sent).await.unwrap().created);
+    }
+
+    #[tokio::test]
+    async fn a_working_folder_is_kept_until_another_one_is_sent() {
+        let storage = storage();
+        let folder = async |working_dir: Option<&str>, metadata: Option<&str>| {
+            let file = |text: &str| SentFile { name: "metadata.json".to_owned(), text: text.to_owned() };
+            let sent = IngestRequest {
+                working_dir: working_dir.map(str::to_owned),
+                metadata_files: metadata.map(file).into_iter().collect(),
+                ..request(whole(&["one"]))
+            };
+            send(&storage, "ana", &sent).await.unwrap();
+            stored(&storage, "ana").await.unwrap().working_dir.unwrap()
+        };
+        assert_eq!(folder(Some("/a"), None).await, "/a");
+        assert_eq!(folder(None, Some(r#"{"name":"Cart"}"#)).await, "/a");
+        assert_eq!(folder(Some("/b"), None).await, "/b");
+        assert_eq!(folder(Some("/b"), Some(r#"{"working_dir":"/c"}"#)).await, "/c");
+        assert_eq!(folder(Some("/b"), None).await, "/c");
+    }
+
+    #[tokio::test]
+    async fn a_relative_folder_and_an_unlikely_time_are_refused() {
+        let storage = storage();
+        let working_dir = Some("shop".to_owned());
+        let relative = IngestRequest { working_dir, ..request(whole(&["one"])) };
+        let refused = send(&storage, "ana", &relative).await.unwrap_err();
+        assert!(matches!(refused, ApiError::Invalid(InvalidRequest::RelativeFolder { .. })), "{refused}");
+        let seen = Some(Timestamp::from_micros(0));
+        let refused = send(&storage, "ana", &IngestRequest { seen, ..request(whole(&["one"])) }).await;
+        let Err(ApiError::Storage(error)) = refused else { panic!("{refused:?}") };
+        assert_eq!(error.field(), Some(ErrorField::Seen));
+        assert!(stored(&storage, "ana").await.is_none());
+    }
+
+    #[tokio::test]
+    async fn lines_are_stored_even_if_their_vectors_can_not_be_made() {
+        let flaky = Arc::new(FlakyBackend::new(Arc::new(MemoryBackend::new())));
+        let storage = SessionStorage::new(flaky.clone()).with_embedding(Some(Arc::new(FakeEmbedding::new())));
+        flaky.break_operation(Operation::MessagesPendingVectors, ErrorKind::StorageIo);
+        let caller = ApiCaller::new(user("ana")).with_rights([AccessRight::Write]);
+        let now = "2026-04-04T15:30:00+02:00[Europe/Zurich]".parse().unwrap();
+        let api = Api { storage: &storage, caller: &caller, now: &now, place: CallerPlace::Elsewhere };
+        let answer = api.ingest(&request(whole(&["one"]))).await.unwrap();
+        assert_eq!(answer.response.messages.stored, 1);
+        assert!(matches!(answer.notices[..], [Notice::VectorsNotMade { .. }]), "{:?}", answer.notices);
     }
 
     #[tokio::test]

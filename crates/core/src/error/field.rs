@@ -164,6 +164,8 @@ fields! {
         Span: "span",
         /// The end of the part of a text that has a vector.
         SpanEnd: "span_end",
+        /// When files last changed.
+        Seen: "seen",
         /// The number of the first line of a call.
         StartSequence: "start_sequence",
         /// A text to embed or to store.

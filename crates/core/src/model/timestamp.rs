@@ -73,7 +73,13 @@ impl Timestamp {
             Value::Number(number) => Self(micros(number)?),
             _ => return None,
         };
-        PLAUSIBLE.contains(&ts).then_some(ts)
+        Some(ts).filter(|ts| ts.is_plausible())
+    }
+
+    /// Whether it is in 2000 to 2199, when lines may have been written.
+    #[must_use]
+    pub fn is_plausible(self) -> bool {
+        PLAUSIBLE.contains(&self)
     }
 }
 

@@ -421,7 +421,9 @@ impl SessionIngest {
         if let Some(metadata) = given {
             metadata.apply(&mut session);
         }
-        session.working_dir = session.working_dir.or_else(|| self.working_dir.clone());
+        if let Some(folder) = self.working_dir.as_ref().filter(|_| !self.files_name_folder()) {
+            session.working_dir = Some(folder.clone());
+        }
         session.repository = self.repository.clone().or(session.repository);
         if session.parent_id.is_none() {
             session.parent_id = self.events.parent.clone().or_else(|| self.parent_from_events());
@@ -432,6 +434,12 @@ impl SessionIngest {
         }
         self.messages.describe(&self.writer.derived, &mut session);
         session
+    }
+
+    /// Whether the metadata files, given or else stored, name the working folder.
+    fn files_name_folder(&self) -> bool {
+        let stored = || Metadata::read(&self.stored()?.metadata_files).ok()?.working_dir();
+        self.metadata.as_ref().map_or_else(stored, Metadata::working_dir).is_some()
     }
 
     /// The stored parent, if it does not come from the metadata.
