@@ -7,7 +7,7 @@ use clap::{
     builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser},
 };
 
-use super::at_least_one;
+use super::{at_least_one, number};
 use crate::out::Out;
 
 /// Filters by project and time.
@@ -56,10 +56,10 @@ pub(crate) struct NarrowArgs {
     #[arg(long = "tag", value_name = "TAG")]
     pub(crate) tags: Vec<String>,
     /// Only sessions with at least N turns
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::<u32>)]
     pub(crate) min_turns: Option<u32>,
     /// Only sessions with at most N turns
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::<u32>)]
     pub(crate) max_turns: Option<u32>,
 }
 
@@ -80,7 +80,7 @@ fn sources() -> impl TypedValueParser<Value = SessionSource> {
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct LimitArgs {
     /// Cut each message after N characters; 0 means no limit [default: 4000 in a pipe, 0 on a terminal]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::<usize>)]
     max_chars: Option<usize>,
     /// Maximum length of the whole answer in tokens (cl100k_base); the rest is cut or left out
     #[arg(long, value_name = "TOKENS", value_parser = at_least_one)]

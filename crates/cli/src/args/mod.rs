@@ -174,6 +174,10 @@ fn parse<T: std::str::FromStr<Err = amplifier_session_storage::Error>>(text: &st
     text.parse().map_err(|error: T::Err| error.message().to_owned())
 }
 
+fn number<N: std::str::FromStr>(text: &str) -> Result<N, String> {
+    text.parse().map_err(|_| "must be a number, 0 or greater".to_owned())
+}
+
 fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err("must be a number, 1 or greater".to_owned()),

@@ -2,6 +2,8 @@
 
 use clap::{Args, builder::NonEmptyStringValueParser};
 
+use super::number;
+
 /// `rewind`.
 #[derive(Debug, Args)]
 #[command(about = "Remove the last turns of a session from the store")]
@@ -29,7 +31,7 @@ pub(crate) struct RewindArgs {
     #[arg(value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: String,
     /// The last turn to keep; 0 keeps only what comes before the first turn
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::<u32>)]
     pub(crate) to_turn: u32,
     /// Remove messages only, and keep all events
     #[arg(long)]
