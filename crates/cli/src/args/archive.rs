@@ -65,7 +65,7 @@ were_deleted, refused, broken.
 Examples:
   amplifier-sessions import sessions.jsonl
   amplifier-sessions import sessions.jsonl --replace
-  echo '{\"message_id\": \"3a7c1e90#4\", \"text\": \"Retries moved to the outbox\"}' | amplifier-sessions import --summaries -")]
+  amplifier-sessions import --summaries summaries.jsonl")]
 pub(crate) struct ImportArgs {
     /// The file to read; with --summaries, `-` is stdin
     #[arg(value_name = "FILE")]

@@ -13,8 +13,9 @@ shell does to a file is unknown, but `search --file` finds the sessions that nam
 
 Paths in the working folder of the session are relative to it. Calls that failed are counted apart.")]
 #[command(after_long_help = "\
-In a pipe, each file is one line of tab-separated fields: changed or read, path, number of calls, number of calls that \
-failed, address of the first message with such a call, address of the last. --json has the same as `files`, with the \
+In a pipe, each file is one line of tab-separated fields: changed or read, path, number of calls, number of failed calls, \
+address of the first message with a call, address of the last. The number of calls does not include failed ones; nor do the \
+addresses name them, unless all calls failed. --json has the same as `files`, with the \
 `session`, and with `has_more` if there are more files.
 
 Exits with 3 if nothing is found.

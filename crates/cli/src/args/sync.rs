@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use amplifier_session_storage::storage::EventDetail;
 use clap::{Args, ValueEnum};
 
-use super::TurnsArgs;
+use super::{TurnsArgs, number};
 
 /// Read new and changed sessions
 #[derive(Debug, Args)]
@@ -15,10 +15,10 @@ files are not read again, so a sync with nothing to do is fast. Searches that ru
 whose folder is gone stays in the store. Names, descriptions and tags that were set with `edit` and `tag` do not change.")]
 #[command(after_long_help = "\
 A file that is suddenly empty, binary or cut off in the middle of a line removes nothing: its stored messages and events \
-are kept, and each sync reports how many, until the file is complete again or --accept-removals is given. If a transcript \
-ends earlier than before, at the end of a turn, that is a rewind: later messages are removed. Other lines that a file has \
-lost or that have changed are superseded: they are hidden, and stay in the store until `delete --superseded` removes them. `sessions \
---superseded` lists the sessions that have some. --mirror keeps nothing.
+are kept, and each sync reports how many, until the file is complete again or --accept-removals is given. Other lines that a file has \
+lost or that have changed are superseded: they are hidden, and stay in the store until `delete --superseded` removes them. \
+The same happens to the later messages if a transcript ends earlier than before, at the end of a turn: that is a rewind. \
+`sessions --superseded` lists the sessions that have superseded lines. --mirror keeps nothing.
 
 Lines that can't be read are reported and skipped, without changing the exit code; `show` also reports them. With --dry-run, \
 each session that would be read is one line of tab-separated fields: new or changed, project, session, size.
@@ -51,7 +51,7 @@ pub(crate) struct SyncArgs {
     #[arg(long, value_name = "DETAIL")]
     pub(crate) events: Option<EventsArg>,
     /// Only the N most recently changed sessions
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::<usize>)]
     pub(crate) newest: Option<usize>,
     /// Also read sessions that you deleted from the store; by default they are skipped
     #[arg(long)]

@@ -22,7 +22,7 @@ With --repair, reads the complete folders of the sessions that differ, writes li
 counts, turns, vectors and the search index where the lines are right. Lists the differences that remain.
 
 With --gaps, only lists the sequences of messages and events that are missing from sessions, here those in --scope, although \
-the session has later ones or counts more. An undamaged store has no gaps.")]
+the session has later ones or counts more. An undamaged store has no gaps. It can only be combined with SESSION.")]
 #[command(after_long_help = "\
 Exits with 0 if nothing differs or everything was repaired, and with 1 otherwise. In a pipe, a difference is one line of \
 tab-separated fields: session (`-` for the store as a whole), difference. --json prints one object: sessions, on_disk, \

@@ -24,7 +24,8 @@ Examples:
   amplifier-sessions watch status
   amplifier-sessions watch service install
   amplifier-sessions watch --root ~/.amplifier --root /backup/amplifier
-  amplifier-sessions watch --also-store sqlite:/mnt/backup/sessions.sqlite --metrics 127.0.0.1:9187 --log-format json")]
+  amplifier-sessions watch --also-store sqlite:/mnt/backup/sessions.sqlite
+  amplifier-sessions watch --metrics 127.0.0.1:9187 --log-format json")]
 pub(crate) struct WatchArgs {
     #[command(flatten)]
     pub(crate) what: WatchedArgs,
