@@ -4,7 +4,6 @@ use amplifier_session_core::{
     Scope,
     backend::SessionQuery,
     model::{DamagedRow, ProjectSlug, Session, Timestamp, UserId},
-    search::SessionFilter,
     storage::Activity,
 };
 use jiff::Zoned;
@@ -13,9 +12,13 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Api, ApiAnswer, ApiError, InvalidRequest, Notice, Reach,
     dates::DatePeriod,
+    filter::RequestFilter,
     ids::ShortIds,
     views::{Estimated, SessionView},
 };
+
+/// The beginning of the period if none is requested.
+const PERIOD: &str = "7d";
 
 /// Recently active projects and users.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,11 +26,9 @@ use crate::{
 pub struct RecentRequest {
     /// The users whose sessions are read.
     pub scope: Reach,
-    /// From which date on.
-    pub since: String,
-    /// Only this repository: its address, the end of the address, or a folder in it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub repo: Option<String>,
+    /// Which sessions. The period is that of their activity; without one, it is the last 7 days.
+    #[serde(flatten)]
+    pub filter: RequestFilter,
     /// Maximum number of sessions of each project.
     pub limit: usize,
     /// Whether the response has short ids, for a face that shows them.
@@ -36,7 +37,7 @@ pub struct RecentRequest {
 
 impl Default for RecentRequest {
     fn default() -> Self {
-        Self { scope: Reach::default(), since: "7d".to_owned(), repo: None, limit: 3, short_ids: false }
+        Self { scope: Reach::default(), filter: RequestFilter::default(), limit: 3, short_ids: false }
     }
 }
 
@@ -50,20 +51,25 @@ impl RecentRequest {
         if self.limit == 0 {
             return Err(InvalidRequest::NothingToList.into());
         }
-        self.begins(now, &mut Vec::new()).map(|_| ())
+        self.period(now, &mut Vec::new())?;
+        self.filter.sessions().map(|_| ())
     }
 
-    fn begins(&self, now: &Zoned, notices: &mut Vec<Notice>) -> Result<Timestamp, ApiError> {
-        let period = DatePeriod::parse(Some(&self.since), None, now, notices)?;
-        Ok(period.since.unwrap_or(Timestamp::from_micros(0)))
+    fn period(&self, now: &Zoned, notices: &mut Vec<Notice>) -> Result<DatePeriod, ApiError> {
+        let RequestFilter { since, until, .. } = &self.filter;
+        let days = until.is_none().then_some(PERIOD);
+        DatePeriod::parse(since.as_deref().or(days), until.as_deref(), now, notices)
     }
 }
 
 /// Recently active projects and users.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecentResponse {
-    /// From when on.
+    /// From when on; 1970 if the request has only an end.
     pub since: Timestamp,
+    /// Until when, if the request has an end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
     /// The projects, most recent first.
     pub projects: Vec<RecentProject>,
     /// The users, if the scope includes more than one.
@@ -141,14 +147,10 @@ impl Api<'_> {
         let scope = self.caller.scope(request.scope)?;
         request.check(self.now)?;
         let mut notices = Vec::new();
-        let since = request.begins(self.now, &mut notices)?;
+        let DatePeriod { since, until } = request.period(self.now, &mut notices)?;
         let sessions = self.storage.sessions();
-        let mut filter = SessionFilter::default();
-        if let Some(typed) = &request.repo {
-            filter = filter.with_repositories(self.repositories(&scope, typed).await?);
-        }
-        let active =
-            SessionQuery::new(scope.clone()).with_filter(filter.clone()).active_in(Some(since), None);
+        let filter = self.filtered(&scope, &request.filter, &mut notices).await?;
+        let active = SessionQuery::new(scope.clone()).with_filter(filter.clone()).active_in(since, until);
         let mut found: Vec<(Activity<ProjectSlug>, Vec<Session>)> = Vec::new();
         for activity in sessions.list_projects(active.clone()).await? {
             let query = active.clone().with_filter(filter.clone().with_project(activity.of.clone()));
@@ -160,7 +162,7 @@ impl Api<'_> {
             _ => Some(sessions.list_users(active).await?),
         };
         if found.is_empty() {
-            notices.extend(self.unknown_names(&scope, &filter).await?);
+            self.why_nothing(&scope, &request.filter, &filter, &mut notices).await?;
         }
         let shown: Vec<Session> = found.iter().flat_map(|(_, newest)| newest.iter().cloned()).collect();
         let estimated = Estimated::of(self.storage, &shown).await?;
@@ -176,7 +178,8 @@ impl Api<'_> {
             newest: newest.iter().map(|session| SessionView::with_estimates(session, &estimated)).collect(),
         });
         let response = RecentResponse {
-            since,
+            since: since.unwrap_or(Timestamp::from_micros(0)),
+            until,
             projects: projects.collect(),
             users: users.map(|users| users.iter().map(RecentUser::from).collect()),
             damaged: self.damaged_within(&scope),

@@ -13,6 +13,7 @@ use std::{fmt::Debug, sync::Arc};
 use amplifier_session_api::{
     AccessRight, Api, ApiAnswer, ApiCaller, ApiError, CallerPlace, FoundKind, InvalidRequest, Notice, Reach,
     budget::{AnswerLimits, Portion},
+    filter::RequestFilter,
     operations::{
         recent::RecentRequest, search::SearchRequest, sessions::SessionsRequest, timeline::TimelineRequest,
     },
@@ -99,8 +100,8 @@ async fn requests_and_responses_can_be_written_and_read() {
         assert_eq!((listed.count(), listed.has_more), (3, false));
         assert_written_and_read(&listed);
     }
-    let recent =
-        RecentRequest { since: "2020-01-01".to_owned(), short_ids: true, ..RecentRequest::default() };
+    let filter = RequestFilter { since: Some("2020-01-01".to_owned()), ..RequestFilter::default() };
+    let recent = RecentRequest { filter, short_ids: true, ..RecentRequest::default() };
     assert_written_and_read(&recent);
     let active = api.recent(&recent).await.unwrap().response;
     assert_eq!((active.projects.len(), active.users.is_none()), (2, true));

@@ -2,7 +2,8 @@
 
 use clap::{Args, ValueEnum};
 
-use super::{FilterArgs, NarrowArgs};
+use super::{FilterArgs, NarrowArgs, number};
+use crate::failure::Failure;
 
 /// List sessions, newest first, or by project
 #[derive(Debug, Args)]
@@ -16,7 +17,7 @@ not in the list are at the top level.
 
 With --by project, shows the projects with sessions that were active in the period, the most recent first, and the newest \
 sessions of each. A session is active from when it was created until it last changed. Messages and events are counted for \
-whole sessions. With --scope visible or all, users are shown too.")]
+whole sessions. With --scope visible or all, users are shown too. Words, --tree and --superseded can't be combined with it.")]
 #[command(after_long_help = "\
 In a pipe, each session is one line of tab-separated fields: session, time of the last change, project, messages, turns, \
 events, title; then the owner if --scope is not own. With --tree, three fields come first: depth from 0, origin (root, \
@@ -36,6 +37,7 @@ Examples:
   amplifier-sessions sessions --repo github.com/acme/payments
   amplifier-sessions sessions --by project
   amplifier-sessions sessions --by project --days 30 --limit 1
+  amplifier-sessions sessions --by project --tag incident --until 'last week'
   amplifier-sessions sessions --scope visible --team payments --limit 5 --json")]
 pub(crate) struct SessionsArgs {
     /// Words in the title or the description
@@ -48,8 +50,8 @@ pub(crate) struct SessionsArgs {
     /// Show recent projects with their newest sessions
     #[arg(long, value_name = "WHAT", conflicts_with_all = LIST_OPTIONS)]
     pub(crate) by: Option<SessionsByArg>,
-    /// With --by project, the number of days to look back, if --since is not given [default: 7]
-    #[arg(long, value_name = "N", conflicts_with = "since", requires = "by")]
+    /// With --by project, the number of days to look back, if neither --since nor --until is given [default: 7]
+    #[arg(long, value_name = "N", value_parser = number::<u32>, conflicts_with = "since")]
     pub(crate) days: Option<u32>,
     /// List sub-agents and forks under the session that they came from
     #[arg(long)]
@@ -61,6 +63,7 @@ pub(crate) struct SessionsArgs {
     #[arg(
         long,
         value_name = "N",
+        value_parser = number::<usize>,
         default_value_t = 50,
         default_value_if("by", "project", "3"),
         hide_default_value = true
@@ -72,8 +75,7 @@ pub(crate) struct SessionsArgs {
 }
 
 /// Options of the list that `--by` does not have.
-const LIST_OPTIONS: [&str; 10] =
-    ["words", "project", "until", "bundle", "source", "tags", "min_turns", "max_turns", "tree", "superseded"];
+const LIST_OPTIONS: [&str; 3] = ["words", "tree", "superseded"];
 
 /// What sessions are listed by.
 // No doc comments on the values: they would turn every help text into its long form.
@@ -83,10 +85,22 @@ pub(crate) enum SessionsByArg {
 }
 
 impl SessionsArgs {
+    /// Checks what depends on `--by`.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        match self.days.filter(|_| self.by.is_none()) {
+            Some(days) => {
+                let hint = format!("add --by project, or use --since {days}d");
+                Err(Failure::wrong_use("--days needs --by project", hint))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// The beginning of the period of `--by project`, in the syntax of `--since`.
-    pub(crate) fn since(&self) -> String {
+    pub(crate) fn since(&self) -> Option<String> {
         const DAYS: u32 = 7;
-        self.filter.since.clone().unwrap_or_else(|| format!("{}d", self.days.unwrap_or(DAYS)))
+        let days = self.days.or(self.filter.until.is_none().then_some(DAYS));
+        self.filter.since.clone().or(days.map(|days| format!("{days}d")))
     }
 
     /// The words, if there are any.

@@ -1,6 +1,6 @@
 //! `sessions --by project`: recently active projects and sessions.
 
-use amplifier_session_api::{ApiAnswer, operations::recent::RecentRequest};
+use amplifier_session_api::{ApiAnswer, filter::RequestFilter, operations::recent::RecentRequest};
 
 use crate::{
     app::App,
@@ -10,11 +10,14 @@ use crate::{
     render::{recent, text::counted},
 };
 
+/// A longer period, in days, that a hint suggests.
+const LONGER: u64 = 30;
+
 pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Failure> {
+    let since = args.since();
     let request = RecentRequest {
         scope: app.global.scope.into(),
-        since: args.since(),
-        repo: args.filter.repo.repo.clone(),
+        filter: RequestFilter { since: since.clone(), ..args.filter.request(&args.narrow) },
         limit: args.limit,
         short_ids: app.out.is_terminal() && !app.out.is_json(),
     };
@@ -30,16 +33,26 @@ pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Fa
     }
     app.out.finish()?;
     if response.projects.is_empty() {
-        say("note", &no_sessions_since(&request.since));
-        say("hint", &format!("`{} sessions` lists the newest sessions, regardless of date", app.program()));
+        say("note", &no_sessions(since.as_deref()));
+        let program = app.program();
+        let longer = format!("`{program} sessions --by project --days {LONGER}` looks back further");
+        let all = format!("`{program} sessions` lists the newest sessions, regardless of date");
+        let is_short = since.as_deref().and_then(days_of).is_some_and(|days| days < LONGER);
+        say("hint", if is_short { &longer } else { &all });
     }
     Ok(Outcome::found(!response.projects.is_empty()))
 }
 
+/// The number of days of `7d`.
+fn days_of(typed: &str) -> Option<u64> {
+    typed.strip_suffix('d').and_then(|days| days.parse().ok())
+}
+
 /// `no sessions in the last 7 days`, or with the date as it was typed.
-fn no_sessions_since(typed: &str) -> String {
-    match typed.strip_suffix('d').and_then(|days| days.parse().ok()) {
-        Some(1_u64) => "no sessions in the last day".to_owned(),
+fn no_sessions(since: Option<&str>) -> String {
+    let Some(typed) = since else { return "no sessions in the period".to_owned() };
+    match days_of(typed) {
+        Some(1) => "no sessions in the last day".to_owned(),
         Some(days) => format!("no sessions in the last {}", counted(days, "day")),
         None => format!("no sessions since {typed}"),
     }
@@ -47,12 +60,13 @@ fn no_sessions_since(typed: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::no_sessions_since;
+    use super::no_sessions;
 
     #[test]
     fn an_empty_result_names_the_period() {
-        assert_eq!(no_sessions_since("7d"), "no sessions in the last 7 days");
-        assert_eq!(no_sessions_since("1d"), "no sessions in the last day");
-        assert_eq!(no_sessions_since("monday"), "no sessions since monday");
+        assert_eq!(no_sessions(Some("7d")), "no sessions in the last 7 days");
+        assert_eq!(no_sessions(Some("1d")), "no sessions in the last day");
+        assert_eq!(no_sessions(Some("monday")), "no sessions since monday");
+        assert_eq!(no_sessions(None), "no sessions in the period");
     }
 }

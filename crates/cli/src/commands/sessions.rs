@@ -15,6 +15,7 @@ use crate::{
 };
 
 pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Failure> {
+    args.check()?;
     if args.superseded {
         return superseded::sessions(app, args).await;
     }

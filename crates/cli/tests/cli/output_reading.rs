@@ -4,7 +4,7 @@ use serde_json::{Value, json as value};
 
 use crate::{
     output::{json, terminal, text},
-    support::Home,
+    support::{Home, SYNCED},
     terminal::Terminal,
 };
 
@@ -49,6 +49,18 @@ fn recent() {
     );
     text("recent", &["sessions", "--by", "project", "--since", "2020-01-01", "--limit", "1"]);
     text("recent_nothing", &["sessions", "--by", "project", "--since", "2100-01-01"]);
+    let recent = |more: &[&str]| SYNCED.run(&[&["sessions", "--by", "project"], more].concat());
+    let payments =
+        recent(&["--since", "2020-01-01", "--project", "-home-dana-payments-api", "--min-turns", "1"]);
+    assert!(
+        payments.stdout.lines().all(|line| line.contains("\t-home-dana-payments-api\t")),
+        "{}",
+        payments.stdout
+    );
+    let until = recent(&["--until", "2026-11-12"]).stdout;
+    assert!(until.contains("-home-dana-payments-api") && !until.contains("38e6d1f5"), "{until}");
+    let nothing = recent(&["--until", "2020-01-01"]);
+    assert_eq!((nothing.code, nothing.stdout.as_str()), (3, ""));
     json("recent_json", &["sessions", "--by", "project", "--since", "2020-01-01", "--limit", "1"]);
 }
 
