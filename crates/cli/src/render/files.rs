@@ -13,11 +13,11 @@ use crate::{out::Out, paint::Paint};
 
 const COLUMNS: [Column<'static>; 6] = [
     Column::text("how"),
-    Column::text("path").shrinking(1, 20).cut_at_start(),
+    Column::text("path").shrinking(1, 40).cut_at_start(),
     Column::number("times"),
     Column::number("failed"),
-    Column::text("first"),
-    Column::text("last"),
+    Column::text("first").whole(),
+    Column::text("last").whole().optional(),
 ];
 
 /// Writes one line per file: a table on a terminal, tab-separated fields in a pipe.

@@ -64,13 +64,22 @@ pub(crate) struct Column<'a> {
     right: bool,
     /// The order in which it is shortened before the widest columns are, and its minimum width.
     shrinks: Option<(u8, usize)>,
+    /// Whether its cells are never cut.
+    whole: bool,
+    /// Whether it is left out before any other column becomes narrower than its minimum width.
+    optional: bool,
     fit: fn(&str, usize) -> String,
 }
 
 impl<'a> Column<'a> {
+    /// Its minimum width, if its cells need `wide` columns.
+    fn least(&self, wide: usize) -> usize {
+        self.shrinks.map_or(wide, |(_, least)| wide.min(least))
+    }
+
     /// A column of text.
     pub(crate) const fn text(header: &'a str) -> Self {
-        Self { header, right: false, shrinks: None, fit: fitted }
+        Self { header, right: false, shrinks: None, whole: false, optional: false, fit: fitted }
     }
 
     /// A column of numbers.
@@ -82,6 +91,16 @@ impl<'a> Column<'a> {
     /// next, and then the widest.
     pub(crate) const fn shrinking(self, turn: u8, least: usize) -> Self {
         Self { shrinks: Some((turn, least)), ..self }
+    }
+
+    /// A column whose cells are never cut, such as addresses.
+    pub(crate) const fn whole(self) -> Self {
+        Self { whole: true, ..self }
+    }
+
+    /// A column that is left out before any other becomes narrower than its minimum width.
+    pub(crate) const fn optional(self) -> Self {
+        Self { optional: true, ..self }
     }
 
     /// A column whose cells are cut at the beginning.
@@ -115,9 +134,14 @@ pub(crate) fn table(
     std::iter::once(line(&header, &headers, paint) + rest).chain(rows).collect()
 }
 
-/// Makes the columns fit into `width`: first columns that may shrink, in their order, then the widest. Returns whether
-/// columns were left out because there are too many.
+/// Makes the columns fit into `width`: leaves out optional columns if that is not enough otherwise, and shortens first the
+/// columns that may shrink, in their order, then the widest. Returns whether columns were left out because there are too
+/// many.
 fn fit(layout: &mut [(Column<'_>, usize)], width: usize) -> bool {
+    let narrowest: Vec<_> = layout.iter().map(|(column, wide)| (*column, column.least(*wide))).collect();
+    if total(&narrowest) > width {
+        layout.iter_mut().filter(|(column, _)| column.optional).for_each(|(_, wide)| *wide = 0);
+    }
     let turns = layout.iter().enumerate().filter_map(|(at, (column, _))| Some((column.shrinks?, at)));
     let mut turns: Vec<((u8, usize), usize)> = turns.collect();
     turns.sort_unstable_by_key(|((turn, _), at)| (*turn, *at));
@@ -128,7 +152,8 @@ fn fit(layout: &mut [(Column<'_>, usize)], width: usize) -> bool {
         }
     }
     while total(layout) > width {
-        match layout.iter_mut().map(|(_, wide)| wide).max().filter(|wide| **wide > NARROWEST) {
+        let cut = layout.iter_mut().filter(|(column, _)| !column.whole).map(|(_, wide)| wide);
+        match cut.max().filter(|wide| **wide > NARROWEST) {
             Some(widest) => *widest -= 1,
             None => break,
         }
@@ -203,6 +228,21 @@ mod tests {
         assert_eq!(at(40), "7f3c9a52  …akery  Why is the dough too …");
         assert_eq!(at(26), "7f3c9a52  …akery  Why is …");
         assert_eq!(at(20), "7f3c9…  …kery  Why …");
+    }
+
+    #[test]
+    fn an_optional_column_is_left_out_first_and_a_whole_one_is_not_cut() {
+        let columns = [
+            Column::text("path").shrinking(1, 10).cut_at_start(),
+            Column::text("first").whole(),
+            Column::text("last").whole().optional(),
+        ];
+        let rows = [["recipes/rye.md", "7f3c9a52#12", "7f3c9a52#340"].map(TableCell::plain).to_vec()];
+        let at = |width| table(&columns, &rows, width, Paint::new(false)).pop().unwrap();
+        assert_eq!(at(41), "recipes/rye.md  7f3c9a52#12  7f3c9a52#340");
+        assert_eq!(at(37), "…es/rye.md  7f3c9a52#12  7f3c9a52#340");
+        assert_eq!(at(36), "recipes/rye.md  7f3c9a52#12");
+        assert_eq!(at(20), "…rye.md  7f3c9a52#12");
     }
 
     #[test]

@@ -61,6 +61,14 @@ fn paths_are_relative_and_failures_are_counted_apart() {
 }
 
 #[test]
+fn addresses_are_whole_on_a_narrow_terminal() {
+    for columns in [60, 80] {
+        let shown = Terminal::new(&SYNCED).with_columns(columns).run(&["files", CHARGED, "--color", "never"]);
+        assert!(shown.stdout.contains("7f3c9a52#10") && !shown.stdout.contains("#…"), "{}", shown.stdout);
+    }
+}
+
+#[test]
 fn only_a_session_that_exists_has_files() {
     assert_eq!(SYNCED.run(&["files", "no-such-session"]).code, 1);
     assert_eq!(SYNCED.run(&["files"]).code, 2);
