@@ -6,7 +6,9 @@ use amplifier_session_core::{backend::SupersededQuery, storage::SupersededSessio
 use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 
-use crate::{Api, ApiAnswer, ApiError, FoundKind, InvalidRequest, Notice, Reach, filter::RequestFilter};
+use crate::{
+    Api, ApiAnswer, ApiError, FoundKind, InvalidRequest, Notice, Reach, filter::RequestFilter, ids::ShortIds,
+};
 
 /// A list of sessions with superseded lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,11 +21,13 @@ pub struct SupersededSessionsRequest {
     pub filter: RequestFilter,
     /// Maximum number of sessions.
     pub limit: usize,
+    /// Whether the response has short ids, for a face that shows them.
+    pub short_ids: bool,
 }
 
 impl Default for SupersededSessionsRequest {
     fn default() -> Self {
-        Self { scope: Reach::default(), filter: RequestFilter::default(), limit: 50 }
+        Self { scope: Reach::default(), filter: RequestFilter::default(), limit: 50, short_ids: false }
     }
 }
 
@@ -48,6 +52,9 @@ pub struct SupersededSessionsResponse {
     pub sessions: Vec<SupersededSession>,
     /// The number of sessions without the limit.
     pub count: usize,
+    /// The short ids of the sessions, if they were requested.
+    #[serde(default, skip_serializing_if = "ShortIds::is_empty")]
+    pub short_ids: ShortIds,
 }
 
 impl Api<'_> {
@@ -65,7 +72,7 @@ impl Api<'_> {
         request.check(self.now)?;
         let period = request.filter.period(self.now, &mut notices)?;
         let filter = self.filtered(&scope, &request.filter, &mut notices).await?;
-        let query = SupersededQuery::new(scope).with_filter(filter);
+        let query = SupersededQuery::new(scope.clone()).with_filter(filter);
         let mut sessions = self.storage.superseded().superseded_sessions(&query).await?;
         sessions.retain(|session| period.contains(session.last_superseded_at));
         sessions.sort_by_key(|session| Reverse(session.last_superseded_at));
@@ -74,6 +81,12 @@ impl Api<'_> {
         if sessions.is_empty() {
             notices.push(Notice::NothingFound { what: FoundKind::SupersededSession, nearest: None });
         }
-        Ok(ApiAnswer { response: SupersededSessionsResponse { sessions, count }, notices })
+        let short_ids = if request.short_ids {
+            let ids = sessions.iter().map(|session| &session.session_id);
+            self.storage.sessions().short_ids(&scope, ids).await?
+        } else {
+            ShortIds::new()
+        };
+        Ok(ApiAnswer { response: SupersededSessionsResponse { sessions, count, short_ids }, notices })
     }
 }

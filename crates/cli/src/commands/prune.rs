@@ -59,15 +59,16 @@ fn is_confirmed(app: &App, preview: &PruneResponse) -> Result<bool, Failure> {
 }
 
 fn show(app: &mut App, response: &PruneResponse) -> Result<(), Failure> {
-    let label = if response.would_prune.is_some() { "would-prune" } else { "pruned" };
+    let is_preview = response.would_prune.is_some();
     if app.out.is_json() {
         app.out.json(response)?;
     } else {
         for session in response.sessions() {
             let line = if app.out.is_terminal() {
+                let label = if is_preview { "would remove" } else { "removed" };
                 format!("{label}  {}", superseded::sentence(session))
             } else {
-                superseded::tabbed_counts(label, session)
+                superseded::tabbed_counts(if is_preview { "would-prune" } else { "pruned" }, session)
             };
             app.out.line(&line)?;
         }

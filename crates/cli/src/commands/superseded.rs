@@ -31,6 +31,7 @@ pub(super) async fn sessions(app: &mut App, args: SessionsArgs) -> Result<Outcom
         scope: app.global.scope.into(),
         filter: args.filter.request(&args.narrow),
         limit: args.limit,
+        short_ids: app.out.is_terminal() && !app.out.is_json(),
     };
     request.check(&app.now)?;
     let reader = app.reader().await?;
@@ -40,7 +41,7 @@ pub(super) async fn sessions(app: &mut App, args: SessionsArgs) -> Result<Outcom
     if app.out.is_json() {
         app.out.json(&response)?;
     } else if !found.is_empty() {
-        render::sessions(&mut app.out, found, reader.names_owners(), &app.now)?;
+        render::sessions(&mut app.out, found, &response.short_ids, reader.names_owners(), &app.now)?;
     }
     app.out.finish()?;
     if response.count > found.len() && !app.out.is_json() {

@@ -43,7 +43,7 @@ pub(crate) fn line(out: &mut Out, response: &RewindResponse, short_ids: &ShortId
     let line = if out.is_terminal() {
         let result = match (rows.is_empty(), dry_run, last_turn) {
             (false, false, _) => format!("to turn {to_turn}: removed {}", removed(rows)),
-            (false, true, _) => format!("to turn {to_turn}: would remove {}", removed(rows)),
+            (false, true, _) => format!("to turn {to_turn} and remove {}", removed(rows)),
             (true, _, Some(last)) => format!("nothing to remove: the last turn is {last}"),
             (true, _, None) => "nothing to remove: it has no turns".to_owned(),
         };

@@ -8,6 +8,7 @@ use amplifier_session_storage::{
 use jiff::Zoned;
 
 use super::{
+    ids::{ShortIds, short},
     table::{Column, TableCell, table},
     text::{counted, grouped, one_line, size},
 };
@@ -41,6 +42,7 @@ pub(crate) fn tabbed_counts(label: &str, session: &SupersededSession) -> String 
 pub(crate) fn sessions(
     out: &mut Out,
     sessions: &[SupersededSession],
+    short_ids: &ShortIds,
     owners: bool,
     now: &Zoned,
 ) -> std::io::Result<()> {
@@ -48,7 +50,7 @@ pub(crate) fn sessions(
         return sessions.iter().try_for_each(|session| out.line(&tabbed(session, owners, now)));
     }
     let columns = [
-        Column::text("session").shrinking(2, 12),
+        Column::text("session"),
         Column::text("owner"),
         Column::text("superseded"),
         Column::text("project").shrinking(1, 8).cut_at_start(),
@@ -59,7 +61,7 @@ pub(crate) fn sessions(
     ];
     let row = |session: &SupersededSession| {
         vec![
-            TableCell::plain(session.session_id.to_string()),
+            TableCell::plain(short(short_ids, &session.session_id)),
             TableCell::plain(if owners { one_line(session.user_id.as_str()) } else { String::new() }),
             TableCell::styled(dates::minute(session.last_superseded_at, now), Paint::aside),
             TableCell::plain(one_line(session.project.as_str())),

@@ -65,6 +65,9 @@ fn superseded_lines_are_shown_only_on_request() {
     let fields = home.ok(&["sessions", "--superseded"]);
     assert_eq!(fields.trim_end().split('\t').skip(3).take(2).collect::<Vec<_>>(), ["3", "2"]);
 
+    let shown = Terminal::new(&home).run(&["sessions", "--superseded", "--color", "never"]).stdout;
+    assert!(shown.contains("38e6d1f5  ") && !shown.contains("38e6d1f5-"), "{shown}");
+
     home.shows("show_superseded", &["show", FLAKY, "--superseded", "--max-chars", "200"]);
     Terminal::new(&home)
         .shows("show_superseded_terminal", &["show", FLAKY, "--superseded", "--color", "never"]);
@@ -81,6 +84,8 @@ fn prune_removes_superseded_lines_and_nothing_else() {
     home.shows("error_prune_pipe", &["delete", "--superseded"]);
     home.shows("prune_dry_run", &["delete", "--superseded", "--dry-run"]);
     terminal("n\n").shows("prune_no_terminal", &["delete", "--superseded", FLAKY, "--color", "never"]);
+    let dry_run = Terminal::new(&home).run(&["delete", "--superseded", "--dry-run", "--color", "never"]);
+    assert!(dry_run.stdout.starts_with("would remove  38e6d1f5"), "{}", dry_run.stdout);
     home.shows("prune_older", &["delete", "--superseded", "--older-than", "90d", "--yes"]);
     home.shows_json("prune_json", &["delete", "--superseded", FLAKY, "--yes"]);
     home.shows("prune_nothing", &["delete", "--superseded", "--yes"]);
