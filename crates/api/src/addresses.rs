@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use amplifier_session_core::{
-    Scope,
+    Error, ErrorKind, Scope,
     model::Session,
     search::SessionFilter,
     storage::{Addressed, AddressedLine},
@@ -19,7 +19,16 @@ impl Api<'_> {
         address: &str,
         notices: &mut Vec<Notice>,
     ) -> Result<Addressed, ApiError> {
-        let mut found = self.storage.sessions().find_address(scope, address).await?;
+        let found = self.storage.sessions().find_address(scope, address).await;
+        let mut found = match found {
+            Err(error) if is_latest(&error) => match self.only_others(scope).await? {
+                Some(Notice::OnlyOthersHaveSessions { user, other }) => {
+                    return Err(ApiError::OnlyOthersHaveSessions { user, other });
+                }
+                _ => return Err(error.into()),
+            },
+            found => found?,
+        };
         notices.extend(found.notice.take().map(|text| Notice::Sentence { text }));
         Ok(found)
     }
@@ -50,6 +59,12 @@ pub(crate) fn only_session(sessions: SessionFilter, scope: &Scope, found: &Sessi
         Scope::Visible(_) => sessions.with_only([found.key()]),
         _ => sessions,
     }
+}
+
+/// Whether the error is that no session is the latest, because there are none.
+fn is_latest(error: &Error) -> bool {
+    let is_latest = |typed: &str| typed.eq_ignore_ascii_case("latest");
+    error.kind() == ErrorKind::SessionNotFound && error.context("session").is_some_and(is_latest)
 }
 
 /// The message that `address` names, if it names one, in a request with these fields.

@@ -31,6 +31,13 @@ pub enum ApiError {
         /// The caller.
         user: UserId,
     },
+    /// The latest session was requested, but the caller has none, and others do.
+    OnlyOthersHaveSessions {
+        /// The caller.
+        user: UserId,
+        /// A user with sessions.
+        other: UserId,
+    },
     /// An error of the store, or about an argument that the store checks: see [`Error::kind`].
     Storage(Error),
 }
@@ -202,6 +209,7 @@ impl fmt::Display for ApiError {
                 let only = only.as_ref().map_or("another user", UserId::as_str);
                 write!(f, "this role reads and writes only sessions of {only}, but you are {user}")
             }
+            Self::OnlyOthersHaveSessions { user, .. } => write!(f, "{user} has no sessions in this store"),
             Self::Storage(error) => error.fmt(f),
         }
     }

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 
 use amplifier_session_api::{ApiError, InvalidRequest};
-use amplifier_session_storage::{Error, model::DamagedRow};
+use amplifier_session_storage::{Error, ErrorField, model::DamagedRow};
 
 use crate::{
     environment::Environment,
@@ -150,8 +150,26 @@ impl From<ApiError> for Failure {
                 let hint = format!("pass --user {only}, or connect with the role {user}");
                 Self::failed(error.to_string(), hint)
             }
+            ApiError::OnlyOthersHaveSessions { ref other, .. } => {
+                let hint =
+                    format!("others do: pass --user {other}, or --scope all to read everyone's sessions");
+                Self::failed(error.to_string(), hint)
+            }
             refused => Self::Failed(Report { message: refused.to_string(), hint: Hint::None }),
         }
+    }
+}
+
+/// The answer about a message or a turn; `None`, with a note, if the session does not have it.
+pub(crate) fn if_there<T>(answer: Result<T, ApiError>) -> Result<Option<T>, Failure> {
+    match answer {
+        Err(ApiError::Storage(error))
+            if matches!(error.field(), Some(ErrorField::Turn | ErrorField::Sequence)) =>
+        {
+            say("note", &message_of(&error));
+            Ok(None)
+        }
+        answer => Ok(Some(answer?)),
     }
 }
 

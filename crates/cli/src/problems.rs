@@ -112,10 +112,21 @@ pub(crate) fn advice(invalid: &InvalidRequest, program: &str) -> String {
         InvalidRequest::PlaceNamedTwice { fields: PlaceFields::Turn, .. } => {
             "omit the number of --turn, or the message"
         }
-        InvalidRequest::NoPlaceNamed { .. } => "pass a message as SESSION#N, or a turn with --turn N",
+        InvalidRequest::NoPlaceNamed { fields: PlaceFields::Turn } => {
+            return format!(
+                "name the turn, as in `{program} show 3a7c1e90 --turn 2`, or one of its messages, as in \
+                 `{program} show 3a7c1e90#14 --turn`"
+            );
+        }
+        InvalidRequest::NoPlaceNamed { .. } => {
+            return format!(
+                "name a message, as in `{program} show 3a7c1e90#14 --context`, or a turn, as in \
+                 `{program} show 3a7c1e90 --turn 2 --context`"
+            );
+        }
         InvalidRequest::NotACursor { .. } => "use the `next` cursor that --json prints",
         InvalidRequest::BudgetTooSmall { least, .. } => {
-            return format!("pass --budget {} or more", counted(*least as u64, "token"));
+            return format!("pass --budget {least} or more");
         }
         InvalidRequest::NoRepository { .. } => {
             return format!(

@@ -101,10 +101,7 @@ fn text(program: &TypedProgram, notice: &Notice) -> String {
         }
         Notice::SearchedFor { explanation } => searched_for(explanation),
         Notice::NothingFound { what, nearest } => nothing_found(*what, nearest.as_ref()),
-        Notice::NoLine { kind, sequence, count } => {
-            let has = counted(*count, kind.as_str());
-            format!("there is no {} {sequence}; the session has {has}", kind.as_str())
-        }
+        Notice::NoLine { kind, sequence, count } => no_line(kind.as_str(), *sequence, *count),
         Notice::LeavesOut { text } => {
             let one = if text.contains(' ') { format!("-\"{text}\"") } else { format!("-{text}") };
             format!("{one} leaves out messages that contain it; with --plain it is searched for")
@@ -139,6 +136,15 @@ fn other_folders(others: &[String]) -> String {
         [one] => one_line(one),
         others if others.len() > SHOWN => counted(others.len() as u64, "other folder"),
         others => others.iter().map(|other| one_line(other)).collect::<Vec<_>>().join(" and "),
+    }
+}
+
+/// A session has no line with this number, as the storage says it of a message.
+fn no_line(kind: &str, sequence: u32, count: u32) -> String {
+    match count {
+        0 => format!("the session has no {kind}s"),
+        1 => format!("no {kind} {sequence}: the session has only {kind} 0"),
+        _ => format!("no {kind} {sequence}: the session has {kind}s 0 to {}", count - 1),
     }
 }
 

@@ -14,6 +14,8 @@ pub(crate) struct ContextArgs {
     pub(crate) after: Option<u32>,
     /// Whether to show complete tool output.
     pub(crate) full: bool,
+    pub(crate) no_thinking: bool,
+    pub(crate) no_tools: bool,
     pub(crate) limits: LimitArgs,
 }
 

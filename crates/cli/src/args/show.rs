@@ -2,11 +2,11 @@
 
 use clap::{Args, builder::NonEmptyStringValueParser};
 
-use super::{ContextArgs, LimitArgs, PositionArgs, TurnArgs, at_least_one};
+use super::{ContextArgs, LimitArgs, PositionArgs, TurnArgs, at_least_one, number};
 use crate::failure::Failure;
 
 /// Options of pages, which turns and contexts do not have.
-const PAGE_OPTIONS: [&str; 6] = ["from", "limit", "no_thinking", "no_tools", "events", "superseded"];
+const PAGE_OPTIONS: [&str; 4] = ["from", "limit", "events", "superseded"];
 
 /// Options of everything that --raw and --command do not print.
 const OTHER_OPTIONS: [&str; 14] = [
@@ -39,9 +39,13 @@ A session is named by its id, a unique prefix of the id, or `latest` for the mos
 if --limit is given, or together with the messages around it if --context is given. --command prints only the commands of \
 its tool calls, and --raw its line of the transcript.
 
-With --turn N, shows one turn in full: the user's text, the last text of the assistant, and the summary if there is one. With \
---turn alone, shows the turn of the message that the address names. With --turn N --context, shows all messages of the turn, \
-including its tool calls, and the turns around it. Turns are counted from 1 and messages from 0.
+With --turn N, shows the two sides of one turn, without tool calls and thinking: the complete text of the user, the complete \
+last text of the assistant, and the summary if there is one. With --turn alone, shows the turn of the message that the address \
+names. With --turn N --context, shows all messages of the turn, including its tool calls, and the turns around it. Turns are \
+counted from 1 and messages from 0.
+
+--before or --after alone keeps the default of the other side: --before 2 shows 3 messages after the message, or 1 turn after \
+the turn.
 
 With --events, shows the event log of the session; `events` finds events in all sessions. An address such as \
 3a7c1e90_evt_14, as printed by `events`, names an event, which is shown alone and in full.")]
@@ -52,7 +56,8 @@ and the total (`of`), and `left_out` the number of messages that do not fit into
 With --turn, JSON has the ids of both messages, where the summary comes from, and what was embedded of the turn \
 (`embedding`): the text, its SHA-256 and the model.
 
-Exits with 3 if the page is beyond the end, or with --command if the message has no command.
+Exits with 3 if there is no such message, turn or event, if the page is beyond the end, or with --command if the message has no \
+command.
 
 --raw prints the line byte for byte, and --command the commands unchanged; on a terminal, control characters are replaced.
 
@@ -65,6 +70,7 @@ Examples:
   amplifier-sessions show 3a7c1e90#14 --before 5 --after 0
   amplifier-sessions show 3a7c1e90 --turn 2
   amplifier-sessions show 3a7c1e90 --turn 2 --context
+  amplifier-sessions show 3a7c1e90 --turn 2 --before 0 --after 0
   amplifier-sessions show 3a7c1e90#14 --turn
   amplifier-sessions show latest --from 40
   amplifier-sessions show 3a7c1e90 --no-thinking --no-tools
@@ -76,7 +82,7 @@ pub(crate) struct ShowArgs {
     #[arg(value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: String,
     /// The first message (or event, with --events), counted from 0
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::<u32>)]
     pub(crate) from: Option<u32>,
     /// Maximum number of messages (or events) [default: 100, or 1 if the address names one]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
@@ -88,10 +94,10 @@ pub(crate) struct ShowArgs {
     #[arg(long, conflicts_with_all = PAGE_OPTIONS)]
     pub(crate) context: bool,
     /// As --context, with this number of messages (or turns) before it
-    #[arg(long, value_name = "N", conflicts_with_all = PAGE_OPTIONS)]
+    #[arg(long, value_name = "N", value_parser = number::<u32>, conflicts_with_all = PAGE_OPTIONS)]
     pub(crate) before: Option<u32>,
     /// As --context, with this number of messages (or turns) after it
-    #[arg(long, value_name = "N", conflicts_with_all = PAGE_OPTIONS)]
+    #[arg(long, value_name = "N", value_parser = number::<u32>, conflicts_with_all = PAGE_OPTIONS)]
     pub(crate) after: Option<u32>,
     // An earlier form of SESSION#N --context.
     #[arg(long, value_name = "N", hide = true, conflicts_with = "turn", conflicts_with_all = PAGE_OPTIONS)]
@@ -148,6 +154,11 @@ impl ShowArgs {
                 let message = "--turn shows a turn in full, without --max-chars and --budget";
                 return Err(Failure::wrong_use(message, "add --context to show all messages of the turn"));
             }
+            if self.full || self.no_thinking || self.no_tools {
+                let message = "--turn shows a turn without tool calls and thinking, so --full, --no-tools and \
+                               --no-thinking have no effect";
+                return Err(Failure::wrong_use(message, "add --context to show all messages of the turn"));
+            }
             return Ok(ShownPart::Turn(TurnArgs { session: self.session, turn }));
         }
         if self.turn == Some(None) {
@@ -155,9 +166,18 @@ impl ShowArgs {
             let hint = "pass --turn N, or omit --turn to show the messages around a message";
             return Err(Failure::wrong_use(message, hint));
         }
-        let Self { session, turn, before, after, message, full, limits, .. } = self;
+        let Self { session, turn, before, after, message, full, no_thinking, no_tools, limits, .. } = self;
         let position = PositionArgs { turn: turn.flatten(), message };
-        Ok(ShownPart::Context(ContextArgs { session, position, before, after, full, limits }))
+        Ok(ShownPart::Context(ContextArgs {
+            session,
+            position,
+            before,
+            after,
+            full,
+            no_thinking,
+            no_tools,
+            limits,
+        }))
     }
 
     fn is_context(&self) -> bool {

@@ -6,7 +6,7 @@ use crate::{
     app::App,
     args::{ContextArgs, PositionArgs},
     budget,
-    failure::{Failure, Outcome, report_damage},
+    failure::{Failure, Outcome, if_there, report_damage},
     render::{
         conversation::{self, SessionHeader},
         message::MessageOptions,
@@ -25,7 +25,8 @@ pub(super) async fn run(app: &mut App, args: ContextArgs) -> Result<Outcome, Fai
         after: args.after,
         short_ids: !app.out.is_json(),
     };
-    let ApiAnswer { response, notices } = reader.api(app).context(&request).await?;
+    let answer = if_there(reader.api(app).context(&request).await)?;
+    let Some(ApiAnswer { response, notices }) = answer else { return Ok(Outcome::FoundNothing) };
     app.say_notices(&notices);
     let (items, budget) = (response.items(), args.limits.budget);
     let portion = budget::write(app, budget, items, |app, portion| {
@@ -47,6 +48,8 @@ pub(super) async fn run(app: &mut App, args: ContextArgs) -> Result<Outcome, Fai
         }
         let whole = MessageOptions {
             full: args.full,
+            thinking: !args.no_thinking,
+            tools: !args.no_tools,
             width: app.out.wrap_at(),
             ..MessageOptions::whole(app.out.paint)
         };

@@ -113,17 +113,17 @@ fn message_options(app: &App, args: &ShowArgs, range: Option<LineRange>) -> Mess
 fn show_events(app: &mut App, answer: ApiAnswer<SessionEventsResponse>) -> Result<Outcome, Failure> {
     let ApiAnswer { response, notices } = answer;
     say_notices(app, &notices);
-    let is_beyond_end = is_beyond_end(&notices);
+    let found = !notices.iter().any(|notice| matches!(notice, Notice::NoLine { .. }));
     if app.out.is_json() {
         app.out.json(&response)?;
-    } else if !is_beyond_end {
+    } else if found {
         events::log(&mut app.out, &response.events, &app.now)?;
     }
     app.out.finish()?;
     let range = response.range.filter(|_| response.has_more_after);
     say_more(range, LineKind::Event, response.session.session.event_count);
     report_damage(&response.damaged)?;
-    Ok(Outcome::found(!is_beyond_end))
+    Ok(Outcome::found(found))
 }
 
 /// Prints notices. As JSON, an empty page needs none.

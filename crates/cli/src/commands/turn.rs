@@ -5,7 +5,7 @@ use amplifier_session_api::{ApiAnswer, operations::turn::TurnRequest};
 use crate::{
     app::App,
     args::TurnArgs,
-    failure::{Failure, Outcome},
+    failure::{Failure, Outcome, if_there},
     render::turn as render,
 };
 
@@ -19,7 +19,8 @@ pub(super) async fn run(app: &mut App, args: TurnArgs) -> Result<Outcome, Failur
         turn_count: !app.out.is_json(),
     };
     let reader = app.silent_reader(request.embedding).await?;
-    let ApiAnswer { response, notices } = reader.api(app).turn(&request).await?;
+    let answer = if_there(reader.api(app).turn(&request).await)?;
+    let Some(ApiAnswer { response, notices }) = answer else { return Ok(Outcome::FoundNothing) };
     app.say_notices(&notices);
     if app.out.is_json() {
         app.out.json(&response)?;

@@ -162,6 +162,9 @@ fn show() {
     text("show_events", &["show", "7f3c9a52", "--events", "--limit", "8"]);
     text("show_beyond_the_end", &["show", "38e6d1f5", "--from", "500"]);
     text("show_no_such_message", &["show", "38e6d1f5#500"]);
+    for typed in [&["show", "38e6d1f5#500", "--context"][..], &["show", "38e6d1f5#500", "--turn"]] {
+        assert_eq!(SYNCED.run(typed).all(), SYNCED.run(&["show", "38e6d1f5#500"]).all());
+    }
     text("show_no_such_event", &["show", "38e6d1f5", "--events", "--from", "500"]);
     json("show_json", &["show", "2b6e0d94", "--from", "1", "--limit", "2"]);
     json("show_events_json", &["show", "6c1f9e80", "--events", "--from", "1", "--limit", "1", "--full"]);
@@ -171,6 +174,9 @@ fn show() {
 fn context() {
     text("context_turn", &["show", "--context", "c1d84e7a", "--turn", "2", "--before", "0", "--after", "0"]);
     text("context_message", &["show", "--context", "38e6d1f5#5", "--before", "1", "--after", "1"]);
+    let without = SYNCED.ok(&["show", "38e6d1f5#5", "--context", "--no-tools", "--no-thinking"]);
+    let all = SYNCED.ok(&["show", "38e6d1f5#5", "--context"]);
+    assert!(!without.contains("Thinking") && without.len() < all.len(), "{without}");
     json("context_json", &["show", "--context", "38e6d1f5#5", "--before", "0", "--after", "0"]);
 }
 
