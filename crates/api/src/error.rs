@@ -83,7 +83,9 @@ pub enum InvalidRequest {
         /// The reason.
         reason: Error,
     },
-    /// A deletion has not exactly one of addresses, filters and `all`.
+    /// A deletion has neither addresses nor filters nor `all`.
+    NothingNamedToDelete,
+    /// A deletion has more than one of addresses, filters and `all`.
     NotOneWayToDelete,
     /// The minimum age of sessions or lines to delete is a time in the future, which everything would match.
     AgeInTheFuture {
@@ -237,8 +239,9 @@ impl fmt::Display for InvalidRequest {
             Self::FieldGivenTwice(field) => write!(f, "the {field} is given more than once"),
             Self::TagAddedAndRemoved { tag } => write!(f, "the tag {tag:?} is both added and removed"),
             Self::WrongSummary { position, reason } => write!(f, "summaries[{position}]: {reason}"),
+            Self::NothingNamedToDelete => f.write_str("the sessions to delete are required"),
             Self::NotOneWayToDelete => {
-                f.write_str("either sessions, or project, repo or older_than, or all is required")
+                f.write_str("only one of sessions, of project, repo and older_than, and of all is allowed")
             }
             Self::AgeInTheFuture { age } => write!(f, "older_than {age} is in the future"),
             Self::ExcludedField(field) => {

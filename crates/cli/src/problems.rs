@@ -61,6 +61,7 @@ pub(crate) fn problem(invalid: &InvalidRequest) -> String {
         InvalidRequest::NotOneWayToDelete => "sessions can't be named together with --older-than".to_owned(),
         InvalidRequest::NotADate { .. }
         | InvalidRequest::NothingToChange
+        | InvalidRequest::NothingNamedToDelete
         | InvalidRequest::FieldGivenTwice(_)
         | InvalidRequest::TagAddedAndRemoved { .. }
         | InvalidRequest::WrongSummary { .. }
@@ -132,6 +133,9 @@ pub(crate) fn advice(invalid: &InvalidRequest, program: &str) -> String {
             return format!(
                 "name a repository, for example --repo github.com/acme/app; `{program} show SESSION` shows that of a session"
             );
+        }
+        InvalidRequest::NothingNamedToDelete => {
+            "name sessions, or pass --project, --repo, --older-than, --all or --superseded"
         }
         InvalidRequest::NotOneWayToDelete => "omit one of them; only --superseded allows both",
         InvalidRequest::RelativeFolder { .. } | InvalidRequest::WrongSummary { .. } => USAGE_HINT,

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 
 use crate::{
-    args::new_name,
+    args::{command, new_name},
     environment::Environment,
     failure::{Failure, SUCCESS, say},
     problems::USAGE_HINT,
@@ -26,8 +26,24 @@ pub(crate) fn report_usage(error: &clap::Error) -> u8 {
     let rendered = error.render().to_string();
     let text = rendered.split("\nFor more information").next().unwrap_or_default().trim_end();
     say("error", text.strip_prefix("error: ").unwrap_or(text));
-    say("hint", USAGE_HINT);
+    say("hint", hint_for(error));
     2
+}
+
+/// Advice for an error of the command line.
+fn hint_for(error: &clap::Error) -> &'static str {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    // As in `grep --context 2`.
+    let is_number = matches!(
+        error.get(ContextKind::InvalidArg),
+        Some(ContextValue::String(typed)) if typed.parse::<u32>().is_ok()
+    );
+    let has_context = || Environment::current().arguments.iter().any(|typed| typed == "--context");
+    if error.kind() == ErrorKind::UnknownArgument && is_number && has_context() {
+        "--context takes no number; use --before and --after, for example --before 2 --after 2"
+    } else {
+        USAGE_HINT
+    }
 }
 
 /// Prints help or an error as clap renders it, with colours where the stream of the process allows them.
@@ -49,6 +65,10 @@ fn unknown_command(error: &clap::Error) -> Option<Failure> {
     let before: Vec<&str> =
         usage.split_whitespace().skip(2).take_while(|word| !word.starts_with(['[', '<'])).collect();
     let program = [&[program::name().as_str()], before.as_slice()].concat().join(" ");
+    if !before.is_empty() && has_no_subcommands(&before) {
+        let message = format!("`{}` has no subcommands", before.join(" "));
+        return Some(Failure::wrong_use(message, format!("`{program} --help` explains it")));
+    }
     // Of the most similar names, clap puts the best last.
     let similar = match error.get(ContextKind::SuggestedSubcommand) {
         Some(ContextValue::String(one)) => std::slice::from_ref(one),
@@ -60,10 +80,17 @@ fn unknown_command(error: &clap::Error) -> Option<Failure> {
     let meant = meaning(typed).filter(|_| before.is_empty());
     let moved = || new_name(|old| is_mistyped(typed, old)).filter(|_| before.is_empty());
     let hint = match meant.or(similar).or_else(moved) {
-        Some(command) => format!("{program} {command}"),
+        Some(command) => format!("did you mean `{program} {command}`?"),
         None => format!("`{program} --help` lists the commands"),
     };
     Some(Failure::wrong_use(format!("unknown command '{typed}'"), hint))
+}
+
+/// Whether the command with these names has no subcommands: `help` accepts any words after it.
+fn has_no_subcommands(names: &[&str]) -> bool {
+    let program = command();
+    let found = names.iter().try_fold(&program, |command, name| command.find_subcommand(name));
+    found.is_some_and(|command| !command.has_subcommands())
 }
 
 /// Whether `typed` may stand for `name`: an abbreviation, or nearly the same letters.

@@ -50,10 +50,11 @@ impl DeletePreviewRequest {
     pub fn check(&self, now: &Zoned) -> Result<(), ApiError> {
         let has_filter = self.project.is_some() || self.repo.is_some() || self.older_than.is_some();
         let ways = [!self.sessions.is_empty(), has_filter, self.all];
-        if ways.into_iter().filter(|is_used| *is_used).count() != 1 {
-            return Err(InvalidRequest::NotOneWayToDelete.into());
+        match ways.into_iter().filter(|is_used| *is_used).count() {
+            0 => Err(InvalidRequest::NothingNamedToDelete.into()),
+            1 => parse_age(self.older_than.as_deref(), now).map(|_| ()),
+            _ => Err(InvalidRequest::NotOneWayToDelete.into()),
         }
-        parse_age(self.older_than.as_deref(), now).map(|_| ())
     }
 }
 
@@ -275,8 +276,9 @@ mod tests {
         for request in [&named, &project, &filters, &all] {
             assert!(checked(request).is_ok(), "{request:?}");
         }
+        let refused = checked(&none);
+        assert!(matches!(refused, Err(ApiError::Invalid(InvalidRequest::NothingNamedToDelete))));
         for request in [
-            none,
             DeletePreviewRequest { sessions: named.sessions, ..project.clone() },
             DeletePreviewRequest { all: true, ..project },
         ] {

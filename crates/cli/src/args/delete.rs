@@ -46,7 +46,6 @@ pub(crate) struct DeleteArgs {
     /// The sessions to delete, each by its address
     #[arg(
         value_name = "SESSION",
-        required_unless_present_any = ["project", "repo", "older_than", "all", "superseded"],
         conflicts_with_all = ["project", "repo", "all"],
         value_parser = NonEmptyStringValueParser::new(),
     )]

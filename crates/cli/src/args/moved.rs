@@ -30,8 +30,11 @@ pub(crate) fn use_new_name(arguments: &mut Vec<OsString>) -> Option<String> {
     let at = if is_help { next_word(arguments, first + 1)? } else { first };
     let (old, new) = moved(|old| word(arguments, at) == old)?;
     if let Some((_, second)) = old.split_once(' ')
-        && let Some(next) = next_word(arguments, at + 1).filter(|next| word(arguments, *next) == second)
+        && let Some(next) = next_word(arguments, at + 1)
     {
+        if word(arguments, next) != second {
+            return None;
+        }
         arguments.remove(next);
     }
     let mut commands: Vec<OsString> = new.split(' ').map(OsString::from).collect();
@@ -39,11 +42,14 @@ pub(crate) fn use_new_name(arguments: &mut Vec<OsString>) -> Option<String> {
     let mut options = commands.split_off(commands.iter().take_while(|word| is_command(word)).count());
     let mut after = at + commands.len();
     arguments.splice(at..=at, commands);
+    let is_option = |typed: &OsString| {
+        options.first().is_some_and(|new| typed.to_string_lossy().split('=').next() == new.to_str())
+    };
+    if arguments.iter().any(is_option) {
+        options.clear();
+    }
     if old == "turn" {
         // The number after `--turn` is optional, so the option must not come directly before the session.
-        let has_option =
-            arguments.iter().any(|word| word.to_string_lossy().split('=').next() == Some("--turn"));
-        options.retain(|_| !has_option);
         after = arguments.iter().position(|word| word == "--").unwrap_or(arguments.len());
     }
     if !is_help {
@@ -103,6 +109,9 @@ mod tests {
             ("x --store=status service install", "x --store=status watch service install"),
             ("x recent --days 3", "x sessions --by project --days 3"),
             ("x context 3a#4", "x show --context 3a#4"),
+            ("x context 3a#4 --context", "x show 3a#4 --context"),
+            ("x gaps --gaps", "x verify --gaps"),
+            ("x recent --by=project", "x sessions --by=project"),
             ("x turn 3a --turn 2", "x show 3a --turn 2"),
             ("x turn 3a#4 --json", "x show 3a#4 --json --turn"),
             ("x turn -- 3a#4", "x show --turn -- 3a#4"),
@@ -118,7 +127,14 @@ mod tests {
 
     #[test]
     fn other_words_stay() {
-        for typed in ["x", "x search status", "x --user status sessions", "x -- status", "x show status"] {
+        for typed in [
+            "x",
+            "x search status",
+            "x --user status sessions",
+            "x -- status",
+            "x show status",
+            "x summaries list",
+        ] {
             assert_eq!(renamed(typed), typed);
         }
     }
