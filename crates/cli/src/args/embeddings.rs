@@ -27,11 +27,23 @@ pub(crate) struct EmbeddingsArgs {
     pub(crate) action: Option<EmbeddingsAction>,
 }
 
+impl EmbeddingsAction {
+    /// The name of the subcommand, as it is typed.
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Self::Status(_) => "status",
+            Self::Estimate(_) => "estimate",
+            Self::Backfill(_) => "backfill",
+            Self::Rebuild(_) => "rebuild",
+            Self::Models(_) => "models",
+        }
+    }
+}
+
 /// The subcommands of `embeddings`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum EmbeddingsAction {
-    /// Show how many messages have vectors, by model
-    Status,
+    Status(VectorStatusArgs),
     /// Estimate the cost of creating vectors; nothing is sent anywhere
     #[command(after_help = "\
 Counts pending vectors, or with --all those of all messages, as `embeddings rebuild` would create them, for the model given by \
@@ -44,6 +56,14 @@ Examples:
     Backfill(BackfillArgs),
     Rebuild(RebuildArgs),
     Models(ModelsArgs),
+}
+
+/// Show how many messages have vectors, by model
+#[derive(Debug, Args)]
+pub(crate) struct VectorStatusArgs {
+    /// Show which texts of each message in this session have vectors
+    #[arg(long, value_name = "SESSION")]
+    pub(crate) session: Option<String>,
 }
 
 /// `embeddings estimate`.

@@ -9,7 +9,7 @@ use amplifier_session_storage::storage::{EmbedReport, VectorStatus};
 use super::models;
 use crate::{
     app::{App, with_turns},
-    args::{BackfillArgs, EmbeddingsAction, EmbeddingsArgs, EstimateArgs, RebuildArgs, TurnsArgs},
+    args::{BackfillArgs, EmbeddingsAction, EmbeddingsArgs, EstimateArgs, RebuildArgs, TurnsArgs, quoted},
     failure::{Failure, Outcome, say},
     progress::Bar,
     render::{
@@ -20,12 +20,20 @@ use crate::{
 
 pub(super) async fn run(app: &mut App, args: EmbeddingsArgs) -> Result<Outcome, Failure> {
     match (args.action, args.session) {
-        (None | Some(EmbeddingsAction::Status), None) => status(app).await,
-        (None | Some(EmbeddingsAction::Status), Some(session)) => of_session(app, &session).await,
-        (Some(_), Some(_)) => {
-            let hint = "for example `embeddings estimate --session SESSION`";
+        (None, None) => status(app).await,
+        (None, Some(session)) => of_session(app, &session).await,
+        (Some(EmbeddingsAction::Models(_)), Some(_)) => {
+            Err(Failure::wrong_use("--session has no effect on models", "omit --session"))
+        }
+        (Some(action), Some(session)) => {
+            let program = app.program();
+            let hint = format!("`{program} embeddings {} --session {}`", action.name(), quoted(&session));
             Err(Failure::wrong_use("--session must come after the subcommand", hint))
         }
+        (Some(EmbeddingsAction::Status(args)), None) => match args.session {
+            Some(session) => of_session(app, &session).await,
+            None => status(app).await,
+        },
         (Some(EmbeddingsAction::Estimate(args)), None) => {
             let EstimateArgs { all, part, price } = args;
             let price = price

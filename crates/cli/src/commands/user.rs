@@ -4,7 +4,7 @@ use amplifier_session_api::{
     ApiAnswer,
     operations::users::{RenameUserRequest, UsersRequest},
 };
-use amplifier_session_storage::{model::UserId, storage::SessionStatistics};
+use amplifier_session_storage::{identity::UserSource, model::UserId, storage::SessionStatistics};
 use serde::Serialize;
 
 use crate::{
@@ -47,11 +47,15 @@ async fn show(app: &mut App) -> Result<Outcome, Failure> {
         let found = reader.api(app).users(&UsersRequest::default()).await?.response;
         (pinned, counts) = (found.store_user_id, Some(found.counts));
     }
+    let source = match identity.source {
+        UserSource::Configuration => app.config.origin("user").to_string(),
+        other => other.to_string(),
+    };
     let (teams, org) = (app.global.team.clone(), app.global.org.clone());
     if app.out.is_json() {
         app.out.json(&CurrentUserView {
             user_id: identity.user_id.as_str(),
-            source: identity.source.to_string(),
+            source,
             host_id: host.as_str(),
             store_user_id: pinned.as_ref().map(UserId::as_str),
             team_ids: &teams,
@@ -60,7 +64,6 @@ async fn show(app: &mut App) -> Result<Outcome, Failure> {
         })?;
         return Ok(Outcome::Done);
     }
-    let source = identity.source.to_string();
     let listed = vec![
         CardField::new("user", identity.user_id.to_string()),
         CardField::new("source", source),

@@ -26,6 +26,7 @@ pub(super) async fn run(app: &mut App, args: VerifyArgs) -> Result<Outcome, Fail
     let roots = roots_of(app, &args)?;
     let sessions = named(&reader, &roots, &args.sessions).await?;
     let project = app.sessions_of(&reader, args.project.as_deref(), &args.repo).await?;
+    app.say_notices(&reader.api(app).unknown_names(&reader.scope, &project).await?);
     let options = VerifyOptions::new(identity.user_id, host)
         .with_project(project.project)
         .with_repositories(project.repositories)

@@ -102,11 +102,15 @@ fn command_names_of_other_programs_get_a_hint() {
             "{}",
             ran.stderr
         );
-        assert!(ran.stderr.trim_end().ends_with(&format!("amplifier-sessions {meant}")), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains(&format!("did you mean `amplifier-sessions {meant}`?")),
+            "{}",
+            ran.stderr
+        );
     }
     for (typed, hint) in [
         (&["embeddings", "models", "ls"][..], "embeddings models --help` lists the commands"),
-        (&["embeddings", "models", "verfy"], "embeddings models verify"),
+        (&["embeddings", "models", "verfy"], "embeddings models verify`?"),
         // Similar to the name of a command, but not meant.
         (&["compact"], "--help` lists the commands"),
         (&["restart"], "--help` lists the commands"),
@@ -115,6 +119,57 @@ fn command_names_of_other_programs_get_a_hint() {
         assert_eq!(ran.code, 2, "{typed:?}");
         assert!(ran.stderr.trim_end().ends_with(hint), "{typed:?}: {}", ran.stderr);
     }
+}
+
+#[test]
+fn usage_errors_have_hints_that_help() {
+    for (typed, error, hint) in [
+        (&["help", "show", "files"][..], "`show` has no subcommands", "show --help`"),
+        (&["show", "38e6d1f5#4", "--context", "2"], "unexpected argument '2'", "--before 2 --after 2"),
+        (&["show", "38e6d1f5#4", "--before", "x"], "must be a number, 0 or greater", "--help"),
+        (&["show", "38e6d1f5", "--context"], "a message or a turn is required", "--turn 2 --context`"),
+        (&["show", "38e6d1f5", "--turn", "2", "--full"], "--full", "add --context"),
+        (&["sessions", "--days", "3"], "--days needs --by project", "use --since 3d"),
+        (
+            &["delete"],
+            "sessions to delete are required",
+            "--project, --repo, --older-than, --all or --superseded",
+        ),
+        (&["summaries", "list"], "unknown command 'summaries'", "import --summaries`?"),
+        (
+            &["embeddings", "--session", "38e6d1f5", "backfill"],
+            "--session must come after the subcommand",
+            "embeddings backfill --session 38e6d1f5`",
+        ),
+    ] {
+        let ran = SYNCED.run(typed);
+        assert_eq!(ran.code, 2, "{typed:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(error) && ran.stderr.contains(hint), "{typed:?}: {}", ran.stderr);
+    }
+    let status = SYNCED.run(&["embeddings", "status", "--session", "38e6d1f5"]);
+    assert_eq!(status.stdout, SYNCED.run(&["embeddings", "--session", "38e6d1f5"]).stdout);
+}
+
+#[test]
+fn the_latest_session_of_a_user_without_sessions_is_not_that_of_an_empty_store() {
+    for command in ["show", "files"] {
+        let ran = SYNCED.run(&["--user", "eve", command, "latest"]);
+        assert_eq!(ran.code, 1, "{}", ran.stderr);
+        let expected =
+            "error: eve has no sessions in this store\nhint: others do: pass --user dana, or --scope all";
+        assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn the_source_of_the_user_is_that_of_the_setting() {
+    assert!(SYNCED.ok(&["user", "--user", "eve"]).contains("source\t--user\n"));
+}
+
+#[test]
+fn a_project_that_verify_does_not_know_is_a_warning() {
+    let ran = SYNCED.run(&["verify", "--no-disk", "--project", "brewery"]);
+    assert!(ran.stderr.contains("warning: the store has no project \"brewery\""), "{}", ran.stderr);
 }
 
 #[test]
