@@ -55,7 +55,7 @@ fn a_message_has_several_addresses() {
     }
     assert_eq!(SYNCED.json(&["show", &upper])["session"]["session_id"], FLAKY);
     assert_eq!(SYNCED.run(&["show", "38e6d1f5#999"]).code, 3);
-    assert_eq!(SYNCED.run(&["show", "--context", "38e6d1f5#999"]).code, 2);
+    assert_eq!(SYNCED.run(&["show", "--context", "38e6d1f5#999"]).code, 3);
     for wrong in [
         &["show", "38e6d1f5#x"][..],
         &["show", "38e6d1f5#2", "--from", "1"],
