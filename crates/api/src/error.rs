@@ -5,7 +5,6 @@ use std::{error::Error as _, fmt, fmt::Write as _};
 use amplifier_session_core::{
     Error,
     model::{SessionField, UserId},
-    search::FieldName,
 };
 
 use crate::{AccessRight, Reach};
@@ -91,28 +90,6 @@ pub enum InvalidRequest {
     AgeInTheFuture {
         /// The age, as it was typed.
         age: String,
-    },
-    /// A field of a query that can't be excluded is.
-    ExcludedField(FieldName),
-    /// A field of a query conflicts with another field of the request or of the query.
-    Contradiction {
-        /// The field.
-        field: FieldName,
-        /// Its value.
-        value: String,
-        /// The other value.
-        other: String,
-        /// Whether the other value is in the request, not in the query.
-        is_in_request: bool,
-    },
-    /// The value of a field of a query can't be used.
-    FieldValue {
-        /// The field.
-        field: FieldName,
-        /// Its value.
-        value: String,
-        /// The reason.
-        reason: Box<ApiError>,
     },
     /// A folder is given by a caller who is not on this machine, and is not an absolute path.
     RelativeFolder {
@@ -244,15 +221,6 @@ impl fmt::Display for InvalidRequest {
                 f.write_str("only one of sessions, of project, repo and older_than, and of all is allowed")
             }
             Self::AgeInTheFuture { age } => write!(f, "older_than {age} is in the future"),
-            Self::ExcludedField(field) => {
-                write!(f, "-{}: is not supported; only sessions can be excluded", field.as_str())
-            }
-            Self::Contradiction { field, value, other, is_in_request } => {
-                let name = field.as_str();
-                let separator = if *is_in_request { " " } else { ":" };
-                write!(f, "{name}:{value} conflicts with {name}{separator}{other}")
-            }
-            Self::FieldValue { field, value, reason } => write!(f, "{}:{value}: {reason}", field.as_str()),
             Self::RelativeFolder { folder } => write!(f, "the folder {folder} must be an absolute path"),
             Self::NoRepository { folder } => write!(f, "{folder} is in no repository"),
             Self::NamesMessage { address, .. } => write!(f, "{address} names a message, not an event"),

@@ -29,6 +29,7 @@ pub mod cut;
 mod damage;
 pub mod dates;
 mod error;
+mod fields;
 pub mod filter;
 mod folders;
 pub mod groups;
@@ -54,6 +55,7 @@ use jiff::Zoned;
 
 pub use access::{AccessRight, ApiCaller, Reach};
 pub use error::{ApiError, InvalidRequest, PlaceFields, with_causes};
+pub use fields::{FieldProblem, SearchCondition};
 pub use notice::{FoundKind, NearestMessage, Notice};
 
 /// The operations on a store, for one caller at one time.

@@ -6,6 +6,8 @@ use amplifier_session_core::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::fields::{FieldProblem, SearchCondition};
+
 /// A remark about a request or its answer. A face puts it into words, with the names of its own commands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "notice", rename_all = "snake_case")]
@@ -131,6 +133,32 @@ pub enum Notice {
         sequence: u32,
         /// The number of messages or events of the session.
         count: u32,
+    },
+    /// A field of the query has a value that can't be one, so it is searched for as text.
+    SearchedAsText {
+        /// The field with its value.
+        text: String,
+        /// Why it can't be used.
+        problem: FieldProblem,
+    },
+    /// A field of the query names nothing that could be found, so nothing is; or nothing is excluded by it.
+    UnmetField {
+        /// The field with its value.
+        text: String,
+        /// Why nothing meets it.
+        problem: FieldProblem,
+    },
+    /// Nothing can match both conditions, so nothing is found.
+    NothingMatchesBoth {
+        /// One of them.
+        one: SearchCondition,
+        /// The other, which comes from the query.
+        other: SearchCondition,
+    },
+    /// Nothing was found, and this field of the query may have been meant as text.
+    MeantAsText {
+        /// The field with its value.
+        text: String,
     },
     /// The query leaves out messages with this word or phrase.
     LeavesOut {

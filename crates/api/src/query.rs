@@ -1,8 +1,10 @@
 //! Queries: their syntax, the meaning of fields, and the options beside them.
 
+use std::collections::BTreeSet;
+
 use amplifier_session_core::{
     Scope,
-    model::{ContentTypes, Repository, Role, SessionId, SessionKey, Timestamp},
+    model::{ContentTypes, ProjectSlug, Repository, Role, SessionId, SessionKey, Timestamp},
     search::{Field, FieldName, SearchFilter, SearchMode, SearchOptions, TextConditions, TypedQuery},
     text::composed,
 };
@@ -10,9 +12,10 @@ use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Api, ApiError, FoundKind, InvalidRequest, NearestMessage, Notice, Reach,
+    Api, ApiError, FoundKind, NearestMessage, Notice, Reach,
     addresses::only_session,
     dates::{self, PeriodEnd},
+    fields::{FieldProblem, Misfit, SearchCondition, may_be_text},
     filter::RequestFilter,
 };
 
@@ -69,65 +72,146 @@ impl QueryRequest {
     }
 }
 
-/// A query that was read, before anything is looked up in the store.
+/// A query that was read.
 #[derive(Debug)]
 pub(crate) struct ReadQuery<'a> {
     request: &'a QueryRequest,
     query: TypedQuery,
+    /// The fields that are searched for as text.
+    texts: Vec<(Field, FieldProblem)>,
+    /// Why no message can match.
+    contradictions: Vec<Notice>,
     files: Vec<String>,
     role: Option<Role>,
-    since: Option<Timestamp>,
-    until: Option<Timestamp>,
+    since: Option<PeriodBound>,
+    until: Option<PeriodBound>,
 }
 
 impl<'a> ReadQuery<'a> {
     /// Reads the query, and the fields that need no store.
     pub(crate) fn read(request: &'a QueryRequest, now: &Zoned) -> Result<Self, ApiError> {
-        let query = if request.exact || request.plain {
-            TypedQuery::plain(request.query.clone())
-        } else {
-            TypedQuery::parse(&request.query)
+        let mut read = Self {
+            request,
+            query: TypedQuery::plain(request.query.clone()),
+            texts: Vec::new(),
+            contradictions: Vec::new(),
+            files: request.files.clone(),
+            role: request.role,
+            since: None,
+            until: None,
         };
-        let files = request.files.clone();
-        let mut read = Self { request, query, files, role: None, since: None, until: None };
-        for field in read.query.fields.clone() {
-            read.take(&field, now)?;
+        if request.exact || request.plain {
+            return Ok(read);
         }
+        for field in TypedQuery::parse(&request.query).fields {
+            let taken = read.take(&field, now);
+            read.settle(field, taken, &mut Vec::new())?;
+        }
+        read.parse();
         Ok(read)
     }
 
-    fn take(&mut self, field: &Field, now: &Zoned) -> Result<(), ApiError> {
+    /// Splits the query into its parts, without the fields that are text.
+    fn parse(&mut self) {
+        let is_text = |field: &Field| self.texts.iter().any(|(text, _)| text == field);
+        self.query = TypedQuery::parse_with(&self.request.query, |field| !is_text(field));
+    }
+
+    fn take(&mut self, field: &Field, now: &Zoned) -> Result<(), Misfit> {
         if field.is_excluded && field.name != FieldName::Session {
-            return Err(InvalidRequest::ExcludedField(field.name).into());
+            return Err(Misfit::Text(FieldProblem::CannotBeExcluded));
         }
         // Unlike the request's `until`, `before:` does not include the day itself.
-        let date =
-            || dates::parse(&field.value, PeriodEnd::Since, now).map_err(|error| unusable(field, error));
+        let date = || {
+            let date = dates::parse(&field.value, PeriodEnd::Since, now);
+            date.map_err(|_| Misfit::Text(FieldProblem::NotADate { text: field.value.clone() }))
+        };
         match field.name {
             FieldName::Role => {
-                let role = field.value.parse::<Role>();
-                let role = role.map_err(|error| unusable(field, error.into()))?;
-                let other = self.role.or(self.request.role).filter(|other| *other != role);
-                if let Some(other) = other {
-                    return Err(contradiction(field, self.request.role.is_some(), other.as_str()));
+                let role: Role = field.value.parse().map_err(|_| Misfit::Text(FieldProblem::UnknownRole))?;
+                if let Some(other) = self.role.filter(|other| *other != role) {
+                    return Err(Misfit::contradiction(field, self.request.role.is_some(), other.as_str()));
                 }
                 self.role = Some(role);
             }
-            FieldName::After => self.since = Some(date()?),
-            FieldName::Before => self.until = Some(date()?),
+            FieldName::After => {
+                let begins = date()?;
+                self.since = later(self.since.take(), Some((begins, field.into())));
+            }
+            FieldName::Before => {
+                let ends = date()?;
+                self.until = earlier(self.until.take(), Some((ends, field.into())));
+            }
             FieldName::File => self.files.push(field.value.clone()),
+            FieldName::Project => {
+                ProjectSlug::new(&field.value).map_err(|error| Misfit::of_name(&error))?;
+            }
+            FieldName::Repo => {
+                Repository::new(&field.value).map_err(|error| Misfit::of_name(&error))?;
+            }
             _ => {}
         }
         Ok(())
     }
 
-    /// The options of the search that need no lookup in the store.
-    pub(crate) fn options(&self, now: &Zoned, notices: &mut Vec<Notice>) -> Result<SearchOptions, ApiError> {
-        Ok(self.applied(self.request.options(now, notices)?))
+    /// Notes how a field fails to narrow the search, if it does.
+    fn settle(
+        &mut self,
+        field: Field,
+        taken: Result<(), Misfit>,
+        notices: &mut Vec<Notice>,
+    ) -> Result<(), ApiError> {
+        match taken {
+            Ok(()) => {}
+            Err(Misfit::Text(problem)) => {
+                let text = (field, problem);
+                if !self.texts.contains(&text) {
+                    self.texts.push(text);
+                }
+            }
+            // A session that does not exist need not be excluded.
+            Err(Misfit::Unmet(notice)) if field.is_excluded => notices.push(notice),
+            Err(Misfit::Unmet(notice)) => self.contradictions.push(notice),
+            Err(Misfit::Failed(error)) => return Err(error),
+        }
+        Ok(())
     }
 
-    /// The options with the query and the fields that need no store.
-    fn applied(&self, mut options: SearchOptions) -> SearchOptions {
+    /// The options of the search that need no lookup in the store.
+    pub(crate) fn options(
+        &mut self,
+        now: &Zoned,
+        notices: &mut Vec<Notice>,
+    ) -> Result<SearchOptions, ApiError> {
+        let mut options = self.request.options(now, notices)?;
+        self.narrow_period(&mut options.filter);
+        options.filter.role = self.role;
+        let tags = self.values(FieldName::Tag).map(|tag| composed(tag.trim()).into_owned());
+        options.filter.sessions.tags.extend(tags);
+        Ok(self.with_text(options))
+    }
+
+    /// Adds `after:` and `before:`, unless the period ends before it begins.
+    fn narrow_period(&mut self, filter: &mut SearchFilter) {
+        let requested = |time: Option<Timestamp>, field: &str, typed: &Option<String>| {
+            Some((time?, SearchCondition::of_request(field, typed.as_deref().unwrap_or_default())))
+        };
+        let RequestFilter { since, until, .. } = &self.request.filter;
+        let since = later(requested(filter.since, "since", since), self.since.clone());
+        let until = earlier(requested(filter.until, "until", until), self.until.clone());
+        if let (Some((begins, one)), Some((ends, other))) = (&since, &until)
+            && ends <= begins
+        {
+            let (one, other) = (one.clone(), other.clone());
+            self.contradictions.push(Notice::NothingMatchesBoth { one, other });
+            return;
+        }
+        filter.since = since.map(|(begins, _)| begins);
+        filter.until = until.map(|(ends, _)| ends);
+    }
+
+    /// The options with the words of the query, and the conditions that they are.
+    fn with_text(&self, mut options: SearchOptions) -> SearchOptions {
         let tools = self.values(FieldName::Tool);
         let exact = self.request.exact.then(|| self.request.query.clone());
         options.query.clone_from(&self.query.text);
@@ -138,37 +222,46 @@ impl<'a> ReadQuery<'a> {
         }
         options.newest_without_words =
             !has_words && (!self.files.is_empty() || !self.query.fields.is_empty());
-        let filter = &mut options.filter;
-        filter.role = filter.role.or(self.role);
-        filter.since = filter.since.max(self.since);
-        filter.until = filter.until.into_iter().chain(self.until).min();
-        let tags = self.values(FieldName::Tag).map(|tag| composed(tag.trim()).into_owned());
-        filter.sessions.tags.extend(tags);
         options
     }
 
     /// The options with everything that is looked up in the store.
     async fn resolved(
-        &self,
+        &mut self,
         api: &Api<'_>,
         scope: &Scope,
         options: SearchOptions,
         notices: &mut Vec<Notice>,
     ) -> Result<SearchOptions, ApiError> {
         let mut filter = self.narrowed(api, scope, &options, notices).await?;
-        for field in &self.query.fields {
-            match field.name {
-                FieldName::Project => self.within_project(api, scope, field, &mut filter, notices).await?,
-                FieldName::Repo => self.within_repository(api, scope, field, &mut filter).await?,
-                FieldName::Session => self.within_session(api, scope, field, &mut filter, notices).await?,
-                _ => {}
-            }
+        for field in self.query.fields.clone() {
+            let taken = match field.name {
+                FieldName::Project => self.within_project(api, scope, &field, &mut filter, notices).await,
+                FieldName::Repo => self.within_repository(api, scope, &field, &mut filter).await,
+                FieldName::Session => self.within_session(api, scope, &field, &mut filter, notices).await,
+                _ => Ok(()),
+            };
+            self.settle(field, taken, notices)?;
         }
+        if !self.texts.is_empty() {
+            self.parse();
+        }
+        let as_text = self.texts.iter().map(|(field, problem)| Notice::SearchedAsText {
+            text: field.to_string(),
+            problem: problem.clone(),
+        });
+        notices.extend(as_text);
+        let options = self.with_text(options);
         for address in &self.request.not_sessions {
             filter.sessions.without.insert(api.find(scope, address, notices).await?.session.key());
         }
         if filter.sessions.session.is_none() {
             filter.sessions.without.extend(self.current_session(api));
+        }
+        if !self.contradictions.is_empty() {
+            notices.extend(self.contradictions.iter().cloned());
+            filter.sessions.only = Some(BTreeSet::new());
+            return Ok(options.with_filter(filter));
         }
         for file in &self.files {
             // Only within the sessions of the files before, so that a session must have all of them.
@@ -210,13 +303,13 @@ impl<'a> ReadQuery<'a> {
         field: &Field,
         filter: &mut SearchFilter,
         notices: &mut Vec<Notice>,
-    ) -> Result<(), ApiError> {
+    ) -> Result<(), Misfit> {
         let found = api.project(scope, &field.value, notices).await;
-        let project = found.map_err(|error| unusable(field, error))?;
+        let project = found.map_err(|error| Misfit::of_lookup(field, error))?;
         if let Some(other) = &filter.sessions.project
             && Some(other) != project.project.as_ref()
         {
-            return Err(contradiction(field, self.request.filter.project.is_some(), other.as_str()));
+            return Err(Misfit::contradiction(field, self.request.filter.project.is_some(), other.as_str()));
         }
         filter.sessions = std::mem::take(&mut filter.sessions).within(&project);
         Ok(())
@@ -229,12 +322,13 @@ impl<'a> ReadQuery<'a> {
         scope: &Scope,
         field: &Field,
         filter: &mut SearchFilter,
-    ) -> Result<(), ApiError> {
-        let found = api.repositories(scope, &field.value).await.map_err(|error| unusable(field, error))?;
+    ) -> Result<(), Misfit> {
+        let found =
+            api.repositories(scope, &field.value).await.map_err(|error| Misfit::of_lookup(field, error))?;
         let other = filter.sessions.repositories.replace(found.clone());
         if let Some(other) = other.filter(|other| *other != found) {
             let is_in_request = self.request.filter.repo.is_some();
-            return Err(contradiction(field, is_in_request, Repository::most_telling(&other)));
+            return Err(Misfit::contradiction(field, is_in_request, Repository::most_telling(&other)));
         }
         Ok(())
     }
@@ -247,15 +341,15 @@ impl<'a> ReadQuery<'a> {
         field: &Field,
         filter: &mut SearchFilter,
         notices: &mut Vec<Notice>,
-    ) -> Result<(), ApiError> {
+    ) -> Result<(), Misfit> {
         let found = api.find(scope, &field.value, notices).await;
-        let session = found.map_err(|error| unusable(field, error))?.session;
+        let session = found.map_err(|error| Misfit::of_lookup(field, error))?.session;
         if field.is_excluded {
             filter.sessions.without.insert(session.key());
             return Ok(());
         }
         if let Some(other) = filter.sessions.session.as_ref().filter(|other| **other != session.session_id) {
-            return Err(contradiction(field, self.request.session.is_some(), other.as_str()));
+            return Err(Misfit::contradiction(field, self.request.session.is_some(), other.as_str()));
         }
         filter.sessions = only_session(std::mem::take(&mut filter.sessions), scope, &session);
         Ok(())
@@ -267,9 +361,13 @@ impl<'a> ReadQuery<'a> {
         Some(SessionKey::new(api.caller.user().clone(), id))
     }
 
-    /// A notice that the query leaves something out, which may be why nothing is found.
-    fn leaves_out(&self) -> Option<Notice> {
-        self.query.excluded.first().map(|text| Notice::LeavesOut { text: text.clone() })
+    /// A hint that a part of the query may be meant as text, which may be why nothing is found.
+    fn meant_as_text(&self) -> Option<Notice> {
+        if let Some(text) = self.query.excluded.first() {
+            return Some(Notice::LeavesOut { text: text.clone() });
+        }
+        let field = self.query.fields.iter().find(|field| may_be_text(field))?;
+        Some(Notice::MeantAsText { text: field.to_string() })
     }
 
     fn values(&self, name: FieldName) -> impl Iterator<Item = String> + '_ {
@@ -292,7 +390,7 @@ impl Api<'_> {
     /// Looks up in the store what a query and its options need.
     pub(crate) async fn resolved_query<'a>(
         &self,
-        (read, options): (ReadQuery<'a>, SearchOptions),
+        (mut read, options): (ReadQuery<'a>, SearchOptions),
         notices: &mut Vec<Notice>,
     ) -> Result<ResolvedQuery<'a>, ApiError> {
         let scope = self.caller.scope(read.request.scope)?;
@@ -309,21 +407,19 @@ impl Api<'_> {
         notices: &mut Vec<Notice>,
     ) -> Result<(), ApiError> {
         notices.push(Notice::NothingFound { what, nearest });
-        notices.extend(query.read.leaves_out());
+        notices.extend(query.read.meant_as_text());
         let filter = &query.read.request.filter;
         self.why_nothing(&query.scope, filter, &query.options.filter.sessions, notices).await
     }
 }
 
-/// Two values of something that a message has only once. `other` is in the request if the request has such a field, or
-/// else in an earlier field of the query.
-fn contradiction(field: &Field, is_in_request: bool, other: &str) -> ApiError {
-    let (other, value) = (other.to_owned(), field.value.clone());
-    InvalidRequest::Contradiction { field: field.name, value, other, is_in_request }.into()
+/// A bound of a period, and what sets it.
+type PeriodBound = (Timestamp, SearchCondition);
+
+fn later(one: Option<PeriodBound>, other: Option<PeriodBound>) -> Option<PeriodBound> {
+    one.into_iter().chain(other).max_by_key(|(time, _)| *time)
 }
 
-/// The field has a value that can't be used.
-fn unusable(field: &Field, reason: ApiError) -> ApiError {
-    let reason = Box::new(reason);
-    InvalidRequest::FieldValue { field: field.name, value: field.value.clone(), reason }.into()
+fn earlier(one: Option<PeriodBound>, other: Option<PeriodBound>) -> Option<PeriodBound> {
+    one.into_iter().chain(other).min_by_key(|(time, _)| *time)
 }

@@ -1,6 +1,6 @@
 //! Errors and invalid requests in words, with advice: with the names of commands and options.
 
-use amplifier_session_api::{ApiError, InvalidRequest, PlaceFields, with_causes};
+use amplifier_session_api::{InvalidRequest, PlaceFields, with_causes};
 use amplifier_session_storage::{
     Error, ErrorField, ErrorKind, ErrorOption, search::SEARCH_OPERATION, upgrade::PythonDatabase,
 };
@@ -29,14 +29,6 @@ pub(crate) fn problem(invalid: &InvalidRequest) -> String {
             format!("--max-turns {max_turns} is less than --min-turns {min_turns}")
         }
         InvalidRequest::NothingToList => "--limit must be at least 1".to_owned(),
-        InvalidRequest::Contradiction { field, value, other, is_in_request } => {
-            let name = field.as_str();
-            let other = if *is_in_request { format!("--{name} {other}") } else { format!("{name}:{other}") };
-            format!("{name}:{value} conflicts with {other}")
-        }
-        InvalidRequest::FieldValue { field, value, reason } => {
-            format!("{}:{value}: {}", field.as_str(), reason_of(reason))
-        }
         InvalidRequest::NamesMessage { address, .. } => {
             format!("{address} names a message, but --events shows events")
         }
@@ -65,7 +57,6 @@ pub(crate) fn problem(invalid: &InvalidRequest) -> String {
         | InvalidRequest::FieldGivenTwice(_)
         | InvalidRequest::TagAddedAndRemoved { .. }
         | InvalidRequest::WrongSummary { .. }
-        | InvalidRequest::ExcludedField(_)
         | InvalidRequest::NamesEvent { fields: PlaceFields::First, .. }
         | InvalidRequest::RelativeFolder { .. }
         | InvalidRequest::NoRepository { .. } => invalid.to_string(),
@@ -94,13 +85,6 @@ pub(crate) fn advice(invalid: &InvalidRequest, program: &str) -> String {
             "pass it once: before --remove to add it, or after --remove to remove it"
         }
         InvalidRequest::AgeInTheFuture { .. } => "it would match everything; pass a date in the past",
-        InvalidRequest::ExcludedField(_)
-        | InvalidRequest::Contradiction { .. }
-        | InvalidRequest::FieldValue { .. } => {
-            return format!(
-                "to search for this as text, add --plain; `{program} search --help` explains the syntax"
-            );
-        }
         InvalidRequest::NamesMessage { sequence, .. } => {
             return format!("events are numbered separately: --from {sequence} begins at event {sequence}");
         }
@@ -141,15 +125,6 @@ pub(crate) fn advice(invalid: &InvalidRequest, program: &str) -> String {
         InvalidRequest::RelativeFolder { .. } | InvalidRequest::WrongSummary { .. } => USAGE_HINT,
     };
     text.to_owned()
-}
-
-/// Why the value of a field can't be used.
-fn reason_of(reason: &ApiError) -> String {
-    match reason {
-        ApiError::Storage(error) => message_of(error),
-        ApiError::Invalid(invalid) => problem(invalid),
-        refused => refused.to_string(),
-    }
 }
 
 /// The problem with an argument, using the name of its option.

@@ -1,12 +1,13 @@
 //! The wording of notices from the API, with the names of commands and options.
 
-use amplifier_session_api::{FoundKind, NearestMessage, Notice};
+use amplifier_session_api::{FieldProblem, FoundKind, NearestMessage, Notice, SearchCondition};
 use amplifier_session_storage::{
-    model::UserId,
+    model::{Role, UserId},
     search::{SearchExplanation, SearchedTerm},
 };
 
 use crate::{
+    args::quoted,
     failure::{damaged_sessions_note, say},
     program::TypedProgram,
     render::text::{counted, fitted, grouped, one_line},
@@ -23,9 +24,12 @@ pub(crate) fn say_notices(program: &TypedProgram, notices: &[Notice]) {
             Notice::NoSessionInFolder { .. }
             | Notice::StoreOfOtherUser { .. }
             | Notice::UnknownProject { .. }
-            | Notice::UnknownRepository { .. } => "warning",
+            | Notice::UnknownRepository { .. }
+            | Notice::UnmetField { .. }
+            | Notice::NothingMatchesBoth { .. } => "warning",
             Notice::IncompleteBundle { .. }
             | Notice::LeavesOut { .. }
+            | Notice::MeantAsText { .. }
             | Notice::IncompleteEventType { .. }
             | Notice::OnlyOthersHaveSessions { .. } => "hint",
             Notice::LinesNotErased { .. } => "failed",
@@ -57,7 +61,12 @@ pub(crate) fn in_response(program: &TypedProgram, notices: &[Notice]) -> Vec<Str
     let are_in = |notice: &&Notice| {
         matches!(
             notice,
-            Notice::Search { .. } | Notice::MissingVectors { .. } | Notice::DamagedSessions { .. }
+            Notice::Search { .. }
+                | Notice::SearchedAsText { .. }
+                | Notice::UnmetField { .. }
+                | Notice::NothingMatchesBoth { .. }
+                | Notice::MissingVectors { .. }
+                | Notice::DamagedSessions { .. }
         )
     };
     notices.iter().filter(are_in).map(|notice| text(program, notice)).collect()
@@ -102,6 +111,18 @@ fn text(program: &TypedProgram, notice: &Notice) -> String {
         Notice::SearchedFor { explanation } => searched_for(explanation),
         Notice::NothingFound { what, nearest } => nothing_found(*what, nearest.as_ref()),
         Notice::NoLine { kind, sequence, count } => no_line(kind.as_str(), *sequence, *count),
+        Notice::SearchedAsText { text, problem } => {
+            format!("{} is searched for as text: {}", shortened(text), problem_of_field(problem))
+        }
+        Notice::UnmetField { text, problem } => {
+            format!("{}: {}", shortened(text), problem_of_field(problem))
+        }
+        Notice::NothingMatchesBoth { one, other } => {
+            format!("nothing can match both {} and {}", condition(one), condition(other))
+        }
+        Notice::MeantAsText { text } => {
+            format!("{} is a filter; with --plain it is searched for as text", shortened(text))
+        }
         Notice::LeavesOut { text } => {
             let one = if text.contains(' ') { format!("-\"{text}\"") } else { format!("-{text}") };
             format!("{one} leaves out messages that contain it; with --plain it is searched for")
@@ -128,6 +149,37 @@ fn text(program: &TypedProgram, notice: &Notice) -> String {
 /// A reason at the end of a sentence, if it is known.
 pub(crate) fn because(reason: Option<&str>) -> String {
     reason.map(|reason| format!(": {}", one_line(reason))).unwrap_or_default()
+}
+
+/// A part of a query, on one line.
+fn shortened(text: &str) -> String {
+    const CHARS: usize = 60;
+    fitted(&one_line(text), CHARS)
+}
+
+/// Why a field of a query can't be used.
+fn problem_of_field(problem: &FieldProblem) -> String {
+    match problem {
+        FieldProblem::UnknownRole => format!("roles are {}", Role::ALL.map(Role::as_str).join(", ")),
+        FieldProblem::NotADate { text } => format!("{text:?} is not a date"),
+        FieldProblem::UnknownSession { session } if session.eq_ignore_ascii_case("latest") => {
+            "the store has no sessions yet".to_owned()
+        }
+        FieldProblem::UnknownSession { session } => format!("no session matches {session}"),
+        FieldProblem::CannotBeExcluded => "only words and sessions can be excluded".to_owned(),
+        FieldProblem::NoRepository { folder } => format!("{folder} is in no repository"),
+        FieldProblem::RelativeFolder { folder } => format!("the folder {folder} must be an absolute path"),
+        FieldProblem::Storage { text } if text.starts_with("must ") => format!("its value {text}"),
+        FieldProblem::Storage { text } => text.clone(),
+    }
+}
+
+/// A condition of a search, as it is typed.
+fn condition(condition: &SearchCondition) -> String {
+    match condition {
+        SearchCondition::Query { text } => shortened(text),
+        SearchCondition::Request { field, value } => format!("--{field} {}", quoted(value)),
+    }
 }
 
 fn other_folders(others: &[String]) -> String {

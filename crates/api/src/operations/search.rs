@@ -85,7 +85,7 @@ impl SearchRequest {
         now: &Zoned,
         notices: &mut Vec<Notice>,
     ) -> Result<(ReadQuery<'_>, SearchOptions), ApiError> {
-        let read = ReadQuery::read(&self.query, now)?;
+        let mut read = ReadQuery::read(&self.query, now)?;
         let mut options = read
             .options(now, notices)?
             .with_limit(self.limit)

@@ -43,7 +43,7 @@ impl TimelineRequest {
         now: &Zoned,
         notices: &mut Vec<Notice>,
     ) -> Result<(ReadQuery<'_>, SearchOptions), ApiError> {
-        let read = ReadQuery::read(&self.query, now)?;
+        let mut read = ReadQuery::read(&self.query, now)?;
         // One more message, to know whether there are more.
         let options = read.options(now, notices)?.with_limit(MOST_COUNTED + 1);
         options.validate()?;

@@ -4,6 +4,7 @@
 
 mod files;
 mod lines_of_sessions;
+mod queries;
 mod reading;
 mod rights;
 mod store;
@@ -11,7 +12,8 @@ mod store;
 use std::{fmt::Debug, sync::Arc};
 
 use amplifier_session_api::{
-    AccessRight, Api, ApiAnswer, ApiCaller, ApiError, CallerPlace, FoundKind, InvalidRequest, Notice, Reach,
+    AccessRight, Api, ApiAnswer, ApiCaller, ApiError, CallerPlace, FieldProblem, FoundKind, InvalidRequest,
+    Notice, Reach,
     budget::{AnswerLimits, Portion},
     filter::RequestFilter,
     operations::{
@@ -144,11 +146,16 @@ async fn folders_of_another_machine_are_absolute() {
     let (storage, caller, now) = (storage().await, ana_asks(), now());
     let api = api(&storage, &caller, &now);
     for folder in [".", "~/shop", "../shop"] {
-        let refused = api.search(&by_words(&format!("pool project:{folder}"))).await.unwrap_err();
-        let ApiError::Invalid(InvalidRequest::FieldValue { reason, .. }) = refused else {
-            panic!("{refused}");
-        };
-        assert!(matches!(*reason, ApiError::Invalid(InvalidRequest::RelativeFolder { .. })), "{reason}");
+        let mut request = by_words(&format!("pool project:{folder}"));
+        let answer = api.search(&request).await.unwrap();
+        let problem = FieldProblem::RelativeFolder { folder: folder.to_owned() };
+        let text = format!("project:{folder}");
+        assert!(answer.notices.contains(&Notice::UnmetField { text, problem }), "{:?}", answer.notices);
+        assert!(answer.response.results.is_empty());
+        request.query = QueryRequest { query: "pool".to_owned(), ..QueryRequest::default() };
+        request.query.filter.project = Some(folder.to_owned());
+        let refused = api.search(&request).await.unwrap_err();
+        assert!(matches!(refused, ApiError::Invalid(InvalidRequest::RelativeFolder { .. })), "{refused}");
     }
 }
 
@@ -171,9 +178,10 @@ async fn a_portion_has_the_first_sessions_and_cuts_the_last() {
 
 #[test]
 fn a_mistake_is_found_without_a_store() {
-    let request = by_words("pool after:someday");
+    let mut request = by_words("pool");
+    request.query.filter.since = Some("someday".to_owned());
     let failed = request.check(&now()).unwrap_err();
-    assert_eq!(failed.to_string(), r#"after:someday: "someday" is not a date"#);
+    assert_eq!(failed.to_string(), r#""someday" is not a date"#);
     let request = SessionsRequest { limit: 0, ..SessionsRequest::default() };
     assert!(matches!(request.check(&now()), Err(ApiError::Invalid(InvalidRequest::NothingToList))));
 }

@@ -1,5 +1,7 @@
 //! The syntax of queries that people type.
 
+use std::fmt;
+
 use crate::KnownPart;
 
 /// A field of a query, such as `role:user`.
@@ -43,6 +45,16 @@ pub struct Field {
     pub value: String,
     /// Whether a `-` precedes the field.
     pub is_excluded: bool,
+}
+
+impl fmt::Display for Field {
+    /// The field in a query.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, value, is_excluded } = self;
+        let hyphen = if *is_excluded { "-" } else { "" };
+        let quote = if value.contains(char::is_whitespace) { "\"" } else { "" };
+        write!(f, "{hyphen}{name}:{quote}{value}{quote}")
+    }
 }
 
 /// A query that was typed, split into its parts.
@@ -93,6 +105,12 @@ impl TypedQuery {
     /// Splits a query into its parts. Never fails: what is not syntax is plain text.
     #[must_use]
     pub fn parse(typed: &str) -> Self {
+        Self::parse_with(typed, |_| true)
+    }
+
+    /// [`Self::parse`], except that fields are plain text if `is_field` is false for them.
+    #[must_use]
+    pub fn parse_with(typed: &str, mut is_field: impl FnMut(&Field) -> bool) -> Self {
         let (mut query, mut words) = (Self::default(), Vec::new());
         let mut rest = typed.trim_start();
         while !rest.is_empty() {
@@ -112,7 +130,12 @@ impl TypedQuery {
                 }
                 QueryPart::Excluded(text) => query.excluded.push(text.to_owned()),
                 QueryPart::Field { name, value, is_excluded } => {
-                    query.fields.push(Field { name, value: value.to_owned(), is_excluded });
+                    let field = Field { name, value: value.to_owned(), is_excluded };
+                    if is_field(&field) {
+                        query.fields.push(field);
+                    } else {
+                        words.push(this);
+                    }
                 }
             }
         }
@@ -251,6 +274,16 @@ mod tests {
         ];
         assert_eq!((query.text.as_str(), fields), ("retry", expected.to_vec()));
         assert_eq!(TypedQuery::parse("tool:bash").text, "");
+    }
+
+    #[test]
+    fn a_field_can_be_plain_text_where_it_stands() {
+        let typed = "open role:admin -role:user tag:\"on call\" role:user -slow";
+        let query = TypedQuery::parse_with(typed, |field| field.to_string() == "role:user");
+        assert_eq!(query.text, "open role:admin -role:user tag:\"on call\"");
+        assert_eq!((query.fields.len(), query.excluded), (1, vec!["slow".to_owned()]));
+        let fields: Vec<String> = TypedQuery::parse(typed).fields.iter().map(ToString::to_string).collect();
+        assert_eq!(fields, ["role:admin", "-role:user", "tag:\"on call\"", "role:user"]);
     }
 
     #[test]
