@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 
 use crate::{
-    args::{command, new_name},
+    args::{QueryLine, command, new_name},
     environment::Environment,
     failure::{Failure, SUCCESS, say},
     problems::USAGE_HINT,
@@ -20,13 +20,18 @@ pub(crate) fn report_usage(error: &clap::Error) -> u8 {
         let _ = print(error);
         return 2;
     }
-    if let Some(failure) = unknown_command(error) {
+    let line = QueryLine::split(&command(), &Environment::current().arguments);
+    let unknown = || line.as_ref().and_then(unknown_option);
+    if let Some(failure) = unknown_command(error).or_else(unknown) {
         return failure.report(&program::name(), None);
     }
     let rendered = error.render().to_string();
     let text = rendered.split("\nFor more information").next().unwrap_or_default().trim_end();
     say("error", text.strip_prefix("error: ").unwrap_or(text));
-    say("hint", hint_for(error));
+    match line.filter(QueryLine::has_incomplete_option) {
+        Some(line) => say("hint", &quote_to_search(&line)),
+        None => say("hint", hint_for(error)),
+    }
     2
 }
 
@@ -44,6 +49,20 @@ fn hint_for(error: &clap::Error) -> &'static str {
     } else {
         USAGE_HINT
     }
+}
+
+/// The failure for a word after a query that looks like an option, but is none.
+fn unknown_option(line: &QueryLine) -> Option<Failure> {
+    let typed = line.unknown_option()?;
+    let name = typed.trim_start_matches('-').split('=').next().unwrap_or_default();
+    let similar = line.options().iter().filter(|option| is_mistyped(name, option));
+    let similar = similar.min_by_key(|option| edits(name, option));
+    let meant = similar.map_or_else(String::new, |option| format!("; did you mean --{option}?"));
+    Some(Failure::wrong_use(format!("unknown option {typed}{meant}"), quote_to_search(line)))
+}
+
+fn quote_to_search(line: &QueryLine) -> String {
+    format!("to search for it as text, quote the query: {}", line.quoted())
 }
 
 /// Prints help or an error as clap renders it, with colours where the stream of the process allows them.

@@ -40,7 +40,7 @@ pub(crate) struct CopyArgs {
     #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) to: String,
     /// Only sessions of this project: its slug, a unique part of the slug, or its folder
-    #[arg(long, value_name = "PROJECT", allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "PROJECT", allow_hyphen_values = true)]
     pub(crate) project: Option<String>,
     #[command(flatten)]
     pub(crate) repo: RepoArgs,

@@ -52,7 +52,7 @@ pub(crate) struct DeleteArgs {
     pub(crate) sessions: Vec<String>,
     /// Delete the sessions of this project: its slug, a unique part of the slug, or its folder (`.` is the current one)
     // Slugs begin with a hyphen.
-    #[arg(long, value_name = "PROJECT", allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "PROJECT", allow_hyphen_values = true)]
     pub(crate) project: Option<String>,
     #[command(flatten)]
     pub(crate) repo: RepoArgs,

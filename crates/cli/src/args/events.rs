@@ -63,7 +63,7 @@ pub(crate) struct EventsArgs {
     ])]
     pub(crate) superseded: bool,
     /// Maximum number of events, up to 10000
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = at_least_one)]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 50, value_parser = at_least_one)]
     pub(crate) limit: usize,
     /// Continue after a page, given its `next` cursor
     #[arg(long, value_name = "CURSOR")]

@@ -32,6 +32,6 @@ pub(crate) struct FilesArgs {
     #[arg(long)]
     pub(crate) changed: bool,
     /// Maximum number of files; one that was read and changed counts twice
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = at_least_one)]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 100, value_parser = at_least_one)]
     pub(crate) limit: usize,
 }

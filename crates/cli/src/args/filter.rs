@@ -15,7 +15,7 @@ use crate::out::Out;
 pub(crate) struct FilterArgs {
     /// Only this project: its slug, a unique part of the slug, or its folder (`.` is the current one)
     // Slugs begin with a hyphen.
-    #[arg(long, value_name = "PROJECT", allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "PROJECT", allow_hyphen_values = true)]
     pub(crate) project: Option<String>,
     #[command(flatten)]
     pub(crate) repo: RepoArgs,

@@ -73,7 +73,7 @@ fn word(arguments: &[OsString], at: usize) -> &OsStr {
 }
 
 /// The position of the first word, from `from` on, that is neither an option nor the value of one.
-fn next_word(arguments: &[OsString], from: usize) -> Option<usize> {
+pub(super) fn next_word(arguments: &[OsString], from: usize) -> Option<usize> {
     let global = GlobalArgs::augment_args(Command::new("global"));
     let mut at = from;
     loop {

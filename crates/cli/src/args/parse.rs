@@ -8,7 +8,7 @@ use clap::{ArgMatches, Command, FromArgMatches as _, error::ErrorKind, parser::V
 
 #[cfg(feature = "watch")]
 use super::WatchArgs;
-use super::{Cli, command};
+use super::{Cli, QueryLine, command};
 use crate::environment::Environment;
 
 /// The width of help if that of the terminal is unknown.
@@ -28,10 +28,12 @@ pub(crate) struct ParsedArguments {
 /// Parses the arguments of an environment. Also returns what was typed.
 pub(crate) fn parse_arguments(environment: &Environment) -> Result<(Cli, ArgMatches), clap::Error> {
     let command = command().term_width(width_of_help(environment));
-    match parse_arguments_for(command.clone(), environment, &environment.arguments) {
+    let typed = &environment.arguments;
+    let arguments = QueryLine::split(&command, typed).map_or_else(|| typed.clone(), |line| line.joined());
+    match parse_arguments_for(command.clone(), environment, &arguments) {
         Err(error) if is_help(&error) => {
             // Help names the variables.
-            let matches = command.try_get_matches_from(&environment.arguments)?;
+            let matches = command.try_get_matches_from(&arguments)?;
             Ok((Cli::from_arg_matches(&matches)?, matches))
         }
         parsed => {

@@ -133,12 +133,16 @@ fn content_types(text: &str) -> Result<ContentTypes, String> {
 
 /// Any text is a query, even `- that` or `-1`, but `--limt` is a mistyped option.
 fn query(text: &str) -> Result<String, String> {
-    let is_option_like = text.strip_prefix("--").is_some_and(|name| {
-        name.starts_with(|first: char| first.is_ascii_alphabetic()) && !name.contains(char::is_whitespace)
-    });
-    if is_option_like {
+    if is_option_like(text) {
         Err(format!("unknown option; to search for this text, put -- before it: -- {text}"))
     } else {
         Ok(text.to_owned())
     }
+}
+
+/// Whether a text looks like a long option.
+pub(super) fn is_option_like(text: &str) -> bool {
+    text.strip_prefix("--").is_some_and(|name| {
+        name.starts_with(|first: char| first.is_ascii_alphabetic()) && !name.contains(char::is_whitespace)
+    })
 }

@@ -35,7 +35,7 @@ pub(crate) struct RestoreArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) to: PathBuf,
     /// Only sessions of this project: its slug, a unique part of the slug, or its folder
-    #[arg(long, value_name = "PROJECT", allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "PROJECT", allow_hyphen_values = true)]
     pub(crate) project: Option<String>,
     #[command(flatten)]
     pub(crate) repo: RepoArgs,

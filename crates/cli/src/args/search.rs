@@ -17,7 +17,7 @@ results as you type, with filters and a preview.")]
 In a pipe, each result is one line of tab-separated fields: score, session, message, time, project, content type, snippet, \
 address; if --scope is not own, the owner comes before the address. With --full, the message follows, indented. With --group \
 session, each session is one line: score, session, time of its last change, project, title, number of messages found, best \
-snippet, its address.
+snippet, its address. With --list: address of the session, time of its last change, project, title.
 
 Syntax of a query; quote it, so that the shell leaves it alone:
   \"exact phrase\"  these words in this order
@@ -28,8 +28,8 @@ Syntax of a query; quote it, so that the shell leaves it alone:
   tool:bash        messages that call a tool or contain its output
   file:PATH        like --file
   -session:ID      like --not-session
-Anything else is plain text, including rm -rf, a - b, C:\\x, http://x and session::new. With only fields, the newest \
-messages are found.
+Anything else is plain text, including rm -rf, a - b, C:\\x, http://x and session::new, and fields whose values can't be \
+any, such as role:admin. With only fields, the newest messages are found.
 
 With --unit turn, the results are turns, and a line in a pipe has: score, session, message of the user, time, project, turn, \
 text of the user, answer or summary, addresses of both messages. `show ADDRESS --turn` shows one in full. `sync` and \
@@ -51,6 +51,8 @@ Examples:
   amplifier-sessions search '\"connection pool\" time* -postgres role:assistant'
   amplifier-sessions search --exact 'Basket.java:12'
   amplifier-sessions search --file src/cart.rs rounding
+  amplifier-sessions search -l -n 20 deadlock
+  amplifier-sessions search 'git reset --hard'
   amplifier-sessions search -- --no-verify
   amplifier-sessions search rollback --tag incident --min-turns 3
   amplifier-sessions search timeout --project -home-ana-payments --since 2w --limit 3 --json")]
@@ -63,8 +65,11 @@ pub(crate) struct SearchArgs {
     /// Find messages, or turns: what was asked, with the last answer or its summary
     #[arg(long, value_name = "UNIT", default_value = "message")]
     pub(crate) unit: ResultUnitArg,
-    /// Maximum number of results, 1 to 1000; with --group session, of sessions
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    /// List sessions, one on a line: address, time of the last change, project, title
+    #[arg(short, long, conflicts_with_all = ["group", "explain", "full", "superseded", "max_chars"])]
+    pub(crate) list: bool,
+    /// Maximum number of results, 1 to 1000; with --group session or --list, of sessions
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
     pub(crate) limit: usize,
     /// Balance of relevance and diversity, 0 to 1; 1 is relevance only
     #[arg(long, value_name = "X", default_value_t = 0.7, allow_negative_numbers = true)]

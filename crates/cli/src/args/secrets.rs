@@ -37,7 +37,7 @@ pub(crate) struct SecretsArgs {
     #[arg(value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) sessions: Vec<String>,
     /// Only sessions of this project: its slug, a unique part of the slug, or its folder
-    #[arg(long, value_name = "PROJECT", allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "PROJECT", allow_hyphen_values = true)]
     pub(crate) project: Option<String>,
     #[command(flatten)]
     pub(crate) repo: RepoArgs,

@@ -61,6 +61,7 @@ pub(crate) struct SessionsArgs {
     pub(crate) superseded: bool,
     /// Maximum number of sessions, or with --by project, of sessions per project [default: 50, or 3 per project]
     #[arg(
+        short = 'n',
         long,
         value_name = "N",
         value_parser = number::<usize>,

@@ -85,7 +85,7 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "N", value_parser = number::<u32>)]
     pub(crate) from: Option<u32>,
     /// Maximum number of messages (or events) [default: 100, or 1 if the address names one]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one)]
     pub(crate) limit: Option<usize>,
     /// Show one turn: what was asked, and the last answer; without N, the turn of the message
     #[arg(long, value_name = "N", value_parser = turn_number, conflicts_with_all = PAGE_OPTIONS)]

@@ -42,7 +42,7 @@ pub(crate) struct SqlArgs {
     #[arg(long, value_name = "FILE", requires = "query")]
     pub(crate) out: Option<PathBuf>,
     /// Maximum number of rows; by default 1000 in a table, and all otherwise
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one)]
     pub(crate) limit: Option<usize>,
 }
 

@@ -8,7 +8,7 @@ use amplifier_session_api::{
 use super::superseded;
 use crate::{
     app::{App, OpenedStore},
-    args::{GroupArg, LimitArgs, ResultUnitArg, SearchArgs},
+    args::{GroupArg, ResultUnitArg, SearchArgs},
     budget,
     failure::{Failure, Outcome, report_damage},
     interactive,
@@ -35,7 +35,7 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
         check_for_turns(&args)?;
     }
     if is_interactive
-        && (finds_turns || args.superseded || args.query.exact || !interactive::is_possible(app))
+        && (finds_turns || args.superseded || args.list || args.query.exact || !interactive::is_possible(app))
     {
         return Err(no_query("search"));
     }
@@ -59,7 +59,7 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     let ApiAnswer { mut response, notices } = reader.api(app).search(&request).await?;
     response.notices = app.in_response(&notices);
     app.say_notices(&notices);
-    show(app, &reader, &response, args.limits)?;
+    show(app, &reader, &response, &args)?;
     report_damage(&response.damaged)?;
     Ok(Outcome::found(!response.results.is_empty()))
 }
@@ -73,7 +73,7 @@ pub(super) fn no_query(command: &str) -> Failure {
 
 fn request(app: &App, args: &SearchArgs) -> SearchRequest {
     // An explanation is about messages.
-    let by_session = !args.explain && GroupArg::by_session(args.group, &app.out);
+    let by_session = args.list || !args.explain && GroupArg::by_session(args.group, &app.out);
     let is_short = by_session && !args.superseded || args.unit == ResultUnitArg::Turn;
     let chars = if is_short {
         GROUPED_LINES * (app.out.width - GROUPED_INDENT)
@@ -98,8 +98,9 @@ fn show(
     app: &mut App,
     reader: &OpenedStore,
     response: &SearchResponse,
-    limits: LimitArgs,
+    args: &SearchArgs,
 ) -> Result<(), Failure> {
+    let SearchArgs { limits, list, .. } = *args;
     let items = response.items();
     let owners = reader.names_owners();
     let portion = budget::write(app, limits.budget, items, |app, portion| {
@@ -113,6 +114,7 @@ fn show(
         let max_chars = &max_chars;
         let (out, now) = (&mut app.out, &app.now);
         match (&shown.groups, out.is_terminal()) {
+            (Some(found), _) if list => groups::list(out, found, owners, now)?,
             (Some(found), true) => groups::blocks(out, found, GroupOptions { owners, max_chars }, now)?,
             (Some(found), false) => groups::lines(out, found, GroupOptions { owners, max_chars }, now)?,
             (None, true) => render::blocks(out, &shown.results, ResultOptions { owners, max_chars }, now)?,
@@ -130,6 +132,7 @@ fn show(
 fn check_for_turns(args: &SearchArgs) -> Result<(), Failure> {
     let given = [
         (args.group.is_some(), "--group"),
+        (args.list, "--list"),
         (args.explain, "--explain"),
         (args.full, "--full"),
         (args.superseded, "--superseded"),

@@ -3,6 +3,7 @@
 use std::io;
 
 use amplifier_session_api::operations::search::{FoundMessage, FoundSession};
+use amplifier_session_storage::model::Timestamp;
 use jiff::Zoned;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -10,9 +11,10 @@ use super::{
     message::MessageOptions,
     result::{label, remarks, whole_message},
     snippet::wrapped,
+    table::{Column, TableCell, table},
     text::{fitted, fitted_end, grouped, one_line},
 };
-use crate::{dates, out::Out};
+use crate::{dates, out::Out, paint::Paint};
 
 /// How to show groups.
 #[derive(Clone, Copy)]
@@ -94,6 +96,42 @@ fn found_lines(out: &Out, found: &FoundMessage, max_chars: Option<usize>) -> Vec
         lines.extend(whole);
     }
     lines
+}
+
+/// Writes one line per session: address, time of its last change, project, title, and the owner if requested. A table on
+/// a terminal, tab-separated fields in a pipe.
+pub(crate) fn list(out: &mut Out, groups: &[FoundSession], owners: bool, now: &Zoned) -> io::Result<()> {
+    let owner = |group: &FoundSession| if owners { one_line(group.user_id.as_str()) } else { String::new() };
+    let project = |group: &FoundSession| one_line(group.project.as_str());
+    let title = |group: &FoundSession| one_line(group.title.as_deref().unwrap_or_default());
+    if !out.is_terminal() {
+        return groups.iter().try_for_each(|group| {
+            let updated = changed(group).map(|time| dates::with_offset(time, now)).unwrap_or_default();
+            let mut fields = vec![group.session.clone(), updated, project(group), title(group)];
+            fields.extend(owners.then(|| owner(group)));
+            out.line(&fields.join("\t"))
+        });
+    }
+    let columns = [
+        Column::text("session"),
+        Column::text("owner"),
+        Column::text("changed"),
+        Column::text("project").shrinking(1, 6).cut_at_start(),
+        Column::text("title").shrinking(2, 12),
+    ];
+    let row = |group: &FoundSession| {
+        let changed = TableCell::styled(when(group, now), Paint::aside);
+        let [session, owner, project, title] =
+            [group.session.clone(), owner(group), project(group), title(group)].map(TableCell::plain);
+        vec![session, owner, changed, project, title]
+    };
+    let rows: Vec<Vec<TableCell>> = groups.iter().map(row).collect();
+    out.lines(&table(&columns, &rows, out.width, out.paint))
+}
+
+/// When the session last changed, or if it can't be read, when its best message was written.
+fn changed(group: &FoundSession) -> Option<Timestamp> {
+    group.updated.or_else(|| Some(group.results.first()?.result.ts))
 }
 
 /// Writes groups as lines for a pipe, separated by tabs: score of the best result, session, time of its last change,
