@@ -17,7 +17,7 @@ enum ArgumentKind {
     Word,
     /// An option, with its value.
     Option,
-    /// An option that needs a value, or a number, and does not have it.
+    /// A short option that needs a value, or a number, and does not have it: perhaps one of another program.
     IncompleteOption,
     /// A word that looks like a long option, but is none.
     UnknownOption,
@@ -82,7 +82,7 @@ impl QueryLine {
         self.of_kind(|kind| kind == ArgumentKind::UnknownOption).next()
     }
 
-    /// Whether an option does not have the value that it needs.
+    /// Whether a short option does not have the value that it needs.
     pub(crate) fn has_incomplete_option(&self) -> bool {
         self.of_kind(|kind| kind == ArgumentKind::IncompleteOption).next().is_some()
     }
@@ -116,18 +116,14 @@ impl QueryLine {
 /// The argument that begins with `word`: its kind, and its words, which are two if it is an option with a value.
 fn argument(command: &Command, word: &str, next: Option<&String>) -> (ArgumentKind, Vec<String>) {
     let alone = |kind| (kind, vec![word.to_owned()]);
-    let with_next = |option: &Arg| match next {
-        Some(value) => {
-            let is_number = option.get_id() != "limit" || value.parse::<usize>().is_ok();
-            let kind = if is_number { ArgumentKind::Option } else { ArgumentKind::IncompleteOption };
-            (kind, vec![word.to_owned(), value.clone()])
-        }
-        None => alone(ArgumentKind::IncompleteOption),
+    let with_next = |kind| match next {
+        Some(value) => (kind, vec![word.to_owned(), value.clone()]),
+        None => alone(kind),
     };
     if let Some(long) = word.strip_prefix("--") {
         let name = long.split('=').next().unwrap_or_default();
         return match command.get_arguments().find(|option| option.get_long() == Some(name)) {
-            Some(option) if takes_value(option) && !long.contains('=') => with_next(option),
+            Some(option) if takes_value(option) && !long.contains('=') => with_next(ArgumentKind::Option),
             Some(_) => alone(ArgumentKind::Option),
             None if is_option_like(word) => alone(ArgumentKind::UnknownOption),
             None => alone(ArgumentKind::Word),
@@ -145,7 +141,13 @@ fn argument(command: &Command, word: &str, next: Option<&String>) -> (ArgumentKi
         }
         let (flags, attached) = word.split_at(1 + at + letter.len_utf8());
         if attached.is_empty() {
-            return with_next(option);
+            let is_number = |value: &String| option.get_id() != "limit" || value.parse::<usize>().is_ok();
+            let is_complete = next.is_some_and(is_number);
+            return with_next(if is_complete {
+                ArgumentKind::Option
+            } else {
+                ArgumentKind::IncompleteOption
+            });
         }
         let value = attached.strip_prefix('=').unwrap_or(attached);
         let is_value = value.len() < attached.len() || value.bytes().all(|byte| byte.is_ascii_digit());

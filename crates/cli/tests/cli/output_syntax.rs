@@ -29,8 +29,7 @@ fn fields_that_are_text() {
     full_text("search_unknown_role", &["deadlock role:admin"]);
     full_text("search_excluded_role", &["deadlock -role:user"]);
     full_text("search_words_as_fields", &["deadlock after:hours session:new turn:left in:place"]);
-    full_text("search_field_finds_nothing", &["tool:bash timed out zzzz"]);
-    json("search_unknown_role_json", &["search", "zzzz role:admin", "--mode", "full-text"]);
+    full_text("search_field_finds_nothing", &["tool:bash zzzz"]);
     text("error_search_role_option", &["search", "deadlock", "--role", "admin"]);
 }
 
@@ -46,6 +45,7 @@ fn fields_that_nothing_meets() {
     ] {
         text(name, &[&["search"], typed].concat());
     }
+    json("search_two_role_fields_json", &["search", "role:user role:tool", "--mode", "full-text"]);
     text("timeline_impossible_period", &["timeline", "deadlock after:2026-03-01 before:2026-02-01"]);
 }
 
