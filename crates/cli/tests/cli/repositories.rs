@@ -114,15 +114,14 @@ fn a_folder_also_means_the_earlier_names_of_its_repository() {
 fn a_repository_that_is_not_found_is_explained() {
     let home = home();
     let folder = home.path().canonicalize().unwrap();
-    let cases: [(&str, &[&str]); 8] = [
+    let cases: [(&str, &[&str]); 7] = [
         ("code", &["sessions", "--repo", "unknown"]),
         ("code", &["search", "knead", "--mode", "full-text", "--repo", "github.com/acme/unknown"]),
         ("code", &["sessions", "--repo", "acme"]),
         ("empty", &["sessions", "--repo", "."]),
         ("empty", &["delete", "--repo", "/", "--yes"]),
-        ("code", &["search", "knead repo:app-web", "--repo", "acme/app"]),
-        ("code", &["search", "knead repo:acme/app repo:acme/app-web"]),
-        ("code", &["search", "knead -repo:app"]),
+        ("code", &["search", "knead repo:app-web", "--mode", "full-text", "--repo", "acme/app"]),
+        ("code", &["search", "knead repo:acme/app repo:acme/app-web", "--mode", "full-text"]),
     ];
     let mut shown = String::new();
     for (at, arguments) in cases {
