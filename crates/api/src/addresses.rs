@@ -61,7 +61,7 @@ pub(crate) fn only_session(sessions: SessionFilter, scope: &Scope, found: &Sessi
     }
 }
 
-/// Whether the error is that no session is the latest, because there are none.
+/// Whether the error is that `latest` names no session because there are no sessions.
 fn is_latest(error: &Error) -> bool {
     let is_latest = |typed: &str| typed.eq_ignore_ascii_case("latest");
     error.kind() == ErrorKind::SessionNotFound && error.context("session").is_some_and(is_latest)

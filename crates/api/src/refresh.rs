@@ -10,7 +10,7 @@ use crate::{AccessRight, Api, ApiError};
 /// The folders of the caller's sessions on this machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RefreshSources {
-    /// The roots. Folders that are none are left out.
+    /// The roots. Folders that are not roots are skipped.
     pub roots: Vec<PathBuf>,
     /// The folder with captures that are not in the folders of their sessions.
     pub captures: Option<PathBuf>,

@@ -51,7 +51,7 @@ fn hint_for(error: &clap::Error) -> &'static str {
     }
 }
 
-/// The failure for a word after a query that looks like an option, but is none.
+/// The failure for an unknown option after a query.
 fn unknown_option(line: &QueryLine) -> Option<Failure> {
     let typed = line.unknown_option()?;
     let name = typed.trim_start_matches('-').split('=').next().unwrap_or_default();

@@ -78,7 +78,7 @@ pub(crate) struct SessionsArgs {
 /// Options of the list that `--by` does not have.
 const LIST_OPTIONS: [&str; 3] = ["words", "tree", "superseded"];
 
-/// What sessions are listed by.
+/// The grouping of listed sessions.
 // No doc comments on the values: they would turn every help text into its long form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SessionsByArg {

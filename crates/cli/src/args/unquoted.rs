@@ -10,7 +10,7 @@ use super::{global::quoted, moved::next_word, query::is_option_like};
 /// The commands with queries.
 const WITH_QUERIES: [&str; 2] = ["search", "timeline"];
 
-/// What an argument after the command is.
+/// The kind of an argument after the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ArgumentKind {
     /// A word of the query.
@@ -19,7 +19,7 @@ enum ArgumentKind {
     Option,
     /// A short option that needs a value, or a number, and does not have it: perhaps one of another program.
     IncompleteOption,
-    /// A word that looks like a long option, but is none.
+    /// A word that looks like a long option but is not a known one.
     UnknownOption,
 }
 
@@ -77,7 +77,7 @@ impl QueryLine {
         joined.into_iter().map(OsString::from).collect()
     }
 
-    /// The first word that looks like an option, but is none.
+    /// The first word that looks like an option but is not a known one.
     pub(crate) fn unknown_option(&self) -> Option<&str> {
         self.of_kind(|kind| kind == ArgumentKind::UnknownOption).next()
     }

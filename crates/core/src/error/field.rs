@@ -110,7 +110,7 @@ fields! {
         ContentHash: "content_hash",
         /// A copy of a store.
         Copy: "copy",
-        /// What an answer cost.
+        /// The cost of an answer.
         Cost: "cost",
         /// The deployment of a model.
         Deployment: "deployment",
