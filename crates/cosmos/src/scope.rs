@@ -33,6 +33,7 @@ pub(crate) fn select(scope: &Scope, filter: &SessionFilter) -> Select {
     }
     select = select
         .with_some("c.project_slug = @", filter.project.as_ref())
+        .with_some("ARRAY_CONTAINS(@, c.project_slug)", filter.projects.as_ref())
         .with_some("c.session_id = @", filter.session.as_ref())
         .with_some("ARRAY_CONTAINS(@, c.repository)", filter.repositories.as_ref())
         .with_some("c.bundle = @", filter.bundle.as_ref());

@@ -186,9 +186,10 @@ fn list_from(query: &SessionQuery) -> &'static str {
         _ if by_id => "sessions s INDEXED BY sessions_by_id",
         SessionQuery { parent: Some(_), .. } => "sessions s INDEXED BY sessions_by_parent",
         _ if !own => "sessions s INDEXED BY sessions_of_all_by_activity",
-        SessionQuery { filter: SessionFilter { project: Some(_), .. }, .. } => {
-            "sessions s INDEXED BY sessions_by_project_activity"
-        }
+        SessionQuery {
+            filter: SessionFilter { project: Some(_), .. } | SessionFilter { projects: Some(_), .. },
+            ..
+        } => "sessions s INDEXED BY sessions_by_project_activity",
         SessionQuery { filter: SessionFilter { repositories: Some(_), .. }, .. } => {
             "sessions s INDEXED BY sessions_by_repository"
         }

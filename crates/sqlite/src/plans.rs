@@ -167,6 +167,10 @@ fn reads() -> Vec<(&'static str, Allowed, Run)> {
             })
         }),
         ("a list of a project", Nothing, |c| listed(c, own(), |q| q.with_filter(project()))),
+        ("a list of two projects", SortFew, |c| {
+            let projects = || ["shop", "blog"].map(|name| ProjectSlug::new(name).unwrap());
+            listed(c, own(), |q| q.with_filter(of_sessions().with_projects(projects())))
+        }),
         ("a list of a repository", Nothing, |c| {
             listed(c, own(), |q| q.with_filter(in_repositories(&["github.com/acme/app"])))
         }),

@@ -60,7 +60,7 @@ pub use pending::{Pending, pending};
 pub use progress::{NoProgress, Progress, SessionOutcome, Stage};
 pub use refresh::{RefreshLimits, Refreshed, refresh};
 pub use report::{EventCounts, FolderFailure, Kept, MessageCounts, SessionCounts, Skipped, SyncReport};
-pub use repository::RepositoryNames;
+pub use repository::{RepositoryNames, WorkTrees};
 pub use restore::{
     DifferingFile, DiffersBecause, NotRestored, RestoreOptions, RestoreProgress, RestoreReport, restore,
 };

@@ -13,6 +13,8 @@ use crate::{
 pub struct SessionFilter {
     /// Only this project.
     pub project: Option<ProjectSlug>,
+    /// Only sessions of one of these projects.
+    pub projects: Option<BTreeSet<ProjectSlug>>,
     /// Only sessions of one of these repositories.
     pub repositories: Option<BTreeSet<Repository>>,
     /// Only this session (of every user in scope who has a session with this id).
@@ -51,8 +53,29 @@ impl SessionFilter {
     #[must_use]
     pub fn within(mut self, project: &Self) -> Self {
         self.project = project.project.clone().or(self.project);
+        self.projects = match (self.projects, &project.projects) {
+            (Some(one), Some(other)) => Some(one.intersection(other).cloned().collect()),
+            (one, other) => one.or_else(|| other.clone()),
+        };
         self.repositories = project.repositories.clone().or(self.repositories);
         self.without.extend(project.without.iter().cloned());
+        self
+    }
+
+    /// The projects that it admits; `None` if it admits all.
+    #[must_use]
+    pub fn named_projects(&self) -> Option<BTreeSet<&ProjectSlug>> {
+        match (&self.project, &self.projects) {
+            (Some(one), Some(any)) => Some(any.iter().filter(|project| *project == one).collect()),
+            (Some(one), None) => Some([one].into()),
+            (None, any) => any.as_ref().map(|any| any.iter().collect()),
+        }
+    }
+
+    /// Only sessions of one of these projects.
+    #[must_use]
+    pub fn with_projects(mut self, projects: impl IntoIterator<Item = ProjectSlug>) -> Self {
+        self.projects = Some(projects.into_iter().collect());
         self
     }
 
@@ -95,6 +118,7 @@ impl SessionFilter {
     #[must_use]
     pub fn admits(&self, session: &Session) -> bool {
         self.project.as_ref().is_none_or(|project| *project == session.project_slug)
+            && self.projects.as_ref().is_none_or(|any| any.contains(&session.project_slug))
             && self
                 .repositories
                 .as_ref()
@@ -109,11 +133,12 @@ impl SessionFilter {
             && (self.without.is_empty() || !self.without.contains(&session.key()))
     }
 
-    /// Whether the filter needs more than names (of the project and of sessions), which are stored with every message.
+    /// Whether the filter needs more than a name (of the project or of a session), which is stored with every message.
     #[must_use]
     pub fn needs_session(&self) -> bool {
         let Self {
             project: _,
+            projects,
             repositories,
             session: _,
             bundle,
@@ -125,7 +150,7 @@ impl SessionFilter {
             without: _,
         } = self;
         let needs_row = bundle.is_some() || source.is_some() || min_turns.is_some() || max_turns.is_some();
-        needs_row || repositories.is_some() || !tags.is_empty() || only.is_some()
+        needs_row || projects.is_some() || repositories.is_some() || !tags.is_empty() || only.is_some()
     }
 }
 

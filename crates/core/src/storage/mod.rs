@@ -55,8 +55,8 @@ pub use search::TouchedSessions;
 pub use secrets::{SecretIn, SessionSecrets, StoredSecret};
 pub use session_writer::{Finished, SessionWriter, WrittenRows};
 pub use sessions::{
-    Activity, Addressed, AddressedLine, FolderProject, Origin, SessionEdit, SessionStatistics, SessionTree,
-    Sharing,
+    Activity, Addressed, AddressedLine, FolderProject, NamedProjects, Origin, SessionEdit, SessionStatistics,
+    SessionTree, Sharing,
 };
 pub use settings::{EventDetail, StorageSettings};
 pub use statistics::{

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope, Viewer,
     backend::{SessionCursor, SessionQuery},
-    model::{Repository, SessionKey},
+    model::{ProjectSlug, Repository, SessionKey},
     search::SessionFilter,
 };
 
@@ -102,6 +102,9 @@ impl Conditions {
 
     fn admitted_by(&mut self, filter: &SessionFilter) {
         self.compare_if("s.project_slug = ?", filter.project.as_ref().map(ToString::to_string));
+        if let Some(projects) = &filter.projects {
+            self.one_of("s.project_slug", projects.iter().map(ProjectSlug::as_str));
+        }
         if let Some(repositories) = &filter.repositories {
             self.one_of("s.repository", repositories.iter().map(Repository::as_str));
         }

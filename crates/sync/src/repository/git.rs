@@ -55,6 +55,19 @@ impl GitRepository {
         Self { root: main.unwrap_or(&shared).to_owned(), shared: Some(shared) }
     }
 
+    /// The roots of the main work tree and of the linked ones that exist.
+    pub(super) fn work_trees(&self) -> Vec<PathBuf> {
+        let Some(shared) = &self.shared else { return Vec::new() };
+        let main = shared.ends_with(".git").then(|| self.root.clone());
+        let linked = fs::read_dir(shared.join("worktrees")).into_iter().flatten().flatten();
+        // Each names the file `.git` in its root.
+        let linked = linked.filter_map(|entry| {
+            let file = fs::read_to_string(entry.path().join("gitdir")).ok()?;
+            Some(Path::new(file.trim()).parent()?.to_owned())
+        });
+        main.into_iter().chain(linked.filter(|root| root.is_dir())).collect()
+    }
+
     /// The address of `origin`, or else of the first remote that has one.
     pub(super) fn address(&self) -> Option<Repository> {
         let config = fs::read(self.shared.as_ref()?.join("config")).ok()?;

@@ -44,6 +44,54 @@ impl RepositoryNames {
     }
 }
 
+/// The work trees of the repository that a folder is in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkTrees {
+    /// The names of the repository: its address, or else its first commit, and the root of its main work tree.
+    pub names: BTreeSet<Repository>,
+    /// The roots of its work trees.
+    pub roots: BTreeSet<PathBuf>,
+    /// The path of the folder within its own work tree.
+    pub path: PathBuf,
+}
+
+impl WorkTrees {
+    /// The work trees of the repository that `folder` is in; `None` if it is in none. Reads files, and may run `git` if
+    /// the repository has no address.
+    ///
+    /// # Errors
+    ///
+    /// `StorageIo` if reading panics.
+    pub async fn around(folder: PathBuf) -> Result<Option<Self>> {
+        blocking(move || {
+            let git = GitRepository::around(&folder)?;
+            let root = folder.ancestors().find(|above| above.join(".git").exists())?;
+            let path = folder.strip_prefix(root).ok()?.to_owned();
+            let name = git.address().or_else(|| git.first_commit());
+            let names = name.into_iter().chain(of_path(&git.root)).collect();
+            let roots = git.work_trees().into_iter().chain([root.to_owned()]).collect();
+            Some(Self { names, roots, path })
+        })
+        .await
+    }
+
+    /// Whether `folder` is the same folder in another work tree of this repository, as one of its sessions ran in it. A
+    /// folder that is gone was in a work tree that was removed.
+    #[must_use]
+    pub fn has_counterpart(&self, folder: &Path) -> bool {
+        let is_within = |root: &PathBuf| folder.strip_prefix(root).is_ok_and(|path| !is_of_work_trees(path));
+        let is_gone = || !folder.exists() && !self.roots.iter().any(is_within);
+        self.roots.iter().any(|root| root.join(&self.path) == folder)
+            || folder.ends_with(&self.path) && is_gone()
+    }
+}
+
+/// Whether a path within a work tree leads to another one, in a folder that programs make for them.
+fn is_of_work_trees(path: &Path) -> bool {
+    path.iter().any(|part| part == "worktrees" || part == ".worktrees")
+}
+
 /// The repositories of folders. Each folder is looked up once.
 #[derive(Debug, Default)]
 pub(crate) struct RepositoryCache(Arc<Mutex<HashMap<String, FolderRepository>>>);

@@ -105,6 +105,16 @@ fn narrowings() -> Vec<Narrowing> {
         (none(), |_, _| true),
         (none().with_project(project("blog")), |s, _| s.project_slug.as_str() == "blog"),
         (none().with_project(project("blo")), |_, _| false),
+        (of_sessions(|f| f.with_projects(["blog", "club"].map(project))), |s, _| {
+            ["blog", "club"].contains(&s.project_slug.as_str())
+        }),
+        (of_sessions(|f| f.with_projects([project("club")])), |s, _| s.project_slug.as_str() == "club"),
+        (of_sessions(|f| f.with_projects([project("blo"), project("%")])), |_, _| false),
+        (of_sessions(|f| f.with_projects([])), |_, _| false),
+        (
+            of_sessions(|f| f.with_projects(["blog", "shop"].map(project)).with_project(project("shop"))),
+            |s, _| s.project_slug.as_str() == "shop",
+        ),
         (none().with_session(target("s3").key.session_id), |s, _| s.session_id.as_str() == "s3"),
         (none().with_session(target("s").key.session_id), |_, _| false),
         (of_sessions(|f| f.with_repositories([repository(APP)])), |s, _| {

@@ -33,6 +33,7 @@ pub mod integrity;
 pub mod isolation;
 pub mod messages;
 pub mod meta;
+pub mod projects;
 pub mod renaming;
 pub mod rewinding;
 pub mod scopes;
@@ -285,6 +286,9 @@ macro_rules! conformance_suite {
                 sessions_are_excluded_by_user_and_id,
                 a_repository_has_only_sessions_in_scope,
                 an_empty_store_has_no_results,
+            ]
+            projects: [] + [
+                several_projects_are_selected_in_every_read,
             ]
             isolation: [
                 session_ids_are_literal,

@@ -13,7 +13,7 @@ pub use activity::Activity;
 pub use edit::{SessionEdit, Sharing};
 pub(super) use find::PAGE;
 pub use find::{Addressed, AddressedLine};
-pub use projects::FolderProject;
+pub use projects::{FolderProject, NamedProjects};
 pub(super) use tree::parent_of;
 pub use tree::{Origin, SessionTree};
 

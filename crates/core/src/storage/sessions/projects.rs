@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use regex::Regex;
+
 use super::PAGE;
 use crate::{
     Error, ErrorField, Result, Scope,
@@ -24,9 +26,7 @@ impl SessionCatalog<'_> {
     /// `Validation` with the candidates if several match; errors of the backend.
     pub async fn find_project(self, scope: &Scope, name: &str) -> Result<Option<ProjectSlug>> {
         let Ok(slug) = ProjectSlug::new(name) else { return Ok(None) };
-        let filter = SessionFilter::default().with_project(slug.clone());
-        let exact = SessionQuery::new(scope.clone()).with_filter(filter).with_limit(1);
-        if !self.search_sessions(&exact).await?.is_empty() {
+        if self.has_project(scope, &slug).await? {
             return Ok(Some(slug));
         }
         let part = slug.as_str().to_lowercase();
@@ -36,6 +36,42 @@ impl SessionCatalog<'_> {
             0 | 1 => Ok(found.pop_first()),
             _ => Err(Error::validation(ErrorField::ProjectSlug, several(name, &found))),
         }
+    }
+
+    /// The projects that a person means with `name`:
+    ///
+    /// - the project with this slug;
+    /// - if `name` has a `*` or a `?`, those whose slug or its end, after a hyphen, matches the pattern;
+    /// - otherwise the only one whose slug ends with `name`, after a hyphen, or else all that contain it.
+    ///
+    /// Case does not matter, except in a whole slug.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend.
+    pub async fn find_projects(self, scope: &Scope, name: &str) -> Result<NamedProjects> {
+        let Ok(slug) = ProjectSlug::new(name) else { return Ok(NamedProjects::default()) };
+        if self.has_project(scope, &slug).await? {
+            return Ok(NamedProjects { slugs: [slug].into(), is_whole: true });
+        }
+        let mut slugs = self.project_slugs(scope).await?;
+        if let Some(pattern) = pattern(slug.as_str()) {
+            slugs.retain(|slug| pattern.is_match(slug.as_str()));
+            return Ok(NamedProjects { slugs, is_whole: true });
+        }
+        let part = slug.as_str().to_lowercase();
+        slugs.retain(|slug| slug.as_str().to_lowercase().contains(&part));
+        let mut ends = slugs.iter().filter(|slug| is_end(&slug.as_str().to_lowercase(), &part));
+        if let (Some(only), None) = (ends.next(), ends.next()) {
+            slugs = [only.clone()].into();
+        }
+        Ok(NamedProjects { slugs, is_whole: false })
+    }
+
+    async fn has_project(self, scope: &Scope, slug: &ProjectSlug) -> Result<bool> {
+        let filter = SessionFilter::default().with_project(slug.clone());
+        let query = SessionQuery::new(scope.clone()).with_filter(filter).with_limit(1);
+        Ok(!self.search_sessions(&query).await?.is_empty())
     }
 
     /// The slugs of all projects with sessions in `scope`.
@@ -88,6 +124,35 @@ impl SessionCatalog<'_> {
         let query = SessionQuery::new(scope.clone()).with_filter(filter).with_limit(PAGE);
         Ok(FolderSessions::among(&self.all_sessions(query).await?, slug, folder))
     }
+}
+
+/// The projects that a name selects.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct NamedProjects {
+    /// Their slugs.
+    pub slugs: BTreeSet<ProjectSlug>,
+    /// Whether the name is a whole slug or a pattern, and not a part of a slug.
+    pub is_whole: bool,
+}
+
+/// The slugs that a name with `*` or `?` selects: in whole, or from the beginning of a part after a hyphen.
+fn pattern(name: &str) -> Option<Regex> {
+    if !name.contains(['*', '?']) {
+        return None;
+    }
+    let parts = name.chars().map(|c| match c {
+        '*' => ".*".to_owned(),
+        '?' => ".".to_owned(),
+        c => regex::escape(c.encode_utf8(&mut [0; 4])),
+    });
+    Regex::new(&format!("(?is)^(?:.*-)?{}$", parts.collect::<String>())).ok()
+}
+
+/// Whether `slug` ends with `part`, in whole or after a hyphen.
+fn is_end(slug: &str, part: &str) -> bool {
+    slug.strip_suffix(part)
+        .is_some_and(|before| before.is_empty() || before.ends_with('-') || part.starts_with('-'))
 }
 
 /// The sessions of a folder.
@@ -164,4 +229,44 @@ fn several(name: &str, found: &BTreeSet<ProjectSlug>) -> String {
     let shown: Vec<&str> = found.iter().take(SHOWN).map(ProjectSlug::as_str).collect();
     let more = if found.len() > SHOWN { ", …" } else { "" };
     format!("the project name {name:?} is ambiguous: {}{more}", shown.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_from_the_beginning_of_a_part() {
+        let matches = |name: &str, slug: &str| pattern(name).is_some_and(|pattern| pattern.is_match(slug));
+        for (name, slug) in [
+            ("shop-*", "-home-dana-shop-web"),
+            ("Shop-*", "-home-dana-shop-web"),
+            ("*web", "-home-dana-shop-web"),
+            ("-home-*-web", "-home-dana-shop-web"),
+            ("sho?", "-home-dana-shop"),
+            ("*", "default"),
+            ("a.b*", "-home-a.b"),
+        ] {
+            assert!(matches(name, slug), "{name} {slug}");
+        }
+        for (name, slug) in [
+            ("shop-*", "-home-dana-workshop-web"),
+            ("shop-*", "-home-dana-shop"),
+            ("sho?", "-home-dana-shop-web"),
+            ("a.b*", "-home-axb"),
+            ("shop", "-home-dana-shop"),
+        ] {
+            assert!(!matches(name, slug), "{name} {slug}");
+        }
+    }
+
+    #[test]
+    fn an_end_begins_after_a_hyphen() {
+        for (slug, part) in
+            [("-home-shop", "shop"), ("-home-shop", "-shop"), ("shop", "shop"), ("-a-b", "a-b")]
+        {
+            assert!(is_end(slug, part), "{slug} {part}");
+        }
+        assert!(!is_end("-home-workshop", "shop") && !is_end("-home-shop-web", "shop"));
+    }
 }
