@@ -15,9 +15,12 @@ use crate::{Api, ApiError, InvalidRequest, Notice, Reach, dates::DatePeriod};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RequestFilter {
-    /// Only this project: its slug, a unique part of the slug, or its folder.
+    /// Only this project: its slug, a part of it or a pattern, which may select several, or its folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
+    /// Further projects: sessions of any of them, or of `project`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub projects: Vec<String>,
     /// Only this repository: its address, the end of the address, or a folder in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repo: Option<String>,
@@ -45,6 +48,11 @@ pub struct RequestFilter {
 }
 
 impl RequestFilter {
+    /// Whether it names a project.
+    pub(crate) fn names_project(&self) -> bool {
+        self.project.is_some() || !self.projects.is_empty()
+    }
+
     /// The period.
     ///
     /// # Errors
@@ -93,9 +101,7 @@ impl Api<'_> {
         notices: &mut Vec<Notice>,
     ) -> Result<SessionFilter, ApiError> {
         let sessions = filter.sessions()?;
-        let RequestFilter { project, repo, .. } = filter;
-        let named = self.sessions_of(scope, project.as_deref(), repo.as_deref(), notices).await?;
-        Ok(sessions.within(&named))
+        Ok(sessions.within(&self.named_sessions(scope, filter, notices).await?))
     }
 
     /// Likely reasons why a request with this filter finds nothing. `sessions` is the filter with the project found.
@@ -109,7 +115,9 @@ impl Api<'_> {
         if let Some(bundle) = filter.bundle.as_ref().filter(|bundle| !bundle.contains(':')) {
             notices.push(Notice::IncompleteBundle { bundle: bundle.clone() });
         }
-        notices.extend(self.unknown_names(scope, sessions).await?);
+        let mut unknown = self.unknown_names(scope, sessions).await?;
+        unknown.retain(|notice| !notices.contains(notice));
+        notices.extend(unknown);
         Ok(())
     }
 

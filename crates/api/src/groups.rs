@@ -1,50 +1,150 @@
 //! Results grouped by session.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use amplifier_session_core::{
-    Result, Scope, SessionStorage,
-    search::{SearchOptions, SearchResult, SearchResults},
+    model::{ProjectSlug, Session, SessionId, SessionKey, Timestamp, UserId},
+    search::{SearchResult, TurnResult},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Api, ApiError,
+    names::{ResultNames, key_of},
+    operations::search::{FoundMessage, SearchRequest},
+    views::Estimated,
 };
 
-use crate::names::key_of;
-
-/// The number of messages of a session that are shown.
+/// The number of results of a session that are shown.
 pub const HITS: usize = 3;
-/// The number of messages to request per session: if the first number yields too few sessions, the second one is used.
-const MESSAGES_A_SESSION: [usize; 2] = [5, 20];
-/// The most messages that a search returns.
+/// The number of results to request per session: if the first number yields too few sessions, the second one is used.
+const RESULTS_A_SESSION: [usize; 2] = [5, 20];
+/// The most results of a search.
 const MOST: usize = 1_000;
 
-/// Searches for messages of at least `options.limit` sessions, if the best messages come from that many.
-///
-/// # Errors
-///
-/// As [`amplifier_session_core::storage::TranscriptSearch::search_transcripts`].
-pub(crate) async fn find(
-    storage: &SessionStorage,
-    scope: &Scope,
-    options: &SearchOptions,
-) -> Result<SearchResults> {
-    let sessions = options.limit;
-    let [few, many] = MESSAGES_A_SESSION.map(|messages| sessions.saturating_mul(messages).min(MOST));
-    let found = storage.search().search_transcripts(scope, &options.clone().with_limit(few)).await?;
-    if found.results.len() < few || few == many || by_session(&found.results).len() >= sessions {
-        return Ok(found);
+/// A result of a search, which belongs to a session.
+pub(crate) trait GroupedResult {
+    /// The session.
+    fn session(&self) -> SessionKey;
+    /// The project of the session.
+    fn project(&self) -> &ProjectSlug;
+}
+
+impl GroupedResult for SearchResult {
+    fn session(&self) -> SessionKey {
+        key_of(self)
     }
-    storage.search().search_transcripts(scope, &options.clone().with_limit(many)).await
+
+    fn project(&self) -> &ProjectSlug {
+        &self.project
+    }
+}
+
+impl GroupedResult for TurnResult {
+    fn session(&self) -> SessionKey {
+        SessionKey::new(self.user_id.clone(), self.session_id.clone())
+    }
+
+    fn project(&self) -> &ProjectSlug {
+        &self.project
+    }
+}
+
+/// A session with its best results: messages or turns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FoundSession<Found = FoundMessage> {
+    /// The short id of the session.
+    pub session: String,
+    /// Its id.
+    pub session_id: SessionId,
+    /// Its owner.
+    pub user_id: UserId,
+    /// Its title, if it can be read.
+    pub title: Option<String>,
+    /// Its project.
+    pub project: ProjectSlug,
+    /// The time of its last change, if it can be read.
+    pub updated: Option<Timestamp>,
+    /// Whether `updated` is an estimate.
+    pub dates_estimated: Option<bool>,
+    /// Its best results.
+    pub results: Vec<Found>,
+    /// The number of further results that were found in it.
+    pub more: usize,
+}
+
+/// The numbers of results to request for `sessions` sessions: first the smaller one.
+pub(crate) fn numbers(sessions: usize) -> [usize; 2] {
+    RESULTS_A_SESSION.map(|results| sessions.saturating_mul(results).min(MOST))
+}
+
+/// Whether the best results, of which `requested` were requested, are all, or come from `sessions` sessions.
+pub(crate) fn are_enough<T: GroupedResult>(results: &[T], requested: usize, sessions: usize) -> bool {
+    results.len() < requested || requested == MOST || by_session(results).len() >= sessions
 }
 
 /// The ranks of the results of each session, best first. Sessions are in the order of their best results.
-pub(crate) fn by_session(results: &[SearchResult]) -> Vec<Vec<usize>> {
+fn by_session<T: GroupedResult>(results: &[T]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut places = HashMap::new();
     for (rank, result) in results.iter().enumerate() {
-        let place = *places.entry(key_of(result)).or_insert(groups.len());
+        let place = *places.entry(result.session()).or_insert(groups.len());
         match groups.get_mut(place) {
             Some(group) => group.push(rank),
             None => groups.push(vec![rank]),
         }
     }
     groups
+}
+
+impl Api<'_> {
+    /// The best results of the first sessions: in order of rank, and by session.
+    pub(crate) async fn by_session<T: GroupedResult, Found>(
+        &self,
+        results: &[T],
+        request: &SearchRequest,
+        names: &ResultNames,
+        view: impl Fn(&T) -> Found,
+    ) -> Result<(Vec<Found>, Vec<FoundSession<Found>>), ApiError> {
+        let mut ranks = by_session(results);
+        ranks.truncate(request.limit);
+        let most = request.per_session;
+        let best = |ranks: &Vec<usize>| results.get(*ranks.first()?);
+        let sessions: Vec<Session> =
+            ranks.iter().filter_map(|ranks| names.session_of(&best(ranks)?.session()).cloned()).collect();
+        let estimated = Estimated::of(self.storage, &sessions).await?;
+        let of_session = |ranks: &Vec<usize>| {
+            let shown = ranks.iter().take(most).filter_map(|rank| results.get(*rank)).map(&view).collect();
+            let more = ranks.len().saturating_sub(most);
+            Some(FoundSession::new(best(ranks)?, (shown, more), names, &estimated))
+        };
+        let groups = ranks.iter().filter_map(of_session).collect();
+        let shown: BTreeSet<usize> =
+            ranks.iter().flat_map(|ranks| ranks.iter().take(most)).copied().collect();
+        Ok((shown.into_iter().filter_map(|rank| results.get(rank)).map(&view).collect(), groups))
+    }
+}
+
+impl<Found> FoundSession<Found> {
+    /// The session of `best`, with results and the number of further ones.
+    fn new(
+        best: &impl GroupedResult,
+        (results, more): (Vec<Found>, usize),
+        names: &ResultNames,
+        estimated: &Estimated,
+    ) -> Self {
+        let key = best.session();
+        let session = names.session_of(&key);
+        Self {
+            session: names.short_id_of(&key.session_id).to_owned(),
+            title: names.title_of(&key).map(str::to_owned),
+            project: best.project().clone(),
+            updated: session.map(|session| session.updated),
+            dates_estimated: session.map(|session| estimated.has(session)),
+            results,
+            more,
+            session_id: key.session_id,
+            user_id: key.user_id,
+        }
+    }
 }

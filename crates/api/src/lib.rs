@@ -34,6 +34,7 @@ pub mod filter;
 mod folders;
 pub mod groups;
 pub mod ids;
+pub mod incomplete;
 pub mod lines;
 pub mod names;
 mod notice;
@@ -47,6 +48,7 @@ mod repositories;
 mod superseded;
 pub mod text;
 pub mod views;
+mod work_trees;
 
 use std::path::Path;
 

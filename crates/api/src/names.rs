@@ -36,6 +36,11 @@ impl ResultNames {
         self.session(result).map(Session::title)
     }
 
+    /// A session, if it can be read.
+    pub(crate) fn session_of(&self, key: &SessionKey) -> Option<&Session> {
+        self.sessions.get(key)
+    }
+
     /// The title of a session, if it can be read.
     #[must_use]
     pub fn title_of(&self, key: &SessionKey) -> Option<&str> {

@@ -46,6 +46,20 @@ pub enum Notice {
         /// The project.
         project: ProjectSlug,
     },
+    /// A name selects several projects.
+    SeveralProjects {
+        /// The name, as it was typed.
+        typed: String,
+        /// The projects.
+        projects: Vec<ProjectSlug>,
+    },
+    /// The sessions of a folder include those of the same folder in other work trees of its repository.
+    OtherWorkTrees {
+        /// The folder.
+        folder: String,
+        /// The projects of the other work trees.
+        projects: Vec<ProjectSlug>,
+    },
     /// Sessions of the project that ran in other folders are left out.
     OtherFoldersLeftOut {
         /// The project.
@@ -116,6 +130,11 @@ pub enum Notice {
     SearchedFor {
         /// The explanation.
         explanation: SearchExplanation,
+    },
+    /// No text has all of the words, so the results have only some.
+    NotTogether {
+        /// The words, as they were typed.
+        words: Vec<String>,
     },
     /// Nothing was found.
     NothingFound {

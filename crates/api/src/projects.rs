@@ -7,10 +7,12 @@ use amplifier_session_core::{
     backend::SessionQuery,
     model::{ProjectSlug, Repository},
     search::SessionFilter,
-    storage::FolderProject,
+    storage::{FolderProject, NamedProjects},
 };
 
-use crate::{Api, ApiError, CallerPlace, InvalidRequest, Notice};
+use crate::{
+    Api, ApiError, CallerPlace, InvalidRequest, Notice, filter::RequestFilter, work_trees::ProjectUnion,
+};
 
 /// The number of sessions that are read at once.
 const PAGE: usize = 1_000;
@@ -36,24 +38,89 @@ impl Api<'_> {
                 return Ok(SessionFilter::default().with_project(found.unwrap_or(slug)));
             }
         }
-        self.project_of_folder(scope, typed, notices).await
+        Ok(self.project_of_folder(scope, typed, notices).await?.1)
     }
 
-    /// The sessions of a folder, or of the nearest folder above it that has some.
-    async fn project_of_folder(
+    /// The sessions of the projects whose slugs `typed` selects, as
+    /// [`find_projects`](amplifier_session_core::storage::SessionCatalog::find_projects) reads it, or of the project of a
+    /// folder. Unless `typed` is a whole slug or a pattern, other work trees of the repository of a single project belong
+    /// to it. If no project matches, `typed` is taken as a slug, which finds nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidRequest::RelativeFolder`]; errors of the store.
+    pub async fn named_projects(
         &self,
         scope: &Scope,
         typed: &str,
         notices: &mut Vec<Notice>,
     ) -> Result<SessionFilter, ApiError> {
-        let (folder, home) = match self.place {
-            CallerPlace::Here { home } => (absolute(typed, home)?, home),
-            CallerPlace::Elsewhere if Path::new(typed).is_absolute() => {
-                (without_dots(Path::new(typed)), None)
+        let slug = ProjectSlug::new(typed)?;
+        let is_folder = || matches!(self.place, CallerPlace::Here { .. }) && Path::new(typed).is_dir();
+        if is_path(typed) {
+            return self.with_work_trees(scope, typed, notices).await;
+        }
+        let NamedProjects { slugs, is_whole, .. } =
+            self.storage.sessions().find_projects(scope, typed).await?;
+        if slugs.is_empty() && is_folder() {
+            return self.with_work_trees(scope, typed, notices).await;
+        }
+        if slugs.len() > 1 {
+            let projects = slugs.iter().cloned().collect();
+            notices.push(Notice::SeveralProjects { typed: typed.to_owned(), projects });
+            return Ok(SessionFilter::default().with_projects(slugs));
+        }
+        let filter = SessionFilter::default().with_project(slugs.into_iter().next().unwrap_or(slug));
+        if is_whole {
+            return Ok(filter);
+        }
+        self.named_with_work_trees(scope, filter, notices).await
+    }
+
+    /// The sessions of any of the projects that a request names, in its repository.
+    pub(crate) async fn named_sessions(
+        &self,
+        scope: &Scope,
+        filter: &RequestFilter,
+        notices: &mut Vec<Notice>,
+    ) -> Result<SessionFilter, ApiError> {
+        let RequestFilter { project, projects, repo, .. } = filter;
+        let mut named: Option<ProjectUnion> = None;
+        for typed in project.iter().chain(projects) {
+            let found = self.named_projects(scope, typed, notices).await?;
+            // Otherwise, nothing would say that one of several is mistyped.
+            if !projects.is_empty() {
+                notices.extend(self.unknown_names(scope, &found).await?);
             }
-            CallerPlace::Elsewhere => {
-                return Err(InvalidRequest::RelativeFolder { folder: typed.to_owned() }.into());
-            }
+            named.get_or_insert_default().add(&found);
+        }
+        let sessions = named.map(ProjectUnion::filter).unwrap_or_default();
+        self.within_repo(scope, sessions, repo.as_deref()).await
+    }
+
+    async fn within_repo(
+        &self,
+        scope: &Scope,
+        sessions: SessionFilter,
+        repo: Option<&str>,
+    ) -> Result<SessionFilter, ApiError> {
+        Ok(match repo {
+            Some(typed) => sessions.with_repositories(self.repositories(scope, typed).await?),
+            None => sessions,
+        })
+    }
+
+    /// The sessions of a folder, or of the nearest folder above it that has some, with this folder.
+    pub(crate) async fn project_of_folder(
+        &self,
+        scope: &Scope,
+        typed: &str,
+        notices: &mut Vec<Notice>,
+    ) -> Result<(PathBuf, SessionFilter), ApiError> {
+        let folder = self.typed_folder(typed)?;
+        let home = match self.place {
+            CallerPlace::Here { home } => home,
+            CallerPlace::Elsewhere => None,
         };
         // The session may have been started in the folder or through a link to it.
         let resolved = match self.place {
@@ -75,11 +142,21 @@ impl Api<'_> {
                         notices.push(Notice::ProjectOfFolderAbove { folder, project });
                     }
                     notices.extend(left_out(&found, ancestor));
-                    return Ok(found.sessions);
+                    return Ok((ancestor.to_owned(), found.sessions));
                 }
             }
         }
-        self.of_no_session(scope, &resolved, notices).await
+        let sessions = self.of_no_session(scope, &resolved, notices).await?;
+        Ok((resolved, sessions))
+    }
+
+    /// The absolute path of a typed folder.
+    fn typed_folder(&self, typed: &str) -> Result<PathBuf, ApiError> {
+        match self.place {
+            CallerPlace::Here { home } => absolute(typed, home),
+            CallerPlace::Elsewhere if Path::new(typed).is_absolute() => Ok(without_dots(Path::new(typed))),
+            CallerPlace::Elsewhere => Err(InvalidRequest::RelativeFolder { folder: typed.to_owned() }.into()),
+        }
     }
 
     /// The sessions of a folder without any: none, also if sessions of another folder have its slug.
@@ -121,10 +198,10 @@ impl Api<'_> {
             let repository = Repository::most_telling(names).to_owned();
             notices.push(Notice::UnknownRepository { repository });
         }
-        if let Some(project) = &filter.project
-            && is_unknown(SessionFilter::default().with_project(project.clone())).await?
-        {
-            notices.push(Notice::UnknownProject { project: project.clone() });
+        for project in filter.named_projects().into_iter().flatten() {
+            if is_unknown(SessionFilter::default().with_project(project.clone())).await? {
+                notices.push(Notice::UnknownProject { project: project.clone() });
+            }
         }
         Ok(notices)
     }
@@ -145,10 +222,7 @@ impl Api<'_> {
             Some(typed) => self.project(scope, typed, notices).await?,
             None => SessionFilter::default(),
         };
-        Ok(match repo {
-            Some(typed) => sessions.with_repositories(self.repositories(scope, typed).await?),
-            None => sessions,
-        })
+        self.within_repo(scope, sessions, repo).await
     }
 }
 

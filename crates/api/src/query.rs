@@ -285,8 +285,7 @@ impl<'a> ReadQuery<'a> {
         notices: &mut Vec<Notice>,
     ) -> Result<SearchFilter, ApiError> {
         let mut filter = options.filter.clone();
-        let RequestFilter { project, repo, .. } = &self.request.filter;
-        let sessions = api.sessions_of(scope, project.as_deref(), repo.as_deref(), notices).await?;
+        let sessions = api.named_sessions(scope, &self.request.filter, notices).await?;
         filter.sessions = filter.sessions.within(&sessions);
         if let Some(address) = &self.request.session {
             let session = api.find(scope, address, notices).await?.session;
@@ -304,12 +303,14 @@ impl<'a> ReadQuery<'a> {
         filter: &mut SearchFilter,
         notices: &mut Vec<Notice>,
     ) -> Result<(), Misfit> {
-        let found = api.project(scope, &field.value, notices).await;
+        let found = api.named_projects(scope, &field.value, notices).await;
         let project = found.map_err(|error| Misfit::of_lookup(field, error))?;
-        if let Some(other) = &filter.sessions.project
-            && Some(other) != project.project.as_ref()
+        if let (Some(others), Some(named)) = (filter.sessions.named_projects(), project.named_projects())
+            && others.is_disjoint(&named)
         {
-            return Err(Misfit::contradiction(field, self.request.filter.project.is_some(), other.as_str()));
+            let other = others.first().map_or("", |other| other.as_str());
+            let is_in_request = self.request.filter.names_project();
+            return Err(Misfit::contradiction(field, is_in_request, other));
         }
         filter.sessions = std::mem::take(&mut filter.sessions).within(&project);
         Ok(())

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use amplifier_session_api::refresh::RefreshSources;
+use amplifier_session_api::{
+    incomplete::{IncompleteReason, RefreshGap},
+    refresh::RefreshSources,
+};
 use amplifier_session_storage::{
     config::SettingOrigin,
     model::SessionId,
@@ -16,20 +19,34 @@ use crate::{
     roots::roots,
 };
 
-/// Reads what changed in the roots. Prints a note if there is too much to read. Other problems, such as a store
-/// that can't be written, do not prevent the command from reading.
-pub(crate) async fn before_reading(app: &App, reader: &OpenedStore, turned_off: bool) {
-    if !turned_off
-        && let Err(failure) = refresh_store(app, reader).await
-        && app.global.verbose > 0
-    {
-        say("note", &format!("changes since the last sync could not be read: {}", failure.message()));
-    }
+/// Reads what changed in the roots. Prints a note if that fails or is too much, and returns why the store may lack
+/// changes. Problems do not prevent the command from reading.
+pub(crate) async fn before_reading(
+    app: &App,
+    reader: &OpenedStore,
+    turned_off: bool,
+) -> Option<IncompleteReason> {
+    let gap = match refresh_store(app, reader, turned_off).await {
+        Ok(gap) => gap,
+        Err(failure) => {
+            say("note", &format!("changes since the last sync could not be read: {}", failure.message()));
+            Some((RefreshGap::Failed, None))
+        }
+    };
+    gap.map(|(because, sessions)| IncompleteReason::NotRefreshed { because, sessions })
 }
 
-async fn refresh_store(app: &App, reader: &OpenedStore) -> Result<(), Failure> {
-    if !is_wanted(app)? {
-        return Ok(());
+/// Why changes were not read, and how many sessions changed, if it is known.
+async fn refresh_store(
+    app: &App,
+    reader: &OpenedStore,
+    turned_off: bool,
+) -> Result<Option<(RefreshGap, Option<u64>)>, Failure> {
+    if !is_possible(app)? {
+        return Ok(None);
+    }
+    if turned_off || !app.config.switch("refresh")? {
+        return Ok(Some((RefreshGap::TurnedOff, None)));
     }
     let events = match app.config.origin("events") {
         SettingOrigin::Default => None,
@@ -48,7 +65,9 @@ async fn refresh_store(app: &App, reader: &OpenedStore) -> Result<(), Failure> {
         Some(Refreshed::TooMuch(sessions)) => {
             let changed = counted(sessions, "session");
             say("note", &format!("{changed} changed since the last sync; run `{} sync`", app.program()));
+            return Ok(Some((RefreshGap::TooMuch, Some(sessions))));
         }
+        Some(Refreshed::Busy) => return Ok(Some((RefreshGap::Busy, None))),
         Some(Refreshed::Taken { sessions, kept }) => {
             let accept = format!("`{} sync --accept-removals`", app.program());
             report_kept(&kept, &accept);
@@ -58,16 +77,15 @@ async fn refresh_store(app: &App, reader: &OpenedStore) -> Result<(), Failure> {
         }
         _ => {}
     }
-    Ok(())
+    Ok(None)
 }
 
-/// Whether the refresh is on, and store and root are the defaults or configured, and the store is a local file.
-fn is_wanted(app: &App) -> Result<bool, Failure> {
+/// Whether store and root are the defaults or configured, and the store is a local file that may be written.
+fn is_possible(app: &App) -> Result<bool, Failure> {
     let is_usual =
         |key| matches!(app.config.origin(key), SettingOrigin::Default | SettingOrigin::File { .. });
     let is_here = app.store_url()?.file().is_some();
-    let is_on = app.config.switch("refresh")? && !app.global.read_only;
-    Ok(is_on && is_here && is_usual("store") && is_usual("root"))
+    Ok(is_here && !app.global.read_only && is_usual("store") && is_usual("root"))
 }
 
 async fn embed(app: &App, reader: &OpenedStore, sessions: &[SessionId]) -> Result<(), Failure> {

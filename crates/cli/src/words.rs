@@ -2,7 +2,7 @@
 
 use amplifier_session_api::{FieldProblem, FoundKind, NearestMessage, Notice, SearchCondition};
 use amplifier_session_storage::{
-    model::{Role, UserId},
+    model::{ProjectSlug, Role, UserId},
     search::{SearchExplanation, SearchedTerm},
 };
 
@@ -62,6 +62,7 @@ pub(crate) fn in_response(program: &TypedProgram, notices: &[Notice]) -> Vec<Str
         matches!(
             notice,
             Notice::Search { .. }
+                | Notice::NotTogether { .. }
                 | Notice::SearchedAsText { .. }
                 | Notice::UnmetField { .. }
                 | Notice::NothingMatchesBoth { .. }
@@ -82,6 +83,13 @@ fn text(program: &TypedProgram, notice: &Notice) -> String {
         }
         Notice::SinceIsInTheFuture { since } => format!("--since {since} is in the future"),
         Notice::ProjectOfFolderAbove { folder, project } => format!("{folder} is in the project {project}"),
+        Notice::SeveralProjects { typed, projects } => {
+            let count = counted(projects.len() as u64, "project");
+            format!("{} selects {count}: {}", one_line(typed), listed_projects(projects))
+        }
+        Notice::OtherWorkTrees { folder, projects } => {
+            format!("with the other work trees of {}: {}", one_line(folder), listed_projects(projects))
+        }
         Notice::OtherFoldersLeftOut { project, folder, others } => format!(
             "sessions of the project {project} that did not run in {folder} are left out: {}",
             other_folders(others)
@@ -109,6 +117,10 @@ fn text(program: &TypedProgram, notice: &Notice) -> String {
             missing_vectors(program, (*messages, *of), *is_filtered, *can_be_made)
         }
         Notice::SearchedFor { explanation } => searched_for(explanation),
+        Notice::NotTogether { words } => {
+            let words: Vec<String> = words.iter().map(|word| shortened(word)).collect();
+            format!("no message has all of these words in one text: {}", words.join(", "))
+        }
         Notice::NothingFound { what, nearest } => nothing_found(*what, nearest.as_ref()),
         Notice::NoLine { kind, sequence, count } => no_line(kind.as_str(), *sequence, *count),
         Notice::SearchedAsText { text, problem } => {
@@ -180,6 +192,14 @@ fn condition(condition: &SearchCondition) -> String {
         SearchCondition::Query { text } => shortened(text),
         SearchCondition::Request { field, value } => format!("--{field} {}", quoted(value)),
     }
+}
+
+/// Projects, of which only the first are named.
+fn listed_projects(projects: &[ProjectSlug]) -> String {
+    const SHOWN: usize = 8;
+    let shown: Vec<String> = projects.iter().take(SHOWN).map(|project| one_line(project.as_str())).collect();
+    let more = if projects.len() > SHOWN { ", …" } else { "" };
+    format!("{}{more}", shown.join(", "))
 }
 
 fn other_folders(others: &[String]) -> String {

@@ -16,6 +16,7 @@ use crate::{
     addresses::only_session,
     filter::RequestFilter,
     ids::{ShortIds, event_address},
+    incomplete::IncompleteReason,
     views::{EventView, LineView},
 };
 
@@ -141,6 +142,9 @@ pub struct EventsEnd {
     /// Events that can't be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<DamagedRow>,
+    /// Why something may be missing; empty if nothing is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub incomplete: Vec<IncompleteReason>,
 }
 
 /// The events of a response, one by one: their lines may be too large for memory together.
@@ -178,7 +182,9 @@ impl EventReader {
     /// The fields after the events, once all events are read.
     #[must_use]
     pub fn end(self) -> EventsEnd {
-        self.end
+        let mut end = self.end;
+        end.incomplete = IncompleteReason::of_damage(&end.damaged);
+        end
     }
 }
 
@@ -227,7 +233,12 @@ impl Api<'_> {
         } else {
             ShortIds::new()
         };
-        let end = EventsEnd { has_more: next.is_some(), next: next.as_ref().map(write_cursor), damaged };
+        let end = EventsEnd {
+            has_more: next.is_some(),
+            next: next.as_ref().map(write_cursor),
+            damaged,
+            incomplete: Vec::new(),
+        };
         let (storage, events, with_lines) = (self.storage.clone(), events.into_iter(), request.full);
         Ok(ApiAnswer { response: EventReader { storage, events, short_ids, with_lines, end }, notices })
     }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Api, ApiAnswer, ApiError, FoundKind, InvalidRequest, Notice, Reach,
     ids::{address, short},
+    incomplete::IncompleteReason,
     views::SessionView,
 };
 
@@ -56,6 +57,9 @@ pub struct FilesResponse {
     /// Messages that can't be read, and so may use more files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<DamagedRow>,
+    /// Why something may be missing; empty if nothing is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub incomplete: Vec<IncompleteReason>,
 }
 
 /// A file that a session read, or one that it changed.
@@ -105,6 +109,7 @@ impl Api<'_> {
         let listed = |file| ListedFile::new(file, short(&short_ids, id));
         let files = used.into_iter().take(request.limit).map(listed).collect();
         let session = self.session_view(&session).await?;
-        Ok(ApiAnswer { response: FilesResponse { session, files, has_more, damaged }, notices })
+        let incomplete = IncompleteReason::of_damage(&damaged);
+        Ok(ApiAnswer { response: FilesResponse { session, files, has_more, damaged, incomplete }, notices })
     }
 }

@@ -1,10 +1,10 @@
 //! Finds messages.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use amplifier_session_core::{
     Scope,
-    model::{DamagedRow, ProjectSlug, Session, SessionId, Timestamp, UserId},
+    model::{DamagedRow, SessionId, UserId},
     search::{SearchExplanation, SearchFilter, SearchMode, SearchOptions, SearchResult, SearchResults},
 };
 use jiff::Zoned;
@@ -14,11 +14,13 @@ use crate::{
     Api, ApiAnswer, ApiError, FoundKind, NearestMessage, Notice, Reach,
     budget::{AnswerLimits, Items, Portion},
     cut::{self, Truncated},
-    groups::{self, HITS, by_session},
+    groups::{self, HITS},
+    incomplete::IncompleteReason,
     names::{ResultNames, names},
     query::{QueryRequest, ReadQuery, ResolvedQuery},
-    views::Estimated,
 };
+
+pub use crate::groups::FoundSession;
 
 /// A search for messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -125,6 +127,9 @@ pub struct SearchResponse {
     /// Messages that would be among the results, but can't be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<DamagedRow>,
+    /// Why something may be missing; empty if nothing is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub incomplete: Vec<IncompleteReason>,
 }
 
 /// A message that was found.
@@ -142,29 +147,6 @@ pub struct FoundMessage {
     pub truncated: Option<Truncated>,
 }
 
-/// A session with its best messages.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct FoundSession {
-    /// The short id of the session.
-    pub session: String,
-    /// Its id.
-    pub session_id: SessionId,
-    /// Its owner.
-    pub user_id: UserId,
-    /// Its title, if it can be read.
-    pub title: Option<String>,
-    /// Its project.
-    pub project: ProjectSlug,
-    /// The time of its last change, if it can be read.
-    pub updated: Option<Timestamp>,
-    /// Whether `updated` is an estimate.
-    pub dates_estimated: Option<bool>,
-    /// Its best messages.
-    pub results: Vec<FoundMessage>,
-    /// The number of further messages that were found in it.
-    pub more: usize,
-}
-
 impl Api<'_> {
     /// Finds messages by words, by meaning, or by both.
     ///
@@ -176,21 +158,45 @@ impl Api<'_> {
         let query = self.resolved_query(request.read(self.now, &mut notices)?, &mut notices).await?;
         let ResolvedQuery { scope, options, .. } = &query;
         let found = if request.by_session {
-            groups::find(self.storage, scope, options).await?
+            self.messages_of_sessions(scope, options).await?
         } else {
             self.storage.search().search_transcripts(scope, options).await?
         };
         self.remark(scope, options, &found, &mut notices).await?;
+        let lacking = self.storage.search().words_not_together(scope, options, &found.results).await?;
+        notices.extend(lacking.map(|words| Notice::NotTogether { words }));
         let shown = found.results.iter().chain(&found.nearest);
         let names = names(self.storage, scope, shown).await?;
         notices.extend(self.damaged_sessions(scope));
-        let response = self.response(request, found, &names).await?;
+        let incomplete =
+            IncompleteReason::of_search(options, found.mode, found.missing_vectors, &found.damaged);
+        let mut response = self.response(request, found, &names).await?;
+        response.incomplete = incomplete;
+        response.incomplete.extend(IncompleteReason::of_damage(&self.damaged_within(scope)));
         if response.results.is_empty() && response.damaged.is_empty() {
             let nearest = response.nearest.as_ref();
             let nearest = nearest.map(|found| NearestMessage::new(&found.result, found.address.clone()));
             self.found_nothing(&query, FoundKind::Message, nearest, &mut notices).await?;
         }
         Ok(ApiAnswer { response, notices })
+    }
+
+    /// The best messages of at least `options.limit` sessions, if they come from that many.
+    async fn messages_of_sessions(
+        &self,
+        scope: &Scope,
+        options: &SearchOptions,
+    ) -> Result<SearchResults, ApiError> {
+        let search = async |number| {
+            let options = options.clone().with_limit(number);
+            self.storage.search().search_transcripts(scope, &options).await
+        };
+        let [few, many] = groups::numbers(options.limit);
+        let found = search(few).await?;
+        if groups::are_enough(&found.results, few, options.limit) {
+            return Ok(found);
+        }
+        Ok(search(many).await?)
     }
 
     /// The options of a search, with everything that is looked up in the store: for a face that searches repeatedly.
@@ -245,39 +251,17 @@ impl Api<'_> {
             explanation,
             left_out: None,
             damaged,
+            incomplete: Vec::new(),
         };
         if request.by_session {
-            let (results, groups) = self.by_session(&results, request, names).await?;
+            let (results, groups) = self
+                .by_session(&results, request, names, |result| FoundMessage::new(result.clone(), names))
+                .await?;
             (response.results, response.groups) = (results, Some(groups));
         } else {
             response.results = results.into_iter().map(|result| FoundMessage::new(result, names)).collect();
         }
         Ok(response)
-    }
-
-    /// The best results of the first sessions: in order of rank, and by session.
-    async fn by_session(
-        &self,
-        results: &[SearchResult],
-        request: &SearchRequest,
-        names: &ResultNames,
-    ) -> Result<(Vec<FoundMessage>, Vec<FoundSession>), ApiError> {
-        let mut ranks = by_session(results);
-        ranks.truncate(request.limit);
-        let most = request.per_session;
-        let best = |ranks: &Vec<usize>| results.get(*ranks.first()?);
-        let sessions: Vec<Session> =
-            ranks.iter().filter_map(|ranks| names.session(best(ranks)?).cloned()).collect();
-        let estimated = Estimated::of(self.storage, &sessions).await?;
-        let of_session = |ranks: &Vec<usize>| {
-            let of_session: Vec<&SearchResult> = ranks.iter().filter_map(|rank| results.get(*rank)).collect();
-            FoundSession::new(&of_session, most, names, &estimated)
-        };
-        let groups = ranks.iter().filter_map(of_session).collect();
-        let shown: BTreeSet<usize> =
-            ranks.iter().flat_map(|ranks| ranks.iter().take(most)).copied().collect();
-        let shown = shown.into_iter().filter_map(|rank| results.get(rank).cloned());
-        Ok((shown.map(|result| FoundMessage::new(result, names)).collect(), groups))
     }
 }
 
@@ -312,7 +296,7 @@ impl SearchResponse {
     }
 
     fn without_items(&self) -> Self {
-        let Self { mode, notices, explanation, damaged, .. } = self;
+        let Self { mode, notices, explanation, damaged, incomplete, .. } = self;
         Self {
             mode: *mode,
             notices: notices.clone(),
@@ -322,6 +306,7 @@ impl SearchResponse {
             explanation: explanation.clone(),
             left_out: None,
             damaged: damaged.clone(),
+            incomplete: incomplete.clone(),
         }
     }
 }
@@ -358,29 +343,6 @@ impl NearestMessage {
 }
 
 impl FoundSession {
-    /// A session with the first `most` of these results, best first.
-    fn new(
-        results: &[&SearchResult],
-        most: usize,
-        names: &ResultNames,
-        estimated: &Estimated,
-    ) -> Option<Self> {
-        let best = *results.first()?;
-        let session = names.session(best);
-        let shown = results.iter().take(most).map(|result| FoundMessage::new((*result).clone(), names));
-        Some(Self {
-            session: names.short_id(best).to_owned(),
-            session_id: best.session_id.clone(),
-            user_id: best.user_id.clone(),
-            title: names.title(best).map(str::to_owned),
-            project: best.project.clone(),
-            updated: session.map(|session| session.updated),
-            dates_estimated: session.map(|session| estimated.has(session)),
-            results: shown.collect(),
-            more: results.len().saturating_sub(most),
-        })
-    }
-
     /// The session with its messages cut; if the snippets must be cut too, only with the best one.
     fn cut(&self, snippet_chars: Option<usize>, max_chars: Option<usize>) -> Self {
         let shown = if snippet_chars.is_some() { 1 } else { self.results.len() };

@@ -4,13 +4,16 @@ use amplifier_session_core::{search::SearchResult, storage::SupersededMatch};
 use serde::{Deserialize, Serialize};
 
 use super::search::{FoundMessage, SearchRequest};
-use crate::{Api, ApiAnswer, ApiError, FoundKind, names::names};
+use crate::{Api, ApiAnswer, ApiError, FoundKind, incomplete::IncompleteReason, names::names};
 
 /// Superseded messages that were found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SupersededResponse {
     /// The messages, best first.
     pub results: Vec<FoundSuperseded>,
+    /// Why something may be missing; empty if nothing is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub incomplete: Vec<IncompleteReason>,
 }
 
 /// A superseded message that was found.
@@ -57,6 +60,7 @@ impl Api<'_> {
         if results.is_empty() {
             self.found_nothing(&query, FoundKind::SupersededMessage, None, &mut notices).await?;
         }
-        Ok(ApiAnswer { response: SupersededResponse { results }, notices })
+        let incomplete = IncompleteReason::of_damage(&self.damaged_within(&query.scope));
+        Ok(ApiAnswer { response: SupersededResponse { results, incomplete }, notices })
     }
 }

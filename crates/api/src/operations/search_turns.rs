@@ -1,16 +1,20 @@
 //! Finds turns: what was asked, with the last answer or its summary.
 
 use amplifier_session_core::{
+    Scope,
     model::{DamagedRow, SessionKey},
-    search::{SearchMode, TurnResult},
+    search::{SearchMode, SearchOptions, TurnResult, TurnResults},
 };
 use serde::{Deserialize, Serialize};
 
 use super::search::SearchRequest;
 use crate::{
     Api, ApiAnswer, ApiError, FoundKind, Notice,
+    groups::{self, FoundSession},
     ids::{address, address_beside},
+    incomplete::IncompleteReason,
     names::{ResultNames, names_of},
+    query::ResolvedQuery,
 };
 
 /// Turns that were found.
@@ -22,11 +26,17 @@ pub struct TurnsResponse {
     pub unit: String,
     /// Remarks in words. They are those of the notices that are about the search, so a face puts them in.
     pub notices: Vec<String>,
-    /// The turns, best first.
+    /// The turns, best first. With `groups`, those that the groups contain.
     pub results: Vec<FoundTurn>,
+    /// The same turns by session, if that was requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<Vec<FoundSession<FoundTurn>>>,
     /// Messages that would be among the results, but can't be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<DamagedRow>,
+    /// Why something may be missing; empty if nothing is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub incomplete: Vec<IncompleteReason>,
 }
 
 /// A turn that was found.
@@ -56,7 +66,7 @@ impl FoundTurn {
 }
 
 impl Api<'_> {
-    /// Finds turns. Grouping, explanations and complete messages do not apply to them.
+    /// Finds turns. Explanations and complete messages do not apply to them.
     ///
     /// # Errors
     ///
@@ -64,22 +74,55 @@ impl Api<'_> {
     pub async fn search_turns(&self, request: &SearchRequest) -> Result<ApiAnswer<TurnsResponse>, ApiError> {
         let mut notices = Vec::new();
         let query = self.resolved_query(request.read(self.now, &mut notices)?, &mut notices).await?;
-        let found = self.storage.search().search_turns(&query.scope, &query.options).await?;
+        let ResolvedQuery { scope, options, .. } = &query;
+        let found = if request.by_session {
+            self.turns_of_sessions(scope, options).await?
+        } else {
+            self.storage.search().search_turns(scope, options).await?
+        };
+        let mut incomplete = IncompleteReason::of_search(options, found.mode, None, &found.damaged);
+        incomplete.extend(IncompleteReason::of_damage(&self.damaged_within(scope)));
         notices.extend(found.notices.into_iter().map(|text| Notice::Search { text }));
         let names = names_of(self.storage, &query.scope, found.results.iter().map(key_of).collect()).await?;
         notices.extend(self.damaged_sessions(&query.scope));
-        let results = found.results.into_iter().map(|result| FoundTurn::new(result, &names)).collect();
+        let view = |result: &TurnResult| FoundTurn::new(result.clone(), &names);
+        let (results, groups) = if request.by_session {
+            let (results, groups) = self.by_session(&found.results, request, &names, view).await?;
+            (results, Some(groups))
+        } else {
+            (found.results.iter().map(view).collect(), None)
+        };
         let response = TurnsResponse {
             mode: found.mode,
             unit: "turn".to_owned(),
             notices: Vec::new(),
             results,
+            groups,
             damaged: found.damaged,
+            incomplete,
         };
         if response.results.is_empty() && response.damaged.is_empty() {
             self.found_nothing(&query, FoundKind::Turn, None, &mut notices).await?;
         }
         Ok(ApiAnswer { response, notices })
+    }
+
+    /// The best turns of at least `options.limit` sessions, if they come from that many.
+    async fn turns_of_sessions(
+        &self,
+        scope: &Scope,
+        options: &SearchOptions,
+    ) -> Result<TurnResults, ApiError> {
+        let search = async |number| {
+            let options = options.clone().with_limit(number);
+            self.storage.search().search_turns(scope, &options).await
+        };
+        let [few, many] = groups::numbers(options.limit);
+        let found = search(few).await?;
+        if groups::are_enough(&found.results, few, options.limit) {
+            return Ok(found);
+        }
+        Ok(search(many).await?)
     }
 }
 

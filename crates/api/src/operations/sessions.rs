@@ -13,6 +13,7 @@ use crate::{
     Api, ApiAnswer, ApiError, FoundKind, InvalidRequest, Notice, Reach,
     filter::RequestFilter,
     ids::ShortIds,
+    incomplete::IncompleteReason,
     views::{Estimated, SessionView},
 };
 
@@ -77,6 +78,9 @@ pub struct SessionsResponse {
     /// Sessions that can't be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<DamagedRow>,
+    /// Why something may be missing; empty if nothing is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub incomplete: Vec<IncompleteReason>,
     /// The short ids of the sessions and their parents, if they were requested.
     #[serde(default, skip_serializing_if = "ShortIds::is_empty")]
     pub short_ids: ShortIds,
@@ -170,7 +174,8 @@ impl Api<'_> {
             sessions.iter().map(|session| ListedSession::of_list(session, &estimated)).collect()
         };
         let damaged = self.damaged_within(&scope);
-        Ok(SessionsResponse { sessions, has_more, damaged, short_ids })
+        let incomplete = IncompleteReason::of_damage(&damaged);
+        Ok(SessionsResponse { sessions, has_more, damaged, incomplete, short_ids })
     }
 
     /// The short ids of sessions and their parents.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Api, ApiAnswer, ApiError, CallerPlace, FoundKind, Notice, Reach, addresses::only_session,
-    filter::RequestFilter,
+    filter::RequestFilter, incomplete::IncompleteReason,
 };
 
 /// Messages with pending vectors are counted one by one up to this number.
@@ -55,6 +55,9 @@ pub struct StatisticsResponse {
     /// Sessions that can't be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<DamagedRow>,
+    /// Why something may be missing; empty if nothing is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub incomplete: Vec<IncompleteReason>,
 }
 
 /// A place where the store keeps data.
@@ -112,6 +115,7 @@ impl Api<'_> {
             statistics: self.storage.statistics().get_statistics(&scope, &options).await?,
             places: self.places(),
             vectors: self.store_vectors(&scope).await?,
+            incomplete: IncompleteReason::of_damage(&self.damaged_within(&scope)),
             damaged: self.damaged_within(&scope),
         };
         if response.statistics.totals.sessions == 0 {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Api, ApiAnswer, ApiError, FoundKind, NearestMessage, Notice,
+    incomplete::IncompleteReason,
     names::names,
     query::{QueryRequest, ReadQuery, ResolvedQuery},
 };
@@ -71,6 +72,9 @@ pub struct TimelineResponse {
     /// Messages that would be counted, but can't be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<DamagedRow>,
+    /// Why something may be missing; empty if nothing is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub incomplete: Vec<IncompleteReason>,
 }
 
 impl Api<'_> {
@@ -86,6 +90,9 @@ impl Api<'_> {
         let found = self.storage.search().search_transcripts(scope, options).await?;
         self.remark(scope, options, &found, &mut notices).await?;
         notices.extend(self.damaged_sessions(scope));
+        let mut incomplete =
+            IncompleteReason::of_search(options, found.mode, found.missing_vectors, &found.damaged);
+        incomplete.extend(IncompleteReason::of_damage(&self.damaged_within(scope)));
         let SearchResults { mode, missing_vectors, results, nearest, damaged, .. } = found;
         let response = TimelineResponse {
             query: request.query.query.clone(),
@@ -95,6 +102,7 @@ impl Api<'_> {
             timeline: Timeline::of_results(results.iter().take(MOST_COUNTED), request.by),
             has_more: results.len() > MOST_COUNTED,
             damaged,
+            incomplete,
         };
         if results.is_empty() && response.damaged.is_empty() {
             let names = names(self.storage, scope, &nearest).await?;

@@ -13,10 +13,11 @@ use crate::out::Out;
 /// Filters by project and time.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct FilterArgs {
-    /// Only this project: its slug, a unique part of the slug, or its folder (`.` is the current one)
-    // Slugs begin with a hyphen.
-    #[arg(short, long, value_name = "PROJECT", allow_hyphen_values = true)]
-    pub(crate) project: Option<String>,
+    /// Only this project: its slug, a part of it, a pattern ('shop-*'), or its folder (`.` is the current one); if repeated,
+    /// sessions of any of them
+    // Slugs begin with a hyphen, and may contain commas.
+    #[arg(id = "project", short, long = "project", value_name = "PROJECT", allow_hyphen_values = true)]
+    pub(crate) projects: Vec<String>,
     #[command(flatten)]
     pub(crate) repo: RepoArgs,
     /// Only from this date on
@@ -30,8 +31,10 @@ pub(crate) struct FilterArgs {
 impl FilterArgs {
     /// The filter of a request, together with `narrow`.
     pub(crate) fn request(&self, narrow: &NarrowArgs) -> RequestFilter {
-        let Self { project, repo: RepoArgs { repo }, since, until } = self.clone();
-        RequestFilter { project, repo, since, until, ..narrow.request() }
+        let Self { projects, repo: RepoArgs { repo }, since, until } = self.clone();
+        let mut projects = projects.into_iter();
+        let project = projects.next();
+        RequestFilter { project, projects: projects.collect(), repo, since, until, ..narrow.request() }
     }
 }
 

@@ -2,16 +2,18 @@
 
 use amplifier_session_api::{
     ApiAnswer,
-    operations::search::{SearchRequest, SearchResponse},
+    incomplete::IncompleteReason,
+    operations::search::{FoundSession, SearchRequest, SearchResponse},
 };
 
 use super::superseded;
 use crate::{
     app::{App, OpenedStore},
-    args::{GroupArg, ResultUnitArg, SearchArgs},
+    args::{GroupArg, ResultUnitArg, SearchArgs, quoted},
     budget,
-    failure::{Failure, Outcome, report_damage},
+    failure::{Failure, Outcome, report_damage, say},
     interactive,
+    out::Out,
     problems::USAGE_HINT,
     program, refresh,
     render::{
@@ -44,22 +46,24 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     // The mode of an interactive search can be changed.
     let embeds = is_interactive || (args.query.embeds() && !args.superseded);
     let reader = app.silent_reader(embeds).await?;
-    refresh::before_reading(app, &reader, args.no_refresh).await;
+    let unread = refresh::before_reading(app, &reader, args.no_refresh).await;
     if is_interactive {
         let ApiAnswer { response: options, notices } = reader.api(app).search_options(&request).await?;
         app.say_notices(&notices);
         return interactive::run(app, reader, request, &options).await;
     }
     if args.superseded {
-        return superseded::search(app, &reader, &request, args.limits).await;
+        return superseded::search(app, &reader, &request, args.limits, unread).await;
     }
     if finds_turns {
-        return find_turns(app, &reader, &request).await;
+        return find_turns(app, &reader, &request, &args, unread).await;
     }
     let ApiAnswer { mut response, notices } = reader.api(app).search(&request).await?;
     response.notices = app.in_response(&notices);
+    response.incomplete.extend(unread);
     app.say_notices(&notices);
     show(app, &reader, &response, &args)?;
+    say_more(app, &args, response.groups.iter().flatten());
     report_damage(&response.damaged)?;
     Ok(Outcome::found(!response.results.is_empty()))
 }
@@ -73,7 +77,7 @@ pub(super) fn no_query(command: &str) -> Failure {
 
 fn request(app: &App, args: &SearchArgs) -> SearchRequest {
     // An explanation is about messages.
-    let by_session = args.list || !args.explain && GroupArg::by_session(args.group, &app.out);
+    let by_session = args.list || is_grouped_by(args, &app.out);
     let is_short = by_session && !args.superseded || args.unit == ResultUnitArg::Turn;
     let chars = if is_short {
         GROUPED_LINES * (app.out.width - GROUPED_INDENT)
@@ -91,6 +95,13 @@ fn request(app: &App, args: &SearchArgs) -> SearchRequest {
         snippet_chars: (app.out.is_terminal() && !app.out.is_json()).then_some(chars),
         ..SearchRequest::default()
     }
+}
+
+/// Whether results are grouped by session. An explanation is about messages, and a search in one session shows more of it
+/// than its best messages.
+fn is_grouped_by(args: &SearchArgs, out: &Out) -> bool {
+    let is_of_one = args.group.is_none() && args.query.session.is_some();
+    !args.explain && !is_of_one && GroupArg::by_session(args.group, out)
 }
 
 /// Prints as much of the response as fits into the budget.
@@ -128,11 +139,23 @@ fn show(
     Ok(())
 }
 
+/// Says on a terminal how to see the results of a session that are only counted.
+fn say_more<'a, Found: 'a>(
+    app: &App,
+    args: &SearchArgs,
+    groups: impl IntoIterator<Item = &'a FoundSession<Found>>,
+) {
+    let is_shown = app.out.is_terminal() && !app.out.is_json() && !args.list;
+    let Some(group) = groups.into_iter().find(|group| is_shown && group.more > 0) else { return };
+    let query = quoted(&args.query.title());
+    let unit = if args.unit == ResultUnitArg::Turn { " --unit turn" } else { "" };
+    let command = format!("{} search {query}{unit} --session {}", app.program(), group.session);
+    say("hint", &format!("--session shows more of one session: `{command}`"));
+}
+
 /// Rejects options of `search` that apply only to messages.
 fn check_for_turns(args: &SearchArgs) -> Result<(), Failure> {
     let given = [
-        (args.group.is_some(), "--group"),
-        (args.list, "--list"),
         (args.explain, "--explain"),
         (args.full, "--full"),
         (args.superseded, "--superseded"),
@@ -154,18 +177,26 @@ async fn find_turns(
     app: &mut App,
     reader: &OpenedStore,
     request: &SearchRequest,
+    args: &SearchArgs,
+    unread: Option<IncompleteReason>,
 ) -> Result<Outcome, Failure> {
     let ApiAnswer { mut response, notices } = reader.api(app).search_turns(request).await?;
     response.notices = app.in_response(&notices);
+    response.incomplete.extend(unread);
     app.say_notices(&notices);
-    if app.out.is_json() {
-        app.out.json(&response)?;
-    } else if app.out.is_terminal() {
-        turn::blocks(&mut app.out, &response.results, reader.names_owners(), &app.now)?;
-    } else {
-        turn::lines(&mut app.out, &response.results, reader.names_owners(), &app.now)?;
+    let owners = reader.names_owners();
+    let grouped = GroupOptions { owners, max_chars: &|_| None };
+    let (out, now) = (&mut app.out, &app.now);
+    match &response.groups {
+        _ if out.is_json() => out.json(&response)?,
+        Some(found) if args.list => groups::list(out, found, owners, now)?,
+        Some(found) if out.is_terminal() => groups::blocks(out, found, grouped, now)?,
+        Some(found) => groups::lines(out, found, grouped, now)?,
+        None if out.is_terminal() => turn::blocks(out, &response.results, owners, now)?,
+        None => turn::lines(out, &response.results, owners, now)?,
     }
     app.out.finish()?;
+    say_more(app, args, response.groups.iter().flatten());
     report_damage(&response.damaged)?;
     Ok(Outcome::found(!response.results.is_empty()))
 }

@@ -2,6 +2,7 @@
 
 use amplifier_session_api::{
     ApiAnswer,
+    incomplete::IncompleteReason,
     operations::{
         search::{FoundMessage, SearchRequest},
         superseded_events::SupersededEventsRequest,
@@ -161,8 +162,10 @@ pub(super) async fn search(
     reader: &OpenedStore,
     request: &SearchRequest,
     limits: LimitArgs,
+    unread: Option<IncompleteReason>,
 ) -> Result<Outcome, Failure> {
-    let ApiAnswer { response, notices } = reader.api(app).search_superseded(request).await?;
+    let ApiAnswer { mut response, notices } = reader.api(app).search_superseded(request).await?;
+    response.incomplete.extend(unread);
     app.say_notices(&notices);
     if app.out.is_json() {
         app.out.json(&response)?;

@@ -29,9 +29,10 @@ pub(super) async fn run(app: &mut App, args: TimelineArgs) -> Result<Outcome, Fa
     let request = TimelineRequest { query: args.query.request(app), by: args.by.map(Into::into) };
     request.check(&app.now)?;
     let reader = app.silent_reader(args.query.embeds()).await?;
-    refresh::before_reading(app, &reader, args.no_refresh).await;
+    let unread = refresh::before_reading(app, &reader, args.no_refresh).await;
     let ApiAnswer { mut response, notices } = reader.api(app).timeline(&request).await?;
     response.notices = app.in_response(&notices);
+    response.incomplete.extend(unread);
     app.say_notices(&notices);
     show(app, &response, &args)?;
     report_damage(&response.damaged)?;

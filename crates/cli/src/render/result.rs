@@ -16,9 +16,7 @@ use super::{
 /// Notes about the value of a result that are not obvious from its text: that it has no word of the query, and where
 /// else its text occurs.
 pub(super) fn remarks(result: &SearchResult) -> Vec<String> {
-    let similarity = result.similarity.filter(|_| result.match_kind == MatchKind::Similar);
-    let mut remarks: Vec<String> =
-        similarity.into_iter().map(|similarity| format!("similar {similarity:.2}")).collect();
+    let mut remarks: Vec<String> = similar(result.match_kind, result.similarity).into_iter().collect();
     remarks.extend(result.by_title.then(|| "by its title".to_owned()));
     let others = result.also_in.iter().map(|repeat| (&repeat.user_id, &repeat.session_id));
     let others: BTreeSet<_> =
@@ -29,6 +27,17 @@ pub(super) fn remarks(result: &SearchResult) -> Vec<String> {
         count => remarks.push(format!("also in {} other sessions", grouped(count as u64))),
     }
     remarks
+}
+
+/// The mark of a result without any word of the query.
+pub(super) fn similar(kind: MatchKind, similarity: Option<f32>) -> Option<String> {
+    let similarity = similarity.map_or_else(String::new, |similarity| format!(" {similarity:.2}"));
+    (kind == MatchKind::Similar).then(|| format!("similar{similarity}"))
+}
+
+/// A text field of a line in a pipe, with this mark in front. A field of its own would move others.
+pub(super) fn marked(mark: Option<&str>, text: &str) -> String {
+    mark.map_or_else(|| text.to_owned(), |mark| format!("({mark}) {text}"))
 }
 
 pub(super) fn whole_message(result: &SearchResult, indent: &str, options: MessageOptions) -> Vec<String> {

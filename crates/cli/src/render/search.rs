@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     message::MessageOptions,
-    result::{label, remarks, whole_message},
+    result::{label, marked, remarks, similar, whole_message},
     snippet::wrapped,
     text::{fitted, fitted_end, one_line},
 };
@@ -61,7 +61,10 @@ pub(crate) fn lines(
             dates::with_offset(result.ts, now),
             one_line(result.project.as_str()),
             result.content_type.to_string(),
-            wrapped(&result.snippet, &result.highlights, usize::MAX, out.paint).join(" "),
+            marked(
+                similar(result.match_kind, result.similarity).as_deref(),
+                &wrapped(&result.snippet, &result.highlights, usize::MAX, out.paint).join(" "),
+            ),
         ];
         fields.extend(options.owners.then(|| one_line(result.user_id.as_str())));
         fields.push(address.clone());

@@ -7,11 +7,14 @@ use amplifier_session_storage::{search::TurnResult, storage::SummarySource, text
 use jiff::Zoned;
 
 use super::{
+    groups::{GroupedFound, GroupedLine},
     markdown::wrapped as wrapped_line,
+    message::MessageOptions,
+    result::{marked, similar},
     snippet::wrapped,
     text::{fitted, one_line, printable},
 };
-use crate::{dates, out::Out};
+use crate::{dates, out::Out, paint::Paint};
 
 /// The width of the labels of sides.
 const LABEL: usize = 11;
@@ -36,11 +39,10 @@ pub(crate) fn blocks(out: &mut Out, results: &[FoundTurn], owners: bool, now: &Z
         }
         let FoundTurn { address: place, title, result } = found;
         let title = title.as_deref().unwrap_or(result.project.as_str());
-        let mut known = vec![format!("turn {}", result.turn)];
-        known.extend(found.answer().map(|answer| format!("answer {answer}")));
+        let mut known = known(found);
         known.push(dates::about_minute(result.ts, result.ts_estimated, now));
         known.extend(owners.then(|| one_line(result.user_id.as_str())));
-        known.extend(result.similarity.map(|similarity| format!("similar {similarity:.2}")));
+        known.extend(similar(result.match_kind, result.similarity));
         known.push(format!("{:.2}", result.score));
         let room = width.saturating_sub(INDENT.len() + place.len() + 1);
         let known = fitted(&format!("· {}", known.join(" · ")), room);
@@ -50,15 +52,58 @@ pub(crate) fn blocks(out: &mut Out, results: &[FoundTurn], owners: bool, now: &Z
             paint.title(&fitted(&one_line(title), width - INDENT.len()))
         ))?;
         out.line(&format!("{INDENT}{place} {}", paint.aside(&known)))?;
-        for (label, side) in sides(result) {
-            let lines = wrapped(&side.text, &side.highlights, width - INDENT.len() - LABEL, paint);
-            for (at, line) in lines.iter().enumerate() {
-                let label = format!("{:<LABEL$}", if at == 0 { label } else { "" });
-                out.line(&format!("{INDENT}{}{line}", paint.aside(&label)))?;
-            }
-        }
+        out.lines(&side_lines(result, INDENT, width, paint))?;
     }
     Ok(())
+}
+
+/// The turn of a result and the address of the answer.
+fn known(found: &FoundTurn) -> Vec<String> {
+    let turn = format!("turn {}", found.result.turn);
+    std::iter::once(turn).chain(found.answer().map(|answer| format!("answer {answer}"))).collect()
+}
+
+/// Both sides of a result, as lines.
+fn side_lines(result: &TurnResult, indent: &str, width: usize, paint: Paint) -> Vec<String> {
+    let mut shown = Vec::new();
+    for (label, side) in sides(result) {
+        let lines = wrapped(&side.text, &side.highlights, width - indent.len() - LABEL, paint);
+        for (at, line) in lines.iter().enumerate() {
+            let label = format!("{:<LABEL$}", if at == 0 { label } else { "" });
+            shown.push(format!("{indent}{}{line}", paint.aside(&label)));
+        }
+    }
+    shown
+}
+
+impl GroupedFound for FoundTurn {
+    fn line(&self) -> GroupedLine<'_> {
+        let TurnResult { score, ts, ts_estimated, match_kind, similarity, snippet, highlights, .. } =
+            &self.result;
+        GroupedLine {
+            address: &self.address,
+            score: *score,
+            written: (*ts, *ts_estimated),
+            mark: similar(*match_kind, *similarity),
+            snippet,
+            highlights,
+        }
+    }
+
+    fn block(&self, out: &Out, indent: &str, _: Option<usize>) -> Vec<String> {
+        const DEEPER: usize = 2;
+        let mut known = known(self);
+        known.extend(self.line().mark);
+        let kind = out.paint.aside(&format!("· {}", known.join(" · ")));
+        let mut lines = vec![format!("{indent}{} {kind}", self.address)];
+        let deeper = format!("{indent}{:DEEPER$}", "");
+        lines.extend(side_lines(&self.result, &deeper, out.width, out.paint));
+        lines
+    }
+
+    fn whole(&self, _: MessageOptions) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Writes results as lines for a pipe, separated by tabs: score, session, message, time, project, turn, user's text,
@@ -69,6 +114,7 @@ pub(crate) fn lines(out: &mut Out, results: &[FoundTurn], owners: bool, now: &Zo
         let mut texts = sides(result)
             .into_iter()
             .map(|(_, side)| wrapped(&side.text, &side.highlights, usize::MAX, out.paint).join(" "));
+        let mark = similar(result.match_kind, result.similarity);
         let mut fields = vec![
             format!("{:.3}", result.score),
             result.session_id.to_string(),
@@ -76,7 +122,7 @@ pub(crate) fn lines(out: &mut Out, results: &[FoundTurn], owners: bool, now: &Zo
             dates::with_offset(result.ts, now),
             one_line(result.project.as_str()),
             result.turn.to_string(),
-            texts.next().unwrap_or_default(),
+            marked(mark.as_deref(), &texts.next().unwrap_or_default()),
             texts.next().unwrap_or_default(),
         ];
         fields.extend(owners.then(|| one_line(result.user_id.as_str())));

@@ -134,9 +134,15 @@ fn projects_are_found_by_slug_part_of_slug_or_folder() {
     assert!(ids == "s3" && stderr.contains("is in the project"), "{ids} {stderr}");
     let (code, _, stderr) = found("", "bakery-");
     assert_eq!(code, 0, "only one slug matches: {stderr}");
-    let (code, _, stderr) = found("", "baker");
-    assert_eq!(code, 2);
-    assert!(stderr.contains("is ambiguous") && stderr.contains("-bakery-ovens"), "{stderr}");
+    let (code, ids, stderr) = found("", "baker");
+    assert_eq!((code, ids.as_str()), (0, "s2 s1"));
+    assert!(stderr.contains("baker selects 2 projects") && stderr.contains("-bakery-ovens"), "{stderr}");
+    let several = home.json(&["sessions", "-p", "~/shop", "--project", "*-ovens"]);
+    assert_eq!(several["sessions"].as_array().unwrap().len(), 2, "{several}");
+    let refused = home.run(&["delete", "--project", "baker", "--dry-run"]);
+    assert!(refused.code == 2 && refused.stderr.contains("is ambiguous"), "{}", refused.stderr);
+    let refused = home.run(&["delete", "--project", "baker*", "--dry-run"]);
+    assert_eq!(refused.code, 3, "{}", refused.stderr);
     let (code, _, stderr) = found("", "brewery");
     assert!(code == 3 && stderr.contains("the store has no project \"brewery\""), "{code} {stderr}");
 }

@@ -70,7 +70,7 @@ fn sessions_one_on_a_line() {
     terminal("search_list_terminal", 80, &["search", "deadlock", "-l", "-n", "3"]);
     text("search_project_short", &["search", "-l", "deadlock", "-p", "brewery"]);
     text("sessions_short_options", &["sessions", "-p", "brewery", "-n", "1"]);
-    text("error_search_list_of_turns", &["search", "deadlock", "-l", "--unit", "turn"]);
+    text("search_list_of_turns", &["search", "deadlock", "-l", "-n", "2", "--unit", "turn"]);
 }
 
 #[test]

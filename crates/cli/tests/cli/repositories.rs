@@ -130,3 +130,57 @@ fn a_repository_that_is_not_found_is_explained() {
     }
     check("repositories_not_found", &home, &shown);
 }
+
+/// A folder also means the same folder in the other work trees, whether they exist, were removed, or are new.
+#[test]
+fn work_trees_of_a_repository_belong_together() {
+    let home = Home::new();
+    let code = home.path().canonicalize().unwrap().join("code");
+    let app = code.join("app");
+    git(&app, &["init", "--quiet"]);
+    git(&app, &["remote", "add", "origin", "git@github.com:acme/app.git"]);
+    let identity = ["-c", "user.name=ana", "-c", "user.email=ana@example.org"];
+    git(&app, &[&identity[..], &["commit", "--quiet", "--allow-empty", "--message", "one"]].concat());
+    for name in ["tree", "gone", "new"] {
+        git(&app, &["worktree", "add", "--quiet", &format!("../{name}"), "-b", name]);
+    }
+    let clone = code.join("clone");
+    git(&clone, &["init", "--quiet"]);
+    git(&clone, &["remote", "add", "origin", "git@github.com:acme/app.git"]);
+    for (id, folder) in
+        [("s-app", "app"), ("s-tree", "tree"), ("s-gone", "gone"), ("s-clone", "clone"), ("s-web", "app/web")]
+    {
+        let folder = code.join(folder);
+        fs::create_dir_all(&folder).unwrap();
+        let slug = folder.to_str().unwrap().replace('/', "-");
+        write(&home, &slug, id, &folder);
+    }
+    home.ok(&["sync", "--embedding", "none"]);
+    git(&app, &["worktree", "remove", "--force", "../gone"]);
+    let all = ["s-app", "s-gone", "s-tree"];
+    let found = |folder: &str, project: &str| {
+        let ran = run_in(&home, folder, &["sessions", "--json", "--project", project]);
+        let found = ids(&ran.json()).join(" ");
+        (found, ran.stderr)
+    };
+    for (folder, project) in [
+        ("code/app", "."),
+        ("code/tree", "."),
+        ("code/new", "."),
+        ("", "code/app"),
+        ("", "code-tree"),
+        ("", "-app"),
+    ] {
+        let (ids, stderr) = found(folder, project);
+        assert_eq!(ids, all.join(" "), "{folder} {project}: {stderr}");
+        assert!(stderr.contains("with the other work trees"), "{stderr}");
+    }
+    let slug = code.join("tree").to_str().unwrap().replace('/', "-");
+    for (project, expected) in
+        [("code/app/web", "s-web"), ("code/clone", "s-clone s-gone"), (slug.as_str(), "s-tree")]
+    {
+        assert_eq!(found("", project).0, expected, "{project}");
+    }
+    let deleted = run_in(&home, "code/app", &["delete", "--project", ".", "--dry-run", "--json"]);
+    assert_eq!(deleted.json()["would_delete"].as_array().unwrap().len(), 1, "{}", deleted.stdout);
+}

@@ -16,6 +16,8 @@ fn output() {
     text("search_turns", &FLAKY);
     json("search_turns_json", &FLAKY);
     terminal("search_turns_terminal", 100, &[&FLAKY[..], &["--color", "never"]].concat());
+    let ungrouped = ["--color", "never", "--group", "none"];
+    terminal("search_turns_ungrouped_terminal", 100, &[&FLAKY[..], &ungrouped].concat());
     text("search_turns_nothing", &["search", "xyzzyplugh", "--unit", "turn", "--mode", "full-text"]);
     text("search_turns_grouped", &[&FLAKY[..], &["--group", "session"]].concat());
     text("turn", &["show", "38e6d1f5#4", "--turn"]);

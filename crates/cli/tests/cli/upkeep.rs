@@ -64,6 +64,8 @@ fn changes_are_found_without_a_sync() {
     assert_eq!(search(&home, "okapi", &[]), (0, String::new()));
     let semantic = home.json(&["search", "okapi", "--mode", "semantic", "--limit", "1", "--no-refresh"]);
     assert_eq!(semantic["results"][0]["sequence"], 3, "its vector was made too");
+    assert_eq!(semantic["incomplete"], json!([{"reason": "not_refreshed", "because": "turned_off"}]));
+    assert!(home.json(&["search", "okapi"]).get("incomplete").is_none());
     append(&home, "two", "one more");
     let sessions = home.json(&["sessions"]);
     let counts: Vec<_> =

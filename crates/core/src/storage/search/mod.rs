@@ -1,5 +1,6 @@
 //! Search: ranks, judges and diversifies the candidates of the backend, and reads the results.
 
+mod all_words;
 mod checked;
 mod judging;
 mod reading;
