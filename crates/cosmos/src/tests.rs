@@ -220,6 +220,7 @@ async fn texts_of_others_do_not_displace_ones_own() {
         terms: vec!["twice".to_owned()],
         weights: Vec::new(),
         required: Vec::new(),
+        phrases: Vec::new(),
         limit: 10,
     };
     let found = backend.text_candidates(&query).await.unwrap();

@@ -8,6 +8,7 @@ use crate::{
     scope::Scope,
     search::{SearchFilter, SessionFilter},
     text::{
+        Analyzer, TermPhrase, TermPlaces,
         bm25::{CollectionStatistics, DocumentTerms},
         holds_words,
     },
@@ -176,6 +177,9 @@ pub struct TextQuery {
     pub weights: Vec<f32>,
     /// Groups of positions in `terms`. A text matches only if it contains at least one term of each group.
     pub required: Vec<Vec<usize>>,
+    /// Phrases of terms that are required. A text matches only if it contains each of them. A backend that does not know
+    /// where the terms of a text are may treat it as a match.
+    pub phrases: Vec<TermPhrase>,
     /// Maximum number of candidates.
     pub limit: usize,
 }
@@ -191,6 +195,27 @@ impl TextQuery {
     #[must_use]
     pub fn is_matched_by(&self, found: &DocumentTerms) -> bool {
         found.matches() && has_required(&self.required, found)
+    }
+
+    /// Whether a text has all phrases, if its terms are at these places.
+    #[must_use]
+    pub fn has_phrases(&self, places: &TermPlaces) -> bool {
+        self.phrases.iter().all(|phrase| phrase.is_at(places))
+    }
+
+    /// Whether `text` has all phrases. Use an analyzer from [`Analyzer::looking_for`] with the terms of the query.
+    #[must_use]
+    pub fn has_phrases_in(&self, analyzer: &mut Analyzer, text: &str) -> bool {
+        self.phrases.is_empty() || self.has_phrases(&TermPlaces::find(analyzer, text, &self.terms))
+    }
+
+    /// The positions of the terms of the phrases, each once.
+    #[must_use]
+    pub fn terms_of_phrases(&self) -> Vec<usize> {
+        let mut terms: Vec<usize> = self.phrases.iter().flat_map(TermPhrase::terms).collect();
+        terms.sort_unstable();
+        terms.dedup();
+        terms
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::TypedQuery;
 use crate::{
     KnownPart,
-    content::MessageLine,
+    content::{ExtractedText, MessageLine},
     model::{ContentTypes, Role},
     text::{Analyzer, Phrase, WordList, bm25::count_terms, collapsed, is_unspaced_alone, query_terms},
 };
@@ -66,12 +66,24 @@ impl TextConditions {
             && self.tools.is_empty()
             && self.files.is_empty()
     }
+
+    /// Whether most messages that an index finds for them meet them, so that few of those that are read are dropped.
+    pub(crate) fn are_mostly_met(&self) -> bool {
+        self.tools.is_empty() && self.files.is_empty()
+    }
+
+    /// Whether they are only phrases, which the index finds.
+    pub(crate) fn are_phrases(&self) -> bool {
+        let others = Self { phrases: Vec::new(), ..self.clone() };
+        others.is_empty() && !self.phrases.is_empty()
+    }
 }
 
 /// Conditions that are ready to be compared with messages.
-pub(crate) struct Checks<'a> {
-    tools: &'a [String],
-    files: &'a [String],
+#[derive(Debug)]
+pub(crate) struct Checks {
+    tools: Vec<String>,
+    files: Vec<String>,
     exact: Option<String>,
     phrases: Vec<Phrase>,
     excluded_phrases: Vec<Phrase>,
@@ -81,9 +93,9 @@ pub(crate) struct Checks<'a> {
     words: WordList,
 }
 
-impl<'a> Checks<'a> {
+impl Checks {
     /// Conditions on the texts of these types.
-    pub(crate) fn new(conditions: &'a TextConditions, content_types: ContentTypes) -> Self {
+    pub(crate) fn new(conditions: &TextConditions, content_types: ContentTypes) -> Self {
         let phrases = |texts: &[String]| texts.iter().map(|text| Phrase::new(text)).collect();
         let is_word = |text: &&String| {
             query_terms(text).len() == 1 && Phrase::new(text).len() == 1 && !is_unspaced_alone(text)
@@ -91,8 +103,8 @@ impl<'a> Checks<'a> {
         let (words, longer): (Vec<&String>, Vec<&String>) = conditions.excluded.iter().partition(is_word);
         let excluded_terms: Vec<String> = words.into_iter().flat_map(|word| query_terms(word)).collect();
         Self {
-            tools: &conditions.tools,
-            files: &conditions.files,
+            tools: conditions.tools.clone(),
+            files: conditions.files.clone(),
             exact: conditions.exact.as_deref().map(collapsed),
             phrases: phrases(&conditions.phrases),
             excluded_phrases: longer.into_iter().map(|text| Phrase::new(text)).collect(),
@@ -105,12 +117,16 @@ impl<'a> Checks<'a> {
 
     /// Whether a message with this line meets the conditions.
     pub(crate) fn admit(&mut self, line: &MessageLine) -> bool {
+        self.admit_texts(line, &line.texts())
+    }
+
+    /// As [`Self::admit`]; `texts` are those of the line.
+    pub(crate) fn admit_texts(&mut self, line: &MessageLine, texts: &[ExtractedText]) -> bool {
         let is_about = self.tools.iter().all(|tool| uses_tool(line, tool))
             && self.files.iter().all(|file| touches(line, file));
         if !is_about {
             return false;
         }
-        let texts = line.texts();
         let texts: Vec<&str> = texts
             .iter()
             .filter(|text| self.content_types.contains(text.content_type))

@@ -1,6 +1,39 @@
 //! Maximal marginal relevance (Carbonell and Goldstein, SIGIR 1998).
 
+use std::{cmp::Ordering, collections::BinaryHeap};
+
 use super::Fused;
+
+/// A candidate that is not picked yet. The greatest has the highest score; of equal ones, the first.
+struct OpenCandidate {
+    candidate: Fused,
+    /// The position among all candidates.
+    position: usize,
+    /// The highest similarity to the first `compared` picked candidates.
+    similarity: f32,
+    compared: usize,
+    score: f32,
+}
+
+impl Ord for OpenCandidate {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.score.total_cmp(&other.score).then_with(|| other.position.cmp(&self.position))
+    }
+}
+
+impl PartialOrd for OpenCandidate {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for OpenCandidate {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for OpenCandidate {}
 
 /// Picks up to `limit` candidates one by one, each with the best balance of relevance and dissimilarity to those
 /// already picked, and returns them with their scores, best first.
@@ -8,22 +41,32 @@ use super::Fused;
 /// The score is `lambda · relevance + (1 − lambda) · (1 − s)`, where `s` is the highest cosine similarity to any picked
 /// candidate, or 0 if that is negative. This is the usual measure plus a constant, so that it is between 0 and 1.
 /// Relevance must be between 0 and 1. A candidate without a vector is similar to nothing.
+///
+/// A score only falls while others are picked. So a candidate is compared with them only when it would be the next one,
+/// and most pairs are never compared.
 #[must_use]
 pub(crate) fn diversify(candidates: Vec<Fused>, lambda: f32, limit: usize) -> Vec<(Fused, f32)> {
-    let mut open: Vec<(Fused, f32)> = candidates.into_iter().map(|candidate| (candidate, 0.0)).collect();
-    let score = |(candidate, similarity): &(Fused, f32)| {
+    let score = |candidate: &Fused, similarity: f32| {
         lambda * candidate.relevance() + (1.0 - lambda) * (1.0 - similarity)
     };
-    let mut picked = Vec::with_capacity(limit.min(open.len()));
+    let open = candidates.into_iter().enumerate().map(|(position, candidate)| {
+        let score = score(&candidate, 0.0);
+        OpenCandidate { candidate, position, similarity: 0.0, compared: 0, score }
+    });
+    let mut open: BinaryHeap<OpenCandidate> = open.collect();
+    let mut picked: Vec<(Fused, f32)> = Vec::with_capacity(limit.min(open.len()));
     while picked.len() < limit {
-        // The first of equal candidates is picked, so relevance decides ties.
-        let best = open.iter().map(&score).enumerate().reduce(|a, b| if b.1 > a.1 { b } else { a });
-        let Some((index, score)) = best else { break };
-        let (next, _) = open.remove(index);
-        for (candidate, similarity) in &mut open {
-            *similarity = similarity.max(cosine(&next, candidate));
+        let Some(mut best) = open.pop() else { break };
+        if best.compared < picked.len() && lambda < 1.0 {
+            let new = picked.iter().skip(best.compared);
+            let similarities = new.map(|(other, _)| cosine(other, &best.candidate));
+            best.similarity = similarities.fold(best.similarity, f32::max);
+            best.compared = picked.len();
+            best.score = score(&best.candidate, best.similarity);
+            open.push(best);
+        } else {
+            picked.push((best.candidate, best.score));
         }
-        picked.push((next, score));
     }
     picked
 }
@@ -31,9 +74,24 @@ pub(crate) fn diversify(candidates: Vec<Fused>, lambda: f32, limit: usize) -> Ve
 /// Vectors are of unit length, so the dot product is the cosine.
 fn cosine(a: &Fused, b: &Fused) -> f32 {
     match (&a.vector, &b.vector) {
-        (Some(a), Some(b)) => a.iter().zip(b).map(|(x, y)| x * y).sum::<f32>().clamp(0.0, 1.0),
+        (Some(a), Some(b)) => dot(a, b).clamp(0.0, 1.0),
         _ => 0.0,
     }
+}
+
+/// The dot product. Several sums are made at once, because the order of additions is fixed within one.
+pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
+    const LANES: usize = 16;
+    let (whole_a, rest_a) = a.as_chunks::<LANES>();
+    let (whole_b, rest_b) = b.as_chunks::<LANES>();
+    let mut sums = [0.0_f32; LANES];
+    for (a, b) in whole_a.iter().zip(whole_b) {
+        for (sum, (x, y)) in sums.iter_mut().zip(a.iter().zip(b)) {
+            *sum += x * y;
+        }
+    }
+    let rest: f32 = rest_a.iter().zip(rest_b).map(|(x, y)| x * y).sum();
+    sums.iter().sum::<f32>() + rest
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub(crate) use evidence::{Evidence, EvidenceFinder};
 pub use explanation::{Explanation, Lowered, SearchExplanation, SearchedTerm};
 pub use filter::{SearchFilter, SessionFilter};
 pub(crate) use fusion::{Fused, FusionWeights, Judgements, RankedText, fuse, most_relevant};
-pub(crate) use mmr::diversify;
+pub(crate) use mmr::{diversify, dot};
 pub use options::{SearchMode, SearchOptions, VectorSearchOptions};
 pub use result::{MatchKind, MissingVectors, Repeat, SearchResult, SearchResults, SearchSource};
 pub use syntax::{Field, FieldName, TypedQuery};

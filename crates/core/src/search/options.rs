@@ -128,6 +128,11 @@ impl SearchOptions {
         self.mode == SearchMode::FullText || self.conditions.exact.is_some() || self.lists_newest()
     }
 
+    /// Whether messages are found by words: for a search by meaning, only those with its phrases are compared.
+    pub(crate) fn needs_words(&self) -> bool {
+        self.mode != SearchMode::Semantic || self.is_about_words() || !self.conditions.phrases.is_empty()
+    }
+
     /// Whether it finds the newest messages.
     pub(crate) fn lists_newest(&self) -> bool {
         self.newest_without_words && self.query.trim().is_empty() && self.conditions.exact.is_none()

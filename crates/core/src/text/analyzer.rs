@@ -4,6 +4,7 @@ use std::{fmt, ops::Range};
 
 use super::{
     characters::{Byte, Class, fold},
+    places::{UNCHANGED, form_of, place_of},
     stems::Stems,
 };
 use crate::KnownPart;
@@ -37,6 +38,8 @@ pub const MAX_TOKEN_BYTES: usize = 1024;
 pub struct Analyzer {
     stems: Stems,
     term: String,
+    /// The form of the word of the term.
+    form: u32,
     wanted: PrefixBits,
 }
 
@@ -48,7 +51,7 @@ impl Analyzer {
     /// An analyzer with empty buffers.
     #[must_use]
     pub fn new() -> Self {
-        Self { stems: Stems::new(), term: String::new(), wanted: [u128::MAX; 128] }
+        Self { stems: Stems::new(), term: String::new(), form: UNCHANGED, wanted: [u128::MAX; 128] }
     }
 
     /// An analyzer that only looks for `terms`: it finds all tokens, but the terms of others may be empty. It is
@@ -80,12 +83,29 @@ impl Analyzer {
 
     /// The tokens of `text`.
     pub fn tokens<'a>(&'a mut self, text: &'a str) -> Tokens<'a> {
-        Tokens { analyzer: self, text, range: 0..0, next: 0, is_query: false, is_last_of_run: false }
+        Tokens {
+            analyzer: self,
+            text,
+            range: 0..0,
+            next: 0,
+            number: u32::MAX,
+            is_query: false,
+            is_last_of_run: false,
+        }
     }
 
     /// The tokens of a query: like those of a text, without the last character of a run of pairs.
     pub fn query_tokens<'a>(&'a mut self, query: &'a str) -> Tokens<'a> {
         Tokens { is_query: true, ..self.tokens(query) }
+    }
+
+    /// Replaces the term with its stem.
+    fn stem(&mut self) {
+        let (length, last) = (self.term.len(), self.term.bytes().last());
+        self.stems.stem(&mut self.term);
+        if (self.term.len(), self.term.bytes().last()) != (length, last) {
+            self.form = form_of(last);
+        }
     }
 }
 
@@ -118,6 +138,8 @@ pub struct Tokens<'a> {
     range: Range<usize>,
     /// Where the next token is looked for: before the end of this one if they overlap.
     next: usize,
+    /// The number of the token; that before the first one is the largest number.
+    number: u32,
     is_query: bool,
     is_last_of_run: bool,
 }
@@ -139,6 +161,13 @@ impl Tokens<'_> {
     #[must_use]
     pub fn term(&self) -> &str {
         &self.analyzer.term
+    }
+
+    /// The place of the current token: see [`TermPhrase`](super::TermPhrase). That of a token of a query is relative to
+    /// its beginning.
+    #[must_use]
+    pub fn place(&self) -> u32 {
+        place_of(self.number, self.analyzer.form)
     }
 
     /// The range of the current token in the text, in bytes. It may overlap that of the token before.
@@ -185,7 +214,7 @@ impl Tokens<'_> {
         term.push_str(token);
         term.make_ascii_lowercase();
         if letters_only {
-            self.analyzer.stems.stem(term);
+            self.analyzer.stem();
         }
         Ok(())
     }
@@ -202,7 +231,11 @@ impl Tokens<'_> {
             Class::Word | Class::Emoji => next,
             Class::Unspaced => match first_unit(rest.part(length..)) {
                 (Class::Unspaced, second) => next + second,
-                _ if is_last_of_run && self.is_query => return Err(next),
+                _ if is_last_of_run && self.is_query => {
+                    // It is a token of a text, so it counts.
+                    self.number = self.number.wrapping_add(1);
+                    return Err(next);
+                }
                 _ => next,
             },
         };
@@ -211,15 +244,17 @@ impl Tokens<'_> {
         if term.is_empty() {
             return Err(next);
         }
-        if term.bytes().all(|byte| byte.is_ascii_lowercase()) {
-            self.analyzer.stems.stem(term);
-        }
+        let is_plain = term.bytes().all(|byte| byte.is_ascii_lowercase());
         self.put(start..end, next, is_last_of_run && end == next);
+        if is_plain {
+            self.analyzer.stem();
+        }
         Ok(())
     }
 
     fn put(&mut self, range: Range<usize>, next: usize, is_last_of_run: bool) {
         (self.range, self.next, self.is_last_of_run) = (range, next, is_last_of_run);
+        (self.number, self.analyzer.form) = (self.number.wrapping_add(1), UNCHANGED);
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! - [`Analyzer`] splits text into [`Tokens`]; the same word gives the same term everywhere.
 //! - [`QueryWords`] are the words of a query; [`query_terms`] are its terms without stop words.
+//! - [`TermPlaces`] are where the terms of a query are in a text, and a [`TermPhrase`] is found by them.
 //! - [`Snippets`] cuts out the best matching part of a text.
 //! - [`counted`], [`grouped`] and [`size`] write numbers for people.
 //! - [`bm25`] scores texts that are not in the index, as the index would.
@@ -13,6 +14,7 @@ pub mod bm25;
 mod characters;
 mod completions;
 mod phrase;
+mod places;
 mod query;
 mod snippet;
 mod stems;
@@ -23,6 +25,7 @@ pub use analyzer::{Analyzer, MAX_TOKEN_BYTES, Tokens};
 pub(crate) use characters::is_south_east_asian;
 pub(crate) use completions::{shorter_stems, stems_of_end, stems_of_part, stems_of_typos};
 pub(crate) use phrase::{Phrase, WordList, collapsed, folded_words, is_unspaced_alone};
+pub use places::{TermPhrase, TermPlaces};
 pub use query::{Identifier, MAX_QUERY_TERMS, QueryWords, query_terms};
 pub use snippet::{Snippet, Snippets};
 pub use words::{ascii_parts, composed, holds_words};

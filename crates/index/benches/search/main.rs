@@ -40,6 +40,7 @@ fn text_query(words: &str, user: Option<&str>) -> TextQuery {
         terms: query_terms(words),
         weights: Vec::new(),
         required: Vec::new(),
+        phrases: Vec::new(),
         limit: LIMIT,
     }
 }

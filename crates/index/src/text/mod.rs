@@ -74,7 +74,7 @@ impl IndexPart for TextPart {
     const ROWS: &'static str = "messages";
     const FOLDER: &'static str = "text";
     /// Also changes with the text analysis, the extraction of texts from a line, and tantivy's format.
-    const FORMAT: u32 = 5;
+    const FORMAT: u32 = 6;
     type Manifest = TextManifest;
 
     fn open(folder: &Path, mut manifest: TextManifest, _before: Option<&Self>) -> Result<Self, PartError> {

@@ -17,7 +17,7 @@ pub(super) const TOKENIZER: &str = "amplifier";
 /// The fields of a document.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DocumentFields {
-    /// The text, as terms with their frequencies.
+    /// The text, as terms with their frequencies and places.
     pub(super) text: Field,
     /// The key of the message.
     pub(super) key: Field,
@@ -45,7 +45,7 @@ pub(super) fn schema() -> (Schema, DocumentFields) {
     let mut builder = Schema::builder();
     let text = TextFieldIndexing::default()
         .set_tokenizer(TOKENIZER)
-        .set_index_option(IndexRecordOption::WithFreqs)
+        .set_index_option(IndexRecordOption::WithFreqsAndPositions)
         .set_fieldnorms(true);
     let fields = DocumentFields {
         text: builder.add_text_field("text", TextOptions::default().set_indexing_options(text)),
@@ -107,7 +107,8 @@ impl TokenStream for TextTokens<'_> {
         }
         let range = self.tokens.range();
         (self.token.offset_from, self.token.offset_to) = (range.start, range.end);
-        self.token.position = self.token.position.wrapping_add(1);
+        // Not the number of the token: see `TermPhrase`.
+        self.token.position = self.tokens.place() as usize;
         self.token.text.clear();
         self.token.text.push_str(self.tokens.term());
         true

@@ -7,13 +7,13 @@ use amplifier_session_core::{
     backend::TextQuery,
     model::{ContentType, Timestamp},
     text::{
-        Analyzer,
+        Analyzer, TermPlaces,
         bm25::{CollectionStatistics, DocumentTerms, count_terms, score},
     },
 };
 use tantivy::{
     DocSet, SegmentReader, Term,
-    postings::SegmentPostings,
+    postings::{Postings as _, SegmentPostings},
     query::{
         Bm25StatisticsProvider, BooleanQuery, BoostQuery, ConstScoreQuery, EnableScoring, Occur, Query,
         TermQuery, TermSetQuery, Weight,
@@ -104,7 +104,11 @@ impl Visitor<TextTailBuffer> for TailMatches<'_> {
         for (content_type, text) in texts_of(row) {
             let found = count_terms(&mut self.analyzer, &text, self.terms);
             self.statistics.add_document(&found);
-            if admitted && self.filter.admits_content(content_type) && self.query.is_matched_by(&found) {
+            if admitted
+                && self.filter.admits_content(content_type)
+                && self.query.is_matched_by(&found)
+                && self.query.has_phrases_in(&mut self.analyzer, &text)
+            {
                 self.matches.push((row.key, content_type, found));
             }
         }
@@ -114,7 +118,10 @@ impl Visitor<TextTailBuffer> for TailMatches<'_> {
         let terms: Vec<u64> = self.terms.iter().map(|term| term_hash(term)).collect();
         buffer.count(&terms, only, &mut |text, found| {
             self.statistics.add_document(found);
-            if self.query.is_matched_by(found) && text.filter_fields.admitted_by(self.filter) {
+            if self.query.is_matched_by(found)
+                && text.filter_fields.admitted_by(self.filter)
+                && buffer.has_phrases(self.query, &terms, text)
+            {
                 self.matches.push((text.key, text.filter_fields.content_type, found.clone()));
             }
         });
@@ -143,9 +150,12 @@ impl IndexSearch<'_> {
         names.leading.extend(query.required.iter().map(|group| one_of(&terms, group)));
         let shared = SharedStatistics { statistics, terms: &terms };
         let scoring = EnableScoring::enabled_from_statistics_provider(&shared, searcher);
-        let weight = any_of(&terms, &statistics.weights, names.leading).weight(scoring)?;
+        let leading = std::mem::take(&mut names.leading);
+        let weight = any_of(&terms, &statistics.weights, leading).weight(scoring)?;
         for (segment, columns) in searcher.segment_readers().iter().zip(columns) {
-            self.segment(segment, columns, weight.as_ref(), &names.looked_up, top)?;
+            let Some(lookups) = names.lookups(segment)? else { continue };
+            let phrases = PhraseLookup::new(segment, query, &terms)?;
+            self.segment(segment, columns, weight.as_ref(), (lookups, phrases), top)?;
         }
         Ok(())
     }
@@ -201,16 +211,9 @@ impl IndexSearch<'_> {
         segment: &SegmentReader,
         columns: &SegmentColumns,
         weight: &dyn Weight,
-        looked_up: &[Term],
+        (mut lookups, mut phrases): (Vec<SegmentPostings>, PhraseLookup<'_>),
         top: &mut Top<ContentType>,
     ) -> tantivy::Result<()> {
-        let mut lookups = Vec::with_capacity(looked_up.len());
-        for term in looked_up {
-            match segment.inverted_index(term.field())?.read_postings(term, IndexRecordOption::Basic)? {
-                Some(postings) => lookups.push(postings),
-                None => return Ok(()),
-            }
-        }
         // Documents come in ascending order, and only those that score above the returned threshold. A document with
         // the same score as the worst kept one may still win by its key.
         let threshold = |top: &Top<ContentType>| (top.least() / PRUNING_MARGIN).next_down();
@@ -218,6 +221,7 @@ impl IndexSearch<'_> {
             if !segment.is_deleted(doc)
                 && lookups.iter_mut().all(|postings| holds(postings, doc))
                 && let Some((key, content_type)) = self.admitted(columns, doc)
+                && phrases.are_in(doc)
             {
                 top.put(score, key, content_type);
             }
@@ -252,6 +256,50 @@ struct RequiredNames {
     /// Common names: checked for each document with a sufficient score. A clause of the query would cost more, because
     /// it keeps tantivy from skipping documents that can't reach the top.
     looked_up: Vec<Term>,
+}
+
+impl RequiredNames {
+    /// The postings of the common names in a segment; `None` if it has no document with one of them.
+    fn lookups(&self, segment: &SegmentReader) -> tantivy::Result<Option<Vec<SegmentPostings>>> {
+        let of_name = |term: &Term| {
+            segment.inverted_index(term.field())?.read_postings(term, IndexRecordOption::Basic).map_err(Into::into)
+        };
+        self.looked_up.iter().map(of_name).collect()
+    }
+}
+
+/// The phrases of a query in the documents of a segment. Only documents with a sufficient score are compared.
+struct PhraseLookup<'a> {
+    query: &'a TextQuery,
+    /// The postings of the terms of the phrases, with the positions of the terms in the query.
+    postings: Vec<(usize, SegmentPostings)>,
+    places: TermPlaces,
+}
+
+impl<'a> PhraseLookup<'a> {
+    fn new(segment: &SegmentReader, query: &'a TextQuery, terms: &[Term]) -> tantivy::Result<Self> {
+        let mut postings = Vec::new();
+        for position in query.terms_of_phrases() {
+            let Some(term) = terms.get(position) else { continue };
+            let index = segment.inverted_index(term.field())?;
+            let found = index.read_postings(term, IndexRecordOption::WithFreqsAndPositions)?;
+            postings.extend(found.map(|found| (position, found)));
+        }
+        Ok(Self { query, postings, places: TermPlaces::new(terms.len()) })
+    }
+
+    /// Whether a document has all phrases. Documents must come in ascending order.
+    fn are_in(&mut self, doc: u32) -> bool {
+        for (position, postings) in &mut self.postings {
+            if let Some(places) = self.places.of_mut(*position) {
+                places.clear();
+                if holds(postings, doc) {
+                    postings.positions(places);
+                }
+            }
+        }
+        self.query.has_phrases(&self.places)
+    }
 }
 
 /// Documents that contain any of `terms`, each with its weight, and match all of `leading`.

@@ -10,7 +10,8 @@ use amplifier_session_core::{
     Result,
     content::MessageLine,
     model::{ContentType, RawJson, SessionSource},
-    text::{Analyzer, bm25::DocumentTerms},
+    backend::TextQuery,
+    text::{Analyzer, TermPlaces, bm25::DocumentTerms},
 };
 
 use crate::{
@@ -32,7 +33,7 @@ pub(crate) struct TextTailBuffer {
     texts: Vec<TailText>,
     /// The positions of the texts of a message.
     by_key: HashMap<u64, Range<usize>>,
-    /// For each term, by its hash, the positions of the texts that contain it, with its frequency.
+    /// For each term, by its hash, the positions of the texts that contain it, with its places in them.
     postings: HashMap<u64, TailPostings>,
     removed: usize,
     filter_fields: FilterFieldsBuilder,
@@ -42,14 +43,49 @@ pub(crate) struct TextTailBuffer {
 /// The texts that contain a term.
 struct TailPostings {
     term: Box<str>,
-    /// Their positions, with the frequency of the term.
+    /// Their positions, with the beginning of their part of `places`.
     texts: Vec<(u32, u32)>,
+    /// The places of the term in all texts.
+    places: Vec<u32>,
+}
+
+impl TailPostings {
+    fn new(term: &str) -> Self {
+        Self { term: term.into(), texts: Vec::new(), places: Vec::new() }
+    }
+
+    /// Each text, with the places of the term in it.
+    fn iter(&self) -> impl Iterator<Item = (u32, &[u32])> {
+        let ends = self.texts.iter().skip(1).map(|(_, start)| *start).chain([self.places.len() as u32]);
+        let part = |((text, start), end): (&(u32, u32), u32)| {
+            (*text, self.places.get(*start as usize..end as usize).unwrap_or_default())
+        };
+        self.texts.iter().zip(ends).map(part)
+    }
+
+    /// Adds a place in a text, the last one or a new one.
+    fn push(&mut self, text: u32, place: u32) {
+        if self.texts.last().is_none_or(|(last, _)| *last != text) {
+            self.texts.push((text, self.places.len() as u32));
+        }
+        self.places.push(place);
+    }
+
+    /// The places of the term in a text.
+    fn places_in(&self, text: u32) -> &[u32] {
+        let Ok(at) = self.texts.binary_search_by_key(&text, |(text, _)| *text) else { return &[] };
+        let start = self.texts.get(at).map_or(0, |(_, start)| *start as usize);
+        let end = self.texts.get(at + 1).map_or(self.places.len(), |(_, start)| *start as usize);
+        self.places.get(start..end).unwrap_or_default()
+    }
 }
 
 /// A text of the tail.
 #[derive(Debug, Clone)]
 pub(super) struct TailText {
     pub(super) key: u64,
+    /// The position among the texts.
+    position: u32,
     pub(super) filter_fields: FilterFields,
     length: u32,
     removed: bool,
@@ -72,9 +108,9 @@ impl TextTailBuffer {
     ) {
         let mut counts = vec![0_u32; self.texts.len() * terms.len()];
         for (column, term) in terms.iter().enumerate() {
-            for (text, count) in self.postings.get(term).into_iter().flat_map(|found| &found.texts) {
-                if let Some(cell) = counts.get_mut(*text as usize * terms.len() + column) {
-                    *cell = *count;
+            for (text, places) in self.postings.get(term).into_iter().flat_map(TailPostings::iter) {
+                if let Some(cell) = counts.get_mut(text as usize * terms.len() + column) {
+                    *cell = places.len() as u32;
                 }
             }
         }
@@ -93,7 +129,7 @@ impl TextTailBuffer {
     pub(super) fn each_term(&self, each: &mut dyn FnMut(&str, u64)) {
         let is_kept =
             |(text, _): &&(u32, u32)| self.texts.get(*text as usize).is_some_and(|text| !text.removed);
-        for TailPostings { term, texts } in self.postings.values() {
+        for TailPostings { term, texts, .. } in self.postings.values() {
             let texts = texts.iter().filter(is_kept).count();
             if texts > 0 {
                 each(term, texts as u64);
@@ -107,15 +143,23 @@ impl TextTailBuffer {
         let mut tokens = self.analyzer.tokens(text);
         while tokens.advance() {
             length += 1;
-            let new = || TailPostings { term: tokens.term().into(), texts: Vec::new() };
-            let postings = &mut self.postings.entry(term_hash(tokens.term())).or_insert_with(new).texts;
-            match postings.last_mut() {
-                Some((last, count)) if *last == position => *count += 1,
-                _ => postings.push((position, 1)),
-            }
+            let postings = self.postings.entry(term_hash(tokens.term()));
+            postings.or_insert_with(|| TailPostings::new(tokens.term())).push(position, tokens.place());
         }
         let filter_fields = self.filter_fields.of(row.session, row.role, row.ts, content_type);
-        self.texts.push(TailText { key: row.key, filter_fields, length, removed: false });
+        self.texts.push(TailText { key: row.key, position, filter_fields, length, removed: false });
+    }
+
+    /// Whether a text has all phrases of a query whose terms have these hashes.
+    pub(super) fn has_phrases(&self, query: &TextQuery, terms: &[u64], text: &TailText) -> bool {
+        let mut places = TermPlaces::new(terms.len());
+        for term in query.terms_of_phrases() {
+            let postings = terms.get(term).and_then(|hash| self.postings.get(hash));
+            if let Some((postings, places)) = postings.zip(places.of_mut(term)) {
+                places.extend_from_slice(postings.places_in(text.position));
+            }
+        }
+        query.has_phrases(&places)
     }
 
     /// Drops removed texts from all lists.
@@ -130,15 +174,21 @@ impl TextTailBuffer {
                 position
             })
             .collect();
-        self.postings.retain(|_, TailPostings { texts: postings, .. }| {
-            let stays = |(text, count): (u32, u32)| Some((moved.get(text as usize).copied()??, count));
-            *postings = postings.drain(..).filter_map(stays).collect();
-            !postings.is_empty()
+        self.postings.retain(|_, postings| {
+            let mut kept = TailPostings::new(&postings.term);
+            for (text, places) in postings.iter() {
+                if let Some(text) = moved.get(text as usize).copied().flatten() {
+                    places.iter().for_each(|place| kept.push(text, *place));
+                }
+            }
+            *postings = kept;
+            !postings.texts.is_empty()
         });
         self.texts.retain(|text| !text.removed);
         self.removed = 0;
         self.by_key.clear();
-        for (position, text) in self.texts.iter().enumerate() {
+        for (position, text) in self.texts.iter_mut().enumerate() {
+            text.position = position as u32;
             self.by_key.entry(text.key).or_insert(position..position).end = position + 1;
         }
     }

@@ -58,6 +58,7 @@ pub(crate) fn text_query(words: &str) -> TextQuery {
         terms: query_terms(words),
         weights: Vec::new(),
         required: Vec::new(),
+        phrases: Vec::new(),
         limit: 10_000,
     }
 }
@@ -92,7 +93,7 @@ pub(crate) fn text_model(state: &State, query: &TextQuery) -> Vec<TextHit> {
             let admitted = admits(state, &query.scope, &query.filter, &message.place)
                 && query.filter.admits_message(message.role, message.ts)
                 && query.content_types.contains(text.content_type);
-            if counted.matches() && admitted {
+            if query.is_matched_by(&counted) && query.has_phrases_in(&mut analyzer, &text.text) && admitted {
                 matches.push((*key, text.content_type, counted));
             }
         }

@@ -20,6 +20,7 @@ fn query(terms: Vec<String>, limit: usize) -> TextQuery {
         terms,
         weights: Vec::new(),
         required: Vec::new(),
+        phrases: Vec::new(),
         limit,
     }
 }

@@ -35,6 +35,7 @@ impl Search for MemoryBackend {
                     if is_asked_for
                         && query.is_matched_by(&terms)
                         && query.content_types.contains(text.content_type)
+                        && query.has_phrases_in(&mut analyzer, &text.text)
                     {
                         matching.push((message.message_ref(), text.content_type, terms));
                     }

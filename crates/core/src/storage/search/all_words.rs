@@ -1,6 +1,6 @@
 //! Whether any text has all words of a query.
 
-use super::text_plan::TextPlan;
+use super::{checked::ConditionCheck, text_plan::TextPlan};
 use crate::{
     Result, Scope,
     search::{MatchKind, SearchMode, SearchOptions, SearchResult},
@@ -48,7 +48,7 @@ impl TranscriptSearch<'_> {
         let terms: Vec<String> = words.terms().to_vec();
         let required = (0..terms.len()).map(|term| vec![term]).collect();
         let plan = TextPlan { terms, weights: words.weights().to_vec(), required, ..TextPlan::default() };
-        let found = self.planned_texts(scope, options, &plan, 1).await?;
+        let found = self.planned_texts(scope, options, &plan, 1, ConditionCheck::First).await?;
         Ok(found.items.is_empty().then_some(typed))
     }
 }

@@ -28,15 +28,24 @@ const PAGE: usize = 500;
 /// Factor by which the number of candidates grows if too few of them meet the conditions.
 const GROWTH: usize = 4;
 
+/// When candidates are compared with the conditions of a search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ConditionCheck {
+    /// Before they are ranked.
+    First,
+    /// When they are read to be judged or shown: for conditions that most of them meet.
+    WhenRead,
+}
+
 /// Reads messages and compares them with conditions, each once.
 struct Checked<'a> {
     store: &'a StoreContext,
-    checks: Checks<'a>,
+    checks: Checks,
     known: HashMap<MessageRef, bool>,
 }
 
 impl<'a> Checked<'a> {
-    fn new(store: &'a StoreContext, options: &'a SearchOptions) -> Self {
+    fn new(store: &'a StoreContext, options: &SearchOptions) -> Self {
         let checks = Checks::new(&options.conditions, options.content_types);
         Self { store, checks, known: HashMap::new() }
     }
@@ -71,6 +80,8 @@ impl TranscriptSearch<'_> {
         options: &SearchOptions,
     ) -> Result<Candidates<TextCandidate>> {
         let wanted = query.limit;
+        // Of texts that the index finds for a phrase, few are compared in vain.
+        let most = if options.conditions.are_phrases() { usize::MAX } else { MOST_CHECKED };
         let mut checked = Checked::new(self.store, options);
         loop {
             let mut found = self.store.backend.text_candidates(&query).await?;
@@ -83,13 +94,13 @@ impl TranscriptSearch<'_> {
                 found.items.truncate(wanted);
                 return Ok(found);
             }
-            if query.limit >= MOST_CHECKED {
+            if query.limit >= most {
                 let note =
                     format!("only the best {MOST_CHECKED} candidates were compared with the conditions");
                 found.notice = Some(found.notice.map_or(note.clone(), |notice| format!("{notice}; {note}")));
                 return Ok(found);
             }
-            query.limit = (query.limit * GROWTH).min(MOST_CHECKED);
+            query.limit = query.limit.saturating_mul(GROWTH).min(most);
         }
     }
 
@@ -187,6 +198,7 @@ impl TranscriptSearch<'_> {
         options: &SearchOptions,
         plan: &TextPlan,
         limit: usize,
+        checking: ConditionCheck,
     ) -> Result<Candidates<TextCandidate>> {
         if plan.is_scan {
             return self.newest_texts(scope, options, limit).await;
@@ -201,9 +213,13 @@ impl TranscriptSearch<'_> {
             terms: plan.terms.clone(),
             weights: plan.weights.clone(),
             required: plan.required.clone(),
+            phrases: plan.phrases.clone(),
             limit,
         };
-        self.checked_texts(query, options).await
+        match checking {
+            ConditionCheck::First => self.checked_texts(query, options).await,
+            ConditionCheck::WhenRead => self.store.backend.text_candidates(&query).await,
+        }
     }
 }
 

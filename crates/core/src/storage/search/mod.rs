@@ -10,12 +10,16 @@ mod titles;
 mod touched;
 mod turns;
 mod vector_search;
+mod vectors_of_texts;
 
 pub use touched::TouchedSessions;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-use self::text_plan::{Correction, TextPlan, did_you_mean};
+use self::{
+    checked::ConditionCheck,
+    text_plan::{Correction, TextPlan, did_you_mean},
+};
 use super::{
     embed::{other_space, with_address},
     store::{StoredVectors, TranscriptSearch},
@@ -24,7 +28,7 @@ use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{Candidates, PendingQuery, TextCandidate, VectorCandidate, VectorQuery},
     embedding::{EmbeddingPurpose, ModelStrength},
-    model::{ContentType, EmbeddingSpace, MessageRef, VectorRecord, VectorText},
+    model::{ContentType, EmbeddingSpace, MessageRef, VectorText},
     search::{
         Explanation, Fused, FusionWeights, MissingVectors, RankedText, SEARCH_OPERATION, SearchExplanation,
         SearchFilter, SearchMode, SearchOptions, SearchResults, SearchedTerm, diversify, fuse, most_relevant,
@@ -40,6 +44,8 @@ pub(super) use results::{PlannedQuery, Shown};
 pub(super) const CANDIDATES_A_RESULT: usize = 5;
 /// The minimum number of candidates of each list. A session is known by several of its messages.
 const LEAST_CANDIDATES: usize = 250;
+/// The minimum number of texts with a phrase whose vectors are compared in a search by meaning.
+const LEAST_COMPARED: usize = 2_000;
 /// Candidates per result from which maximal marginal relevance chooses.
 const POOL_A_RESULT: usize = 3;
 /// The minimum number of candidates whose texts are read to judge them.
@@ -87,25 +93,55 @@ impl TranscriptSearch<'_> {
     async fn search(self, scope: &Scope, options: &SearchOptions) -> Result<SearchResults> {
         let words = QueryWords::of(&options.query);
         let plan = self.text_plan(options, &words).await?;
-        let (texts, (mode, vector, vectors)) =
-            tokio::try_join!(self.text_list(scope, options, &plan), self.nearest_list(scope, options))?;
-        let Corrected { texts, plan, corrections } = self.corrected(scope, options, texts, plan).await?;
+        let conditions = &options.conditions;
+        if !conditions.is_empty() && conditions.are_mostly_met() && !plan.is_scan {
+            let mut reading = ReadMessages::checking(options);
+            let planned = (&words, plan.clone(), ConditionCheck::WhenRead);
+            let found = self.search_planned(scope, options, planned, &mut reading).await?;
+            if found.results.len() >= options.limit || !reading.has_dropped_any() {
+                return Ok(found);
+            }
+        }
+        let planned = (&words, plan, ConditionCheck::First);
+        self.search_planned(scope, options, planned, &mut ReadMessages::default()).await
+    }
+
+    async fn search_planned(
+        self,
+        scope: &Scope,
+        options: &SearchOptions,
+        (words, plan, checking): (&QueryWords, TextPlan, ConditionCheck),
+        reading: &mut ReadMessages,
+    ) -> Result<SearchResults> {
+        let (texts, (mode, vector, mut vectors)) = tokio::try_join!(
+            self.text_list(scope, options, &plan, checking),
+            self.nearest_list(scope, options, checking)
+        )?;
+        let Corrected { mut texts, plan, corrections } =
+            self.corrected(scope, options, (texts, plan), checking).await?;
+        if !options.conditions.phrases.is_empty() {
+            vectors.items = self.vectors_of_texts(&texts.items, &vector, options).await?;
+        }
+        if options.mode == SearchMode::Semantic && !options.is_about_words() {
+            texts.items.clear();
+        }
         let unreadable = self.unreadable_vectors(scope, options, &vector, &vectors).await?;
         let mut notices = self.notices(mode, vectors.notice, texts.notice);
         notices.extend(unreadable);
         notices.extend(plan.notices.iter().cloned());
 
         let explanation =
-            options.explain.then(|| explanation(&words, texts.items.len(), vectors.items.len()));
+            options.explain.then(|| explanation(words, texts.items.len(), vectors.items.len()));
         let weights = self.fusion_weights();
-        let mut reading = ReadMessages::default();
         let ranked = texts.items.into_iter().map(RankedText::from).collect::<Vec<_>>();
-        let leading = most_relevant(&ranked, &vectors.items, &weights, judged_for(options, &words));
-        let judging = self.judge(ranked, leading, &words, &texts.statistics, &mut reading);
+        let leading = most_relevant(&ranked, &vectors.items, &weights, judged_for(options, words));
+        let judging = self.judge(ranked, leading, words, &texts.statistics, reading);
         let (judged, missing) = tokio::join!(judging, self.missing_of(mode, scope));
         let mut judged = judged?;
-        self.add_titled(scope, options, &words, &mut judged, &mut reading).await?;
-        let Judged { texts, judgements, .. } = judged;
+        self.add_titled(scope, options, words, &mut judged, reading).await?;
+        let Judged { mut texts, judgements, .. } = judged;
+        texts.retain(|text| !reading.has_dropped(&text.candidate.message_ref));
+        vectors.items.retain(|chunk| !reading.has_dropped(&chunk.message_ref));
         let mut ranked = fuse(texts, vectors.items, &weights, &judgements);
         let lambda = if mode == SearchMode::FullText { 1.0 } else { options.mmr_lambda };
         if plan.is_scan {
@@ -115,11 +151,11 @@ impl TranscriptSearch<'_> {
         self.complete_vectors(&mut ranked, &vector).await?;
         let floor = options.min_similarity.or(weights.similarity_floor);
         let picked = diversify(ranked, lambda, options.limit * POOL_A_RESULT);
-        let planned = PlannedQuery { words: &words, terms: &plan.terms, floor, options };
-        let Shown { results, nearest } = self.show(picked, planned, &mut reading).await?;
+        let planned = PlannedQuery { words, terms: &plan.terms, floor, options };
+        let Shown { results, nearest } = self.show(picked, planned, reading).await?;
         let nearest = nearest.filter(|_| results.is_empty());
         notices.extend(did_you_mean(&corrections, &results));
-        let damaged = reading.damaged;
+        let damaged = std::mem::take(&mut reading.damaged);
         let missing_vectors = match missing {
             // Not what was searched for.
             Err(error) if error.kind() == ErrorKind::Damaged => {
@@ -219,6 +255,7 @@ impl TranscriptSearch<'_> {
         self,
         scope: &Scope,
         options: &SearchOptions,
+        checking: ConditionCheck,
     ) -> Result<(SearchMode, QueryVector, Candidates<VectorCandidate>)> {
         let none = |notice| Candidates::new(Vec::new()).with_notice(notice);
         if options.is_about_words() {
@@ -230,7 +267,7 @@ impl TranscriptSearch<'_> {
         match (self.query_vector(&options.query).await, options.mode) {
             (Ok(None), mode) => Ok((mode, QueryVector::default(), none(None))),
             (Ok(Some(vector)), mode) => {
-                let list = self.vector_list(scope, options, &vector).await?;
+                let list = self.vector_list(scope, options, &vector, checking).await?;
                 Ok((mode, vector, list))
             }
             (Err(error), SearchMode::Hybrid) if is_about_vectors(&error) => {
@@ -277,11 +314,14 @@ impl TranscriptSearch<'_> {
         scope: &Scope,
         options: &SearchOptions,
         plan: &TextPlan,
+        checking: ConditionCheck,
     ) -> Result<Candidates<TextCandidate>> {
-        if options.mode == SearchMode::Semantic && !options.is_about_words() {
+        if !options.needs_words() {
             return Ok(Candidates::new(Vec::new()));
         }
-        self.planned_texts(scope, options, plan, candidates_for(options)).await
+        let is_about_meaning = options.mode == SearchMode::Semantic && !options.is_about_words();
+        let least = if is_about_meaning { LEAST_COMPARED } else { 0 };
+        self.planned_texts(scope, options, plan, candidates_for(options).max(least), checking).await
     }
 
     /// If no text contains a word of the query, searches for words that differ by a typo.
@@ -289,8 +329,8 @@ impl TranscriptSearch<'_> {
         self,
         scope: &Scope,
         options: &SearchOptions,
-        texts: Candidates<TextCandidate>,
-        plan: TextPlan,
+        (texts, plan): (Candidates<TextCandidate>, TextPlan),
+        checking: ConditionCheck,
     ) -> Result<Corrected> {
         let as_typed = Corrected { texts, plan, corrections: Vec::new() };
         let is_about_meaning = options.mode == SearchMode::Semantic;
@@ -302,7 +342,7 @@ impl TranscriptSearch<'_> {
             return Ok(as_typed);
         }
         let plan = as_typed.plan.clone().with_corrections(&corrections);
-        let texts = self.text_list(scope, options, &plan).await?;
+        let texts = self.text_list(scope, options, &plan, checking).await?;
         Ok(if texts.items.is_empty() { as_typed } else { Corrected { texts, plan, corrections } })
     }
 
@@ -311,9 +351,11 @@ impl TranscriptSearch<'_> {
         scope: &Scope,
         options: &SearchOptions,
         asked: &QueryVector,
+        checking: ConditionCheck,
     ) -> Result<Candidates<VectorCandidate>> {
-        // A vector of zeros: the model knows no word of the query, so nothing is near it.
-        if asked.vector.iter().all(|x| *x == 0.0) {
+        // A vector of zeros: the model knows no word of the query, so nothing is near it. With phrases, those of the texts
+        // that have them are compared.
+        if asked.vector.iter().all(|x| *x == 0.0) || !options.conditions.phrases.is_empty() {
             return Ok(Candidates::new(Vec::new()));
         }
         let query = VectorQuery {
@@ -325,7 +367,11 @@ impl TranscriptSearch<'_> {
             generation: asked.generation,
             limit: candidates_for(options),
         };
-        self.checked_chunks(query, options.limit * POOL_A_RESULT, options).await
+        let messages = options.limit * POOL_A_RESULT;
+        match checking {
+            ConditionCheck::First => self.checked_chunks(query, messages, options).await,
+            ConditionCheck::WhenRead => self.nearest_chunks(query, messages, options.min_similarity).await,
+        }
     }
 
     /// The chunks nearest to the vector of the query, from enough different messages if there are as many: chunks of a
@@ -363,21 +409,7 @@ impl TranscriptSearch<'_> {
             .filter(|fused| fused.vector.is_none())
             .map(|fused| (fused.message_ref.clone(), fused.content_type.into()))
             .collect();
-        if lacking.is_empty() || query.vector.is_empty() {
-            return Ok(());
-        }
-        let mut nearest: HashMap<MessageRef, (f32, VectorRecord)> = HashMap::new();
-        let stored = match self.store.backend.vectors_of(query.generation, &lacking).await {
-            // Without their vectors, they are compared by words.
-            Err(error) if error.kind() == ErrorKind::Damaged => return Ok(()),
-            stored => stored?,
-        };
-        for (message_ref, record) in stored {
-            let similarity = dot(&query.vector, &record.vector);
-            if nearest.get(&message_ref).is_none_or(|(best, _)| similarity > *best) {
-                nearest.insert(message_ref, (similarity, record));
-            }
-        }
+        let mut nearest = self.nearest_stored(lacking, query).await?;
         for fused in ranked.iter_mut().filter(|fused| fused.vector.is_none()) {
             if let Some((similarity, record)) = nearest.remove(&fused.message_ref) {
                 fused.vector = Some(record.vector);
@@ -424,8 +456,4 @@ fn is_about_vectors(error: &Error) -> bool {
 /// Whether `vector` can be compared with vectors of `space`.
 fn is_of(space: &EmbeddingSpace, vector: &[f32]) -> bool {
     vector.len() == space.dimensions && vector.iter().all(|x| x.is_finite())
-}
-
-fn dot(a: &[f32], b: &[f32]) -> f32 {
-    a.iter().zip(b).map(|(x, y)| x * y).sum()
 }

@@ -6,6 +6,7 @@ use crate::{
     Result,
     content::{ExtractedText, MessageLine},
     model::{ContentType, DamagedRow, Message, MessageRef},
+    search::{Checks, SearchOptions},
     storage::{damage::Readable, store::StoreContext},
 };
 
@@ -31,15 +32,32 @@ impl ReadMessage {
     }
 }
 
-/// Messages that were read, and those that can't be read.
+/// Messages that were read, and those that can't be read. With the conditions of a search, only those that meet them.
 #[derive(Debug, Default)]
 pub(in crate::storage) struct ReadMessages {
     messages: HashMap<MessageRef, ReadMessage>,
     requested: HashSet<MessageRef>,
     pub(in crate::storage) damaged: Vec<DamagedRow>,
+    checks: Option<Checks>,
+    unmet: HashSet<MessageRef>,
 }
 
 impl ReadMessages {
+    /// Keeps only messages that meet the conditions of a search.
+    pub(in crate::storage) fn checking(options: &SearchOptions) -> Self {
+        Self { checks: Some(Checks::new(&options.conditions, options.content_types)), ..Self::default() }
+    }
+
+    /// Whether a message was read and does not meet the conditions.
+    pub(in crate::storage) fn has_dropped(&self, message_ref: &MessageRef) -> bool {
+        self.unmet.contains(message_ref)
+    }
+
+    /// Whether any message was dropped.
+    pub(in crate::storage) fn has_dropped_any(&self) -> bool {
+        !self.unmet.is_empty()
+    }
+
     /// Reads messages unless that was tried before. Messages that were removed in the meantime are left out.
     pub(in crate::storage) async fn read(
         &mut self,
@@ -53,7 +71,14 @@ impl ReadMessages {
         }
         let Readable { rows, damaged } = store.readable_messages_at(new).await?;
         self.damaged.extend(damaged);
-        self.messages.extend(rows.into_iter().map(|row| (row.message_ref(), ReadMessage::new(row))));
+        for row in rows {
+            let (message_ref, read) = (row.message_ref(), ReadMessage::new(row));
+            if self.checks.as_mut().is_some_and(|checks| !checks.admit_texts(&read.line, &read.texts)) {
+                self.unmet.insert(message_ref);
+            } else {
+                self.messages.insert(message_ref, read);
+            }
+        }
         Ok(())
     }
 

@@ -3,10 +3,10 @@
 use crate::{
     Error, ErrorKind, KnownPart, Result,
     backend::TermPattern,
-    search::{SearchMode, SearchOptions, SearchResult},
+    search::{SearchOptions, SearchResult},
     storage::store::TranscriptSearch,
     text::{
-        Analyzer, QueryWords, folded_words, is_unspaced_alone, query_terms, shorter_stems, stems_of_end,
+        Analyzer, QueryWords, TermPhrase, folded_words, is_unspaced_alone, query_terms, shorter_stems, stems_of_end,
         stems_of_part, stems_of_typos,
     },
 };
@@ -39,6 +39,8 @@ pub(super) struct TextPlan {
     /// Groups of positions in `terms`. A text needs a term of each group: see
     /// [`TextQuery::required`](crate::backend::TextQuery::required).
     pub(super) required: Vec<Vec<usize>>,
+    /// What a text needs in this order.
+    pub(super) phrases: Vec<TermPhrase>,
     /// Whether there is no term to search for, so that messages are examined one by one.
     pub(super) is_scan: bool,
     /// Notes for the user.
@@ -83,6 +85,13 @@ impl TextPlan {
     fn require(&mut self, terms: &[String]) {
         let group = terms.iter().map(|term| self.add(term)).collect();
         self.required.push(group);
+    }
+
+    /// Requires the term of a word, at a place in a phrase.
+    fn require_in(&mut self, phrase: &mut TermPhrase, term: &str, place: u32) {
+        let at = self.add(term);
+        self.required.push(vec![at]);
+        phrase.push(at, place);
     }
 }
 
@@ -142,7 +151,7 @@ impl TranscriptSearch<'_> {
         for phrase in &conditions.phrases {
             whole_words(phrase, &mut plan, &mut expansions);
         }
-        if options.mode != SearchMode::Semantic || options.is_about_words() {
+        if options.needs_words() {
             self.expand(&expansions, &mut plan).await?;
         }
         plan.is_scan = options.lists_newest()
@@ -296,9 +305,10 @@ fn looks_like_identifier(word: &str) -> bool {
     word.is_ascii() && is_long && (is_hex || has_hump || is_mixed)
 }
 
-/// Requires that a text has all words of `text`, including stop words.
+/// Requires that a text has all words of `text` in this order, including stop words.
 fn whole_words(text: &str, plan: &mut TextPlan, expansions: &mut Expansions) {
     let lower = text.to_lowercase();
+    let mut phrase = TermPhrase::default();
     let mut analyzer = Analyzer::new();
     let mut tokens = analyzer.query_tokens(&lower);
     while tokens.advance() {
@@ -306,15 +316,17 @@ fn whole_words(text: &str, plan: &mut TextPlan, expansions: &mut Expansions) {
         if is_unspaced_alone(word) {
             expansions.push(Purpose::Part, [TermPattern::Prefix(tokens.term().to_owned())]);
         } else {
-            plan.require(&[tokens.term().to_owned()]);
+            plan.require_in(&mut phrase, tokens.term(), tokens.place());
         }
     }
+    plan.phrases.extend(Some(phrase).filter(|phrase| !phrase.is_empty()));
 }
 
-/// Requires of a text what it must have to contain `exact`: all complete words in it, and words of which its first and
-/// last word are parts.
+/// Requires of a text what it must have to contain `exact`: all complete words in it, in this order, and words of which
+/// its first and last word are parts.
 fn exact_parts(exact: &str, plan: &mut TextPlan, expansions: &mut Expansions) {
     let lower = exact.to_ascii_lowercase();
+    let mut phrase = TermPhrase::default();
     let mut analyzer = Analyzer::new();
     let mut tokens = analyzer.query_tokens(&lower);
     while tokens.advance() {
@@ -329,7 +341,7 @@ fn exact_parts(exact: &str, plan: &mut TextPlan, expansions: &mut Expansions) {
         }
         match (is_first, is_last) {
             _ if begins_wide => plan.require(&[tokens.term().to_owned()]),
-            (false, false) => plan.require(&[tokens.term().to_owned()]),
+            (false, false) => plan.require_in(&mut phrase, tokens.term(), tokens.place()),
             (false, true) => expansions.push(Purpose::Part, beginnings(&part)),
             (true, false) => {
                 let ends = stems_of_end(&part).into_iter().map(TermPattern::Suffix);
@@ -341,6 +353,7 @@ fn exact_parts(exact: &str, plan: &mut TextPlan, expansions: &mut Expansions) {
             }
         }
     }
+    plan.phrases.extend(Some(phrase).filter(|phrase| !phrase.is_empty()));
 }
 
 /// Notes about the words that were searched for instead of words with a typo. The words come from the results, because

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::text_plan::TextPlan;
+use super::{checked::ConditionCheck, text_plan::TextPlan};
 use crate::{
     Result, Scope,
     model::{ContentType, SessionKey},
@@ -42,7 +42,7 @@ impl TranscriptSearch<'_> {
             .with_content_types([ContentType::ToolCall].into_iter().collect())
             .with_filter(SearchFilter::default().with_sessions(filter.clone()))
             .with_conditions(TextConditions::default().with_files([file]));
-        let found = self.planned_texts(scope, &options, &plan, MOST_CALLS).await?;
+        let found = self.planned_texts(scope, &options, &plan, MOST_CALLS, ConditionCheck::First).await?;
         let sessions = found.items.into_iter().map(|candidate| candidate.message_ref.session).collect();
         Ok(TouchedSessions { sessions, notice: found.notice })
     }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::{QueryVector, candidates_for, is_about_vectors, judged_for};
+use super::{QueryVector, candidates_for, checked::ConditionCheck, is_about_vectors, judged_for};
 use crate::{
     Result, Scope,
     backend::{Candidates, StorageBackendExt, SummaryQuery, TextCandidate, VectorCandidate, VectorQuery},
@@ -75,7 +75,7 @@ impl TranscriptSearch<'_> {
         let words = QueryWords::of(&options.query);
         let plan = self.text_plan(&options, &words).await?;
         let (texts, (mode, vector, notice)) =
-            tokio::try_join!(self.text_list(scope, &options, &plan), self.turn_query(&options))?;
+            tokio::try_join!(self.text_list(scope, &options, &plan, ConditionCheck::First), self.turn_query(&options))?;
         let Candidates { items: nearest, notice: of_vectors, .. } =
             self.nearest_turns(scope, &options, &vector).await?;
         let mut notices = self.notices(mode, notice.or(of_vectors), texts.notice);

@@ -63,7 +63,7 @@ impl SupersededHistory<'_> {
 struct Scan<'a> {
     options: &'a SearchOptions,
     words: &'a QueryWords,
-    checks: Checks<'a>,
+    checks: Checks,
     projects: BTreeMap<SessionKey, ProjectSlug>,
     analyzer: Analyzer,
     evidence: EvidenceFinder<'a>,
