@@ -40,6 +40,9 @@ pub const EXTRACTION: &str = "extraction";
 /// Key of the version of the [`SUMMARIES`](crate::events::SUMMARIES) rules that the summaries of events follow. If
 /// absent, it is the first version.
 pub const SUMMARIES: &str = "summaries";
+/// Key of the version of the [`TITLES`](crate::content::TITLES) rules that the titles of sessions follow. If absent, it
+/// is the first version.
+pub const TITLES: &str = "titles";
 /// Key of the treatment of secrets in stored lines: `off`, `mark` or `mask`. If absent, it is `mark`.
 pub const SECRETS: &str = "secrets";
 /// Key of the version of the [`MASKING`](crate::content::MASKING) rules by which all stored lines were masked. If `0`

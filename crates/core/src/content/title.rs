@@ -8,6 +8,7 @@ use super::{
     automatic::is_automatic,
     blocks::{block_text, blocks_in, blocks_of},
     files::without_base64,
+    prompt_subject::prompt_subject,
 };
 use crate::model::{Digest, Role};
 
@@ -48,64 +49,110 @@ const SUBJECTS: [&str; 5] = ["goal", "task", "objective", "user request", "reque
 /// Headings of a summary that say nothing about its subject, in lower case.
 const HEADINGS: [&str; 5] = ["summary", "conversation summary", "analysis", "context", "overview"];
 
-/// Finds the title of a session: its first real prompt, or the subject of the summary that it begins with.
+/// Version of the rules of [`TitleFinder`]. Titles by an earlier version are derived again.
+pub const TITLES: u32 = 2;
+
+/// Slash commands that a program carries out by itself. Any other is replaced by a text for the model, which is the next
+/// line.
+const LOCAL_COMMANDS: [&str; 14] = [
+    "/add-dir", "/agents", "/clear", "/compact", "/config", "/cost", "/exit", "/help", "/login", "/mcp",
+    "/model", "/quit", "/resume", "/status",
+];
+
+/// Finds the title of a session: the subject of the first prompt that says something, or the subject of the summary that
+/// it begins with.
 ///
 /// Text that programs insert on behalf of the user is ignored: reminders, output of local commands, notes. A slash
-/// command with arguments is a prompt. Lines that a program wrote according to their metadata are ignored too. If there is no prompt, the title is the first line of a summary without a
-/// subject, or else a slash command without arguments.
+/// command with arguments is a prompt. Lines that a program wrote according to their metadata are ignored too. A line
+/// that introduces a plan is left out, and of a plan with a heading, the title is the heading. If no prompt says
+/// anything, the title is the first line of a summary without a subject, or else a slash command without arguments, or
+/// else a greeting.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TitleFinder {
-    prompt: Option<String>,
-    summary: Option<String>,
-    command: Option<String>,
+    found: Option<TitleStart>,
+    /// Whether the next line is the text of a slash command.
+    expands_command: bool,
 }
 
 impl TitleFinder {
     /// Processes the next line of a transcript.
     pub fn observe(&mut self, line: &Map<String, Value>) {
-        if self.prompt.is_some() {
+        if self.is_final() {
             return;
         }
-        match opening(line) {
-            Some(TitleStart::Prompt(prompt)) => self.prompt = Some(prompt),
-            Some(TitleStart::Summary(line)) => {
-                self.summary.get_or_insert(line);
-            }
-            Some(TitleStart::Command(command)) => {
-                self.command.get_or_insert(command);
-            }
-            None => {}
+        let is_expansion = std::mem::take(&mut self.expands_command);
+        let Some(Opening { title, .. }) = opening(line) else { return };
+        if is_expansion && title.kind != TitleKind::Command {
+            return;
+        }
+        self.expands_command = title.kind == TitleKind::Command;
+        if self.found.as_ref().is_none_or(|found| found.kind < title.kind) {
+            self.found = Some(title);
         }
     }
 
     /// Whether the title is found, so that later lines do not change it.
     pub(crate) fn is_final(&self) -> bool {
-        self.prompt.is_some()
+        self.found.as_ref().is_some_and(|found| found.kind == TitleKind::Prompt)
     }
 
     /// The title found so far.
     #[must_use]
     pub fn found(&self) -> Option<&str> {
-        self.prompt.as_deref().or(self.summary.as_deref()).or(self.command.as_deref())
+        self.found.as_ref().map(|found| found.text.as_str())
     }
 }
 
-/// The part of a user's line that may be a title.
-#[derive(Debug)]
-enum TitleStart {
-    Prompt(String),
+/// What a user's line may give a session as its title.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct TitleStart {
+    kind: TitleKind,
+    text: String,
+}
+
+/// Kinds of titles. A later one is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum TitleKind {
+    /// A slash command that the program carries out by itself.
+    LocalCommand,
+    /// A prompt that says nothing.
+    Greeting,
+    /// Another slash command without arguments.
+    Command,
     /// The beginning of a summary without a subject.
-    Summary(String),
-    Command(String),
+    Summary,
+    /// A prompt, or the subject of a summary.
+    Prompt,
+}
+
+/// The beginning of a user's line.
+struct Opening {
+    /// The beginning of the prompt, if it is one.
+    prompt: Option<String>,
+    title: TitleStart,
+}
+
+impl Opening {
+    fn of(kind: TitleKind, text: String) -> Self {
+        Self { prompt: None, title: TitleStart { kind, text } }
+    }
+
+    /// A slash command without arguments.
+    fn of_command(name: String) -> Self {
+        let is_local = LOCAL_COMMANDS.contains(&name.as_str());
+        Self::of(if is_local { TitleKind::LocalCommand } else { TitleKind::Command }, name)
+    }
+
+    /// A text that is prompt and title.
+    fn of_prompt(text: String) -> Self {
+        Self { prompt: Some(text.clone()), ..Self::of(TitleKind::Prompt, text) }
+    }
 }
 
 /// The beginning of a person's text in a line, at most [`FIRST_PROMPT_CHARS`] characters on one line, or the subject of
 /// a summary with which a conversation continues. `None` for all other lines, and if there is no text.
 pub(super) fn first_prompt(line: &Map<String, Value>) -> Option<String> {
-    match opening(line)? {
-        TitleStart::Prompt(prompt) => Some(prompt),
-        TitleStart::Summary(_) | TitleStart::Command(_) => None,
-    }
+    opening(line)?.prompt
 }
 
 /// Whether a user's line is a summary with which a conversation continues.
@@ -138,7 +185,7 @@ fn digest_of(blocks: Vec<&Value>) -> Option<u64> {
     (!words.is_empty()).then(digest)
 }
 
-fn opening(line: &Map<String, Value>) -> Option<TitleStart> {
+fn opening(line: &Map<String, Value>) -> Option<Opening> {
     if Role::of(line).ok() != Some(Role::User) || is_automatic(line) {
         return None;
     }
@@ -146,13 +193,27 @@ fn opening(line: &Map<String, Value>) -> Option<TitleStart> {
     let texts: Vec<Cow<'_, str>> = texts.filter(|text| !text.is_empty()).map(without_base64).collect();
     let first: &str = texts.first()?;
     if first.starts_with(CONTINUATION) {
-        let begins = || first_line(first).map(TitleStart::Summary);
-        return subject(first).map(TitleStart::Prompt).or_else(begins);
+        let begins = || first_line(first).map(|line| Opening::of(TitleKind::Summary, line));
+        return subject(first).map(Opening::of_prompt).or_else(begins);
     }
     if let Some(command) = slash_command(first) {
         return Some(command);
     }
-    short(texts.iter().flat_map(|text| text.split_whitespace())).map(TitleStart::Prompt)
+    let prompt = short(texts.iter().flat_map(|text| text.split_whitespace()))?;
+    if is_command(&prompt) {
+        return Some(Opening { prompt: Some(prompt.clone()), ..Opening::of_command(prompt) });
+    }
+    let subject = prompt_subject(&texts.join("\n\n")).and_then(|subject| short(subject.split_whitespace()));
+    let (kind, title) = match subject {
+        Some(subject) => (TitleKind::Prompt, subject),
+        None => (TitleKind::Greeting, prompt.clone()),
+    };
+    Some(Opening { prompt: Some(prompt), ..Opening::of(kind, title) })
+}
+
+/// Whether a text is only a slash command: `/review`, but not the path `/tmp/x`.
+fn is_command(text: &str) -> bool {
+    text.strip_prefix('/').is_some_and(|name| !name.is_empty() && !name.contains(['/', ' ', '.']))
 }
 
 /// The text without what programs inserted before it: the person's own text, for titles, turns, and matching prompts
@@ -180,7 +241,7 @@ fn element<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
 }
 
 /// A slash command in the format of agents.
-fn slash_command(text: &str) -> Option<TitleStart> {
+fn slash_command(text: &str) -> Option<Opening> {
     let (mut name, mut arguments, mut rest) = (None, "", text);
     while let Some((tag, inner, remaining)) = ["command-message", "command-name", "command-args"]
         .iter()
@@ -194,7 +255,7 @@ fn slash_command(text: &str) -> Option<TitleStart> {
         rest = remaining.trim_start();
     }
     let command = short(name?.split_whitespace().chain(arguments.split_whitespace()))?;
-    Some(if arguments.is_empty() { TitleStart::Command(command) } else { TitleStart::Prompt(command) })
+    Some(if arguments.is_empty() { Opening::of_command(command) } else { Opening::of_prompt(command) })
 }
 
 /// The subject of a summary: the request that it names, or else its beginning.
@@ -363,6 +424,35 @@ mod tests {
             <command-args></command-args>";
         assert_eq!(title(&[clear, "Fix the tests"]).as_deref(), Some("Fix the tests"));
         assert_eq!(title(&[clear]).as_deref(), Some("/clear"));
+    }
+
+    #[test]
+    fn a_title_is_the_first_prompt_that_says_something() {
+        let plan = "Implement the following plan:\n\n# Bake\tfaster\n\n## Context\n\nOvens are cold.";
+        assert_eq!(title(&[plan]).as_deref(), Some("Bake faster"));
+        assert_eq!(prompt(&user(json!(plan))).unwrap().get(..29), Some("Implement the following plan:"));
+        assert_eq!(title(&["hi", "/clear", "Fix the tests", "Bake"]).as_deref(), Some("Fix the tests"));
+        assert_eq!(title(&["hi", "thanks"]).as_deref(), Some("hi"));
+        assert_eq!(title(&["/exit", "hi"]).as_deref(), Some("hi"));
+        let blocks =
+            json!([{"type": "text", "text": "Implement this plan:"}, {"type": "text", "text": "# Bake"}]);
+        let mut finder = TitleFinder::default();
+        finder.observe(user(blocks).as_object().unwrap());
+        assert_eq!(finder.found(), Some("Bake"));
+    }
+
+    #[test]
+    fn the_text_of_a_slash_command_is_no_title() {
+        let review = "<command-message>review</command-message>\n<command-name>/review</command-name>";
+        let text = "You are an expert code reviewer. Follow these steps:";
+        assert_eq!(title(&[review, text, "thanks"]).as_deref(), Some("/review"));
+        assert_eq!(title(&[review, text, "Fix the tests"]).as_deref(), Some("Fix the tests"));
+        assert_eq!(title(&["/review", text]).as_deref(), Some("/review"));
+        let (mut finder, answer) = (TitleFinder::default(), json!({"role": "assistant", "content": "Yes?"}));
+        for line in [user(json!(review)), answer, user(json!("Fix the tests"))] {
+            finder.observe(line.as_object().unwrap());
+        }
+        assert_eq!(finder.found(), Some("Fix the tests"));
     }
 
     #[test]

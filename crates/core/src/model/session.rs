@@ -53,7 +53,7 @@ pub struct Session {
     pub shared_at: Option<Timestamp>,
     /// The folder in which the session worked. Unlike the slug, it is not lossy.
     pub working_dir: Option<String>,
-    /// The beginning of the first user message: the title of a session without a name.
+    /// The subject of the first prompt that says something, in one short line: the title of a session without a name.
     pub first_prompt: Option<String>,
     /// The fields that a person set. The session's files no longer change them.
     #[serde(default)]
@@ -174,7 +174,7 @@ impl Session {
         SessionKey::new(self.user_id.clone(), self.session_id.clone())
     }
 
-    /// The title of the session: its name, or else the beginning of its first user message, or else its id.
+    /// The title of the session: its name, or else the subject of its first prompt that says something, or else its id.
     #[must_use]
     pub fn title(&self) -> &str {
         let given = self.name.as_deref().filter(|name| !name.trim().is_empty());

@@ -6,10 +6,10 @@ use super::{session_rows::SessionRows, session_writer::SessionWriter, store::Red
 use crate::{
     Result, Scope,
     backend::{
-        MessagesToEmbed, PROMPT, RESPONSE, SessionChange, SessionQuery, StorageBackendExt, meta,
-        repeats_usage,
+        MessagesToEmbed, PROMPT, RESPONSE, SessionChange, SessionQuery, StorageBackendExt, StoredSyncState,
+        meta, repeats_usage,
     },
-    content::{EXTRACTION, renewed},
+    content::{EXTRACTION, TITLES, renewed},
     events::{EventFields, SUMMARIES, assemble, parse_event_line},
     metadata::Metadata,
     model::{Event, Payload, SessionKey, StoredEvent, VectorState},
@@ -22,7 +22,7 @@ const PAYLOADS_AT_ONCE: usize = 16;
 const LARGEST_REQUEST: u64 = 64 * 1024;
 
 impl Rederivation<'_> {
-    /// Updates the data derived from lines to the current rules: stored texts, and the summaries of events. If a text
+    /// Updates the data derived from lines to the current rules: stored texts, titles, and the summaries of events. If a text
     /// that is embedded changed, its vectors become pending; nothing is embedded here. Returns the number of these
     /// messages. A storage and its clones check the store once, at the latest before their first write.
     ///
@@ -38,13 +38,17 @@ impl Rederivation<'_> {
         let (mut pending, mut summaries) = (0, 0);
         let texts = older_rules(&held, meta::EXTRACTION, EXTRACTION);
         let summaries_are_old = older_rules(&held, meta::SUMMARIES, SUMMARIES).is_some();
-        if texts.is_some() || summaries_are_old {
+        let titles_are_old = older_rules(&held, meta::TITLES, TITLES).is_some();
+        if texts.is_some() || summaries_are_old || titles_are_old {
             for session in self.store.all_sessions(SessionQuery::new(Scope::Everyone)).await? {
                 let key = session.key();
                 if let Some(from) = texts {
                     self.store.retry_conflicts(|| self.rederive_parent_of_session(&key)).await?;
                     pending +=
                         self.store.retry_conflicts(|| self.rederive_texts_of_session(&key, from)).await?;
+                }
+                if titles_are_old {
+                    self.store.retry_conflicts(|| self.rederive_title_of_session(&key)).await?;
                 }
                 if summaries_are_old {
                     summaries +=
@@ -57,6 +61,9 @@ impl Rederivation<'_> {
         }
         if summaries_are_old {
             self.note_rules(&held, meta::SUMMARIES, SUMMARIES).await?;
+        }
+        if titles_are_old {
+            self.note_rules(&held, meta::TITLES, TITLES).await?;
         }
         if pending + summaries > 0 {
             tracing::info!(pending, summaries, "the store was updated to the rules of this version");
@@ -82,6 +89,27 @@ impl Rederivation<'_> {
         {
             metadata.apply_parent(&mut session);
             self.store.backend.write_one(SessionChange::new(session, Some(stored.version))).await?;
+        }
+        Ok(())
+    }
+
+    async fn rederive_title_of_session(self, key: &SessionKey) -> Result<()> {
+        let Some(stored) = self.store.backend.get_session(key).await? else { return Ok(()) };
+        let title = SessionRows::new(self.store, key).title(stored.session.message_count).await?;
+        let mut change = SessionChange::new(stored.session, Some(stored.version));
+        if !title.is_final()
+            && let Some(state) = stored.sync_state.filter(|state| state.settled.is_some())
+        {
+            // It says that later messages do not change the title.
+            change.sync_state = Some(StoredSyncState { settled: None, ..state });
+        }
+        let has_other_title =
+            title.found().is_some() && title.found() != change.session.first_prompt.as_deref();
+        if has_other_title {
+            change.session.first_prompt = title.found().map(str::to_owned);
+        }
+        if has_other_title || change.sync_state.is_some() {
+            self.store.backend.write_one(change).await?;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use super::{damage::SequencedRow, store::StoreContext};
 use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{SequenceRange, StorageBackendExt, SupersededQuery},
+    content::TitleFinder,
     events::assemble,
     model::{
         DamagedRow, Digest, Event, Message, Payload, SessionKey, StoredEvent, SupersededPiece, SupersededRef,
@@ -35,6 +36,18 @@ impl<'a> SessionRows<'a> {
     /// The messages from `start` on.
     pub(super) fn messages(self, start: u32) -> RowPages<'a, Message> {
         self.pages(start)
+    }
+
+    /// The title as far as the first `count` messages determine it. Messages that can't be read are skipped.
+    pub(super) async fn title(self, count: u32) -> Result<TitleFinder> {
+        let mut title = TitleFinder::default();
+        let mut messages = self.messages(0);
+        while !title.is_final() && messages.range.start < count {
+            let Some(page) = messages.next().await? else { break };
+            let before = page.iter().filter(|message| message.sequence < count);
+            before.for_each(|message| title.observe(message.line().fields()));
+        }
+        Ok(title)
     }
 
     /// The events from `start` on, without their lines.

@@ -100,7 +100,7 @@ impl StoreCopying<'_> {
 /// If data of the source is derived by earlier rules, the next write to the target derives it again.
 async fn take_over_rules(to: &StoreContext, held: &BTreeMap<String, String>) -> Result<()> {
     let of_target = to.backend.meta().await?;
-    for key in [meta::EXTRACTION, meta::SUMMARIES] {
+    for key in [meta::EXTRACTION, meta::SUMMARIES, meta::TITLES] {
         let number = |entries: &BTreeMap<String, String>| {
             entries.get(key).map_or(Some(1), |value| value.parse::<u32>().ok())
         };

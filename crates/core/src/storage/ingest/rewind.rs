@@ -4,17 +4,14 @@ use super::SessionIngest;
 use crate::{
     Error, ErrorKind, ErrorOption, Result,
     backend::{RewoundTo, SequenceRange, StoredSyncState},
-    content::TitleFinder,
     model::{Message, MessageState, Session},
     storage::{
         ingest::{RewindOptions, RewindReport},
+        session_rows::SessionRows,
         store::Ingestion,
     },
     times::{Cut, EventClock, LineTime, cut},
 };
-
-/// Number of messages read at a time to find the title. Usually, it is in the first one.
-const PAGE: usize = 20;
 
 impl SessionIngest {
     /// Determines what to remove. Nothing is written before [`SessionIngest::commit_rewind`].
@@ -50,7 +47,7 @@ impl SessionIngest {
         if report.messages > 0 {
             report.messages_with_vectors =
                 Ingestion::new(&self.store).count_with_vectors(&key, first as u32).await?;
-            let title = self.title_of_first(first).await?;
+            let title = SessionRows::new(&self.store, &key).title(first as u32).await?;
             self.messages.cut(&mut self.writer, first as u32, states, title);
         }
         Ok(report)
@@ -122,21 +119,6 @@ impl SessionIngest {
         if let Some(before) = self.times.before.as_mut().filter(|before| Some(before.updated) <= last) {
             before.updated = before.created;
         }
-    }
-
-    /// The title as far as the first `count` messages determine it.
-    async fn title_of_first(&self, count: usize) -> Result<TitleFinder> {
-        let (mut title, mut start) = (TitleFinder::default(), 0);
-        while start < count && !title.is_final() {
-            let range = SequenceRange { start: start as u32, limit: PAGE.min(count - start) };
-            let page: Vec<Message> =
-                self.store.readable_page(&self.target.key, range, &mut Vec::new()).await?;
-            let Some(last) = page.last() else { break };
-            start = last.sequence as usize + 1;
-            let before = page.iter().filter(|message| (message.sequence as usize) < count);
-            before.for_each(|message| title.observe(message.line().fields()));
-        }
-        Ok(title)
     }
 }
 

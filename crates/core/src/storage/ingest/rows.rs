@@ -141,7 +141,7 @@ impl MessageRows {
         if let Some(last) = stays.iter().rev().find_map(|state| state.turn) {
             self.turns = TurnCounter::new(Some(last));
             // If there was no prompt yet, it may be in the rows that are kept.
-            self.turn_before |= rows.title.found().is_none();
+            self.turn_before |= !rows.title.is_final();
         }
         rows.turns.extend(stays.iter().filter_map(|state| state.turn));
     }

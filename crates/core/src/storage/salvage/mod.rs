@@ -106,7 +106,7 @@ impl StoreSalvage<'_> {
             StoreUsers::new(self.store).pin_user(&user).await?;
         }
         // Derived data follows the rules of the old store, or unknown ones.
-        for key in [meta::EXTRACTION, meta::SUMMARIES] {
+        for key in [meta::EXTRACTION, meta::SUMMARIES, meta::TITLES] {
             let rules = entries.get(key).map_or("1", String::as_str);
             self.store.backend.put_meta_if_absent(key, rules).await?;
         }

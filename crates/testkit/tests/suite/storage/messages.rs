@@ -10,7 +10,35 @@ on_both_stores![
     messages_without_text_need_no_vectors,
     turns_are_numbered,
     lines_that_nobody_typed_start_no_turn_and_are_no_title,
+    titles_of_other_rules_are_remade,
 ];
+
+/// The titles of a store that were found by other rules are found again before it is written to. Names stay.
+async fn titles_of_other_rules_are_remade(store: Store) {
+    let plan = "Implement the following plan:\n\n# Bake faster\n\n## Context\n\nOvens are cold.";
+    store.sync(&target("s"), vec![lines::user("hi"), lines::assistant("Yes?"), lines::user(plan)]).await;
+    store.sync(&target("greeting"), vec![lines::user("hi")]).await;
+    for (session, old) in [("s", "hi"), ("greeting", "an older title")] {
+        let change = |change: &mut SessionChange| {
+            change.session.first_prompt = Some(old.to_owned());
+            change.session.name = Some("Ovens".to_owned());
+        };
+        store.write(&target(session), change).await;
+    }
+    let now = amplifier_session_core::content::TITLES.to_string();
+    assert!(store.backend.replace_meta(meta::TITLES, &now, "1").await.unwrap());
+
+    SessionStorage::new(store.backend.clone()).rederivation().rederive().await.unwrap();
+    for (session, title) in [("s", "Bake faster"), ("greeting", "hi")] {
+        let found = store.stored(&target(session)).await.session;
+        assert_eq!((found.first_prompt.as_deref(), found.title()), (Some(title), "Ovens"));
+    }
+    assert_eq!(store.backend.meta().await.unwrap().get(meta::TITLES), Some(&now));
+    // A session that so far only has a greeting gets a title from its next message.
+    store.sync(&target("greeting"), vec![lines::user("hi"), lines::user("Why is the oven cold?")]).await;
+    let found = store.stored(&target("greeting")).await.session;
+    assert_eq!(found.first_prompt.as_deref(), Some("Why is the oven cold?"));
+}
 
 /// A line that a program wrote according to its metadata starts no turn and is no title.
 async fn lines_that_nobody_typed_start_no_turn_and_are_no_title(store: Store) {
