@@ -24,6 +24,7 @@ mod render;
 mod roots;
 mod samples;
 mod streams;
+mod terminal_programs;
 mod unfinished;
 mod usage;
 mod words;
@@ -73,6 +74,9 @@ pub fn run(mut environment: Environment) -> u8 {
     start_log(&environment, &cli);
     let mut app = App::new(environment, cli.global, config);
     app.config_error = config_error;
+    if cli.command.is_paged() && !app.out.is_json() && !app.global.no_pager {
+        app.out.use_pager(&app.environment, app.config.text("pager"));
+    }
     match run_command(&mut app, cli.command) {
         Ok(outcome) => outcome.exit_code(),
         Err(failure) => {
@@ -95,11 +99,13 @@ fn run_command(app: &mut App, command: Command) -> Result<Outcome, Failure> {
         commands::run(app, command).await
     });
     let finished = app.out.finish();
+    let usage = app.out.service_usage();
+    app.out.end_pager();
     // The command has ended, so the program does not wait for tasks that are still running: one may be waiting for a
     // server that never answers.
     runtime.shutdown_timeout(LAST_WORK);
     finished?;
-    if let Some(usage) = app.out.service_usage().filter(|_| !app.out.is_json()) {
+    if let Some(usage) = usage.filter(|_| !app.out.is_json()) {
         let requests = counted(usage.requests, "request");
         let throttled = match usage.throttled_requests {
             0 => String::new(),

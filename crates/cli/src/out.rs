@@ -2,14 +2,20 @@
 
 use std::{
     io::{self, BufWriter, Write},
-    sync::OnceLock,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use amplifier_session_storage::{SessionStorage, backend::ServiceUsage, model::DamagedRow};
 use serde::Serialize;
 
 use crate::{
-    args::When, environment::Environment, paint::Paint, render::text::escaped, streams::OutputStream,
+    args::When,
+    environment::Environment,
+    failure::say,
+    paint::Paint,
+    render::text::escaped,
+    streams::OutputStream,
+    terminal_programs::{DEFAULT_PAGER, RunningPager, pager_command},
 };
 
 /// If set, the program treats stdout as a terminal; a number sets its width.
@@ -51,15 +57,31 @@ pub(crate) fn width_of_messages(environment: &Environment) -> Option<usize> {
     Some(columns?.clamp(NARROWEST, WIDEST))
 }
 
+/// Whether the output goes through a pager.
+#[derive(Debug)]
+enum Paging {
+    Off,
+    /// It begins with the first byte, so that what happens before needs no pager: progress, or an error without output.
+    Ready {
+        command: String,
+    },
+    Running {
+        _pager: RunningPager,
+    },
+}
+
 /// Stdout.
 #[derive(Debug)]
 pub(crate) struct Out {
     /// Not locked: if a thread panics during an interactive search, it restores the terminal.
     writer: BufWriter<OutputStream>,
+    /// Reads from the writer, which is dropped before: then the pager knows that the text is complete.
+    pager: Paging,
     /// Text that was written since [`Self::capture`].
     captured: Option<Vec<u8>>,
     json: bool,
     terminal: bool,
+    for_editor: bool,
     /// Whether a person can answer questions.
     asks: bool,
     /// How to paint.
@@ -84,14 +106,59 @@ impl Out {
         let columns = forced_width(environment).or_else(|| environment.columns());
         Self {
             writer: BufWriter::new(environment.stdout.clone()),
+            pager: Paging::Off,
             captured: None,
             json,
             terminal,
+            for_editor: false,
             asks,
             paint: Paint::new(paint),
             width: columns.unwrap_or(DEFAULT_WIDTH).clamp(NARROWEST, WIDEST),
             store: OnceLock::new(),
         }
+    }
+
+    /// Sends everything that is written from now on through the user's pager, if stdout is a terminal. `configured` is
+    /// the command of the pager in the configuration file.
+    pub(crate) fn use_pager(&mut self, environment: &Environment, configured: Option<&str>) {
+        if let Some(command) = pager_command(environment, configured) {
+            self.pager = Paging::Ready { command };
+        }
+    }
+
+    /// Collects everything that is written from now on for an editor, in the format of a pipe.
+    pub(crate) fn collect_for_editor(&mut self) -> CollectedText {
+        let collected = CollectedText::default();
+        self.writer = BufWriter::new(OutputStream::new(collected.clone()));
+        (self.terminal, self.for_editor, self.paint) = (false, true, Paint::new(false));
+        collected
+    }
+
+    /// Starts the pager before the first byte. If that fails, the output goes to the terminal.
+    fn start_pager(&mut self) {
+        let Paging::Ready { command } = &self.pager else { return };
+        let command = command.clone();
+        match RunningPager::start(&command, &Environment::current()) {
+            Ok((pager, stdin)) => {
+                self.writer = BufWriter::new(OutputStream::new(stdin));
+                self.pager = Paging::Running { _pager: pager };
+            }
+            Err(error) => {
+                self.pager = Paging::Off;
+                // Nobody asked for the default pager.
+                if command != DEFAULT_PAGER {
+                    say("warning", &format!("the pager `{command}` could not be started: {error}"));
+                }
+            }
+        }
+    }
+
+    /// Waits until the user quits the pager, if there is one. Nothing is written afterwards.
+    pub(crate) fn end_pager(&mut self) {
+        if matches!(self.pager, Paging::Running { .. }) {
+            self.writer = BufWriter::new(Environment::current().stdout.clone());
+        }
+        self.pager = Paging::Off;
     }
 
     /// Whether to print results as JSON.
@@ -102,6 +169,11 @@ impl Out {
     /// Whether stdout is a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
         self.terminal
+    }
+
+    /// Whether a person reads it, on a terminal or in an editor.
+    pub(crate) fn is_for_a_person(&self) -> bool {
+        self.terminal || self.for_editor
     }
 
     /// Whether a person can answer questions.
@@ -127,10 +199,11 @@ impl Out {
 
     /// Writes text unchanged.
     pub(crate) fn text(&mut self, text: &str) -> io::Result<()> {
-        match &mut self.captured {
-            Some(captured) => captured.write_all(text.as_bytes()),
-            None => self.writer.write_all(text.as_bytes()),
+        if let Some(captured) = &mut self.captured {
+            return captured.write_all(text.as_bytes());
         }
+        self.start_pager();
+        self.writer.write_all(text.as_bytes())
     }
 
     /// Captures text that is written from now on, until [`Self::captured`] returns it.
@@ -146,6 +219,7 @@ impl Out {
 
     /// A writer for raw bytes.
     pub(crate) fn writer(&mut self) -> &mut dyn Write {
+        self.start_pager();
         &mut self.writer
     }
 
@@ -207,6 +281,27 @@ impl Out {
     /// Flushes stdout, for example before a message is written to stderr.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         self.writer.flush()
+    }
+}
+
+/// Text that was written for an editor. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CollectedText(Arc<Mutex<Vec<u8>>>);
+
+impl CollectedText {
+    /// Takes the text out.
+    pub(crate) fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Write for CollectedText {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

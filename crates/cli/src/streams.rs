@@ -7,6 +7,31 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+/// Messages for a terminal that a pager uses. They are written when it ends.
+static HELD: Mutex<Option<Vec<u8>>> = Mutex::new(None);
+
+/// Holds messages to the stderr of the process back, if it is a terminal.
+pub(crate) fn hold_messages() {
+    if io::stderr().is_terminal() {
+        HELD.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default();
+    }
+}
+
+/// Writes the messages that were held back.
+pub(crate) fn release_messages() {
+    let held = HELD.lock().unwrap_or_else(PoisonError::into_inner).take();
+    // As with all messages, errors of writing are ignored.
+    let _ = io::stderr().write_all(&held.unwrap_or_default());
+}
+
+/// Writes to the stderr of the process, or holds the bytes back.
+fn write_message(bytes: &[u8]) -> io::Result<usize> {
+    match &mut *HELD.lock().unwrap_or_else(PoisonError::into_inner) {
+        Some(held) => held.write(bytes),
+        None => io::stderr().write(bytes),
+    }
+}
+
 /// A stream for results or messages. Clones write to the same stream. Only a stream of the process can be a terminal.
 #[derive(Clone)]
 pub struct OutputStream(StreamTarget);
@@ -74,7 +99,7 @@ impl Write for OutputStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &self.0 {
             StreamTarget::Stdout => io::stdout().write(bytes),
-            StreamTarget::Stderr => io::stderr().write(bytes),
+            StreamTarget::Stderr => write_message(bytes),
             StreamTarget::Given(writer) => writer.lock().unwrap_or_else(PoisonError::into_inner).write(bytes),
         }
     }

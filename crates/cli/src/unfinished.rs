@@ -30,7 +30,7 @@ pub(crate) struct Unfinished {
 impl Unfinished {
     /// Creates it with `create`, which returns its path.
     pub(crate) fn create<T>(create: impl Fn() -> io::Result<(PathBuf, T)>) -> io::Result<(Self, T)> {
-        listen();
+        catch_signals();
         let mut attempts = 3;
         loop {
             // Nothing is created while a signal is handled.
@@ -48,7 +48,7 @@ impl Unfinished {
 
     /// A file or folder that something else created and locks.
     pub(crate) fn existing(path: &Path) -> Self {
-        listen();
+        catch_signals();
         unfinished().push(path.to_owned());
         Self { path: path.to_owned(), _lock: None }
     }
@@ -134,7 +134,7 @@ fn remove(path: &Path) {
 }
 
 /// Waits for signals that end the process, on a separate thread: the others may be busy or wait for a pipe.
-fn listen() {
+pub(crate) fn catch_signals() {
     static LISTENING: Once = Once::new();
     LISTENING.call_once(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -167,6 +167,8 @@ mod signals {
 
     use tokio::signal::unix::{Signal, SignalKind, signal};
 
+    use crate::terminal_programs::terminal_is_lent;
+
     pub(super) struct Signals(Vec<(Signal, i32)>);
 
     impl Signals {
@@ -180,14 +182,21 @@ mod signals {
         pub(super) async fn wait(mut self) -> i32 {
             let number = poll_fn(|context| {
                 for (signal, number) in &mut self.0 {
-                    if signal.poll_recv(context).is_ready() {
-                        return Poll::Ready(*number);
+                    while signal.poll_recv(context).is_ready() {
+                        if !is_for_another(*number) {
+                            return Poll::Ready(*number);
+                        }
                     }
                 }
                 Poll::Pending
             });
             128 + number.await
         }
+    }
+
+    /// Whether a signal is meant for the program that uses the terminal: both get that of Ctrl-C.
+    fn is_for_another(signal: i32) -> bool {
+        signal == SignalKind::interrupt().as_raw_value() && terminal_is_lent()
     }
 
     /// Whether the process was told to ignore a signal, as by `nohup`.
@@ -216,10 +225,15 @@ mod signals {
         }
 
         pub(super) async fn wait(self) -> i32 {
-            if tokio::signal::ctrl_c().await.is_err() {
-                std::future::pending::<()>().await;
+            loop {
+                if tokio::signal::ctrl_c().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+                // Ctrl-C is meant for the program that uses the terminal.
+                if !crate::terminal_programs::terminal_is_lent() {
+                    return 130;
+                }
             }
-            130
         }
     }
 }

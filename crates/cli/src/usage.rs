@@ -2,10 +2,14 @@
 
 use std::io::{self, Write as _};
 
+use amplifier_session_storage::config::{ConfigSources, Configuration};
+
 use crate::{
-    args::{QueryLine, command, new_name},
+    args::{QueryLine, When, command, new_name},
     environment::Environment,
     failure::{Failure, SUCCESS, say},
+    out::Out,
+    paint::Paint,
     problems::USAGE_HINT,
     program,
 };
@@ -68,8 +72,26 @@ fn quote_to_search(line: &QueryLine) -> String {
 /// Prints help or an error as clap renders it, with colours where the stream of the process allows them.
 fn print(error: &clap::Error) -> io::Result<()> {
     let environment = Environment::current();
+    if !error.use_stderr() && environment.stdout.is_terminal() {
+        return page(error, &environment);
+    }
     let stream = if error.use_stderr() { &environment.stderr } else { &environment.stdout };
     if stream.is_of_process() { error.print() } else { write!(stream.clone(), "{}", error.render()) }
+}
+
+/// Prints help on a terminal, through the pager.
+fn page(error: &clap::Error, environment: &Environment) -> io::Result<()> {
+    let mut out = Out::new(environment, false, When::Auto);
+    if !environment.arguments.iter().any(|typed| typed == "--no-pager") {
+        let sources = ConfigSources::new(environment.home.clone(), environment.variables.clone());
+        // A configuration that can't be read must not keep anyone from the help.
+        let configuration = Configuration::read(&sources).unwrap_or_default();
+        out.use_pager(environment, configuration.text("pager"));
+    }
+    let text = error.render();
+    let text = if out.paint == Paint::new(true) { text.ansi().to_string() } else { text.to_string() };
+    out.text(&text)?;
+    out.finish()
 }
 
 /// The failure for an unknown command, with the command that was probably meant.

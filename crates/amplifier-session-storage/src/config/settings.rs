@@ -43,6 +43,7 @@ static GENERAL: &[Setting] = &[
         "Let search and sessions read recent changes first",
     )
     .with_default("true"),
+    Setting::text("pager", "AMPLIFIER_SESSIONS_PAGER", "The program that shows long output on a terminal"),
     Setting::text("embedding", "AMPLIFIER_SESSIONS_EMBEDDING", "The embedding model or service")
         .with_option("--embedding")
         .with_default("local"),

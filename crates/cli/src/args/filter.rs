@@ -107,7 +107,7 @@ impl LimitArgs {
         match self.max_chars {
             Some(0) => None,
             Some(most) => Some(most),
-            None => (!out.is_terminal()).then_some(IN_A_PIPE),
+            None => (!out.is_for_a_person()).then_some(IN_A_PIPE),
         }
     }
 }

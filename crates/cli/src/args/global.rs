@@ -59,6 +59,9 @@ pub(crate) struct GlobalArgs {
     /// When to use colours; NO_COLOR also turns them off
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: When,
+    /// Print long output directly, without a pager
+    #[arg(long, global = true)]
+    pub(crate) no_pager: bool,
     /// Print a log on stderr; twice for more detail
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,

@@ -3,6 +3,7 @@
 use clap::{Arg, ArgAction, Command, CommandFactory as _};
 
 use super::Cli;
+use crate::render::wrap::wrapped_words;
 
 /// Words that mark an example as needing a feature, and whether this build has that feature.
 const NEEDED: [(&str, bool); 7] = [
@@ -24,18 +25,25 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Set up", &["quickstart", "config", "user", "doctor", "completions"]),
 ];
 
-/// The definition of the command line. Help lists the commands in groups. It has only examples that this build can run, and `--read-only`, which only some
-/// stores support, is not in the help of every command.
+/// The definition of the command line. Help lists the commands in groups. It has only examples that this build can run.
+/// `--read-only`, which only some stores support, and `--no-pager` are not in the help of every command.
 pub(crate) fn command() -> Command {
     let command = fitted(Cli::command());
-    let template = template(&command);
+    let template = template(&command, usize::MAX);
     command.help_template(template)
 }
 
+/// [`command`] with help of this width.
+pub(crate) fn command_of_width(width: usize) -> Command {
+    let command = command();
+    let template = template(&command, width);
+    command.help_template(template).term_width(width)
+}
+
 /// The template of the help: clap has no groups of commands.
-fn template(command: &Command) -> String {
+fn template(command: &Command, width: usize) -> String {
     let header = command.get_styles().get_header();
-    let groups: Vec<String> = GROUPS.iter().map(|group| grouped(command, group)).collect();
+    let groups: Vec<String> = GROUPS.iter().map(|group| grouped(command, group, width)).collect();
     let groups = groups.join("\n");
     format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}\n{header}Options:{header:#}\n\
@@ -44,12 +52,14 @@ fn template(command: &Command) -> String {
 }
 
 /// A group with those of its commands that this build has.
-fn grouped(command: &Command, (title, names): &(&str, &[&str])) -> String {
+fn grouped(command: &Command, (title, names): &(&str, &[&str]), width: usize) -> String {
+    const BELOW: &str = "               ";
     let (header, literal) = (command.get_styles().get_header(), command.get_styles().get_literal());
     let there = names.iter().filter_map(|name| command.find_subcommand(name));
     let lines = there.filter(|command| !command.is_hide_set()).map(|command| {
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-        format!("  {literal}{:11}{literal:#}  {about}\n", command.get_name())
+        let about = wrapped_words(&about, BELOW, BELOW, width).join("\n");
+        format!("  {literal}{:11}{literal:#}  {}\n", command.get_name(), about.trim_start())
     });
     format!("{header}{title}:{header:#}\n{}", lines.collect::<String>())
 }
@@ -65,9 +75,11 @@ fn fitted(command: Command) -> Command {
         Some(text) => command.after_long_help(text),
         None => command,
     };
-    // It takes the place of the global option.
-    let read_only = || Arg::new("read_only").long("read-only").action(ArgAction::SetTrue).hide(true);
-    command.mut_subcommands(|command| fitted(command).arg(read_only()))
+    // They take the place of the global options.
+    let hidden = |id, long| Arg::new(id).long(long).action(ArgAction::SetTrue).hide(true);
+    command.mut_subcommands(|command| {
+        fitted(command).arg(hidden("read_only", "read-only")).arg(hidden("no_pager", "no-pager"))
+    })
 }
 
 /// `text` without the examples that this build can't run.
@@ -175,12 +187,15 @@ mod tests {
     }
 
     #[test]
-    fn read_only_is_an_option_of_every_command_and_only_in_the_help_of_the_program() {
+    fn some_options_of_every_command_are_only_in_the_help_of_the_program() {
         let help = |arguments: &[&str]| command().try_get_matches_from(arguments).unwrap_err().to_string();
-        assert!(help(&["x", "--help"]).contains("--read-only"));
+        let names = |help: &str| [help.contains("--read-only"), help.contains("--no-pager")];
+        assert_eq!(names(&help(&["x", "--help"])), [true; 2]);
         for arguments in [&["x", "search", "--help"][..], &["x", "embeddings", "models", "list", "--help"]] {
-            assert!(!help(arguments).contains("--read-only"), "{arguments:?}");
+            assert_eq!(names(&help(arguments)), [false; 2], "{arguments:?}");
         }
+        let matches = command().try_get_matches_from(["x", "show", "y", "--no-pager"]).unwrap();
+        assert!(matches.get_flag("no_pager"));
         for arguments in [
             &["x", "--read-only", "search", "y"][..],
             &["x", "search", "y", "--read-only"],

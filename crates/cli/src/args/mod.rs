@@ -59,7 +59,7 @@ pub(crate) use files::FilesArgs;
 pub(crate) use filter::{FilterArgs, LimitArgs, NarrowArgs, RepoArgs};
 pub(crate) use global::{GlobalArgs, ScopeArg, When, quoted};
 pub(crate) use group::GroupArg;
-pub(crate) use help::command;
+pub(crate) use help::{command, command_of_width};
 pub(crate) use init::InitArgs;
 pub(crate) use models::{InstallModelArgs, ModelsAction, ModelsArgs, VerifyModelArgs};
 pub(crate) use moved::{new_name, use_new_name};
@@ -119,6 +119,9 @@ Environment:
                                 the same as the options of these names
   AMPLIFIER_SESSIONS_CONFIG     the configuration file
   AMPLIFIER_SESSIONS_FORCE_TTY  treat a pipe as a terminal with this number of columns
+  AMPLIFIER_SESSIONS_PAGER, PAGER
+                                the pager; `cat` or nothing turns it off
+  VISUAL, EDITOR                the editor of `show --editor`
   NO_COLOR                      no colours";
 
 /// The whole command line.
@@ -169,6 +172,24 @@ pub(crate) enum Command {
     User(UserArgs),
     Config(ConfigArgs),
     Completions(CompletionsArgs),
+}
+
+impl Command {
+    /// Whether the output goes through a pager on a terminal: that of commands that only print what they find.
+    pub(crate) fn is_paged(&self) -> bool {
+        match self {
+            // Without a query, it is interactive.
+            Self::Search(args) => args.query.is_given(),
+            Self::Show(args) => !args.editor,
+            Self::Timeline(_)
+            | Self::Sessions(_)
+            | Self::Files(_)
+            | Self::Events(_)
+            | Self::Stats(_)
+            | Self::Sql(_) => true,
+            _ => false,
+        }
+    }
 }
 
 /// Parses a type of the library. Its errors say what is valid.

@@ -8,7 +8,7 @@ use clap::{ArgMatches, Command, FromArgMatches as _, error::ErrorKind, parser::V
 
 #[cfg(feature = "watch")]
 use super::WatchArgs;
-use super::{Cli, QueryLine, command};
+use super::{Cli, QueryLine, command_of_width};
 use crate::environment::Environment;
 
 /// The width of help if that of the terminal is unknown.
@@ -27,7 +27,7 @@ pub(crate) struct ParsedArguments {
 
 /// Parses the arguments of an environment. Also returns what was typed.
 pub(crate) fn parse_arguments(environment: &Environment) -> Result<(Cli, ArgMatches), clap::Error> {
-    let command = command().term_width(width_of_help(environment));
+    let command = command_of_width(width_of_help(environment));
     let typed = &environment.arguments;
     let arguments = QueryLine::split(&command, typed).map_or_else(|| typed.clone(), |line| line.joined());
     match parse_arguments_for(command.clone(), environment, &arguments) {

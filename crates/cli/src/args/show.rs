@@ -37,7 +37,7 @@ terminal, text is wrapped; code, commands and edits are not.
 A session is named by its id, a unique prefix of the id, or `latest` for the most recently updated one. An address such as \
 3a7c1e90#14, as printed by `search`, names a message. It is shown alone and in full, or together with the following messages \
 if --limit is given, or together with the messages around it if --context is given. --command prints only the commands of \
-its tool calls, and --raw its line of the transcript.
+its tool calls, and --raw its line of the transcript. --editor opens what would be printed in an editor.
 
 With --turn N, shows the two sides of one turn, without tool calls and thinking: the complete text of the user, the complete \
 last text of the assistant, and the summary if there is one. With --turn alone, shows the turn of the message that the address \
@@ -66,6 +66,7 @@ Examples:
   amplifier-sessions show 3a7c1e90#14
   amplifier-sessions show 3a7c1e90#14 --command
   amplifier-sessions show 3a7c1e90#14 --raw | jq .
+  amplifier-sessions show 3a7c1e90#14 --editor
   amplifier-sessions show 3a7c1e90#14 --context
   amplifier-sessions show 3a7c1e90#14 --before 5 --after 0
   amplifier-sessions show 3a7c1e90 --turn 2
@@ -111,6 +112,9 @@ pub(crate) struct ShowArgs {
     /// Print only the commands of the message's tool calls
     #[arg(long, conflicts_with_all = OTHER_OPTIONS)]
     pub(crate) command: bool,
+    /// Open it in an editor ($VISUAL, $EDITOR or vi); changes are not stored
+    #[arg(long)]
+    pub(crate) editor: bool,
     /// Leave out thinking
     #[arg(long, conflicts_with = "events")]
     pub(crate) no_thinking: bool,
@@ -143,6 +147,17 @@ pub(crate) enum ShownPart {
 }
 
 impl ShowArgs {
+    /// The name of a file for the answer.
+    pub(crate) fn file_name(&self, is_json: bool) -> String {
+        let ending = match self {
+            Self { command: true, .. } => "sh",
+            Self { raw: true, .. } => "json",
+            _ if is_json => "json",
+            _ => "md",
+        };
+        format!("{}.{ending}", self.session)
+    }
+
     /// The part that the options select.
     pub(crate) fn part(self) -> Result<ShownPart, Failure> {
         if self.raw || self.command {

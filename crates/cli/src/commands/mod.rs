@@ -31,6 +31,7 @@ mod service;
 mod sessions;
 mod share;
 mod show;
+mod show_in_editor;
 mod show_line;
 #[cfg_attr(not(feature = "duckdb-system"), path = "sql_unsupported.rs")]
 mod sql;
@@ -97,12 +98,8 @@ async fn dispatch(app: &mut App, command: Command) -> Result<Outcome, Failure> {
         Command::Timeline(args) => timeline::run(app, args).await,
         Command::Sessions(args) if args.by.is_some() => recent::run(app, args).await,
         Command::Sessions(args) => sessions::run(app, args).await,
-        Command::Show(args) => match args.part()? {
-            ShownPart::Page(args) => show::run(app, args).await,
-            ShownPart::Line(args) => show_line::run(app, args).await,
-            ShownPart::Turn(args) => turn::run(app, args).await,
-            ShownPart::Context(args) => context::run(app, args).await,
-        },
+        Command::Show(args) if args.editor => show_in_editor::run(app, args).await,
+        Command::Show(args) => show_part(app, args.part()?).await,
         Command::Files(args) => files::run(app, args).await,
         Command::Events(args) => events::run(app, args).await,
         Command::Stats(args) => stats::run(app, args).await,
@@ -132,5 +129,14 @@ async fn dispatch(app: &mut App, command: Command) -> Result<Outcome, Failure> {
             Some(ConfigAction::Init(args)) => init::run(app, args).await,
         },
         Command::Completions(args) => completions::run(app, &args),
+    }
+}
+
+async fn show_part(app: &mut App, part: ShownPart) -> Result<Outcome, Failure> {
+    match part {
+        ShownPart::Page(args) => show::run(app, args).await,
+        ShownPart::Line(args) => show_line::run(app, args).await,
+        ShownPart::Turn(args) => turn::run(app, args).await,
+        ShownPart::Context(args) => context::run(app, args).await,
     }
 }

@@ -13,7 +13,10 @@ use crate::{
     args::VerifyArgs,
     failure::{Failure, Outcome, say, say_some},
     progress::Bar,
-    render::text::{counted, grouped, one_line, printable, size},
+    render::{
+        note::wrapped_line,
+        text::{counted, grouped, one_line, printable, size},
+    },
     roots::{self, no_root},
 };
 
@@ -112,7 +115,11 @@ impl VerifyProgress for Comparing {
 fn print(app: &mut App, report: &VerifyReport) -> Result<(), Failure> {
     for difference in &report.differences {
         let line = line(difference, app.out.is_terminal());
-        app.out.line(&line)?;
+        let lines = match app.out.wrap_at() {
+            Some(width) => wrapped_line(&line, "", "  ", width),
+            None => vec![line],
+        };
+        app.out.lines(&lines)?;
     }
     let unlisted = report.difference_count - report.differences.len() as u64;
     if unlisted > 0 {
@@ -126,25 +133,33 @@ fn print(app: &mut App, report: &VerifyReport) -> Result<(), Failure> {
         pending => format!(" ({} without vectors yet)", counted(pending, "message")),
     };
     let sessions = format!("{} ({} with a folder)", grouped(report.sessions), grouped(report.on_disk));
-    app.out.line(&format!("sessions     {sessions}"))?;
-    app.out.line(&format!("messages     {}", grouped(report.messages)))?;
-    app.out.line(&format!("events       {}", grouped(report.events)))?;
-    app.out.line(&format!("vectors      {}{pending}", grouped(report.vectors)))?;
+    count(app, "sessions", &sessions)?;
+    count(app, "messages", &grouped(report.messages))?;
+    count(app, "events", &grouped(report.events))?;
+    count(app, "vectors", &format!("{}{pending}", grouped(report.vectors)))?;
     if report.on_disk > 0 {
         let bytes = size(report.bytes);
-        app.out.line(&format!("on disk      {} in {bytes}", counted(report.lines, "line")))?;
+        count(app, "on disk", &format!("{} in {bytes}", counted(report.lines, "line")))?;
     }
     if let Some(known) = known(&report.known) {
-        app.out.line(&format!("known        {known}"))?;
+        count(app, "known", &known)?;
     }
     for folder in &report.copies {
-        app.out.line(&format!("copy         {}", printable(&folder.display().to_string())))?;
+        count(app, "copy", &printable(&folder.display().to_string()))?;
     }
-    app.out.line(&format!("differences  {}", grouped(report.difference_count)))?;
+    count(app, "differences", &grouped(report.difference_count))?;
     if report.left.is_some() && report.difference_count > 0 {
-        app.out.line(&format!("left         {}", grouped(report.left_count)))?;
+        count(app, "left", &grouped(report.left_count))?;
     }
     Ok(())
+}
+
+/// Prints a line of the summary.
+fn count(app: &mut App, label: &str, value: &str) -> Result<(), Failure> {
+    const LABEL: usize = 13;
+    let (begin, below) = (format!("{label:<LABEL$}"), " ".repeat(LABEL));
+    let width = app.out.wrap_at().unwrap_or(usize::MAX);
+    Ok(app.out.lines(&wrapped_line(value, &begin, &below, width))?)
 }
 
 /// A difference and the session that it is in, if it is not about the store as a whole.

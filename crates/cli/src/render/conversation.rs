@@ -37,7 +37,7 @@ pub(crate) struct SessionHeader<'a> {
 
 /// Writes the header of a session.
 pub(crate) fn head(out: &mut Out, head: SessionHeader<'_>, now: &Zoned) -> io::Result<()> {
-    out.line(&out.paint.title(&one_line(&head.session.title)))?;
+    title(out, &head.session.title)?;
     for (label, value) in fields(head, now) {
         let width = out.is_terminal().then(|| out.width - LABEL);
         for (at, line) in wrapped(&one_line(&value), width).iter().enumerate() {
@@ -46,6 +46,12 @@ pub(crate) fn head(out: &mut Out, head: SessionHeader<'_>, now: &Zoned) -> io::R
         }
     }
     Ok(())
+}
+
+/// Writes the title of a session.
+pub(crate) fn title(out: &mut Out, title: &str) -> io::Result<()> {
+    let lines = wrapped(&one_line(title), out.wrap_at());
+    lines.iter().try_for_each(|line| out.line(&out.paint.title(line)))
 }
 
 fn fields(head: SessionHeader<'_>, now: &Zoned) -> Vec<(&'static str, String)> {

@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthStr as _;
 
-use super::text::printable;
+use super::{text::printable, wrap::wrapped_words};
 use crate::paint::Paint;
 
 /// The lines of `text`, wrapped to `width` if there is one.
@@ -19,7 +19,7 @@ pub(crate) fn markdown(text: &str, width: Option<usize>, paint: Paint) -> Vec<St
             (None, None) => {
                 // Where lines are wrapped, white space at their ends would take a line.
                 let line = if width.is_some() { line.trim_end() } else { line };
-                let wrapped = if is_table(line) { vec![line.to_owned()] } else { wrapped(line, width) };
+                let wrapped = wrapped(line, width);
                 let heading = is_heading(line);
                 lines.extend(wrapped.into_iter().map(|line| if heading { paint.title(&line) } else { line }));
                 continue;
@@ -43,42 +43,23 @@ fn is_heading(line: &str) -> bool {
     (1..=6).contains(&(line.len() - rest.len())) && rest.starts_with(' ')
 }
 
-fn is_table(line: &str) -> bool {
-    line.trim_start().starts_with('|')
-}
-
 /// `line` as lines of at most `width` columns, if no single word is wider. Continuation lines are aligned with its
 /// text, not with its indentation or bullet.
 pub(crate) fn wrapped(line: &str, width: Option<usize>) -> Vec<String> {
     let Some(width) = width.filter(|width| line.width() > *width) else { return vec![line.to_owned()] };
     let (indent, text) = line.split_at(hanging(line));
-    let below = " ".repeat(indent.width());
-    let mut lines = Vec::new();
-    let mut current = indent.to_owned();
-    let mut empty = true;
-    for word in text.split(' ') {
-        if !empty && current.width() + 1 + word.width() > width {
-            lines.push(std::mem::replace(&mut current, below.clone()).trim_end().to_owned());
-            empty = true;
-        }
-        if !empty {
-            current.push(' ');
-        }
-        current.push_str(word);
-        empty = false;
-    }
-    lines.push(current);
-    lines
+    wrapped_words(text, indent, &" ".repeat(indent.width()), width)
 }
 
-/// The length in bytes of the indentation of `line`, including the bullet or number of an item.
+/// The length in bytes of the indentation of `line`, including the bullet or number of an item, or the
+/// beginning of a row of a table.
 fn hanging(line: &str) -> usize {
     let text = line.trim_start_matches(' ');
     let indent = line.len() - text.len();
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let marker = match text.get(digits..) {
         Some(rest) if digits > 0 && (rest.starts_with(". ") || rest.starts_with(") ")) => digits + 2,
-        _ if ["- ", "* ", "+ ", "> "].iter().any(|bullet| text.starts_with(bullet)) => 2,
+        _ if ["- ", "* ", "+ ", "> ", "| "].iter().any(|bullet| text.starts_with(bullet)) => 2,
         _ => 0,
     };
     indent + marker
@@ -93,13 +74,13 @@ mod tests {
         assert_eq!(wrapped("one two three four", Some(9)), ["one two", "three", "four"]);
         assert_eq!(wrapped("  - one two three", Some(11)), ["  - one two", "    three"]);
         assert_eq!(wrapped("10. one two", Some(9)), ["10. one", "    two"]);
-        assert_eq!(wrapped("日本語 日本語", Some(9)), ["日本語", "日本語"]);
+        assert_eq!(wrapped("- 日本語 日本語", Some(9)), ["- 日本語", "  日本語"]);
         assert_eq!(wrapped("averyverylongword x", Some(6)), ["averyverylongword", "x"]);
         assert_eq!(wrapped("one two three", None), ["one two three"]);
     }
 
     #[test]
-    fn code_and_tables_are_unchanged_and_headings_are_highlighted() {
+    fn code_is_unchanged_and_headings_are_highlighted() {
         let text = "\n## A heading\n```sh\nls   --all --long\n# no heading\n```\n| a table | of two |\n\x1b[2Jlong long line";
         let lines = markdown(text, Some(12), Paint::new(true));
         let expected = [
@@ -108,7 +89,8 @@ mod tests {
             "ls   --all --long",
             "# no heading",
             "```",
-            "| a table | of two |",
+            "| a table |",
+            "  of two |",
             "␛[2Jlong",
             "long line",
         ];

@@ -32,3 +32,4 @@ pub(crate) mod timeline;
 pub(crate) mod tool_call;
 pub(crate) mod turn;
 pub(crate) mod upgrade;
+pub(crate) mod wrap;

@@ -3,33 +3,31 @@
 use amplifier_session_storage::KnownPart;
 use unicode_width::UnicodeWidthStr as _;
 
+use super::wrap;
+
 /// `label: text` in lines of at most `width` columns. A command that is wider stays on one line, so that it can be
 /// copied: the terminal wraps it.
 pub(crate) fn wrapped(label: &str, text: &str, width: usize) -> String {
-    let first = format!("{label}: ");
-    let below = " ".repeat(first.width());
-    let mut lines = Vec::new();
-    for (at, line) in text.split('\n').enumerate() {
-        let mut current = if at == 0 { first.clone() } else { String::new() };
-        if current.width() + line.width() <= width {
-            lines.push(current + line);
-            continue;
+    let mut begin = format!("{label}: ");
+    let below = " ".repeat(begin.width());
+    let mut shown = Vec::new();
+    for line in text.split('\n') {
+        if begin.width() + line.width() <= width {
+            shown.push(format!("{begin}{line}"));
+        } else {
+            shown.extend(wrapped_line(line, &begin, &below, width));
         }
-        let mut empty = true;
-        for piece in pieces(line) {
-            if !empty && current.width() + 1 + piece.width() > width {
-                lines.push(std::mem::replace(&mut current, below.clone()));
-                empty = true;
-            }
-            if !empty {
-                current.push(' ');
-            }
-            current.push_str(piece);
-            empty = false;
-        }
-        lines.push(current);
+        begin.clear();
     }
-    lines.join("\n")
+    shown.join("\n")
+}
+
+/// One line of a message in lines of at most `width` columns. The first begins with `begin`, the others with `below`.
+pub(crate) fn wrapped_line(line: &str, begin: &str, below: &str, width: usize) -> Vec<String> {
+    let room = width.saturating_sub(below.width());
+    let is_copied = |piece: &str| piece.contains(['`', ' ']) || piece.starts_with('-');
+    let of = |piece| if is_copied(piece) { vec![piece] } else { wrap::pieces(piece, room) };
+    wrap::lines(pieces(line).into_iter().map(of), begin, below, width)
 }
 
 /// The parts of a line between which it may break: words, text between backticks, and options with their values.

@@ -12,6 +12,7 @@ use super::{
     result::{label, marked, remarks, similar, whole_message},
     snippet::wrapped,
     text::{fitted, fitted_end, one_line},
+    wrap::wrapped_words,
 };
 use crate::{dates, out::Out};
 
@@ -101,7 +102,8 @@ fn block(
     } else {
         lines.extend(whole);
     }
-    lines.extend(explained(result).map(|why| format!("{INDENT}{}", paint.aside(&why))));
+    let explained = explained(result).map(|why| wrapped_words(&why, "", "  ", width - INDENT.len()));
+    lines.extend(explained.into_iter().flatten().map(|line| format!("{INDENT}{}", paint.aside(&line))));
     lines
 }
 

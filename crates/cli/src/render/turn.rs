@@ -7,6 +7,7 @@ use amplifier_session_storage::{search::TurnResult, storage::SummarySource, text
 use jiff::Zoned;
 
 use super::{
+    conversation,
     groups::{GroupedFound, GroupedLine},
     markdown::wrapped as wrapped_line,
     message::MessageOptions,
@@ -136,13 +137,15 @@ pub(crate) fn lines(out: &mut Out, results: &[FoundTurn], owners: bool, now: &Zo
 /// Writes one turn in full.
 pub(crate) fn whole(out: &mut Out, response: &TurnResponse, now: &Zoned) -> io::Result<()> {
     let TurnResponse { address, title, turn, turn_count, .. } = response;
-    out.line(&out.paint.title(&one_line(title)))?;
+    conversation::title(out, title)?;
     let about = [
         format!("turn {} of {}", turn.turn, turn_count.unwrap_or(turn.turn)),
         dates::about_minute(turn.ts, turn.ts_estimated, now),
         one_line(turn.project.as_str()),
     ];
-    out.line(&out.paint.aside(&about.join(" · ")))?;
+    for line in wrapped_line(&about.join(" · "), out.wrap_at()) {
+        out.line(&out.paint.aside(&line))?;
+    }
     let summary = turn.summary.as_ref().map(|text| {
         let source = match turn.summary_source {
             Some(SummarySource::Imported) => "imported",

@@ -18,6 +18,8 @@ mod damage;
 mod dates;
 mod doctor;
 mod earlier;
+#[cfg(unix)]
+mod editor;
 mod faults;
 mod files;
 mod folders;
@@ -39,6 +41,8 @@ mod output_sql;
 mod output_statistics;
 mod output_syntax;
 mod outside;
+#[cfg(unix)]
+mod pager;
 #[cfg(unix)]
 mod read_only;
 mod repositories;

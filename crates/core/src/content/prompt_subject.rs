@@ -8,7 +8,7 @@ const EMPTY_WORDS: &str = "\
     salut merci ciao grazie ola olá obrigado hej tack привет спасибо 你好 您好 谢谢 こんにちは ありがとう 안녕하세요 สวัสดี \
     สวัสดีครับ สวัสดีค่ะ ok okay yes yeah yep no nope sure right great nice cool perfect done go on ahead \
     continue proceed resume next again please pls and do it now then commit push this that these the all my \
-    changes everything them up";
+    changes everything them up open draft pr";
 
 /// The words of a line that introduces a plan, in lower case.
 const OPENING_WORDS: &str = "\
@@ -122,9 +122,9 @@ fn is_opening(line: &str) -> bool {
         && words.iter().all(|word| [OPENING_WORDS, PLANS, EMPTY_WORDS].iter().any(|all| is_one_of(word, all)))
 }
 
-/// Whether a text has a word that is not one of [`EMPTY_WORDS`].
+/// Whether a text has a word that is neither a number nor one of [`EMPTY_WORDS`].
 fn says_something(text: &str) -> bool {
-    words(text).any(|word| !is_one_of(&word, EMPTY_WORDS))
+    words(text).any(|word| word.chars().any(char::is_alphabetic) && !is_one_of(&word, EMPTY_WORDS))
 }
 
 fn is_one_of(word: &str, words: &str) -> bool {
@@ -201,6 +201,8 @@ mod tests {
             "yes and yes",
             "ok, go on",
             "Commit this",
+            "commit this, push, open draft PR",
+            "181",
             "commit and push all changes, please",
             "你好！",
             "สวัสดีครับ",

@@ -13,7 +13,10 @@ use crate::{
     app::App,
     failure::{Failure, Outcome},
     program,
-    render::text::{counted, one_line},
+    render::{
+        note::wrapped_line,
+        text::{counted, one_line},
+    },
 };
 
 /// The checks, in the order in which they are printed.
@@ -113,7 +116,13 @@ fn configuration(app: &App) -> Check {
     }
 }
 
-/// One line for each check. On a terminal, its hint follows on a separate line.
+/// The columns before the text of a check.
+const INDENT: usize = 24;
+/// As [`INDENT`], on a terminal that is narrower than [`ROOMY`].
+const NARROW_INDENT: usize = 4;
+const ROOMY: usize = 60;
+
+/// One line for each check. On a terminal, they are wrapped, and its hint follows on a separate line.
 fn print(app: &mut App, checks: &[Check]) -> io::Result<()> {
     let (paint, is_terminal) = (app.out.paint, app.out.is_terminal());
     for Check { name, status, text, hint } in checks {
@@ -129,15 +138,23 @@ fn print(app: &mut App, checks: &[Check]) -> io::Result<()> {
             app.out.line(fields.join("\t").trim_end())?;
             continue;
         }
-        let shown = format!("{level:<7}");
-        let shown = match status {
-            FindingLevel::Ok => paint.aside(&shown),
-            FindingLevel::Warning => paint.warning(&shown),
-            FindingLevel::Failed => paint.failure(&shown),
+        let painted = match status {
+            FindingLevel::Ok => paint.aside(level),
+            FindingLevel::Warning => paint.warning(level),
+            FindingLevel::Failed => paint.failure(level),
         };
-        app.out.line(&format!("{shown}  {name:<13}  {text}"))?;
+        let columns = app.out.width;
+        let below = " ".repeat(if columns < ROOMY { NARROW_INDENT } else { INDENT });
+        let begin = format!("{level:<7}  {name:<13}  ");
+        let lines = wrapped_line(&text, &begin, &below, columns);
+        for (at, line) in lines.iter().enumerate() {
+            let rest = line.strip_prefix(level).filter(|_| at == 0);
+            app.out.line(&rest.map_or_else(|| line.clone(), |rest| format!("{painted}{rest}")))?;
+        }
         if let Some(hint) = hint {
-            app.out.line(&format!("{:24}{}", "", paint.aside(&format!("hint: {hint}"))))?;
+            for line in wrapped_line(&format!("hint: {hint}"), &below, &below, columns) {
+                app.out.line(&paint.aside(&line))?;
+            }
         }
     }
     Ok(())

@@ -1,0 +1,135 @@
+//! Lines that break between words, and in scripts without spaces between characters.
+
+use unicode_linebreak::{BreakOpportunity, linebreaks};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+/// The parts of a line between which it may break. The first of each comes after a space, or begins the line.
+pub(crate) type Pieces<'a> = Vec<&'a str>;
+
+/// Breaks a line between words: see [`lines`].
+pub(crate) fn wrapped_words(text: &str, first: &str, below: &str, width: usize) -> Vec<String> {
+    let room = width.saturating_sub(below.width());
+    lines(text.split(' ').map(|word| pieces(word, room)), first, below, width)
+}
+
+/// Lines of at most `width` columns. The first begins with `first`, the others with `below`. A piece that is wider than a
+/// line has a line of its own and is not cut, so that it can be copied: the terminal wraps it.
+pub(crate) fn lines<'a>(
+    words: impl Iterator<Item = Pieces<'a>>,
+    first: &str,
+    below: &str,
+    width: usize,
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    let (mut line, mut columns) = (first.to_owned(), first.width());
+    let mut is_empty = true;
+    for word in words {
+        for (at, piece) in word.into_iter().enumerate() {
+            let gap = if at == 0 && !is_empty { " " } else { "" };
+            let wide = piece.width();
+            if !is_empty && columns + gap.len() + wide > width {
+                lines.push(line.trim_end().to_owned());
+                (line, columns) = (below.to_owned(), below.width());
+            } else {
+                line.push_str(gap);
+                columns += gap.len();
+            }
+            line.push_str(piece);
+            columns += wide;
+            is_empty = false;
+        }
+    }
+    lines.push(line);
+    lines
+}
+
+/// The parts of a word between which a line of `width` columns may break: usually, that is the word itself. Chinese and
+/// Japanese break by the rules of Unicode, for example not before a full stop. Thai, Lao, Khmer and Burmese, whose rules
+/// need a dictionary, break between syllables if they are wider than the line.
+pub(crate) fn pieces(word: &str, width: usize) -> Pieces<'_> {
+    if word.is_ascii() {
+        return vec![word];
+    }
+    let mut breaks: Vec<usize> = Vec::new();
+    if word.chars().any(is_ideographic) {
+        let opportunities = linebreaks(word).filter(|(_, kind)| *kind == BreakOpportunity::Allowed);
+        breaks.extend(opportunities.map(|(at, _)| at).filter(|at| {
+            let (before, after) = word.split_at(*at);
+            before.chars().next_back().is_some_and(is_ideographic)
+                || after.chars().next().is_some_and(is_ideographic)
+        }));
+    }
+    if word.width() > width {
+        let chars = word.char_indices().zip(word.chars().skip(1));
+        let between = chars.filter(|((_, before), c)| is_syllable(*c) && begins_syllable(*before, *c));
+        breaks.extend(between.map(|((at, before), _)| at + before.len_utf8()));
+        breaks.sort_unstable();
+        breaks.dedup();
+    }
+    let mut pieces = Vec::new();
+    let mut rest = word;
+    for at in breaks.into_iter().rev() {
+        let (before, piece) = rest.split_at(at);
+        pieces.push(piece);
+        rest = before;
+    }
+    pieces.push(rest);
+    pieces.reverse();
+    pieces.retain(|piece| !piece.is_empty());
+    if pieces.is_empty() { vec![word] } else { pieces }
+}
+
+/// Whether a character is of a script in which lines break between any two characters.
+fn is_ideographic(c: char) -> bool {
+    c.width() == Some(2)
+}
+
+/// Whether a character is of a script without spaces in which only a dictionary tells words: Thai, Lao, Burmese, Khmer.
+fn is_syllable(c: char) -> bool {
+    matches!(c, '\u{e01}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}')
+}
+
+/// Whether `c` begins a syllable after `before`: it is not a mark or a vowel of the syllable, and `before` is not a vowel
+/// that is written first.
+fn begins_syllable(before: char, c: char) -> bool {
+    let is_written_first = matches!(before, '\u{e40}'..='\u{e44}' | '\u{ec0}'..='\u{ec4}');
+    let is_written_last = matches!(c, '\u{e2f}'..='\u{e3a}' | '\u{e45}'..='\u{e4e}' | '\u{eaf}'..='\u{ebd}'
+        | '\u{ec6}'..='\u{ece}' | '\u{102b}'..='\u{103e}' | '\u{17b4}'..='\u{17d3}');
+    is_syllable(before) && !is_written_first && !is_written_last && c.width() != Some(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrapped(text: &str, width: usize) -> Vec<String> {
+        wrapped_words(text, "", "", width)
+    }
+
+    #[test]
+    fn words_stay_whole() {
+        assert_eq!(wrapped("one two-three four/five six", 10), ["one", "two-three", "four/five", "six"]);
+        assert_eq!(wrapped("see /home/ana/a/long/path here", 10), ["see", "/home/ana/a/long/path", "here"]);
+        assert_eq!(wrapped_words("one two three", "- ", "  ", 7), ["- one", "  two", "  three"]);
+        assert_eq!(wrapped("a  b", 10), ["a  b"]);
+        assert_eq!(wrapped("", 10), [""]);
+    }
+
+    #[test]
+    fn chinese_and_japanese_break_between_characters_and_not_before_punctuation() {
+        assert_eq!(wrapped("烤箱太冷了。请修理", 6), ["烤箱太", "冷了。", "请修理"]);
+        assert_eq!(wrapped("烤箱太冷。请", 8), ["烤箱太", "冷。请"]);
+        assert_eq!(wrapped("a 烤箱太冷 b", 7), ["a 烤箱", "太冷 b"]);
+        assert_eq!(wrapped("修理crates/cli/src的错误", 9), ["修理", "crates/cli/src", "的错误"]);
+    }
+
+    #[test]
+    fn thai_breaks_between_syllables_if_it_is_too_wide() {
+        let text = "เตาอบเย็นเกินไป";
+        assert_eq!(wrapped(text, 40), [text]);
+        let lines = wrapped(text, 5);
+        assert!(lines.len() > 1 && lines.iter().all(|line| line.width() <= 5), "{lines:?}");
+        assert_eq!(lines.concat(), text);
+        assert!(lines.iter().all(|line| line.chars().next().unwrap().width() == Some(1)), "{lines:?}");
+    }
+}
