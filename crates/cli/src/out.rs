@@ -153,8 +153,10 @@ impl Out {
         }
     }
 
-    /// Waits until the user quits the pager, if there is one. Nothing is written afterwards.
+    /// Waits until the user quits the pager, if there is one. Nothing is read or written afterwards: other programs may
+    /// need the store while the user reads.
     pub(crate) fn end_pager(&mut self) {
+        self.store.take();
         if matches!(self.pager, Paging::Running { .. }) {
             self.writer = BufWriter::new(Environment::current().stdout.clone());
         }

@@ -2,7 +2,13 @@
 
 use std::io::{self, Write as _};
 
-use crate::{app::App, environment::Environment, failure::Failure, render::text::printable};
+use crate::{
+    app::App,
+    environment::Environment,
+    failure::Failure,
+    out::width_of_messages,
+    render::{text::printable, wrap::wrapped_words},
+};
 
 /// A question before a change that can't be undone.
 pub(super) struct ChangeQuestion<'a> {
@@ -34,7 +40,9 @@ fn confirmed(preview: &[String], question: &str) -> io::Result<bool> {
     for line in preview {
         writeln!(stderr, "{line}")?;
     }
-    write!(stderr, "{} [y/N] ", printable(question))?;
+    let question = format!("{} [y/N]", printable(question));
+    let width = width_of_messages(&environment).unwrap_or(usize::MAX);
+    write!(stderr, "{} ", wrapped_words(&question, "", "", width).join("\n"))?;
     stderr.flush()?;
     let mut answer = String::new();
     if environment.stdin.read(|stdin| stdin.read_line(&mut answer))? == 0 {

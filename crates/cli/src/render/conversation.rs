@@ -17,6 +17,7 @@ use super::{
     markdown::wrapped,
     message::{self, MessageOptions},
     text::{counted, one_line},
+    wrap::wrapped_words,
 };
 use crate::{dates, out::Out};
 
@@ -39,10 +40,17 @@ pub(crate) struct SessionHeader<'a> {
 pub(crate) fn head(out: &mut Out, head: SessionHeader<'_>, now: &Zoned) -> io::Result<()> {
     title(out, &head.session.title)?;
     for (label, value) in fields(head, now) {
-        let width = out.is_terminal().then(|| out.width - LABEL);
-        for (at, line) in wrapped(&one_line(&value), width).iter().enumerate() {
-            let label = if at == 0 { label } else { "" };
-            out.line(&format!("{}{line}", out.paint.aside(&format!("{label:<LABEL$}"))))?;
+        let (label, below) = (format!("{label:<LABEL$}"), " ".repeat(LABEL));
+        let width = out.wrap_at().unwrap_or(usize::MAX);
+        for line in wrapped_words(&one_line(&value), &label, &below, width) {
+            let begin = [&label, &below].into_iter().find(|begin| line.starts_with(begin.as_str()));
+            let shown = match begin {
+                Some(begin) => out.paint.aside(begin) + line.strip_prefix(begin.as_str()).unwrap_or_default(),
+                // Its value has a line of its own.
+                None if line == label.trim_end() => out.paint.aside(&line),
+                None => line,
+            };
+            out.line(&shown)?;
         }
     }
     Ok(())

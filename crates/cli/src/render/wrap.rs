@@ -12,8 +12,9 @@ pub(crate) fn wrapped_words(text: &str, first: &str, below: &str, width: usize) 
     lines(text.split(' ').map(|word| pieces(word, room)), first, below, width)
 }
 
-/// Lines of at most `width` columns. The first begins with `first`, the others with `below`. A piece that is wider than a
-/// line has a line of its own and is not cut, so that it can be copied: the terminal wraps it.
+/// Lines of at most `width` columns. The first begins with `first`, the others with `below`, or with less if a piece has no
+/// room beside it. A piece that is wider than a line has a line of its own and is not cut, so that it can be copied: the
+/// terminal wraps it.
 pub(crate) fn lines<'a>(
     words: impl Iterator<Item = Pieces<'a>>,
     first: &str,
@@ -29,10 +30,15 @@ pub(crate) fn lines<'a>(
             let wide = piece.width();
             if !is_empty && columns + gap.len() + wide > width {
                 lines.push(line.trim_end().to_owned());
-                (line, columns) = (below.to_owned(), below.width());
+                (line, columns, is_empty) = (below.to_owned(), below.width(), true);
             } else {
                 line.push_str(gap);
                 columns += gap.len();
+            }
+            if is_empty && columns + wide > width && wide <= width {
+                // It fits with less indentation.
+                lines.extend(Some(line.trim_end().to_owned()).filter(|line| !line.is_empty()));
+                (line, columns) = (" ".repeat(width - wide), width - wide);
             }
             line.push_str(piece);
             columns += wide;
@@ -111,6 +117,10 @@ mod tests {
         assert_eq!(wrapped("one two-three four/five six", 10), ["one", "two-three", "four/five", "six"]);
         assert_eq!(wrapped("see /home/ana/a/long/path here", 10), ["see", "/home/ana/a/long/path", "here"]);
         assert_eq!(wrapped_words("one two three", "- ", "  ", 7), ["- one", "  two", "  three"]);
+        assert_eq!(
+            wrapped_words("a/long/path b", "path  ", "      ", 12),
+            ["path", " a/long/path", "      b"]
+        );
         assert_eq!(wrapped("a  b", 10), ["a  b"]);
         assert_eq!(wrapped("", 10), [""]);
     }
