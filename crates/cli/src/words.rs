@@ -271,5 +271,5 @@ fn nothing_found(what: FoundKind, nearest: Option<&NearestMessage>) -> String {
         return text.to_owned();
     };
     let similarity = similarity.map_or_else(String::new, |found| format!(" (similarity {found:.2})"));
-    format!("no match; nearest by meaning: {address}{similarity}: {}", fitted(snippet, CHARS))
+    format!("no match; nearest by meaning: {address}{similarity}: {}", fitted(&one_line(snippet), CHARS))
 }

@@ -167,7 +167,7 @@ fn matching(criterion: &mut Criterion) {
         bench.iter(|| count_terms(&mut analyzer, black_box(&text), &terms))
     });
     group.bench_function("snippet", |bench| {
-        bench.iter(|| Snippets::new(&terms).cut(black_box(&text), None, 200))
+        bench.iter(|| Snippets::new(&terms).cut(black_box(&text), ContentType::ToolOutput, None, 200))
     });
     group.finish();
 }

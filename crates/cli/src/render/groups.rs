@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::{
     message::MessageOptions,
     result::{label, marked, remarks, similar, whole_message},
-    snippet::wrapped,
+    snippet::{on_one_line, wrapped},
     table::{Column, TableCell, table},
     text::{fitted, fitted_end, grouped, one_line},
 };
@@ -224,7 +224,7 @@ pub(crate) fn lines<Found: GroupedFound>(
             (group.results.len() + group.more).to_string(),
             marked(
                 best.mark.as_deref(),
-                &wrapped(best.snippet, best.highlights, usize::MAX, out.paint).join(" "),
+                &on_one_line(best.snippet, best.highlights, out.paint),
             ),
         ];
         fields.extend(options.owners.then(|| one_line(group.user_id.as_str())));

@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::{
     message::MessageOptions,
     result::{label, marked, remarks, similar, whole_message},
-    snippet::wrapped,
+    snippet::{on_one_line, wrapped},
     text::{fitted, fitted_end, one_line},
     wrap::wrapped_words,
 };
@@ -64,7 +64,7 @@ pub(crate) fn lines(
             result.content_type.to_string(),
             marked(
                 similar(result.match_kind, result.similarity).as_deref(),
-                &wrapped(&result.snippet, &result.highlights, usize::MAX, out.paint).join(" "),
+                &on_one_line(&result.snippet, &result.highlights, out.paint),
             ),
         ];
         fields.extend(options.owners.then(|| one_line(result.user_id.as_str())));
@@ -149,6 +149,7 @@ fn explained(result: &SearchResult) -> Option<String> {
     let lowered = why.lowered.map_or_else(String::new, |lowered| {
         let reason = match lowered {
             Lowered::RepeatedQuestion => "repeats the query",
+            Lowered::Noise => "only noise matches, such as a todo list",
             _ => "inserted by a program",
         };
         format!("; times {} already applied: {reason}", lowered.factor())

@@ -12,7 +12,7 @@ use super::{
     markdown::wrapped as wrapped_line,
     message::MessageOptions,
     result::{marked, similar},
-    snippet::wrapped,
+    snippet::{on_one_line, wrapped},
     text::{fitted, one_line, printable},
 };
 use crate::{dates, out::Out, paint::Paint};
@@ -114,7 +114,7 @@ pub(crate) fn lines(out: &mut Out, results: &[FoundTurn], owners: bool, now: &Zo
         let FoundTurn { address, result, .. } = found;
         let mut texts = sides(result)
             .into_iter()
-            .map(|(_, side)| wrapped(&side.text, &side.highlights, usize::MAX, out.paint).join(" "));
+            .map(|(_, side)| on_one_line(&side.text, &side.highlights, out.paint));
         let mark = similar(result.match_kind, result.similarity);
         let mut fields = vec![
             format!("{:.3}", result.score),

@@ -162,6 +162,41 @@ fn commands_and_lines_can_be_printed_alone() {
     text("error_command_event", &["show", "E4A07B31_evt_40", "--command"]);
 }
 
+/// Code is found with its lines, the ends of its arguments are visible, and colours do not reach the reader.
+#[test]
+fn snippets_of_code() {
+    let home = Home::new();
+    let command = "cd app\n\ncargo test --all -- \\\n    --nocapture";
+    let output = "\u{1b}[31merror\u{1b}[0m: [1mtest failed[0m\n    expected:  1\n    found:     2\n\n\
+        <system-reminder>\nBe careful with tests.\n</system-reminder>\n";
+    let lines = [
+        value!({"role": "user", "content": "Why does the\npipeline fail?"}),
+        value!({"role": "assistant", "content": [
+            {"type": "tool_use", "id": "1", "name": "bash", "input": {"command": command, "description": "Run the tests"}}]}),
+        value!({"role": "tool", "name": "bash", "tool_call_id": "1", "content": output}),
+    ];
+    let lines = lines.map(|mut line| {
+        line["ts"] = "2026-01-05T08:00:00Z".into();
+        line.to_string()
+    });
+    home.write_session("p", "s1", &format!("{}\n", lines.join("\n")));
+    home.ok(&["sync", "--embedding", "none"]);
+    let search = |words| ["search", words, "--mode", "full-text"];
+    for (name, words) in [("call", "nocapture"), ("output", "expected failed"), ("prose", "pipeline")] {
+        let name = format!("search_code_{name}");
+        home.shows(&name, &search(words));
+        Terminal::new(&home).shows(&format!("{name}_terminal"), &search(words));
+    }
+    home.shows("show_coloured_output", &["show", "s1#2"]);
+    let found = home.json(&search("nocapture"));
+    let snippet = found["results"][0]["snippet"].as_str().unwrap();
+    assert_eq!(snippet, "bash: cd app\ncargo test --all -- \\\n    --nocapture\n· Run the tests");
+    let highlight = &found["results"][0]["highlights"][0];
+    let characters = snippet.chars().skip(highlight[0].as_u64().unwrap() as usize);
+    let length = highlight[1].as_u64().unwrap() - highlight[0].as_u64().unwrap();
+    assert_eq!(characters.take(length as usize).collect::<String>(), "nocapture");
+}
+
 #[test]
 fn skipped_lines_are_reported() {
     let home = Home::new();

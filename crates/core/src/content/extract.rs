@@ -15,11 +15,13 @@
 //! type `thinking`, `reasoning` and the like, and in the fields of [`THINKING_FIELDS`]; a text that several of them
 //! contain counts once.
 //!
-//! Redacted thinking and images have no text. Base64 in a text is replaced by a note about the file that it contains (see
+//! Redacted thinking and images have no text. Escape sequences of terminals are left out. Base64 in a text is replaced by a note about the file that it contains (see
 //! [`files`](super::files)); a text of nothing else is left out. Parts with an unexpected shape are ignored; the line
 //! itself is stored in any case.
 
 mod earlier;
+
+use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
@@ -32,12 +34,12 @@ use super::{
 use crate::{
     KnownPart,
     model::{ContentType, Role},
-    text::is_south_east_asian,
+    text::{is_south_east_asian, without_escapes},
 };
 
 /// The version of the rules of this module and of the [text analysis](crate::text). It is incremented whenever the text
 /// of a stored message or its terms may change: derived data is then derived again.
-pub const EXTRACTION: u32 = 5;
+pub const EXTRACTION: u32 = 6;
 
 /// The oldest version whose differences are known. All that was derived by an earlier one is derived again.
 const OLDEST: u32 = 3;
@@ -132,6 +134,9 @@ pub(crate) fn renewed(line: &Map<String, Value>, role: Role, from: u32) -> Renew
         renewed.texts |= extract(line, role).iter().any(|text| text.text.chars().any(is_south_east_asian));
         renewed = renewed.and(earlier::since_4(line, role));
     }
+    if from < 6 {
+        renewed = renewed.and(earlier::since_5(line, role));
+    }
     renewed
 }
 
@@ -168,6 +173,8 @@ struct Text {
     has_words: bool,
     /// Whether such a note replaced a part of it.
     is_replaced: bool,
+    /// Whether escape sequences were left out.
+    is_stripped: bool,
 }
 
 impl Texts {
@@ -190,18 +197,23 @@ impl Texts {
         if text.trim().is_empty() {
             return;
         }
-        let readable = ReadableText::of(text);
+        let plain = without_escapes(text);
+        let is_stripped = matches!(plain, Cow::Owned(_));
+        let readable = ReadableText::of(&plain);
         let (has_words, is_replaced) = (readable.has_words, readable.is_replaced());
         match self.0.iter_mut().find(|known| known.content_type == content_type) {
             Some(known) => {
-                known.text.push_str(BLANK_LINE);
+                if !known.text.is_empty() && !readable.text.trim().is_empty() {
+                    known.text.push_str(BLANK_LINE);
+                }
                 known.text.push_str(&readable.text);
                 known.has_words |= has_words;
                 known.is_replaced |= is_replaced;
+                known.is_stripped |= is_stripped;
             }
             None => {
-                let text = readable.text.into_owned();
-                self.0.push(Text { content_type, text, has_words, is_replaced });
+                let text = if has_words || is_replaced { readable.text.into_owned() } else { String::new() };
+                self.0.push(Text { content_type, text, has_words, is_replaced, is_stripped });
             }
         }
     }
@@ -209,7 +221,8 @@ impl Texts {
     /// Adds texts, unless the text so far contains them. White space is ignored, because the parts of a text may be
     /// joined differently.
     fn add_unless_known(&mut self, content_type: ContentType, parts: &[&str]) {
-        let readable: Vec<_> = parts.iter().map(|part| without_base64(part)).collect();
+        let plain: Vec<_> = parts.iter().map(|part| without_escapes(part)).collect();
+        let readable: Vec<_> = plain.iter().map(|part| without_base64(part)).collect();
         let known = self.0.iter().find(|known| known.content_type == content_type);
         let is_known = known
             .is_some_and(|known| without_blanks(&[known.text.as_str()]).contains(&without_blanks(&readable)));
@@ -226,7 +239,7 @@ impl Texts {
     }
 
     fn finish(self) -> Vec<ExtractedText> {
-        let texts = self.0.into_iter();
+        let texts = self.0.into_iter().filter(|text| !text.text.is_empty());
         let mut texts: Vec<ExtractedText> =
             texts.map(|Text { content_type, text, .. }| ExtractedText { content_type, text }).collect();
         texts.sort_by_key(|text| text.content_type);

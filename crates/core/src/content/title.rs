@@ -10,7 +10,10 @@ use super::{
     files::without_base64,
     prompt_subject::prompt_subject,
 };
-use crate::model::{Digest, Role};
+use crate::{
+    model::{Digest, Role},
+    text::without_codes,
+};
 
 /// The beginning of texts that Amplifier's hooks insert on behalf of the user.
 const REMINDER: &str = "<system-reminder>";
@@ -316,7 +319,7 @@ fn is_preface(line: &str) -> bool {
 /// The words on one line of at most [`FIRST_PROMPT_CHARS`] characters; `None` if there are none.
 fn short<'a>(words: impl Iterator<Item = &'a str>) -> Option<String> {
     let mut line = String::new();
-    for word in words {
+    for word in words.map(without_codes).filter(|word| !word.is_empty()) {
         if !line.is_empty() {
             line.push(' ');
         }
@@ -390,6 +393,10 @@ mod tests {
         assert_eq!(title(&[&format!("{reminder}\nWhy?")]).as_deref(), Some("Why?"));
         let blocks = json!([{"type": "text", "text": reminder}, {"type": "text", "text": "Why?"}]);
         assert_eq!(prompt(&user(blocks)).as_deref(), Some("Why?"));
+        assert_eq!(
+            title(&["[31mError[0m:  \u{1b}[1mno oven\u{1b}[0m \u{1b}[0m"]).as_deref(),
+            Some("Error: no oven")
+        );
         assert_eq!(title(&["<system-reminders> are what?"]).as_deref(), Some("<system-reminders> are what?"));
     }
 

@@ -4,9 +4,9 @@
 //! `functionCall`), in the message's `tool_calls`, or in `function_call`. Amplifier writes each call twice, as a block
 //! and in `tool_calls`; it counts once.
 //!
-//! The text of a call is the name of the tool, a colon, and the strings in its arguments, one per line. The most
-//! informative argument comes first: `bash: terraform destroy -auto-approve`. Names of arguments, numbers, booleans and
-//! `null` are left out.
+//! The text of a call is the name of the tool, a colon, and the strings in its arguments. The most informative argument
+//! comes first: `bash: terraform destroy -auto-approve`. Each further one is on a line of its own after `·`, so that a
+//! reader sees where an argument ends. Names of arguments, numbers, booleans and `null` are left out.
 
 use std::{borrow::Cow, collections::HashSet};
 
@@ -33,6 +33,9 @@ const MAIN_ARGUMENTS: [&str; 16] = [
     "name",
     "description",
 ];
+
+/// Separates the arguments in the text of a call.
+const NEXT_ARGUMENT: &str = "\n· ";
 
 /// The maximum depth to which arguments are searched.
 const MAX_DEPTH: usize = 32;
@@ -123,13 +126,21 @@ impl ToolCall<'_> {
     #[must_use]
     pub fn text(&self) -> String {
         let texts = self.texts();
-        if texts.is_empty() { self.name.to_owned() } else { format!("{}: {}", self.name, texts.join("\n")) }
+        if texts.is_empty() {
+            self.name.to_owned()
+        } else {
+            format!("{}: {}", self.name, texts.join(NEXT_ARGUMENT))
+        }
     }
 
     /// The name of the tool by which its kind is known: in lower case, without `_` and `-`, and without the server of the
     /// Model Context Protocol before it.
     pub(super) fn plain_name(&self) -> String {
-        self.name.rsplit("__").next().unwrap_or_default().replace(['_', '-'], "").to_lowercase()
+        Self::plain_name_of(self.name)
+    }
+
+    pub(super) fn plain_name_of(name: &str) -> String {
+        name.rsplit("__").next().unwrap_or_default().replace(['_', '-'], "").to_lowercase()
     }
 
     pub(super) fn texts(&self) -> Vec<&str> {
@@ -187,7 +198,7 @@ mod tests {
             {"type": "tool_call", "id": "1", "name": "bash", "input": {"command": "ls -l", "timeout": 5}},
             {"type": "tool_use", "id": "2", "name": "grep", "input": {"path": "app", "pattern": "a|b"}},
             {"type": "text", "text": "not a call", "name": "x"}]});
-        assert_eq!(texts(blocks), ["bash: ls -l", "grep: a|b\napp"]);
+        assert_eq!(texts(blocks), ["bash: ls -l", "grep: a|b\n· app"]);
         let fields = json!({"content": "", "tool_calls": [
             {"id": "1", "tool": "bash", "arguments": {"command": "ls"}},
             {"id": "2", "type": "function", "function": {"name": "read", "arguments": "{\"path\": \"a\\nb\"}"}},
@@ -218,6 +229,6 @@ mod tests {
     fn only_strings_in_arguments_are_text_at_any_depth() {
         let line = json!({"tool_calls": [{"tool": "todo", "arguments": {"action": "create", "urgent": true,
             "todos": [{"content": "Bake", "status": "pending", "n": 1}, {"content": " "}, null]}}]});
-        assert_eq!(texts(line), ["todo: create\nBake\npending"]);
+        assert_eq!(texts(line), ["todo: create\n· Bake\n· pending"]);
     }
 }

@@ -7,22 +7,23 @@
 //! | --- | --- |
 //! | a string that is not a JSON object, list or string | the string |
 //! | a string that is JSON | the text of that JSON, at any depth |
-//! | JSON that is formatted over several lines, unless it is one of the answers below | unchanged: it was formatted to be read |
+//! | JSON that is formatted over several lines, unless it is content blocks or one of the answers below | unchanged: it was formatted to be read |
 //! | content blocks, or an object with content blocks in `content` | the texts of the blocks |
+//! | `Links: [{"title": …, "url": …}]` in the text of a web search | `Links:`, then one line per link |
 //! | an answer: an object with `output`, `stdout`, `stderr`, `error` or `success` | the text of `output`, `result`, `stdout`, `stderr`, then that of `error`, `exit code N` unless it is 0, then other fields |
 //! | an error that is an object | `type: message`, then other fields |
 //! | any other object | one line per field, `name: value` |
 //! | any other list | one line per item |
 //!
-//! `null`, empty strings, lists and objects, `success` and an exit code of 0 have no text, so a command that printed
-//! nothing has no text. `success: false` alone is `failed`. A text of several lines is below the name of its field.
+//! `null`, empty strings, lists and objects, `success`, an exit code of 0, flags of a process that are `false`, and
+//! encrypted fields have no text, so a command that printed nothing has no text. `success: false` alone is `failed`. A text of several lines is below the name of its field.
 //! Nested objects and lists are on one line if that is short, or else indented below.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use crate::model::RawJson;
+use crate::{KnownPart, model::RawJson};
 
 use super::blocks::{block_text, block_type, blocks_of, is_text, is_tool_result, result_of, string_field};
 
@@ -43,6 +44,16 @@ const OUTPUTS: [&str; 6] = ["output", "result", "parts", "text", "output_text", 
 
 /// Fields of an answer that are not shown by name.
 const OF_ANSWERS: [&str; 6] = ["success", "output", "result", "stdout", "stderr", "error"];
+
+/// Fields of an answer about its process. They say nothing if they are false.
+const FLAGS: [&str; 7] =
+    ["interrupted", "isImage", "is_image", "isError", "is_error", "timed_out", "noOutputExpected"];
+
+/// Fields of the results of web searches that only a program can read, or that say nothing about what was found.
+const OPAQUE: [&str; 4] = ["encrypted_content", "encrypted_index", "encrypted_stdout", "page_age"];
+
+/// The beginning of the links in the text of a web search.
+const LINKS: &str = "Links: ";
 
 /// Beginnings of a result that is an error: of Amplifier's tools, of Claude Code's, and of a call that the user refused
 /// there.
@@ -97,10 +108,39 @@ pub(super) fn result_text(content: &Value) -> Cow<'_, str> {
     match content {
         Value::String(text) => match answer_in(text) {
             Some(answer) => Cow::Owned(answer_text(&answer, 0)),
-            None => Cow::Borrowed(text),
+            None => with_links(text),
         },
         other => Cow::Owned(answer_text(other, 0)),
     }
+}
+
+/// The text of a web search with its links as lines.
+fn with_links(text: &str) -> Cow<'_, str> {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(LINKS) {
+        let mut lists = serde_json::Deserializer::from_str(after).into_iter::<Value>();
+        let links = lists.next().and_then(Result::ok).as_ref().and_then(links_text);
+        let (links, end) = links.map_or_else(|| (LINKS.to_owned(), 0), |links| (links, lists.byte_offset()));
+        shown.push_str(before);
+        shown.push_str(&links);
+        rest = after.part(end..);
+    }
+    if shown.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    shown.push_str(rest);
+    Cow::Owned(shown)
+}
+
+/// A list of links, one per line. `None` if it is something else.
+fn links_text(links: &Value) -> Option<String> {
+    let line = |link: &Value| {
+        let (title, url) = (string_field(link, "title")?, string_field(link, "url")?);
+        Some(format!("- {title}: {url}"))
+    };
+    let lines: Vec<String> = links.as_array()?.iter().map(line).collect::<Option<_>>()?;
+    (!lines.is_empty()).then(|| format!("Links:\n{}", lines.join("\n")))
 }
 
 /// The JSON in a string, if its text replaces the string.
@@ -119,7 +159,16 @@ fn answer_in(text: &str) -> Option<Value> {
     let is_laid_out = trimmed.contains('\n');
     let is_empty =
         value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty);
-    (!is_empty && (!is_laid_out || is_answer(&value))).then_some(value)
+    (!is_empty && (!is_laid_out || is_answer(&value) || is_made_of_blocks(&value))).then_some(value)
+}
+
+/// Whether a value is content blocks, or an object that only contains them.
+fn is_made_of_blocks(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => !items.is_empty() && items.iter().all(is_content_block),
+        Value::Object(fields) => holds_blocks(fields) || is_content_block(value),
+        _ => false,
+    }
 }
 
 /// Whether a value is a tool's answer with its output, success, or error.
@@ -140,7 +189,7 @@ fn answer_text(value: &Value, depth: usize) -> String {
     match value {
         Value::String(text) => match answer_in(text) {
             Some(answer) => answer_text(&answer, depth + 1),
-            None => text.clone(),
+            None => with_links(text).into_owned(),
         },
         Value::Array(items) if items.iter().all(is_content_block) => {
             joined(items.iter().map(|block| block_of_content(block, depth)), BLANK_LINE)
@@ -169,7 +218,8 @@ fn text_of_answer(fields: &Map<String, Value>, depth: usize) -> String {
     let code = EXIT_CODES.iter().map(|name| of(name)).find(|code| !code.is_null());
     let code = code.filter(|code| code.as_i64() != Some(0)).map(|code| format!("exit code {}", scalar(code)));
     let is_named = |name: &str| !OF_ANSWERS.contains(&name) && !EXIT_CODES.contains(&name);
-    let others = fields.iter().filter(|(name, _)| is_named(name));
+    let says_nothing = |name: &str, value: &Value| FLAGS.contains(&name) && *value == Value::Bool(false);
+    let others = fields.iter().filter(|(name, value)| is_named(name) && !says_nothing(name, value));
     let parts = [
         answer_text(of("output"), depth + 1),
         answer_text(of("result"), depth + 1),
@@ -222,7 +272,14 @@ fn plain_text(value: &Value, depth: usize) -> String {
 }
 
 fn fields_text<'a>(fields: impl Iterator<Item = (&'a String, &'a Value)>, depth: usize) -> String {
-    joined(fields.map(|(name, value)| field_text(name, value, depth)), "\n")
+    joined(shown(fields).map(|(name, value)| field_text(name, value, depth)), "\n")
+}
+
+/// The fields without those that a person can't read.
+fn shown<'a>(
+    fields: impl Iterator<Item = (&'a String, &'a Value)>,
+) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    fields.filter(|(name, _)| !OPAQUE.contains(&name.as_str()))
 }
 
 fn field_text(name: &str, value: &Value, depth: usize) -> String {
@@ -265,7 +322,7 @@ fn one_line(value: &Value) -> Option<String> {
                 let text = flat(value)?;
                 Some(if text.trim().is_empty() { String::new() } else { format!("{name}: {text}") })
             };
-            fields.iter().map(part).collect::<Option<_>>()?
+            shown(fields.iter()).map(part).collect::<Option<_>>()?
         }
         other => vec![flat(other)?],
     };
@@ -304,6 +361,21 @@ fn is_content_block(block: &Value) -> bool {
     }
 }
 
+/// Whether the text of an output may differ from that by version 5 of the rules, which knew neither links nor laid-out
+/// blocks, and showed all fields.
+pub(super) fn may_differ_from_5(content: &Value) -> bool {
+    let json = content.to_string();
+    // In a string within the output, quotes and line breaks are escaped.
+    let is_field = |name: &str, at: usize| {
+        let after = json.part(at + name.len()..);
+        after.trim_start_matches('\\').starts_with('"')
+    };
+    let has_field = |name: &&str| json.match_indices(*name).any(|(at, _)| is_field(name, at));
+    let is_laid_out = || ["[\\n", "{\\n"].iter().any(|open| json.contains(open));
+    let has_blocks = || ["\\\"type\\\"", "\\\"text\\\""].iter().all(|word| json.contains(word));
+    FLAGS.iter().chain(&OPAQUE).any(has_field) || json.contains(LINKS) || is_laid_out() && has_blocks()
+}
+
 /// Whether an output has content blocks that version 3 of the rules did not know.
 pub(super) fn has_new_blocks(content: &Value) -> bool {
     match content {
@@ -327,9 +399,8 @@ fn block_of_content(block: &Value, depth: usize) -> String {
     }
     // The text of a block is often a JSON answer.
     match block_text(block) {
-        Some(text) => {
-            answer_in(text).map_or_else(|| text.to_owned(), |answer| answer_text(&answer, depth + 1))
-        }
+        Some(text) => answer_in(text)
+            .map_or_else(|| with_links(text).into_owned(), |answer| answer_text(&answer, depth + 1)),
         None => String::new(),
     }
 }

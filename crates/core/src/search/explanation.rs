@@ -49,10 +49,12 @@ pub enum Lowered {
     Inserted,
     /// A question that repeats the query, so that its answers rank above it: it counts 0.5.
     RepeatedQuestion,
+    /// Its words are only in noise, such as a list of steps that every call repeats: it counts 0.2.
+    Noise,
 }
 
 names! {
-    Lowered { Inserted: "inserted", RepeatedQuestion: "repeated_question" }
+    Lowered { Inserted: "inserted", RepeatedQuestion: "repeated_question", Noise: "noise" }
 }
 
 impl Lowered {
@@ -60,7 +62,7 @@ impl Lowered {
     #[must_use]
     pub fn factor(self) -> f32 {
         match self {
-            Self::Inserted => 0.2,
+            Self::Inserted | Self::Noise => 0.2,
             Self::RepeatedQuestion => 0.5,
         }
     }

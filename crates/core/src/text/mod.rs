@@ -5,6 +5,7 @@
 //! - [`QueryWords`] are the words of a query; [`query_terms`] are its terms without stop words.
 //! - [`TermPlaces`] are where the terms of a query are in a text, and a [`TermPhrase`] is found by them.
 //! - [`Snippets`] cuts out the best matching part of a text.
+//! - [`without_escapes`] removes the escape sequences of terminals.
 //! - [`counted`], [`grouped`] and [`size`] write numbers for people.
 //! - [`bm25`] scores texts that are not in the index, as the index would.
 
@@ -12,7 +13,9 @@ mod amounts;
 mod analyzer;
 pub mod bm25;
 mod characters;
+mod codes;
 mod completions;
+mod layout;
 mod phrase;
 mod places;
 mod query;
@@ -23,7 +26,10 @@ mod words;
 pub use amounts::{counted, grouped, size};
 pub use analyzer::{Analyzer, MAX_TOKEN_BYTES, Tokens};
 pub(crate) use characters::is_south_east_asian;
+pub(crate) use codes::without_codes;
+pub use codes::without_escapes;
 pub(crate) use completions::{shorter_stems, stems_of_end, stems_of_part, stems_of_typos};
+pub(crate) use layout::without_reminders;
 pub(crate) use phrase::{Phrase, WordList, collapsed, folded_words, is_unspaced_alone};
 pub use places::{TermPhrase, TermPlaces};
 pub use query::{Identifier, MAX_QUERY_TERMS, QueryWords, query_terms};

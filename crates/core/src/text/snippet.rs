@@ -4,8 +4,12 @@ use std::{collections::HashMap, ops::Range};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Analyzer, characters::is_mark};
-use crate::KnownPart;
+use super::{
+    Analyzer,
+    characters::is_mark,
+    layout::{laid_out, without_reminders},
+};
+use crate::{KnownPart, model::ContentType};
 
 /// Marks text that was left out.
 const ELLIPSIS: char = '…';
@@ -13,10 +17,12 @@ const ELLIPSIS: char = '…';
 /// The maximum number of characters to drop at each end, to end between words.
 const MAX_WORD_REST: usize = 30;
 
-/// A short part of a text on one line, with the words that matched.
+/// A short part of a text, with the words that matched.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Snippet {
-    /// The text. White space and control characters are single spaces, and `…` marks where it was cut.
+    /// The text. Code keeps its lines and the white space in them; other white space is single spaces. There are no
+    /// control characters except line breaks and tabs. `…` marks where it was cut; it is on a line of its own if whole
+    /// lines of code were left out.
     pub text: String,
     /// The words that matched, as character ranges of `text`, ascending.
     pub highlights: Vec<(u32, u32)>,
@@ -39,26 +45,51 @@ impl<'a> Snippets<'a> {
     }
 
     /// The part of `text` of at most `max_chars` characters with the most distinct terms. Of several, the one with the
-    /// most matches; of several, the first.
+    /// most matches; of several, the first. A snippet of code begins with a line, if the terms are near its beginning.
+    ///
+    /// Tool calls and the output of tools are code, and so are the blocks of code in other texts.
     ///
     /// `within` is the range of bytes to search, for example the chunk that matched; by default all of `text`. Without
     /// a match, the snippet is the beginning of that range. The time is linear in the length of the range.
     #[must_use]
-    pub fn cut(&mut self, text: &str, within: Option<Range<usize>>, max_chars: usize) -> Snippet {
+    pub fn cut(
+        &mut self,
+        text: &str,
+        content_type: ContentType,
+        within: Option<Range<usize>>,
+        max_chars: usize,
+    ) -> Snippet {
         let within = within.map_or(0..text.len(), |range| whole_characters(text, range));
         let part = text.part(within.clone());
-        let line = in_one_line(part);
+        let is_code = matches!(content_type, ContentType::ToolCall | ContentType::ToolOutput);
+        let (shown, matches) = self.laid_out(part, content_type);
         let view = SnippetView {
-            length: line.chars().count(),
-            matches: self.matches(&line),
+            length: shown.chars().count(),
+            matches,
+            is_code,
             more_before: text.get(..within.start).is_some_and(|before| !before.trim().is_empty()),
             more_after: text.get(within.end..).is_some_and(|after| !after.trim().is_empty()),
         };
-        view.render(&line, view.window(&line, max_chars))
+        view.render(&shown, view.window(&shown, max_chars))
     }
 
-    fn matches(&mut self, line: &str) -> Vec<Match> {
-        let mut tokens = self.analyzer.tokens(line);
+    /// The text to show and the matches in it. Inserted reminders are left out, unless only they match.
+    fn laid_out(&mut self, part: &str, content_type: ContentType) -> (String, Vec<Match>) {
+        let own = without_reminders(part);
+        let shown = laid_out(&own, content_type);
+        let matches = self.matches(&shown);
+        if own.len() == part.len() || !matches.is_empty() {
+            return (shown, matches);
+        }
+        let with_reminders = laid_out(part, content_type);
+        match self.matches(&with_reminders) {
+            none if none.is_empty() && !shown.is_empty() => (shown, none),
+            matches => (with_reminders, matches),
+        }
+    }
+
+    fn matches(&mut self, shown: &str) -> Vec<Match> {
+        let mut tokens = self.analyzer.tokens(shown);
         let mut matches = Vec::new();
         let (mut byte, mut character) = (0, 0);
         while !self.numbers.is_empty() && tokens.advance() {
@@ -68,7 +99,7 @@ impl<'a> Snippets<'a> {
             }
             let Some(term) = self.numbers.get(tokens.term()) else { continue };
             let range = tokens.range();
-            let count = |range: Range<usize>| line.part(range).chars().count();
+            let count = |range: Range<usize>| shown.part(range).chars().count();
             // Tokens may overlap, but begin one after the other.
             let start = character + count(byte..range.start);
             (byte, character) = (range.start, start);
@@ -78,7 +109,7 @@ impl<'a> Snippets<'a> {
     }
 }
 
-/// A word that matched, as a character range of the line.
+/// A word that matched, as a character range of the text.
 #[derive(Debug, Clone, Copy)]
 struct Match {
     term: usize,
@@ -90,39 +121,48 @@ struct Match {
 struct SnippetView {
     length: usize,
     matches: Vec<Match>,
+    is_code: bool,
     more_before: bool,
     more_after: bool,
 }
 
 impl SnippetView {
-    /// The range of characters of the line to show.
-    fn window(&self, line: &str, max_chars: usize) -> Range<usize> {
+    /// The range of characters to show.
+    fn window(&self, text: &str, max_chars: usize) -> Range<usize> {
         if self.length + usize::from(self.more_before) + usize::from(self.more_after) <= max_chars {
             return 0..self.length;
         }
-        let room = max_chars.saturating_sub(2);
+        let breaks = if self.is_code { 2 } else { 0 };
+        let room = max_chars.saturating_sub(2 + breaks);
         let core = best_matches(&self.matches, room).unwrap_or(0..0);
-        let spare = room.saturating_sub(core.len());
-        let start = core.start.saturating_sub(spare / 2).min(self.length.saturating_sub(room));
-        between_words(line, start..(start + room).min(self.length), &core)
+        let latest = self.length.saturating_sub(room);
+        let start = match line_start(text, &core, latest) {
+            start if self.is_code && core.end - start <= room => start,
+            _ => core.start.saturating_sub(room.saturating_sub(core.len()) / 2).min(latest),
+        };
+        between_words(text, start..(start + room).min(self.length), &core)
     }
 
-    fn render(&self, line: &str, window: Range<usize>) -> Snippet {
+    fn render(&self, text: &str, window: Range<usize>) -> Snippet {
         if window.is_empty() {
             return Snippet::default();
         }
         let mut snippet = Snippet::default();
-        let cut_before = window.start > 0 || self.more_before;
-        if cut_before {
+        let is_break =
+            |at: Option<usize>| self.is_code && at.and_then(|at| text.chars().nth(at)) == Some('\n');
+        if window.start > 0 || self.more_before {
             snippet.text.push(ELLIPSIS);
+            snippet.text.extend(is_break(window.start.checked_sub(1)).then_some('\n'));
         }
-        snippet.text.extend(line.chars().skip(window.start).take(window.len()));
+        let before = snippet.text.chars().count();
+        snippet.text.extend(text.chars().skip(window.start).take(window.len()));
         if window.end < self.length || self.more_after {
+            snippet.text.extend(is_break(Some(window.end)).then_some('\n'));
             snippet.text.push(ELLIPSIS);
         }
         let shown = self.matches.iter().filter(|found| window.contains(&found.start));
         let place = |at: usize| {
-            let at = at.min(window.end) - window.start + usize::from(cut_before);
+            let at = at.min(window.end) - window.start + before;
             u32::try_from(at).unwrap_or(u32::MAX)
         };
         for (start, end) in shown.map(|found| (place(found.start), place(found.end))) {
@@ -142,16 +182,18 @@ fn whole_characters(text: &str, range: Range<usize>) -> Range<usize> {
     start..boundary(range.end).max(start)
 }
 
-/// Control characters are removed too, because a terminal would interpret them.
-fn in_one_line(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
-        if !line.is_empty() {
-            line.push(' ');
+/// Where the line begins that contains the beginning of `core`; or, if all of the text after `latest` fits, the first line
+/// after that.
+fn line_start(text: &str, core: &Range<usize>, latest: usize) -> usize {
+    let breaks = text.chars().take(core.start).enumerate().filter(|(_, c)| *c == '\n').map(|(at, _)| at + 1);
+    let mut start = 0;
+    for next in breaks {
+        if start >= latest {
+            break;
         }
-        line.push_str(word);
+        start = next;
     }
-    line
+    start
 }
 
 /// The best run of matches that fits into `room` characters.
@@ -205,28 +247,33 @@ impl Held {
 
 /// Makes `window` begin and end between words, if that drops only a few characters and none of `core`. Otherwise, it does
 /// not separate a character from its marks.
-fn between_words(line: &str, window: Range<usize>, core: &Range<usize>) -> Range<usize> {
+fn between_words(text: &str, window: Range<usize>, core: &Range<usize>) -> Range<usize> {
     let characters: Vec<char> =
-        line.chars().skip(window.start.saturating_sub(1)).take(window.len() + 2).collect();
+        text.chars().skip(window.start.saturating_sub(1)).take(window.len() + 2).collect();
     let offset = window.start.saturating_sub(1);
-    let space = |at: &usize| at.checked_sub(offset).and_then(|at| characters.get(at)) == Some(&' ');
+    let character = |at: usize| at.checked_sub(offset).and_then(|at| characters.get(at)).copied();
+    let is_space = |at: usize| character(at).is_some_and(char::is_whitespace);
+    // A line keeps all of its indentation.
+    let begins_after = |at: &usize| character(*at) == Some('\n') || is_space(*at) && !is_space(at + 1);
+    let ends_line = |at: &usize| character(*at) == Some('\n');
+    let ends_word = |at: &usize| is_space(*at) && !at.checked_sub(1).is_some_and(is_space);
     let length = offset + characters.len();
     let start = match window.start {
         0 => 0,
         start => (start - 1..(start + MAX_WORD_REST).min(core.start.max(start)))
-            .find(space)
+            .find(begins_after)
             .map_or(start, |at| at + 1),
     };
     let least_end = window.end.saturating_sub(MAX_WORD_REST).max(core.end).max(start);
     let end = match window.end {
-        // One character more than the window was taken, unless the line ends there.
-        end if end < length => (least_end..end + 1).rev().find(space).unwrap_or(end),
+        // One character more than the window was taken, unless the text ends there.
+        end if end < length => {
+            let ends = || (least_end..end + 1).rev();
+            ends().find(ends_line).or_else(|| ends().find(ends_word)).unwrap_or(end)
+        }
         end => end,
     };
-    let is_cut = |at: &usize| {
-        let next = at.checked_sub(offset).and_then(|at| characters.get(at));
-        next.is_some_and(|next| *at > 0 && is_mark(*next))
-    };
+    let is_cut = |at: &usize| character(*at).is_some_and(|next| *at > 0 && is_mark(next));
     let start = (start..core.start.max(start)).find(|at| !is_cut(at)).unwrap_or(start);
     let end = (core.end.max(start)..end + 1).rev().find(|at| !is_cut(at)).unwrap_or(end);
     start..end
@@ -254,7 +301,13 @@ mod tests {
     }
 
     fn snippet(text: &str, within: Option<Range<usize>>, terms: &[String], max_chars: usize) -> Snippet {
-        Snippets::new(terms).cut(text, within, max_chars)
+        Snippets::new(terms).cut(text, ContentType::UserQuery, within, max_chars)
+    }
+
+    /// As [`show`], of the output of a tool.
+    fn show_code(text: &str, query: &str, max_chars: usize) -> String {
+        let terms = query_terms(query);
+        marked(&Snippets::new(&terms).cut(text, ContentType::ToolOutput, None, max_chars))
     }
 
     fn show(text: &str, query: &str, max_chars: usize) -> String {
@@ -263,7 +316,7 @@ mod tests {
 
     #[test]
     fn short_texts_are_complete_on_one_line() {
-        assert_eq!(show("Fix\n\n  the\ttests\u{1b}[0m", "testing fix", 80), "[Fix] the [tests] [0m");
+        assert_eq!(show("Fix\n\n  the\ttests\u{1b}[0m\u{7}", "testing fix", 80), "[Fix] the [tests]");
         assert_eq!(show("", "x", 80), "");
         assert_eq!(show(" \n ", "x", 80), "");
     }
@@ -277,6 +330,39 @@ mod tests {
             "z ".repeat(60)
         );
         assert_eq!(show(&text, "alpha beta", 30), "…y y y y [alpha] [beta] z z z z…");
+    }
+
+    #[test]
+    fn code_keeps_its_lines_and_their_indentation() {
+        let text = "fn main() {\r\n\n    let x =  1;\n\tif x {}\n}\n";
+        assert_eq!(show_code(text, "let", 80), "fn main() {\n    [let] x =  1;\n\tif x {}\n}");
+        assert_eq!(show(text, "let", 80), "fn main() { [let] x = 1; if x {} }");
+        assert_eq!(
+            show("Run this:\n```sh\ncd  x\n  ls\n```\nand\nthen", "ls", 80),
+            "Run this:\n```sh\ncd  x\n  [ls]\n```\nand then"
+        );
+    }
+
+    #[test]
+    fn a_snippet_of_code_begins_with_a_line() {
+        let lines: Vec<String> = (10..99).map(|n| format!("  line {n} of {}", "x ".repeat(n % 3))).collect();
+        let text = lines.join("\n");
+        assert_eq!(show_code(&text, "40", 40), "…\n  line [40] of x\n  line 41 of x x\n…");
+        // At the end, more lines before it fit.
+        assert_eq!(show_code(&text, "98", 40), "…\n  line 97 of x\n  line [98] of x x");
+        // A line that is too long is cut before the word.
+        let long = format!("a\n{} here {}", "x ".repeat(50), "y ".repeat(50));
+        assert_eq!(show_code(&long, "here", 20), "…x x x [here] y y y…");
+    }
+
+    #[test]
+    fn reminders_and_codes_are_left_out() {
+        let text = "one [31mtwo\u{1b}[0m\n<system-reminder>\nbe careful\n</system-reminder>\nthree";
+        assert_eq!(show_code(text, "two", 80), "one [two]\nthree");
+        assert_eq!(show(text, "other", 80), "one two three");
+        assert!(show(text, "careful", 80).contains("<system-reminder> be [careful] </system-reminder>"));
+        let only = "<system-reminder>be careful";
+        assert_eq!(show(only, "x", 80), only);
     }
 
     #[test]
@@ -355,9 +441,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn snippets_are_bounded_and_highlights_are_matches(text in any_text(), max_chars in 0_usize..200) {
+        fn snippets_are_bounded_and_highlights_are_matches(
+            text in any_text(),
+            is_code in any::<bool>(),
+            max_chars in 0_usize..200,
+        ) {
             let terms = query_terms("alpha beta 漢 cafe");
-            let found = snippet(&text, None, &terms, max_chars);
+            let content_type = if is_code { ContentType::ToolOutput } else { ContentType::UserQuery };
+            let found = Snippets::new(&terms).cut(&text, content_type, None, max_chars);
             let characters: Vec<char> = found.text.chars().collect();
             prop_assert!(characters.len() <= max_chars);
             let mut before = 0;
@@ -371,9 +462,16 @@ mod tests {
         }
 
         #[test]
-        fn a_match_is_always_shown(before in any_text(), after in any_text(), max_chars in 40_usize..200) {
+        fn a_match_is_always_shown(
+            before in any_text(),
+            after in any_text(),
+            is_code in any::<bool>(),
+            max_chars in 40_usize..200,
+        ) {
             let text = format!("{before} unmistakable {after}");
-            let found = snippet(&text, None, &query_terms("unmistakable"), max_chars);
+            let terms = query_terms("unmistakable");
+            let content_type = if is_code { ContentType::ToolOutput } else { ContentType::UserQuery };
+            let found = Snippets::new(&terms).cut(&text, content_type, None, max_chars);
             prop_assert!(found.text.contains("unmistakable"));
             prop_assert_eq!(found.highlights.len(), 1);
         }

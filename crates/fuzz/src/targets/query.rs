@@ -7,6 +7,7 @@ use std::{
 
 use amplifier_session_core::{
     Scope, SessionStorage,
+    model::ContentType,
     search::{SearchMode, SearchOptions, TypedQuery},
     text::{MAX_QUERY_TERMS, Snippets, query_terms},
 };
@@ -84,7 +85,7 @@ fn check(input: &[u8]) {
     assert!(terms.len() <= MAX_QUERY_TERMS);
     assert_eq!(terms.iter().collect::<HashSet<_>>().len(), terms.len(), "{terms:?}");
     for chars in [0, 1, 20, 240] {
-        let snippet = Snippets::new(&terms).cut(text, None, chars);
+        let snippet = Snippets::new(&terms).cut(text, ContentType::ToolOutput, None, chars);
         let length = snippet.text.chars().count();
         assert!(length <= chars + 2, "{length} characters of {chars}: {snippet:?}");
         let mut end = 0;

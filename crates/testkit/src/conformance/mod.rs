@@ -235,6 +235,7 @@ macro_rules! conformance_suite {
                 a_zero_vector_is_stored_but_not_found,
                 texts_changed_by_new_rules_are_embedded_again,
                 texts_found_by_new_rules_are_embedded,
+                output_by_the_rules_before_the_last_is_embedded_again,
                 base64_is_neither_found_nor_embedded,
             ] + [
                 vectors_that_do_not_fit_the_space_are_refused,

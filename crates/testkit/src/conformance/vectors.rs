@@ -251,6 +251,41 @@ pub async fn texts_changed_by_new_rules_are_embedded_again(store: Store) {
     store.backend.delete_session(&target("s").key).await.unwrap();
 }
 
+/// Version 5 of the rules kept escape sequences, JSON of web searches, and flags of processes. Only texts with these are
+/// embedded again.
+pub async fn output_by_the_rules_before_the_last_is_embedded_again(store: Store) {
+    let links = r#"[{"title":"Baskets","url":"https://a.example"}]"#;
+    let lines = vec![
+        lines::tool("\u{1b}[31mbasket\u{1b}[0m"),
+        lines::tool("a [31mbasket[0m"),
+        lines::tool(&format!("Web search results\n\nLinks: {links}")),
+        lines::tool(&json!({"stdout": "a basket", "interrupted": false}).to_string()),
+        lines::tool_call("bash", json!({"command": "ls basket", "description": "List it"})),
+    ];
+    store.sync(&target("s"), lines).await;
+    let now = amplifier_session_core::content::EXTRACTION.to_string();
+    assert!(store.backend.replace_meta(meta::EXTRACTION, &now, "5").await.unwrap());
+    store.embedding.reset_counts();
+
+    let again = SessionStorage::new(store.backend.clone());
+    assert_eq!(
+        (again.rederivation().rederive().await.unwrap(), store.pending(&target("s")).await),
+        (3, vec![0, 2, 3])
+    );
+    assert_eq!(store.embed().await.messages, 3);
+    let mut embedded = store.embedding.texts();
+    embedded.sort_unstable();
+    assert_eq!(
+        embedded,
+        ["Web search results\n\nLinks:\n- Baskets: https://a.example", "a basket", "basket"]
+    );
+    let mut found = store.find(&target("s"), "basket").await;
+    found.sort_unstable();
+    assert_eq!(found, [0, 2, 3, 4]);
+    // The next test may have the same store, and counts what differs.
+    store.backend.delete_session(&target("s").key).await.unwrap();
+}
+
 /// Base64 in texts is neither found nor embedded. The lines are stored unchanged.
 pub async fn base64_is_neither_found_nor_embedded(store: Store) {
     let data: String = (0..400).map(|n| format!("Qz{n:05}Ab")).collect();

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use super::{Renewed, Texts, extract};
 use crate::{
     content::{
-        blocks::{block_type, elements, is_tool_result, result_of, string_field},
-        tool_result::{has_new_blocks, output_of},
+        blocks::{block_type, blocks_of, elements, is_tool_result, result_of, string_field},
+        tool_result::{has_new_blocks, may_differ_from_5, output_of},
     },
     model::{ContentType, Role},
 };
@@ -42,6 +42,25 @@ pub(super) fn since_4(line: &Map<String, Value>, role: Role) -> Renewed {
     let mut replaced = texts.iter().filter(|text| text.is_replaced).peekable();
     let texts = replaced.peek().is_some();
     Renewed { texts, embedded: replaced.any(|text| ContentType::EMBEDDED.contains(&text.content_type)) }
+}
+
+/// How the texts of a line may differ from those by version 5, which kept escape sequences, and more of the output of
+/// tools. In the texts of tool calls, only punctuation differs.
+pub(super) fn since_5(line: &Map<String, Value>, role: Role) -> Renewed {
+    let has_other_output = match role {
+        Role::Tool => may_differ_from_5(output_of(line)),
+        Role::User => {
+            blocks_of(line).into_iter().filter(|b| is_tool_result(b)).any(|b| may_differ_from_5(result_of(b)))
+        }
+        Role::Assistant | Role::System | Role::Developer => false,
+    };
+    let texts = Texts::of(line, role).0;
+    let stripped: Vec<ContentType> =
+        texts.iter().filter(|text| text.is_stripped).map(|text| text.content_type).collect();
+    Renewed {
+        texts: has_other_output || !stripped.is_empty(),
+        embedded: has_other_output || stripped.iter().any(|of| ContentType::EMBEDDED.contains(of)),
+    }
 }
 
 /// The texts of a line by version 3, without the output of tools and calls.

@@ -337,7 +337,7 @@ fn base64_is_no_text_of_any_role() {
     let call = json!([{"type": "tool_call", "name": "save", "input": {"path": "a.png", "content": data}}]);
     assert_eq!(
         of_content(Role::Assistant, call),
-        one(ContentType::ToolCall, &format!("save: a.png\n{note}"))
+        one(ContentType::ToolCall, &format!("save: a.png\n· {note}"))
     );
     let thinking = json!({"content": [{"type": "thinking", "thinking": format!("See {data}")}],
         "thinking_block": {"thinking": format!("See  {data}")}});

@@ -121,3 +121,37 @@ fn json_strings_are_unwrapped_at_any_depth() {
     assert_eq!(text(&Value::from(twice.as_str()).to_string()), text(envelope));
     assert_eq!(text(r#""a" and "b""#), r#""a" and "b""#);
 }
+
+#[test]
+fn blocks_are_unwrapped_even_if_their_json_was_laid_out() {
+    let blocks = json!([{"type": "text", "text": "one"}, {"type": "text", "text": "two\n  three"}]);
+    let laid_out = serde_json::to_string_pretty(&blocks).unwrap();
+    assert_eq!(result_text(&Value::from(laid_out.as_str())), "one\n\ntwo\n  three");
+    let nested = json!({"success": true, "output": json!({"content": [{"type": "text", "text": laid_out}]}).to_string()});
+    assert_eq!(of(nested), "one\n\ntwo\n  three");
+    let other = serde_json::to_string_pretty(&json!([{"type": "file", "path": "a"}])).unwrap();
+    assert_eq!(result_text(&Value::from(other.as_str())), other);
+}
+
+#[test]
+fn fields_that_nobody_reads_are_left_out() {
+    let bash = json!({"stdout": "a\n", "stderr": "", "interrupted": false, "isImage": false});
+    assert_eq!(of(bash), "a\n");
+    assert_eq!(of(json!({"stdout": "a", "interrupted": true})), "a\ninterrupted: true");
+    let found = json!([{"type": "web_search_result", "title": "Ovens", "url": "https://a.example",
+        "encrypted_content": "Eo8", "page_age": "2 days ago"}]);
+    assert_eq!(of(found), "- type: web_search_result, title: Ovens, url: https://a.example");
+}
+
+#[test]
+fn links_of_a_web_search_are_lines() {
+    let text = "Web search results for query: \"ovens\"\n\nLinks: [{\"title\":\"A [1m] oven\",\"url\":\"https://a.example\"},\
+        {\"title\":\"B\",\"url\":\"https://b.example\"}]\n\nOvens are hot.";
+    let shown = "Web search results for query: \"ovens\"\n\nLinks:\n- A [1m] oven: https://a.example\n- B: https://b.example\n\n\
+        Ovens are hot.";
+    assert_eq!(result_text(&Value::from(text)), shown);
+    assert_eq!(of(json!([{"type": "text", "text": text}])), shown);
+    for other in ["Links: none", "Links: [1, 2] and", "Links: [{\"title\": \"cut", "See the Links: "] {
+        assert_eq!(result_text(&Value::from(other)), other);
+    }
+}

@@ -5,7 +5,7 @@ use super::reading::{ReadMessage, ReadMessages};
 use crate::{
     KnownPart, Result,
     backend::TextCandidate,
-    content::{is_automatic, is_continuation, is_real},
+    content::{ExtractedText, is_automatic, is_continuation, is_real, without_noise},
     model::{ContentType, MessageRef, Role},
     search::{Evidence, EvidenceFinder, Judgements, Lowered, RankedText},
     storage::store::TranscriptSearch,
@@ -50,6 +50,8 @@ impl TranscriptSearch<'_> {
                 judgements.lowered.insert(message_ref.clone(), Lowered::Inserted);
             } else if is_unrelated(read) {
                 judgements.unrelated.insert(message_ref.clone(), Lowered::Inserted);
+            } else if is_noise(read, &found_in(&texts, message_ref), &mut finder) {
+                judgements.unrelated.insert(message_ref.clone(), Lowered::Noise);
             } else if is_repeated(read, words, &mut finder) {
                 questions.push(message_ref);
             }
@@ -131,6 +133,26 @@ fn is_unrelated(read: &ReadMessage) -> bool {
             is_own_call(read.text(ContentType::ToolCall)) || is_own_output(read.text(ContentType::ToolOutput))
         }
     }
+}
+
+/// The content types of the texts of a message that match by words.
+fn found_in(texts: &[RankedText], message_ref: &MessageRef) -> Vec<ContentType> {
+    let of_message = texts.iter().filter(|text| text.candidate.message_ref == *message_ref);
+    of_message.map(|text| text.candidate.content_type).collect()
+}
+
+/// Whether the words of the query are only in noise; without words, whether all texts of the message are noise.
+fn is_noise(read: &ReadMessage, found: &[ContentType], finder: &mut EvidenceFinder<'_>) -> bool {
+    let mut texts = read.texts.iter().filter(|text| found.is_empty() || found.contains(&text.content_type));
+    let mut is_noise = |text: &ExtractedText| {
+        let own = without_noise(&read.line, text.content_type, &text.text);
+        if own.trim().is_empty() || own.len() == text.text.len() {
+            return own.trim().is_empty();
+        }
+        let mut has_words = |text: &str| finder.find(text).has.contains(&true);
+        has_words(&text.text) && !has_words(&own)
+    };
+    !read.texts.is_empty() && texts.all(&mut is_noise)
 }
 
 /// Whether a tool call runs our search.

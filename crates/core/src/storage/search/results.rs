@@ -125,7 +125,7 @@ impl ResultBuilder<'_> {
         let text = read.text(fused.content_type);
         let evidence = self.evidence.find(text);
         let within = fused.span.map(|(start, end)| byte_range(text, start, end));
-        let snippet = self.snippets.cut(text, within, self.query.options.snippet_chars);
+        let snippet = self.snippets.cut(text, fused.content_type, within, self.query.options.snippet_chars);
         SearchResult {
             user_id: message.user_id.clone(),
             session_id: message.session_id.clone(),

@@ -353,9 +353,12 @@ fn shown(
         if match_kind == MatchKind::Similar && is_far {
             continue;
         }
-        let mut cut = |text: &str| -> Snippet { snippets.cut(text, None, options.snippet_chars) };
-        let (user, assistant) = (cut(&turn.user.text), turn.assistant.as_ref().map(|side| cut(&side.text)));
-        let summary = turn.summary.as_deref().map(&mut cut);
+        let mut cut =
+            |text: &str, of: ContentType| -> Snippet { snippets.cut(text, of, None, options.snippet_chars) };
+        let mut answer = |text: &str| cut(text, ContentType::AssistantResponse);
+        let assistant = turn.assistant.as_ref().map(|side| answer(&side.text));
+        let summary = turn.summary.as_deref().map(&mut answer);
+        let user = cut(&turn.user.text, ContentType::UserQuery);
         let (content_type, best) = best_side(&user, summary.as_ref(), assistant.as_ref());
         let Snippet { text: snippet, highlights } = best.clone();
         results.push(TurnResult {

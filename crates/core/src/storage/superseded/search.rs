@@ -109,7 +109,7 @@ impl<'a> Scan<'a> {
                 continue;
             }
             let evidence = self.evidence.find(&text.text);
-            let snippet = self.snippets.cut(&text.text, None, self.options.snippet_chars);
+            let snippet = self.snippets.cut(&text.text, text.content_type, None, self.options.snippet_chars);
             let ts_source = line.ts_source.unwrap_or(TimeSource::File);
             let result = SearchResult {
                 user_id: line.user_id.clone(),

@@ -1,6 +1,9 @@
 //! What ranks above what, what is one result, and what is none.
 
-use amplifier_session_core::{embedding::ModelStrength, search::MatchKind};
+use amplifier_session_core::{
+    embedding::ModelStrength,
+    search::{Lowered, MatchKind},
+};
 use amplifier_session_testkit::prelude::*;
 
 on_both_stores![
@@ -9,6 +12,7 @@ on_both_stores![
     answers_rank_above_a_question_that_repeats_the_query,
     text_that_programs_insert_ranks_last,
     lines_that_nobody_typed_rank_last,
+    noise_ranks_last_but_is_found,
     repeated_texts_are_one_result,
     a_result_says_what_it_matched,
     identifiers_are_found_in_any_spelling,
@@ -88,6 +92,29 @@ async fn lines_that_nobody_typed_rank_last(store: Store) {
         let found = store.search(&target("s"), &options).await.results;
         assert_eq!((sequences(&found)[0], found.len()), (4, 5), "{mode}");
     }
+}
+
+async fn noise_ranks_last_but_is_found(store: Store) {
+    let todos =
+        |status: &str| json!({"todos": [{"content": "fix the flaky checkout test", "status": status}]});
+    let noise = [
+        lines::tool_call("TodoWrite", todos("pending")),
+        lines::tool_call("TodoWrite", todos("completed")),
+        lines::message("tool", json!({"output": todos("completed")})).with("name", json!("todo")),
+        lines::tool("a file\n\n<system-reminder>\nno flaky checkout test\n</system-reminder>"),
+        lines::tool(r#"[{"title": "flaky checkout test", "encrypted_content": "Eo8"#),
+    ];
+    let written = format!("the test of the checkout is flaky {FILLER}");
+    store.sync(&target("s"), noise.into_iter().chain([lines::user(&written)]).collect()).await;
+    for mode in [SearchMode::Hybrid, SearchMode::FullText] {
+        let options = SearchOptions::new("flaky checkout test").with_mode(mode).with_explain(true);
+        let found = store.search(&target("s"), &options).await.results;
+        assert_eq!((sequences(&found)[0], found.len()), (5, 6), "{mode}");
+        let lowered = found.iter().filter_map(|result| result.explanation?.lowered);
+        assert_eq!(lowered.collect::<Vec<_>>(), [Lowered::Noise; 5], "{mode}");
+    }
+    // The text of the reminder is not the only one with this word.
+    assert_eq!(store.find(&target("s"), "file").await, [3]);
 }
 
 async fn repeated_texts_are_one_result(store: Store) {

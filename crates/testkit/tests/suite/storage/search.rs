@@ -88,7 +88,7 @@ async fn tool_results_are_found_in_readable_form(store: Store) {
     let mut results = store.search(&target("s"), &words("needle")).await.results;
     results.sort_by_key(|result| result.sequence);
     let snippets: Vec<&str> = results.iter().map(|result| result.snippet.as_str()).collect();
-    let read = "first needle \"quoted\"";
+    let read = "first\nneedle \"quoted\"";
     assert_eq!(snippets, [read, "NotFound: no needle here"]);
     assert_eq!(results[0].also_in[0].sequence, 2);
     assert!(store.find(&target("s"), "returncode stdout success output").await.is_empty());
