@@ -322,6 +322,26 @@ mod tests {
         assert_eq!(until("2026-01-31"), "2026-01-31T23:00:00.000000Z");
     }
 
+    /// In Havana, the clock goes from 23:59 to 01:00, and months later from 00:59 to 00:00.
+    #[test]
+    fn a_day_begins_where_the_day_before_ends() {
+        for zone in ["America/Havana", "Europe/Berlin", "America/New_York", "Asia/Kathmandu"] {
+            let now: Zoned = format!("2026-12-31T12:00:00[{zone}]").parse().unwrap();
+            let read = |day: Date, bound| parse(&day.to_string(), bound, &now).unwrap();
+            let days = jiff::civil::date(2026, 1, 1).series(1.day()).take(365);
+            for (day, next) in days.clone().zip(days.skip(1)) {
+                let [begins, ends] = [PeriodEnd::Since, PeriodEnd::Until].map(|bound| read(day, bound));
+                assert_eq!(ends, read(next, PeriodEnd::Since), "{zone} {day}");
+                assert_eq!(begins.day(now.time_zone()), Some(day), "{zone} {day}");
+                let last = Timestamp::from_micros(ends.as_micros() - 1);
+                assert_eq!(last.day(now.time_zone()), Some(day), "{zone} {day}");
+            }
+        }
+        let now: Zoned = "2026-12-31T12:00:00[America/Havana]".parse().unwrap();
+        let begins = parse("2026-03-08", PeriodEnd::Since, &now).unwrap();
+        assert_eq!(with_offset(begins, &now), "2026-03-08T01:00:00-04:00");
+    }
+
     #[test]
     fn times_without_an_offset_are_local() {
         assert_eq!(since("2026-01-31T09:30"), "2026-01-31T08:30:00.000000Z");

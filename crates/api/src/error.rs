@@ -50,6 +50,11 @@ pub enum InvalidRequest {
         /// The text.
         text: String,
     },
+    /// A time zone is not known.
+    UnknownTimeZone {
+        /// Its name in the request.
+        tz: String,
+    },
     /// `until` is before `since`.
     EndsBeforeItBegins {
         /// The beginning of the period, as it was typed.
@@ -207,6 +212,7 @@ impl fmt::Display for InvalidRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotADate { text } => write!(f, "{text:?} is not a date"),
+            Self::UnknownTimeZone { tz } => write!(f, "{tz:?} is not a time zone"),
             Self::EndsBeforeItBegins { since, until } => write!(f, "until {until} is before since {since}"),
             Self::NoTurns { min_turns, max_turns } => {
                 write!(f, "max_turns {max_turns} is less than min_turns {min_turns}")

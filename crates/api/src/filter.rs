@@ -9,7 +9,7 @@ use amplifier_session_core::{
 use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 
-use crate::{Api, ApiError, InvalidRequest, Notice, Reach, dates::DatePeriod};
+use crate::{Api, ApiError, InvalidRequest, Notice, Reach, dates::DatePeriod, zone::in_zone};
 
 /// Which sessions, and which period. The default is everything.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -30,6 +30,10 @@ pub struct RequestFilter {
     /// Only until this date.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
+    /// The time zone of dates, and of the days in the response: an IANA name such as `Europe/Berlin`, `UTC`, or an offset
+    /// such as `+05:45`. Default: the time zone of [`Api::now`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tz: Option<String>,
     /// Only sessions that ran with this bundle.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bundle: Option<String>,
@@ -53,13 +57,22 @@ impl RequestFilter {
         self.project.is_some() || !self.projects.is_empty()
     }
 
+    /// The time in the time zone of the request.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidRequest::UnknownTimeZone`].
+    pub fn now(&self, now: &Zoned) -> Result<Zoned, ApiError> {
+        in_zone(now, self.tz.as_deref())
+    }
+
     /// The period.
     ///
     /// # Errors
     ///
-    /// As [`DatePeriod::parse`].
+    /// As [`DatePeriod::parse`]; [`InvalidRequest::UnknownTimeZone`].
     pub fn period(&self, now: &Zoned, notices: &mut Vec<Notice>) -> Result<DatePeriod, ApiError> {
-        DatePeriod::parse(self.since.as_deref(), self.until.as_deref(), now, notices)
+        DatePeriod::parse(self.since.as_deref(), self.until.as_deref(), &self.now(now)?, notices)
     }
 
     /// Checks everything that needs no store.
@@ -160,6 +173,32 @@ mod tests {
         let json = serde_json::to_string(&filter).unwrap();
         assert_eq!(json, r#"{"since":"7d","source":"amplifier","tags":["incident"]}"#);
         assert_eq!(serde_json::from_str::<RequestFilter>(&json).unwrap(), filter);
+    }
+
+    #[test]
+    fn dates_are_in_the_time_zone_of_the_request() {
+        let now: Zoned = "2026-03-30T00:30:00+02:00[Europe/Berlin]".parse().unwrap();
+        let yesterday = |tz: &str| {
+            let filter = RequestFilter {
+                since: Some("yesterday".to_owned()),
+                until: Some("yesterday".to_owned()),
+                tz: Some(tz.to_owned()),
+                ..RequestFilter::default()
+            };
+            let period = filter.period(&now, &mut Vec::new()).unwrap();
+            [period.since, period.until].map(|time| time.unwrap().to_string()[..16].to_owned())
+        };
+        // A Sunday of 23 hours.
+        assert_eq!(yesterday("Europe/Berlin"), ["2026-03-28T23:00", "2026-03-29T22:00"]);
+        // It is still Sunday there.
+        assert_eq!(yesterday("UTC"), ["2026-03-28T00:00", "2026-03-29T00:00"]);
+        assert_eq!(yesterday("America/New_York"), ["2026-03-28T04:00", "2026-03-29T04:00"]);
+        assert_eq!(yesterday("Asia/Kathmandu"), ["2026-03-28T18:15", "2026-03-29T18:15"]);
+        let unknown = RequestFilter { tz: Some("Europe/Atlantis".to_owned()), ..RequestFilter::default() };
+        assert!(matches!(
+            unknown.check(&now),
+            Err(ApiError::Invalid(InvalidRequest::UnknownTimeZone { tz })) if tz == "Europe/Atlantis"
+        ));
     }
 
     #[test]

@@ -49,6 +49,7 @@ mod superseded;
 pub mod text;
 pub mod views;
 mod work_trees;
+pub mod zone;
 
 use std::path::Path;
 
@@ -67,7 +68,8 @@ pub struct Api<'a> {
     pub storage: &'a SessionStorage,
     /// The caller.
     pub caller: &'a ApiCaller,
-    /// The time, in the caller's time zone: dates in requests are relative to it.
+    /// The time: dates in requests are relative to it. Its time zone is that of requests that name none. A face for people
+    /// on other machines passes UTC, because it does not know their time zones.
     pub now: &'a Zoned,
     /// The place of the caller: folders in requests are folders there.
     pub place: CallerPlace<'a>,

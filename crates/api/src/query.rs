@@ -90,6 +90,7 @@ pub(crate) struct ReadQuery<'a> {
 impl<'a> ReadQuery<'a> {
     /// Reads the query, and the fields that need no store.
     pub(crate) fn read(request: &'a QueryRequest, now: &Zoned) -> Result<Self, ApiError> {
+        let now = request.filter.now(now)?;
         let mut read = Self {
             request,
             query: TypedQuery::plain(request.query.clone()),
@@ -104,7 +105,7 @@ impl<'a> ReadQuery<'a> {
             return Ok(read);
         }
         for field in TypedQuery::parse(&request.query).fields {
-            let taken = read.take(&field, now);
+            let taken = read.take(&field, &now);
             read.settle(field, taken, &mut Vec::new())?;
         }
         read.parse();

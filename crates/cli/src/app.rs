@@ -14,7 +14,7 @@ use amplifier_session_storage::{
     model::{HostId, Session, UserId},
     search::SessionFilter,
 };
-use jiff::Zoned;
+use jiff::{Zoned, tz::TimeZone};
 
 use crate::{
     args::{GlobalArgs, RepoArgs, ScopeArg},
@@ -35,7 +35,7 @@ pub(crate) struct App {
     pub(crate) config: Configuration,
     /// The output.
     pub(crate) out: Out,
-    /// When the program began, in the local time zone.
+    /// When the program began, in the local time zone, or with `--utc` in UTC.
     pub(crate) now: Zoned,
     /// The user's home folder.
     pub(crate) home: Option<PathBuf>,
@@ -85,8 +85,21 @@ pub(crate) struct StoreWriter {
 impl App {
     pub(crate) fn new(environment: Arc<Environment>, global: GlobalArgs, config: Configuration) -> Self {
         let out = Out::new(&environment, global.json, global.color);
-        let (now, home) = (environment.now.clone(), environment.home.clone());
+        let home = environment.home.clone();
+        let is_utc = global.utc || environment.now.time_zone().is_unknown();
+        let zone = if is_utc { TimeZone::UTC } else { environment.now.time_zone().clone() };
+        let now = environment.now.with_time_zone(zone);
         Self { environment, global, config, out, now, home, config_error: None }
+    }
+
+    /// Warns if the variable `TZ` has no time zone that is known.
+    pub(crate) fn warn_of_unknown_zone(&self) {
+        if let Some(name) = self.environment.variable("TZ").filter(|name| !name.is_empty())
+            && self.environment.now.time_zone().is_unknown()
+            && !self.global.utc
+        {
+            say("warning", &format!("TZ={name} is not a known time zone; days and times are in UTC"));
+        }
     }
 
     /// The configured settings of a store.

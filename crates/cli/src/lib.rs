@@ -77,6 +77,7 @@ pub fn run(mut environment: Environment) -> u8 {
     if cli.command.is_paged() && !app.out.is_json() && !app.global.no_pager {
         app.out.use_pager(&app.environment, app.config.text("pager"));
     }
+    app.warn_of_unknown_zone();
     match run_command(&mut app, cli.command) {
         Ok(outcome) => outcome.exit_code(),
         Err(failure) => {

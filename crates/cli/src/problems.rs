@@ -52,6 +52,7 @@ pub(crate) fn problem(invalid: &InvalidRequest) -> String {
         // The parser of arguments refuses all others.
         InvalidRequest::NotOneWayToDelete => "sessions can't be named together with --older-than".to_owned(),
         InvalidRequest::NotADate { .. }
+        | InvalidRequest::UnknownTimeZone { .. }
         | InvalidRequest::NothingToChange
         | InvalidRequest::NothingNamedToDelete
         | InvalidRequest::FieldGivenTwice(_)
@@ -70,6 +71,7 @@ pub(crate) fn advice(invalid: &InvalidRequest, program: &str) -> String {
             "valid dates: 7d, 12h, 2w, '3 months ago', today, yesterday, monday, 'last week', 2026-01-31, \
             2026-01-31T09:30"
         }
+        InvalidRequest::UnknownTimeZone { .. } => "time zones have names such as Europe/Berlin or UTC",
         InvalidRequest::EndsBeforeItBegins { .. } => {
             "--since is the beginning of the period, and --until its end"
         }

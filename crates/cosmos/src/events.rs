@@ -4,7 +4,7 @@ use std::future::ready;
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{EventCount, EventCounter, EventState, Events, RESPONSE, SequenceRange},
+    backend::{CountedEvents, EventCounter, EventState, Events, RESPONSE, SequenceRange},
     model::{Event, MessageRef, Payload, SessionKey, UserId},
     search::{EventCursor, EventFilter, EventSearchOptions},
 };
@@ -88,7 +88,7 @@ impl Events for CosmosBackend {
         events.take(options.limit).try_collect().await
     }
 
-    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<CountedEvents> {
         let query = matching(scope, filter).fields(EVENT_FIELDS);
         let mut events = found(&self.0, scope, filter, query).await?;
         let mut counter = EventCounter::default();

@@ -30,10 +30,6 @@ impl Columns for Cursor<'_, '_> {
         column(self.0, index)
     }
 
-    fn day(&self, index: usize) -> Result<String> {
-        self.time(index).map(Timestamp::day)
-    }
-
     fn maybe_time(&self, index: usize) -> Result<Option<Timestamp>> {
         match self.0.get_ref(index).map_err(storage("read"))? {
             ValueRef::Null => Ok(None),

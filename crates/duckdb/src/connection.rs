@@ -193,7 +193,7 @@ pub(crate) const DUCKDB: Dialect = Dialect {
     list_holds: |list, value| format!("list_contains({list}, {value})"),
     session_words: WordSearch::Parts(|part| may_contain(SESSION_TEXT, part)),
     event_words: WordSearch::Parts(|part| may_contain(EVENT_TEXT, part)),
-    day: |time| format!("CAST({time} AS DATE)"),
+    quarter_hour: |time| format!("time_bucket(INTERVAL 15 MINUTE, {time})"),
     list_from: |_| "sessions s",
     messages_of_sessions: "sessions s JOIN transcripts t ON t.user_id = s.user_id AND t.session_id = s.session_id",
     events_in_order: |_, _| format!("events e JOIN sessions s {EVENT_OF_SESSION}"),

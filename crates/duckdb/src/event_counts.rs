@@ -2,12 +2,12 @@
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{EventCount, REPEATS},
+    backend::{CountedEvents, REPEATS},
     search::EventFilter,
 };
 use amplifier_session_sql::{Reader, read, read::events::GroupedEvents, rows::EVENT_OF_SESSION};
 
-use crate::connection::DuckDbReader;
+use crate::connection::{DUCKDB, DuckDbReader};
 
 /// The condition that an event reports a failure: `Event::failed`. Only a JSON `true` is a failure; a summary that is not JSON
 /// reports nothing.
@@ -40,19 +40,16 @@ pub(crate) fn repeats_usage(name: &str) -> String {
 }
 
 /// The events that match `filter`, counted by group.
-pub(crate) fn count(
-    reader: &DuckDbReader<'_>,
-    scope: &Scope,
-    filter: &EventFilter,
-) -> Result<Vec<EventCount>> {
+pub(crate) fn count(reader: &DuckDbReader<'_>, scope: &Scope, filter: &EventFilter) -> Result<CountedEvents> {
     if filter.text.is_some() {
         let answered = format!("SELECT user_id, session_id FROM ({ANSWERED})");
         return read::events::count_each(reader, scope, filter, answered);
     }
     let group = format!(
-        "CAST(e.ts AS DATE) AS day, e.event_type, e.tool_name, e.model, e.provider, {FAILED} AS failed,
+        "{} AS quarter, e.event_type, e.tool_name, e.model, e.provider, {FAILED} AS failed,
          CASE WHEN contains(e.summary, '\"session_id\":') AND json_valid(e.summary)
-             THEN json_extract_string(e.summary, '$.session_id') END"
+             THEN json_extract_string(e.summary, '$.session_id') END",
+        (DUCKDB.quarter_hour)("e.ts")
     );
     let sql = GroupedEvents {
         group: &group,

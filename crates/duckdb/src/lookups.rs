@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::EventCount,
+    backend::CountedEvents,
     model::{ContentType, Message, MessageRef, SessionId, SessionKey, UserId, VectorRecord},
     search::EventFilter,
 };
@@ -55,7 +55,7 @@ impl Lookups for DuckDbReader<'_> {
         Ok(event_ids.iter().filter_map(|id| Some((id.clone(), found.get(id)?.clone()))).collect())
     }
 
-    fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+    fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<CountedEvents> {
         event_counts::count(self, scope, filter)
     }
 

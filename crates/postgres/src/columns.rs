@@ -45,10 +45,6 @@ impl Columns for PgRow<'_> {
         self.get(index)
     }
 
-    fn day(&self, index: usize) -> Result<String> {
-        self.text(index)
-    }
-
     fn maybe_time(&self, index: usize) -> Result<Option<Timestamp>> {
         Ok(self.get::<Option<Micros>>(index)?.map(|Micros(micros)| Timestamp::from_micros(micros)))
     }

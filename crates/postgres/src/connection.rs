@@ -383,7 +383,7 @@ pub(crate) const POSTGRES: Dialect = Dialect {
     list_holds: |list, value| format!("{value} = ANY({list})"),
     session_words: WordSearch::Parts(|part| may_contain(SESSION_TEXT, part)),
     event_words: WordSearch::Parts(|part| may_contain(EVENT_TEXT, part)),
-    day: |time| format!("to_char({time} AT TIME ZONE 'UTC', 'YYYY-MM-DD')"),
+    quarter_hour: |time| format!("date_bin('15 minutes', {time}, TIMESTAMPTZ '1970-01-01 00:00:00+00')"),
     list_from: |_| "sessions s",
     messages_of_sessions: "sessions s JOIN transcripts t
         ON t.user_id = s.user_id AND t.session_id = s.session_id",

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::HashMap};
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::EventCount,
+    backend::CountedEvents,
     model::{ContentType, Message, MessageRef, SessionId, SessionKey, UserId, VectorRecord},
     search::EventFilter,
 };
@@ -49,7 +49,7 @@ impl Lookups for PgReader<'_> {
         Ok(event_ids.iter().filter_map(|id| Some((id.clone(), found.get(id)?.clone()))).collect())
     }
 
-    fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+    fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<CountedEvents> {
         event_counts::count(self, scope, filter)
     }
 

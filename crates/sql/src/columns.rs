@@ -34,9 +34,6 @@ pub trait Columns {
     /// A boolean.
     fn flag(&self, index: usize) -> Result<bool>;
 
-    /// A day, as [`Timestamp::day`] writes it.
-    fn day(&self, index: usize) -> Result<String>;
-
     /// A time.
     fn time(&self, index: usize) -> Result<Timestamp> {
         self.maybe_time(index)?.ok_or_else(|| damaged("time"))

@@ -252,11 +252,11 @@ pub fn span(row: &dyn Columns) -> Result<RowSpan> {
     })
 }
 
-/// Day, type, tool, model, provider, whether it failed, and the session that it names: the first seven columns of
+/// Quarter of an hour, type, tool, model, provider, whether it failed, and the session that it names: the first seven columns of
 /// counted events.
 pub fn event_group(row: &dyn Columns) -> Result<EventGroup> {
     Ok(EventGroup {
-        day: row.day(0)?,
+        quarter: row.time(0)?,
         event_type: row.text(1)?,
         tool_name: row.maybe_text(2)?,
         model: row.maybe_text(3)?,
@@ -279,9 +279,9 @@ pub fn usage_row(row: &dyn Columns) -> Result<Option<UsageRow>> {
     }))
 }
 
-/// Day, role and number of messages.
+/// Quarter of an hour, role and number of messages.
 pub fn message_count(row: &dyn Columns) -> Result<MessageCount> {
-    Ok(MessageCount { day: row.day(0)?, role: row.text(1)?.parse()?, messages: count(row, 2)? })
+    Ok(MessageCount { quarter: row.time(0)?, role: row.text(1)?.parse()?, messages: count(row, 2)? })
 }
 
 /// A count.

@@ -30,10 +30,6 @@ impl Columns for SqliteRow<'_> {
         column(self.0, index)
     }
 
-    fn day(&self, index: usize) -> Result<String> {
-        column(self.0, index)
-    }
-
     fn maybe_time(&self, index: usize) -> Result<Option<Timestamp>> {
         let time =
             self.0.get_ref(index).map_err(error::column)?.as_str_or_null().map_err(|_| damaged("time"))?;

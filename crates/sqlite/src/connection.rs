@@ -153,7 +153,12 @@ pub(crate) const SQLITE: Dialect = Dialect {
         format!("holds_words({text}, s.name, s.first_prompt, s.session_id, s.description)")
     }),
     event_words: WordSearch::Exact(|text| format!("event_mentions({text}, e.error_type, e.summary)")),
-    day: |time| format!("substr({time}, 1, instr({time}, 'T') - 1)"),
+    quarter_hour: |time| {
+        format!(
+            "substr({time}, 1, instr({time}, 'T') + 3)
+             || substr('00153045', 1 + 2 * (substr({time}, instr({time}, 'T') + 4, 2) / 15), 2) || ':00Z'"
+        )
+    },
     list_from,
     messages_of_sessions: "sessions s CROSS JOIN transcripts t INDEXED BY transcripts_by_role
         ON t.user_id = s.user_id AND t.session_id = s.session_id",

@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{EventCount, RESPONSE},
+    backend::{CountedEvents, RESPONSE},
     model::SessionKey,
     search::{EventFilter, SessionFilter},
 };
@@ -10,11 +10,11 @@ use amplifier_session_sql::{
     Query, Reader, read, read::events::GroupedEvents, rows::EVENT_OF_SESSION as OF_SESSION,
 };
 
-use crate::connection::{SqliteReader, own_events_index};
+use crate::connection::{SQLITE, SqliteReader, own_events_index};
 
-/// Day, type, tool, model, provider, `Event::failed`, and the session that the line names. Only a JSON `true` is a
-/// failure. A summary that is not JSON reports nothing.
-const GROUP: &str = "substr(e.ts, 1, instr(e.ts, 'T') - 1) AS day, e.event_type, e.tool_name, e.model, e.provider,
+/// Type, tool, model, provider, `Event::failed`, and the session that the line names. Only a JSON `true` is a failure. A
+/// summary that is not JSON reports nothing.
+const GROUP: &str = "e.event_type, e.tool_name, e.model, e.provider,
     e.level = 'ERROR' OR e.error_type IS NOT NULL OR (CASE WHEN instr(e.summary, 'true') > 0
         AND json_valid(e.summary) THEN e.summary -> '$.has_error' END) IS 'true' AS failed,
     CASE WHEN instr(e.summary, '\"session_id\":') > 0 AND json_valid(e.summary) THEN e.summary ->> '$.session_id' END";
@@ -25,13 +25,9 @@ const AGAIN: &str = "lines_again(s.key, CASE WHEN NOT e.ts_estimated AND (substr
     THEN e.digest END)";
 
 /// The events that match `filter`, counted by group.
-pub(crate) fn count(
-    reader: &SqliteReader<'_>,
-    scope: &Scope,
-    filter: &EventFilter,
-) -> Result<Vec<EventCount>> {
+pub(crate) fn count(reader: &SqliteReader<'_>, scope: &Scope, filter: &EventFilter) -> Result<CountedEvents> {
     let sql = GroupedEvents {
-        group: GROUP,
+        group: &format!("{} AS quarter, {GROUP}", (SQLITE.quarter_hour)("e.ts")),
         from: &in_any_order(scope, filter),
         again: AGAIN,
         has_usage: "instr(e.summary, '\"usage\":') > 0",

@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::EventCount,
+    backend::CountedEvents,
     model::{ContentType, Message, MessageRef, SessionId, SessionKey, UserId, VectorRecord},
     search::EventFilter,
 };
@@ -38,7 +38,7 @@ impl Lookups for SqliteReader<'_> {
         Ok(found)
     }
 
-    fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+    fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<CountedEvents> {
         event_counts::count(self, scope, filter)
     }
 

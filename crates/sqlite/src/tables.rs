@@ -184,7 +184,7 @@ CREATE INDEX IF NOT EXISTS sessions_by_visibility ON sessions (visibility, org_i
 
 -- The messages of a turn.
 CREATE INDEX IF NOT EXISTS transcripts_by_turn ON transcripts (user_id, session_id, turn) WHERE turn IS NOT NULL;
--- The messages of a role; counting by day and role, which needs nothing else.
+-- The messages of a role; counting by time and role, which needs nothing else.
 CREATE INDEX IF NOT EXISTS transcripts_by_role ON transcripts (user_id, session_id, role, ts);
 -- What the search index does not hold yet.
 CREATE INDEX IF NOT EXISTS transcripts_by_revision ON transcripts (revision);

@@ -9,7 +9,7 @@ use std::{
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{
-        Candidates, Deletion, EventCount, EventState, Events, IndexCheck, IndexUpdate, Integrity,
+        Candidates, CountedEvents, Deletion, EventState, Events, IndexCheck, IndexUpdate, Integrity,
         MessageCount, MessageVectors, Messages, MessagesToEmbed, Meta, OtherRow, OtherRowQuery, OtherRows,
         PendingQuery, RowCounts, Scheduling, Search, SequenceRange, SessionChange, SessionName, SessionQuery,
         Sessions, StorageBackend, StoreInfo, StorePlace, StoredSession, StoredSyncState, StrayRows,
@@ -123,7 +123,7 @@ operations! {
         EventPayloads: event_payloads(key: &SessionKey, sequences: &[u32]) -> Vec<(u32, Payload)>;
         FindEvents: find_events(user: &UserId, event_ids: &[String]) -> Vec<(String, MessageRef)>;
         SearchEvents: search_events(scope: &Scope, options: &EventSearchOptions) -> Vec<Event>;
-        CountEvents: count_events(scope: &Scope, filter: &EventFilter) -> Vec<EventCount>;
+        CountEvents: count_events(scope: &Scope, filter: &EventFilter) -> CountedEvents;
     }
 
     OtherRows {

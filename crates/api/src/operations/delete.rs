@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AccessRight, Api, ApiAnswer, ApiError, CallerPlace, FoundKind, InvalidRequest, Notice, dates::parse_age,
-    folders::folder_of, ids::ShortIds, views::SessionView, with_causes,
+    folders::folder_of, ids::ShortIds, views::SessionView, with_causes, zone::in_zone,
 };
 
 /// The number of sessions that are read at once.
@@ -35,6 +35,10 @@ pub struct DeletePreviewRequest {
     /// Sessions without activity since this date, as [`crate::dates::parse`] reads it: `90d` is 90 days ago.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub older_than: Option<String>,
+    /// The time zone of `older_than`: an IANA name such as `Europe/Berlin`, `UTC`, or an offset such as `+05:45`. Default:
+    /// the time zone of [`Api::now`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tz: Option<String>,
     /// All of the caller's sessions.
     pub all: bool,
     /// Whether the response has short ids, for a face that shows them.
@@ -52,7 +56,7 @@ impl DeletePreviewRequest {
         let ways = [!self.sessions.is_empty(), has_filter, self.all];
         match ways.into_iter().filter(|is_used| *is_used).count() {
             0 => Err(InvalidRequest::NothingNamedToDelete.into()),
-            1 => parse_age(self.older_than.as_deref(), now).map(|_| ()),
+            1 => parse_age(self.older_than.as_deref(), &in_zone(now, self.tz.as_deref())?).map(|_| ()),
             _ => Err(InvalidRequest::NotOneWayToDelete.into()),
         }
     }
@@ -210,7 +214,7 @@ impl Api<'_> {
         let filter = self.sessions_of(scope, project.as_deref(), repo.as_deref(), notices).await?;
         let query = SessionQuery::new(scope.clone())
             .with_filter(filter.clone())
-            .with_until(parse_age(request.older_than.as_deref(), self.now)?)
+            .with_until(parse_age(request.older_than.as_deref(), &in_zone(self.now, request.tz.as_deref())?)?)
             .with_limit(PAGE);
         let sessions = self.storage.sessions().all_sessions(query).await?;
         if sessions.is_empty() {

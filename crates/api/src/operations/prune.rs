@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AccessRight, Api, ApiAnswer, ApiError, CallerPlace, FoundKind, Notice, dates::parse_age, with_causes,
+    zone::in_zone,
 };
 
 /// A preview of the superseded lines that [`Api::prune`] would remove. The default is all of the caller's.
@@ -30,6 +31,10 @@ pub struct PrunePreviewRequest {
     /// Only lines that were superseded before this date, as [`crate::dates::parse`] reads it: `90d` is 90 days ago.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub older_than: Option<String>,
+    /// The time zone of `older_than`: an IANA name such as `Europe/Berlin`, `UTC`, or an offset such as `+05:45`. Default:
+    /// the time zone of [`Api::now`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tz: Option<String>,
 }
 
 impl PrunePreviewRequest {
@@ -39,7 +44,7 @@ impl PrunePreviewRequest {
     ///
     /// [`ApiError::Invalid`].
     pub fn check(&self, now: &Zoned) -> Result<(), ApiError> {
-        parse_age(self.older_than.as_deref(), now).map(|_| ())
+        parse_age(self.older_than.as_deref(), &in_zone(now, self.tz.as_deref())?).map(|_| ())
     }
 }
 
@@ -129,7 +134,7 @@ impl Api<'_> {
         request: &PrunePreviewRequest,
     ) -> Result<ApiAnswer<PruneResponse>, ApiError> {
         let scope = self.caller.scope_of_changes(AccessRight::Delete)?;
-        let until = parse_age(request.older_than.as_deref(), self.now)?;
+        let until = parse_age(request.older_than.as_deref(), &in_zone(self.now, request.tz.as_deref())?)?;
         let mut notices = Vec::new();
         let named = self.find_all(&scope, &request.sessions, &mut notices).await?;
         let named: Vec<SessionId> = named.into_iter().map(|session| session.session_id).collect();

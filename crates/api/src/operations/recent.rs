@@ -1,20 +1,19 @@
 //! Recently active projects, with their newest sessions.
 
+use std::collections::BTreeMap;
+
 use amplifier_session_core::{
     Scope,
-    backend::SessionQuery,
+    backend::{SessionQuery, Usage},
     model::{DamagedRow, ProjectSlug, Session, Timestamp, UserId},
-    storage::Activity,
+    storage::{Activity, SessionOrder, SortedProject, SortedSession},
 };
 use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Api, ApiAnswer, ApiError, InvalidRequest, Notice, Reach,
-    dates::DatePeriod,
-    filter::RequestFilter,
-    ids::ShortIds,
-    views::{Estimated, SessionView},
+    Api, ApiAnswer, ApiError, InvalidRequest, Notice, Reach, dates::DatePeriod, filter::RequestFilter,
+    ids::ShortIds, operations::sessions::ListedSession, views::Estimated,
 };
 
 /// The beginning of the period if none is requested.
@@ -29,6 +28,8 @@ pub struct RecentRequest {
     /// Which sessions. The period is that of their activity; without one, it is the last 7 days.
     #[serde(flatten)]
     pub filter: RequestFilter,
+    /// The order of the projects, and of the sessions of each.
+    pub sort: SessionOrder,
     /// Maximum number of sessions of each project.
     pub limit: usize,
     /// Whether the response has short ids, for a face that shows them.
@@ -37,7 +38,13 @@ pub struct RecentRequest {
 
 impl Default for RecentRequest {
     fn default() -> Self {
-        Self { scope: Reach::default(), filter: RequestFilter::default(), limit: 3, short_ids: false }
+        Self {
+            scope: Reach::default(),
+            filter: RequestFilter::default(),
+            sort: SessionOrder::Updated,
+            limit: 3,
+            short_ids: false,
+        }
     }
 }
 
@@ -58,7 +65,7 @@ impl RecentRequest {
     fn period(&self, now: &Zoned, notices: &mut Vec<Notice>) -> Result<DatePeriod, ApiError> {
         let RequestFilter { since, until, .. } = &self.filter;
         let days = until.is_none().then_some(PERIOD);
-        DatePeriod::parse(since.as_deref().or(days), until.as_deref(), now, notices)
+        DatePeriod::parse(since.as_deref().or(days), until.as_deref(), &self.filter.now(now)?, notices)
     }
 }
 
@@ -70,7 +77,7 @@ pub struct RecentResponse {
     /// Until when, if the request has an end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
-    /// The projects, most recent first.
+    /// The projects in the requested order, by default the most recent first.
     pub projects: Vec<RecentProject>,
     /// The users, if the scope includes more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,7 +90,7 @@ pub struct RecentResponse {
     pub short_ids: ShortIds,
 }
 
-/// A project with its newest sessions.
+/// A project with its first sessions in the requested order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecentProject {
     /// The project.
@@ -93,8 +100,14 @@ pub struct RecentProject {
     pub counts: RecentCounts,
     /// The number of their users.
     pub users: u64,
-    /// The newest sessions.
-    pub newest: Vec<SessionView>,
+    /// The usage of the model calls of these sessions, if the projects are sorted by cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// The sum of the durations of these sessions, if the projects are sorted by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_seconds: Option<u64>,
+    /// Its first sessions in the requested order, by default the newest.
+    pub newest: Vec<ListedSession>,
 }
 
 /// A user.
@@ -151,12 +164,7 @@ impl Api<'_> {
         let sessions = self.storage.sessions();
         let filter = self.filtered(&scope, &request.filter, &mut notices).await?;
         let active = SessionQuery::new(scope.clone()).with_filter(filter.clone()).active_in(since, until);
-        let mut found: Vec<(Activity<ProjectSlug>, Vec<Session>)> = Vec::new();
-        for activity in sessions.list_projects(active.clone()).await? {
-            let query = active.clone().with_filter(filter.clone().with_project(activity.of.clone()));
-            let newest = sessions.search_sessions(&query.with_limit(request.limit)).await?;
-            found.push((activity, newest));
-        }
+        let found = self.sorted_projects(&active, request).await?;
         let users = match scope {
             Scope::User(_) => None,
             _ => Some(sessions.list_users(active).await?),
@@ -164,18 +172,23 @@ impl Api<'_> {
         if found.is_empty() {
             self.why_nothing(&scope, &request.filter, &filter, &mut notices).await?;
         }
-        let shown: Vec<Session> = found.iter().flat_map(|(_, newest)| newest.iter().cloned()).collect();
+        let listed = found.iter().flat_map(|(_, project)| &project.sessions);
+        let shown: Vec<Session> = listed.map(|sorted| sorted.session.clone()).collect();
         let estimated = Estimated::of(self.storage, &shown).await?;
         let short_ids = if request.short_ids {
             sessions.short_ids(&scope, shown.iter().map(|session| &session.session_id)).await?
         } else {
             ShortIds::new()
         };
-        let projects = found.iter().map(|(activity, newest)| RecentProject {
+        let of_list = |sorted: &SortedSession| ListedSession::of_list(sorted, request.sort, &estimated);
+        let projects = found.iter().map(|(activity, sorted)| RecentProject {
             project: activity.of.clone(),
             counts: activity.into(),
             users: activity.across,
-            newest: newest.iter().map(|session| SessionView::with_estimates(session, &estimated)).collect(),
+            usage: sorted.usage,
+            duration_seconds: Some(sorted.duration_seconds)
+                .filter(|_| request.sort == SessionOrder::Duration),
+            newest: sorted.sessions.iter().map(of_list).collect(),
         });
         let response = RecentResponse {
             since: since.unwrap_or(Timestamp::from_micros(0)),
@@ -186,5 +199,20 @@ impl Api<'_> {
             short_ids,
         };
         Ok(ApiAnswer { response, notices })
+    }
+
+    /// The projects of active sessions in the requested order, each with its activity.
+    async fn sorted_projects(
+        &self,
+        active: &SessionQuery,
+        request: &RecentRequest,
+    ) -> Result<Vec<(Activity<ProjectSlug>, SortedProject)>, ApiError> {
+        let activities = self.storage.sessions().list_projects(active.clone()).await?;
+        let mut activities: BTreeMap<ProjectSlug, Activity<ProjectSlug>> =
+            activities.into_iter().map(|activity| (activity.of.clone(), activity)).collect();
+        let query = active.clone().with_limit(request.limit);
+        let sorted = self.storage.statistics().sorted_projects(query, request.sort).await?;
+        let with_activity = |project: SortedProject| Some((activities.remove(&project.project)?, project));
+        Ok(sorted.into_iter().filter_map(with_activity).collect())
     }
 }

@@ -1,10 +1,10 @@
-//! Lists sessions, newest first, or as trees.
+//! Lists sessions, newest first or in another order, or as trees.
 
 use amplifier_session_core::{
     Scope,
-    backend::SessionQuery,
+    backend::{SessionQuery, Usage},
     model::{DamagedRow, Session},
-    storage::{Origin, SessionTree},
+    storage::{Origin, SessionOrder, SessionTree, SortedSession},
 };
 use jiff::Zoned;
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,8 @@ pub struct SessionsRequest {
     /// Which sessions. The period is that of their last change.
     #[serde(flatten)]
     pub filter: RequestFilter,
+    /// The order of the sessions, of all that match and not only of the newest.
+    pub sort: SessionOrder,
     /// Whether to list sub-agents and forks under the session that they came from.
     pub tree: bool,
     /// Maximum number of sessions.
@@ -47,6 +49,7 @@ impl Default for SessionsRequest {
             text: None,
             id_prefix: None,
             filter: RequestFilter::default(),
+            sort: SessionOrder::Updated,
             tree: false,
             limit: 50,
             short_ids: false,
@@ -71,8 +74,11 @@ impl SessionsRequest {
 /// Sessions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionsResponse {
-    /// The sessions, newest first, or the roots of trees.
+    /// The sessions in the requested order, or the roots of trees.
     pub sessions: Vec<ListedSession>,
+    /// Their order, if it is not that of their last change.
+    #[serde(default, skip_serializing_if = "is_updated")]
+    pub sort: SessionOrder,
     /// Whether there are more.
     pub has_more: bool,
     /// Sessions that can't be read.
@@ -92,6 +98,13 @@ pub struct ListedSession {
     /// The session.
     #[serde(flatten)]
     pub session: SessionView,
+    /// The usage of its model calls, in a list that is sorted by cost. A call that several sessions report is one of the
+    /// first of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// The time from its beginning to its last change, in a list that is sorted by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_seconds: Option<u64>,
     /// In a tree: its relation to its parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
@@ -113,8 +126,16 @@ impl ListedSession {
         1 + self.children.iter().flatten().map(Self::count).sum::<usize>()
     }
 
-    fn of_list(session: &Session, estimated: &Estimated) -> Self {
-        Self { session: SessionView::with_estimates(session, estimated), origin: None, children: None }
+    /// A session of a list in this order.
+    pub(crate) fn of_list(sorted: &SortedSession, sort: SessionOrder, estimated: &Estimated) -> Self {
+        let SortedSession { session, usage } = sorted;
+        Self {
+            session: SessionView::with_estimates(session, estimated),
+            usage: *usage,
+            duration_seconds: Some(session.duration_seconds()).filter(|_| sort == SessionOrder::Duration),
+            origin: None,
+            children: None,
+        }
     }
 
     /// A session with its sub-agents and forks.
@@ -122,8 +143,18 @@ impl ListedSession {
     pub fn of_tree(tree: &SessionTree, estimated: &Estimated) -> Self {
         let children = tree.children.iter().map(|child| Self::of_tree(child, estimated)).collect();
         let session = SessionView::with_estimates(&tree.session, estimated);
-        Self { session, origin: Some(tree.origin), children: Some(children) }
+        Self {
+            session,
+            usage: None,
+            duration_seconds: None,
+            origin: Some(tree.origin),
+            children: Some(children),
+        }
     }
+}
+
+fn is_updated(order: &SessionOrder) -> bool {
+    *order == SessionOrder::Updated
 }
 
 impl Api<'_> {
@@ -161,9 +192,10 @@ impl Api<'_> {
         let scope = query.scope.clone();
         // One more than needed, to know whether there are more.
         let query = query.with_limit(request.limit.saturating_add(1));
-        let mut sessions = self.storage.sessions().search_sessions(&query).await?;
-        let has_more = sessions.len() > request.limit;
-        sessions.truncate(request.limit);
+        let mut sorted = self.sorted_sessions(query, request.sort).await?;
+        let has_more = sorted.len() > request.limit;
+        sorted.truncate(request.limit);
+        let sessions: Vec<Session> = sorted.iter().map(|one| one.session.clone()).collect();
         let estimated = Estimated::of(self.storage, &sessions).await?;
         let short_ids =
             if request.short_ids { self.short_ids_of(&scope, &sessions).await? } else { ShortIds::new() };
@@ -171,11 +203,25 @@ impl Api<'_> {
             let forest = SessionTree::forest(sessions);
             forest.iter().map(|tree| ListedSession::of_tree(tree, &estimated)).collect()
         } else {
-            sessions.iter().map(|session| ListedSession::of_list(session, &estimated)).collect()
+            sorted.iter().map(|one| ListedSession::of_list(one, request.sort, &estimated)).collect()
         };
         let damaged = self.damaged_within(&scope);
         let incomplete = IncompleteReason::of_damage(&damaged);
-        Ok(SessionsResponse { sessions, has_more, damaged, incomplete, short_ids })
+        Ok(SessionsResponse { sessions, sort: request.sort, has_more, damaged, incomplete, short_ids })
+    }
+
+    /// The first sessions that a query finds, in an order.
+    async fn sorted_sessions(
+        &self,
+        query: SessionQuery,
+        sort: SessionOrder,
+    ) -> Result<Vec<SortedSession>, ApiError> {
+        if sort != SessionOrder::Updated {
+            return Ok(self.storage.statistics().sorted_sessions(query, sort).await?);
+        }
+        // The store has them in this order.
+        let sessions = self.storage.sessions().search_sessions(&query).await?;
+        Ok(sessions.into_iter().map(|session| SortedSession { session, usage: None }).collect())
     }
 
     /// The short ids of sessions and their parents.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Api, ApiAnswer, ApiError, CallerPlace, FoundKind, Notice, Reach, addresses::only_session,
-    filter::RequestFilter, incomplete::IncompleteReason,
+    filter::RequestFilter, incomplete::IncompleteReason, zone::zone_name,
 };
 
 /// Messages with pending vectors are counted one by one up to this number.
@@ -48,6 +48,8 @@ pub struct StatisticsResponse {
     /// The statistics.
     #[serde(flatten)]
     pub statistics: Statistics,
+    /// The time zone of the days: an IANA name such as `Europe/Berlin`, or `UTC`.
+    pub tz: String,
     /// The files of the store and its index, for callers on this machine.
     pub places: Vec<PlaceSize>,
     /// The vectors of the store.
@@ -102,6 +104,7 @@ impl Api<'_> {
     ) -> Result<ApiAnswer<StatisticsResponse>, ApiError> {
         let scope = self.caller.scope(request.scope)?;
         let mut notices = Vec::new();
+        let now = request.filter.now(self.now)?;
         let period = request.filter.period(self.now, &mut notices)?;
         let filter = self.filtered(&scope, &request.filter, &mut notices).await?;
         let mut sessions = filter.clone();
@@ -109,10 +112,13 @@ impl Api<'_> {
             let found = self.find(&scope, address, &mut notices).await?;
             sessions = only_session(sessions, &scope, &found.session);
         }
-        let options =
-            StatisticsOptions::default().with_sessions(sessions).with_period(period.since, period.until);
+        let options = StatisticsOptions::default()
+            .with_sessions(sessions)
+            .with_period(period.since, period.until)
+            .with_zone(now.time_zone().clone());
         let response = StatisticsResponse {
             statistics: self.storage.statistics().get_statistics(&scope, &options).await?,
+            tz: zone_name(&now),
             places: self.places(),
             vectors: self.store_vectors(&scope).await?,
             incomplete: IncompleteReason::of_damage(&self.damaged_within(&scope)),

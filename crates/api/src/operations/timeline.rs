@@ -12,6 +12,7 @@ use crate::{
     incomplete::IncompleteReason,
     names::names,
     query::{QueryRequest, ReadQuery, ResolvedQuery},
+    zone::zone_name,
 };
 
 /// The number of the best messages that are counted.
@@ -64,6 +65,8 @@ pub struct TimelineResponse {
     /// The messages without vectors, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing_vectors: Option<MissingVectors>,
+    /// The time zone of the days: an IANA name such as `Europe/Berlin`, or `UTC`.
+    pub tz: String,
     /// The counts.
     #[serde(flatten)]
     pub timeline: Timeline,
@@ -85,6 +88,7 @@ impl Api<'_> {
     /// As [`Api::search`].
     pub async fn timeline(&self, request: &TimelineRequest) -> Result<ApiAnswer<TimelineResponse>, ApiError> {
         let mut notices = Vec::new();
+        let now = request.query.filter.now(self.now)?;
         let query = self.resolved_query(request.read(self.now, &mut notices)?, &mut notices).await?;
         let ResolvedQuery { scope, options, .. } = &query;
         let found = self.storage.search().search_transcripts(scope, options).await?;
@@ -99,7 +103,8 @@ impl Api<'_> {
             mode,
             notices: Vec::new(),
             missing_vectors,
-            timeline: Timeline::of_results(results.iter().take(MOST_COUNTED), request.by),
+            tz: zone_name(&now),
+            timeline: Timeline::of_results(results.iter().take(MOST_COUNTED), request.by, now.time_zone()),
             has_more: results.len() > MOST_COUNTED,
             damaged,
             incomplete,

@@ -71,7 +71,7 @@ pub(super) fn over_time(
         1 => format!("a {}", unit.as_str()),
         more => format!("in {more} {}s", unit.as_str()),
     };
-    text(body, (right, y), "aside", "end", &format!("{of} {period} (UTC)"));
+    text(body, (right, y), "aside", "end", &format!("{of} {period}"));
     let step = (right - left) / bars.len() as f64;
     let width = (step * 0.8).clamp(1.0, 40.0);
     // As many labels as there is room for; the last bar always has one.

@@ -38,17 +38,18 @@ struct SvgBar {
     value_text: String,
 }
 
-/// The picture of statistics, with a bar for each day, week or month. A chart without rows says so.
+/// The picture of statistics, with a bar for each day, week or month. `tz` is the name of the time zone of the days. A
+/// chart without rows says so.
 #[must_use]
-pub fn statistics(statistics: &Statistics, unit: PeriodUnit) -> String {
+pub fn statistics(statistics: &Statistics, unit: PeriodUnit, tz: &str) -> String {
     let mut body = String::new();
     let totals = statistics.totals;
     text(&mut body, (24.0, 36.0), "title", "start", "Sessions of AI agents");
     let period = match (statistics.days.first(), statistics.days.last()) {
         (Some(first), Some(last)) if first.day != last.day => {
-            format!(", {} to {} (UTC)", first.day, last.day)
+            format!(", {} to {} ({tz})", first.day, last.day)
         }
-        (Some(only), _) => format!(", {} (UTC)", only.day),
+        (Some(only), _) => format!(", {} ({tz})", only.day),
         _ => String::new(),
     };
     let sessions = counted(totals.sessions, "session");

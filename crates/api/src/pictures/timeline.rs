@@ -14,11 +14,11 @@ use crate::text::{fitted, one_line};
 /// The maximum length of the title, in characters.
 const TITLE: usize = 64;
 
-/// The picture of a timeline, with `title` above it.
+/// The picture of a timeline, with `title` above it. `tz` is the name of the time zone of the days.
 #[must_use]
-pub fn timeline(timeline: &Timeline, title: &str) -> String {
+pub fn timeline(timeline: &Timeline, title: &str, tz: &str) -> String {
     let title = one_line(title);
-    let line = summary(timeline).map_or_else(String::new, |summary| summary + " (UTC)");
+    let line = summary(timeline).map_or_else(String::new, |summary| format!("{summary} ({tz})"));
     let mut body = String::new();
     text(&mut body, (24.0, 36.0), "title", "start", &fitted(&title, TITLE));
     text(&mut body, (24.0, 57.0), "aside", "start", &line);
@@ -46,12 +46,14 @@ pub fn summary(timeline: &Timeline) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use jiff::tz::TimeZone;
+
     use super::*;
 
     #[test]
     fn a_title_is_text() {
-        let nothing = Timeline::of_results([], None);
-        let picture = timeline(&nothing, "<b>\u{1b}[1m & \"x\"\n\u{ffff}");
+        let nothing = Timeline::of_results([], None, &TimeZone::UTC);
+        let picture = timeline(&nothing, "<b>\u{1b}[1m & \"x\"\n\u{ffff}", "UTC");
         let title = "&lt;b&gt;␛[1m &amp; &quot;x&quot; \u{fffd}";
         assert!(picture.contains(&format!("<title>{title}: </title>")), "{picture}");
         assert!(picture.contains(&format!(">{title}</text>")), "{picture}");

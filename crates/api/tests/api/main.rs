@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod answers;
+mod days;
 mod files;
 mod lines_of_sessions;
 mod queries;

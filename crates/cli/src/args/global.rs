@@ -56,6 +56,9 @@ pub(crate) struct GlobalArgs {
     /// Print results as one JSON object
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// Use days and times in UTC, not those of your time zone; TZ=Europe/Berlin sets another
+    #[arg(long, global = true)]
+    pub(crate) utc: bool,
     /// When to use colours; NO_COLOR also turns them off
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: When,
@@ -188,6 +191,7 @@ impl GlobalArgs {
             + &again("--scope", SCOPE_VARIABLE, scope)
             + &self.setting_again("teams", Some(&self.team.join(",")))
             + &self.setting_again("org", self.org.as_deref())
+            + if self.utc { " --utc" } else { "" }
     }
 
     /// The options that select the store, for hints about the sessions of everyone in it.

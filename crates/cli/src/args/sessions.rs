@@ -1,23 +1,29 @@
 //! `sessions`.
 
+use amplifier_session_storage::storage::SessionOrder;
 use clap::{Args, ValueEnum};
 
 use super::{FilterArgs, NarrowArgs, number};
 use crate::failure::Failure;
 
-/// List sessions, newest first, or by project
+/// List sessions, newest first or by cost, messages or duration, or by project
 #[derive(Debug, Args)]
 #[command(long_about = "\
 Lists sessions, newest first. With words, lists only sessions with all of them in the title or description; `search` finds \
 what was said. --since and --until refer to the last change of a session. The title of a session without a name is its first \
 user message.
 
+--sort cost lists the sessions with the most expensive model calls first, --sort messages the longest conversations, and \
+--sort duration those with the longest time between beginning and last change. All sessions that match are compared, not only \
+the newest. Costs are as reported by the event logs; sessions without a known cost are last, with `-`. A call that several \
+sessions have, such as a session and its fork, counts for one of them, as in `stats`.
+
 With --tree, sub-agents and forks are listed under the session that they came from, oldest first. Sessions whose parent is \
 not in the list are at the top level.
 
 With --by project, shows the projects with sessions that were active in the period, the most recent first, and the newest \
 sessions of each. A session is active from when it was created until it last changed. Messages and events are counted for \
-whole sessions. With --scope visible or all, users are shown too. Words, --tree and --superseded can't be combined with it.")]
+whole sessions. --sort sorts the projects, and the sessions of each. With --scope visible or all, users are shown too. Words, --tree and --superseded can't be combined with it.")]
 #[command(after_long_help = "\
 In a pipe, each session is one line of tab-separated fields: session, time of the last change, project, messages, turns, \
 events, title; then the owner if --scope is not own. With --tree, three fields come first: depth from 0, origin (root, \
@@ -27,6 +33,8 @@ is one line:
   project  SLUG  sessions, messages, events, last activity, users
   session  SLUG  session, time of the last change, messages, title, owner
   user     ID    sessions, messages, events, last activity, projects
+With --sort cost or duration, lines of sessions and projects have one more field at the end: the cost, or `-` if it is not \
+known, or the duration in seconds.
 
 Exits with 3 if no session matches.
 
@@ -35,6 +43,7 @@ Examples:
   amplifier-sessions sessions payment retry --tag incident --min-turns 3
   amplifier-sessions sessions --project -home-ana-payments --tree
   amplifier-sessions sessions --repo github.com/acme/payments
+  amplifier-sessions sessions --sort cost --since 30d
   amplifier-sessions sessions --by project
   amplifier-sessions sessions --by project --days 30 --limit 1
   amplifier-sessions sessions --by project --tag incident --until 'last week'
@@ -53,6 +62,9 @@ pub(crate) struct SessionsArgs {
     /// With --by project, the number of days to look back, if neither --since nor --until is given [default: 7]
     #[arg(long, value_name = "N", value_parser = number::<u32>, conflicts_with = "since")]
     pub(crate) days: Option<u32>,
+    /// What to sort by: updated, cost, messages or duration [default: updated]
+    #[arg(long, value_name = "WHAT", hide_possible_values = true, conflicts_with_all = ["tree", "superseded"])]
+    pub(crate) sort: Option<SessionsSortArg>,
     /// List sub-agents and forks under the session that they came from
     #[arg(long)]
     pub(crate) tree: bool,
@@ -85,7 +97,32 @@ pub(crate) enum SessionsByArg {
     Project,
 }
 
+/// The order of listed sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SessionsSortArg {
+    Updated,
+    Cost,
+    Messages,
+    Duration,
+}
+
+impl From<SessionsSortArg> for SessionOrder {
+    fn from(arg: SessionsSortArg) -> Self {
+        match arg {
+            SessionsSortArg::Updated => Self::Updated,
+            SessionsSortArg::Cost => Self::Cost,
+            SessionsSortArg::Messages => Self::Messages,
+            SessionsSortArg::Duration => Self::Duration,
+        }
+    }
+}
+
 impl SessionsArgs {
+    /// The order.
+    pub(crate) fn order(&self) -> SessionOrder {
+        self.sort.map(Into::into).unwrap_or_default()
+    }
+
     /// Checks what depends on `--by`.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         match self.days.filter(|_| self.by.is_none()) {

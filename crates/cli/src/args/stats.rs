@@ -13,8 +13,8 @@ use super::{FilterArgs, NarrowArgs};
 #[command(long_about = "\
 Counts sessions, messages and events, and charts them by day, project, bundle, event type, tool and model. Also shows the \
 path and size of the store and its index. Each chart shows the ten largest rows. The chart by day shows the last 30 days or \
-those of the period, including days without activity. --by week and --by month chart longer periods. Days are in UTC; weeks \
-begin on Monday (ISO 8601).
+those of the period, including days without activity. --by week and --by month chart longer periods. Days are those of \
+your time zone, or of UTC with --utc; weeks begin on Monday (ISO 8601).
 
 With --since or --until, counts sessions that were active in the period, and messages and events in the period. Calls, \
 tokens and cost of models are as reported by the event logs. A model call or tool use counts once, even if several \

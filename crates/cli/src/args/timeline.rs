@@ -13,12 +13,12 @@ use super::QueryArgs;
 Searches as `search` does, and counts the best 100 messages by the day, week or month in which they were written. The query \
 and the filters are those of `search`; messages with the same text count once.
 
-Without --by, the chart is by day for up to five weeks, by week for up to a year, and otherwise by month. Periods are in \
-UTC; weeks begin on Monday (ISO 8601). On a terminal, more than three empty periods in a row are shown as one line.")]
+Without --by, the chart is by day for up to five weeks, by week for up to a year, and otherwise by month. Days are \
+those of your time zone, or of UTC with --utc; weeks begin on Monday (ISO 8601). On a terminal, more than three empty periods in a row are shown as one line.")]
 #[command(after_long_help = "\
 In a pipe, each period is one line of tab-separated fields: its first day, its last day, number of messages. Empty periods \
-between are included, except in gaps of more than 366 periods. --json has the same as `periods`, with `query`, `mode`, `by`, \
-the total number of `matches`, how many of these have an `estimated` time, and `has_more` if more than 100 messages match.
+between are included, except in gaps of more than 366 periods. --json has the same as `periods`, with `query`, `mode`, `tz`, \
+`by`, the total number of `matches`, how many of these have an `estimated` time, and `has_more` if more than 100 messages match.
 
 Exits with 3 if nothing is found.
 

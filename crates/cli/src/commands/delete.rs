@@ -31,8 +31,15 @@ const SHOWN: usize = 20;
 
 pub(super) async fn run(app: &mut App, args: DeleteArgs) -> Result<Outcome, Failure> {
     let DeleteArgs { sessions, project, repo, older_than, all, dry_run, yes, .. } = args;
-    let request =
-        DeletePreviewRequest { sessions, project, repo: repo.repo, older_than, all, short_ids: true };
+    let request = DeletePreviewRequest {
+        sessions,
+        project,
+        repo: repo.repo,
+        older_than,
+        all,
+        short_ids: true,
+        ..DeletePreviewRequest::default()
+    };
     request.check(&app.now)?;
     let store = if dry_run { app.own_reader(false).await? } else { app.editor(false).await? };
     // All sessions are found before the first one is deleted, so that a typing error deletes nothing.

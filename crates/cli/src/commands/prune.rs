@@ -18,7 +18,13 @@ use crate::{
 
 pub(super) async fn run(app: &mut App, args: DeleteArgs) -> Result<Outcome, Failure> {
     let DeleteArgs { sessions, project, repo, older_than, .. } = args;
-    let request = PrunePreviewRequest { sessions, project, repo: repo.repo, older_than };
+    let request = PrunePreviewRequest {
+        sessions,
+        project,
+        repo: repo.repo,
+        older_than,
+        ..PrunePreviewRequest::default()
+    };
     request.check(&app.now)?;
     let store = if args.dry_run { app.own_reader(false).await? } else { app.editor(false).await? };
     let ApiAnswer { response: preview, notices } = store.api(app).prune_preview(&request).await?;

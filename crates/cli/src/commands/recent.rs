@@ -18,6 +18,7 @@ pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Fa
     let request = RecentRequest {
         scope: app.global.scope.into(),
         filter: RequestFilter { since: since.clone(), ..args.filter.request(&args.narrow) },
+        sort: args.order(),
         limit: args.limit,
         short_ids: app.out.is_terminal() && !app.out.is_json(),
     };
@@ -29,7 +30,7 @@ pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Fa
     if app.out.is_json() {
         app.out.json(&response)?;
     } else {
-        recent::recent(&mut app.out, &response, &app.now)?;
+        recent::recent(&mut app.out, &response, args.order(), &app.now)?;
     }
     app.out.finish()?;
     if response.projects.is_empty() {

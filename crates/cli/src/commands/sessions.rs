@@ -1,9 +1,11 @@
-//! `sessions`: lists sessions, newest first.
+//! `sessions`: lists sessions, newest first or in another order.
 
 use amplifier_session_api::{
     ApiAnswer,
     operations::sessions::{SessionsRequest, SessionsResponse},
 };
+
+use amplifier_session_storage::storage::SessionOrder;
 
 use super::superseded;
 use crate::{
@@ -23,6 +25,7 @@ pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Fa
         scope: app.global.scope.into(),
         text: args.text(),
         filter: args.filter.request(&args.narrow),
+        sort: args.order(),
         tree: args.tree,
         limit: args.limit,
         short_ids: app.out.is_terminal() && !app.out.is_json(),
@@ -38,10 +41,20 @@ pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Fa
     app.out.finish()?;
     let found = response.count();
     if response.has_more && found > 0 && !app.out.is_json() {
-        let newest = if found == 1 { "session".to_owned() } else { format!("{found} sessions") };
-        say("note", &format!("showing the newest {newest}; use --limit to show more"));
+        let shown = if found == 1 { "session".to_owned() } else { format!("{found} sessions") };
+        say("note", &format!("showing the {} {shown}; use --limit to show more", first_of(response.sort)));
     }
     Ok(Outcome::found(found > 0))
+}
+
+/// The word for the first sessions of an order.
+fn first_of(order: SessionOrder) -> &'static str {
+    match order {
+        SessionOrder::Updated => "newest",
+        SessionOrder::Cost => "most expensive",
+        SessionOrder::Messages => "largest",
+        SessionOrder::Duration => "longest",
+    }
 }
 
 fn show(app: &mut App, response: &SessionsResponse, tree: bool, owners: bool) -> Result<(), Failure> {
@@ -49,7 +62,7 @@ fn show(app: &mut App, response: &SessionsResponse, tree: bool, owners: bool) ->
     if out.is_json() {
         return Ok(out.json(response)?);
     }
-    let options = ListOptions { owners, short_ids: &response.short_ids, now };
+    let options = ListOptions { owners, sort: response.sort, short_ids: &response.short_ids, now };
     match (response.sessions.is_empty(), tree) {
         (true, _) => {}
         (false, true) => render::tree(out, &response.sessions, options)?,

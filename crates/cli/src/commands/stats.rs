@@ -31,7 +31,7 @@ pub(super) async fn run(app: &mut App, args: StatsArgs) -> Result<Outcome, Failu
     let any = response.statistics.totals.sessions > 0;
     let plot = args.plot.as_deref().filter(|_| any);
     if let Some(file) = plot {
-        write_private(file, &pictures::statistics(&response.statistics, By::unit(&args.by)))?;
+        write_private(file, &pictures::statistics(&response.statistics, By::unit(&args.by), &response.tz))?;
     }
     // The picture is the only output on stdout.
     if !plot.is_some_and(is_stdout) {

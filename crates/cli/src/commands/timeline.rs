@@ -44,7 +44,7 @@ fn show(app: &mut App, response: &TimelineResponse, args: &TimelineArgs) -> Resu
     let timeline = &response.timeline;
     let plot = args.plot.as_deref().filter(|_| timeline.matches > 0);
     if let Some(file) = plot {
-        write_private(file, &pictures::timeline(timeline, &args.query.title()))?;
+        write_private(file, &pictures::timeline(timeline, &args.query.title(), &response.tz))?;
     }
     // The picture is the only output on stdout.
     if !plot.is_some_and(is_stdout) {
@@ -60,7 +60,7 @@ fn print(app: &mut App, response: &TimelineResponse) -> Result<(), Failure> {
         return Ok(app.out.json(response)?);
     }
     let lines = if app.out.is_terminal() {
-        render::blocks(&response.timeline, app.out.width, app.out.paint)
+        render::blocks(&response.timeline, &response.tz, app.out.width, app.out.paint)
     } else {
         render::lines(&response.timeline)
     };

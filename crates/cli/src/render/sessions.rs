@@ -2,14 +2,18 @@
 
 use std::io;
 
-use amplifier_session_api::{operations::sessions::ListedSession, views::SessionView};
-use amplifier_session_storage::storage::Origin;
+use amplifier_session_api::{operations::sessions::ListedSession, text::cost, views::SessionView};
+use amplifier_session_storage::{
+    backend::Usage,
+    model::Cost,
+    storage::{Origin, SessionOrder},
+};
 use jiff::Zoned;
 
 use super::{
     ids::{ShortIds, short},
     table::{Column, TableCell, table},
-    text::{grouped, one_line},
+    text::{grouped, hours, one_line},
 };
 use crate::{dates, out::Out, paint::Paint};
 
@@ -17,17 +21,23 @@ use crate::{dates, out::Out, paint::Paint};
 const ROOMY: usize = 80;
 
 /// The columns of a table of this width. On a narrow terminal, the project is shortened first, then the title.
-fn columns(width: usize) -> [Column<'static>; 6] {
+fn columns(width: usize, sort: SessionOrder) -> Vec<Column<'static>> {
     let project = (width.saturating_sub(44) / 3).clamp(6, 24);
     let messages = if width < ROOMY { "msgs" } else { "messages" };
-    [
+    let mut columns = vec![
         Column::text("session"),
         Column::text("owner"),
         Column::text("changed"),
         Column::text("project").shrinking(1, project).cut_at_start(),
         Column::number(messages),
-        Column::text("title").shrinking(2, 12),
-    ]
+    ];
+    match sort {
+        SessionOrder::Cost => columns.push(Column::number("cost")),
+        SessionOrder::Duration => columns.push(Column::number("duration")),
+        SessionOrder::Updated | SessionOrder::Messages => {}
+    }
+    columns.push(Column::text("title").shrinking(2, 12));
+    columns
 }
 
 /// How to show a list of sessions.
@@ -35,6 +45,8 @@ fn columns(width: usize) -> [Column<'static>; 6] {
 pub(crate) struct ListOptions<'a> {
     /// Whether to name the owners.
     pub(crate) owners: bool,
+    /// Their order, the value of which is shown too.
+    pub(crate) sort: SessionOrder,
     pub(crate) short_ids: &'a ShortIds,
     pub(crate) now: &'a Zoned,
 }
@@ -42,15 +54,17 @@ pub(crate) struct ListOptions<'a> {
 /// Writes one line per session: a table on a terminal, tab-separated fields in a pipe.
 pub(crate) fn list(out: &mut Out, sessions: &[ListedSession], options: ListOptions<'_>) -> io::Result<()> {
     if !out.is_terminal() {
-        return sessions
-            .iter()
-            .try_for_each(|one| out.line(&tabbed(&one.session, options.owners, options.now).join("\t")));
+        return sessions.iter().try_for_each(|one| {
+            let mut fields = tabbed(&one.session, options.owners, options.now);
+            fields.extend(sorted_field(one, options.sort));
+            out.line(&fields.join("\t"))
+        });
     }
     let narrow = out.width < ROOMY;
     let title = |view: &SessionView| TableCell::plain(one_line(&view.title));
     let rows: Vec<Vec<TableCell>> =
-        sessions.iter().map(|one| row(&one.session, title(&one.session), narrow, options)).collect();
-    out.lines(&table(&columns(out.width), &rows, out.width, out.paint))
+        sessions.iter().map(|one| row(one, title(&one.session), narrow, options)).collect();
+    out.lines(&table(&columns(out.width, options.sort), &rows, out.width, out.paint))
 }
 
 /// Writes one line per session, parents before their sub-agents and forks.
@@ -60,28 +74,66 @@ pub(crate) fn tree(out: &mut Out, forest: &[ListedSession], options: ListOptions
         return lines.iter().try_for_each(|line| out.line(&line.tabbed(options.owners, options.now)));
     }
     let narrow = out.width < ROOMY;
-    let rows: Vec<Vec<TableCell>> = lines
-        .iter()
-        .map(|line| row(&line.tree.session, line.title(options.short_ids), narrow, options))
-        .collect();
-    out.lines(&table(&columns(out.width), &rows, out.width, out.paint))
+    let rows: Vec<Vec<TableCell>> =
+        lines.iter().map(|line| row(line.tree, line.title(options.short_ids), narrow, options)).collect();
+    out.lines(&table(&columns(out.width, options.sort), &rows, out.width, out.paint))
 }
 
 /// The cells of a session, without the time of day if `narrow`.
-fn row(view: &SessionView, title: TableCell, narrow: bool, options: ListOptions<'_>) -> Vec<TableCell> {
-    let session = &view.session;
-    let ListOptions { owners, short_ids, now } = options;
+fn row(one: &ListedSession, title: TableCell, narrow: bool, options: ListOptions<'_>) -> Vec<TableCell> {
+    let (view, session) = (&one.session, &one.session.session);
+    let ListOptions { owners, sort, short_ids, now } = options;
     let owner = if owners { one_line(session.user_id.as_str()) } else { String::new() };
     let minute = dates::about_minute(session.updated, view.is_estimated(), now);
     let changed = if narrow { minute.split(' ').next().unwrap_or_default() } else { &minute };
-    vec![
+    let mut cells = vec![
         TableCell::plain(short(short_ids, &session.session_id)),
         TableCell::plain(owner),
         TableCell::styled(changed, Paint::aside),
         TableCell::plain(one_line(session.project_slug.as_str())),
         TableCell::plain(grouped(session.message_count.into())),
-        title,
-    ]
+    ];
+    cells.extend(sorted_value(one.usage.as_ref(), one.duration_seconds, sort).map(TableCell::plain));
+    cells.push(title);
+    cells
+}
+
+/// The value by which something is sorted, for a person: its cost or its duration. Messages are shown anyway.
+pub(crate) fn sorted_value(
+    usage: Option<&Usage>,
+    duration_seconds: Option<u64>,
+    sort: SessionOrder,
+) -> Option<String> {
+    match sort {
+        SessionOrder::Updated | SessionOrder::Messages => None,
+        SessionOrder::Duration => Some(hours(duration_seconds.unwrap_or_default())),
+        SessionOrder::Cost => Some(match usage.and_then(Usage::known_cost) {
+            None => "-".to_owned(),
+            Some(Cost::ZERO) => "$0.00".to_owned(),
+            Some(known) => cost(known),
+        }),
+    }
+}
+
+/// The same for a pipe: the cost in full, or the duration in seconds.
+pub(crate) fn sorted_field_of(
+    usage: Option<&Usage>,
+    duration_seconds: Option<u64>,
+    sort: SessionOrder,
+) -> Option<String> {
+    match sort {
+        SessionOrder::Updated | SessionOrder::Messages => None,
+        SessionOrder::Duration => Some(duration_seconds.unwrap_or_default().to_string()),
+        SessionOrder::Cost => {
+            let known = usage.and_then(Usage::known_cost);
+            Some(known.map_or_else(|| "-".to_owned(), |known| known.to_string()))
+        }
+    }
+}
+
+/// [`sorted_field_of`] a session.
+pub(crate) fn sorted_field(one: &ListedSession, sort: SessionOrder) -> Option<String> {
+    sorted_field_of(one.usage.as_ref(), one.duration_seconds, sort)
 }
 
 fn tabbed(view: &SessionView, owners: bool, now: &Zoned) -> Vec<String> {

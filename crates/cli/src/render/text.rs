@@ -12,9 +12,29 @@ pub(crate) fn duration(ms: f64) -> String {
     }
 }
 
+/// A long duration in seconds, in the two largest units.
+pub(crate) fn hours(seconds: u64) -> String {
+    let minutes = seconds / 60;
+    match minutes {
+        0 => format!("{seconds} s"),
+        1..60 => format!("{minutes} min"),
+        60..1440 => format!("{} h {:02} min", minutes / 60, minutes % 60),
+        _ => format!("{} d {} h", grouped(minutes / 1440), minutes % 1440 / 60),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::duration;
+    use super::{duration, hours};
+
+    #[test]
+    fn long_durations_have_two_units() {
+        let shown = [0, 59, 60, 3_599, 3_600, 86_399, 86_400, 180_000].map(hours);
+        assert_eq!(
+            shown,
+            ["0 s", "59 s", "1 min", "59 min", "1 h 00 min", "23 h 59 min", "1 d 0 h", "2 d 2 h"]
+        );
+    }
 
     #[test]
     fn durations_are_readable() {

@@ -10,21 +10,21 @@ use super::{
 };
 use crate::paint::Paint;
 
-/// A summary and a chart.
-pub(crate) fn blocks(timeline: &Timeline, width: usize, paint: Paint) -> Vec<String> {
+/// A summary and a chart. `tz` is the name of the time zone of the days.
+pub(crate) fn blocks(timeline: &Timeline, tz: &str, width: usize, paint: Paint) -> Vec<String> {
     let Some(summary) = summary(timeline) else { return Vec::new() };
     let rows = timeline.rows();
     let shown = rows.iter().filter_map(|row| match row {
         TimelineRow::Period(period) => Some(chart_row(timeline.by, period)),
         TimelineRow::Gap(_) => None,
     });
-    let title = match timeline.by {
-        PeriodUnit::Day => "Day (UTC)",
-        PeriodUnit::Week => "Week (UTC)",
-        PeriodUnit::Month => "Month (UTC)",
+    let unit = match timeline.by {
+        PeriodUnit::Day => "Day",
+        PeriodUnit::Week => "Week",
+        PeriodUnit::Month => "Month",
     };
     let chart = Chart {
-        title: title.to_owned(),
+        title: format!("{unit} ({tz})"),
         columns: vec!["messages"],
         rows: shown.collect(),
         ..Chart::default()
@@ -70,11 +70,13 @@ pub(crate) fn lines(timeline: &Timeline) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use jiff::tz::TimeZone;
+
     use super::*;
 
     #[test]
     fn without_messages_nothing_is_drawn() {
-        let nothing = Timeline::of_results([], Some(PeriodUnit::Week));
-        assert!(blocks(&nothing, 80, Paint::new(false)).is_empty() && lines(&nothing).is_empty());
+        let nothing = Timeline::of_results([], Some(PeriodUnit::Week), &TimeZone::UTC);
+        assert!(blocks(&nothing, "UTC", 80, Paint::new(false)).is_empty() && lines(&nothing).is_empty());
     }
 }

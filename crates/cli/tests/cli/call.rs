@@ -51,14 +51,20 @@ impl Call {
         Self { typed: typed.to_owned(), ..self }
     }
 
-    /// Runs it in this process, in the time zone UTC. A panic is one of the test.
+    /// The time zone of the variable `TZ`, as the program has it.
+    fn zone(&self) -> TimeZone {
+        let name = self.variables.get(OsStr::new("TZ")).and_then(|name| name.to_str());
+        TimeZone::get(name.unwrap_or("UTC")).unwrap_or_else(|_| TimeZone::unknown())
+    }
+
+    /// Runs it in this process. A panic is one of the test.
     pub(crate) fn run(self) -> Ran {
         let (stdout, stderr) = (Written::default(), Written::default());
         let environment = Environment {
+            now: Timestamp::now().to_zoned(self.zone()),
             arguments: [TYPED.into()].into_iter().chain(self.arguments).collect(),
             variables: self.variables,
             home: Some(self.home),
-            now: Timestamp::now().to_zoned(TimeZone::UTC),
             stdin: InputStream::new(Cursor::new(self.typed)),
             stdout: OutputStream::new(stdout.clone()),
             stderr: OutputStream::new(stderr.clone()),

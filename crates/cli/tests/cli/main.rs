@@ -62,3 +62,4 @@ mod upkeep;
 mod verify;
 #[cfg(feature = "watch")]
 mod watch;
+mod zones;

@@ -40,6 +40,22 @@ fn trees() {
 }
 
 #[test]
+fn sorted() {
+    for sort in ["cost", "messages", "duration"] {
+        terminal(&format!("sessions_by_{sort}_terminal"), 80, &["sessions", "--sort", sort, "--limit", "5"]);
+        text(&format!("sessions_by_{sort}"), &["sessions", "--sort", sort]);
+        let by_project = ["sessions", "--by", "project", "--since", "2020-01-01", "--sort", sort];
+        terminal(&format!("recent_by_{sort}_terminal"), 100, &by_project);
+    }
+    text("recent_by_cost", &["sessions", "--by", "project", "--since", "2020-01-01", "--sort", "cost"]);
+    json("sessions_by_cost_json", &["sessions", "--sort", "cost", "--limit", "1"]);
+    json("sessions_by_duration_json", &["sessions", "--sort", "duration", "--limit", "1"]);
+    let by_project = ["sessions", "--by", "project", "--since", "2020-01-01", "--sort", "cost"];
+    json("recent_by_cost_json", &[&by_project[..], &["--limit", "1"]].concat());
+    text("error_sorted_tree", &["sessions", "--sort", "cost", "--tree"]);
+}
+
+#[test]
 fn recent() {
     terminal("recent_terminal", 100, &["sessions", "--by", "project", "--since", "2020-01-01"]);
     terminal(

@@ -136,6 +136,12 @@ impl Usage {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
+    /// The cost, if at least one call reports it.
+    #[must_use]
+    pub fn known_cost(&self) -> Option<Cost> {
+        Some(self.cost).filter(|_| self.priced_calls > 0)
+    }
+
     /// Whether some calls report a cost, but not all of them do so readably.
     #[must_use]
     pub fn has_partial_cost(&self) -> bool {
@@ -161,11 +167,12 @@ impl Usage {
     }
 }
 
-/// The number of messages of one day and role.
+/// The number of messages of a role in a quarter of an hour. Quarters of an hour can be added up to the days of any time
+/// zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageCount {
-    /// The day in UTC, as [`Timestamp::day`] writes it.
-    pub day: String,
+    /// The beginning of the quarter: [`Timestamp::quarter_hour`].
+    pub quarter: Timestamp,
     /// The role.
     pub role: Role,
     /// How many there are.
@@ -173,14 +180,14 @@ pub struct MessageCount {
 }
 
 impl MessageCount {
-    /// Counts messages one by one, for backends whose database can't do it. The counts are in order of day and role.
+    /// Counts messages one by one, for backends whose database can't do it. The counts are in order of time and role.
     #[must_use]
     pub fn of(messages: impl IntoIterator<Item = (Timestamp, Role)>) -> Vec<Self> {
-        let mut counts: BTreeMap<(String, &str), Self> = BTreeMap::new();
+        let mut counts: BTreeMap<(Timestamp, &str), Self> = BTreeMap::new();
         for (ts, role) in messages {
-            let day = ts.day();
-            let count = counts.entry((day.clone(), role.as_str()));
-            count.or_insert(Self { day, role, messages: 0 }).messages += 1;
+            let quarter = ts.quarter_hour();
+            let count = counts.entry((quarter, role.as_str()));
+            count.or_insert(Self { quarter, role, messages: 0 }).messages += 1;
         }
         counts.into_values().collect()
     }

@@ -9,13 +9,13 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::counts::{REPEATS, REQUEST_ID, RESPONSE, SESSION_ID, Usage};
-use crate::model::{Digest, Event, SessionKey};
+use crate::model::{Digest, Event, SessionKey, Timestamp};
 
 /// A group of events to count.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventGroup {
-    /// The day in UTC, as [`Timestamp::day`](crate::model::Timestamp::day) writes it.
-    pub day: String,
+    /// The quarter of an hour in which they happened: [`Timestamp::quarter_hour`].
+    pub quarter: Timestamp,
     /// The type.
     pub event_type: String,
     /// The tool that they are about.
@@ -33,7 +33,7 @@ pub struct EventGroup {
 impl From<&Event> for EventGroup {
     fn from(event: &Event) -> Self {
         Self {
-            day: event.ts.day(),
+            quarter: event.ts.quarter_hour(),
             event_type: event.event_type.clone(),
             tool_name: event.tool_name.clone(),
             model: event.model.clone(),
@@ -70,6 +70,34 @@ pub struct EventCount {
     pub once: Tally,
     /// The events that were left out: repeated lines of a log, and calls that another line reports too.
     pub left_out: Tally,
+}
+
+/// The usage of models in the log of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionUsage {
+    /// The session in whose log it is.
+    pub session: SessionKey,
+    /// The session that the lines name, if it is another one.
+    pub of_session: Option<String>,
+    /// The usage, each call once.
+    pub usage: Usage,
+}
+
+/// The counts of events.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CountedEvents {
+    /// By group.
+    pub groups: Vec<EventCount>,
+    /// Their usage by session.
+    pub sessions: Vec<SessionUsage>,
+}
+
+impl CountedEvents {
+    /// Adds the counts of other events.
+    pub fn append(&mut self, mut other: Self) {
+        self.groups.append(&mut other.groups);
+        self.sessions.append(&mut other.sessions);
+    }
 }
 
 /// Usage in an event.
@@ -192,19 +220,29 @@ impl EventCounter {
         self.answered.extend(sessions);
     }
 
-    /// The counts, in order of their groups.
+    /// The counts, in order of their groups and sessions.
     #[must_use]
-    pub fn into_counts(mut self) -> Vec<EventCount> {
+    pub fn into_counts(mut self) -> CountedEvents {
         let answered = std::mem::take(&mut self.answered);
         let mut calls = std::mem::take(&mut self.calls);
         calls.retain(|call| !call.is_repeat || !answered.contains(&call.session));
         leave_out_reported(&mut calls);
-        for Call { group, usage, is_left_out, .. } in calls {
+        let mut sessions: BTreeMap<(SessionKey, Option<String>), Usage> = BTreeMap::new();
+        for Call { group, session, usage, is_left_out, .. } in calls {
+            if !is_left_out {
+                sessions.entry((session, group.of_session.clone())).or_default().add(usage);
+            }
             let (once, left_out) = self.groups.entry(group).or_default();
             if is_left_out { left_out.usage.add(usage) } else { once.usage.add(usage) }
         }
-        let counts = self.groups.into_iter();
-        counts.map(|(group, (once, left_out))| EventCount { group, once, left_out }).collect()
+        let groups = self.groups.into_iter();
+        let sessions = sessions.into_iter();
+        CountedEvents {
+            groups: groups.map(|(group, (once, left_out))| EventCount { group, once, left_out }).collect(),
+            sessions: sessions
+                .map(|((session, of_session), usage)| SessionUsage { session, of_session, usage })
+                .collect(),
+        }
     }
 }
 

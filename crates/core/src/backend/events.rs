@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{EventCount, EventState, SequenceRange};
+use super::{CountedEvents, EventState, SequenceRange};
 use crate::{
     Result,
     model::{Event, MessageRef, Payload, SessionKey, UserId},
@@ -38,8 +38,8 @@ pub trait Events: Send + Sync {
     /// to look at each event uses [`EventCounter`](super::EventCounter).
     ///
     /// An event counts once, and so does a model call: [`EventCounter`](super::EventCounter) says which lines of a log
-    /// are the same event, and which are about the same call. The rest is [`EventCount::left_out`]. The usage of events
+    /// are the same event, and which are about the same call. The rest is [`EventCount::left_out`](super::EventCount::left_out). The usage of events
     /// that repeat a response's usage ([`REPEATS`](super::REPEATS)) counts only if their session has no
     /// [`RESPONSE`](super::RESPONSE) with usage, whether `filter` admits that one or not.
-    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>>;
+    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<CountedEvents>;
 }

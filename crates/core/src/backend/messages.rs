@@ -22,6 +22,6 @@ pub trait Messages: Send + Sync {
     /// These messages, in any order. Leaves out those that do not exist.
     async fn messages_at(&self, message_refs: &[MessageRef]) -> Result<Vec<Message>>;
 
-    /// Counts the messages that `scope` and `filter` admit by day and role, in any order.
+    /// Counts the messages that `scope` and `filter` admit by quarter of an hour and role, in any order.
     async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>>;
 }

@@ -48,7 +48,9 @@ pub use counts::{
     RowSpan, SESSION_ID, UNREADABLE_COST, Usage, VectorCounts, is_background,
 };
 pub use deletion::{Deletion, NotErased};
-pub use event_counts::{EventCount, EventCounter, EventGroup, Tally, UsageRow, repeats_usage};
+pub use event_counts::{
+    CountedEvents, EventCount, EventCounter, EventGroup, SessionUsage, Tally, UsageRow, repeats_usage,
+};
 pub use events::Events;
 pub use factory::{
     BackendFactory, BackupFile, Open, OpenFile, OpenRequest, OpenService, Opening, RestrictRoles, SalvageFile,

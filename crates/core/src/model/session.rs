@@ -135,6 +135,13 @@ names! {
 }
 
 impl Session {
+    /// The time from its beginning to its last change, in seconds.
+    #[must_use]
+    pub fn duration_seconds(&self) -> u64 {
+        let micros = self.updated.as_micros().saturating_sub(self.created.as_micros());
+        u64::try_from(micros / 1_000_000).unwrap_or(0)
+    }
+
     /// A session with only its key, origin and time of creation.
     #[must_use]
     pub fn new(key: SessionKey, host_id: HostId, project_slug: ProjectSlug, created: Timestamp) -> Self {

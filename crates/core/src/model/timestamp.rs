@@ -2,6 +2,7 @@
 
 use std::{fmt, ops::Range};
 
+use jiff::{civil::Date, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
@@ -33,13 +34,19 @@ impl Timestamp {
         Self(jiff::Timestamp::now().as_microsecond())
     }
 
-    /// The day in UTC: `2026-01-31`.
+    /// The day in a time zone, unless it is too far away to be a date.
     #[must_use]
-    pub fn day(self) -> String {
-        let mut text = self.to_string();
-        // A year beyond 9999 has a sign and more digits.
-        text.truncate(text.find('T').unwrap_or(text.len()));
-        text
+    pub fn day(self, zone: &TimeZone) -> Option<Date> {
+        let instant = jiff::Timestamp::from_microsecond(self.0).ok()?;
+        Some(zone.to_datetime(instant).date())
+    }
+
+    /// The beginning of its quarter of an hour. Days of all time zones begin with a quarter of an hour, as long as their
+    /// offsets from UTC are multiples of it: in all zones since 1972.
+    #[must_use]
+    pub fn quarter_hour(self) -> Self {
+        const QUARTER: i64 = 15 * 60 * 1_000_000;
+        Self(self.0.div_euclid(QUARTER).saturating_mul(QUARTER))
     }
 
     /// Parses ISO 8601 with an offset or `Z`. Without an offset, it is UTC.

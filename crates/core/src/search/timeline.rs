@@ -17,7 +17,7 @@ const MOST_DAYS_IN_WEEKS: i64 = 53 * 7;
 /// How many empty periods in a row are rows of their own; more become one row.
 const MOST_EMPTY_ROWS: i64 = 3;
 
-/// A unit of the calendar, in UTC.
+/// A unit of the calendar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PeriodUnit {
@@ -89,9 +89,9 @@ impl PeriodUnit {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Period {
-    /// The first day, in UTC: `2026-01-26`.
+    /// The first day: `2026-01-26`.
     pub start: String,
-    /// The last day, in UTC. For a day, it is the same as `start`.
+    /// The last day. For a day, it is the same as `start`.
     pub end: String,
     /// How many messages were written in the period.
     pub count: u64,
@@ -133,18 +133,23 @@ pub struct Timeline {
 
 impl Timeline {
     /// Counts results by `by`, or else by the smallest unit with which there are few periods: days up to five weeks,
-    /// weeks up to a year, otherwise months. Without results, there are no periods.
+    /// weeks up to a year, otherwise months. The days are those of a time zone. Without results, there are no periods.
     #[must_use]
     pub fn of_results<'a>(
         results: impl IntoIterator<Item = &'a SearchResult>,
         by: Option<PeriodUnit>,
+        zone: &TimeZone,
     ) -> Self {
-        Self::of_times(results.into_iter().map(|result| (result.ts, result.ts_estimated)), by)
+        Self::of_times(results.into_iter().map(|result| (result.ts, result.ts_estimated)), by, zone)
     }
 
     /// The same from times, and whether each is an estimate. Times that are not in a year of four digits are left out.
-    fn of_times(times: impl IntoIterator<Item = (Timestamp, bool)>, by: Option<PeriodUnit>) -> Self {
-        let dated = |(time, estimated)| Some((day(time)?, estimated));
+    fn of_times(
+        times: impl IntoIterator<Item = (Timestamp, bool)>,
+        by: Option<PeriodUnit>,
+        zone: &TimeZone,
+    ) -> Self {
+        let dated = |(time, estimated)| Some((day(time, zone)?, estimated));
         let days: Vec<(Date, bool)> = times.into_iter().filter_map(dated).collect();
         let first_and_last =
             days.iter().map(|(day, _)| *day).min().zip(days.iter().map(|(day, _)| *day).max());
@@ -185,12 +190,9 @@ impl Timeline {
     }
 }
 
-/// The day of a time in UTC.
-fn day(time: Timestamp) -> Option<Date> {
-    let instant = jiff::Timestamp::from_microsecond(time.as_micros()).ok()?;
-    let date = instant.to_zoned(TimeZone::UTC).date();
-    // Other years have a sign and more digits.
-    (0..=9999).contains(&date.year()).then_some(date)
+/// The day of a time, in a year of four digits. Other years have a sign and more digits.
+fn day(time: Timestamp, zone: &TimeZone) -> Option<Date> {
+    time.day(zone).filter(|date| (0..=9999).contains(&date.year()))
 }
 
 /// The periods of the counts, with the empty ones between.
@@ -213,7 +215,7 @@ mod tests {
 
     fn timeline(days: &[&str], by: Option<PeriodUnit>) -> Timeline {
         let time = |day: &&str| (Timestamp::parse(&format!("{day}T23:59:59Z")).unwrap(), false);
-        Timeline::of_times(days.iter().map(time), by)
+        Timeline::of_times(days.iter().map(time), by, &TimeZone::UTC)
     }
 
     fn shown(timeline: &Timeline) -> Vec<(&str, &str, u64)> {
@@ -252,10 +254,62 @@ mod tests {
         assert_eq!(shown(&two), [("2026-01-31", "2026-01-31", 1), ("2026-02-01", "2026-02-01", 2)]);
     }
 
+    /// The periods of times, in a time zone.
+    fn in_zone(times: &[&str], by: PeriodUnit, zone: &str) -> Vec<(String, u64)> {
+        let times = times.iter().map(|time| (Timestamp::parse(time).unwrap(), false));
+        let timeline = Timeline::of_times(times, Some(by), &TimeZone::get(zone).unwrap());
+        timeline.periods.into_iter().map(|of| (of.start, of.count)).collect()
+    }
+
     #[test]
-    fn days_are_in_utc() {
-        let time = Timestamp::parse("2026-02-01T00:30:00+02:00").unwrap();
-        assert_eq!(Timeline::of_times([(time, false)], None).periods[0].start, "2026-01-31");
+    fn days_are_those_of_the_time_zone() {
+        let evening = ["2026-01-31T22:30:00Z"];
+        for (zone, day) in [
+            ("UTC", "2026-01-31"),
+            ("Europe/Berlin", "2026-01-31"),
+            ("Asia/Kathmandu", "2026-02-01"),
+            ("America/New_York", "2026-01-31"),
+            ("Pacific/Kiritimati", "2026-02-01"),
+        ] {
+            assert_eq!(in_zone(&evening, PeriodUnit::Day, zone), [(day.to_owned(), 1)], "{zone}");
+        }
+        let [before, at] = ["2026-01-31T18:14:59.999999Z", "2026-01-31T18:15:00Z"];
+        let days = in_zone(&[before, at], PeriodUnit::Day, "Asia/Kathmandu");
+        assert_eq!(days, [("2026-01-31".to_owned(), 1), ("2026-02-01".to_owned(), 1)]);
+    }
+
+    #[test]
+    fn days_of_23_and_25_hours_are_days() {
+        let hours = |from: &str| {
+            let from: jiff::Timestamp = from.parse().unwrap();
+            (0..72)
+                .map(|hour| (from + jiff::SignedDuration::from_hours(hour)).to_string())
+                .collect::<Vec<_>>()
+        };
+        for (zone, from, expected) in [
+            ("Europe/Berlin", "2026-03-27T23:00:00Z", [24, 23, 24, 1]),
+            ("Europe/Berlin", "2026-10-23T22:00:00Z", [24, 25, 23, 0]),
+            ("America/New_York", "2026-03-07T05:00:00Z", [24, 23, 24, 1]),
+            ("America/New_York", "2026-10-31T04:00:00Z", [24, 25, 23, 0]),
+        ] {
+            let times = hours(from);
+            let times: Vec<&str> = times.iter().map(String::as_str).collect();
+            let mut counts: Vec<u64> =
+                in_zone(&times, PeriodUnit::Day, zone).into_iter().map(|(_, count)| count).collect();
+            counts.resize(4, 0);
+            assert_eq!(counts, expected, "{zone} {from}");
+        }
+    }
+
+    #[test]
+    fn weeks_begin_on_the_monday_of_the_time_zone() {
+        // Late on Sunday in New York, and on Monday in Berlin.
+        let time = ["2026-03-09T03:59:59Z"];
+        let new_york = in_zone(&time, PeriodUnit::Week, "America/New_York");
+        assert_eq!(new_york, [("2026-03-02".to_owned(), 1)]);
+        assert_eq!(in_zone(&time, PeriodUnit::Week, "Europe/Berlin"), [("2026-03-09".to_owned(), 1)]);
+        let months = in_zone(&["2026-03-31T22:00:00Z"], PeriodUnit::Month, "Europe/Berlin");
+        assert_eq!(months, [("2026-04-01".to_owned(), 1)]);
     }
 
     #[test]
@@ -318,13 +372,13 @@ mod tests {
     #[test]
     fn estimated_times_are_counted() {
         let time = Timestamp::parse("2026-01-31T00:00:00Z").unwrap();
-        let timeline = Timeline::of_times([(time, true), (time, false), (time, true)], None);
+        let timeline = Timeline::of_times([(time, true), (time, false), (time, true)], None, &TimeZone::UTC);
         assert_eq!((timeline.matches, timeline.estimated), (3, 2));
     }
 
     #[test]
     fn times_that_are_not_dates_are_left_out() {
-        let timeline = Timeline::of_times([(Timestamp::from_micros(i64::MAX), false)], None);
+        let timeline = Timeline::of_times([(Timestamp::from_micros(i64::MAX), false)], None, &TimeZone::UTC);
         assert_eq!((timeline.matches, timeline.periods.len()), (0, 0));
     }
 }

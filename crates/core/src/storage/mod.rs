@@ -61,7 +61,8 @@ pub use sessions::{
 pub use settings::{EventDetail, StorageSettings};
 pub use statistics::{
     DayStatistics, EventTypeStatistics, LeftOut, ModelStatistics, PeriodStatistics, Relation, SessionGroup,
-    Statistics, StatisticsOptions, SyncStatistics, ToolStatistics,
+    SessionOrder, SortedProject, SortedSession, Statistics, StatisticsOptions, SyncStatistics,
+    ToolStatistics,
 };
 pub use store::{
     ArchiveTransfer, Ingestion, Rederivation, RowReading, SessionCatalog, StoreCopying, StoreSalvage,

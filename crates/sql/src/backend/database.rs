@@ -4,7 +4,7 @@ use std::fmt;
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{EventCount, StoreInfo},
+    backend::{CountedEvents, StoreInfo},
     model::{ContentType, EmbeddingSpace, Message, MessageRef, SessionKey, Timestamp, UserId, VectorRecord},
     search::EventFilter,
 };
@@ -84,7 +84,7 @@ pub trait Lookups: Reader {
     fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, MessageRef)>>;
 
     /// As [`Events::count_events`](amplifier_session_core::backend::Events::count_events).
-    fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>>;
+    fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<CountedEvents>;
 
     /// As [`Vectors::vectors_of`](amplifier_session_core::backend::Vectors::vectors_of), for texts of messages.
     fn vectors_of(

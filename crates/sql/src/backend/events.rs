@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{EventCount, EventState, Events, SequenceRange},
+    backend::{CountedEvents, EventState, Events, SequenceRange},
     model::{Event, MessageRef, Payload, SessionKey, UserId},
     search::{EventFilter, EventSearchOptions},
 };
@@ -47,7 +47,7 @@ impl<D: DerivedIndex> Events for SqlBackend<D> {
         self.read(move |reader| read::events::search(reader, &scope, &options)).await
     }
 
-    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<CountedEvents> {
         let (scope, filter) = (scope.clone(), filter.clone());
         self.read(move |reader| reader.count_events(&scope, &filter)).await
     }

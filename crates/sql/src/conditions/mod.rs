@@ -44,8 +44,8 @@ pub struct Dialect {
     pub session_words: WordSearch,
     /// How to find words in the event `e`.
     pub event_words: WordSearch,
-    /// The day in UTC of a time (the argument), read with [`Columns::day`](crate::Columns::day).
-    pub day: fn(&str) -> String,
+    /// The beginning of the quarter of an hour of a time (the argument).
+    pub quarter_hour: fn(&str) -> String,
     /// The table `sessions s` for a list, with an index hint.
     pub list_from: fn(&SessionQuery) -> &'static str,
     /// The tables `sessions s` and `transcripts t`, joined to count messages.

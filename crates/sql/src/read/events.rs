@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{EventCount, EventCounter, EventState, SequenceRange},
+    backend::{CountedEvents, EventCounter, EventState, SequenceRange},
     model::{Event, Payload, SessionId, SessionKey, UserId},
     search::{EventFilter, EventSearchOptions},
 };
@@ -132,7 +132,7 @@ pub fn count_each<R: Reader>(
     scope: &Scope,
     filter: &EventFilter,
     answered: String,
-) -> Result<Vec<EventCount>> {
+) -> Result<CountedEvents> {
     let conditions = Conditions::of_events(R::DIALECT, scope, filter)?;
     let sql =
         format!("SELECT {EVENT} FROM events e JOIN sessions s {EVENT_OF_SESSION} WHERE {}", conditions.sql());

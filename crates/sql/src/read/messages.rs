@@ -119,12 +119,12 @@ pub fn pending_of(dialect: Dialect, query: &PendingQuery, rows: PendingRows) -> 
     Query::with_conditions("read_messages", sql, conditions, rows::message)
 }
 
-/// Counts the messages that `filter` admits by day and role.
+/// Counts the messages that `filter` admits by quarter of an hour and role.
 pub fn counts<R: Reader>(reader: &R, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
     let conditions = Conditions::of_messages(R::DIALECT, scope, filter)?;
     let sql = format!(
-        "SELECT {} AS day, t.role, count(*) FROM {} WHERE {} GROUP BY 1, 2",
-        (R::DIALECT.day)("t.ts"),
+        "SELECT {} AS quarter, t.role, count(*) FROM {} WHERE {} GROUP BY 1, 2",
+        (R::DIALECT.quarter_hour)("t.ts"),
         R::DIALECT.messages_of_sessions,
         conditions.sql()
     );

@@ -360,10 +360,6 @@ impl Columns for Picked<'_> {
         Ok(self.integer(index)? != 0)
     }
 
-    fn day(&self, index: usize) -> Result<String> {
-        self.text(index)
-    }
-
     fn maybe_time(&self, index: usize) -> Result<Option<Timestamp>> {
         match self.get(index)? {
             StoredValue::Null => Ok(None),

@@ -207,8 +207,8 @@ pub async fn events_are_found_by_their_text(store: Store) {
     let narrower = filter("connection").with_event_type("llm.error".to_owned());
     assert_eq!(all_of(&store, narrower.with_error_type("Café".to_owned())).await.len(), 1);
     let counts = store.backend.count_events(&Scope::Everyone, &filter("connection")).await.unwrap();
-    assert_eq!(counts.iter().map(|count| count.once.events).sum::<u64>(), 5);
-    assert_eq!(counts.iter().map(|count| count.once.usage.calls).sum::<u64>(), 1);
+    assert_eq!(counts.groups.iter().map(|count| count.once.events).sum::<u64>(), 5);
+    assert_eq!(counts.groups.iter().map(|count| count.once.usage.calls).sum::<u64>(), 1);
 }
 
 /// Filters compare names literally and in full: no character is a pattern, a quote or a terminator.

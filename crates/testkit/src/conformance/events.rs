@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use amplifier_session_core::events::CHUNKED_ABOVE;
 
+use super::messages::near_a_quarter;
 use crate::prelude::*;
 
 /// An event with this id in its line.
@@ -239,13 +240,14 @@ fn of_many_kinds(seed: u64, count: usize) -> Vec<Line> {
             _ => {}
         }
         let level = *random.one(&["INFO", "WARN", "ERROR"]);
-        lines::logger_event(kind).data(data).with("lvl", level.into()).at(day(1 + n as u32 % 3))
+        lines::logger_event(kind).data(data).with("lvl", level.into()).at(near_a_quarter(n as u32))
     };
     (0..count).map(&mut line).collect()
 }
 
-fn in_order(mut counts: Vec<EventCount>) -> Vec<EventCount> {
-    counts.sort_by(|a, b| a.group.cmp(&b.group));
+fn in_order(mut counts: CountedEvents) -> CountedEvents {
+    counts.groups.sort_by(|a, b| a.group.cmp(&b.group));
+    counts.sessions.sort_by(|a, b| (&a.session, &a.of_session).cmp(&(&b.session, &b.of_session)));
     counts
 }
 
@@ -288,7 +290,7 @@ pub async fn event_counts_equal_brute_force(store: Store) {
             }
             counter.set_answered(answered);
             let expected = counter.into_counts();
-            usages += expected.iter().filter(|count| count.once.usage.calls > 0).count();
+            usages += expected.groups.iter().filter(|count| count.once.usage.calls > 0).count();
             let counted = store.backend.count_events(&scope, &filter).await.unwrap();
             assert_eq!(in_order(counted), expected, "{filter:?}");
         }
@@ -316,6 +318,7 @@ pub async fn what_a_log_has_twice_counts_once(store: Store) {
     }
     let counts = store.backend.count_events(&ana(), &EventFilter::default()).await.unwrap();
     let found: BTreeMap<_, _> = counts
+        .groups
         .iter()
         .map(|EventCount { group, once, left_out }| {
             let tally = |of: &Tally| (of.events, of.usage.calls, of.usage.cost.to_string());
@@ -332,6 +335,13 @@ pub async fn what_a_log_has_twice_counts_once(store: Store) {
         ("tool:pre", (nothing(2), nothing(2), None)),
     ];
     assert_eq!(found, BTreeMap::from(expected));
+    let sessions = in_order(counts).sessions;
+    let of_session =
+        |of: &SessionUsage| (of.session.session_id.to_string(), of.usage.calls, of.usage.cost.to_string());
+    assert_eq!(
+        sessions.iter().map(of_session).collect::<Vec<_>>(),
+        ["a", "b"].map(|session| (session.to_owned(), 2, "0.75".to_owned()))
+    );
 }
 
 /// Sums of tokens saturate.
@@ -346,7 +356,7 @@ pub async fn token_sums_saturate(store: Store) {
     store.sync_events(&target("s"), [lines, later].concat()).await;
     let counts = store.backend.count_events(&Scope::Everyone, &EventFilter::default()).await.unwrap();
     let usage: BTreeMap<_, _> =
-        counts.into_iter().map(|count| (count.group.model.unwrap(), count.once.usage)).collect();
+        counts.groups.into_iter().map(|count| (count.group.model.unwrap(), count.once.usage)).collect();
     assert_eq!((usage["large"].calls, usage["large"].output_tokens), (2, 2));
     assert_eq!(usage["large"].input_tokens, 2 * large);
     assert_eq!(usage["most"].input_tokens, u64::MAX);

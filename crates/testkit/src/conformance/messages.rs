@@ -242,18 +242,24 @@ pub async fn searches_use_the_new_time_of_a_message(store: Store) {
         store.storage.update_index().await.unwrap();
     }
     let counts = store.backend.count_messages(&scope(&target), &SearchFilter::default()).await.unwrap();
-    let mut days: Vec<_> = counts.into_iter().map(|count| (count.day, count.messages)).collect();
-    days.sort();
-    assert_eq!(days, [("2026-01-05".to_owned(), 2), ("2026-01-07".to_owned(), 1)]);
+    let mut times: Vec<_> = counts.into_iter().map(|count| (count.quarter, count.messages)).collect();
+    times.sort();
+    assert_eq!(times, [(day(5), 2), (day(7), 1)]);
 }
 
-/// Messages are counted by day and role, within scope and filter.
-pub async fn messages_are_counted_by_day_and_role(store: Store) {
+/// A time at the beginning or the end of a quarter of an hour, on one of three days.
+pub fn near_a_quarter(n: u32) -> Timestamp {
+    let micros = [0, 899_999_999, 900_000_000, 84_599_999_999][n as usize / 3 % 4];
+    Timestamp::from_micros(day(1 + n % 3).as_micros() + micros)
+}
+
+/// Messages are counted by quarter of an hour and role, within scope and filter.
+pub async fn messages_are_counted_by_time_and_role(store: Store) {
     let targets =
         [target_of("ana", "shop", "a"), target_of("ana", "blog", "b"), target_of("ben", "shop", "a")];
     for (n, target) in targets.iter().enumerate() {
         let roles = ["user", "assistant", "tool", "system"];
-        let line = |n: u32| lines::message(roles[n as usize % 4], json!("text")).at(day(1 + n % 3));
+        let line = |n: u32| lines::message(roles[n as usize % 4], json!("text")).at(near_a_quarter(n));
         store.sync_text(target, (0..14 + n as u32).map(line).collect()).await;
     }
     let none = SearchFilter::default;
@@ -270,17 +276,17 @@ pub async fn messages_are_counted_by_day_and_role(store: Store) {
         for (scope, targets) in
             [(scope(ben), &targets[2..]), (ana(), &targets[..2]), (Scope::Everyone, &targets)]
         {
-            let mut expected: BTreeMap<(String, &str), u64> = BTreeMap::new();
+            let mut expected: BTreeMap<(Timestamp, &str), u64> = BTreeMap::new();
             for target in targets {
                 let session = store.stored(target).await.session;
                 for message in store.messages(target).await {
                     if filter.sessions.admits(&session) && filter.admits_message(message.role, message.ts) {
-                        *expected.entry((message.ts.day(), message.role.as_str())).or_default() += 1;
+                        *expected.entry((message.ts.quarter_hour(), message.role.as_str())).or_default() += 1;
                     }
                 }
             }
             let counted = store.backend.count_messages(&scope, &filter).await.unwrap();
-            let key = |count: &MessageCount| (count.day.clone(), count.role.as_str());
+            let key = |count: &MessageCount| (count.quarter, count.role.as_str());
             let found: BTreeMap<_, _> = counted.iter().map(|count| (key(count), count.messages)).collect();
             assert_eq!((found.len(), &found), (counted.len(), &expected), "{filter:?}");
         }

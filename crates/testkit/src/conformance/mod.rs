@@ -202,7 +202,7 @@ macro_rules! conformance_suite {
                 a_retimed_message_keeps_everything_else,
                 searches_use_the_new_time_of_a_message,
             ] + [
-                messages_are_counted_by_day_and_role,
+                messages_are_counted_by_time_and_role,
             ]
             events: [
                 lines_come_back_byte_for_byte,

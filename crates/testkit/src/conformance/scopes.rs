@@ -88,7 +88,7 @@ async fn seen(store: &Store, scope: &Scope) -> Vec<String> {
     let messages = backend.count_messages(scope, &SearchFilter::default()).await.unwrap();
     let vectors = backend.count_vectors(scope).await.unwrap();
     let counts: [u64; 3] = [
-        events.iter().map(|count| count.once.events).sum(),
+        events.groups.iter().map(|count| count.once.events).sum(),
         messages.iter().map(|count| count.messages).sum(),
         vectors.generations.values().map(|generation| generation.vectors).sum(),
     ];

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{EventCount, EventCounter, EventState, Events, RESPONSE, SequenceRange, Usage},
+    backend::{CountedEvents, EventCounter, EventState, Events, RESPONSE, SequenceRange, Usage},
     model::{Event, MessageRef, Payload, SessionKey, UserId},
     search::{EventCursor, EventFilter, EventSearchOptions},
 };
@@ -54,7 +54,7 @@ impl Events for MemoryBackend {
         Ok(events.into_iter().take(options.limit).cloned().collect())
     }
 
-    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<CountedEvents> {
         let (rows, mut counter) = (self.rows(), EventCounter::default());
         rows.events(scope, filter).for_each(|event| counter.add(event));
         // A model call counts once, so the counter must know which sessions have responses.

@@ -27,12 +27,12 @@ const DAYS: usize = 30;
 /// How many rows other charts show.
 const LARGEST: usize = 10;
 
-/// Sessions, messages, events or uses by something.
-pub(super) fn chart(statistics: &Statistics, by: By) -> Chart {
+/// Sessions, messages, events or uses by something. `tz` is the name of the time zone of the days.
+pub(super) fn chart(statistics: &Statistics, by: By, tz: &str) -> Chart {
     match by {
-        By::Day => new("Day (UTC)", &OVER_TIME, &statistics.days, day),
-        By::Week => new("Week (UTC)", &OVER_TIME, &statistics.weeks, week),
-        By::Month => new("Month (UTC)", &OVER_TIME, &statistics.months, month),
+        By::Day => new(&format!("Day ({tz})"), &OVER_TIME, &statistics.days, day),
+        By::Week => new(&format!("Week ({tz})"), &OVER_TIME, &statistics.weeks, week),
+        By::Month => new(&format!("Month ({tz})"), &OVER_TIME, &statistics.months, month),
         By::Project => {
             let project = |of: &SessionGroup<_>| sessions(of, ToString::to_string);
             let chart = new("Project", &["sessions", "messages", "events"], &statistics.projects, project);

@@ -52,7 +52,7 @@ pub(crate) fn blocks(
         blocks.push(totals(&response.statistics, shown.has_period, width));
     }
     for by in shown.sections() {
-        let chart = charts::chart(&response.statistics, by);
+        let chart = charts::chart(&response.statistics, by, &response.tz);
         if !chart.rows.is_empty() || !shown.everything() {
             let mut lines = charts::section(chart, by, shown, width, paint);
             // The totals say it too.

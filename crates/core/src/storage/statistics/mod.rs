@@ -6,16 +6,23 @@ mod copied;
 mod periods;
 mod related;
 mod shared;
+mod sorted;
 mod sync_statistics;
 mod tables;
 
+use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use self::{
     copied::{Brief, Copied},
     tables::Tables,
 };
-pub use self::{periods::PeriodStatistics, related::Relation, sync_statistics::SyncStatistics};
+pub use self::{
+    periods::PeriodStatistics,
+    related::Relation,
+    sorted::{SessionOrder, SortedProject, SortedSession},
+    sync_statistics::SyncStatistics,
+};
 use super::{
     session_rows::SessionRows,
     sessions::{PAGE, SessionStatistics},
@@ -23,13 +30,13 @@ use super::{
 };
 use crate::{
     ErrorKind, Result, Scope,
-    backend::{EventCount, MessageCount, SessionQuery, Usage},
+    backend::{CountedEvents, MessageCount, SessionQuery, Usage},
     model::{DamagedRow, ProjectSlug, SessionKey, Timestamp},
     search::{EventFilter, SearchFilter, SessionFilter},
 };
 
 /// Options for statistics. The default is everything in scope.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct StatisticsOptions {
     /// The filter for sessions.
@@ -38,12 +45,22 @@ pub struct StatisticsOptions {
     pub since: Option<Timestamp>,
     /// The end of the period.
     pub until: Option<Timestamp>,
+    /// The time zone of the days. The default is UTC.
+    pub zone: TimeZone,
+}
+
+impl Default for StatisticsOptions {
+    fn default() -> Self {
+        Self { sessions: SessionFilter::default(), since: None, until: None, zone: TimeZone::UTC }
+    }
 }
 
 impl StatisticsOptions {
     setters! {
         /// Sets the filter for sessions.
         with_sessions(sessions: SessionFilter);
+        /// Sets the time zone of the days.
+        with_zone(zone: TimeZone);
     }
 
     /// Sets the period; each end may be open.
@@ -77,7 +94,7 @@ pub struct Statistics {
     pub tools: Vec<ToolStatistics>,
     /// Uses of models.
     pub models: Vec<ModelStatistics>,
-    /// Days in UTC from the first to the last activity, including days without activity unless there are more than 366
+    /// Days in the time zone of the options, from the first to the last activity, including days without activity unless there are more than 366
     /// in a row.
     pub days: Vec<DayStatistics>,
     /// The ISO 8601 weeks of these days.
@@ -139,7 +156,7 @@ pub struct ModelStatistics {
 /// Activity on a day.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DayStatistics {
-    /// The day in UTC: `2026-01-31`.
+    /// The day: `2026-01-31`.
     pub day: String,
     /// Sessions that were created.
     pub sessions: u64,
@@ -185,7 +202,7 @@ impl StoreStatistics<'_> {
             .with_limit(PAGE);
         let in_period =
             |ts: Timestamp| since.is_none_or(|since| ts >= since) && until.is_none_or(|until| ts < until);
-        let (mut tables, mut briefs) = (Tables::default(), Vec::new());
+        let (mut tables, mut briefs) = (Tables::new(&options.zone), Vec::new());
         self.store
             .each_page(query, |page| {
                 page.iter().for_each(|session| tables.session(session, in_period));
@@ -212,7 +229,7 @@ impl StoreStatistics<'_> {
         events.sessions.without.extend(shared.counted);
         tables.compacted(shared.compacted);
         let counts = self.event_counts(scope, &events, &briefs).await?;
-        counts.iter().chain(&shared.counts).for_each(|count| tables.events(count));
+        counts.groups.iter().chain(&shared.counts.groups).for_each(|count| tables.events(count));
         // Without a log of events, only the messages show which tools were called.
         for brief in briefs.iter().filter(|brief| brief.events == 0 && brief.messages > 0) {
             let copied = shared.copied.get(&brief.key).map_or(0, |copied| copied.messages);
@@ -247,18 +264,18 @@ impl StoreStatistics<'_> {
         scope: &Scope,
         filter: &EventFilter,
         briefs: &[Brief],
-    ) -> Result<Vec<EventCount>> {
+    ) -> Result<CountedEvents> {
         let error = match self.store.backend.count_events(scope, filter).await {
             Err(error) if error.kind() == ErrorKind::Damaged => error,
             counts => return counts,
         };
         tracing::debug!(%error, "events are counted session by session");
-        let mut counts = Vec::new();
+        let mut counts = CountedEvents::default();
         for Brief { key, .. } in briefs.iter().filter(|brief| !filter.sessions.without.contains(&brief.key)) {
             let mut of_session = filter.clone();
             of_session.sessions = of_session.sessions.with_session(key.session_id.clone());
             let found = self.store.backend.count_events(&Scope::User(key.user_id.clone()), &of_session).await;
-            counts.extend(self.unless_damaged(key, found)?);
+            counts.append(self.unless_damaged(key, found)?);
         }
         Ok(counts)
     }
@@ -269,7 +286,7 @@ impl StoreStatistics<'_> {
         key: &SessionKey,
         copied: &Copied,
         in_period: impl Fn(Timestamp) -> bool,
-        tables: &mut Tables,
+        tables: &mut Tables<'_>,
     ) -> Result<()> {
         let Some(stored) = self.store.backend.get_session(key).await? else { return Ok(()) };
         tables.leave_out(&stored.session, copied);
@@ -288,11 +305,11 @@ impl StoreStatistics<'_> {
     }
 
     /// The counts of a session. If they can't be read, returns nothing and records the session as damaged.
-    fn unless_damaged<T>(self, key: &SessionKey, counts: Result<Vec<T>>) -> Result<Vec<T>> {
+    fn unless_damaged<T: Default>(self, key: &SessionKey, counts: Result<T>) -> Result<T> {
         match counts {
             Err(error) if error.kind() == ErrorKind::Damaged => {
                 self.store.remember_damaged(vec![DamagedRow::of_session(key, &error)]);
-                Ok(Vec::new())
+                Ok(T::default())
             }
             counts => counts,
         }

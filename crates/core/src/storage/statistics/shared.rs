@@ -8,7 +8,7 @@ use std::{
 use super::copied::{Brief, Copied};
 use crate::{
     Result, Scope,
-    backend::{EventCount, EventCounter, REQUEST_ID, RESPONSE, SESSION_ID},
+    backend::{CountedEvents, EventCounter, REQUEST_ID, RESPONSE, SESSION_ID},
     model::{Event, SessionKey},
     search::{EventFilter, SessionFilter},
     storage::{session_rows::SessionRows, store::StoreStatistics},
@@ -20,7 +20,7 @@ pub(super) struct SharedRows {
     /// These sessions.
     pub(super) counted: BTreeSet<SessionKey>,
     /// Their events.
-    pub(super) counts: Vec<EventCount>,
+    pub(super) counts: CountedEvents,
     /// What sessions have of others.
     pub(super) copied: BTreeMap<SessionKey, Copied>,
     /// How many of the events are only superseded lines.

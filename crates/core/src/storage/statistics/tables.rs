@@ -7,6 +7,8 @@ use super::{
     copied::Copied,
     periods::{months, weeks, with_gaps},
 };
+use jiff::{civil::Date, tz::TimeZone};
+
 use crate::{
     backend::{EventCount, MessageCount, Tally, Usage},
     model::{ProjectSlug, Role, Session, Timestamp},
@@ -17,8 +19,9 @@ use crate::{
 const UNKNOWN_MODEL: &str = "unknown";
 
 /// The statistics while they are counted.
-#[derive(Default)]
-pub(super) struct Tables {
+pub(super) struct Tables<'a> {
+    /// The time zone of the days.
+    zone: &'a TimeZone,
     totals: SessionStatistics,
     left_out: LeftOut,
     compacted_events: u64,
@@ -30,7 +33,7 @@ pub(super) struct Tables {
     event_types: BTreeMap<String, EventTypeStatistics>,
     tools: BTreeMap<String, ToolUses>,
     models: BTreeMap<String, ModelUses>,
-    days: BTreeMap<String, DayStatistics>,
+    days: BTreeMap<Date, DayStatistics>,
 }
 
 #[derive(Default)]
@@ -50,7 +53,24 @@ struct ModelUses {
     providers: BTreeSet<String>,
 }
 
-impl Tables {
+impl<'a> Tables<'a> {
+    pub(super) fn new(zone: &'a TimeZone) -> Self {
+        Self {
+            zone,
+            totals: SessionStatistics::default(),
+            left_out: LeftOut::default(),
+            compacted_events: 0,
+            logged: HashSet::new(),
+            projects: BTreeMap::new(),
+            bundles: BTreeMap::new(),
+            usage: Usage::default(),
+            event_types: BTreeMap::new(),
+            tools: BTreeMap::new(),
+            models: BTreeMap::new(),
+            days: BTreeMap::new(),
+        }
+    }
+
     pub(super) fn session(&mut self, session: &Session, in_period: impl Fn(Timestamp) -> bool) {
         self.totals.add(session);
         if session.event_count > 0 {
@@ -65,16 +85,17 @@ impl Tables {
             *last = (*last).max(Some(session.updated));
         }
         if in_period(session.created) {
-            self.day(&session.created.day()).sessions += 1;
+            self.of_day(session.created, |day| day.sessions += 1);
         }
     }
 
     pub(super) fn messages(&mut self, count: &MessageCount) {
-        let day = self.day(&count.day);
-        day.messages += count.messages;
-        if count.role == Role::User {
-            day.user_messages += count.messages;
-        }
+        self.of_day(count.quarter, |day| {
+            day.messages += count.messages;
+            if count.role == Role::User {
+                day.user_messages += count.messages;
+            }
+        });
     }
 
     pub(super) fn events(&mut self, count: &EventCount) {
@@ -112,9 +133,10 @@ impl Tables {
             of_model.providers.extend(group.provider.clone());
         }
         self.usage.add(usage);
-        let day = self.day(&group.day);
-        day.events += events;
-        day.usage.add(usage);
+        self.of_day(group.quarter, |day| {
+            day.events += events;
+            day.usage.add(usage);
+        });
     }
 
     /// Removes what a session has of others from the totals and groups. Its events are among the counted ones.
@@ -135,11 +157,12 @@ impl Tables {
 
     /// Removes copied messages from their day.
     pub(super) fn copied_messages(&mut self, count: &MessageCount) {
-        let day = self.day(&count.day);
-        day.messages = day.messages.saturating_sub(count.messages);
-        if count.role == Role::User {
-            day.user_messages = day.user_messages.saturating_sub(count.messages);
-        }
+        self.of_day(count.quarter, |day| {
+            day.messages = day.messages.saturating_sub(count.messages);
+            if count.role == Role::User {
+                day.user_messages = day.user_messages.saturating_sub(count.messages);
+            }
+        });
     }
 
     /// Adds the events that are only superseded lines now, which are among the counted ones.
@@ -152,15 +175,19 @@ impl Tables {
         self.tools.entry(tool.to_owned()).or_default().called += 1;
     }
 
-    fn day(&mut self, day: &str) -> &mut DayStatistics {
-        self.days.entry(day.to_owned()).or_default()
+    /// Changes the counts of the day of a time. A time that is too far away to be a date has no day.
+    fn of_day(&mut self, time: Timestamp, change: impl FnOnce(&mut DayStatistics)) {
+        if let Some(day) = time.day(self.zone) {
+            change(self.days.entry(day).or_default());
+        }
     }
 
     pub(super) fn into_statistics(self) -> Statistics {
         let event_types = self.event_types.into_iter();
         let tools = self.tools.into_iter();
         let models = self.models.into_iter();
-        let days = with_gaps(self.days.into_iter().map(|(day, found)| DayStatistics { day, ..found }));
+        let days = self.days.into_iter();
+        let days = with_gaps(days.map(|(day, found)| DayStatistics { day: day.to_string(), ..found }));
         Statistics {
             totals: self.totals,
             left_out: self.left_out,

@@ -35,7 +35,12 @@ async fn fill(store: &Store) {
 fn shown<T: ToString>(activity: &[Activity<T>]) -> Vec<String> {
     let shown = activity.iter().map(|a| {
         let counts = format!("{}/{}/{} {}", a.sessions, a.messages, a.events, a.across);
-        format!("{} {counts} {}..{}", a.of.to_string(), &a.first.day()[8..], &a.last.day()[8..])
+        format!(
+            "{} {counts} {}..{}",
+            a.of.to_string(),
+            &a.first.to_string()[8..10],
+            &a.last.to_string()[8..10]
+        )
     });
     shown.collect()
 }

@@ -149,8 +149,8 @@ async fn a_model_call_counts_once(store: Store) {
     let blocks = EventFilter::default().with_category("content_block".to_owned());
     let counts = store.backend.count_events(&ana(), &blocks).await.unwrap();
     assert!(
-        counts.iter().all(|count| count.once.usage.calls == 0)
-            && counts.iter().map(|count| count.once.events).sum::<u64>() == 6
+        counts.groups.iter().all(|count| count.once.usage.calls == 0)
+            && counts.groups.iter().map(|count| count.once.events).sum::<u64>() == 6
     );
 
     // The same session id of another user, and another session, have only blocks.

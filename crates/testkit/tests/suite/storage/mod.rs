@@ -38,6 +38,7 @@ mod scopes;
 mod search;
 mod session_writer;
 mod sessions;
+mod sorted;
 mod statistics;
 mod summaries;
 mod superseded;
