@@ -56,7 +56,7 @@ pub(crate) struct GlobalArgs {
     /// Print results as one JSON object
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Use days and times in UTC, not those of your time zone; TZ=Europe/Berlin sets another
+    /// Show and read dates in UTC; by default, in your time zone (TZ)
     #[arg(long, global = true)]
     pub(crate) utc: bool,
     /// When to use colours; NO_COLOR also turns them off

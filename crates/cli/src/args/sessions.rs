@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use super::{FilterArgs, NarrowArgs, number};
 use crate::failure::Failure;
 
-/// List sessions, newest first or by cost, messages or duration, or by project
+/// List sessions, newest first, or by project
 #[derive(Debug, Args)]
 #[command(long_about = "\
 Lists sessions, newest first. With words, lists only sessions with all of them in the title or description; `search` finds \

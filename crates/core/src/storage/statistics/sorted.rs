@@ -60,10 +60,10 @@ pub struct SortedProject {
 }
 
 /// The value by which something is sorted, the largest first. `None` is less than any cost.
-type Size = (Option<Cost>, u64);
+type SortedValue = (Option<Cost>, u64);
 
 impl SessionOrder {
-    fn size(self, usage: Option<&Usage>, messages: u64, duration_seconds: u64) -> Size {
+    fn size(self, usage: Option<&Usage>, messages: u64, duration_seconds: u64) -> SortedValue {
         match self {
             Self::Updated => (None, 0),
             Self::Cost => (usage.and_then(Usage::known_cost), 0),
