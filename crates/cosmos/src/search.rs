@@ -10,7 +10,7 @@ use amplifier_session_core::{
     },
     model::{ContentType, MessageRef, SessionKey, VectorText},
     text::{
-        Analyzer,
+        Analyzer, TermPlaces,
         bm25::{DocumentTerms, score},
     },
 };
@@ -54,16 +54,24 @@ impl Search for CosmosBackend {
                 matches.entry((text.of.message_ref(), text.content_type)).or_insert_with(|| TextMatch {
                     in_scope,
                     terms: DocumentTerms { length: text.length, frequencies: vec![0; query.terms.len()] },
+                    places: TermPlaces::new(query.terms.len()),
+                    is_placed: true,
                 });
             text.count(&query.terms, &mut found.terms);
+            if !query.phrases.is_empty() {
+                found.is_placed &= text.find_places(&query.terms, &mut found.places);
+            }
         }
         let mut statistics = query.no_statistics();
         matches.values().for_each(|found| statistics.add_document(&found.terms));
         // A session that is being written may have more texts than its document states.
         statistics.documents = totals.texts.max(statistics.documents);
         statistics.tokens = totals.text_tokens.max(statistics.tokens);
-        let matches =
-            matches.into_iter().filter(|(_, found)| found.in_scope && query.is_matched_by(&found.terms));
+        let matches = matches.into_iter().filter(|(_, found)| {
+            found.in_scope
+                && query.is_matched_by(&found.terms)
+                && (!found.is_placed || query.has_phrases(&found.places))
+        });
         let mut items: Vec<TextCandidate> = matches
             .map(|((message_ref, content_type), found)| TextCandidate {
                 message_ref,
@@ -164,6 +172,10 @@ impl Search for CosmosBackend {
 struct TextMatch {
     in_scope: bool,
     terms: DocumentTerms,
+    /// Where the text has the terms.
+    places: TermPlaces,
+    /// Whether that is known.
+    is_placed: bool,
 }
 
 /// The texts of all users that contain a word of the query, because texts out of scope count in the scores. Also

@@ -4,6 +4,10 @@ use std::{cmp::Ordering, collections::BinaryHeap};
 
 use super::Fused;
 
+/// At most this many picked candidates are compared with others. Nobody sees the diversity of results far down, and the time
+/// grows with this number times that of the candidates.
+const MOST_COMPARED: usize = 100;
+
 /// A candidate that is not picked yet. The greatest has the highest score; of equal ones, the first.
 struct OpenCandidate {
     candidate: Fused,
@@ -43,7 +47,7 @@ impl Eq for OpenCandidate {}
 /// Relevance must be between 0 and 1. A candidate without a vector is similar to nothing.
 ///
 /// A score only falls while others are picked. So a candidate is compared with them only when it would be the next one,
-/// and most pairs are never compared.
+/// and most pairs are never compared. Beyond the first [`MOST_COMPARED`], similarity to those counts.
 #[must_use]
 pub(crate) fn diversify(candidates: Vec<Fused>, lambda: f32, limit: usize) -> Vec<(Fused, f32)> {
     let score = |candidate: &Fused, similarity: f32| {
@@ -57,11 +61,12 @@ pub(crate) fn diversify(candidates: Vec<Fused>, lambda: f32, limit: usize) -> Ve
     let mut picked: Vec<(Fused, f32)> = Vec::with_capacity(limit.min(open.len()));
     while picked.len() < limit {
         let Some(mut best) = open.pop() else { break };
-        if best.compared < picked.len() && lambda < 1.0 {
-            let new = picked.iter().skip(best.compared);
+        let others = picked.len().min(MOST_COMPARED);
+        if best.compared < others && lambda < 1.0 {
+            let new = picked.iter().take(others).skip(best.compared);
             let similarities = new.map(|(other, _)| cosine(other, &best.candidate));
             best.similarity = similarities.fold(best.similarity, f32::max);
-            best.compared = picked.len();
+            best.compared = others;
             best.score = score(&best.candidate, best.similarity);
             open.push(best);
         } else {

@@ -7,7 +7,7 @@ use amplifier_session_core::{
     model::{ContentType, ContentTypes, RawJson, SessionSource},
     search::SearchFilter,
     text::{
-        Analyzer,
+        Analyzer, TermPhrase,
         bm25::{count_terms, score},
         query_terms,
     },
@@ -61,6 +61,23 @@ pub(crate) fn text_query(words: &str) -> TextQuery {
         phrases: Vec::new(),
         limit: 10_000,
     }
+}
+
+/// A query for texts with a phrase.
+pub(crate) fn phrase_query(typed: &str) -> TextQuery {
+    let mut query = text_query("");
+    let (mut phrase, mut analyzer) = (TermPhrase::default(), Analyzer::new());
+    let mut tokens = analyzer.query_tokens(typed);
+    while tokens.advance() {
+        let term = query.terms.iter().position(|term| term == tokens.term()).unwrap_or_else(|| {
+            query.terms.push(tokens.term().to_owned());
+            query.terms.len() - 1
+        });
+        phrase.push(term, tokens.place());
+        query.required.push(vec![term]);
+    }
+    query.phrases.push(phrase);
+    query
 }
 
 pub(crate) fn vector_query(vector: Vec<f32>) -> VectorQuery {

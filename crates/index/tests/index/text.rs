@@ -1,11 +1,14 @@
 //! Text search, with the rows divided between index and tail in every way.
 
-use amplifier_session_core::model::{ContentType, Role};
+use amplifier_session_core::{
+    backend::TextQuery,
+    model::{ContentType, Role},
+};
 use amplifier_session_index::{SearchIndex, WhenBusy};
 use serde_json::json;
 
 use super::{
-    model::{Numbers, check_text, text_model, text_query},
+    model::{Numbers, check_text, phrase_query, text_model, text_query},
     store::{ANA, Store},
 };
 
@@ -31,6 +34,49 @@ fn without_an_index_rows_answer_and_the_reason_is_reported() {
     assert_eq!(answer.tail_rows, 50);
     assert!(answer.notice.unwrap().contains("the text index is missing"));
     assert!(!dir.path().join("none").exists(), "a search of few rows writes nothing");
+}
+
+#[test]
+fn a_phrase_is_found_among_many_texts_with_its_words() {
+    const MANY: u64 = 20_000;
+    let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
+    store.write(|write| {
+        for key in 0..MANY {
+            write.say(key, ANA, "wrong is that");
+        }
+    });
+    store.say(MANY, "that is wrong");
+    let index = SearchIndex::open(dir.path());
+    index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+    store.say(MANY + 1, "oh, that is wrong");
+    let keys = |typed: &str, limit| {
+        let query = TextQuery { limit, ..phrase_query(typed) };
+        let hits = index.text_candidates(&mut store.rows(), &query).unwrap().hits;
+        let mut keys: Vec<u64> = hits.iter().map(|hit| hit.key).collect();
+        keys.sort_unstable();
+        keys
+    };
+    assert_eq!(keys("that is wrong", 10), [MANY, MANY + 1]);
+    assert_eq!(keys("wrong is that", usize::MAX).len() as u64, MANY);
+    assert!(keys("that wrong", 10).is_empty());
+}
+
+#[test]
+fn phrases_in_the_index_and_the_tail_are_those_of_the_texts() {
+    let (store, dir) = (filled(100, 31), tempfile::tempdir().unwrap());
+    let index = SearchIndex::open(dir.path());
+    index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+    let mut numbers = Numbers(32);
+    for key in 100..200 {
+        store.say(key, &numbers.text(40));
+    }
+    // The first search caches no rows of the tail, and later ones do.
+    for _ in 0..3 {
+        for typed in ["w0 w1", "w1 w0", "w0 w0", "w2 w0 w1", "w3"] {
+            let found = check_text(&index, &store, &phrase_query(typed), true);
+            assert!(typed == "w2 w0 w1" || !found.hits.is_empty(), "{typed}");
+        }
+    }
 }
 
 #[test]

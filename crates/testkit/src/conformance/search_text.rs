@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use amplifier_session_core::text::{
-    Analyzer,
+    Analyzer, TermPhrase,
     bm25::{CollectionStatistics, count_terms, score},
     query_terms,
 };
@@ -230,6 +230,118 @@ pub async fn required_terms_narrow_the_candidates(store: Store) {
                 assert!((score - before).abs() < 1e-5 * before, "{required:?} {sequence}: {score} {before}");
             }
         }
+        store.storage.update_index().await.unwrap();
+    }
+}
+
+/// A query for texts with a phrase of words.
+fn phrase_query(typed: &str) -> TextQuery {
+    let (mut terms, mut phrase) = (Vec::new(), TermPhrase::default());
+    let mut analyzer = Analyzer::new();
+    let mut tokens = analyzer.query_tokens(typed);
+    while tokens.advance() {
+        phrase.push(terms.len(), tokens.place());
+        terms.push(tokens.term().to_owned());
+    }
+    let required = (0..terms.len()).map(|term| vec![term]).collect();
+    TextQuery { required, phrases: vec![phrase], ..query(terms, 10) }
+}
+
+/// A text is a candidate only if it has the terms of a phrase one after the other, each in its form. Texts of a message are
+/// compared one by one.
+pub async fn phrases_narrow_the_candidates(store: Store) {
+    let lines = vec![
+        lines::user("That is wrong, she said"),
+        lines::user("wrong is that"),
+        lines::tool("is that wrong?\n\"that\": is — WRONG"),
+        lines::user("The tests passed"),
+        lines::user("the test passes"),
+    ];
+    store.sync_text(&target("s"), lines).await;
+    store.storage.update_index().await.unwrap();
+    let newer = vec![
+        lines::thinking("that is", "wrong"),
+        lines::user("Das Café öffnet"),
+        lines::user("全文検索エンジン that is x wrong"),
+        lines::user("tests passed, that's wrong"),
+    ];
+    store.sync_from(&target("s"), 5, newer).await.unwrap();
+    let cases: [(&str, &[u32]); 8] = [
+        ("that is wrong", &[0, 2]),
+        ("is wrong", &[0, 2]),
+        ("tests passed", &[3, 8]),
+        ("test passes", &[4]),
+        ("the tests", &[3]),
+        ("cafe offnet", &[6]),
+        ("文検索エ", &[7]),
+        ("she is", &[]),
+    ];
+    for _ in 0..2 {
+        for (typed, expected) in cases {
+            let found = store.backend.text_candidates(&phrase_query(typed)).await.unwrap().items;
+            let mut found: Vec<u32> = found.iter().map(|found| found.message_ref.sequence).collect();
+            found.sort_unstable();
+            assert_eq!(found, expected, "{typed}");
+        }
+        store.storage.update_index().await.unwrap();
+    }
+}
+
+/// Finds what was typed, and returns the sequences, sorted, with the notices.
+async fn typed(store: &Store, query: &str, mode: SearchMode) -> (Vec<u32>, Vec<String>) {
+    let options = SearchOptions::parsed(&TypedQuery::parse(query)).with_mode(mode).with_limit(1_000);
+    let found = store.search(&target("s"), &options).await;
+    let mut sequences = sequences(&found.results);
+    sequences.sort_unstable();
+    (sequences, found.notices)
+}
+
+/// Case, accents and what is between the words make no difference, but forms of words do. Stop words count. So do phrases
+/// that are excluded, also in a search by meaning.
+pub async fn phrases_are_found_as_they_are_written(store: Store) {
+    let texts = [
+        "To be, or not to BE: that is wrong",
+        "that was wrong; the café-bar opens",
+        "that is not wrong; the Cafe\u{301} bars open",
+        "東京 都の検索エンジン",
+        "run the tests",
+        "running the test",
+    ];
+    store.sync(&target("s"), texts.map(lines::user).to_vec()).await;
+    store.embed().await;
+    let cases: [(&str, &[u32]); 9] = [
+        ("\"to be or not to be\"", &[0]),
+        ("\"that is\"", &[0, 2]),
+        ("\"cafe bar\"", &[1]),
+        ("\"CAFÉ bars\"", &[2]),
+        ("\"都の検索\"", &[3]),
+        ("\"run the tests\"", &[4]),
+        ("\"running the tests\"", &[]),
+        ("wrong -\"that is\"", &[1]),
+        ("\"that is\" \"not wrong\"", &[2]),
+    ];
+    for _ in 0..2 {
+        for (query, expected) in cases {
+            assert_eq!(typed(&store, query, SearchMode::FullText).await.0, expected, "{query}");
+        }
+        for mode in [SearchMode::Hybrid, SearchMode::Semantic] {
+            assert_eq!(typed(&store, "\"run the tests\"", mode).await.0, [4], "{mode}");
+        }
+        store.storage.update_index().await.unwrap();
+    }
+}
+
+/// Whether few or many messages with the words of a phrase have it, all of those are found.
+pub async fn a_phrase_is_found_among_many_messages_with_its_words(store: Store) {
+    const MANY: u32 = 300;
+    let mut lines: Vec<Line> = (0..MANY).map(|n| lines::user(&format!("n{n} is wrong, is that"))).collect();
+    lines.push(lines::user("that is wrong, among much else that is said of it"));
+    store.sync_text(&target("s"), lines).await;
+    for _ in 0..2 {
+        let (found, notices) = typed(&store, "\"that is wrong\"", SearchMode::FullText).await;
+        assert_eq!((found, notices.len()), (vec![MANY], 0), "{notices:?}");
+        let (found, notices) = typed(&store, "\"wrong is that\"", SearchMode::FullText).await;
+        assert_eq!((found.len(), notices.len()), (MANY as usize, 0), "{notices:?}");
         store.storage.update_index().await.unwrap();
     }
 }

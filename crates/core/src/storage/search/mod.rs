@@ -42,6 +42,10 @@ pub(super) use results::{PlannedQuery, Shown};
 
 /// Candidates to request from the backend per result: enough for diversification.
 pub(super) const CANDIDATES_A_RESULT: usize = 5;
+/// From this number of results on, the order of further ones matters less, and fewer candidates are requested for each.
+const MANY_RESULTS: usize = 100;
+/// Candidates to request per result beyond [`MANY_RESULTS`].
+const CANDIDATES_A_FURTHER_RESULT: usize = 2;
 /// The minimum number of candidates of each list. A session is known by several of its messages.
 const LEAST_CANDIDATES: usize = 250;
 /// The minimum number of texts with a phrase whose vectors are compared in a search by meaning.
@@ -422,14 +426,15 @@ impl TranscriptSearch<'_> {
 
 /// The number of candidates to request for each list: a candidate that is low in one may be high in the other.
 fn candidates_for(options: &SearchOptions) -> usize {
-    (options.limit * CANDIDATES_A_RESULT).max(LEAST_CANDIDATES)
+    let few = options.limit.min(MANY_RESULTS) * CANDIDATES_A_RESULT;
+    (few + options.limit.saturating_sub(MANY_RESULTS) * CANDIDATES_A_FURTHER_RESULT).max(LEAST_CANDIDATES)
 }
 
 /// The number of candidates to judge: those that may become results, and some that may move up when others move down.
 /// The words of an identifier are common, so more texts contain them.
 fn judged_for(options: &SearchOptions, words: &QueryWords) -> usize {
     let least = if words.identifiers().is_empty() { LEAST_JUDGED } else { LEAST_JUDGED_FOR_IDENTIFIERS };
-    (options.limit + options.limit / 2).max(least)
+    (options.limit + options.limit.min(MANY_RESULTS) / 2).max(least)
 }
 
 /// Restores the order of candidates that were found one by one, newest first.

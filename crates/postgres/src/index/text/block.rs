@@ -33,7 +33,7 @@ impl TextKey {
 }
 
 /// A text that contains a term.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Posting {
     /// The text.
     pub(super) text: TextKey,
@@ -41,6 +41,8 @@ pub(super) struct Posting {
     pub(super) frequency: u32,
     /// Its [stored length](amplifier_session_core::text::bm25::stored_length).
     pub(super) length: u32,
+    /// The places of the term in the text; empty if they are unknown, or were not read.
+    pub(super) places: Vec<u32>,
 }
 
 /// The bytes of postings, which are in increasing order.
@@ -55,32 +57,69 @@ pub(super) fn encode_postings(postings: &[Posting]) -> Vec<u8> {
     bytes
 }
 
-/// The postings of [`encode_postings`].
-pub(super) fn decode_postings(bytes: &[u8]) -> Result<Vec<Posting>> {
+/// The bytes of the places of postings, in the same order: for each one, its first place plus 1 and the differences of
+/// the others, or 0 if its places are unknown.
+pub(super) fn encode_places(postings: &[Posting]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for posting in postings {
+        let Some((first, rest)) = posting.places.split_first() else {
+            bytes.push(0);
+            continue;
+        };
+        put(&mut bytes, u64::from(*first) + 1);
+        let mut last = *first;
+        for place in rest {
+            put(&mut bytes, place.saturating_sub(last).into());
+            last = *place;
+        }
+    }
+    bytes
+}
+
+/// The postings of [`encode_postings`], with the places of [`encode_places`] unless those are empty.
+pub(super) fn decode_postings(bytes: &[u8], places: &[u8]) -> Result<Vec<Posting>> {
     let mut postings = Vec::with_capacity(bytes.len() / 3);
-    for posting in PostingsReader::of(bytes) {
+    for posting in PostingsReader::of(bytes, places) {
         postings.push(posting?);
     }
     Ok(postings)
 }
 
-/// The postings of [`encode_postings`], one after the other.
+/// The postings of [`encode_postings`], one after the other, with the places of [`encode_places`] unless those are empty.
 #[derive(Debug)]
 pub(super) struct PostingsReader<'a> {
     bytes: &'a [u8],
+    places: Option<&'a [u8]>,
     last: u64,
 }
 
 impl<'a> PostingsReader<'a> {
-    pub(super) fn of(bytes: &'a [u8]) -> Self {
-        Self { bytes, last: 0 }
+    pub(super) fn of(bytes: &'a [u8], places: &'a [u8]) -> Self {
+        Self { bytes, places: Some(places).filter(|places| !places.is_empty()), last: 0 }
     }
 
     fn take(&mut self) -> Result<Posting> {
         self.last = self.last.saturating_add(take(&mut self.bytes)?);
         let (frequency, length) = (take_small(&mut self.bytes)?, take_small(&mut self.bytes)?);
-        Ok(Posting { text: TextKey(self.last), frequency, length })
+        let places = match &mut self.places {
+            Some(bytes) => take_places(bytes, frequency)?,
+            None => Vec::new(),
+        };
+        Ok(Posting { text: TextKey(self.last), frequency, length, places })
     }
+}
+
+/// The places of a posting with this frequency.
+fn take_places(bytes: &mut &[u8], frequency: u32) -> Result<Vec<u32>> {
+    let Some(mut place) = take_small(bytes)?.checked_sub(1) else { return Ok(Vec::new()) };
+    // A damaged frequency may be any number.
+    let mut places = Vec::with_capacity(bytes.len().min(frequency as usize));
+    places.push(place);
+    for _ in 1..frequency {
+        place = place.saturating_add(take_small(bytes)?);
+        places.push(place);
+    }
+    Ok(places)
 }
 
 impl Iterator for PostingsReader<'_> {
@@ -166,13 +205,20 @@ mod tests {
     #[test]
     fn blocks_come_back() {
         let ids = [1, 2, 300, 1 << 40].map(|key| TextKey::new(key, ContentType::ToolOutput));
-        let postings: Vec<Posting> =
-            ids.iter().map(|text| Posting { text: *text, frequency: 3, length: 70_000 }).collect();
-        assert_eq!(decode_postings(&encode_postings(&postings)).unwrap(), postings);
+        let mut postings: Vec<Posting> = ids
+            .iter()
+            .map(|text| Posting { text: *text, frequency: 3, length: 70_000, places: vec![0, 9, 70_000] })
+            .collect();
+        postings[1].places.clear();
+        let (data, places) = (encode_postings(&postings), encode_places(&postings));
+        assert_eq!(decode_postings(&data, &places).unwrap(), postings);
+        postings.iter_mut().for_each(|posting| posting.places.clear());
+        assert_eq!(decode_postings(&data, &[]).unwrap(), postings);
+        assert!(decode_postings(&data, &places[..3]).is_err());
         let texts: Vec<(TextKey, u32)> = ids.iter().map(|text| (*text, 8)).collect();
         assert_eq!(decode_texts(&encode_texts(&texts)).unwrap(), texts);
         assert_eq!((ids[2].key(), ids[2].content_type()), (300, Some(ContentType::ToolOutput)));
-        assert!(decode_postings(&[0x80]).is_err() && decode_texts(&[1]).is_err());
+        assert!(decode_postings(&[0x80], &[]).is_err() && decode_texts(&[1]).is_err());
     }
 
     #[test]

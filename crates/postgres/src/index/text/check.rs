@@ -13,7 +13,7 @@ use tokio_postgres::types::Type;
 
 use super::{
     block::{Posting, TextKey, decode_postings, decode_texts},
-    new::count,
+    new::find_terms,
     removed::RemovedKeys,
     update::messages_of,
 };
@@ -60,9 +60,9 @@ fn check_block(
         texts.extend(decode_texts(PgRow(&row).bytes_ref(0)?)?);
     }
     let mut stored = Terms::new();
-    let sql = "SELECT term, data FROM postings WHERE user_id = $1 AND block = $2";
+    let sql = "SELECT term, data, places FROM postings WHERE user_id = $1 AND block = $2";
     for row in reader.query(OPERATION, sql, &of_block)? {
-        let postings = decode_postings(PgRow(&row).bytes_ref(1)?)?;
+        let postings = decode_postings(PgRow(&row).bytes_ref(1)?, PgRow(&row).bytes_ref(2)?)?;
         // Texts of removed messages stay in their block until the next update.
         let kept = postings.into_iter().filter(|posting| !removed.have(posting.text));
         stored.entry(PgRow(&row).text(0)?).or_default().extend(kept);
@@ -86,6 +86,7 @@ fn check_block(
         }
     }
     indexed.extend(keys);
+    forget_unknown_places(&mut stored, &mut expected);
     if stored != expected {
         let differs = |term: &&String| stored.get(*term) != expected.get(*term);
         let terms: BTreeSet<&String> = stored.keys().chain(expected.keys()).filter(differs).collect();
@@ -98,10 +99,25 @@ fn check_block(
 fn add_terms(key: i64, message: &super::update::IndexedMessage, terms: &mut Terms) {
     let (mut analyzer, mut found) = (Analyzer::new(), HashMap::new());
     for text in message.line.texts() {
-        let length = count(&mut analyzer, &text.text, &mut found);
+        let length = find_terms(&mut analyzer, &text.text, &mut found);
         let id = TextKey::new(key, text.content_type);
-        for (term, frequency) in found.drain() {
-            terms.entry(term).or_default().insert(Posting { text: id, frequency, length });
+        for (term, places) in found.drain() {
+            let posting = Posting { text: id, frequency: places.len() as u32, length, places };
+            terms.entry(term).or_default().insert(posting);
+        }
+    }
+}
+
+/// Leaves out the places of terms of which some are unknown, because an earlier version indexed them.
+fn forget_unknown_places(stored: &mut Terms, expected: &mut Terms) {
+    let forget = |postings: &mut BTreeSet<Posting>| {
+        let without = std::mem::take(postings).into_iter();
+        *postings = without.map(|posting| Posting { places: Vec::new(), ..posting }).collect();
+    };
+    for (term, postings) in stored {
+        if postings.iter().any(|posting| posting.places.is_empty()) {
+            forget(postings);
+            expected.get_mut(term).into_iter().for_each(forget);
         }
     }
 }

@@ -11,7 +11,7 @@ use amplifier_session_core::{
 use amplifier_session_sql::Columns as _;
 use tokio_postgres::types::Type;
 
-use super::block::{Posting, TextKey, encode_postings, encode_texts, stored_term};
+use super::block::{Posting, TextKey, encode_places, encode_postings, encode_texts, stored_term};
 use crate::{columns::PgRow, connection::PgReader, copy::CopyRows};
 
 /// The texts of new messages, by user.
@@ -35,8 +35,8 @@ enum MessageKey {
 struct NewBlock {
     messages: Vec<MessageKey>,
     texts: Vec<NewText>,
-    /// The texts that contain a term, by their position, and how often.
-    terms: HashMap<String, Vec<(usize, u32)>>,
+    /// The texts that contain a term, by their position, and its places.
+    terms: HashMap<String, Vec<(usize, Vec<u32>)>>,
 }
 
 #[derive(Debug)]
@@ -85,11 +85,11 @@ impl NewBlock {
         self.messages.push(key);
         let (mut analyzer, mut found) = (Analyzer::new(), HashMap::new());
         for text in line.texts() {
-            let length = count(&mut analyzer, &text.text, &mut found);
+            let length = find_terms(&mut analyzer, &text.text, &mut found);
             let position = self.texts.len();
             self.texts.push(NewText { message, content_type: text.content_type, length });
-            for (term, frequency) in found.drain() {
-                self.terms.entry(term).or_default().push((position, frequency));
+            for (term, places) in found.drain() {
+                self.terms.entry(term).or_default().push((position, places));
             }
         }
     }
@@ -117,12 +117,12 @@ impl NewBlock {
         let mut texts = ids.clone();
         texts.sort_unstable();
         put_block(blocks, user, number, &message_keys, &texts);
-        let mut terms: Vec<(&String, &Vec<(usize, u32)>)> = self.terms.iter().collect();
-        terms.sort_unstable();
+        let mut terms: Vec<(&String, &Vec<(usize, Vec<u32>)>)> = self.terms.iter().collect();
+        terms.sort_unstable_by_key(|(term, _)| *term);
         for (term, found) in terms {
-            let posting = |(position, frequency): &(usize, u32)| {
+            let posting = |(position, places): &(usize, Vec<u32>)| {
                 let (text, length) = *ids.get(*position)?;
-                Some(Posting { text, frequency: *frequency, length })
+                Some(Posting { text, frequency: places.len() as u32, length, places: places.clone() })
             };
             let mut list: Vec<Posting> = found.iter().filter_map(posting).collect();
             debug_assert_eq!(list.len(), found.len(), "a term is in texts of its block");
@@ -132,15 +132,16 @@ impl NewBlock {
     }
 }
 
-/// Counts the terms of a text into `found`; returns the stored length of the text.
-pub(super) fn count(analyzer: &mut Analyzer, text: &str, found: &mut HashMap<String, u32>) -> u32 {
+/// Adds the places of the terms of a text to `found`; returns the stored length of the text.
+pub(super) fn find_terms(analyzer: &mut Analyzer, text: &str, found: &mut HashMap<String, Vec<u32>>) -> u32 {
     let (mut length, mut tokens) = (0_u32, analyzer.tokens(text));
     while tokens.advance() {
         length = length.saturating_add(1);
         match found.get_mut(tokens.term()) {
-            Some(frequency) => *frequency = frequency.saturating_add(1),
+            Some(places) => places.push(tokens.place()),
             None => {
-                found.insert(stored_term(tokens.term()).into_owned(), 1);
+                let places = found.entry(stored_term(tokens.term()).into_owned());
+                places.or_default().push(tokens.place());
             }
         }
     }
@@ -175,17 +176,18 @@ pub(super) fn put_block(
 
 /// Rows of `postings`, to be added by [`put_postings`].
 pub(super) fn posting_rows() -> CopyRows {
-    CopyRows::new("postings", ["user_id", "block", "term", "text_count", "data"])
+    CopyRows::new("postings", ["user_id", "block", "term", "text_count", "data", "places"])
 }
 
 /// Adds the postings of a term in a block, which are in order.
 pub(super) fn put_postings(rows: &mut CopyRows, user: &str, number: i64, term: &str, list: &[Posting]) {
-    rows.begin(5);
+    rows.begin(6);
     rows.text(user);
     rows.integer(number);
     rows.text(term);
     rows.integer(list.len() as i64);
     rows.bytes(&encode_postings(list));
+    rows.bytes(&encode_places(list));
 }
 
 /// Numbers for new blocks.

@@ -9,7 +9,10 @@ use amplifier_session_core::{
     Result, Scope,
     backend::{Candidates, TextCandidate, TextQuery, has_required},
     model::{MessageRef, SessionId, SessionKey, UserId},
-    text::bm25::{CollectionStatistics, DocumentTerms, Scorer},
+    text::{
+        TermPlaces,
+        bm25::{CollectionStatistics, DocumentTerms, Scorer},
+    },
 };
 use amplifier_session_sql::{Columns, Query, Reader as _, is_one_of, number};
 use tokio_postgres::types::Type;
@@ -81,6 +84,10 @@ struct TermList {
     is_in_scope: bool,
     /// The postings. Absent if they are only counted and none is removed.
     data: Option<Vec<u8>>,
+    /// Whether the term is in a phrase.
+    is_in_phrase: bool,
+    /// The places of the postings; empty if they are not needed, or unknown.
+    places: Vec<u8>,
 }
 
 impl TermList {
@@ -90,7 +97,7 @@ impl TermList {
             return Ok(self.text_count);
         };
         let mut texts = 0;
-        for posting in PostingsReader::of(data) {
+        for posting in PostingsReader::of(data, &[]) {
             texts += u64::from(!removed.have(posting?.text));
         }
         Ok(texts)
@@ -108,9 +115,12 @@ fn lists(reader: &PgReader<'_>, query: &TextQuery, removed: &RemovedKeys) -> Res
     };
     // What others have is only counted, and for that it is read only if some of it was removed.
     let only = user.filter(|_| removed.keys.is_empty());
+    let in_phrases = query.terms_of_phrases();
+    let placed: Vec<&String> = in_phrases.iter().filter_map(|term| stored.get(*term)).collect();
     let sql = "SELECT p.block, p.term, p.text_count, p.user_id,
             $2::text IS NULL OR p.user_id = $2,
-            CASE WHEN $2::text IS NULL OR p.user_id = $2 THEN p.data END
+            CASE WHEN $2::text IS NULL OR p.user_id = $2 THEN p.data END,
+            CASE WHEN ($2::text IS NULL OR p.user_id = $2) AND p.term = ANY($3) THEN p.places ELSE '' END
         FROM text_blocks b JOIN postings p ON p.user_id = b.user_id AND p.block = b.block
         WHERE p.term = ANY($1)";
     let list = |row: &dyn Columns| {
@@ -122,9 +132,12 @@ fn lists(reader: &PgReader<'_>, query: &TextQuery, removed: &RemovedKeys) -> Res
             text_count: number(row, 2)?,
             is_in_scope: user.is_none_or(|user| user == owner),
             data: row.flag(4)?.then(|| row.bytes(5)).transpose()?,
+            is_in_phrase: in_phrases.contains(&term),
+            places: row.bytes(6)?,
         }))
     };
-    let values: [Parameter<'_>; 2] = [(&stored, Type::TEXT_ARRAY), (&only, Type::TEXT)];
+    let values: [Parameter<'_>; 3] =
+        [(&stored, Type::TEXT_ARRAY), (&only, Type::TEXT), (&placed, Type::TEXT_ARRAY)];
     let found = reader.query_decoded(OPERATION, sql, &values, list)?;
     Ok(found.into_iter().flatten().collect())
 }
@@ -169,6 +182,7 @@ fn scored(
             if text.content_type().is_some_and(is_asked_for)
                 && has_required(&query.required, &merged.terms)
                 && !removed.have(text)
+                && (query.phrases.is_empty() || merged.has_phrases(query))
             {
                 scored.push(Scored { text, score: scorer.score(&merged.terms) });
             }
@@ -180,37 +194,57 @@ fn scored(
 /// The texts of a block that contain a term, in order.
 struct Merged<'a> {
     /// Each term, with the rest of its postings after the first one.
-    lists: Vec<(usize, Posting, PostingsReader<'a>)>,
+    lists: Vec<(&'a TermList, Posting, PostingsReader<'a>)>,
     /// What the current text has of the terms.
     terms: DocumentTerms,
+    /// Where the current text has the terms of phrases.
+    places: TermPlaces,
+    /// Whether the places of such a term are unknown.
+    is_unplaced: bool,
 }
 
 impl<'a> Merged<'a> {
     fn of(lists: &'a [TermList], terms: usize) -> Result<Self> {
-        let mut merged =
-            Self { lists: Vec::new(), terms: DocumentTerms { length: 0, frequencies: vec![0; terms] } };
+        let mut merged = Self {
+            lists: Vec::new(),
+            terms: DocumentTerms { length: 0, frequencies: vec![0; terms] },
+            places: TermPlaces::new(terms),
+            is_unplaced: false,
+        };
         for list in lists {
-            let mut postings = PostingsReader::of(list.data.as_deref().unwrap_or_default());
+            let mut postings = PostingsReader::of(list.data.as_deref().unwrap_or_default(), &list.places);
             if let Some(first) = postings.next().transpose()? {
-                merged.lists.push((list.term, first, postings));
+                merged.lists.push((list, first, postings));
             }
         }
         Ok(merged)
+    }
+
+    /// Whether the current text, which has the required terms, has the phrases. Unknown if an earlier version indexed it.
+    fn has_phrases(&self, query: &TextQuery) -> bool {
+        self.is_unplaced || query.has_phrases(&self.places)
     }
 
     /// Advances to the next text. A query has few terms, so it is found by comparing all of them.
     fn next(&mut self) -> Result<Option<TextKey>> {
         let Some(text) = self.lists.iter().map(|(_, first, _)| first.text).min() else { return Ok(None) };
         self.terms.frequencies.fill(0);
+        self.is_unplaced = false;
         let mut at = 0;
-        while let Some((term, first, rest)) = self.lists.get_mut(at) {
+        while let Some((list, first, rest)) = self.lists.get_mut(at) {
             if first.text != text {
                 at += 1;
                 continue;
             }
             self.terms.length = first.length;
-            if let Some(frequency) = self.terms.frequencies.get_mut(*term) {
+            if let Some(frequency) = self.terms.frequencies.get_mut(list.term) {
                 *frequency = first.frequency;
+            }
+            if list.is_in_phrase {
+                self.is_unplaced |= first.places.is_empty();
+                if let Some(places) = self.places.of_mut(list.term) {
+                    std::mem::swap(places, &mut first.places);
+                }
             }
             match rest.next().transpose()? {
                 Some(next) => {

@@ -54,11 +54,11 @@ pub(crate) fn update(writer: &PgWriter<'_>) -> Result<()> {
 /// Removes the texts of removed messages from a block. Rows of other terms stay as they are.
 fn take_removed(reader: &PgReader<'_>, block: &TouchedBlock, removed: &RemovedKeys) -> Result<()> {
     let TouchedBlock { user, number, texts } = block;
-    let sql = "SELECT term, data FROM postings WHERE user_id = $1 AND block = $2";
+    let sql = "SELECT term, data, places FROM postings WHERE user_id = $1 AND block = $2";
     let of_block: [Parameter<'_>; 2] = [(user, Type::TEXT), (number, Type::INT8)];
     let (mut changed, mut rows) = (Vec::new(), posting_rows());
     for row in reader.query(OPERATION, sql, &of_block)? {
-        let mut postings = decode_postings(PgRow(&row).bytes_ref(1)?)?;
+        let mut postings = decode_postings(PgRow(&row).bytes_ref(1)?, PgRow(&row).bytes_ref(2)?)?;
         let before = postings.len();
         postings.retain(|posting| !removed.have(posting.text));
         if postings.len() < before {
@@ -117,10 +117,10 @@ fn merge(reader: &PgReader<'_>, user: &String, blocks: &Vec<i64>) -> Result<()> 
     }
     // Stored texts and postings contain differences, so they must be in order.
     texts.sort_unstable();
-    let sql = "SELECT term, data FROM postings WHERE user_id = $1 AND block = ANY($2)";
+    let sql = "SELECT term, data, places FROM postings WHERE user_id = $1 AND block = ANY($2)";
     let mut terms: BTreeMap<String, Vec<Posting>> = BTreeMap::new();
     for row in reader.query(OPERATION, sql, &of_blocks)? {
-        let postings = decode_postings(PgRow(&row).bytes_ref(1)?)?;
+        let postings = decode_postings(PgRow(&row).bytes_ref(1)?, PgRow(&row).bytes_ref(2)?)?;
         terms.entry(PgRow(&row).text(0)?).or_default().extend(postings);
     }
     for table in ["text_blocks", "postings"] {
