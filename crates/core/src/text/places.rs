@@ -150,9 +150,16 @@ mod tests {
     #[test]
     fn a_phrase_has_its_words_in_order_and_in_one_form() {
         let text = "The connection-pool was\nexhausted; Café öffnet. 東京タワー, 京 x the the pool";
-        for typed in
-            ["Connection Pool", "pool was exhausted", "cafe offnet", "exhausted", "東京", "offnet 東京タ", "京 x the", "the the"]
-        {
+        for typed in [
+            "Connection Pool",
+            "pool was exhausted",
+            "cafe offnet",
+            "exhausted",
+            "東京",
+            "offnet 東京タ",
+            "京 x the",
+            "the the",
+        ] {
             assert!(is_in(typed, text), "{typed}");
         }
         for typed in [

@@ -144,11 +144,15 @@ mod tests {
         let text = "Don't cafés RE-TRIED naïve_ID 9f86d081 running 東京 straße e\u{301}t\u{e9}s x86_64 👍";
         let mut tokenizer = TextTokenizer::default();
         let mut stream = tokenizer.token_stream(text);
-        let mut terms = Vec::new();
+        let (mut terms, mut places) = (Vec::new(), Vec::new());
         while stream.advance() {
             terms.push(stream.token().text.clone());
+            places.push(stream.token().position);
         }
         let expected = "don t cafe re tri naiv id 9f86d081 run 東京 京 strass ete x86 64 👍";
         assert_eq!(terms.join(" "), expected);
+        let forms: Vec<usize> = places.iter().map(|place| place % 8).collect();
+        assert_eq!(forms, [0, 0, 1, 0, 2, 4, 0, 0, 3, 0, 0, 4, 1, 0, 0, 0]);
+        assert!(places.iter().enumerate().all(|(number, place)| place / 8 == number));
     }
 }

@@ -262,7 +262,10 @@ impl RequiredNames {
     /// The postings of the common names in a segment; `None` if it has no document with one of them.
     fn lookups(&self, segment: &SegmentReader) -> tantivy::Result<Option<Vec<SegmentPostings>>> {
         let of_name = |term: &Term| {
-            segment.inverted_index(term.field())?.read_postings(term, IndexRecordOption::Basic).map_err(Into::into)
+            segment
+                .inverted_index(term.field())?
+                .read_postings(term, IndexRecordOption::Basic)
+                .map_err(Into::into)
         };
         self.looked_up.iter().map(of_name).collect()
     }

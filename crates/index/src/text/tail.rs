@@ -8,9 +8,9 @@ use std::{
 
 use amplifier_session_core::{
     Result,
+    backend::TextQuery,
     content::MessageLine,
     model::{ContentType, RawJson, SessionSource},
-    backend::TextQuery,
     text::{Analyzer, TermPlaces, bm25::DocumentTerms},
 };
 

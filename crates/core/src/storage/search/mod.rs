@@ -134,8 +134,7 @@ impl TranscriptSearch<'_> {
         notices.extend(unreadable);
         notices.extend(plan.notices.iter().cloned());
 
-        let explanation =
-            options.explain.then(|| explanation(words, texts.items.len(), vectors.items.len()));
+        let explanation = options.explain.then(|| explanation(words, texts.items.len(), vectors.items.len()));
         let weights = self.fusion_weights();
         let ranked = texts.items.into_iter().map(RankedText::from).collect::<Vec<_>>();
         let leading = most_relevant(&ranked, &vectors.items, &weights, judged_for(options, words));

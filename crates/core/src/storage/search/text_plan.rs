@@ -6,8 +6,8 @@ use crate::{
     search::{SearchOptions, SearchResult},
     storage::store::TranscriptSearch,
     text::{
-        Analyzer, QueryWords, TermPhrase, folded_words, is_unspaced_alone, query_terms, shorter_stems, stems_of_end,
-        stems_of_part, stems_of_typos,
+        Analyzer, QueryWords, TermPhrase, folded_words, is_unspaced_alone, query_terms, shorter_stems,
+        stems_of_end, stems_of_part, stems_of_typos,
     },
 };
 

@@ -74,8 +74,10 @@ impl TranscriptSearch<'_> {
         options.validate()?;
         let words = QueryWords::of(&options.query);
         let plan = self.text_plan(&options, &words).await?;
-        let (texts, (mode, vector, notice)) =
-            tokio::try_join!(self.text_list(scope, &options, &plan, ConditionCheck::First), self.turn_query(&options))?;
+        let (texts, (mode, vector, notice)) = tokio::try_join!(
+            self.text_list(scope, &options, &plan, ConditionCheck::First),
+            self.turn_query(&options)
+        )?;
         let Candidates { items: nearest, notice: of_vectors, .. } =
             self.nearest_turns(scope, &options, &vector).await?;
         let mut notices = self.notices(mode, notice.or(of_vectors), texts.notice);

@@ -23,14 +23,15 @@ impl TranscriptSearch<'_> {
         let nearest = self.nearest_stored(wanted.collect(), asked).await?;
         let is_near = |similarity: &f32| options.min_similarity.is_none_or(|least| *similarity >= least);
         let near = nearest.into_iter().filter(|(_, (similarity, _))| is_near(similarity));
-        let chunk = |(message_ref, (similarity, record)): (MessageRef, (f32, VectorRecord))| VectorCandidate {
-            message_ref,
-            content_type: record.text.content_type(),
-            span_start: record.span_start,
-            span_end: record.span_end,
-            similarity,
-            vector: record.vector,
-        };
+        let chunk =
+            |(message_ref, (similarity, record)): (MessageRef, (f32, VectorRecord))| VectorCandidate {
+                message_ref,
+                content_type: record.text.content_type(),
+                span_start: record.span_start,
+                span_end: record.span_end,
+                similarity,
+                vector: record.vector,
+            };
         Ok(near.map(chunk).collect())
     }
 
