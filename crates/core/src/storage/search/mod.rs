@@ -370,7 +370,9 @@ impl TranscriptSearch<'_> {
             generation: asked.generation,
             limit: candidates_for(options),
         };
-        let messages = options.limit * POOL_A_RESULT;
+        // As many of the candidates as for few results: with more, several times as many chunks would be read.
+        let most = query.limit * POOL_A_RESULT / CANDIDATES_A_RESULT;
+        let messages = (options.limit * POOL_A_RESULT).min(most);
         match checking {
             ConditionCheck::First => self.checked_chunks(query, messages, options).await,
             ConditionCheck::WhenRead => self.nearest_chunks(query, messages, options.min_similarity).await,
