@@ -63,3 +63,4 @@ mod verify;
 #[cfg(feature = "watch")]
 mod watch;
 mod zones;
+mod wrapping;

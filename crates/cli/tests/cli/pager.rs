@@ -155,7 +155,7 @@ fn without_the_pager_the_output_is_plain() {
 
 #[test]
 fn the_exit_code_is_that_of_the_command() {
-    let (screen, code) = on_terminal(&SYNCED, &["search", "xylophone-quartz", "--mode", "text"], &[]);
+    let (screen, code) = on_terminal(&SYNCED, &["search", "xylophone-quartz", "--mode", "full-text"], &[]);
     assert_eq!(code, 3, "{screen}");
     let (screen, code) =
         on_terminal(&SYNCED, &["show", "7f3c9a52", "--limit", "none"], &[("PAGER", MARKING)]);
