@@ -84,7 +84,7 @@ impl TitleFinder {
             return;
         }
         let is_expansion = std::mem::take(&mut self.expands_command);
-        let Some(Opening { title, .. }) = opening(line) else { return };
+        let Some(PromptOpening { title, .. }) = opening(line) else { return };
         if is_expansion && title.kind != TitleKind::Command {
             return;
         }
@@ -129,13 +129,13 @@ enum TitleKind {
 }
 
 /// The beginning of a user's line.
-struct Opening {
+struct PromptOpening {
     /// The beginning of the prompt, if it is one.
     prompt: Option<String>,
     title: TitleStart,
 }
 
-impl Opening {
+impl PromptOpening {
     fn of(kind: TitleKind, text: String) -> Self {
         Self { prompt: None, title: TitleStart { kind, text } }
     }
@@ -188,7 +188,7 @@ fn digest_of(blocks: Vec<&Value>) -> Option<u64> {
     (!words.is_empty()).then(digest)
 }
 
-fn opening(line: &Map<String, Value>) -> Option<Opening> {
+fn opening(line: &Map<String, Value>) -> Option<PromptOpening> {
     if Role::of(line).ok() != Some(Role::User) || is_automatic(line) {
         return None;
     }
@@ -196,22 +196,22 @@ fn opening(line: &Map<String, Value>) -> Option<Opening> {
     let texts: Vec<Cow<'_, str>> = texts.filter(|text| !text.is_empty()).map(without_base64).collect();
     let first: &str = texts.first()?;
     if first.starts_with(CONTINUATION) {
-        let begins = || first_line(first).map(|line| Opening::of(TitleKind::Summary, line));
-        return subject(first).map(Opening::of_prompt).or_else(begins);
+        let begins = || first_line(first).map(|line| PromptOpening::of(TitleKind::Summary, line));
+        return subject(first).map(PromptOpening::of_prompt).or_else(begins);
     }
     if let Some(command) = slash_command(first) {
         return Some(command);
     }
     let prompt = short(texts.iter().flat_map(|text| text.split_whitespace()))?;
     if is_command(&prompt) {
-        return Some(Opening { prompt: Some(prompt.clone()), ..Opening::of_command(prompt) });
+        return Some(PromptOpening { prompt: Some(prompt.clone()), ..PromptOpening::of_command(prompt) });
     }
     let subject = prompt_subject(&texts.join("\n\n")).and_then(|subject| short(subject.split_whitespace()));
     let (kind, title) = match subject {
         Some(subject) => (TitleKind::Prompt, subject),
         None => (TitleKind::Greeting, prompt.clone()),
     };
-    Some(Opening { prompt: Some(prompt), ..Opening::of(kind, title) })
+    Some(PromptOpening { prompt: Some(prompt), ..PromptOpening::of(kind, title) })
 }
 
 /// Whether a text is only a slash command: `/review`, but not the path `/tmp/x`.
@@ -244,7 +244,7 @@ fn element<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
 }
 
 /// A slash command in the format of agents.
-fn slash_command(text: &str) -> Option<Opening> {
+fn slash_command(text: &str) -> Option<PromptOpening> {
     let (mut name, mut arguments, mut rest) = (None, "", text);
     while let Some((tag, inner, remaining)) = ["command-message", "command-name", "command-args"]
         .iter()
@@ -258,7 +258,11 @@ fn slash_command(text: &str) -> Option<Opening> {
         rest = remaining.trim_start();
     }
     let command = short(name?.split_whitespace().chain(arguments.split_whitespace()))?;
-    Some(if arguments.is_empty() { Opening::of_command(command) } else { Opening::of_prompt(command) })
+    Some(if arguments.is_empty() {
+        PromptOpening::of_command(command)
+    } else {
+        PromptOpening::of_prompt(command)
+    })
 }
 
 /// The subject of a summary: the request that it names, or else its beginning.
