@@ -69,7 +69,7 @@ const LOCAL_COMMANDS: [&str; 14] = [
 /// command with arguments is a prompt. Lines that a program wrote according to their metadata are ignored too. A line
 /// that introduces a plan is left out, and of a plan with a heading, the title is the heading. If no prompt says
 /// anything, the title is the first line of a summary without a subject, or else a slash command without arguments, or
-/// else a greeting.
+/// else a greeting, or else a command such as `/clear`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TitleFinder {
     found: Option<TitleStart>,
@@ -475,7 +475,8 @@ mod tests {
         ] {
             let summary = format!("{CONTINUATION} {summary}");
             assert_eq!(title(&[&summary]).as_deref(), Some("Ovens were measured."), "{summary}");
-            assert_eq!(title(&[&summary, "go on"]).as_deref(), Some("go on"));
+            assert_eq!(title(&[&summary, "go on"]).as_deref(), Some("Ovens were measured."));
+            assert_eq!(title(&[&summary, "Bake bread"]).as_deref(), Some("Bake bread"));
             let clear = "<command-name>/clear</command-name>";
             assert_eq!(title(&[&summary, clear]).as_deref(), Some("Ovens were measured."));
         }
