@@ -92,7 +92,7 @@ impl RunningPager {
         let status = self.child.wait();
         streams::release_messages();
         // A shell starts without the program that it runs.
-        if status.is_ok_and(|status| is_not_started(status)) {
+        if status.is_ok_and(is_not_started) {
             say("warning", &format!("the pager `{}` could not be started", self.command));
             say("hint", "--no-pager prints the output without a pager");
         }
