@@ -54,15 +54,12 @@ impl Evidence {
             let distance = (*distance)?;
             Some(a.min(*b) / distance as f32)
         });
-        let all: f32 = weights.iter().sum();
-        let held: f32 = self.has.iter().zip(weights).filter(|(has, _)| **has).map(|(_, weight)| weight).sum();
-        let coverage = if all > 0.0 { held / all } else { 0.0 };
         let whole = match (self.has_identifier, self.has_phrase && weights.len() >= LEAST_OF_PHRASE) {
             (true, _) => IDENTIFIER,
             (false, true) => PHRASE,
             (false, false) => 1.0,
         };
-        (bm25 + NEARNESS * near.sum::<f32>()) * (1.0 + COVERAGE * coverage) * whole
+        (bm25 + NEARNESS * near.sum::<f32>()) * (1.0 + COVERAGE * coverage(&self.has, weights)) * whole
     }
 
     /// Whether the text has all words of the query. Of an identifier, any spelling counts.
@@ -92,6 +89,13 @@ impl Evidence {
         }
         found
     }
+}
+
+/// The share of the words of a query that a text has, by the weights of their terms.
+pub(crate) fn coverage(has: &[bool], weights: &[f32]) -> f32 {
+    let all: f32 = weights.iter().sum();
+    let held: f32 = has.iter().zip(weights).filter(|(has, _)| **has).map(|(_, weight)| weight).sum();
+    if all > 0.0 { held / all } else { 0.0 }
 }
 
 /// Finds evidence in texts for one query.

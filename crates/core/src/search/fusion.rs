@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The gain of a session whose title contains all words of the query. It is large enough to put such sessions first.
-const TITLE: f32 = 1.5;
+const TITLE: f32 = 2.1;
 
 /// The weights of the lists, by content type. All weights are here.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -69,6 +69,8 @@ pub(crate) struct Judgements {
     /// Messages that say something about their session, but are not what people look for: summaries, and questions that
     /// repeat the query.
     pub(crate) lowered: HashMap<MessageRef, Lowered>,
+    /// The share of the words of the query that the conversation of a session has, in the messages that were read.
+    pub(crate) covered: HashMap<SessionKey, f32>,
     /// Sessions whose title or description has all words of the query.
     pub(crate) titled: HashSet<SessionKey>,
 }
@@ -137,7 +139,7 @@ pub(crate) fn fuse(
     lower(&mut fused, &judgements.unrelated);
     lift_by_neighbours(&mut fused);
     scale_to_one(&mut fused);
-    lift_by_sessions(&mut fused);
+    lift_by_sessions(&mut fused, &judgements.covered);
     lift_by_titles(&mut fused, &judgements.titled);
     lower(&mut fused, &judgements.unrelated);
     lower(&mut fused, &judgements.lowered);

@@ -8,6 +8,13 @@ use super::Fused;
 /// grows with this number times that of the candidates.
 const MOST_COMPARED: usize = 100;
 
+/// From this similarity, messages of different sessions are nearly copies. Below it, they say something of their own
+/// about the query: with less, the right session moves down because others are about the same subject.
+const COPY: f32 = 0.9;
+
+/// How much similarity counts between messages of one session.
+const WITHIN: f32 = 0.5;
+
 /// A candidate that is not picked yet. The greatest has the highest score; of equal ones, the first.
 struct OpenCandidate {
     candidate: Fused,
@@ -42,9 +49,9 @@ impl Eq for OpenCandidate {}
 /// Picks up to `limit` candidates one by one, each with the best balance of relevance and dissimilarity to those
 /// already picked, and returns them with their scores, best first.
 ///
-/// The score is `lambda · relevance + (1 − lambda) · (1 − s)`, where `s` is the highest cosine similarity to any picked
-/// candidate, or 0 if that is negative. This is the usual measure plus a constant, so that it is between 0 and 1.
-/// Relevance must be between 0 and 1. A candidate without a vector is similar to nothing.
+/// The score is `lambda · relevance + (1 − lambda) · (1 − s)`, where `s` is how much it [repeats](repetition) any picked
+/// candidate. This is the usual measure plus a constant, so that it is between 0 and 1. Relevance must be between 0 and
+/// 1. A candidate without a vector is similar to nothing.
 ///
 /// A score only falls while others are picked. So a candidate is compared with them only when it would be the next one,
 /// and most pairs are never compared. Beyond the first [`MOST_COMPARED`], similarity to those counts.
@@ -64,7 +71,7 @@ pub(crate) fn diversify(candidates: Vec<Fused>, lambda: f32, limit: usize) -> Ve
         let others = picked.len().min(MOST_COMPARED);
         if best.compared < others && lambda < 1.0 {
             let new = picked.iter().take(others).skip(best.compared);
-            let similarities = new.map(|(other, _)| cosine(other, &best.candidate));
+            let similarities = new.map(|(other, _)| repetition(other, &best.candidate));
             best.similarity = similarities.fold(best.similarity, f32::max);
             best.compared = others;
             best.score = score(&best.candidate, best.similarity);
@@ -74,6 +81,16 @@ pub(crate) fn diversify(candidates: Vec<Fused>, lambda: f32, limit: usize) -> Ve
         }
     }
     picked
+}
+
+/// How much one candidate repeats another, 0 to 1: half of their similarity if they are in one session, and all of it if
+/// one is nearly a copy of the other, for example in a fork of a session.
+fn repetition(a: &Fused, b: &Fused) -> f32 {
+    match cosine(a, b) {
+        similarity if a.message_ref.session == b.message_ref.session => WITHIN * similarity,
+        similarity if similarity >= COPY => similarity,
+        _ => 0.0,
+    }
 }
 
 /// Vectors are of unit length, so the dot product is the cosine.

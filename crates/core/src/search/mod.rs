@@ -1,6 +1,7 @@
 //! Search: options, fusion and diversification of candidates, results.
 
 mod candidates;
+mod command;
 mod conditions;
 mod events;
 mod evidence;
@@ -20,10 +21,11 @@ mod turns;
 pub const SEARCH_OPERATION: &str = "search";
 
 pub use candidates::{Candidates, TextCandidate, VectorCandidate};
+pub(crate) use command::TypedCommand;
 pub(crate) use conditions::Checks;
 pub use conditions::TextConditions;
 pub use events::{EventCursor, EventFilter, EventSearchOptions};
-pub(crate) use evidence::{Evidence, EvidenceFinder};
+pub(crate) use evidence::{Evidence, EvidenceFinder, coverage};
 pub use explanation::{Explanation, Lowered, SearchExplanation, SearchedTerm};
 pub use filter::{SearchFilter, SessionFilter};
 pub(crate) use fusion::{Fused, FusionWeights, Judgements, RankedText, fuse, most_relevant};

@@ -1,13 +1,15 @@
 //! Judges the best candidates by their texts: where the words of the query are, and whether people look for such a
 //! message at all.
 
+use std::collections::HashMap;
+
 use super::reading::{ReadMessage, ReadMessages};
 use crate::{
     KnownPart, Result,
     backend::TextCandidate,
     content::{ExtractedText, is_automatic, is_continuation, is_real, without_noise},
-    model::{ContentType, MessageRef, Role},
-    search::{Evidence, EvidenceFinder, Judgements, Lowered, RankedText},
+    model::{ContentType, MessageRef, Role, SessionKey},
+    search::{Evidence, EvidenceFinder, Judgements, Lowered, RankedText, coverage},
     storage::store::TranscriptSearch,
     text::{QueryWords, bm25::CollectionStatistics},
 };
@@ -57,14 +59,22 @@ impl TranscriptSearch<'_> {
             }
         }
         let mut has_all_words = false;
+        let mut said: HashMap<&SessionKey, Vec<bool>> = HashMap::new();
         for text in &mut texts {
             let TextCandidate { message_ref, content_type, score } = &text.candidate;
             if let Some(read) = reading.get(message_ref) {
                 let evidence = finder.find(read.text(*content_type));
                 text.score = evidence.score(*score, &weights);
                 has_all_words |= evidence.has_all(words);
+                if is_conversation(*content_type) && !judgements.unrelated.contains_key(message_ref) {
+                    let said = said.entry(&message_ref.session).or_default();
+                    said.resize(evidence.has.len(), false);
+                    said.iter_mut().zip(&evidence.has).for_each(|(said, has)| *said |= has);
+                }
             }
         }
+        judgements.covered =
+            said.into_iter().map(|(session, said)| (session.clone(), coverage(&said, &weights))).collect();
         // After all texts are judged, because an answer gets the score of its question.
         for question in self.add_answers(&mut texts, questions, reading).await? {
             judgements.lowered.insert(question, Lowered::RepeatedQuestion);
@@ -108,6 +118,10 @@ impl TranscriptSearch<'_> {
         }
         Ok(answered)
     }
+}
+
+fn is_conversation(content_type: ContentType) -> bool {
+    matches!(content_type, ContentType::UserQuery | ContentType::AssistantResponse)
 }
 
 /// The last answer before the next question.

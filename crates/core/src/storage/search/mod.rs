@@ -2,6 +2,7 @@
 
 mod all_words;
 mod checked;
+mod commands;
 mod judging;
 mod reading;
 mod results;
@@ -141,6 +142,7 @@ impl TranscriptSearch<'_> {
         let judging = self.judge(ranked, leading, words, &texts.statistics, reading);
         let (judged, missing) = tokio::join!(judging, self.missing_of(mode, scope));
         let mut judged = judged?;
+        self.lift_commands(options, &mut judged, reading).await?;
         self.add_titled(scope, options, words, &mut judged, reading).await?;
         let Judged { mut texts, judgements, .. } = judged;
         texts.retain(|text| !reading.has_dropped(&text.candidate.message_ref));
