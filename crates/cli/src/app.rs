@@ -329,7 +329,7 @@ impl App {
     }
 
     /// The name of the program with options that were typed.
-    fn typed_program(&self) -> TypedProgram {
+    pub(crate) fn typed_program(&self) -> TypedProgram {
         TypedProgram {
             name: self.program(),
             with_embedding: self.program_with_embedding(),

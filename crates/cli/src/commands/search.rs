@@ -48,9 +48,10 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     let reader = app.silent_reader(embeds).await?;
     let unread = refresh::before_reading(app, &reader, args.no_refresh).await;
     if is_interactive {
-        let ApiAnswer { response: options, notices } = reader.api(app).search_options(&request).await?;
+        // The filters are looked up before the terminal is taken over.
+        let ApiAnswer { notices, .. } = reader.api(app).search_options(&request).await?;
         app.say_notices(&notices);
-        return interactive::run(app, reader, request, &options).await;
+        return interactive::run(app, reader, request).await;
     }
     if args.superseded {
         return superseded::search(app, &reader, &request, args.limits, unread).await;

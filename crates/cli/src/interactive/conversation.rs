@@ -25,10 +25,12 @@ pub(super) struct Conversation {
     pub(super) project: String,
     /// The number of messages, once it is known.
     pub(super) total: Option<u32>,
-    /// The requested message, which is marked.
-    asked: u32,
+    /// The messages that were found, in order. They are marked.
+    hits: Vec<u32>,
     /// The message to begin with.
     start: u32,
+    /// The message that was gone to. It may be below the top of the screen, if that is the last one.
+    gone_to: Option<u32>,
     entries: VecDeque<ConversationEntry>,
     /// The numbers of the messages that were read.
     read: Range<u32>,
@@ -58,8 +60,9 @@ impl Conversation {
             title,
             project,
             total: None,
-            asked,
+            hits: vec![asked],
             start: asked,
+            gone_to: Some(asked),
             entries: VecDeque::new(),
             read: start..start,
             top: (0, 0),
@@ -130,7 +133,7 @@ impl Conversation {
     }
 
     fn entry(&self, message: MessageView, look: &Look) -> ConversationEntry {
-        let is_marked = message.sequence == self.asked;
+        let is_marked = self.hits.contains(&message.sequence);
         let how = How {
             width: self.size.0,
             full: self.full || is_marked,
@@ -172,14 +175,73 @@ impl Conversation {
         lines.skip(self.top.1).take(self.size.1)
     }
 
-    /// The number of the message at the top of the screen.
+    /// The number of the message that was gone to, or else of the one at the top of the screen.
     pub(super) fn current(&self) -> Option<u32> {
-        self.entries.get(self.top.0).map(|entry| entry.message.sequence)
+        let top = self.entries.get(self.top.0).map(|entry| entry.message.sequence)?;
+        Some(self.gone_to.unwrap_or(top))
     }
 
     /// Its address, or the address of the requested message if no message is shown.
     pub(super) fn address(&self) -> String {
         address(&self.short, self.current().unwrap_or(self.start))
+    }
+
+    /// The current message.
+    pub(super) fn message(&self) -> Option<&MessageView> {
+        let current = self.current()?;
+        self.entries.iter().map(|entry| &entry.message).find(|message| message.sequence == current)
+    }
+
+    /// The position of the current message among the hits, counted from 1, and their number.
+    pub(super) fn hit(&self) -> Option<(usize, usize)> {
+        let current = self.current()?;
+        let at = self.hits.iter().position(|hit| *hit == current)?;
+        Some((at + 1, self.hits.len()))
+    }
+
+    /// Marks further messages that were found.
+    pub(super) fn mark(&mut self, hits: Vec<u32>, look: &Look) {
+        self.hits.extend(hits);
+        self.hits.sort_unstable();
+        self.hits.dedup();
+        self.redo(look);
+        self.clamp();
+    }
+
+    /// Goes to the next hit, or to the one before. Returns whether there is one.
+    pub(super) fn go_to_hit(&mut self, is_down: bool) -> bool {
+        let Some(current) = self.current() else { return false };
+        let found = if is_down {
+            self.hits.iter().find(|hit| **hit > current)
+        } else {
+            self.hits.iter().rev().find(|hit| **hit < current)
+        };
+        let Some(hit) = found.copied() else { return false };
+        self.go_to(hit);
+        true
+    }
+
+    /// Goes to a message, which may have to be read first.
+    fn go_to(&mut self, sequence: u32) {
+        if let Some(entry) = self.entries.iter().position(|entry| entry.message.sequence >= sequence)
+            && self.read.contains(&sequence)
+        {
+            self.top = (entry, self.first_line(entry));
+            self.gone_to = Some(sequence);
+        } else if !self.is_loading {
+            self.restart(sequence);
+        }
+        self.clamp();
+    }
+
+    /// Reads the session again, from a message on.
+    fn restart(&mut self, sequence: u32) {
+        self.start = sequence;
+        self.gone_to = Some(sequence);
+        let start = sequence.saturating_sub(BEFORE);
+        (self.total, self.read) = (None, start..start);
+        self.entries.clear();
+        self.top = (0, 0);
     }
 
     /// Scrolls by screens, minus two lines.
@@ -190,6 +252,7 @@ impl Conversation {
 
     /// Scrolls by lines.
     pub(super) fn scroll(&mut self, lines: usize, is_down: bool) {
+        self.gone_to = None;
         for _ in 0..lines {
             let (entry, line) = self.top;
             let count = self.entries.get(entry).map_or(0, |entry| entry.lines.len());
@@ -212,12 +275,21 @@ impl Conversation {
     /// Goes to the beginning of the next message. In the other direction, goes to the beginning of this message or the
     /// previous one.
     pub(super) fn step(&mut self, is_down: bool) {
-        self.top = match (is_down, self.top) {
-            (true, (entry, _)) if entry + 1 < self.entries.len() => (entry + 1, 0),
-            (true, top) => top,
-            (false, (entry, 0)) => (entry.saturating_sub(1), 0),
-            (false, (entry, _)) => (entry, 0),
+        let Some(current) = self.current() else { return };
+        let Some(at) = self.entries.iter().position(|entry| entry.message.sequence == current) else {
+            return;
         };
+        let is_inside = self.top.0 == at && self.top.1 > 0;
+        let next = if is_down {
+            at + 1
+        } else if is_inside {
+            at
+        } else {
+            at.saturating_sub(1)
+        };
+        let next = next.min(self.entries.len().saturating_sub(1));
+        self.top = (next, 0);
+        self.gone_to = self.entries.get(next).map(|entry| entry.message.sequence);
         self.clamp();
     }
 
@@ -227,12 +299,9 @@ impl Conversation {
         let is_read = if is_end { self.read.end == total } else { self.read.start == 0 };
         if is_read {
             self.top = if is_end { (self.entries.len().saturating_sub(1), 0) } else { (0, 0) };
+            self.gone_to = None;
         } else if !self.is_loading {
-            self.start = if is_end { total.saturating_sub(1) } else { 0 };
-            let start = self.start.saturating_sub(BEFORE);
-            (self.total, self.read) = (None, start..start);
-            self.entries.clear();
-            self.top = (0, 0);
+            self.restart(if is_end { total.saturating_sub(1) } else { 0 });
         }
         self.clamp();
     }

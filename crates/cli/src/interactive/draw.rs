@@ -10,8 +10,9 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     conversation::Conversation,
-    keys::Focus,
-    state::{Hit, ListRow, SearchState, SessionHits},
+    draw_lists::{draw_help, draw_picker},
+    results::{Hit, ListRow, SessionHits},
+    state::SearchState,
     text::{Look, marked},
 };
 use crate::render::{
@@ -19,18 +20,23 @@ use crate::render::{
     text::{fitted, fitted_end, grouped, one_line},
 };
 
-/// From this width on, the preview is beside the list; otherwise, it is below.
-const WIDE: u16 = 100;
+/// From this width on, the preview is beside the list, so that snippets still have room; otherwise, it is below.
+const WIDE: u16 = 160;
 /// The preview is left out if list and preview have fewer lines than this.
 const HIGH: u16 = 8;
-/// The width of the number and the content type of a result.
+/// The width of the number of a result.
 const NUMBER: usize = 5;
+/// The width of its content type.
 const KIND: usize = 11;
+/// The most lines of filters.
+const FILTER_LINES: usize = 3;
 
 /// Draws everything, and adjusts scroll positions to the size of the screen.
 pub(super) fn draw(frame: &mut Frame<'_>, state: &mut SearchState) {
     let area = frame.area();
-    if state.conversation.is_some() {
+    if state.help.is_some() {
+        draw_help(frame, area, state);
+    } else if state.conversation.is_some() {
         draw_conversation(frame, area, state);
     } else {
         draw_search(frame, area, state);
@@ -38,18 +44,18 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &mut SearchState) {
 }
 
 /// The first `height` lines of `area`, and the rest.
-fn split(area: Rect, height: u16) -> (Rect, Rect) {
+pub(super) fn split(area: Rect, height: u16) -> (Rect, Rect) {
     let height = height.min(area.height);
     let rest = Rect { y: area.y + height, height: area.height - height, ..area };
     (Rect { height, ..area }, rest)
 }
 
 /// The area without its last line, and that line.
-fn split_last(area: Rect) -> (Rect, Rect) {
+pub(super) fn split_last(area: Rect) -> (Rect, Rect) {
     split(area, area.height.saturating_sub(1))
 }
 
-fn put(frame: &mut Frame<'_>, area: Rect, at: u16, line: &Line<'_>) {
+pub(super) fn put(frame: &mut Frame<'_>, area: Rect, at: u16, line: &Line<'_>) {
     if at < area.height {
         frame.render_widget(line, Rect { y: area.y + at, height: 1, ..area });
     }
@@ -66,16 +72,19 @@ fn draw_search(frame: &mut Frame<'_>, area: Rect, state: &mut SearchState) {
     let (rest, footer) = split_last(rest);
     draw_footer(frame, footer, state);
     let (above, rest) = split(rest, 1);
-    put(frame, above, 0, &rule("", usize::from(above.width), &state.look));
-    if state.found.groups.is_empty() {
+    let title = if state.list.found.are_recent { "recent sessions" } else { "" };
+    put(frame, above, 0, &rule(title, usize::from(above.width), &state.look));
+    if state.picker.is_some() {
+        draw_picker(frame, rest, state);
+    } else if state.list.is_empty() {
         state.preview = None;
-        put(frame, rest, 1, &Line::from(explanation(state)));
-        return;
-    }
-    let (list, preview) = list_and_preview(frame, rest, &state.look);
-    draw_list(frame, list, state);
-    if let Some(area) = preview {
-        draw_preview(frame, area, state);
+        draw_explanation(frame, rest, state);
+    } else {
+        let (list, preview) = list_and_preview(frame, rest, &state.look);
+        draw_list(frame, list, state);
+        if let Some(area) = preview {
+            draw_preview(frame, area, state);
+        }
     }
 }
 
@@ -88,7 +97,7 @@ fn list_and_preview(frame: &mut Frame<'_>, area: Rect, look: &Look) -> (Rect, Op
         let (list, preview) = split(area, area.height / 2);
         return (list, Some(preview));
     }
-    let width = area.width * 9 / 20;
+    let width = area.width / 2;
     let beside = Rect { x: area.x + width + 1, width: area.width - width - 1, ..area };
     let divider = Rect { x: area.x + width, width: 1, ..area };
     for at in 0..divider.height {
@@ -98,17 +107,26 @@ fn list_and_preview(frame: &mut Frame<'_>, area: Rect, look: &Look) -> (Rect, Op
 }
 
 /// The message that replaces an empty list of results.
-fn explanation(state: &SearchState) -> String {
-    let text = if state.is_empty {
-        "The store has no sessions yet: `amplifier-sessions sync` reads them."
-    } else if state.query.is_blank() {
-        "Type words or a question."
+fn draw_explanation(frame: &mut Frame<'_>, area: Rect, state: &SearchState) {
+    let text = if let Some(error) = &state.error {
+        error.clone()
     } else if state.is_searching() {
-        "Searching …"
+        "Searching …".to_owned()
+    } else if state.is_store_empty() {
+        "The store has no sessions yet: `amplifier-sessions sync` reads them.".to_owned()
+    } else if state.list.found.are_recent {
+        "No session passes the filters. Ctrl-F changes them.".to_owned()
     } else {
-        "No message matches. Tab changes the filters."
+        let notices = state.list.found.notices.iter().map(|notice| format!("\n{}", one_line(notice)));
+        format!("No message matches. Ctrl-F changes the filters.{}", notices.collect::<String>())
     };
-    format!(" {text}")
+    let (_, area) = split(area, 1);
+    let width = usize::from(area.width).saturating_sub(2);
+    let lines = text.lines().flat_map(|line| state.look.wrapped_text(&one_line(line), width));
+    for (at, line) in (0..).zip(lines) {
+        let area = Rect { x: area.x + 1, width: area.width.saturating_sub(1), ..area };
+        put(frame, area, at, &line);
+    }
 }
 
 fn draw_query(frame: &mut Frame<'_>, area: Rect, state: &SearchState) {
@@ -116,10 +134,10 @@ fn draw_query(frame: &mut Frame<'_>, area: Rect, state: &SearchState) {
     let width = usize::from(area.width);
     let mut count = if state.is_searching() {
         "searching … ".to_owned()
-    } else if state.found.groups.is_empty() {
+    } else if state.list.is_empty() {
         String::new()
     } else {
-        format!("{} ", state.count())
+        format!("{} ", state.list.count())
     };
     // The query gets the room first.
     if LABEL.len() + 20 + count.width() > width {
@@ -136,43 +154,44 @@ fn draw_query(frame: &mut Frame<'_>, area: Rect, state: &SearchState) {
         Span::styled(count, state.look.aside()),
     ];
     put(frame, area, 0, &spans.into_iter().collect());
-    if state.focus == Focus::Query && area.height > 0 {
+    if state.picker.is_none() && area.height > 0 {
         let column = area.x.saturating_add((LABEL.len() + cursor) as u16);
         frame.set_cursor_position(Position::new(column.min(area.right().saturating_sub(1)), area.y));
     }
 }
 
-/// The filters, on as many lines as they need.
+/// The filters that exclude something, on as many lines as they need.
 fn filter_lines(state: &SearchState, width: usize) -> Vec<Line<'static>> {
+    let shown = state.filters.shown();
+    if shown.is_empty() {
+        return vec![Line::styled(fitted(" no filters", width), state.look.aside())];
+    }
     let mut lines = vec![Line::raw(" ")];
     let mut used = 1;
-    for (at, filter) in state.filters.shown().into_iter().enumerate() {
-        let room = width.saturating_sub(2);
-        let text =
-            if filter.is_long { fitted_end(&filter.text, room.min(40)) } else { fitted(&filter.text, room) };
-        let wide = text.width();
-        if used > 1 && used + 1 + wide > width {
+    for (kind, value) in shown {
+        let name = kind.name();
+        let room = width.saturating_sub(name.width() + 3);
+        let value = fitted_end(&one_line(&value), room.min(50));
+        let wide = name.width() + value.width() + usize::from(!value.is_empty());
+        if used > 1 && used + 3 + wide > width {
             lines.push(Line::raw(" "));
             used = 1;
         }
-        let mut style = if filter.is_on { Style::new() } else { state.look.aside() };
-        if state.focus == Focus::Filters && at == state.filters.at() {
-            style = style.add_modifier(Modifier::REVERSED);
+        let Some(line) = lines.last_mut() else { break };
+        if used > 1 {
+            line.push_span(Span::styled(" · ", state.look.aside()));
+            used += 3;
         }
-        if let Some(line) = lines.last_mut() {
-            if used > 1 {
-                line.push_span(Span::raw(" "));
-                used += 1;
-            }
-            line.push_span(Span::styled(text, style));
-            used += wide;
-        }
+        line.push_span(Span::styled(name, state.look.aside()));
+        line.push_span(Span::raw(if value.is_empty() { value } else { format!(" {value}") }));
+        used += wide;
     }
+    lines.truncate(FILTER_LINES);
     lines
 }
 
 /// A line across the screen, with a title.
-fn rule(title: &str, width: usize, look: &Look) -> Line<'static> {
+pub(super) fn rule(title: &str, width: usize, look: &Look) -> Line<'static> {
     let title = if title.is_empty() { String::new() } else { format!("── {title} ") };
     let title = fitted(&title, width);
     let rest = "─".repeat(width.saturating_sub(title.width()));
@@ -182,15 +201,18 @@ fn rule(title: &str, width: usize, look: &Look) -> Line<'static> {
 fn draw_list(frame: &mut Frame<'_>, area: Rect, state: &mut SearchState) {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     state.snippet_width = width.saturating_sub(NUMBER + KIND + 5);
-    let rows = state.rows();
-    let selected = rows.iter().position(|row| state.is_selected(*row)).unwrap_or(0);
+    state.page = height.max(1);
+    let rows = state.list.rows();
+    let selected = rows.iter().position(|row| state.list.is_selected(*row)).unwrap_or(0);
     // The heading of the session stays in view with its first result.
     let from = match selected.checked_sub(1).and_then(|before| rows.get(before)) {
         Some(ListRow::Session(_)) => selected - 1,
         _ => selected,
     };
-    state.list_top = state.list_top.min(from).max((selected + 1).saturating_sub(height));
-    for (at, row) in (0..area.height).zip(rows.iter().skip(state.list_top)) {
+    let last_top = rows.len().saturating_sub(height);
+    state.list.top =
+        state.list.top.min(from).max((selected + 1).saturating_sub(height)).min(last_top.max(from));
+    for (at, row) in (0..area.height).zip(rows.iter().skip(state.list.top)) {
         let line = row_line(*row, width, state);
         put(frame, area, at, &line);
     }
@@ -198,17 +220,36 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, state: &mut SearchState) {
 
 fn row_line(row: ListRow, width: usize, state: &SearchState) -> Line<'static> {
     let look = &state.look;
+    let is_selected = state.list.is_selected(row);
+    let found = &state.list.found;
     let line = match row {
-        ListRow::Session(at) => state.found.groups.get(at).map(|group| session_line(group, width, look)),
-        ListRow::More(count) => {
-            more(count).map(|text| Line::styled(format!("   {text} (→ shows them)"), look.aside()))
+        ListRow::Session(at) => found.groups.get(at).map(|group| session_line(group, width, look)),
+        ListRow::Hit(at, _) if found.are_recent => {
+            found.groups.get(at).map(|group| recent_line(group, is_selected, width, look))
         }
+        ListRow::More(_, count) => more(count).map(|text| {
+            let style = chosen(is_selected, look.aside());
+            let mark = if is_selected { " > " } else { "   " };
+            filled(Line::styled(format!("{mark}{text} (Enter shows them)"), style), width, style)
+        }),
         ListRow::Hit(group, hit) => {
-            let found = state.found.groups.get(group).and_then(|group| group.hits.get(hit));
-            found.map(|found| hit_line(found, state.is_selected(row), width, look))
+            let found = found.groups.get(group).and_then(|group| group.hits.get(hit));
+            found.map(|found| hit_line(found, is_selected, width, look))
         }
     };
     line.unwrap_or_default()
+}
+
+/// The style of a line that may be selected.
+pub(super) fn chosen(is_selected: bool, style: Style) -> Style {
+    if is_selected { Style::new().add_modifier(Modifier::REVERSED) } else { style }
+}
+
+/// The line with spaces up to `width`.
+pub(super) fn filled(mut line: Line<'static>, width: usize, style: Style) -> Line<'static> {
+    let rest = width.saturating_sub(line.width());
+    line.push_span(Span::styled(" ".repeat(rest), style));
+    line
 }
 
 fn session_line(group: &SessionHits, width: usize, look: &Look) -> Line<'static> {
@@ -221,21 +262,42 @@ fn session_line(group: &SessionHits, width: usize, look: &Look) -> Line<'static>
     spans.into_iter().collect()
 }
 
+/// A recent session: its title, its project if there is room, and its time.
+fn recent_line(group: &SessionHits, is_selected: bool, width: usize, look: &Look) -> Line<'static> {
+    let plain = chosen(is_selected, Style::new());
+    let aside = chosen(is_selected, look.aside());
+    let mark = if is_selected { " > " } else { "   " };
+    let when = if width < 50 { String::new() } else { format!(" {} ", group.when) };
+    let project = if width < 70 { String::new() } else { fitted_end(&one_line(&group.project), width / 4) };
+    let room = width.saturating_sub(mark.width() + when.width() + project.width() + 1);
+    let title = fitted(&one_line(&group.title), room);
+    let gap = " ".repeat(room.saturating_sub(title.width()) + 1);
+    let line = Line::from(vec![
+        Span::styled(mark, plain),
+        Span::styled(title, plain),
+        Span::styled(gap, plain),
+        Span::styled(project, aside),
+        Span::styled(when, aside),
+    ]);
+    filled(line, width, plain)
+}
+
 fn hit_line(found: &Hit, is_selected: bool, width: usize, look: &Look) -> Line<'static> {
-    let plain = if is_selected { Style::new().add_modifier(Modifier::REVERSED) } else { Style::new() };
+    let plain = chosen(is_selected, Style::new());
+    let aside = chosen(is_selected, look.aside());
     let mark = if is_selected { " > " } else { "   " };
     let number = format!("#{}", found.sequence);
-    let aside = if is_selected { plain } else { look.aside() };
     let mut line = Line::from(vec![
         Span::styled(format!("{mark}{number:<NUMBER$} "), plain),
         Span::styled(format!("{:<KIND$} ", found.kind), aside),
     ]);
+    if let Some(remark) = &found.remark {
+        line.push_span(Span::styled(format!("({remark}) "), aside));
+    }
     for span in marked(&found.snippet, &found.highlights, plain, look.hit()) {
         line.push_span(span);
     }
-    let rest = width.saturating_sub(line.width());
-    line.push_span(Span::styled(" ".repeat(rest), plain));
-    line
+    filled(line, width, plain)
 }
 
 fn draw_preview(frame: &mut Frame<'_>, area: Rect, state: &mut SearchState) {
@@ -253,26 +315,39 @@ fn draw_preview(frame: &mut Frame<'_>, area: Rect, state: &mut SearchState) {
 }
 
 fn draw_footer(frame: &mut Frame<'_>, area: Rect, state: &SearchState) {
-    let notice = state.found.notices.first();
-    let text = match (&state.status, state.focus, notice) {
-        (Some(status), ..) => one_line(status),
-        (None, Focus::Filters, _) => "←→ choose · Space or ↑↓ change · Tab search · Esc back".to_owned(),
-        (None, _, Some(notice)) => one_line(notice),
-        (None, Focus::Results, None) => {
-            "↑↓ choose · Enter open · y copy address · → more · / search · Esc quit".to_owned()
-        }
-        (None, _, None) => "↑↓ choose · Enter open · Tab results, filters · Esc quit".to_owned(),
+    let notice = state.list.found.notices.first().filter(|_| !state.list.is_empty());
+    let text = match (&state.status, notice) {
+        (Some(status), _) => one_line(status),
+        _ if state.is_copying => COPY.to_owned(),
+        _ if state.picker.is_some() => String::new(),
+        (None, Some(notice)) => one_line(notice),
+        (None, None) => first_fitting(
+            &[
+                "Enter open · Tab fields · Ctrl-F filters · Ctrl-Y copy · F1 help · Esc quit",
+                "Enter open · Ctrl-F filters · F1 help · Esc quit",
+                "F1 help · Esc quit",
+            ],
+            area.width,
+        ),
     };
     draw_status(frame, area, &text, &state.look);
 }
 
-fn draw_status(frame: &mut Frame<'_>, area: Rect, text: &str, look: &Look) {
+const COPY: &str = "Copy: t text · c command · a address · Esc nothing";
+
+/// The first of these texts that fits, or else the last.
+fn first_fitting(texts: &[&str], width: u16) -> String {
+    let fits = texts.iter().find(|text| text.width() + 2 <= usize::from(width));
+    fits.or(texts.last()).map(|text| (*text).to_owned()).unwrap_or_default()
+}
+
+pub(super) fn draw_status(frame: &mut Frame<'_>, area: Rect, text: &str, look: &Look) {
     let text = fitted(text, usize::from(area.width).saturating_sub(2));
     put(frame, area, 0, &Line::styled(format!(" {text}"), look.aside()));
 }
 
 fn draw_conversation(frame: &mut Frame<'_>, area: Rect, state: &mut SearchState) {
-    let SearchState { conversation, look, status, .. } = state;
+    let SearchState { conversation, look, status, is_copying, .. } = state;
     let Some(conversation) = conversation else { return };
     let (head, rest) = split(area, 2);
     let (rest, footer) = split_last(rest);
@@ -293,21 +368,29 @@ fn draw_conversation(frame: &mut Frame<'_>, area: Rect, state: &mut SearchState)
     }
     let text = match status {
         Some(status) => one_line(status),
-        None => {
-            let address = conversation.address();
-            format!("↑↓ Space b scroll · n p messages · f full · y copy {address} · q back")
-        }
+        None if *is_copying => COPY.to_owned(),
+        None => first_fitting(
+            &[
+                "↑↓ Space b scroll · n p hits · → ← messages · f full · y copy · e edit · ? keys · q back",
+                "Space b scroll · n p hits · → ← messages · y copy · e edit · ? keys · q back",
+                "n p hits · → ← messages · ? keys · q back",
+                "? keys · q back",
+            ],
+            area.width,
+        ),
     };
     draw_status(frame, footer, &text, look);
 }
 
-/// Details of the session: short id, how far it was read, project.
+/// Details of the session: address of the message, how far it was read, hits, project.
 fn about(conversation: &Conversation, width: usize) -> String {
-    let mut known = format!(" {}", conversation.short);
-    if let (Some(total), Some(current)) = (conversation.total, conversation.current()) {
-        let last = grouped(u64::from(total.saturating_sub(1)));
-        known = format!("{known} · message {} of 0 to {last}", grouped(current.into()));
+    let mut known = format!(" {}", conversation.address());
+    if let Some(total) = conversation.total {
+        known = format!("{known} of 0 to {}", grouped(u64::from(total.saturating_sub(1))));
+    }
+    if let Some((hit, of)) = conversation.hit() {
+        known = format!("{known} · hit {hit} of {of}");
     }
     let room = width.saturating_sub(known.width() + 4);
-    format!("{known} · {}", fitted_end(&one_line(&conversation.project), room))
+    fitted(&format!("{known} · {}", fitted_end(&one_line(&conversation.project), room)), width)
 }

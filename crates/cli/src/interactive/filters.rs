@@ -1,209 +1,488 @@
-//! The filters of the interactive search: mode, content types and project.
+//! The filters of the interactive search: those of the command line, and those that are chosen.
 
-use amplifier_session_api::operations::search::SearchRequest;
+use amplifier_session_api::{
+    Reach,
+    operations::{search::SearchRequest, sessions::SessionsRequest},
+};
 use amplifier_session_storage::{
-    model::{ContentType, ContentTypes, ProjectSlug},
-    search::{SearchMode, SearchOptions},
+    model::{ContentType, ContentTypes},
+    search::{FieldName, SearchMode},
 };
 
-use crate::render::text::one_line;
+use super::values::{KnownValue, ValueKind, ValueSource};
 
-const MODES: [(SearchMode, &str); 3] =
-    [(SearchMode::Hybrid, "hybrid"), (SearchMode::Semantic, "semantic"), (SearchMode::FullText, "full-text")];
+const MODES: [(SearchMode, &str, &str); 3] = [
+    (SearchMode::Hybrid, "hybrid", "by words and by meaning"),
+    (SearchMode::Semantic, "semantic", "by meaning"),
+    (SearchMode::FullText, "full-text", "by words"),
+];
 
 /// The switches for content types, and what each one selects.
 const SWITCHES: [(&str, &[ContentType]); 5] = [
     ("user", &[ContentType::UserQuery]),
     ("assistant", &[ContentType::AssistantResponse]),
     ("thinking", &[ContentType::AssistantThinking]),
-    ("tools", &[ContentType::ToolCall, ContentType::ToolOutput]),
+    ("tool", &[ContentType::ToolCall, ContentType::ToolOutput]),
     ("system", &[ContentType::System]),
 ];
 
-/// The position of the project among the filters: after the mode and the switches.
-const PROJECT: usize = 1 + SWITCHES.len();
-
-/// The filters, and the one that the keys change.
-#[derive(Debug)]
-pub(super) struct Filters {
-    mode: usize,
-    content_types: ContentTypes,
-    projects: Vec<ProjectSlug>,
-    project: Option<ProjectSlug>,
-    /// The project of the command line.
-    given: Option<ProjectSlug>,
-    at: usize,
+/// A filter. It has the name of its option of the command line, if there is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FilterKind {
+    Mode,
+    In,
+    Project,
+    Since,
+    Until,
+    Tag,
+    Tool,
+    File,
+    Role,
+    Repo,
+    Session,
+    NotSession,
+    Bundle,
+    Source,
+    MinTurns,
+    MaxTurns,
+    MinSimilarity,
+    Scope,
+    Plain,
 }
 
-/// A filter as it is shown.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct FilterLabel {
-    pub(super) text: String,
-    /// Whether it excludes something or is switched on.
-    pub(super) is_on: bool,
-    /// Whether it may be cut at its start.
-    pub(super) is_long: bool,
+impl FilterKind {
+    pub(super) const ALL: [Self; 19] = [
+        Self::Mode,
+        Self::In,
+        Self::Project,
+        Self::Since,
+        Self::Until,
+        Self::Tag,
+        Self::Tool,
+        Self::File,
+        Self::Role,
+        Self::Repo,
+        Self::Session,
+        Self::NotSession,
+        Self::Bundle,
+        Self::Source,
+        Self::MinTurns,
+        Self::MaxTurns,
+        Self::MinSimilarity,
+        Self::Scope,
+        Self::Plain,
+    ];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Mode => "mode",
+            Self::In => "in",
+            Self::Project => "project",
+            Self::Since => "since",
+            Self::Until => "until",
+            Self::Tag => "tag",
+            Self::Tool => "tool",
+            Self::File => "file",
+            Self::Role => "role",
+            Self::Repo => "repo",
+            Self::Session => "session",
+            Self::NotSession => "not-session",
+            Self::Bundle => "bundle",
+            Self::Source => "source",
+            Self::MinTurns => "min-turns",
+            Self::MaxTurns => "max-turns",
+            Self::MinSimilarity => "min-similarity",
+            Self::Scope => "scope",
+            Self::Plain => "plain",
+        }
+    }
+
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// The values to choose from, besides none. A filter without values can only be removed.
+    pub(super) fn values(self) -> Option<ValueSource> {
+        let known = |values: &[(&str, &str)]| {
+            ValueSource::Known(values.iter().map(|(value, help)| KnownValue::new(*value, *help)).collect())
+        };
+        match self {
+            Self::Mode => Some(known(&MODES.map(|(_, name, help)| (name, help)))),
+            Self::In => Some(known(&SWITCHES.map(|(name, _)| (name, "")))),
+            Self::Project => Some(ValueSource::Stored(ValueKind::Projects)),
+            Self::Repo => Some(ValueSource::Stored(ValueKind::Repositories)),
+            Self::Since | Self::Until => Some(ValueSource::dates()),
+            Self::Tag => Some(ValueSource::Stored(ValueKind::Tags)),
+            Self::Tool => Some(ValueSource::Stored(ValueKind::Tools)),
+            Self::File => Some(ValueSource::Text),
+            Self::Role => Some(ValueSource::roles()),
+            _ => None,
+        }
+    }
+
+    /// Whether text that is not among the values can be chosen.
+    pub(super) const fn accepts_text(self) -> bool {
+        matches!(
+            self,
+            Self::Project | Self::Repo | Self::Since | Self::Until | Self::Tag | Self::Tool | Self::File
+        )
+    }
+
+    /// Whether several values can be chosen.
+    pub(super) const fn takes_many(self) -> bool {
+        matches!(self, Self::In | Self::Tag | Self::Tool | Self::File)
+    }
+}
+
+/// The filters.
+#[derive(Debug, Clone)]
+pub(super) struct Filters {
+    /// The request of the command line with the filters that were chosen since.
+    request: SearchRequest,
+    /// A request has no tools, so they become fields of its query.
+    tools: Vec<String>,
 }
 
 impl Filters {
     /// The filters of the command line.
-    pub(super) fn of(options: &SearchOptions) -> Self {
-        Self {
-            mode: MODES.iter().position(|(mode, _)| *mode == options.mode).unwrap_or(0),
-            content_types: options.content_types,
-            projects: options.filter.sessions.project.iter().cloned().collect(),
-            project: options.filter.sessions.project.clone(),
-            given: options.filter.sessions.project.clone(),
-            at: 0,
+    pub(super) fn new(request: SearchRequest) -> Self {
+        Self { request, tools: Vec::new() }
+    }
+
+    pub(super) fn scope(&self) -> Reach {
+        self.request.query.scope
+    }
+
+    pub(super) fn is_plain(&self) -> bool {
+        self.request.query.plain
+    }
+
+    /// The number of sessions to show at first.
+    pub(super) fn limit(&self) -> usize {
+        self.request.limit
+    }
+
+    /// The values of a filter; empty if it excludes nothing.
+    pub(super) fn of(&self, kind: FilterKind) -> Vec<String> {
+        let SearchRequest { query, min_similarity, .. } = &self.request;
+        let filter = &query.filter;
+        let text = |value: &Option<String>| value.iter().cloned().collect();
+        let number = |value: Option<u32>| value.iter().map(ToString::to_string).collect();
+        match kind {
+            FilterKind::Mode => MODES
+                .iter()
+                .filter(|(mode, ..)| *mode == query.mode && *mode != SearchMode::Hybrid)
+                .map(|(_, name, _)| (*name).to_owned())
+                .collect(),
+            FilterKind::In => self.switches(),
+            FilterKind::Project => filter.project.iter().cloned().collect(),
+            FilterKind::Since => text(&filter.since),
+            FilterKind::Until => text(&filter.until),
+            FilterKind::Tag => filter.tags.clone(),
+            FilterKind::Tool => self.tools.clone(),
+            FilterKind::File => query.files.clone(),
+            FilterKind::Role => query.role.iter().map(ToString::to_string).collect(),
+            FilterKind::Repo => text(&filter.repo),
+            FilterKind::Session => text(&query.session),
+            FilterKind::NotSession => query.not_sessions.clone(),
+            FilterKind::Bundle => text(&filter.bundle),
+            FilterKind::Source => filter.source.iter().map(ToString::to_string).collect(),
+            FilterKind::MinTurns => number(filter.min_turns),
+            FilterKind::MaxTurns => number(filter.max_turns),
+            FilterKind::MinSimilarity => min_similarity.iter().map(ToString::to_string).collect(),
+            FilterKind::Scope => match query.scope {
+                Reach::Own => Vec::new(),
+                scope => vec![scope.as_str().to_owned()],
+            },
+            FilterKind::Plain => query.plain.then(String::new).into_iter().collect(),
         }
     }
 
-    /// The projects to choose from.
-    pub(super) fn offer(&mut self, projects: Vec<ProjectSlug>) {
-        self.projects = projects;
+    /// Whether a value of a filter is chosen. Where nothing is excluded, all content types are.
+    pub(super) fn has(&self, kind: FilterKind, value: &str) -> bool {
+        match kind {
+            FilterKind::In => {
+                SWITCHES.iter().any(|(name, types)| *name == value && self.searches(self.types(), types))
+            }
+            FilterKind::Mode => {
+                MODES.iter().any(|(mode, name, _)| *name == value && *mode == self.request.query.mode)
+            }
+            kind => self.of(kind).iter().any(|known| known == value),
+        }
     }
 
-    /// The request of the command line with these filters.
-    pub(super) fn apply(&self, mut request: SearchRequest) -> SearchRequest {
-        let query = &mut request.query;
-        query.mode = MODES.get(self.mode).map_or(SearchMode::Hybrid, |(mode, _)| *mode);
-        query.content_types = self.content_types.iter().map(|one| one.as_str().to_owned()).collect();
-        // A typed folder says more than its project: other folders may have the same one.
-        if self.project != self.given {
-            query.filter.project = self.project.as_ref().map(ToString::to_string);
+    /// Adds a value of a filter that takes several, or removes it. Sets the value of any other filter.
+    pub(super) fn choose(&mut self, kind: FilterKind, value: &str) {
+        let query = &mut self.request.query;
+        let some = Some(value.to_owned());
+        match kind {
+            FilterKind::Mode => {
+                let found = MODES.iter().find(|(_, name, _)| *name == value);
+                query.mode = found.map_or(SearchMode::Hybrid, |(mode, ..)| *mode);
+            }
+            FilterKind::In => self.switch(value),
+            FilterKind::Project => query.filter.project = some,
+            FilterKind::Repo => query.filter.repo = some,
+            FilterKind::Since => query.filter.since = some,
+            FilterKind::Until => query.filter.until = some,
+            FilterKind::Role => query.role = value.parse().ok(),
+            FilterKind::Tag => toggle(&mut query.filter.tags, value),
+            FilterKind::File => toggle(&mut query.files, value),
+            FilterKind::Tool => {
+                toggle(&mut self.tools, value);
+                // Without syntax, a query has no fields.
+                query.plain = false;
+            }
+            _ => {}
         }
+    }
+
+    /// Searches only this content type.
+    pub(super) fn only_in(&mut self, name: &str) {
+        if let Some((_, types)) = SWITCHES.iter().find(|(known, _)| *known == name) {
+            self.set_types(types.iter().copied().collect());
+        }
+    }
+
+    /// Changes to the next mode.
+    pub(super) fn next_mode(&mut self) {
+        let at = MODES.iter().position(|(mode, ..)| *mode == self.request.query.mode).unwrap_or(0);
+        let next = MODES.get((at + 1) % MODES.len());
+        self.request.query.mode = next.map_or(SearchMode::Hybrid, |(mode, ..)| *mode);
+    }
+
+    /// Removes a filter. Returns whether it excluded anything.
+    pub(super) fn remove(&mut self, kind: FilterKind) -> bool {
+        let was_on = !self.of(kind).is_empty();
+        let query = &mut self.request.query;
+        match kind {
+            FilterKind::Mode => query.mode = SearchMode::Hybrid,
+            FilterKind::In => query.content_types.clear(),
+            FilterKind::Project => query.filter.project = None,
+            FilterKind::Since => query.filter.since = None,
+            FilterKind::Until => query.filter.until = None,
+            FilterKind::Tag => query.filter.tags.clear(),
+            FilterKind::Tool => self.tools.clear(),
+            FilterKind::File => query.files.clear(),
+            FilterKind::Role => query.role = None,
+            FilterKind::Repo => query.filter.repo = None,
+            FilterKind::Session => query.session = None,
+            FilterKind::NotSession => query.not_sessions.clear(),
+            FilterKind::Bundle => query.filter.bundle = None,
+            FilterKind::Source => query.filter.source = None,
+            FilterKind::MinTurns => query.filter.min_turns = None,
+            FilterKind::MaxTurns => query.filter.max_turns = None,
+            FilterKind::MinSimilarity => self.request.min_similarity = None,
+            FilterKind::Scope => query.scope = Reach::Own,
+            FilterKind::Plain => query.plain = false,
+        }
+        was_on
+    }
+
+    /// The filters that exclude something, with their values.
+    pub(super) fn shown(&self) -> Vec<(FilterKind, String)> {
+        let shown = FilterKind::ALL.into_iter().map(|kind| (kind, self.of(kind)));
+        shown
+            .filter(|(_, values)| !values.is_empty())
+            .map(|(kind, values)| (kind, values.join(", ")))
+            .collect()
+    }
+
+    /// Whether the filters select messages, not only sessions.
+    pub(super) fn select_messages(&self) -> bool {
+        let query = &self.request.query;
+        !self.tools.is_empty() || !query.files.is_empty() || query.role.is_some() || query.session.is_some()
+    }
+
+    /// A search for `typed` with these filters.
+    pub(super) fn search(&self, typed: &str) -> SearchRequest {
+        let mut request = SearchRequest { explain: false, full: false, ..self.request.clone() };
+        let field = |name: FieldName, value: &str| {
+            let quote = if value.contains(char::is_whitespace) { "\"" } else { "" };
+            format!("{name}:{quote}{value}{quote}")
+        };
+        let mut parts: Vec<String> = self.tools.iter().map(|tool| field(FieldName::Tool, tool)).collect();
+        // Only with fields, a query without words finds messages.
+        if typed.trim().is_empty() && !request.query.plain {
+            parts.extend(request.query.role.take().map(|role| field(FieldName::Role, role.as_str())));
+            parts.extend(request.query.session.take().map(|id| field(FieldName::Session, &id)));
+        }
+        parts.push(typed.to_owned());
+        request.query.query = parts.join(" ").trim_end().to_owned();
         request
     }
 
-    /// The number of the filter that the keys change.
-    pub(super) fn at(&self) -> usize {
-        self.at
-    }
-
-    pub(super) fn next(&mut self) {
-        self.at = (self.at + 1) % (PROJECT + 1);
-    }
-
-    pub(super) fn previous(&mut self) {
-        self.at = (self.at + PROJECT) % (PROJECT + 1);
-    }
-
-    /// Changes the current filter: to the next value, or to the previous one. Returns whether it changed.
-    pub(super) fn change(&mut self, is_forward: bool) -> bool {
-        match self.at {
-            0 => self.mode = stepped(self.mode, MODES.len(), is_forward),
-            PROJECT => {
-                let now = self.projects.iter().position(|project| Some(project) == self.project.as_ref());
-                let next = stepped(now.map_or(0, |at| at + 1), self.projects.len() + 1, is_forward);
-                self.project = next.checked_sub(1).and_then(|at| self.projects.get(at)).cloned();
-                return !self.projects.is_empty();
-            }
-            at => {
-                let Some((_, types)) = SWITCHES.get(at - 1) else { return false };
-                let is_on = types.iter().any(|one| self.content_types.contains(*one));
-                let kept = self.content_types.iter().filter(|one| !types.contains(one));
-                let changed: ContentTypes =
-                    if is_on { kept.collect() } else { kept.chain(types.iter().copied()).collect() };
-                // At least one content type must be searched.
-                if changed.is_empty() {
-                    return false;
-                }
-                self.content_types = changed;
-            }
+    /// The newest sessions with these filters.
+    pub(super) fn recent(&self, limit: usize) -> SessionsRequest {
+        let query = &self.request.query;
+        SessionsRequest {
+            scope: query.scope,
+            filter: query.filter.clone(),
+            limit,
+            short_ids: true,
+            ..SessionsRequest::default()
         }
-        true
     }
 
-    /// All filters, in their order.
-    pub(super) fn shown(&self) -> Vec<FilterLabel> {
-        let mode = MODES.get(self.mode).map_or("", |(_, name)| *name);
-        let switch = |(name, types): &(&str, &[ContentType])| {
-            let is_on = types.iter().any(|one| self.content_types.contains(*one));
-            FilterLabel { text: format!("[{}]{name}", if is_on { 'x' } else { ' ' }), is_on, is_long: false }
+    fn types(&self) -> ContentTypes {
+        let types = self.request.query.content_types.iter();
+        let types = types.filter_map(|word| ContentTypes::parse(word).ok());
+        types.reduce(ContentTypes::union).unwrap_or_else(ContentTypes::searched)
+    }
+
+    fn set_types(&mut self, types: ContentTypes) {
+        // Without a filter, these are searched.
+        let is_default = types == ContentTypes::searched();
+        let names = types.iter().filter(|_| !is_default).map(|one| one.as_str().to_owned());
+        self.request.query.content_types = names.collect();
+    }
+
+    fn searches(&self, types: ContentTypes, wanted: &[ContentType]) -> bool {
+        wanted.iter().any(|one| types.contains(*one))
+    }
+
+    /// The names of the content types, unless they are those that are searched by default.
+    fn switches(&self) -> Vec<String> {
+        let types = self.types();
+        if types == ContentTypes::searched() {
+            return Vec::new();
+        }
+        let on = SWITCHES.iter().filter(|(_, wanted)| self.searches(types, wanted));
+        on.map(|(name, _)| (*name).to_owned()).collect()
+    }
+
+    /// Searches a content type, or does not search it any more. The last one stays.
+    fn switch(&mut self, name: &str) {
+        let Some((_, switched)) = SWITCHES.iter().find(|(known, _)| *known == name) else { return };
+        let types = self.types();
+        let kept = types.iter().filter(|one| !switched.contains(one));
+        let changed: ContentTypes = if self.searches(types, switched) {
+            kept.collect()
+        } else {
+            kept.chain(switched.iter().copied()).collect()
         };
-        let project = match &self.project {
-            Some(project) => FilterLabel { text: one_line(project.as_str()), is_on: true, is_long: true },
-            None => FilterLabel { text: "all projects".to_owned(), is_on: true, is_long: false },
-        };
-        let mode = FilterLabel { text: format!("mode {mode}"), is_on: true, is_long: false };
-        std::iter::once(mode).chain(SWITCHES.iter().map(switch)).chain([project]).collect()
+        if !changed.is_empty() {
+            self.set_types(changed);
+        }
     }
 }
 
-fn stepped(at: usize, count: usize, is_forward: bool) -> usize {
-    if is_forward { (at + 1) % count } else { (at + count - 1) % count }
+fn toggle(values: &mut Vec<String>, value: &str) {
+    let count = values.len();
+    values.retain(|known| known != value);
+    if values.len() == count {
+        values.push(value.to_owned());
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use amplifier_session_api::query::QueryRequest;
+    use amplifier_session_storage::model::Role;
 
     use super::*;
 
-    fn types(names: &[&str]) -> Vec<String> {
-        names.iter().map(|name| (*name).to_owned()).collect()
-    }
-
-    fn texts(filters: &Filters) -> Vec<String> {
-        filters.shown().into_iter().map(|shown| shown.text).collect()
-    }
-
-    fn applied(filters: &Filters) -> QueryRequest {
-        filters.apply(SearchRequest::new("x")).query
+    fn shown(filters: &Filters) -> Vec<String> {
+        filters.shown().into_iter().map(|(kind, value)| format!("{} {value}", kind.name())).collect()
     }
 
     #[test]
-    fn filters_begin_with_those_of_the_command_line() {
-        let options = SearchOptions::new("").with_mode(SearchMode::FullText);
-        let mut options = options.with_content_types(ContentTypes::parse("tool").unwrap());
-        options.filter.sessions.project = ProjectSlug::new("-home-ana-shop").ok();
-        let filters = Filters::of(&options);
-        let expected = ["mode full-text", "[ ]user", "[ ]assistant", "[ ]thinking", "[x]tools", "[ ]system"];
-        assert_eq!(texts(&filters), [&expected[..], &["-home-ana-shop"]].concat());
-        let mut request = SearchRequest::new("x");
+    fn filters_of_the_command_line_are_shown_and_can_be_removed() {
+        let mut request = SearchRequest::new("");
+        request.query.mode = SearchMode::FullText;
+        request.query.scope = Reach::All;
+        request.query.content_types = vec!["tool_output".to_owned(), "tool_call".to_owned()];
         request.query.filter.project = Some("~/shop".to_owned());
-        let QueryRequest { mode, content_types, filter, .. } = filters.apply(request).query;
-        assert_eq!((mode, content_types), (SearchMode::FullText, types(&["tool_output", "tool_call"])));
-        assert_eq!(filter.project.as_deref(), Some("~/shop"));
+        request.query.filter.since = Some("2w".to_owned());
+        request.query.filter.tags = vec!["incident".to_owned(), "done".to_owned()];
+        request.query.plain = true;
+        let mut filters = Filters::new(request.clone());
+        let expected = [
+            "mode full-text",
+            "in tool",
+            "project ~/shop",
+            "since 2w",
+            "tag incident, done",
+            "scope all",
+            "plain ",
+        ];
+        assert_eq!(shown(&filters), expected);
+        request.query.query = "x".to_owned();
+        assert_eq!(filters.search("x"), request);
+        for kind in FilterKind::ALL {
+            assert_eq!(FilterKind::named(kind.name()), Some(kind));
+            filters.remove(kind);
+            assert!(!filters.remove(kind));
+        }
+        assert_eq!((shown(&filters), filters.search("x")), (Vec::new(), SearchRequest::new("x")));
     }
 
     #[test]
     fn each_filter_changes_the_search() {
-        let mut filters = Filters::of(&SearchOptions::new(""));
-        assert!(filters.change(true));
-        assert_eq!(applied(&filters).mode, SearchMode::Semantic);
-        assert!(filters.change(false) && filters.change(false));
-        assert_eq!(applied(&filters).mode, SearchMode::FullText);
-        for _ in 0..4 {
-            filters.next();
+        let mut filters = Filters::new(SearchRequest::new(""));
+        for (kind, value) in [
+            (FilterKind::Mode, "semantic"),
+            (FilterKind::Project, "shop"),
+            (FilterKind::Since, "7d"),
+            (FilterKind::Until, "today"),
+            (FilterKind::Tag, "on call"),
+            (FilterKind::Tool, "bash"),
+            (FilterKind::File, "src/a.rs"),
+            (FilterKind::Role, "user"),
+            (FilterKind::Repo, "example.org/shop"),
+        ] {
+            assert!(!filters.has(kind, value));
+            filters.choose(kind, value);
+            assert!(filters.has(kind, value), "{}", kind.name());
         }
-        assert!(filters.change(true));
-        let expected = types(&["user_query", "assistant_response", "assistant_thinking"]);
-        assert_eq!(applied(&filters).content_types, expected);
-        filters.next();
-        assert!(filters.change(true));
-        assert_eq!(applied(&filters).content_types, [&expected[..], &types(&["system"])].concat());
-        filters.next();
-        assert!(!filters.change(true), "no project to choose from");
-        filters.offer(["a", "b"].map(|slug| ProjectSlug::new(slug).unwrap()).to_vec());
-        let mut projects = Vec::new();
-        for _ in 0..3 {
-            assert!(filters.change(true));
-            projects.push((texts(&filters).pop().unwrap(), applied(&filters).filter.project));
-        }
-        let chosen = |slug: &str| (slug.to_owned(), Some(slug.to_owned()));
-        assert_eq!(projects, [chosen("a"), chosen("b"), ("all projects".to_owned(), None)]);
-        filters.next();
-        filters.previous();
-        assert_eq!(filters.at(), PROJECT);
+        let QueryRequest { query, mode, filter, files, role, .. } = filters.search("\"a b\" -c").query;
+        assert_eq!(
+            (query.as_str(), mode, role),
+            ("tool:bash \"a b\" -c", SearchMode::Semantic, Some(Role::User))
+        );
+        assert_eq!((filter.since.as_deref(), filter.until.as_deref()), (Some("7d"), Some("today")));
+        assert_eq!((filter.tags, files), (vec!["on call".to_owned()], vec!["src/a.rs".to_owned()]));
+        assert_eq!(filters.recent(30).filter.project.as_deref(), Some("shop"));
+        filters.choose(FilterKind::Tag, "on call");
+        assert!(!filters.has(FilterKind::Tag, "on call"));
     }
 
     #[test]
-    fn the_last_content_type_stays_on() {
-        let options = SearchOptions::new("").with_content_types(ContentTypes::parse("user").unwrap());
-        let mut filters = Filters::of(&options);
-        filters.next();
-        assert!(!filters.change(true));
-        assert_eq!(applied(&filters).content_types, types(&["user_query"]));
+    fn without_words_roles_and_sessions_become_fields() {
+        let mut filters = Filters::new(SearchRequest::new(""));
+        assert!(!filters.select_messages());
+        filters.choose(FilterKind::Role, "user");
+        let query = filters.search(" ").query;
+        assert_eq!((query.query.as_str(), query.role), ("role:user", None));
+        assert!(filters.select_messages());
+    }
+
+    #[test]
+    fn content_types_are_switched_and_the_last_one_stays() {
+        let mut filters = Filters::new(SearchRequest::new(""));
+        let types = |filters: &Filters| filters.search("x").query.content_types;
+        assert!(filters.has(FilterKind::In, "thinking") && !filters.has(FilterKind::In, "system"));
+        filters.choose(FilterKind::In, "thinking");
+        assert_eq!(types(&filters), ["user_query", "assistant_response", "tool_output", "tool_call"]);
+        filters.choose(FilterKind::In, "thinking");
+        assert!(types(&filters).is_empty(), "all that are searched by default");
+        filters.only_in("system");
+        assert_eq!(
+            (types(&filters), shown(&filters)),
+            (vec!["system".to_owned()], vec!["in system".to_owned()])
+        );
+        filters.choose(FilterKind::In, "system");
+        assert_eq!(types(&filters), ["system"]);
+    }
+
+    #[test]
+    fn modes_follow_each_other() {
+        let mut filters = Filters::new(SearchRequest::new(""));
+        for expected in ["mode semantic", "mode full-text"] {
+            filters.next_mode();
+            assert_eq!(shown(&filters), [expected]);
+        }
+        filters.next_mode();
+        assert!(shown(&filters).is_empty());
     }
 }

@@ -3,6 +3,7 @@
 use amplifier_session_storage::KnownPart;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+use super::keys::Action;
 use crate::render::text::{one_line, visible};
 
 /// Typed text with a cursor. It contains neither control characters nor invisible characters.
@@ -20,6 +21,36 @@ impl Input {
 
     pub(super) fn is_blank(&self) -> bool {
         self.chars.iter().all(|c| c.is_whitespace())
+    }
+
+    /// Performs an action of a key, if it is about the text. Returns whether the text changed.
+    pub(super) fn edit(&mut self, action: &Action) -> bool {
+        match action {
+            Action::Type(c) => self.insert(*c),
+            Action::Paste(text) => self.paste(text),
+            // Keys that leave the text as it is change nothing.
+            Action::Backspace => return self.backspace(),
+            Action::Delete => return self.delete(),
+            Action::DeleteWord => return self.delete_word(),
+            Action::Clear => {
+                let was_empty = self.chars.is_empty();
+                self.clear();
+                return !was_empty;
+            }
+            action => {
+                match action {
+                    Action::Left => self.left(),
+                    Action::Right => self.right(),
+                    Action::WordLeft => self.word_left(),
+                    Action::WordRight => self.word_right(),
+                    Action::Home => self.home(),
+                    Action::End => self.end(),
+                    _ => {}
+                }
+                return false;
+            }
+        }
+        true
     }
 
     pub(super) fn insert(&mut self, c: char) {
@@ -53,14 +84,41 @@ impl Input {
         is_before
     }
 
-    /// Removes the word before the cursor.
-    pub(super) fn delete_word(&mut self) {
+    /// Removes the word before the cursor. Returns whether there was one.
+    pub(super) fn delete_word(&mut self) -> bool {
+        let end = self.cursor;
+        self.word_left();
+        self.chars.drain(self.cursor..end);
+        self.cursor < end
+    }
+
+    /// Moves the cursor to the beginning of the word before it.
+    pub(super) fn word_left(&mut self) {
         let before = self.chars.part(..self.cursor);
-        let spaces = before.iter().rev().take_while(|c| c.is_whitespace()).count();
-        let word = before.iter().rev().skip(spaces).take_while(|c| !c.is_whitespace()).count();
-        let start = self.cursor - spaces - word;
-        self.chars.drain(start..self.cursor);
-        self.cursor = start;
+        self.cursor -= word_after_spaces(before.iter().rev());
+    }
+
+    /// Moves the cursor to the end of the word after it.
+    pub(super) fn word_right(&mut self) {
+        let after = self.chars.part(self.cursor..);
+        self.cursor += word_after_spaces(after.iter());
+    }
+
+    /// The text before the cursor.
+    pub(super) fn before_cursor(&self) -> &[char] {
+        self.chars.part(..self.cursor)
+    }
+
+    /// Whether the cursor is after the text.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.cursor == self.chars.len()
+    }
+
+    /// Replaces the characters from `start` to the cursor.
+    pub(super) fn complete(&mut self, start: usize, text: &str) {
+        self.chars.drain(start.min(self.cursor)..self.cursor);
+        self.cursor = start.min(self.cursor);
+        text.chars().for_each(|c| self.insert(c));
     }
 
     pub(super) fn clear(&mut self) {
@@ -109,6 +167,12 @@ impl Input {
     }
 }
 
+/// The number of characters of the first word, with the spaces before it.
+fn word_after_spaces<'a>(chars: impl Iterator<Item = &'a char> + Clone) -> usize {
+    let spaces = chars.clone().take_while(|c| c.is_whitespace()).count();
+    spaces + chars.skip(spaces).take_while(|c| !c.is_whitespace()).count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,13 +192,36 @@ mod tests {
         assert!(input.backspace() && input.delete());
         assert_eq!(input.text(), "one twohree");
         input.end();
-        input.delete_word();
+        assert!(input.delete_word());
         assert_eq!(input.text(), "one ");
-        input.delete_word();
+        assert!(input.delete_word() && !input.delete_word());
         assert!(input.is_blank() && !input.backspace() && !input.delete());
         input.home();
         input.right();
         assert_eq!(input.text(), "");
+    }
+
+    #[test]
+    fn the_cursor_moves_by_words() {
+        let mut input = typed("one  two three");
+        input.word_left();
+        input.word_left();
+        input.insert('x');
+        assert_eq!(input.text(), "one  xtwo three");
+        input.word_right();
+        input.word_right();
+        assert!(input.is_at_end());
+        input.word_right();
+        assert!(input.is_at_end());
+    }
+
+    #[test]
+    fn a_completion_replaces_the_text_before_the_cursor() {
+        let mut input = typed("why ro late");
+        (0..5).for_each(|_| input.left());
+        input.complete(4, "role:");
+        assert_eq!(input.text(), "why role: late");
+        assert_eq!(input.before_cursor().iter().collect::<String>(), "why role:");
     }
 
     #[test]

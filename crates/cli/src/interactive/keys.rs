@@ -5,14 +5,16 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 /// The part of the screen that receives keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Focus {
-    /// The query, which is being typed.
-    Query,
-    /// The results, one of which is selected.
-    Results,
-    /// The filters.
-    Filters,
+    /// The query and the results: letters go to the query, other keys choose a result.
+    Search,
+    /// A list to choose from: letters narrow it.
+    Picker,
+    /// The question of what to copy.
+    Copying,
     /// The session that is shown.
     Conversation,
+    /// The list of keys.
+    Help,
 }
 
 /// The action that a key requests.
@@ -21,13 +23,17 @@ pub(super) enum Action {
     Quit,
     /// Go back to the previous view, or quit.
     Back,
-    /// Go to the next part, or to the previous one.
-    Next,
-    Previous,
-    /// Go to the query.
-    Search,
     Open,
+    /// Complete the field at the cursor.
+    Complete,
+    /// List the filters.
+    Filters,
+    /// Change the mode of the search.
+    Mode,
     Copy,
+    /// Open the message in an editor.
+    Edit,
+    Help,
     Type(char),
     Paste(String),
     Backspace,
@@ -36,19 +42,28 @@ pub(super) enum Action {
     Clear,
     Left,
     Right,
+    WordLeft,
+    WordRight,
+    Home,
+    End,
     Up,
     Down,
     PageUp,
     PageDown,
-    Home,
-    End,
-    /// Change a filter.
-    Toggle,
+    First,
+    Last,
+    PreviewUp,
+    PreviewDown,
+    /// Remove the chosen filter.
+    Remove,
+    /// Go back to the query.
+    Search,
     /// Switch complete tool output on or off.
     Full,
-    /// Go to the next message, or to the previous one.
     NextMessage,
     PreviousMessage,
+    NextHit,
+    PreviousHit,
 }
 
 /// The action of a key in the current view; `None` if it has none.
@@ -57,45 +72,52 @@ pub(super) fn action(key: KeyEvent, focus: Focus) -> Option<Action> {
     if key.kind == KeyEventKind::Release {
         return None;
     }
-    if key.modifiers.contains(KeyModifiers::CONTROL) {
-        return with_control(key.code, focus);
+    let is_with = |modifier| key.modifiers.contains(modifier);
+    match (is_with(KeyModifiers::CONTROL), is_with(KeyModifiers::ALT)) {
+        // Some keyboards type characters such as @ with both.
+        (true, true) => return typed(key.code, focus),
+        (true, false) => return with_control(key.code, focus),
+        (false, true) => return with_alt(key.code),
+        (false, false) => {}
     }
-    if key.modifiers.contains(KeyModifiers::ALT) {
-        return None;
-    }
-    Some(match (key.code, focus) {
-        (KeyCode::Esc, _) => Action::Back,
-        (KeyCode::Up, _) => Action::Up,
-        (KeyCode::Down, _) => Action::Down,
-        (KeyCode::Left, _) => Action::Left,
-        (KeyCode::Right, _) => Action::Right,
-        (KeyCode::Home, _) => Action::Home,
-        (KeyCode::End, _) => Action::End,
-        (KeyCode::PageUp, _) => Action::PageUp,
-        (KeyCode::PageDown, _) => Action::PageDown,
-        // The keys above do the same in every view.
-        (code, Focus::Conversation) => return in_conversation(code),
-        (KeyCode::Tab, _) => Action::Next,
-        (KeyCode::BackTab, _) => Action::Previous,
-        (KeyCode::Enter | KeyCode::Char(' '), Focus::Filters) => Action::Toggle,
-        (KeyCode::Enter, _) => Action::Open,
-        (KeyCode::Char(c), Focus::Query) => Action::Type(c),
-        (KeyCode::Backspace, Focus::Query) => Action::Backspace,
-        (KeyCode::Delete, Focus::Query) => Action::Delete,
-        (KeyCode::Char('/') | KeyCode::Backspace, _) => Action::Search,
-        (KeyCode::Char('y'), Focus::Results) => Action::Copy,
-        (KeyCode::Char('j'), Focus::Results) => Action::Down,
-        (KeyCode::Char('k'), Focus::Results) => Action::Up,
-        (KeyCode::Char('h'), Focus::Filters) => Action::Left,
-        (KeyCode::Char('l'), Focus::Filters) => Action::Right,
-        _ => return None,
+    let is_with_shift = is_with(KeyModifiers::SHIFT);
+    Some(match key.code {
+        KeyCode::Esc => Action::Back,
+        KeyCode::F(1) => Action::Help,
+        KeyCode::Up if is_with_shift => Action::PreviewUp,
+        KeyCode::Down if is_with_shift => Action::PreviewDown,
+        KeyCode::Up => Action::Up,
+        KeyCode::Down => Action::Down,
+        KeyCode::Left => Action::Left,
+        KeyCode::Right => Action::Right,
+        KeyCode::Home => Action::Home,
+        KeyCode::End => Action::End,
+        KeyCode::PageUp => Action::PageUp,
+        KeyCode::PageDown => Action::PageDown,
+        code if focus == Focus::Conversation => return in_conversation(code),
+        KeyCode::Enter => Action::Open,
+        KeyCode::Tab => Action::Complete,
+        KeyCode::Backspace => Action::Backspace,
+        KeyCode::Delete => Action::Delete,
+        code => return typed(code, focus),
     })
+}
+
+/// A character is always typed, except in an opened session, where letters are commands.
+fn typed(code: KeyCode, focus: Focus) -> Option<Action> {
+    match code {
+        KeyCode::Char(c) if focus != Focus::Conversation => Some(Action::Type(c)),
+        _ => None,
+    }
 }
 
 fn in_conversation(code: KeyCode) -> Option<Action> {
     Some(match code {
         KeyCode::Char('q') | KeyCode::Backspace => Action::Back,
+        KeyCode::Char('/') => Action::Search,
+        KeyCode::Char('?') => Action::Help,
         KeyCode::Char('y') => Action::Copy,
+        KeyCode::Char('e') => Action::Edit,
         KeyCode::Char('f') => Action::Full,
         KeyCode::Char('j') | KeyCode::Enter => Action::Down,
         KeyCode::Char('k') => Action::Up,
@@ -103,25 +125,51 @@ fn in_conversation(code: KeyCode) -> Option<Action> {
         KeyCode::Char('b') => Action::PageUp,
         KeyCode::Char('g') => Action::Home,
         KeyCode::Char('G') => Action::End,
-        KeyCode::Char('n') => Action::NextMessage,
-        KeyCode::Char('p') => Action::PreviousMessage,
+        KeyCode::Char('n') => Action::NextHit,
+        KeyCode::Char('p' | 'N') => Action::PreviousHit,
+        KeyCode::Char('l') => Action::NextMessage,
+        KeyCode::Char('h') => Action::PreviousMessage,
         _ => return None,
     })
 }
 
 fn with_control(code: KeyCode, focus: Focus) -> Option<Action> {
-    let KeyCode::Char(c) = code else { return None };
-    Some(match (c, focus) {
-        ('c', _) => Action::Quit,
-        ('y', _) => Action::Copy,
-        ('d', Focus::Conversation) => Action::PageDown,
-        ('u', Focus::Conversation) => Action::PageUp,
-        ('n', _) => Action::Down,
-        ('p', _) => Action::Up,
-        ('a', Focus::Query) => Action::Home,
-        ('e', Focus::Query) => Action::End,
-        ('u', Focus::Query) => Action::Clear,
-        ('w' | 'h', Focus::Query) => Action::DeleteWord,
+    let is_session = focus == Focus::Conversation;
+    Some(match code {
+        KeyCode::Char('c') => Action::Quit,
+        KeyCode::Char('y') => Action::Copy,
+        KeyCode::Char('o') => Action::Edit,
+        KeyCode::Home => Action::First,
+        KeyCode::End => Action::Last,
+        KeyCode::Char('d') if is_session => Action::PageDown,
+        KeyCode::Char('u') if is_session => Action::PageUp,
+        KeyCode::Char('n') if is_session => Action::NextHit,
+        KeyCode::Char('p') if is_session => Action::PreviousHit,
+        KeyCode::Char('n' | 'j') => Action::Down,
+        KeyCode::Char('p' | 'k') => Action::Up,
+        _ if is_session => return None,
+        KeyCode::Char('f') => Action::Filters,
+        KeyCode::Char('r') => Action::Mode,
+        KeyCode::Char('x') => Action::Remove,
+        KeyCode::Char('a') => Action::Home,
+        KeyCode::Char('e') => Action::End,
+        KeyCode::Char('d') => Action::Delete,
+        KeyCode::Char('u') => Action::Clear,
+        // Many terminals send Ctrl-H for Ctrl-Backspace.
+        KeyCode::Char('w' | 'h') | KeyCode::Backspace => Action::DeleteWord,
+        KeyCode::Left => Action::WordLeft,
+        KeyCode::Right => Action::WordRight,
+        _ => return None,
+    })
+}
+
+fn with_alt(code: KeyCode) -> Option<Action> {
+    Some(match code {
+        KeyCode::Up => Action::PreviewUp,
+        KeyCode::Down => Action::PreviewDown,
+        KeyCode::Left | KeyCode::Char('b') => Action::WordLeft,
+        KeyCode::Right | KeyCode::Char('f') => Action::WordRight,
+        KeyCode::Backspace => Action::DeleteWord,
         _ => return None,
     })
 }
@@ -130,36 +178,56 @@ fn with_control(code: KeyCode, focus: Focus) -> Option<Action> {
 mod tests {
     use super::*;
 
+    const ALL: [Focus; 5] = [Focus::Search, Focus::Picker, Focus::Copying, Focus::Conversation, Focus::Help];
+
     fn pressed(code: KeyCode, focus: Focus) -> Option<Action> {
         action(KeyEvent::new(code, KeyModifiers::NONE), focus)
     }
 
+    fn pressed_with(modifiers: KeyModifiers, code: KeyCode, focus: Focus) -> Option<Action> {
+        action(KeyEvent::new(code, modifiers), focus)
+    }
+
     #[test]
-    fn letters_are_typed_only_into_the_query() {
-        assert_eq!(pressed(KeyCode::Char('y'), Focus::Query), Some(Action::Type('y')));
-        assert_eq!(pressed(KeyCode::Char('Y'), Focus::Query), Some(Action::Type('Y')));
-        assert_eq!(pressed(KeyCode::Char('y'), Focus::Results), Some(Action::Copy));
+    fn characters_are_typed_everywhere_except_in_a_session() {
+        for c in ['a', 'Y', 'j', 'q', '/', '?', ' ', '日', '-'] {
+            for focus in [Focus::Search, Focus::Picker, Focus::Copying, Focus::Help] {
+                assert_eq!(pressed(KeyCode::Char(c), focus), Some(Action::Type(c)));
+                let shifted = pressed_with(KeyModifiers::SHIFT, KeyCode::Char(c), focus);
+                assert_eq!(shifted, Some(Action::Type(c)));
+            }
+        }
         assert_eq!(pressed(KeyCode::Char('y'), Focus::Conversation), Some(Action::Copy));
-        assert_eq!(pressed(KeyCode::Char('q'), Focus::Results), None);
-        assert_eq!(pressed(KeyCode::Char('q'), Focus::Conversation), Some(Action::Back));
-        assert_eq!(pressed(KeyCode::Char(' '), Focus::Filters), Some(Action::Toggle));
-        assert_eq!(pressed(KeyCode::Char(' '), Focus::Query), Some(Action::Type(' ')));
+        assert_eq!(pressed(KeyCode::Char('x'), Focus::Conversation), None);
+        let alt_gr = KeyModifiers::CONTROL | KeyModifiers::ALT;
+        assert_eq!(pressed_with(alt_gr, KeyCode::Char('@'), Focus::Search), Some(Action::Type('@')));
     }
 
     #[test]
     fn control_c_quits_everywhere_and_escape_goes_back() {
-        for focus in [Focus::Query, Focus::Results, Focus::Filters, Focus::Conversation] {
-            let key = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-            assert_eq!(action(key, focus), Some(Action::Quit));
+        for focus in ALL {
+            let quits = pressed_with(KeyModifiers::CONTROL, KeyCode::Char('c'), focus);
+            assert_eq!(quits, Some(Action::Quit));
             assert_eq!(pressed(KeyCode::Esc, focus), Some(Action::Back));
+            assert_eq!(pressed(KeyCode::F(1), focus), Some(Action::Help));
         }
+    }
+
+    #[test]
+    fn control_n_and_p_choose_results_or_hits() {
+        let control = |c, focus| pressed_with(KeyModifiers::CONTROL, KeyCode::Char(c), focus);
+        assert_eq!(control('n', Focus::Search), Some(Action::Down));
+        assert_eq!(control('p', Focus::Picker), Some(Action::Up));
+        assert_eq!(control('n', Focus::Conversation), Some(Action::NextHit));
+        assert_eq!(control('p', Focus::Conversation), Some(Action::PreviousHit));
+        assert_eq!(control('f', Focus::Conversation), None);
     }
 
     #[test]
     fn releasing_a_key_does_nothing() {
         let mut key = KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE);
         key.kind = KeyEventKind::Release;
-        assert_eq!(action(key, Focus::Query), None);
-        assert_eq!(action(KeyEvent::new(KeyCode::Char('x'), KeyModifiers::ALT), Focus::Query), None);
+        assert_eq!(action(key, Focus::Search), None);
+        assert_eq!(pressed_with(KeyModifiers::ALT, KeyCode::Char('x'), Focus::Search), None);
     }
 }

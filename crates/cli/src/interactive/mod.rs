@@ -1,26 +1,34 @@
 //! The interactive search: results as you type, on a terminal.
 //!
-//! [`state`] defines the effects of keys and answers, [`draw`] the appearance, and [`keys`] the meaning of each key.
-//! Searches and reading run as tasks ([`work`]), so the input never waits for them.
+//! [`keys`] defines the meaning of each key, [`act`] and [`pick`] the effects of keys on the [`state`], and [`draw`] the
+//! appearance. Searches and reading run as tasks ([`work`]), so the input never waits for them.
 
+mod act;
 mod conversation;
+mod copy;
 mod draw;
+mod draw_lists;
+mod fields;
 mod filters;
+mod help;
 mod input;
 mod keys;
 mod latest;
+mod pick;
+mod picker;
 mod preview;
+mod results;
 mod state;
 mod terminal;
 #[cfg(test)]
 mod tests;
 mod text;
+mod values;
 mod work;
 
 use std::{io, time::Duration};
 
 use amplifier_session_api::operations::search::SearchRequest;
-use amplifier_session_storage::search::SearchOptions;
 use ratatui::crossterm::event::Event;
 use tokio::{
     task::{JoinError, JoinSet},
@@ -29,12 +37,13 @@ use tokio::{
 
 use crate::{
     app::{App, OpenedStore},
+    args::When,
     failure::{Failure, Outcome},
-    paint::Paint,
+    out::allows_colors,
 };
 use keys::Action;
 use state::{Effect, SearchState, WorkAnswer};
-use terminal::Screen;
+use terminal::{Screen, TypedEvents};
 use text::Look;
 use work::WorkContext;
 
@@ -48,57 +57,123 @@ pub(crate) fn is_possible(app: &App) -> bool {
     !app.out.is_json() && terminal::is_available(&app.environment)
 }
 
-/// Runs until the user quits. `request` is that of the command line, without a query; `options` are what it means in the
-/// store.
+/// Runs until the user quits, and prints the address of the chosen message. `request` is that of the command line,
+/// without a query.
 pub(crate) async fn run(
     app: &mut App,
     reader: OpenedStore,
     request: SearchRequest,
-    options: &SearchOptions,
 ) -> Result<Outcome, Failure> {
-    let is_coloured = app.out.paint == Paint::new(true);
+    let is_coloured = match app.global.color {
+        When::Always => true,
+        When::Never => false,
+        When::Auto => allows_colors(&app.environment),
+    };
     let worker = WorkContext::new(app, reader);
-    let mut state = SearchState::new(request, options, Look::new(is_coloured, app.now.clone()));
     let is_local = app.global.embedding == "none" || app.global.embedding.starts_with("local");
-    let debounce = if is_local { DEBOUNCE } else { DEBOUNCE_FOR_SERVICE };
+    let mut view = View {
+        state: SearchState::new(request, Look::new(is_coloured, app.now.clone())),
+        debounce: if is_local { DEBOUNCE } else { DEBOUNCE_FOR_SERVICE },
+        debounced_at: None,
+        worker,
+    };
     app.out.finish()?;
-    let mut screen = Screen::open()?;
-    let mut events = terminal::events();
-    let mut work: JoinSet<WorkAnswer> = JoinSet::new();
-    let mut debounced_at: Option<Instant> = None;
-    let mut told_to_end = std::pin::pin!(told_to_end());
-    loop {
-        screen.draw(|frame| draw::draw(frame, &mut state))?;
-        while let Some(next) = state.next_work() {
-            work.spawn(worker.clone().run(next));
-        }
-        let at = debounced_at.unwrap_or_else(Instant::now);
-        tokio::select! {
-            event = events.recv() => {
-                let Some(event) = event else { return Ok(Outcome::Done) };
-                let mut next = Some(event);
-                while let Some(event) = next {
-                    match effect(event?, &mut state) {
-                        Effect::None => {}
-                        Effect::Debounce => debounced_at = Some(Instant::now() + debounce),
-                        Effect::Copy(address) => {
-                            screen.copy(&address)?;
-                            state.status = Some(format!("copied {address}"));
-                        }
-                        Effect::Quit => return Ok(Outcome::Done),
-                    }
-                    // Draw once for all keys that were typed meanwhile.
-                    next = events.try_recv().ok();
+    let Some(address) = view.run(app).await? else { return Ok(Outcome::Done) };
+    app.out.line(&address)?;
+    app.out.finish()?;
+    Ok(Outcome::Done)
+}
+
+/// The state with the tasks that it needs.
+struct View {
+    state: SearchState,
+    debounce: Duration,
+    debounced_at: Option<Instant>,
+    worker: WorkContext,
+}
+
+/// What the event loop does next.
+enum Next {
+    Continue,
+    Edit(String, String),
+    Quit(Option<String>),
+}
+
+impl View {
+    /// Runs until the user quits. Returns the address of the chosen message, if there is one.
+    async fn run(&mut self, app: &App) -> Result<Option<String>, Failure> {
+        let mut screen = Screen::open(&app.environment)?;
+        let mut events = TypedEvents::start();
+        let mut work: JoinSet<WorkAnswer> = JoinSet::new();
+        let mut told_to_end = Box::pin(told_to_end());
+        loop {
+            screen.draw(|frame| draw::draw(frame, &mut self.state))?;
+            while let Some(next) = self.state.next_work() {
+                work.spawn(self.worker.clone().run(next));
+            }
+            let at = self.debounced_at.unwrap_or_else(Instant::now);
+            let next = tokio::select! {
+                event = events.next() => {
+                    let Some(event) = event else { return Ok(None) };
+                    self.handle(event?, &mut events, &mut screen)?
+                }
+                Some(answer) = work.join_next(), if !work.is_empty() => {
+                    self.state.answer(answered(answer)?);
+                    Next::Continue
+                }
+                () = sleep_until(at), if self.debounced_at.is_some() => {
+                    self.debounced_at = None;
+                    self.state.debounced();
+                    Next::Continue
+                }
+                () = &mut told_to_end => Next::Quit(None),
+            };
+            match next {
+                Next::Continue => {}
+                Next::Quit(address) => return Ok(address),
+                Next::Edit(address, text) => {
+                    // The editor reads from the terminal, and Ctrl-C is meant for it.
+                    events.stop();
+                    drop(screen);
+                    let edited = edit(app, &address, &text);
+                    screen = Screen::open(&app.environment)?;
+                    events = TypedEvents::start();
+                    told_to_end = Box::pin(self::told_to_end());
+                    self.state.status = edited.err().map(|failure| failure.message().to_owned());
                 }
             }
-            Some(answer) = work.join_next(), if !work.is_empty() => state.answer(answered(answer)?),
-            () = sleep_until(at), if debounced_at.is_some() => {
-                debounced_at = None;
-                state.debounced();
-            }
-            () = &mut told_to_end => return Ok(Outcome::Done),
         }
     }
+
+    /// Handles an event, and those that were typed meanwhile, so that the screen is drawn once for all of them.
+    fn handle(
+        &mut self,
+        first: Event,
+        events: &mut TypedEvents,
+        screen: &mut Screen,
+    ) -> Result<Next, Failure> {
+        let mut event = Some(Ok(first));
+        while let Some(next) = event {
+            match effect(next?, &mut self.state) {
+                Effect::None => {}
+                Effect::Debounce => self.debounced_at = Some(Instant::now() + self.debounce),
+                Effect::Copy(text, what) => {
+                    screen.copy(&text)?;
+                    self.state.status = Some(format!("copied {what}"));
+                }
+                Effect::Edit { address, text } => return Ok(Next::Edit(address, text)),
+                Effect::Quit(address) => return Ok(Next::Quit(address)),
+            }
+            event = events.typed_meanwhile();
+        }
+        Ok(Next::Continue)
+    }
+}
+
+/// Opens the text of a message in the user's editor, and waits until it is closed.
+fn edit(app: &App, address: &str, text: &str) -> Result<(), Failure> {
+    let _ = (app, address, text);
+    Ok(())
 }
 
 fn effect(event: Event, state: &mut SearchState) -> Effect {
@@ -118,17 +193,19 @@ fn answered(answer: Result<WorkAnswer, JoinError>) -> Result<WorkAnswer, Failure
     })
 }
 
-/// Completes when the process is told to end, or when its terminal is closed.
+/// Completes when the process is told to end, or when its terminal is closed. Ctrl-C is a key here, but another process
+/// may send the signal.
 #[cfg(unix)]
 async fn told_to_end() {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut terminate), Ok(mut hangup)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
-    else {
+    let kinds = [SignalKind::terminate(), SignalKind::hangup(), SignalKind::interrupt()];
+    let [Ok(mut terminate), Ok(mut hangup), Ok(mut interrupt)] = kinds.map(signal) else {
         return std::future::pending().await;
     };
     tokio::select! {
         _ = terminate.recv() => {}
         _ = hangup.recv() => {}
+        _ = interrupt.recv() => {}
     }
 }
 

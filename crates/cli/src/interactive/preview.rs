@@ -30,6 +30,11 @@ impl Preview {
         Self { address, project, sequence, messages, lines: Vec::new(), top: 0, size: (0, 0) }
     }
 
+    /// The message.
+    pub(super) fn message(&self) -> Option<&MessageView> {
+        self.messages.iter().find(|message| message.sequence == self.sequence)
+    }
+
     /// Fits the lines to the size, so that the first matched word is visible.
     pub(super) fn resize(&mut self, width: usize, height: usize, look: &Look) {
         /// Lines above the first match or the beginning of the message.

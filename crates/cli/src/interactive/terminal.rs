@@ -1,9 +1,13 @@
 //! The terminal: taking it over, restoring it, and its input.
 
 use std::{
-    io::{self, Stdout, Write as _},
+    io::{self, BufWriter, Write as _},
     panic,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Once,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
     time::Duration,
 };
 
@@ -19,36 +23,42 @@ use ratatui::{
 };
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use crate::{environment::Environment, out::understands_escapes};
+use crate::{environment::Environment, out::understands_escapes, streams::OutputStream};
 
 /// Whether a person can see the output and type.
 pub(super) fn is_available(environment: &Environment) -> bool {
-    let Environment { stdin, stdout, .. } = environment;
-    stdin.is_terminal() && stdout.is_terminal() && understands_escapes(environment)
+    let stream = stream(environment);
+    environment.stdin.is_terminal() && stream.is_terminal() && understands_escapes(environment)
+}
+
+/// The stream of the terminal: stderr if stdout is not one, as in `$(amplifier-sessions search)`.
+fn stream(environment: &Environment) -> &OutputStream {
+    let Environment { stdout, stderr, .. } = environment;
+    if stdout.is_terminal() { stdout } else { stderr }
 }
 
 /// Whether this process has taken over the terminal. It is restored only once: a second restore would move the cursor
 /// back to its earlier position, over the message of a panic.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
+/// Whether it draws on stderr.
+static IS_ON_STDERR: AtomicBool = AtomicBool::new(false);
 
 /// The whole screen. Dropping it, or a panic anywhere, restores the terminal.
 pub(super) struct Screen {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    terminal: Terminal<CrosstermBackend<BufWriter<OutputStream>>>,
 }
 
 impl Screen {
-    pub(super) fn open() -> io::Result<Self> {
-        let report = panic::take_hook();
-        panic::set_hook(Box::new(move |panicked| {
-            restore();
-            report(panicked);
-        }));
+    pub(super) fn open(environment: &Environment) -> io::Result<Self> {
+        restore_on_panic();
+        let mut stream = stream(environment).clone();
         enable_raw_mode()?;
+        IS_ON_STDERR.store(!environment.stdout.is_terminal(), Ordering::SeqCst);
         IS_TAKEN.store(true, Ordering::SeqCst);
         // From here on, an error restores the terminal.
         let restored = Restored;
-        execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste)?;
-        let terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        execute!(stream, EnterAlternateScreen, EnableBracketedPaste)?;
+        let terminal = Terminal::new(CrosstermBackend::new(BufWriter::new(stream)))?;
         std::mem::forget(restored);
         Ok(Self { terminal })
     }
@@ -59,9 +69,9 @@ impl Screen {
 
     /// Asks the terminal to put text on the clipboard (OSC 52). Terminals that can't do it ignore this.
     pub(super) fn copy(&mut self, text: &str) -> io::Result<()> {
-        let mut stdout = io::stdout();
-        write!(stdout, "\x1b]52;c;{}\x07", base64(text.as_bytes()))?;
-        stdout.flush()
+        let stream = self.terminal.backend_mut();
+        write!(stream, "\x1b]52;c;{}\x07", base64(text.as_bytes()))?;
+        io::Write::flush(stream)
     }
 }
 
@@ -80,33 +90,74 @@ impl Drop for Restored {
     }
 }
 
+/// From now on, a panic restores the terminal before it is reported.
+fn restore_on_panic() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let report = panic::take_hook();
+        panic::set_hook(Box::new(move |panicked| {
+            restore();
+            report(panicked);
+        }));
+    });
+}
+
 /// Restores the terminal. Ignores errors, because they can't be reported.
 fn restore() {
     if !IS_TAKEN.swap(false, Ordering::SeqCst) {
         return;
     }
     let _ = disable_raw_mode();
-    let _ = execute!(io::stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show);
+    let mut stream = if IS_ON_STDERR.load(Ordering::SeqCst) {
+        OutputStream::stderr_of_process()
+    } else {
+        OutputStream::stdout_of_process()
+    };
+    let _ = execute!(stream, DisableBracketedPaste, LeaveAlternateScreen, Show);
 }
 
-/// Reads typed input on a separate thread, until the receiver is dropped or the terminal is closed.
-pub(super) fn events() -> UnboundedReceiver<io::Result<Event>> {
-    const WAIT: Duration = Duration::from_millis(100);
-    let (sender, receiver) = unbounded_channel();
-    std::thread::spawn(move || {
-        while !sender.is_closed() {
-            let read = match event::poll(WAIT) {
-                Ok(false) => continue,
-                Ok(true) => event::read(),
-                Err(error) => Err(error),
-            };
-            let has_failed = read.is_err();
-            if sender.send(read).is_err() || has_failed {
-                break;
+/// Typed input, read on a separate thread until it is stopped or the terminal is closed.
+pub(super) struct TypedEvents {
+    receiver: UnboundedReceiver<io::Result<Event>>,
+    thread: JoinHandle<()>,
+}
+
+impl TypedEvents {
+    pub(super) fn start() -> Self {
+        const WAIT: Duration = Duration::from_millis(100);
+        let (sender, receiver) = unbounded_channel();
+        let thread = std::thread::spawn(move || {
+            while !sender.is_closed() {
+                let read = match event::poll(WAIT) {
+                    Ok(false) => continue,
+                    Ok(true) => event::read(),
+                    Err(error) => Err(error),
+                };
+                let has_failed = read.is_err();
+                if sender.send(read).is_err() || has_failed {
+                    break;
+                }
             }
-        }
-    });
-    receiver
+        });
+        Self { receiver, thread }
+    }
+
+    /// Waits for the next event. `None` if the terminal is closed.
+    pub(super) async fn next(&mut self) -> Option<io::Result<Event>> {
+        self.receiver.recv().await
+    }
+
+    /// The next event, if one has been typed already.
+    pub(super) fn typed_meanwhile(&mut self) -> Option<io::Result<Event>> {
+        self.receiver.try_recv().ok()
+    }
+
+    /// Stops reading, so that another program can read from the terminal.
+    pub(super) fn stop(self) {
+        drop(self.receiver);
+        // The thread ends within its wait. A panic of it has been reported.
+        let _ = self.thread.join();
+    }
 }
 
 /// `bytes` in Base64.

@@ -104,6 +104,11 @@ impl Look {
         shown
     }
 
+    /// Plain text as lines.
+    pub(super) fn wrapped_text(&self, text: &str, width: usize) -> Vec<Line<'static>> {
+        wrapped(&self.chars(text), width)
+    }
+
     /// The characters as lines, and the first line with a match.
     fn highlighted(
         &self,
@@ -202,8 +207,15 @@ fn line_of(runs: Vec<(String, Style)>) -> Line<'static> {
 /// `text` in one line, with the characters in `ranges` highlighted.
 pub(super) fn marked(text: &str, ranges: &[(u32, u32)], plain: Style, hit: Style) -> Vec<Span<'static>> {
     let mut runs: Vec<(String, bool)> = Vec::new();
+    let mut is_after_space = true;
     for (at, c) in (0_u32..).zip(text.chars()) {
-        let Some(c) = crate::render::text::visible(c) else { continue };
+        let was_after_space = std::mem::replace(&mut is_after_space, c.is_whitespace());
+        if is_after_space && was_after_space {
+            continue;
+        }
+        let Some(c) = (if is_after_space { Some(' ') } else { crate::render::text::visible(c) }) else {
+            continue;
+        };
         let is_hit = ranges.iter().any(|(start, end)| (*start..*end).contains(&at));
         match runs.last_mut() {
             Some((run, same)) if *same == is_hit => run.push(c),
@@ -272,5 +284,8 @@ mod tests {
         let spans = marked("das Café\u{1b}", &[(4, 8)], Style::new(), look(true).hit());
         assert_eq!(spans.len(), 3);
         assert_eq!((&*spans[1].content, &*spans[2].content), ("Café", "\u{241b}"));
+        let spans = marked("fn main() {\n    dough();\n}", &[(16, 21)], Style::new(), look(true).hit());
+        let texts: Vec<_> = spans.iter().map(|span| &*span.content).collect();
+        assert_eq!(texts, ["fn main() { ", "dough", "(); }"]);
     }
 }

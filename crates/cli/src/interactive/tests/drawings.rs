@@ -1,6 +1,6 @@
 //! The appearance of the interactive search.
 
-use ratatui::{Terminal, backend::TestBackend, style::Modifier};
+use ratatui::{Terminal, backend::TestBackend};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{super::draw::draw, *};
@@ -10,7 +10,9 @@ fn drawn(state: &mut SearchState, width: u16, height: u16) -> Terminal<TestBacke
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     for _ in 0..2 {
         terminal.draw(|frame| draw(frame, state)).unwrap();
-        state.read(40);
+        if state.conversation.is_some() {
+            state.read(40);
+        }
     }
     terminal.draw(|frame| draw(frame, state)).unwrap();
     terminal
@@ -56,6 +58,10 @@ fn with_results() -> SearchState {
     state().with("dough", found()).with_preview(neighbours())
 }
 
+fn state_with_recent() -> SearchState {
+    state().with_recent(recent())
+}
+
 #[test]
 fn results() {
     check("results_80", &mut with_results(), 80, 24);
@@ -74,35 +80,87 @@ fn a_chosen_result_with_its_match_far_below() {
 
 #[test]
 fn nothing_to_show() {
-    check("empty_query", &mut state(), 60, 8);
-    check("no_match", &mut state().with("xyzzy", FoundGroups::default()), 60, 8);
-    let mut empty = state();
-    empty.answer(WorkAnswer::Began { projects: Vec::new(), is_empty: true });
-    check("empty_store", &mut empty, 80, 8);
+    let notices = vec!["role:admin is searched for as text: roles are system, user".to_owned()];
+    let nothing = FoundGroups { notices, ..FoundGroups::default() };
+    check("no_match", &mut state().with("xyzzy role:admin", nothing), 60, 10);
+    let empty = FoundGroups { groups: Vec::new(), ..recent() };
+    check("empty_store", &mut state().with_recent(empty), 80, 8);
     let mut searching = state();
-    searching.typed("xyz");
     check("searching", &mut searching, 60, 8);
+    let mut failed = state().with_recent(recent());
+    failed.typed("x");
+    failed.debounced();
+    let (number, _) = failed.search().unwrap();
+    let error =
+        "the embedding service answered 401, which means that the key is wrong or has expired".to_owned();
+    failed.answer(WorkAnswer::List { number, found: Err(error) });
+    check("failed_search", &mut failed, 60, 10);
+}
+
+#[test]
+fn recent_sessions() {
+    let mut state = state().with_recent(recent());
+    check("recent_80", &mut state, 80, 14);
+    check("recent_40", &mut state, 40, 10);
+}
+
+#[test]
+fn similar_messages_are_marked() {
+    let mut found = found();
+    found.groups[0].hits[1].remark = Some("similar".to_owned());
+    found.groups[1].hits[0].remark = Some("by its title".to_owned());
+    check("similar", &mut state().with("dough", found), 80, 16);
+}
+
+#[test]
+fn keys() {
+    let mut state = with_results();
+    state.act(Action::Help);
+    check("keys_80", &mut state, 80, 24);
+    state.act(Action::PageDown);
+    check("keys_60", &mut state, 60, 12);
+    let widest = super::super::help::lines().into_iter().filter_map(|line| match line {
+        super::super::help::HelpLine::Key(key, effect) => Some((key.width(), 3 + 23 + 1 + effect.width())),
+        _ => None,
+    });
+    assert!(widest.into_iter().all(|(key, line)| key <= 23 && line <= 80));
+}
+
+#[test]
+fn what_to_copy() {
+    let mut state = with_results();
+    state.act(Action::Copy);
+    check("copying", &mut state, 60, 12);
 }
 
 #[test]
 fn filters() {
-    let mut state = with_results();
-    let projects = ["-home-mira-bakery", "-home-mira-a-very-long-name-of-a-project-in-a-deep-folder"];
-    let projects = projects.map(|slug| amplifier_session_storage::model::ProjectSlug::new(slug).unwrap());
-    state.answer(WorkAnswer::Began { projects: projects.to_vec(), is_empty: false });
-    state.act(Action::Previous);
-    state.act(Action::Left);
-    state.act(Action::Up);
+    let mut request = SearchRequest::new("");
+    request.query.scope = amplifier_session_api::Reach::All;
+    request.query.plain = true;
+    request.query.filter.project =
+        Some("-home-mira-a-very-long-name-of-a-project-in-a-very-deep-folder".to_owned());
+    request.query.filter.tags = vec!["on call".to_owned(), "incident".to_owned()];
+    request.query.filter.since = Some("2w".to_owned());
+    let mut state = state_of(request).with("dough", found());
     check("filters_60", &mut state, 60, 16);
-    let terminal = drawn(&mut state, 60, 16);
-    let buffer = terminal.backend().buffer();
-    let reversed: String = buffer
-        .content()
-        .iter()
-        .filter(|cell| cell.modifier.contains(Modifier::REVERSED))
-        .map(|cell| cell.symbol())
-        .collect();
-    assert!(reversed.starts_with("…long-name-of-a-project-in-a-deep-folder"), "{reversed}");
+    state.act(Action::Filters);
+    check("filter_list_80", &mut state, 80, 20);
+    state.act(Action::Mode);
+    state.typed("pro");
+    state.act(Action::Open);
+    check("values_loading", &mut state, 60, 12);
+    state.values(&[("-home-mira-bakery", "12 sessions"), ("-home-mira-shop\u{1b}", "1 session")]);
+    state.act(Action::Down);
+    check("values_60", &mut state, 60, 12);
+}
+
+#[test]
+fn completion() {
+    let mut state = state().with("dough", found());
+    state.typed(" t");
+    state.act(Action::Complete);
+    check("fields_80", &mut state, 80, 12);
 }
 
 #[test]
@@ -110,6 +168,7 @@ fn a_conversation() {
     let mut state = with_results();
     state.act(Action::Down);
     state.act(Action::Open);
+    state.answer(WorkAnswer::Hits { opened: 1, found: Ok(vec![3, 30]) });
     check("conversation_80", &mut state, 80, 20);
     state.status = Some("copied 7f3c9a52#3".to_owned());
     check("conversation_60", &mut state, 60, 12);
@@ -118,7 +177,7 @@ fn a_conversation() {
 #[test]
 fn words_are_highlighted() {
     let mut state = with_results();
-    state.found.groups[0].hits[1].highlights = vec![(26, 31)];
+    state.list.found.groups[0].hits[1].highlights = vec![(26, 31)];
     let terminal = drawn(&mut state, 80, 24);
     let yellow: String = terminal
         .backend()
@@ -136,9 +195,14 @@ fn every_size_can_be_drawn_and_no_control_character_is() {
     let mut state = with_results();
     let mut opened = with_results();
     opened.act(Action::Open);
+    let mut with_help = with_results();
+    with_help.act(Action::Help);
+    let mut with_filters = with_results();
+    with_filters.act(Action::Filters);
+    let mut recent = state_with_recent();
     for width in [1, 2, 7, 20, 39, 60, 100, 101, 200] {
         for height in 1..14 {
-            for state in [&mut state, &mut opened] {
+            for state in [&mut state, &mut opened, &mut with_help, &mut with_filters, &mut recent] {
                 let terminal = drawn(state, width, height);
                 let cells = terminal.backend().buffer().content();
                 assert!(cells.iter().all(|cell| !cell.symbol().chars().any(char::is_control)));

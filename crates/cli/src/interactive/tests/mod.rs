@@ -1,27 +1,37 @@
 //! Tests of the interactive search without a terminal and without a store.
 
 mod drawings;
+mod lists;
+mod sessions;
 mod states;
 
-use amplifier_session_api::{operations::search::SearchRequest, query::QueryRequest, views::MessageView};
-use amplifier_session_storage::{
-    model::{
-        Digest, HostId, Message, ProjectSlug, RawJson, Role, SessionId, TimeSource, Timestamp, UserId,
-        VectorState,
-    },
-    search::SearchOptions,
+use amplifier_session_api::{
+    operations::{search::SearchRequest, sessions::SessionsRequest},
+    query::QueryRequest,
+    views::MessageView,
+};
+use amplifier_session_storage::model::{
+    Digest, HostId, Message, ProjectSlug, RawJson, Role, SessionId, TimeSource, Timestamp, UserId,
+    VectorState,
 };
 use jiff::tz::TimeZone;
 
 use super::{
     keys::Action,
-    state::{Effect, FoundGroups, Hit, SearchState, SessionHits, Work, WorkAnswer},
+    results::{FoundGroups, Hit, SessionHits},
+    state::{Effect, ListRequest, SearchState, Work, WorkAnswer},
     text::Look,
+    values::KnownValue,
 };
 
 fn state() -> SearchState {
+    state_of(SearchRequest::new(""))
+}
+
+/// An interactive search with the options of a command line.
+fn state_of(request: SearchRequest) -> SearchState {
     let now = "2026-01-05T08:00:00Z".parse::<jiff::Timestamp>().unwrap().to_zoned(TimeZone::UTC);
-    SearchState::new(SearchRequest::new(""), &SearchOptions::new(""), Look::new(true, now))
+    SearchState::new(request, Look::new(true, now))
 }
 
 fn hit(short: &str, sequence: u32, kind: &'static str, snippet: &str) -> Hit {
@@ -29,6 +39,7 @@ fn hit(short: &str, sequence: u32, kind: &'static str, snippet: &str) -> Hit {
         sequence,
         address: format!("{short}#{sequence}"),
         kind,
+        remark: None,
         snippet: snippet.to_owned(),
         highlights: Vec::new(),
     }
@@ -58,14 +69,40 @@ fn found() -> FoundGroups {
                 vec![oven],
             ),
         ],
-        notices: Vec::new(),
+        ..FoundGroups::default()
+    }
+}
+
+/// Two recent sessions.
+fn recent() -> FoundGroups {
+    let session = |short: &str, title: &str| {
+        let first = Hit { address: short.to_owned(), ..hit(short, 0, "", "") };
+        group(short, title, vec![first])
+    };
+    FoundGroups {
+        groups: vec![
+            session("7f3c9a52", "Why does the dough stick?"),
+            session("38e6d1f5", "Oven log of 日本の朝, checked once more before the summer holidays"),
+        ],
+        are_recent: true,
+        ..FoundGroups::default()
     }
 }
 
 /// Message `sequence`, by the user if the number is even.
 fn message(sequence: u32, text: &str) -> MessageView {
     let role = if sequence.is_multiple_of(2) { Role::User } else { Role::Assistant };
-    let line = serde_json::json!({"role": role.as_str(), "content": text}).to_string();
+    message_of(sequence, role, &serde_json::json!({"role": role.as_str(), "content": text}))
+}
+
+/// A message of the assistant that calls tools.
+fn message_with_calls(sequence: u32, calls: serde_json::Value) -> MessageView {
+    let line = serde_json::json!({"role": "assistant", "content": "", "tool_calls": calls});
+    message_of(sequence, Role::Assistant, &line)
+}
+
+fn message_of(sequence: u32, role: Role, line: &serde_json::Value) -> MessageView {
+    let line = line.to_string();
     let ts = Timestamp::parse(&format!("2026-01-04T17:{:02}:00Z", sequence % 60)).unwrap();
     let message = Message {
         user_id: UserId::new("mira").unwrap(),
@@ -94,29 +131,70 @@ impl SearchState {
         effect
     }
 
-    /// The number and the query of the search to start, if any.
-    fn search(&mut self) -> Option<(u64, QueryRequest)> {
+    fn repeated(&mut self, times: usize, action: &Action) {
+        (0..times).for_each(|_| _ = self.act(action.clone()));
+    }
+
+    /// The number and the request of the list to read, if any.
+    fn list_work(&mut self) -> Option<(u64, ListRequest)> {
         while let Some(work) = self.next_work() {
-            if let Work::Search { number, request } = work {
-                return Some((number, request.query));
+            if let Work::List { number, request } = work {
+                return Some((number, request));
             }
         }
         None
     }
 
+    /// The number and the request of the search to start, if any.
+    fn search_work(&mut self) -> Option<(u64, SearchRequest)> {
+        match self.list_work()? {
+            (number, ListRequest::Search(request)) => Some((number, *request)),
+            (_, ListRequest::Recent(_)) => None,
+        }
+    }
+
+    /// As [`Self::search_work`], only the query.
+    fn search(&mut self) -> Option<(u64, QueryRequest)> {
+        self.search_work().map(|(number, request)| (number, request.query))
+    }
+
+    /// The number and the request of the recent sessions to read, if any.
+    fn recent_work(&mut self) -> Option<(u64, SessionsRequest)> {
+        match self.list_work()? {
+            (number, ListRequest::Recent(request)) => Some((number, *request)),
+            (_, ListRequest::Search(_)) => None,
+        }
+    }
+
+    fn list_answer(&mut self, number: u64, found: FoundGroups) {
+        self.answer(WorkAnswer::List { number, found: Ok(found) });
+    }
+
+    /// Lists `found` as the recent sessions.
+    fn with_recent(mut self, found: FoundGroups) -> Self {
+        let (number, _) = self.recent_work().unwrap();
+        self.list_answer(number, found);
+        self
+    }
+
     /// Searches for `query`, which finds `found`.
     fn with(mut self, query: &str, found: FoundGroups) -> Self {
+        if let Some((number, _)) = self.recent_work() {
+            self.list_answer(number, recent());
+        }
         self.typed(query);
         self.debounced();
         let (number, _) = self.search().unwrap();
-        self.answer(WorkAnswer::Found { number, found: Ok(found) });
+        self.list_answer(number, found);
         self
     }
 
     /// Answers the request for a preview, if there is one.
     fn with_preview(mut self, messages: Vec<MessageView>) -> Self {
-        if let Some(Work::Preview { number, .. }) = self.next_work() {
-            self.answer(WorkAnswer::Preview { number, found: Ok(messages) });
+        while let Some(work) = self.next_work() {
+            if let Work::Preview { number, .. } = work {
+                self.answer(WorkAnswer::Preview { number, found: Ok(messages.clone()) });
+            }
         }
         self
     }
@@ -132,7 +210,24 @@ impl SearchState {
         }
     }
 
-    fn selected(&self) -> Option<&str> {
-        self.hit().map(|(_, hit)| hit.address.as_str())
+    /// Answers the request for values, which there must be.
+    fn values(&mut self, values: &[(&str, &str)]) {
+        while let Some(work) = self.next_work() {
+            if let Work::Values { kind, scope } = work {
+                let values = values.iter().map(|(value, help)| KnownValue::new(*value, *help)).collect();
+                return self.answer(WorkAnswer::Values { kind, scope, found: Ok(values) });
+            }
+        }
+        panic!("no values wanted");
+    }
+
+    /// The items of the list to choose from.
+    fn offered(&self) -> Vec<String> {
+        let shown = self.picker.as_ref().map(|picker| picker.shown()).unwrap_or_default();
+        shown.into_iter().map(|item| item.value).collect()
+    }
+
+    fn selected_address(&self) -> Option<&str> {
+        self.list.hit().map(|(_, hit)| hit.address.as_str())
     }
 }
