@@ -268,7 +268,7 @@ fn recent_line(group: &SessionHits, is_selected: bool, width: usize, look: &Look
     let aside = chosen(is_selected, look.aside());
     let mark = if is_selected { " > " } else { "   " };
     let when = if width < 50 { String::new() } else { format!(" {} ", group.when) };
-    let project = if width < 70 { String::new() } else { fitted_end(&one_line(&group.project), width / 4) };
+    let project = if width < 100 { String::new() } else { fitted_end(&one_line(&group.project), width / 4) };
     let room = width.saturating_sub(mark.width() + when.width() + project.width() + 1);
     let title = fitted(&one_line(&group.title), room);
     let gap = " ".repeat(room.saturating_sub(title.width()) + 1);

@@ -40,6 +40,7 @@ use crate::{
     args::When,
     failure::{Failure, Outcome},
     out::allows_colors,
+    terminal_programs::{EditorText, show_in_editor},
 };
 use keys::Action;
 use state::{Effect, SearchState, WorkAnswer};
@@ -172,8 +173,8 @@ impl View {
 
 /// Opens the text of a message in the user's editor, and waits until it is closed.
 fn edit(app: &App, address: &str, text: &str) -> Result<(), Failure> {
-    let _ = (app, address, text);
-    Ok(())
+    let name = format!("{address}.md");
+    show_in_editor(&app.environment, &EditorText { name: &name, text: text.as_bytes() })
 }
 
 fn effect(event: Event, state: &mut SearchState) -> Effect {
