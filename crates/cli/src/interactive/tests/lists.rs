@@ -134,7 +134,7 @@ fn fields_complete() {
     state.act(Action::Complete);
     assert_eq!(state.query.text(), "why role:");
     state.act(Action::Complete);
-    assert_eq!(state.offered(), ["system", "user", "assistant", "tool", "developer"]);
+    assert_eq!(state.offered(), ["user", "assistant", "tool", "system", "developer"]);
     state.typed("us");
     state.act(Action::Open);
     assert_eq!((state.query.text(), state.picker.is_none()), ("why role:user ".to_owned(), true));

@@ -86,11 +86,9 @@ fn hits_follow_each_other_wherever_they_are() {
     let lines: Vec<String> = state.conversation.as_ref().unwrap().lines().map(ToString::to_string).collect();
     assert!(lines[0].starts_with("> #2 ") && lines[3].starts_with("#3 "), "{lines:?}");
     // From a place between hits.
-    state.act(Action::End);
-    state.read(300);
+    state.repeated(3, &Action::NextMessage);
     state.act(Action::PreviousHit);
-    state.read(300);
-    assert_eq!(current(&state), Some(110));
+    assert_eq!(current(&state), Some(2));
 }
 
 #[test]
