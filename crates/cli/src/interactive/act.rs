@@ -4,7 +4,7 @@ use amplifier_session_api::views::MessageView;
 
 use super::{
     conversation::Conversation,
-    copy::{self, CopyKind},
+    copy::{self, CopiedPart},
     keys::{Action, Focus},
     results::{Hit, SessionHits},
     state::{Effect, SearchState},
@@ -50,9 +50,9 @@ impl SearchState {
     fn act_in_copying(&mut self, action: &Action) -> Effect {
         self.is_copying = false;
         let kind = match action {
-            Action::Type('t') => CopyKind::Text,
-            Action::Type('c') => CopyKind::Commands,
-            Action::Type('a' | 'y') | Action::Copy | Action::Open => CopyKind::Address,
+            Action::Type('t') => CopiedPart::Text,
+            Action::Type('c') => CopiedPart::Commands,
+            Action::Type('a' | 'y') | Action::Copy | Action::Open => CopiedPart::Address,
             _ => return Effect::None,
         };
         self.copy(kind)
@@ -173,12 +173,12 @@ impl SearchState {
         }
     }
 
-    fn copy(&mut self, kind: CopyKind) -> Effect {
+    fn copy(&mut self, kind: CopiedPart) -> Effect {
         let address = match &self.conversation {
             Some(conversation) => Some(conversation.address()),
             None => self.list.hit().map(|(_, hit)| hit.address.clone()),
         };
-        if kind == CopyKind::Address {
+        if kind == CopiedPart::Address {
             return address.map_or(Effect::None, |address| Effect::Copy(address.clone(), address));
         }
         let Some(message) = self.message() else {
@@ -187,7 +187,7 @@ impl SearchState {
         };
         let address = message.address.clone();
         match kind {
-            CopyKind::Text => Effect::Copy(copy::text(message), format!("the text of {address}")),
+            CopiedPart::Text => Effect::Copy(copy::text(message), format!("the text of {address}")),
             _ => match copy::commands(message) {
                 Some(commands) => Effect::Copy(commands, format!("the command of {address}")),
                 None => {

@@ -7,7 +7,7 @@ use crate::render::tool_call;
 
 /// What to copy of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CopyKind {
+pub(super) enum CopiedPart {
     Text,
     Commands,
     Address,

@@ -72,7 +72,7 @@ pub(crate) async fn run(
     };
     let worker = WorkContext::new(app, reader);
     let is_local = app.global.embedding == "none" || app.global.embedding.starts_with("local");
-    let mut view = View {
+    let mut view = RunningView {
         state: SearchState::new(request, Look::new(is_coloured, app.now.clone())),
         debounce: if is_local { DEBOUNCE } else { DEBOUNCE_FOR_SERVICE },
         debounced_at: None,
@@ -86,7 +86,7 @@ pub(crate) async fn run(
 }
 
 /// The state with the tasks that it needs.
-struct View {
+struct RunningView {
     state: SearchState,
     debounce: Duration,
     debounced_at: Option<Instant>,
@@ -100,7 +100,7 @@ enum Next {
     Quit(Option<String>),
 }
 
-impl View {
+impl RunningView {
     /// Runs until the user quits. Returns the address of the chosen message, if there is one.
     async fn run(&mut self, app: &App) -> Result<Option<String>, Failure> {
         let mut screen = Screen::open(&app.environment)?;

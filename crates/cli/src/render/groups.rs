@@ -222,10 +222,7 @@ pub(crate) fn lines<Found: GroupedFound>(
             one_line(group.project.as_str()),
             one_line(group.title.as_deref().unwrap_or_default()),
             (group.results.len() + group.more).to_string(),
-            marked(
-                best.mark.as_deref(),
-                &on_one_line(best.snippet, best.highlights, out.paint),
-            ),
+            marked(best.mark.as_deref(), &on_one_line(best.snippet, best.highlights, out.paint)),
         ];
         fields.extend(options.owners.then(|| one_line(group.user_id.as_str())));
         fields.push(best.address.to_owned());

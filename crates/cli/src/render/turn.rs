@@ -112,9 +112,8 @@ impl GroupedFound for FoundTurn {
 pub(crate) fn lines(out: &mut Out, results: &[FoundTurn], owners: bool, now: &Zoned) -> io::Result<()> {
     for found in results {
         let FoundTurn { address, result, .. } = found;
-        let mut texts = sides(result)
-            .into_iter()
-            .map(|(_, side)| on_one_line(&side.text, &side.highlights, out.paint));
+        let mut texts =
+            sides(result).into_iter().map(|(_, side)| on_one_line(&side.text, &side.highlights, out.paint));
         let mark = similar(result.match_kind, result.similarity);
         let mut fields = vec![
             format!("{:.3}", result.score),

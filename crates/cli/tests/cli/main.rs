@@ -62,5 +62,5 @@ mod upkeep;
 mod verify;
 #[cfg(feature = "watch")]
 mod watch;
-mod zones;
 mod wrapping;
+mod zones;
