@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn other_names_are_refused_by_name() {
-        for name in ["", "Mars/Phobos", "Berlin", "Etc/Unknown", "+25:00", "../../etc/passwd", "é", "local"]
+        for name in ["", "Mars/Phobos", "Berlin", "Etc/Unknown", "+99:00", "../../etc/passwd", "é", "local"]
         {
             let refused = in_zone(&now(), Some(name));
             assert!(

@@ -130,7 +130,7 @@ mod tests {
         picker.typed.paste("SHOP");
         picker.narrowed();
         assert_eq!(shown(&picker), ["shop", "-home-ana-shop"]);
-        picker.typed.paste(" ana");
+        " ana".chars().for_each(|c| picker.typed.insert(c));
         assert_eq!(shown(&picker), ["-home-ana-shop"]);
         picker.typed.paste("x");
         assert!(shown(&picker).is_empty() && picker.chosen().is_none());

@@ -142,7 +142,7 @@ fn projects_are_found_by_slug_part_of_slug_or_folder() {
     let refused = home.run(&["delete", "--project", "baker", "--dry-run"]);
     assert!(refused.code == 2 && refused.stderr.contains("is ambiguous"), "{}", refused.stderr);
     let refused = home.run(&["delete", "--project", "baker*", "--dry-run"]);
-    assert_eq!(refused.code, 3, "{}", refused.stderr);
+    assert!(refused.stderr.contains("no session matches"), "{}", refused.stderr);
     let (code, _, stderr) = found("", "brewery");
     assert!(code == 3 && stderr.contains("the store has no project \"brewery\""), "{code} {stderr}");
 }

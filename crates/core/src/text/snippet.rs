@@ -351,7 +351,7 @@ mod tests {
         // At the end, more lines before it fit.
         assert_eq!(show_code(&text, "98", 40), "…\n  line 97 of x\n  line [98] of x x");
         // A line that is too long is cut before the word.
-        let long = format!("a\n{} here {}", "x ".repeat(50), "y ".repeat(50));
+        let long = format!("a\n{}here {}", "x ".repeat(50), "y ".repeat(50));
         assert_eq!(show_code(&long, "here", 20), "…x x x [here] y y y…");
     }
 

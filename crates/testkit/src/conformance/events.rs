@@ -352,7 +352,7 @@ pub async fn token_sums_saturate(store: Store) {
     };
     let (large, largest) = (9_000_000_000_000_000_000, u64::MAX);
     let lines = [line(large, "large"), line(largest, "most")];
-    let later = lines.clone().map(|line| line.at("2026-01-05T09:00:00Z"));
+    let later = lines.clone().map(|line| line.at("2026-01-05T08:05:00Z"));
     store.sync_events(&target("s"), [lines, later].concat()).await;
     let counts = store.backend.count_events(&Scope::Everyone, &EventFilter::default()).await.unwrap();
     let usage: BTreeMap<_, _> =
