@@ -6,7 +6,8 @@
 
 --coding DIR   coding sessions: amplifier/projects/... and questions.jsonl with {"question", "sessions"} lines.
                Prints how often the first, or one of the first five sessions is right, and the mean of 1/rank. With
-               the sessions in the order of their first of 50 messages.
+               the sessions in the order of their first of 50 messages. Also prints how often commands that were run in
+               the sessions find a message that ran them, and not one that mentions them; half of them are not used.
 --locomo FILE  the conversations of LoCoMo (Maharana et al., ACL 2024), as JSON. Prints how often evidence is among the
                first 1, 5 and 10 messages, MRR@10, and how often the first, or one of the first five sessions has it.
 --names SET    identifiers, paths, hashes, error messages, mistyped words and other languages, in sessions made from
@@ -25,6 +26,7 @@ import os
 import pathlib
 import random
 import re
+import shlex
 import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -110,6 +112,53 @@ def coding(args):
     found = search_all(args, [(one["question"], 50) for one in questions])
     ranks = [rank(distinct(results), one["sessions"]) for results, one in zip(found, questions)]
     print(f"coding sessions: {len(ranks)} questions, R@1 {share(ranks, 1)}, R@5 {share(ranks, 5)}, MRR {mean_reciprocal(ranks)}")
+    commands(args)
+
+
+KEYWORDS = "case do done elif else esac export fi for function if in select then until while".split()
+
+
+def run_in(script):
+    """The commands of a script: lists of words. What follows the first here-document is left out."""
+    lexer = shlex.shlex(script.replace("\\\n", " ").split("<<")[0], posix=True, punctuation_chars=";&|()\n")
+    lexer.whitespace, lexer.whitespace_split = " \t\r", True
+    found, command = [], []
+    try:
+        for word in [*lexer, ";"]:
+            if not set(word) <= set(";&|()\n"):
+                command.append(word)
+            elif command:
+                found.append(command)
+                command = []
+    except ValueError:  # a quote without an end
+        return []
+    return found
+
+
+def commands(args):
+    """Queries are the first two or three words of commands that at most ten messages ran, and that others mention."""
+    ran, texts = {}, []
+    for file in sorted(pathlib.Path(args.coding).glob("amplifier/projects/*/sessions/*/transcript.jsonl")):
+        session = json.loads((file.parent / "metadata.json").read_text())["session_id"]
+        for sequence, line in enumerate(file.open()):
+            message = json.loads(line)
+            calls = message.get("tool_calls") or []
+            scripts = [call["arguments"]["command"] for call in calls if call.get("tool") == "Bash" and call["arguments"].get("command")]
+            texts.append(((session, sequence), line))
+            for words in (command for script in scripts for command in run_in(script)):
+                for count in (2, 3):
+                    if len(words) >= count and words[0] not in KEYWORDS and all(re.fullmatch(r"-{0,2}[a-z][a-z-]+", word) for word in words[:count]):
+                        ran.setdefault(" ".join(words[:count]), set()).add((session, sequence))
+    # In a fixed order that says nothing about the place.
+    digest = lambda command: hashlib.sha256(command.encode()).digest()
+    chosen = sorted((command for command, places in ran.items() if len(places) <= 10 and digest(command)[0] % 2 == 0), key=digest)
+    mentioned = lambda command: sum(command in text for place, text in texts if place not in ran[command]) >= 3
+    chosen = [command for command in chosen[:600] if mentioned(command)][:100]
+    found = search_all(args, [(command, 5) for command in chosen])
+    ranks = [rank([(one["session_id"], one["sequence"]) for one in results], ran[command]) for results, command in zip(found, chosen)]
+    print(f"commands: {len(ranks)} queries, first {share(ranks, 1)}, among the first five {share(ranks, 5)}")
+    if args.misses:
+        print("".join(f"    {command!r}\n" for command, one in zip(chosen, ranks) if one != 1)[:2_000], end="")
 
 
 def locomo(args):

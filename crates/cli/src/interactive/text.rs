@@ -15,7 +15,10 @@ use unicode_width::UnicodeWidthChar as _;
 use crate::{
     dates,
     paint::Paint,
-    render::message::{self, MessageOptions},
+    render::{
+        message::{self, MessageOptions},
+        wrap::wrapped_words,
+    },
 };
 
 /// The common properties of all texts.
@@ -106,7 +109,8 @@ impl Look {
 
     /// Plain text as lines.
     pub(super) fn wrapped_text(&self, text: &str, width: usize) -> Vec<Line<'static>> {
-        wrapped(&self.chars(text), width)
+        let lines = wrapped_words(text, "", "", width);
+        lines.iter().flat_map(|line| wrapped(&self.chars(line), width)).collect()
     }
 
     /// The characters as lines, and the first line with a match.

@@ -28,6 +28,11 @@ impl TypedCommand {
         self.words.iter().any(|word| is_option(word))
     }
 
+    /// Whether the query is so short that it may be a command without an option. A longer one is a question.
+    pub(crate) fn is_short(&self) -> bool {
+        self.words.len() <= 3
+    }
+
     /// Whether `script` runs the program with these arguments. It may have others, and options in another order. In
     /// quotes, in a here-document and in a comment, a command is only mentioned.
     pub(crate) fn is_run_by(&self, script: &str) -> bool {
@@ -59,10 +64,11 @@ fn file_name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
-/// Whether the words have an option: `--depth` also as `--depth=1`, and `-rf` also as `-fr` or `-r -f`.
+/// Whether the words have an option: `--depth` also as `--depth=1`, `--force` also as `--force-with-lease`, and `-rf` also
+/// as `-fr` or `-r -f`.
 fn has_option(words: &[String], option: &str) -> bool {
     let is_it = |word: &String| {
-        word.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+        word.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with(['=', '-']))
     };
     let has_letter = |letter| words.iter().filter_map(|word| letters(word)).any(|all| all.contains(letter));
     words.iter().any(is_it) || letters(option).is_some_and(|all| all.chars().all(has_letter))
@@ -233,7 +239,8 @@ mod tests {
     #[test]
     fn arguments_may_have_others_between_them() {
         assert!(runs("git push --force", "git push origin main --force"));
-        assert!(!runs("git push --force", "git push --force-with-lease"));
+        assert!(runs("git push --force", "git push --force-with-lease"));
+        assert!(!runs("git push --force-with-lease", "git push --force; git push --forced"));
         assert!(runs("docker compose up", "docker compose -f dev.yml up -d"));
         assert!(!runs("docker compose up", "docker compose down; docker up"));
         assert!(runs("pip install flask", "pip install -U 'flask==3.0'"));
