@@ -35,9 +35,12 @@ enum MessageKey {
 struct NewBlock {
     messages: Vec<MessageKey>,
     texts: Vec<NewText>,
-    /// The texts that contain a term, by their position, and its places.
-    terms: HashMap<String, Vec<(usize, Vec<u32>)>>,
+    /// The texts that contain a term.
+    terms: HashMap<String, Vec<PlacesInText>>,
 }
+
+/// A text, by its position, and the places of a term in it.
+type PlacesInText = (usize, Vec<u32>);
 
 #[derive(Debug)]
 struct NewText {
@@ -117,10 +120,10 @@ impl NewBlock {
         let mut texts = ids.clone();
         texts.sort_unstable();
         put_block(blocks, user, number, &message_keys, &texts);
-        let mut terms: Vec<(&String, &Vec<(usize, Vec<u32>)>)> = self.terms.iter().collect();
+        let mut terms: Vec<(&String, &Vec<PlacesInText>)> = self.terms.iter().collect();
         terms.sort_unstable_by_key(|(term, _)| *term);
         for (term, found) in terms {
-            let posting = |(position, places): &(usize, Vec<u32>)| {
+            let posting = |(position, places): &PlacesInText| {
                 let (text, length) = *ids.get(*position)?;
                 Some(Posting { text, frequency: places.len() as u32, length, places: places.clone() })
             };
