@@ -5,7 +5,7 @@ use amplifier_session_storage::{content::without_base64, model::ContentType};
 
 use crate::render::tool_call;
 
-/// What to copy of a message.
+/// The part of a message that is copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CopiedPart {
     Text,

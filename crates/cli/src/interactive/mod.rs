@@ -93,7 +93,7 @@ struct RunningView {
     worker: WorkContext,
 }
 
-/// What the event loop does next.
+/// The next step of the event loop.
 enum Next {
     Continue,
     Edit(String, String),

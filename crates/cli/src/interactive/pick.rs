@@ -137,7 +137,7 @@ impl SearchState {
         let Some(picker) = &mut self.picker else { return };
         let mut items: Vec<PickerItem> = values.into_iter().map(PickerItem::from).collect();
         if let PickerPurpose::Filter(kind) = picker.purpose {
-            // What was chosen can be removed, even if it is not among the known values.
+            // A chosen value can be removed even if it is not one of the known ones.
             for value in self.filters.of(kind) {
                 if !items.iter().any(|item| item.value == value) {
                     items.push(KnownValue::new(value, "").into());

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use crate::model::{RawJson, Role, SessionSource};
 
-    /// What is left of the text of a content type.
+    /// The text of a content type without its noise.
     fn left(role: Role, line: &Value, content_type: ContentType) -> String {
         let line = MessageLine::stored(&RawJson::new(line.to_string()), role, SessionSource::default());
         let text = line.texts().into_iter().find(|text| text.content_type == content_type).unwrap().text;

@@ -20,7 +20,7 @@ const CALLS: f32 = 0.2;
 /// How much a session adds whose conversation has all words of the query.
 const WORDS: f32 = 0.4;
 
-/// What the candidates of a session say about it.
+/// The evidence for a session from its candidates.
 #[derive(Debug, Default)]
 struct SessionEvidence {
     /// The sum of its best candidates.

@@ -39,7 +39,7 @@ pub(super) struct TextPlan {
     /// Groups of positions in `terms`. A text needs a term of each group: see
     /// [`TextQuery::required`](crate::backend::TextQuery::required).
     pub(super) required: Vec<Vec<usize>>,
-    /// What a text needs in this order.
+    /// Phrases that a text must contain.
     pub(super) phrases: Vec<TermPhrase>,
     /// Whether there is no term to search for, so that messages are examined one by one.
     pub(super) is_scan: bool,

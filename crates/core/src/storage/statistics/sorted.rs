@@ -16,7 +16,7 @@ use crate::{
     storage::{sessions::PAGE, store::StoreStatistics},
 };
 
-/// An order of sessions and projects. What is equal is in order of the last change, newest first.
+/// An order of sessions and projects. Ties are in order of the last change, newest first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionOrder {
