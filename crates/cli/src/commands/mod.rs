@@ -17,6 +17,7 @@ mod files;
 mod gaps;
 mod init;
 mod masking;
+mod mcp;
 mod models;
 mod prune;
 mod quickstart;
@@ -104,6 +105,7 @@ async fn dispatch(app: &mut App, command: Command) -> Result<Outcome, Failure> {
         Command::Events(args) => events::run(app, args).await,
         Command::Stats(args) => stats::run(app, args).await,
         Command::Sql(args) => sql::run(app, args).await,
+        Command::Mcp(_) => mcp::run(app).await,
         Command::Edit(args) => edit::run(app, args).await,
         Command::Tag(args) => tag::run(app, args).await,
         Command::Share(args) => share::run(app, args).await,
