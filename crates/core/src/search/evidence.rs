@@ -54,12 +54,23 @@ impl Evidence {
             let distance = (*distance)?;
             Some(a.min(*b) / distance as f32)
         });
-        let whole = match (self.has_identifier, self.has_phrase && weights.len() >= LEAST_OF_PHRASE) {
+        let whole = match (self.has_identifier, self.has_long_phrase()) {
             (true, _) => IDENTIFIER,
             (false, true) => PHRASE,
             (false, false) => 1.0,
         };
         (bm25 + NEARNESS * near.sum::<f32>()) * (1.0 + COVERAGE * coverage(&self.has, weights)) * whole
+    }
+
+    /// Whether the text contains the whole query, word by word, and that is more than neighbouring words.
+    fn has_long_phrase(&self) -> bool {
+        self.has_phrase && self.has.len() >= LEAST_OF_PHRASE
+    }
+
+    /// Whether the text contains an identifier or a path of the query, or the whole query, word by word. Hardly a text
+    /// has that by chance, however long it is.
+    pub(crate) fn is_exact(&self) -> bool {
+        self.has_identifier || self.has_long_phrase()
     }
 
     /// Whether the text has all words of the query. Of an identifier, any spelling counts.
@@ -331,6 +342,15 @@ mod tests {
         let weights = [1.0; 3];
         let score = |text| evidence("disk quota exceeded", text).score(3.0, &weights);
         assert!(score("error: disk quota exceeded") > 1.4 * score("disk quota was exceeded"));
+    }
+
+    #[test]
+    fn identifiers_and_whole_queries_are_exact() {
+        let is_exact = |query, text| evidence(query, text).is_exact();
+        assert!(is_exact("where is excValue set", "exc_value = None"));
+        assert!(is_exact("disk quota exceeded", "error: disk quota exceeded"));
+        assert!(!is_exact("disk quota exceeded", "the quota of the disk was exceeded"));
+        assert!(!is_exact("disk quota", "disk quota"), "two neighbours may be chance");
     }
 
     #[test]

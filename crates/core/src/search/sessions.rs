@@ -37,7 +37,7 @@ struct SessionEvidence {
 /// A session that is about the query has several messages that match it; a single match elsewhere is more likely
 /// chance. If its tool calls match too, the work was done there, and not only talked about. And its messages have all
 /// words of the query between them. Thinking and tool output don't count for that: they are long, so they have many
-/// words by chance.
+/// words by chance. But an identifier of the query, or the whole query, counts as all words, wherever it is.
 ///
 /// The first two are relative to the best session. Relevance must be between 0 and 1; afterwards, it is between 0 and
 /// 2.1. The order of the candidates does not change, and neither does their order by relevance within a session.

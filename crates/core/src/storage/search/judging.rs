@@ -66,10 +66,12 @@ impl TranscriptSearch<'_> {
                 let evidence = finder.find(read.text(*content_type));
                 text.score = evidence.score(*score, &weights);
                 has_all_words |= evidence.has_all(words);
-                if is_conversation(*content_type) && !judgements.unrelated.contains_key(message_ref) {
+                let is_exact = evidence.is_exact();
+                let counts = is_exact || is_conversation(*content_type);
+                if counts && !judgements.unrelated.contains_key(message_ref) {
                     let said = said.entry(&message_ref.session).or_default();
                     said.resize(evidence.has.len(), false);
-                    said.iter_mut().zip(&evidence.has).for_each(|(said, has)| *said |= has);
+                    said.iter_mut().zip(&evidence.has).for_each(|(said, has)| *said |= has | is_exact);
                 }
             }
         }
