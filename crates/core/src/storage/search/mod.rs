@@ -4,6 +4,7 @@ mod all_words;
 mod checked;
 mod commands;
 mod judging;
+mod originals;
 mod reading;
 mod results;
 mod text_plan;

@@ -74,7 +74,9 @@ impl TranscriptSearch<'_> {
                 builder.note_repeat(read, &fused);
             }
         }
-        Ok(builder.shown)
+        let mut shown = builder.shown;
+        self.show_originals(&mut shown.results, reading).await?;
+        Ok(shown)
     }
 }
 

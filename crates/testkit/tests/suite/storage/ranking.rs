@@ -14,6 +14,7 @@ on_both_stores![
     lines_that_nobody_typed_rank_last,
     noise_ranks_last_but_is_found,
     repeated_texts_are_one_result,
+    a_copied_message_is_shown_where_it_was_written,
     a_result_says_what_it_matched,
     identifiers_are_found_in_any_spelling,
     unrelated_texts_are_no_results,
@@ -135,6 +136,29 @@ async fn repeated_texts_are_one_result(store: Store) {
     // Short texts say the same by chance.
     store.sync(&target("s"), vec![lines::user("maybe so"), lines::user("maybe so")]).await;
     assert_eq!(store.find(&target("s"), "maybe").await.len(), 2);
+}
+
+/// A fork of a fork, which has more about the query, ranks above the session that it comes from. What it copied does not.
+async fn a_copied_message_is_shown_where_it_was_written(store: Store) {
+    let asked = lines::user("why is the connection pool of the database exhausted");
+    let more = |n: u32| lines::user(&format!("the connection pool is exhausted again, number {n} {FILLER}"));
+    store.sync(&target("original"), vec![asked.clone()]).await;
+    for (fork, parent, copied) in [("fork", "original", 1), ("a fork of it", "fork", 2)] {
+        let copied = (1..copied).map(more);
+        let own = (4..7).map(more);
+        store.sync(&target(fork), [asked.clone()].into_iter().chain(copied).chain(own).collect()).await;
+        let metadata = json!({"fork": {"source_session_id": parent, "through_user_turn": 1}});
+        store.sync_metadata(&target(fork), &metadata.to_string()).await;
+    }
+    for options in [words("exhausted connection pool"), SearchOptions::new("exhausted connection pool")] {
+        let found = store.search(&target("s"), &options.with_message(true)).await.results;
+        let shown = found.iter().find(|result| result.snippet.contains("why")).unwrap();
+        assert_eq!((shown.session_id.as_str(), shown.sequence), ("original", 0));
+        assert!(shown.message.is_some());
+        let mut copies: Vec<&str> = shown.also_in.iter().map(|copy| copy.session_id.as_str()).collect();
+        copies.sort_unstable();
+        assert_eq!(copies, ["a fork of it", "fork"]);
+    }
 }
 
 async fn a_result_says_what_it_matched(store: Store) {
