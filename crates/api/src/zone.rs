@@ -8,6 +8,12 @@ use jiff::{
 
 use crate::{ApiError, InvalidRequest};
 
+const UTC: &str = "UTC";
+
+/// Other names of UTC in the time zone database. Many servers have the first one.
+const ALIASES_OF_UTC: [&str; 7] =
+    ["Etc/UTC", "Etc/UCT", "Etc/Universal", "Etc/Zulu", "UCT", "Universal", "Zulu"];
+
 /// The name of the time zone of a computer that does not say which one it has.
 const UNNAMED: &str = "local";
 
@@ -29,8 +35,9 @@ pub fn in_zone(now: &Zoned, tz: Option<&str>) -> Result<Zoned, ApiError> {
 #[must_use]
 pub fn zone_name(now: &Zoned) -> String {
     let zone = now.time_zone();
-    if zone.is_unknown() || *zone == TimeZone::UTC {
-        return "UTC".to_owned();
+    let is_alias = zone.iana_name().is_some_and(|name| ALIASES_OF_UTC.contains(&name));
+    if zone.is_unknown() || is_alias || *zone == TimeZone::UTC {
+        return UTC.to_owned();
     }
     DateTimePrinter::new().time_zone_to_string(zone).unwrap_or_else(|_| UNNAMED.to_owned())
 }
@@ -62,6 +69,13 @@ mod tests {
             let zoned = in_zone(&now(), Some(typed)).unwrap();
             assert_eq!((zone_name(&zoned).as_str(), zoned.datetime().to_string().as_str()), (name, time));
             assert_eq!(in_zone(&now(), Some(name)).unwrap(), zoned);
+        }
+    }
+
+    #[test]
+    fn utc_has_one_name() {
+        for alias in ["Etc/UTC", "etc/utc", "Zulu", "Universal"] {
+            assert_eq!(zone_name(&in_zone(&now(), Some(alias)).unwrap()), "UTC", "{alias}");
         }
     }
 
