@@ -34,12 +34,12 @@ use super::{
 use crate::{
     KnownPart,
     model::{ContentType, Role},
-    text::{is_south_east_asian, without_escapes},
+    text::{has_codes_before_words, is_south_east_asian, without_escapes},
 };
 
 /// The version of the rules of this module and of the [text analysis](crate::text). It is incremented whenever the text
 /// of a stored message or its terms may change: derived data is then derived again.
-pub const EXTRACTION: u32 = 6;
+pub const EXTRACTION: u32 = 7;
 
 /// The oldest version whose differences are known. All that was derived by an earlier one is derived again.
 const OLDEST: u32 = 3;
@@ -136,6 +136,9 @@ pub(crate) fn renewed(line: &Map<String, Value>, role: Role, from: u32) -> Renew
     }
     if from < 6 {
         renewed = renewed.and(earlier::since_5(line, role));
+    }
+    if from < 7 {
+        renewed.texts |= extract(line, role).iter().any(|text| has_codes_before_words(&text.text));
     }
     renewed
 }

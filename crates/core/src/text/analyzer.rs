@@ -4,6 +4,7 @@ use std::{fmt, ops::Range};
 
 use super::{
     characters::{Byte, Class, fold},
+    codes::end_before_word,
     places::{UNCHANGED, form_of, place_of},
     stems::Stems,
 };
@@ -191,6 +192,11 @@ impl Tokens<'_> {
     /// Takes the token that starts at `start`. If there is none, returns where to look next.
     fn take(&mut self, start: usize) -> Result<(), usize> {
         let rest = self.text.as_bytes().part(start..);
+        if rest.first().is_some_and(u8::is_ascii_digit)
+            && let Some(end) = end_before_word(self.text, start)
+        {
+            return Err(end);
+        }
         let mut letters_only = true;
         let mut end = start;
         for byte in rest.iter().take(MAX_TOKEN_BYTES) {
@@ -301,11 +307,14 @@ mod tests {
 
     #[test]
     fn texts_are_split_into_terms() {
-        let cases: [(&str, &[&str]); 22] = [
+        let cases: [(&str, &[&str]); 24] = [
             ("read_file(path: &str) -> io::Result", &["read", "file", "path", "str", "io", "result"]),
             ("StorageBackend x86_64 v1.2", &["storagebackend", "x86", "64", "v1", "2"]),
             ("a%b_c\"d*e'f", &["a", "b", "c", "d", "e", "f"]),
             (" \n%_\"*—“”…", &[]),
+            // Colour codes without an escape character.
+            ("[31merror[0m: [0;1mfile[10min]", &["error", "0m", "file", "10min"]),
+            (r"\u001b[32m東京", &["u001b", "東京", "京"]),
             // Only words of letters are stemmed.
             ("Running tests running2", &["run", "test", "running2"]),
             ("Straße STRASSE strasse", &["strass", "strass", "strass"]),

@@ -22,6 +22,9 @@ const WRITTEN_OUT: [&str; 5] = ["\\u001b", "\\u001B", "\\x1b", "\\x1B", "^["];
 /// The same in the source of shell scripts, where they stay.
 const IN_SCRIPTS: [&str; 3] = ["\\033", "\\e", "\\E"];
 
+/// Units that begin like a colour code and a word: `[10min]` is a time.
+const UNITS: [&str; 10] = ["mb", "mi", "min", "mins", "minute", "minutes", "mm", "month", "months", "ms"];
+
 /// `text` without escape sequences. An escape character that begins none is left out alone.
 #[must_use]
 pub fn without_escapes(text: &str) -> Cow<'_, str> {
@@ -75,6 +78,26 @@ fn without_left_over_codes(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
+/// The end of the colour code whose parameters begin at `start`, if a word follows it: `[31mword` is not the word `31mword`.
+/// The code has lost its escape character, or that is written out.
+#[must_use]
+pub(super) fn end_before_word(text: &str, start: usize) -> Option<usize> {
+    let before = text.part(..start);
+    let before = before.strip_suffix('?').unwrap_or(before);
+    let code = text.part(before.len()..);
+    let length = left_over(code).filter(|_| before.ends_with('['))?;
+    code.part(length..).starts_with(char::is_alphanumeric).then_some(before.len() + length)
+}
+
+/// Whether a word of `text` follows a code without a space between them: see [`end_before_word`].
+#[must_use]
+pub(crate) fn has_codes_before_words(text: &str) -> bool {
+    let after = text.match_indices('[').map(|(at, _)| at + 1);
+    after
+        .map(|at| at + usize::from(text.part(at..).starts_with('?')))
+        .any(|at| end_before_word(text, at).is_some())
+}
+
 /// The length of the escape sequence at the beginning of `text`.
 fn sequence_length(text: &str) -> usize {
     let first = text.chars().next().map_or(0, char::len_utf8);
@@ -111,8 +134,8 @@ fn string_length(text: &str) -> Option<usize> {
     .next()
 }
 
-/// The length of a colour or mode after a `[` without an escape character: `31m`, `0;32m`, `?25l`. An index or a
-/// duration, such as `[1m]`, is none.
+/// The length of a colour or mode after a `[` without an escape character: `31m`, `0;32m`, `?25l`. An index, a duration
+/// such as `[1m]`, or a number with a unit is none.
 fn left_over(text: &str) -> Option<usize> {
     let (parameters, is_mode) = match text.strip_prefix('?') {
         Some(rest) => (rest, true),
@@ -127,7 +150,9 @@ fn left_over(text: &str) -> Option<usize> {
     let after = parameters.get(end + 1..).unwrap_or_default();
     let is_range = after.strip_prefix(':').is_some_and(|step| step.starts_with(|c: char| c.is_ascii_digit()));
     let is_index = after.starts_with(']') || is_range;
-    (is_code && !is_index).then_some(usize::from(is_mode) + end + 1)
+    let word = parameters.part(end..).split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let is_unit = !is_mode && UNITS.contains(&word);
+    (is_code && !is_index && !is_unit).then_some(usize::from(is_mode) + end + 1)
 }
 
 #[cfg(test)]
@@ -167,6 +192,7 @@ mod tests {
         }
         for other in [
             "sonnet[1m]",
+            "[10min] took [12ms, 5mb]",
             "rate(x[5m])",
             "x[5m:1m]",
             "[31] [m [ma",
@@ -180,12 +206,28 @@ mod tests {
         }
     }
 
+    #[test]
+    fn codes_before_words_are_no_part_of_them() {
+        for (text, start, end) in [
+            ("[31mword", 1, Some(4)),
+            (r"\u001b[0;31mword", 7, Some(12)),
+            ("[?25l字", 2, Some(5)),
+            ("[31m word", 1, None),
+            ("[31m'", 1, None),
+            ("[10min]", 1, None),
+            ("31mword", 0, None),
+        ] {
+            assert_eq!(end_before_word(text, start), end, "{text}");
+            assert_eq!(has_codes_before_words(text), end.is_some(), "{text}");
+        }
+    }
+
     proptest! {
         #[test]
         fn any_text_is_taken(text in "(\u{1b}|\u{9b}|\\[|\\]|[0-9;?m]|\\\\u001b|\u{7}|\\PC){0,40}") {
             let plain = without_escapes(&text);
             prop_assert!(!plain.contains([ESCAPE, ONE_CHARACTER]));
-            let _ = without_left_over_codes(&text);
+            let _ = (without_left_over_codes(&text), has_codes_before_words(&text));
         }
     }
 }

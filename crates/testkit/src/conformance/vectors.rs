@@ -252,7 +252,7 @@ pub async fn texts_changed_by_new_rules_are_embedded_again(store: Store) {
 }
 
 /// Version 5 of the rules kept escape sequences, JSON of web searches, and flags of processes. Only texts with these are
-/// embedded again.
+/// embedded again. Version 6 took a colour code without its escape character for a part of the word after it.
 pub async fn output_by_the_rules_before_the_last_is_embedded_again(store: Store) {
     let links = r#"[{"title":"Baskets","url":"https://a.example"}]"#;
     let lines = vec![
@@ -281,7 +281,8 @@ pub async fn output_by_the_rules_before_the_last_is_embedded_again(store: Store)
     );
     let mut found = store.find(&target("s"), "basket").await;
     found.sort_unstable();
-    assert_eq!(found, [0, 2, 3, 4]);
+    // The terms of message 1 differ, but not the text that is embedded.
+    assert_eq!(found, [0, 1, 2, 3, 4]);
     // The next test may have the same store, and counts what differs.
     store.backend.delete_session(&target("s").key).await.unwrap();
 }
