@@ -128,10 +128,7 @@ impl Api<'_> {
         if let Some(bundle) = filter.bundle.as_ref().filter(|bundle| !bundle.contains(':')) {
             notices.push(Notice::IncompleteBundle { bundle: bundle.clone() });
         }
-        let mut unknown = self.unknown_names(scope, sessions).await?;
-        unknown.retain(|notice| !notices.contains(notice));
-        notices.extend(unknown);
-        Ok(())
+        self.remark_unknown(scope, sessions, notices).await
     }
 
     /// A notice that names a user with sessions if the caller has none. Only callers who may read everyone's sessions

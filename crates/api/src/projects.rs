@@ -85,17 +85,34 @@ impl Api<'_> {
         notices: &mut Vec<Notice>,
     ) -> Result<SessionFilter, ApiError> {
         let RequestFilter { project, projects, repo, .. } = filter;
+        self.sessions_of_any(scope, project.iter().chain(projects), repo.as_deref(), notices).await
+    }
+
+    /// The sessions of any of the projects that are typed, if any are, in the repository that is typed, if one is. Each
+    /// is read as by [`Self::named_projects`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::named_projects`] and [`Self::repositories`].
+    pub async fn sessions_of_any(
+        &self,
+        scope: &Scope,
+        projects: impl IntoIterator<Item = &String>,
+        repo: Option<&str>,
+        notices: &mut Vec<Notice>,
+    ) -> Result<SessionFilter, ApiError> {
+        let projects: Vec<&String> = projects.into_iter().collect();
         let mut named: Option<ProjectUnion> = None;
-        for typed in project.iter().chain(projects) {
+        for typed in &projects {
             let found = self.named_projects(scope, typed, notices).await?;
             // Otherwise, nothing would say that one of several is mistyped.
-            if !projects.is_empty() {
-                notices.extend(self.unknown_names(scope, &found).await?);
+            if projects.len() > 1 {
+                self.remark_unknown(scope, &found, notices).await?;
             }
             named.get_or_insert_default().add(&found);
         }
         let sessions = named.map(ProjectUnion::filter).unwrap_or_default();
-        self.within_repo(scope, sessions, repo.as_deref()).await
+        self.within_repo(scope, sessions, repo).await
     }
 
     async fn within_repo(
@@ -206,7 +223,21 @@ impl Api<'_> {
         Ok(notices)
     }
 
-    /// The sessions of the project and the repository that are typed, if they are.
+    /// Adds [`Self::unknown_names`], each once.
+    pub(crate) async fn remark_unknown(
+        &self,
+        scope: &Scope,
+        filter: &SessionFilter,
+        notices: &mut Vec<Notice>,
+    ) -> Result<(), ApiError> {
+        let mut unknown = self.unknown_names(scope, filter).await?;
+        unknown.retain(|notice| !notices.contains(notice));
+        notices.extend(unknown);
+        Ok(())
+    }
+
+    /// The sessions of the only project that is typed, and of the repository, if they are: for changes, which must not
+    /// reach further than meant.
     ///
     /// # Errors
     ///

@@ -17,7 +17,7 @@ use amplifier_session_storage::{
 use jiff::{Zoned, tz::TimeZone};
 
 use crate::{
-    args::{GlobalArgs, RepoArgs, ScopeArg},
+    args::{GlobalArgs, PlaceArgs, ScopeArg},
     environment::Environment,
     failure::{Failure, say},
     file,
@@ -352,16 +352,15 @@ impl App {
         program::name() + &self.global.typed_again_with_embedding()
     }
 
-    /// The sessions of a project and a repository: see [`Api::sessions_of`].
+    /// The sessions of projects and a repository: see [`Api::sessions_of_any`].
     pub(crate) async fn sessions_of(
         &self,
         reader: &OpenedStore,
-        project: Option<&str>,
-        repo: &RepoArgs,
+        PlaceArgs { projects, repo }: &PlaceArgs,
     ) -> Result<SessionFilter, Failure> {
         let mut notices = Vec::new();
         let repo = repo.repo.as_deref();
-        let found = reader.api(self).sessions_of(&reader.scope, project, repo, &mut notices).await;
+        let found = reader.api(self).sessions_of_any(&reader.scope, projects, repo, &mut notices).await;
         self.say_notices(&notices);
         Ok(found?)
     }

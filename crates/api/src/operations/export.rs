@@ -19,9 +19,12 @@ pub struct ExportRequest {
     /// Only this session: its address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// Only this project: its slug, a unique part of the slug, or its folder.
+    /// Only this project: its slug, a part of it or a pattern, which may select several, or its folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
+    /// Further projects: sessions of any of them, or of `project`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub projects: Vec<String>,
     /// Only this repository: its address, the end of the address, or a folder in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repo: Option<String>,
@@ -43,8 +46,9 @@ impl Api<'_> {
     ) -> Result<ApiAnswer<ExportReport>, ApiError> {
         let scope = self.caller.scope(request.scope)?;
         let mut notices = Vec::new();
-        let ExportRequest { project, repo, .. } = request;
-        let sessions = self.sessions_of(&scope, project.as_deref(), repo.as_deref(), &mut notices).await?;
+        let ExportRequest { project, projects, repo, .. } = request;
+        let projects = project.iter().chain(projects);
+        let sessions = self.sessions_of_any(&scope, projects, repo.as_deref(), &mut notices).await?;
         let (from, filter) = match &request.session {
             None => (scope.clone(), sessions.clone()),
             Some(address) => {
@@ -57,7 +61,7 @@ impl Api<'_> {
         let report = self.storage.archive().export_sessions(&from, filter, &mut archive).await?;
         if report.sessions == 0 && report.damaged.is_empty() {
             notices.push(Notice::NothingFound { what: FoundKind::ExportedSession, nearest: None });
-            notices.extend(self.unknown_names(&scope, &sessions).await?);
+            self.remark_unknown(&scope, &sessions, &mut notices).await?;
         }
         Ok(ApiAnswer { response: report, notices })
     }

@@ -27,9 +27,12 @@ pub struct SecretsRequest {
     /// The addresses of the sessions. By default, all sessions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sessions: Vec<String>,
-    /// Only this project: its slug, a unique part of the slug, or its folder.
+    /// Only this project: its slug, a part of it or a pattern, which may select several, or its folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
+    /// Further projects: sessions of any of them, or of `project`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub projects: Vec<String>,
     /// Only this repository: its address, the end of the address, or a folder in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repo: Option<String>,
@@ -177,13 +180,14 @@ impl Api<'_> {
         request: &SecretsRequest,
         notices: &mut Vec<Notice>,
     ) -> Result<Vec<SessionKey>, ApiError> {
-        let SecretsRequest { project, repo, .. } = request;
-        let named = self.sessions_of(scope, project.as_deref(), repo.as_deref(), notices).await?;
+        let SecretsRequest { project, projects, repo, .. } = request;
+        let projects = project.iter().chain(projects);
+        let named = self.sessions_of_any(scope, projects, repo.as_deref(), notices).await?;
         let sessions = if request.sessions.is_empty() {
             let query = SessionQuery::new(scope.clone()).with_filter(named.clone()).with_limit(PAGE);
             let all = self.storage.sessions().all_sessions(query).await?;
             if all.is_empty() {
-                notices.extend(self.unknown_names(scope, &named).await?);
+                self.remark_unknown(scope, &named, notices).await?;
                 notices.extend(self.only_others(scope).await?);
             }
             all

@@ -52,9 +52,12 @@ pub struct VectorsOfMessage {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EmbedRequest {
-    /// Only this project: its slug, a unique part of the slug, or its folder.
+    /// Only this project: its slug, a part of it or a pattern, which may select several, or its folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
+    /// Further projects: sessions of any of them, or of `project`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub projects: Vec<String>,
     /// Only this repository: its address, the end of the address, or a folder in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repo: Option<String>,
@@ -178,9 +181,10 @@ impl Api<'_> {
         request: &EmbedRequest,
         notices: &mut Vec<Notice>,
     ) -> Result<VectorsOf, ApiError> {
-        let EmbedRequest { project, repo, session, .. } = request;
-        let sessions = self.sessions_of(scope, project.as_deref(), repo.as_deref(), notices).await?;
-        notices.extend(self.unknown_names(scope, &sessions).await?);
+        let EmbedRequest { project, projects, repo, session, .. } = request;
+        let projects = project.iter().chain(projects);
+        let sessions = self.sessions_of_any(scope, projects, repo.as_deref(), notices).await?;
+        self.remark_unknown(scope, &sessions, notices).await?;
         let session = match session {
             Some(address) => Some(self.find(scope, address, notices).await?.session.session_id),
             None => None,

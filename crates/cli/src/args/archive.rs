@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, builder::NonEmptyStringValueParser};
 
-use super::RepoArgs;
+use super::PlaceArgs;
 
 /// Export sessions to a file of JSON lines
 #[derive(Debug, Args)]
@@ -31,11 +31,8 @@ pub(crate) struct ExportArgs {
     /// Include the vectors of messages
     #[arg(long)]
     pub(crate) vectors: bool,
-    /// Only sessions of this project: its slug, a unique part of the slug, or its folder
-    #[arg(short, long, value_name = "PROJECT", allow_hyphen_values = true)]
-    pub(crate) project: Option<String>,
     #[command(flatten)]
-    pub(crate) repo: RepoArgs,
+    pub(crate) place: PlaceArgs,
     /// Only this session, by its address
     #[arg(long, value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: Option<String>,

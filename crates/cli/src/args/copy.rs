@@ -2,7 +2,7 @@
 
 use clap::{Args, builder::NonEmptyStringValueParser};
 
-use super::RepoArgs;
+use super::PlaceArgs;
 
 /// Copy sessions from one store to another, of any kind
 #[derive(Debug, Args)]
@@ -39,11 +39,8 @@ pub(crate) struct CopyArgs {
     /// The store to copy to
     #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) to: String,
-    /// Only sessions of this project: its slug, a unique part of the slug, or its folder
-    #[arg(short, long, value_name = "PROJECT", allow_hyphen_values = true)]
-    pub(crate) project: Option<String>,
     #[command(flatten)]
-    pub(crate) repo: RepoArgs,
+    pub(crate) place: PlaceArgs,
     /// Only sessions that changed on this date or later
     #[arg(long, value_name = "DATE")]
     pub(crate) since: Option<String>,

@@ -3,7 +3,7 @@
 use amplifier_session_api::operations::vectors::EmbedRequest;
 use clap::{Args, Subcommand};
 
-use super::{ModelsArgs, RepoArgs, TurnsArgs};
+use super::{ModelsArgs, PlaceArgs, TurnsArgs};
 
 /// Count and create vectors, estimate their cost, and install models
 #[derive(Debug, Args)]
@@ -80,13 +80,10 @@ pub(crate) struct EstimateArgs {
 }
 
 /// A part of the store.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct PartArgs {
-    /// Only sessions of this project: its slug, a unique part of the slug, or its folder
-    #[arg(short, long, value_name = "PROJECT", allow_hyphen_values = true)]
-    pub(crate) project: Option<String>,
     #[command(flatten)]
-    pub(crate) repo: RepoArgs,
+    pub(crate) place: PlaceArgs,
     /// Only this session, by its address
     #[arg(long, value_name = "SESSION")]
     pub(crate) session: Option<String>,
@@ -95,8 +92,8 @@ pub(crate) struct PartArgs {
 impl PartArgs {
     /// The request for the missing vectors of the part, or for all.
     pub(crate) fn request(&self, everything: bool) -> EmbedRequest {
-        let Self { project, repo: RepoArgs { repo }, session } = self;
-        EmbedRequest { project: project.clone(), repo: repo.clone(), session: session.clone(), everything }
+        let Self { place: PlaceArgs { projects, repo }, session } = self.clone();
+        EmbedRequest { project: None, projects, repo: repo.repo, session, everything }
     }
 }
 

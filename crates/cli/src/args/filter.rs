@@ -10,9 +10,9 @@ use clap::{
 use super::{at_least_one, number};
 use crate::out::Out;
 
-/// Filters by project and time.
+/// Filters by project and repository.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct FilterArgs {
+pub(crate) struct PlaceArgs {
     /// Only this project: its slug, a part of it, a pattern ('shop-*'), or its folder (`.` is the current one); if repeated,
     /// sessions of any of them
     // Slugs begin with a hyphen, and may contain commas.
@@ -20,6 +20,13 @@ pub(crate) struct FilterArgs {
     pub(crate) projects: Vec<String>,
     #[command(flatten)]
     pub(crate) repo: RepoArgs,
+}
+
+/// Filters by project and time.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct FilterArgs {
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
     /// Only from this date on
     #[arg(long, value_name = "DATE")]
     pub(crate) since: Option<String>,
@@ -31,7 +38,7 @@ pub(crate) struct FilterArgs {
 impl FilterArgs {
     /// The filter of a request, together with `narrow`.
     pub(crate) fn request(&self, narrow: &NarrowArgs) -> RequestFilter {
-        let Self { projects, repo: RepoArgs { repo }, since, until } = self.clone();
+        let Self { place: PlaceArgs { projects, repo: RepoArgs { repo } }, since, until } = self.clone();
         let mut projects = projects.into_iter();
         let project = projects.next();
         RequestFilter { project, projects: projects.collect(), repo, since, until, ..narrow.request() }

@@ -56,7 +56,7 @@ pub(crate) use edit::{EditArgs, TagArgs};
 pub(crate) use embeddings::{BackfillArgs, EmbeddingsAction, EmbeddingsArgs, EstimateArgs, RebuildArgs};
 pub(crate) use events::EventsArgs;
 pub(crate) use files::FilesArgs;
-pub(crate) use filter::{FilterArgs, LimitArgs, NarrowArgs, RepoArgs};
+pub(crate) use filter::{FilterArgs, LimitArgs, NarrowArgs, PlaceArgs, RepoArgs};
 pub(crate) use global::{GlobalArgs, ScopeArg, When, quoted};
 pub(crate) use group::GroupArg;
 pub(crate) use help::{command, command_of_width};

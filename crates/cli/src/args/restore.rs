@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, builder::NonEmptyStringValueParser};
 
-use super::RepoArgs;
+use super::PlaceArgs;
 
 /// Write sessions back as Amplifier's files
 #[derive(Debug, Args)]
@@ -34,11 +34,8 @@ pub(crate) struct RestoreArgs {
     /// The folder that contains, or will contain, `projects`, such as ~/.amplifier
     #[arg(long, value_name = "DIR")]
     pub(crate) to: PathBuf,
-    /// Only sessions of this project: its slug, a unique part of the slug, or its folder
-    #[arg(short, long, value_name = "PROJECT", allow_hyphen_values = true)]
-    pub(crate) project: Option<String>,
     #[command(flatten)]
-    pub(crate) repo: RepoArgs,
+    pub(crate) place: PlaceArgs,
     /// Replace files that exist and differ
     #[arg(long)]
     pub(crate) overwrite: bool,

@@ -113,7 +113,7 @@ mod tests {
             ["x", "search", "a", "b", "--project", "-home-ana", "--min-similarity", "-0.5", "--limit", "3"];
         let Command::Search(search) = Cli::parse_from(typed).command else { panic!("not a search") };
         assert_eq!(search.query.text(), "a b");
-        assert_eq!(search.query.filter.projects, ["-home-ana"]);
+        assert_eq!(search.query.filter.place.projects, ["-home-ana"]);
         assert_eq!(search.min_similarity, Some(-0.5));
         assert_eq!(search.limit, 3);
     }

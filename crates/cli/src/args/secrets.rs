@@ -2,7 +2,7 @@
 
 use clap::{Args, builder::NonEmptyStringValueParser};
 
-use super::RepoArgs;
+use super::PlaceArgs;
 
 /// List the secrets in stored sessions
 #[derive(Debug, Args)]
@@ -36,11 +36,8 @@ pub(crate) struct SecretsArgs {
     /// The sessions to search, each by its address; by default, all in --scope
     #[arg(value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) sessions: Vec<String>,
-    /// Only sessions of this project: its slug, a unique part of the slug, or its folder
-    #[arg(short, long, value_name = "PROJECT", allow_hyphen_values = true)]
-    pub(crate) project: Option<String>,
     #[command(flatten)]
-    pub(crate) repo: RepoArgs,
+    pub(crate) place: PlaceArgs,
     /// Mask all findings in this message or event, or in all lines of this session, and keep them masked. Erases them from
     /// the store, its index and its vectors
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["sessions", "project", "repo"], value_parser = NonEmptyStringValueParser::new())]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, builder::NonEmptyStringValueParser};
 
-use super::RepoArgs;
+use super::PlaceArgs;
 
 /// Compare the store with the session folders and with itself
 #[derive(Debug, Args)]
@@ -47,11 +47,8 @@ pub(crate) struct VerifyArgs {
     /// may be repeated
     #[arg(long, value_name = "DIR", conflicts_with = "no_disk")]
     pub(crate) root: Vec<PathBuf>,
-    /// Only sessions of this project: its slug, a unique part of the slug, or its folder
-    #[arg(short, long, value_name = "PROJECT", allow_hyphen_values = true)]
-    pub(crate) project: Option<String>,
     #[command(flatten)]
-    pub(crate) repo: RepoArgs,
+    pub(crate) place: PlaceArgs,
     /// Only compare the store with itself
     #[arg(long)]
     pub(crate) no_disk: bool,

@@ -66,13 +66,14 @@ pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, F
 async fn to_file(
     app: &App,
     reader: &OpenedStore,
-    ExportArgs { out, vectors, project, repo, session }: &ExportArgs,
+    ExportArgs { out, vectors, place, session }: &ExportArgs,
 ) -> Result<ApiAnswer<ExportReport>, Failure> {
     let request = ExportRequest {
         scope: app.global.scope.into(),
         session: session.clone(),
-        project: project.clone(),
-        repo: repo.repo.clone(),
+        project: None,
+        projects: place.projects.clone(),
+        repo: place.repo.repo.clone(),
         vectors: *vectors,
     };
     let mut file = WholeFile::begin(out)?;

@@ -41,7 +41,7 @@ pub(super) async fn run(app: &mut App, args: CopyArgs) -> Result<Outcome, Failur
     // Nothing is written to the source, so other programs may read it meanwhile.
     app.global.read_only = from.backend().read_only;
     let reader = app.open_reader(false).await?;
-    let project = app.sessions_of(&reader, args.project.as_deref(), &args.repo).await?;
+    let project = app.sessions_of(&reader, &args.place).await?;
     let since =
         args.since.as_deref().map(|since| dates::parse(since, PeriodEnd::Since, &app.now)).transpose()?;
     let options = CopyOptions::new(reader.scope.clone())

@@ -24,7 +24,7 @@ const LISTED: usize = 10;
 
 pub(super) async fn run(app: &mut App, args: RestoreArgs) -> Result<Outcome, Failure> {
     let reader = app.patient_reader().await?;
-    let project = app.sessions_of(&reader, args.project.as_deref(), &args.repo).await?;
+    let project = app.sessions_of(&reader, &args.place).await?;
     let options = RestoreOptions::new(&args.to, reader.scope.clone())
         .with_filter(project.clone())
         .with_sessions(named(&reader, &args.sessions).await?)

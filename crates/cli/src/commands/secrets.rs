@@ -36,8 +36,9 @@ async fn list(app: &mut App, args: SecretsArgs) -> Result<Outcome, Failure> {
     let request = SecretsRequest {
         scope: app.global.scope.into(),
         sessions: args.sessions,
-        project: args.project,
-        repo: args.repo.repo,
+        project: None,
+        projects: args.place.projects,
+        repo: args.place.repo.repo,
         redact: app.config.secrets_at_rest()?,
         short_ids: app.out.is_terminal() && !app.out.is_json(),
     };

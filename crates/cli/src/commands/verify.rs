@@ -28,10 +28,10 @@ pub(super) async fn run(app: &mut App, args: VerifyArgs) -> Result<Outcome, Fail
     let (identity, host) = app.who()?;
     let roots = roots_of(app, &args)?;
     let sessions = named(&reader, &roots, &args.sessions).await?;
-    let project = app.sessions_of(&reader, args.project.as_deref(), &args.repo).await?;
+    let project = app.sessions_of(&reader, &args.place).await?;
     app.say_notices(&reader.api(app).unknown_names(&reader.scope, &project).await?);
     let options = VerifyOptions::new(identity.user_id, host)
-        .with_project(project.project)
+        .with_projects(project.named_projects().map(|named| named.into_iter().cloned().collect()))
         .with_repositories(project.repositories)
         .excluding(project.without)
         .with_exclude(app.config.list("exclude"))

@@ -56,6 +56,43 @@ fn sessions_can_be_moved_between_stores() {
 }
 
 #[test]
+fn projects_are_chosen_as_in_a_search() {
+    let home = Home::without_vectors();
+    let exported = |projects: &[&str]| {
+        let archive = home.path().join("a.jsonl").display().to_string();
+        let chosen = projects.iter().flat_map(|project| ["--project", project]);
+        let all: Vec<&str> = ["export", "--out", &archive].into_iter().chain(chosen).collect();
+        home.run_json(&all)
+    };
+    for (projects, sessions) in [
+        (&["-home-dana-payments-api"][..], 5),
+        (&["-home-dana-payments-api", "storefront-web"], 8),
+        (&["*-web", "orders-*"], 7),
+        (&["dana"], 12),
+    ] {
+        assert_eq!(exported(projects).json()["sessions"], sessions, "{projects:?}");
+    }
+    let mistyped = exported(&["storefront-web", "storefront-app"]);
+    assert!(mistyped.stderr.contains("storefront-app"), "{}", mistyped.stderr);
+    let with = |command: &[&str]| {
+        home.run_json(&[command, &["--project", "*-web", "--project", "*-api"]].concat()).json()
+    };
+    assert_eq!(with(&["copy", "--to", "sqlite:~/other.sqlite"])["sessions"], 8);
+    assert_eq!(
+        with(&["restore", "--to", &home.path().join("restored").display().to_string()])["sessions"],
+        8
+    );
+    assert_eq!(with(&["verify"])["sessions"], 8);
+    assert_eq!(with(&["secrets"])["searched"], 8);
+    // Nobody deletes by a pattern.
+    for project in ["*-web", "dana"] {
+        let refused = home.run(&["delete", "--project", project, "--yes"]);
+        assert_ne!(refused.code, 0, "{}", refused.stdout);
+    }
+    assert_eq!(home.json(&["sessions"])["sessions"].as_array().map(Vec::len), Some(12));
+}
+
+#[test]
 fn an_import_says_what_had_been_deleted() {
     let home = Home::without_vectors();
     let archive = home.path().join("a.jsonl").display().to_string();

@@ -259,7 +259,7 @@ impl<'a> RunningVerification<'a> {
     /// Adds a folder whose session is not stored, unless a sync would not store it either.
     fn not_stored(&self, key: &SessionKey, round: &mut Round) {
         let Some(folder) = self.folders.get(&key.session_id) else { return };
-        let is_other = self.options.project.as_ref().is_some_and(|project| *project != folder.project);
+        let is_other = self.options.projects.as_ref().is_some_and(|named| !named.contains(&folder.project));
         // Only a sync looks up the repository of a folder.
         let is_unknown = self.options.repositories.is_some();
         if is_other || is_unknown || folder.files.all().next().is_none() {

@@ -34,8 +34,8 @@ pub struct VerifyOptions {
     pub captures: Option<PathBuf>,
     /// Only these sessions. Default: all.
     pub sessions: Option<Vec<SessionId>>,
-    /// Only sessions of this project. Default: all.
-    pub project: Option<ProjectSlug>,
+    /// Only sessions of one of these projects. Default: all.
+    pub projects: Option<BTreeSet<ProjectSlug>>,
     /// Only sessions of one of these repositories. Default: all.
     pub repositories: Option<BTreeSet<Repository>>,
     /// Not these sessions. Default: none.
@@ -56,7 +56,7 @@ impl VerifyOptions {
             roots: Vec::new(),
             captures: None,
             sessions: None,
-            project: None,
+            projects: None,
             repositories: None,
             without: BTreeSet::new(),
             exclude: Vec::new(),
@@ -91,16 +91,17 @@ impl VerifyOptions {
             && (self.without.is_empty() || !is_left_out())
     }
 
-    /// Whether a stored session is of the project and of one of the repositories to verify.
+    /// Whether a stored session is of one of the projects and of one of the repositories to verify.
     pub(super) fn admits(&self, session: &Session) -> bool {
-        let mut filter = SessionFilter::default().with_project(self.project.clone());
+        let mut filter = SessionFilter::default();
+        filter.projects.clone_from(&self.projects);
         filter.repositories.clone_from(&self.repositories);
         filter.admits(session)
     }
 
     /// Whether some sessions may be left out.
     pub(super) fn is_partial(&self) -> bool {
-        self.sessions.is_some() || self.project.is_some() || self.repositories.is_some()
+        self.sessions.is_some() || self.projects.is_some() || self.repositories.is_some()
     }
 
     /// The options of a sync of the same folders.
@@ -117,10 +118,10 @@ impl VerifyOptions {
         self
     }
 
-    /// Only sessions of a project.
+    /// Only sessions of one of these projects.
     #[must_use]
-    pub fn with_project(mut self, project: Option<ProjectSlug>) -> Self {
-        self.project = project;
+    pub fn with_projects(mut self, projects: Option<BTreeSet<ProjectSlug>>) -> Self {
+        self.projects = projects;
         self
     }
 

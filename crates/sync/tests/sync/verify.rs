@@ -244,8 +244,11 @@ async fn only_chosen_sessions_are_compared() {
     assert_eq!(of(options.clone()).await, (2, 1));
     let t = Some(vec![SessionId::new("t").unwrap()]);
     assert_eq!(of(options.clone().with_sessions(t)).await, (1, 0));
-    let q = Some("q".parse().unwrap());
-    assert_eq!(of(options.clone().with_project(q)).await, (1, 0));
+    let of_projects = |slugs: &[&str]| {
+        options.clone().with_projects(Some(slugs.iter().map(|slug| slug.parse().unwrap()).collect()))
+    };
+    assert_eq!(of(of_projects(&["q"])).await, (1, 0));
+    assert_eq!(of(of_projects(&["p", "q"])).await, (2, 1));
     assert_eq!(of(options.clone().with_root(None)).await, (2, 0));
     assert_eq!(of(options.with_exclude(["p/*"])).await, (2, 0));
 }
