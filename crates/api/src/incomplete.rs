@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     model::DamagedRow,
-    search::{MissingVectors, SearchMode, SearchOptions},
+    search::{MissingVectors, SearchMode, SearchOptions, SearchResults},
 };
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,11 @@ pub enum IncompleteReason {
     },
     /// The search was only by words, although it was to be by meaning too.
     WordsOnly,
+    /// The search examined only some of its candidates, because too few of them met its conditions.
+    PartlyExamined {
+        /// The number of messages that were examined, the best or the newest ones.
+        examined: u64,
+    },
     /// Rows can't be read.
     Damaged {
         /// The number of rows.
@@ -60,6 +65,13 @@ impl IncompleteReason {
         let rows = damaged.len() as u64 - sessions;
         let rows = (rows > 0).then_some(Self::Damaged { rows });
         rows.into_iter().chain((sessions > 0).then_some(Self::DamagedSessions { sessions })).collect()
+    }
+
+    /// The reasons of a search with these results.
+    pub(crate) fn of_results(options: &SearchOptions, found: &SearchResults) -> Vec<Self> {
+        let partly = found.examined.map(|examined| Self::PartlyExamined { examined });
+        let others = Self::of_search(options, found.mode, found.missing_vectors, &found.damaged);
+        partly.into_iter().chain(others).collect()
     }
 
     /// The reasons of a search that ran in the mode `ran`.

@@ -168,8 +168,7 @@ impl Api<'_> {
         let shown = found.results.iter().chain(&found.nearest);
         let names = names(self.storage, scope, shown).await?;
         notices.extend(self.damaged_sessions(scope));
-        let incomplete =
-            IncompleteReason::of_search(options, found.mode, found.missing_vectors, &found.damaged);
+        let incomplete = IncompleteReason::of_results(options, &found);
         let mut response = self.response(request, found, &names).await?;
         response.incomplete = incomplete;
         response.incomplete.extend(IncompleteReason::of_damage(&self.damaged_within(scope)));

@@ -94,8 +94,7 @@ impl Api<'_> {
         let found = self.storage.search().search_transcripts(scope, options).await?;
         self.remark(scope, options, &found, &mut notices).await?;
         notices.extend(self.damaged_sessions(scope));
-        let mut incomplete =
-            IncompleteReason::of_search(options, found.mode, found.missing_vectors, &found.damaged);
+        let mut incomplete = IncompleteReason::of_results(options, &found);
         incomplete.extend(IncompleteReason::of_damage(&self.damaged_within(scope)));
         let SearchResults { mode, missing_vectors, results, nearest, damaged, .. } = found;
         let response = TimelineResponse {

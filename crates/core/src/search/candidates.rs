@@ -14,13 +14,15 @@ pub struct Candidates<T> {
     pub statistics: CollectionStatistics,
     /// Why the search was slow, for example because an index was missing. The answer is still correct.
     pub notice: Option<String>,
+    /// How many were compared with the conditions of the search, if others were not; `core` sets it.
+    pub examined: Option<u64>,
 }
 
 impl<T> Candidates<T> {
     /// Candidates without statistics or a notice.
     #[must_use]
     pub fn new(items: Vec<T>) -> Self {
-        Self { items, statistics: CollectionStatistics::default(), notice: None }
+        Self { items, statistics: CollectionStatistics::default(), notice: None, examined: None }
     }
 
     /// Sets the notice.

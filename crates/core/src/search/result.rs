@@ -124,6 +124,9 @@ pub struct SearchResults {
     /// Messages that a search by meaning could not find; `None` if there are none, or if the search used only words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing_vectors: Option<MissingVectors>,
+    /// How many candidates were compared with the conditions of the search, if others were not: some results may be missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub examined: Option<u64>,
     /// The messages, best first.
     pub results: Vec<SearchResult>,
     /// If nothing matches: the message that is nearest by meaning, although it is too far from the query to be a

@@ -95,6 +95,7 @@ impl TranscriptSearch<'_> {
                 return Ok(found);
             }
             if query.limit >= most {
+                found.examined = Some(MOST_CHECKED as u64);
                 let note =
                     format!("only the best {MOST_CHECKED} candidates were compared with the conditions");
                 found.notice = Some(found.notice.map_or(note.clone(), |notice| format!("{notice}; {note}")));
@@ -167,6 +168,7 @@ impl TranscriptSearch<'_> {
                     }
                 }
                 if examined >= MOST_CHECKED {
+                    found.examined = Some(examined as u64);
                     found.notice = Some(format!("only the newest {examined} messages were examined"));
                     return Ok(found);
                 }

@@ -132,6 +132,7 @@ impl TranscriptSearch<'_> {
             texts.items.clear();
         }
         let unreadable = self.unreadable_vectors(scope, options, &vector, &vectors).await?;
+        let examined = texts.examined;
         let mut notices = self.notices(mode, vectors.notice, texts.notice);
         notices.extend(unreadable);
         notices.extend(plan.notices.iter().cloned());
@@ -170,7 +171,7 @@ impl TranscriptSearch<'_> {
             }
             counted => counted?,
         };
-        Ok(SearchResults { mode, notices, missing_vectors, results, nearest, explanation, damaged })
+        Ok(SearchResults { mode, notices, missing_vectors, examined, results, nearest, explanation, damaged })
     }
 
     /// A notice if no vector was found although the store has some: they can't be read. Every vector is a candidate,

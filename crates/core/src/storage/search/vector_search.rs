@@ -27,6 +27,7 @@ impl TranscriptSearch<'_> {
             mode: SearchMode::Semantic,
             notices: Vec::new(),
             missing_vectors: None,
+            examined: None,
             results: Vec::new(),
             nearest: None,
             explanation: None,
