@@ -7,7 +7,7 @@
 --coding DIR   coding sessions: amplifier/projects/... and questions.jsonl with {"question", "sessions"} lines.
                Prints how often the first, or one of the first five sessions is right, and the mean of 1/rank. With
                the sessions in the order of their first of 50 messages. Also prints how often commands that were run in
-               the sessions find a message that ran them, and not one that mentions them; half of them are not used.
+               the sessions find a message that ran them, and not one that mentions them; half of the commands are asked for.
 --locomo FILE  the conversations of LoCoMo (Maharana et al., ACL 2024), as JSON. Prints how often evidence is among the
                first 1, 5 and 10 messages, MRR@10, and how often the first, or one of the first five sessions has it.
 --names SET    identifiers, paths, hashes, error messages, mistyped words and other languages, in sessions made from
