@@ -15,6 +15,9 @@ use crate::paint::Paint;
 /// The width at which the argument of a call is cut if no width is given.
 const WIDEST: usize = 160;
 
+/// Longer JSON is shown on several lines.
+const LONGEST_JSON: usize = 80;
+
 /// The indentation of what belongs to the line above.
 const INDENT: &str = "  ";
 
@@ -69,7 +72,9 @@ impl FullCall {
             ToolArgument::Command(text) => self.add_text(text, INDENT, Paint::plain),
             ToolArgument::Content(text) => self.add_text(text, INDENT, Paint::plain),
             ToolArgument::Unnamed(value) => self.add_text(&text_of(value), INDENT, Paint::aside),
-            ToolArgument::Named(name, value) => self.add_named(name, &text_of(value)),
+            ToolArgument::Named(name, value) => {
+                self.add_value(&format!("{INDENT}{}:", one_line(name)), value, 2)
+            }
             ToolArgument::Patch(patch) => {
                 for line in shown(patch).lines() {
                     let style = match line.chars().next() {
@@ -89,14 +94,40 @@ impl FullCall {
         shown(text).lines().for_each(|line| self.push(indented(line), style));
     }
 
-    /// Adds `name: value`, or the lines of the value below the name.
-    fn add_named(&mut self, name: &str, value: &str) {
-        let name = one_line(name);
-        if value.is_empty() || value.contains('\n') {
-            self.push(format!("{INDENT}{name}:"), Paint::aside);
-            self.add_text(value, &INDENT.repeat(2), Paint::aside);
-        } else {
-            self.push(format!("{INDENT}{name}: {}", shown(value)), Paint::aside);
+    /// Adds `name: value`, or the lines of the value below the name, indented `depth` times. Long lists and objects have a
+    /// line for each value in them.
+    fn add_value(&mut self, name: &str, value: &Value, depth: usize) {
+        let indent = INDENT.repeat(depth);
+        match value {
+            Value::Object(fields) if is_long(value) => {
+                self.push(name.to_owned(), Paint::aside);
+                for (name, value) in fields {
+                    self.add_value(&format!("{indent}{}:", one_line(name)), value, depth + 1);
+                }
+            }
+            Value::Array(items) if is_long(value) => {
+                self.push(name.to_owned(), Paint::aside);
+                items.iter().for_each(|item| self.add_item(item, depth));
+            }
+            value => match text_of(value) {
+                text if text.is_empty() || text.contains('\n') => {
+                    self.push(name.to_owned(), Paint::aside);
+                    self.add_text(&text, &indent, Paint::aside);
+                }
+                text => self.push(format!("{name} {}", shown(&text)), Paint::aside),
+            },
+        }
+    }
+
+    /// Adds a value of a list after a hyphen.
+    fn add_item(&mut self, item: &Value, depth: usize) {
+        let indent = INDENT.repeat(depth);
+        let Value::Object(fields) = item else {
+            return self.add_value(&format!("{indent}-"), item, depth + 1);
+        };
+        for (at, (name, value)) in fields.iter().enumerate() {
+            let mark = if at == 0 { "- " } else { INDENT };
+            self.add_value(&format!("{indent}{mark}{}:", one_line(name)), value, depth + 2);
         }
     }
 
@@ -129,6 +160,12 @@ impl FullCall {
 /// The text as it is shown: with its white space, but without files in base64 and without control characters.
 fn shown(text: &str) -> String {
     printable(&without_base64(text))
+}
+
+/// Whether a list or an object is too long for one line, or has text of several lines.
+fn is_long(value: &Value) -> bool {
+    let json = value.to_string();
+    json.contains("\\n") || json.chars().count() > LONGEST_JSON
 }
 
 fn text_of(value: &Value) -> String {
@@ -247,6 +284,28 @@ mod tests {
                 "",
                 "      Then say."
             ]
+        );
+        let todos = serde_json::json!({"todos": [
+            {"content": "Weigh the flour of all the loaves", "status": "done", "of": {"a": [1]}},
+            {"content": "Fold the dough\nonce an hour", "status": "pending"}]});
+        assert_eq!(
+            lines("todo", todos),
+            [
+                "→ todo",
+                "  todos:",
+                "    - content: Weigh the flour of all the loaves",
+                "      status: done",
+                r#"      of: {"a":[1]}"#,
+                "    - content:",
+                "        Fold the dough",
+                "        once an hour",
+                "      status: pending"
+            ]
+        );
+        let nested = serde_json::json!({"q": {"a": ["x\ny", 2], "b": []}});
+        assert_eq!(
+            lines("ask", nested),
+            ["→ ask", "  q:", "    a:", "      -", "        x", "        y", "      - 2", "    b: []"]
         );
         let written = serde_json::json!({"file_path": "f", "content": "a\n\u{1b}[2Jb\n"});
         assert_eq!(lines("write", written), ["→ write f", "  a", "  ␛[2Jb"]);
