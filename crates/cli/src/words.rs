@@ -73,7 +73,8 @@ pub(crate) fn in_response(program: &TypedProgram, notices: &[Notice]) -> Vec<Str
     notices.iter().filter(are_in).map(|notice| text(program, notice)).collect()
 }
 
-fn text(program: &TypedProgram, notice: &Notice) -> String {
+/// The sentence of a notice.
+pub(crate) fn text(program: &TypedProgram, notice: &Notice) -> String {
     match notice {
         Notice::Sentence { text } | Notice::Search { text } => text.clone(),
         Notice::ReadOnlyStore { reason } => format!("the store is read-only{}", because(reason.as_deref())),

@@ -206,6 +206,12 @@ impl GlobalArgs {
         self.typed_again() + &self.setting_again("embedding", Some(&self.embedding)) + allow
     }
 
+    /// The value of `--user`, if it was typed.
+    pub(crate) fn typed_user(&self) -> Option<String> {
+        let user = self.user.as_deref();
+        user.filter(|_| !self.setting_again("user", user).is_empty()).map(str::to_owned)
+    }
+
     /// Whether `--team` or `--org` was typed.
     pub(crate) fn typed_groups(&self) -> bool {
         let team = self.setting_again("teams", Some(&self.team.join(",")));

@@ -6,9 +6,12 @@ use super::{
     conversation::Conversation,
     copy::{self, CopiedPart},
     keys::{Action, Focus},
-    results::{Hit, SessionHits},
+    results::Hit,
     state::{Effect, SearchState},
 };
+
+/// Why there is nothing to copy or to edit.
+const NO_MESSAGE: &str = "no message is chosen";
 
 impl SearchState {
     /// Performs the action of a key.
@@ -16,6 +19,7 @@ impl SearchState {
         self.status = None;
         match (action, self.keys_go_to()) {
             (Action::Quit, _) => Effect::Quit(None),
+            (Action::Redraw, _) => Effect::Redraw,
             (action, Focus::Help) => self.act_in_help(action),
             (Action::Help, _) => {
                 self.help = Some(0);
@@ -97,6 +101,7 @@ impl SearchState {
             Action::Type('?') if self.query.is_blank() => self.help = Some(0),
             Action::Open => self.open(),
             Action::Copy if self.list.hit().is_some() => self.is_copying = true,
+            Action::Copy => self.status = Some(NO_MESSAGE.to_owned()),
             Action::Edit => return self.edit(),
             Action::Complete => self.complete(),
             Action::Filters => self.pick_filter(),
@@ -147,10 +152,9 @@ impl SearchState {
             return self.selected();
         }
         let Some((group, hit)) = self.list.hit() else { return };
-        let SessionHits { session, short, title, project, .. } = group.clone();
-        let Hit { sequence, address, .. } = hit.clone();
-        self.hits_wanted = self.request_for_hits(&session);
-        self.conversation = Some(Conversation::new(session, short, title, project, sequence));
+        let (group, Hit { sequence, address, .. }) = (group.clone(), hit.clone());
+        self.hits_wanted = self.request_for_hits(&group.session);
+        self.conversation = Some(Conversation::new(group, sequence));
         self.chosen = Some(address);
         self.opened += 1;
     }
@@ -173,6 +177,11 @@ impl SearchState {
         }
     }
 
+    fn why_no_message(&self) -> String {
+        let is_chosen = self.conversation.is_some() || self.list.hit().is_some();
+        if is_chosen { "the message is not read yet" } else { NO_MESSAGE }.to_owned()
+    }
+
     fn copy(&mut self, kind: CopiedPart) -> Effect {
         let address = match &self.conversation {
             Some(conversation) => Some(conversation.address()),
@@ -182,7 +191,7 @@ impl SearchState {
             return address.map_or(Effect::None, |address| Effect::Copy(address.clone(), address));
         }
         let Some(message) = self.message() else {
-            self.status = Some("the message is not read yet".to_owned());
+            self.status = Some(self.why_no_message());
             return Effect::None;
         };
         let address = message.address.clone();
@@ -200,7 +209,7 @@ impl SearchState {
 
     fn edit(&mut self) -> Effect {
         let Some(message) = self.message() else {
-            self.status = Some("the message is not read yet".to_owned());
+            self.status = Some(self.why_no_message());
             return Effect::None;
         };
         Effect::Edit { address: message.address.clone(), text: copy::text(message) }

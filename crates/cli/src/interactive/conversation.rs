@@ -6,7 +6,10 @@ use amplifier_session_api::{ids::address, views::MessageView};
 use amplifier_session_storage::model::SessionId;
 use ratatui::text::Line;
 
-use super::text::{How, Look, MessageLines};
+use super::{
+    results::SessionHits,
+    text::{How, Look, MessageLines},
+};
 
 /// Messages to read at once.
 const PAGE: u32 = 60;
@@ -52,15 +55,19 @@ struct ConversationEntry {
 }
 
 impl Conversation {
-    pub(super) fn new(session: SessionId, short: String, title: String, project: String, asked: u32) -> Self {
+    /// A session with these results, which begins at message `asked`.
+    pub(super) fn new(found: SessionHits, asked: u32) -> Self {
         let start = asked.saturating_sub(BEFORE);
+        let SessionHits { session, short, title, project, hits, .. } = found;
+        let mut hits: Vec<u32> = hits.into_iter().map(|hit| hit.sequence).collect();
+        hits.sort_unstable();
         Self {
             session,
             short,
             title,
             project,
             total: None,
-            hits: vec![asked],
+            hits,
             start: asked,
             gone_to: Some(asked),
             entries: VecDeque::new(),
@@ -298,8 +305,9 @@ impl Conversation {
         let Some(total) = self.total else { return };
         let is_read = if is_end { self.read.end == total } else { self.read.start == 0 };
         if is_read {
-            self.top = if is_end { (self.entries.len().saturating_sub(1), 0) } else { (0, 0) };
-            self.gone_to = None;
+            let entry = if is_end { self.entries.len().saturating_sub(1) } else { 0 };
+            self.top = (entry, 0);
+            self.gone_to = self.entries.get(entry).map(|entry| entry.message.sequence);
         } else if !self.is_loading {
             self.restart(if is_end { total.saturating_sub(1) } else { 0 });
         }

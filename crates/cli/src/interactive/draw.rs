@@ -2,11 +2,12 @@
 
 use ratatui::{
     Frame,
+    buffer::Buffer,
     layout::{Position, Rect},
     style::{Modifier, Style},
     text::{Line, Span},
 };
-use unicode_width::UnicodeWidthStr as _;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::{
     conversation::Conversation,
@@ -40,6 +41,25 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &mut SearchState) {
         draw_conversation(frame, area, state);
     } else {
         draw_search(frame, area, state);
+    }
+    separate(frame.buffer_mut());
+}
+
+/// Gives two characters of one column each their own cells where one cell has both, as in Thai and in flags: a terminal
+/// may show them side by side, and a part of them would stay when the cell is drawn over.
+fn separate(buffer: &mut Buffer) {
+    for at in 1..buffer.content.len() {
+        let Some([cell, next]) = buffer.content.get_mut(at - 1..=at) else { continue };
+        let wide = cell.symbol().char_indices().filter(|(_, c)| c.width() != Some(0));
+        let wide: Vec<(usize, Option<usize>)> = wide.map(|(start, c)| (start, c.width())).collect();
+        if let [(_, Some(1)), (start, Some(1))] = wide.as_slice()
+            && cell.symbol().width() == 2
+        {
+            let (first, second) = cell.symbol().split_at(*start);
+            next.set_style(cell.style()).set_symbol(second);
+            let first = first.to_owned();
+            cell.set_symbol(&first);
+        }
     }
 }
 
@@ -112,6 +132,8 @@ fn draw_explanation(frame: &mut Frame<'_>, area: Rect, state: &SearchState) {
         error.clone()
     } else if state.is_searching() {
         "Searching …".to_owned()
+    } else if let Some(others) = state.others.as_ref().filter(|_| state.list.found.are_recent) {
+        others.clone()
     } else if state.is_store_empty() {
         "The store has no sessions yet: `amplifier-sessions sync` reads them.".to_owned()
     } else if state.list.found.are_recent {
@@ -294,7 +316,8 @@ fn hit_line(found: &Hit, is_selected: bool, width: usize, look: &Look) -> Line<'
     if let Some(remark) = &found.remark {
         line.push_span(Span::styled(format!("({remark}) "), aside));
     }
-    for span in marked(&found.snippet, &found.highlights, plain, look.hit()) {
+    let room = width.saturating_sub(line.width());
+    for span in marked(&found.snippet, &found.highlights, room, (plain, look.hit())) {
         line.push_span(span);
     }
     filled(line, width, plain)
@@ -336,7 +359,7 @@ fn draw_footer(frame: &mut Frame<'_>, area: Rect, state: &SearchState) {
 const COPY: &str = "Copy: t text · c command · a address · Esc nothing";
 
 /// The first of these texts that fits, or else the last.
-fn first_fitting(texts: &[&str], width: u16) -> String {
+pub(super) fn first_fitting(texts: &[&str], width: u16) -> String {
     let fits = texts.iter().find(|text| text.width() + 2 <= usize::from(width));
     fits.or(texts.last()).map(|text| (*text).to_owned()).unwrap_or_default()
 }

@@ -9,13 +9,16 @@ use ratatui::{
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{
-    draw::{chosen, draw_status, filled, put, rule, split, split_last},
+    draw::{chosen, draw_status, filled, first_fitting, put, rule, split, split_last},
     help::{self, HelpLine},
     picker::{Picker, PickerItem, PickerPurpose},
     state::SearchState,
     text::Look,
 };
-use crate::render::text::{fitted, fitted_end, one_line};
+use crate::render::{
+    text::{fitted, fitted_end, one_line},
+    wrap::wrapped_words,
+};
 
 /// The widest value that is shown in full if there is a description.
 const VALUE: usize = 40;
@@ -44,15 +47,26 @@ pub(super) fn draw_picker(frame: &mut Frame<'_>, area: Rect, state: &mut SearchS
         };
         put(frame, list, 0, &Line::styled(text, state.look.aside()));
     }
-    let keys = match picker.purpose {
-        PickerPurpose::Filters => "type to find · Enter change · Delete remove · Esc back",
-        PickerPurpose::Filter(kind) if kind.takes_many() => {
-            "type to find · Enter take · Tab take several · Delete remove · Esc back"
-        }
-        PickerPurpose::Filter(_) => "type to find · Enter take · Delete remove · Esc back",
-        PickerPurpose::Field(_) => "type to find · Enter take · Esc back",
+    let keys: &[&str] = match picker.purpose {
+        PickerPurpose::Filters => &[
+            "type to find · Enter change · Delete remove · Esc back",
+            "Enter change · Delete remove · Esc back",
+            "Esc back",
+        ],
+        PickerPurpose::Filter(kind) if kind.takes_many() => &[
+            "type to find · Enter take · Tab take several · Delete remove · Esc back",
+            "Enter take · Tab take several · Delete remove · Esc back",
+            "Enter take · Tab several · Esc back",
+            "Esc back",
+        ],
+        PickerPurpose::Filter(_) => &[
+            "type to find · Enter take · Delete remove · Esc back",
+            "Enter take · Delete remove · Esc back",
+            "Esc back",
+        ],
+        PickerPurpose::Field(_) => &["type to find · Enter take · Esc back", "Esc back"],
     };
-    draw_status(frame, footer, keys, &state.look);
+    draw_status(frame, footer, &first_fitting(keys, area.width), &state.look);
     state.page = height;
 }
 
@@ -106,8 +120,7 @@ fn item_line(
 
 /// Draws the list of keys on the whole screen.
 pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, state: &mut SearchState) {
-    const KEY: usize = 23;
-    let lines = help::lines();
+    let lines = help_lines(usize::from(area.width), state);
     let (head, rest) = split(area, 1);
     put(frame, head, 0, &rule("Keys", usize::from(area.width), &state.look));
     let (body, footer) = split_last(rest);
@@ -115,24 +128,41 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, state: &mut SearchSta
     let top = state.help.unwrap_or(0).min(lines.len().saturating_sub(height));
     state.help = Some(top);
     state.page = height.max(1);
-    let key_width = KEY.min(usize::from(area.width) / 2);
     for (at, line) in (0..body.height).zip(lines.iter().skip(top)) {
-        let line = match line {
-            HelpLine::Empty => Line::default(),
-            HelpLine::Title(title) => {
-                Line::styled(format!(" {title}"), Style::new().add_modifier(Modifier::BOLD))
-            }
-            HelpLine::Key(key, effect) => {
-                let key = fitted(key, key_width);
-                let gap = " ".repeat(key_width.saturating_sub(key.width()) + 1);
-                Line::from(vec![
-                    Span::raw(format!("   {key}{gap}")),
-                    Span::styled(*effect, state.look.aside()),
-                ])
-            }
-        };
-        put(frame, body, at, &line);
+        put(frame, body, at, line);
     }
     let more = if top + height < lines.len() { "↓ more · Esc back" } else { "Esc back" };
     draw_status(frame, footer, more, &state.look);
+}
+
+/// The list of keys in `width` columns, with those of the current view first.
+fn help_lines(width: usize, state: &SearchState) -> Vec<Line<'static>> {
+    const KEY: usize = 23;
+    let first = match (&state.picker, &state.conversation) {
+        (Some(_), _) => 1,
+        (None, Some(_)) => 2,
+        (None, None) => 0,
+    };
+    let keys = KEY.min(width / 2);
+    let mut lines = Vec::new();
+    for line in help::lines(first) {
+        match line {
+            HelpLine::Empty => lines.push(Line::default()),
+            HelpLine::Title(title) => {
+                lines.push(Line::styled(format!(" {title}"), Style::new().add_modifier(Modifier::BOLD)));
+            }
+            HelpLine::Key(key, effect) => {
+                let keys_below = wrapped_words(key, "", "", keys);
+                let effects = wrapped_words(effect, "", "", width.saturating_sub(keys + 4));
+                for at in 0..keys_below.len().max(effects.len()) {
+                    let of = |lines: &[String]| lines.get(at).cloned().unwrap_or_default();
+                    let key = of(&keys_below);
+                    let gap = " ".repeat(keys.saturating_sub(key.width()) + 1);
+                    let effect = Span::styled(of(&effects), state.look.aside());
+                    lines.push(Line::from(vec![Span::raw(format!("   {key}{gap}")), effect]));
+                }
+            }
+        }
+    }
+    lines
 }

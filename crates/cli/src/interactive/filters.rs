@@ -47,11 +47,12 @@ pub(super) enum FilterKind {
     MaxTurns,
     MinSimilarity,
     Scope,
+    User,
     Plain,
 }
 
 impl FilterKind {
-    pub(super) const ALL: [Self; 19] = [
+    pub(super) const ALL: [Self; 20] = [
         Self::Mode,
         Self::In,
         Self::Project,
@@ -70,6 +71,7 @@ impl FilterKind {
         Self::MaxTurns,
         Self::MinSimilarity,
         Self::Scope,
+        Self::User,
         Self::Plain,
     ];
 
@@ -93,6 +95,7 @@ impl FilterKind {
             Self::MaxTurns => "max-turns",
             Self::MinSimilarity => "min-similarity",
             Self::Scope => "scope",
+            Self::User => "user",
             Self::Plain => "plain",
         }
     }
@@ -130,7 +133,7 @@ impl FilterKind {
 
     /// Whether several values can be chosen.
     pub(super) const fn takes_many(self) -> bool {
-        matches!(self, Self::In | Self::Tag | Self::Tool | Self::File)
+        matches!(self, Self::In | Self::Project | Self::Tag | Self::Tool | Self::File)
     }
 }
 
@@ -141,12 +144,19 @@ pub(super) struct Filters {
     request: SearchRequest,
     /// A request has no tools, so they become fields of its query.
     tools: Vec<String>,
+    /// Whose sessions are searched, if the command line names a user.
+    user: Option<String>,
 }
 
 impl Filters {
     /// The filters of the command line.
     pub(super) fn new(request: SearchRequest) -> Self {
-        Self { request, tools: Vec::new() }
+        Self { request, tools: Vec::new(), user: None }
+    }
+
+    /// Shows that the sessions of this user are searched. This filter can't be removed.
+    pub(super) fn set_user(&mut self, user: Option<String>) {
+        self.user = user;
     }
 
     pub(super) fn scope(&self) -> Reach {
@@ -175,7 +185,7 @@ impl Filters {
                 .map(|(_, name, _)| (*name).to_owned())
                 .collect(),
             FilterKind::In => self.switches(),
-            FilterKind::Project => filter.project.iter().cloned().collect(),
+            FilterKind::Project => filter.project.iter().chain(&filter.projects).cloned().collect(),
             FilterKind::Since => text(&filter.since),
             FilterKind::Until => text(&filter.until),
             FilterKind::Tag => filter.tags.clone(),
@@ -194,6 +204,7 @@ impl Filters {
                 Reach::Own => Vec::new(),
                 scope => vec![scope.as_str().to_owned()],
             },
+            FilterKind::User => text(&self.user),
             FilterKind::Plain => query.plain.then(String::new).into_iter().collect(),
         }
     }
@@ -213,6 +224,7 @@ impl Filters {
 
     /// Adds a value of a filter that takes several, or removes it. Sets the value of any other filter.
     pub(super) fn choose(&mut self, kind: FilterKind, value: &str) {
+        let mut projects = self.of(FilterKind::Project);
         let query = &mut self.request.query;
         let some = Some(value.to_owned());
         match kind {
@@ -221,7 +233,10 @@ impl Filters {
                 query.mode = found.map_or(SearchMode::Hybrid, |(mode, ..)| *mode);
             }
             FilterKind::In => self.switch(value),
-            FilterKind::Project => query.filter.project = some,
+            FilterKind::Project => {
+                toggle(&mut projects, value);
+                self.set_projects(projects);
+            }
             FilterKind::Repo => query.filter.repo = some,
             FilterKind::Since => query.filter.since = some,
             FilterKind::Until => query.filter.until = some,
@@ -237,11 +252,24 @@ impl Filters {
         }
     }
 
-    /// Searches only this content type.
-    pub(super) fn only_in(&mut self, name: &str) {
-        if let Some((_, types)) = SWITCHES.iter().find(|(known, _)| *known == name) {
-            self.set_types(types.iter().copied().collect());
+    /// Chooses a value as [`Filters::choose`] does, but as the only content type or project.
+    pub(super) fn choose_only(&mut self, kind: FilterKind, value: &str) {
+        match kind {
+            FilterKind::In => {
+                if let Some((_, types)) = SWITCHES.iter().find(|(known, _)| *known == value) {
+                    self.set_types(types.iter().copied().collect());
+                }
+            }
+            FilterKind::Project => self.set_projects(vec![value.to_owned()]),
+            kind => self.choose(kind, value),
         }
+    }
+
+    fn set_projects(&mut self, projects: Vec<String>) {
+        let mut projects = projects.into_iter();
+        let filter = &mut self.request.query.filter;
+        filter.project = projects.next();
+        filter.projects = projects.collect();
     }
 
     /// Changes to the next mode.
@@ -258,7 +286,7 @@ impl Filters {
         match kind {
             FilterKind::Mode => query.mode = SearchMode::Hybrid,
             FilterKind::In => query.content_types.clear(),
-            FilterKind::Project => query.filter.project = None,
+            FilterKind::Project => self.set_projects(Vec::new()),
             FilterKind::Since => query.filter.since = None,
             FilterKind::Until => query.filter.until = None,
             FilterKind::Tag => query.filter.tags.clear(),
@@ -274,6 +302,7 @@ impl Filters {
             FilterKind::MaxTurns => query.filter.max_turns = None,
             FilterKind::MinSimilarity => self.request.min_similarity = None,
             FilterKind::Scope => query.scope = Reach::Own,
+            FilterKind::User => return false,
             FilterKind::Plain => query.plain = false,
         }
         was_on
@@ -347,8 +376,11 @@ impl Filters {
         if types == ContentTypes::searched() {
             return Vec::new();
         }
-        let on = SWITCHES.iter().filter(|(_, wanted)| self.searches(types, wanted));
-        on.map(|(name, _)| (*name).to_owned()).collect()
+        let names = SWITCHES.iter().flat_map(|(name, switched)| {
+            let on = switched.iter().filter(|one| types.contains(**one)).map(|one| one.as_str());
+            if switched.iter().all(|one| types.contains(*one)) { vec![*name] } else { on.collect() }
+        });
+        names.map(str::to_owned).collect()
     }
 
     /// Searches a content type, or does not search it any more. The last one stays.
@@ -372,117 +404,5 @@ fn toggle(values: &mut Vec<String>, value: &str) {
     values.retain(|known| known != value);
     if values.len() == count {
         values.push(value.to_owned());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use amplifier_session_api::query::QueryRequest;
-    use amplifier_session_storage::model::Role;
-
-    use super::*;
-
-    fn shown(filters: &Filters) -> Vec<String> {
-        filters.shown().into_iter().map(|(kind, value)| format!("{} {value}", kind.name())).collect()
-    }
-
-    #[test]
-    fn filters_of_the_command_line_are_shown_and_can_be_removed() {
-        let mut request = SearchRequest::new("");
-        request.query.mode = SearchMode::FullText;
-        request.query.scope = Reach::All;
-        request.query.content_types = vec!["tool_output".to_owned(), "tool_call".to_owned()];
-        request.query.filter.project = Some("~/shop".to_owned());
-        request.query.filter.since = Some("2w".to_owned());
-        request.query.filter.tags = vec!["incident".to_owned(), "done".to_owned()];
-        request.query.plain = true;
-        let mut filters = Filters::new(request.clone());
-        let expected = [
-            "mode full-text",
-            "in tool",
-            "project ~/shop",
-            "since 2w",
-            "tag incident, done",
-            "scope all",
-            "plain ",
-        ];
-        assert_eq!(shown(&filters), expected);
-        request.query.query = "x".to_owned();
-        assert_eq!(filters.search("x"), request);
-        for kind in FilterKind::ALL {
-            assert_eq!(FilterKind::named(kind.name()), Some(kind));
-            filters.remove(kind);
-            assert!(!filters.remove(kind));
-        }
-        assert_eq!((shown(&filters), filters.search("x")), (Vec::new(), SearchRequest::new("x")));
-    }
-
-    #[test]
-    fn each_filter_changes_the_search() {
-        let mut filters = Filters::new(SearchRequest::new(""));
-        for (kind, value) in [
-            (FilterKind::Mode, "semantic"),
-            (FilterKind::Project, "shop"),
-            (FilterKind::Since, "7d"),
-            (FilterKind::Until, "today"),
-            (FilterKind::Tag, "on call"),
-            (FilterKind::Tool, "bash"),
-            (FilterKind::File, "src/a.rs"),
-            (FilterKind::Role, "user"),
-            (FilterKind::Repo, "example.org/shop"),
-        ] {
-            assert!(!filters.has(kind, value));
-            filters.choose(kind, value);
-            assert!(filters.has(kind, value), "{}", kind.name());
-        }
-        let QueryRequest { query, mode, filter, files, role, .. } = filters.search("\"a b\" -c").query;
-        assert_eq!(
-            (query.as_str(), mode, role),
-            ("tool:bash \"a b\" -c", SearchMode::Semantic, Some(Role::User))
-        );
-        assert_eq!((filter.since.as_deref(), filter.until.as_deref()), (Some("7d"), Some("today")));
-        assert_eq!((filter.tags, files), (vec!["on call".to_owned()], vec!["src/a.rs".to_owned()]));
-        assert_eq!(filters.recent(30).filter.project.as_deref(), Some("shop"));
-        filters.choose(FilterKind::Tag, "on call");
-        assert!(!filters.has(FilterKind::Tag, "on call"));
-    }
-
-    #[test]
-    fn without_words_roles_and_sessions_become_fields() {
-        let mut filters = Filters::new(SearchRequest::new(""));
-        assert!(!filters.select_messages());
-        filters.choose(FilterKind::Role, "user");
-        let query = filters.search(" ").query;
-        assert_eq!((query.query.as_str(), query.role), ("role:user", None));
-        assert!(filters.select_messages());
-    }
-
-    #[test]
-    fn content_types_are_switched_and_the_last_one_stays() {
-        let mut filters = Filters::new(SearchRequest::new(""));
-        let types = |filters: &Filters| filters.search("x").query.content_types;
-        assert!(filters.has(FilterKind::In, "thinking") && !filters.has(FilterKind::In, "system"));
-        filters.choose(FilterKind::In, "thinking");
-        assert_eq!(types(&filters), ["user_query", "assistant_response", "tool_output", "tool_call"]);
-        filters.choose(FilterKind::In, "thinking");
-        assert!(types(&filters).is_empty(), "all that are searched by default");
-        filters.only_in("system");
-        assert_eq!(
-            (types(&filters), shown(&filters)),
-            (vec!["system".to_owned()], vec!["in system".to_owned()])
-        );
-        filters.choose(FilterKind::In, "system");
-        assert_eq!(types(&filters), ["system"]);
-    }
-
-    #[test]
-    fn modes_follow_each_other() {
-        let mut filters = Filters::new(SearchRequest::new(""));
-        for expected in ["mode semantic", "mode full-text"] {
-            filters.next_mode();
-            assert_eq!(shown(&filters), [expected]);
-        }
-        filters.next_mode();
-        assert!(shown(&filters).is_empty());
     }
 }

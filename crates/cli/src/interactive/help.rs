@@ -18,6 +18,7 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
             ("Ctrl-O", "opens the message in $EDITOR"),
             ("← → Ctrl-A Ctrl-E", "move in the query; with Ctrl or Alt by words"),
             ("Ctrl-W Ctrl-U", "delete a word, the query"),
+            ("Ctrl-L", "draws the screen again"),
             ("F1, ? without a query", "this list"),
             ("Esc", "quits and prints the address of the result"),
             ("Ctrl-C", "quits"),
@@ -29,7 +30,7 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
             ("any character", "narrows the list"),
             ("↑ ↓ PgUp PgDn", "choose"),
             ("Enter", "takes it"),
-            ("Tab", "takes it and stays, for further ones"),
+            ("Tab", "takes it and stays, for further ones; or removes it"),
             ("Delete, Ctrl-X", "removes the filter"),
             ("Esc", "back"),
         ],
@@ -46,6 +47,7 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
             ("y", "copies the text, the command or the address"),
             ("e", "opens the message in $EDITOR"),
             ("/ q Esc", "back to the search"),
+            ("F1, ?", "this list"),
         ],
     ),
 ];
@@ -58,10 +60,11 @@ pub(super) enum HelpLine {
     Empty,
 }
 
-/// The list.
-pub(super) fn lines() -> Vec<HelpLine> {
+/// The list. The keys of the view with number `first` come first.
+pub(super) fn lines(first: usize) -> Vec<HelpLine> {
     let mut lines = Vec::new();
-    for (title, keys) in KEYS {
+    let (before, after) = KEYS.split_at(first.min(KEYS.len()));
+    for (title, keys) in after.iter().chain(before) {
         if !lines.is_empty() {
             lines.push(HelpLine::Empty);
         }

@@ -34,6 +34,8 @@ pub(super) enum Action {
     /// Open the message in an editor.
     Edit,
     Help,
+    /// Draw everything again.
+    Redraw,
     Type(char),
     Paste(String),
     Backspace,
@@ -139,6 +141,7 @@ fn with_control(code: KeyCode, focus: Focus) -> Option<Action> {
         KeyCode::Char('c') => Action::Quit,
         KeyCode::Char('y') => Action::Copy,
         KeyCode::Char('o') => Action::Edit,
+        KeyCode::Char('l') => Action::Redraw,
         KeyCode::Home => Action::First,
         KeyCode::End => Action::Last,
         KeyCode::Char('d') if is_session => Action::PageDown,
@@ -210,6 +213,8 @@ mod tests {
             assert_eq!(quits, Some(Action::Quit));
             assert_eq!(pressed(KeyCode::Esc, focus), Some(Action::Back));
             assert_eq!(pressed(KeyCode::F(1), focus), Some(Action::Help));
+            let redraws = pressed_with(KeyModifiers::CONTROL, KeyCode::Char('l'), focus);
+            assert_eq!(redraws, Some(Action::Redraw));
         }
     }
 

@@ -41,6 +41,7 @@ use crate::{
     failure::{Failure, Outcome},
     out::allows_colors,
     terminal_programs::{EditorText, show_in_editor},
+    words,
 };
 use keys::Action;
 use state::{Effect, SearchState, WorkAnswer};
@@ -70,10 +71,14 @@ pub(crate) async fn run(
         When::Never => false,
         When::Auto => allows_colors(&app.environment),
     };
+    let others = reader.api(app).only_others(&reader.scope).await?;
+    let mut state = SearchState::new(request, Look::new(is_coloured, app.now.clone()));
+    state.filters.set_user(app.global.typed_user());
+    state.others = others.map(|notice| words::text(&app.typed_program(), &notice));
     let worker = WorkContext::new(app, reader);
     let is_local = app.global.embedding == "none" || app.global.embedding.starts_with("local");
     let mut view = RunningView {
-        state: SearchState::new(request, Look::new(is_coloured, app.now.clone())),
+        state,
         debounce: if is_local { DEBOUNCE } else { DEBOUNCE_FOR_SERVICE },
         debounced_at: None,
         worker,
@@ -157,6 +162,7 @@ impl RunningView {
         while let Some(next) = event {
             match effect(next?, &mut self.state) {
                 Effect::None => {}
+                Effect::Redraw => screen.clear()?,
                 Effect::Debounce => self.debounced_at = Some(Instant::now() + self.debounce),
                 Effect::Copy(text, what) => {
                     screen.copy(&text)?;

@@ -201,10 +201,10 @@ impl SearchState {
         let before = self.filters.clone();
         if value == ANY {
             self.filters.remove(kind);
-        } else if kind == FilterKind::In && !stays {
-            self.filters.only_in(value);
-        } else {
+        } else if stays {
             self.filters.choose(kind, value);
+        } else {
+            self.filters.choose_only(kind, value);
         }
         if let Err(error) = self.filters.search("").check(&self.look.now) {
             self.filters = before;
@@ -230,6 +230,10 @@ impl SearchState {
             PickerPurpose::Field(_) => (None, false),
         };
         let Some(kind) = kind else { return Effect::None };
+        if kind == FilterKind::User {
+            self.status = Some("--user stays as the command line has it".to_owned());
+            return Effect::None;
+        }
         let was_on = self.filters.remove(kind);
         if is_list {
             let items = self.filter_items();

@@ -8,7 +8,10 @@ use amplifier_session_api::{
     operations::{search::SearchRequest, sessions::SessionsRequest},
     views::MessageView,
 };
-use amplifier_session_storage::{model::SessionId, search::TypedQuery};
+use amplifier_session_storage::{
+    model::SessionId,
+    search::{SearchMode, TypedQuery},
+};
 
 use super::{
     conversation::Conversation,
@@ -82,6 +85,8 @@ pub(super) enum Effect {
     None,
     /// Wait for further typing, and then call [`SearchState::debounced`].
     Debounce,
+    /// Draw everything again.
+    Redraw,
     /// Copy a text. The other one describes it.
     Copy(String, String),
     /// Open the text of the message with this address in an editor.
@@ -111,6 +116,8 @@ pub(super) struct SearchState {
     pub(super) status: Option<String>,
     /// Why the latest search failed.
     pub(super) error: Option<String>,
+    /// Who else has sessions in the store, if the user has none.
+    pub(super) others: Option<String>,
     /// The number of columns of a snippet.
     pub(super) snippet_width: usize,
     /// The number of results on a page.
@@ -158,6 +165,7 @@ impl SearchState {
             help: None,
             status: None,
             error: None,
+            others: None,
             snippet_width,
             page: 10,
             chosen: None,
@@ -262,12 +270,15 @@ impl SearchState {
         ListRequest::Search(Box::new(request))
     }
 
-    /// A search for the hits of a session.
+    /// A search for further messages of a session that have words of the query: by meaning, any message could be found.
     pub(super) fn request_for_hits(&self, session: &SessionId) -> Option<Box<SearchRequest>> {
         if self.list.found.are_recent {
             return None;
         }
         let mut request = self.filters.search(&self.query.text());
+        if request.query.mode == SearchMode::Semantic {
+            return None;
+        }
         (request.by_session, request.limit) = (false, MOST_HITS);
         request.query.session = Some(session.to_string());
         Some(Box::new(request))

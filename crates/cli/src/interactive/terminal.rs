@@ -67,6 +67,11 @@ impl Screen {
         self.terminal.draw(render).map(|_| ())
     }
 
+    /// Draws everything the next time, not only what changed.
+    pub(super) fn clear(&mut self) -> io::Result<()> {
+        self.terminal.clear()
+    }
+
     /// Asks the terminal to put text on the clipboard (OSC 52). Terminals that can't do it ignore this.
     pub(super) fn copy(&mut self, text: &str) -> io::Result<()> {
         let stream = self.terminal.backend_mut();

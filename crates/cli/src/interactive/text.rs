@@ -17,7 +17,9 @@ use crate::{
     paint::Paint,
     render::{
         message::{self, MessageOptions},
-        wrap::wrapped_words,
+        note,
+        text::visible,
+        wrap,
     },
 };
 
@@ -109,7 +111,7 @@ impl Look {
 
     /// Plain text as lines.
     pub(super) fn wrapped_text(&self, text: &str, width: usize) -> Vec<Line<'static>> {
-        let lines = wrapped_words(text, "", "", width);
+        let lines = note::wrapped_line(text, "", "", width);
         lines.iter().flat_map(|line| wrapped(&self.chars(line), width)).collect()
     }
 
@@ -174,22 +176,48 @@ fn with_code(style: Style, code: &str) -> Style {
     }
 }
 
-/// Characters as lines of at most `width` columns. Further lines are indented by two columns.
+/// Characters as lines of at most `width` columns, which break between words. A word that is wider than a line is cut.
+/// Further lines are indented as the first one is, and by at least two columns.
 fn wrapped(chars: &[(char, Style)], width: usize) -> Vec<Line<'static>> {
     const INDENT: usize = 2;
-    const TAB: usize = 4;
     let width = width.max(INDENT + 2);
+    let text: String = chars.iter().map(|(c, _)| *c).collect();
+    let spaces = chars.iter().take_while(|(c, _)| c.is_whitespace()).count();
+    let indent = chars.iter().take(spaces).map(|(c, _)| columns(*c)).sum::<usize>();
+    let indent = indent.min(width / 2).max(INDENT);
+    let mut beginnings = wrap::beginnings(&text, width - indent).into_iter().peekable();
     let mut lines = Vec::new();
-    let mut runs: Vec<(String, Style)> = Vec::new();
-    let mut columns = 0;
-    for (c, style) in chars {
-        let wide = if *c == '\t' { TAB } else { c.width().unwrap_or(0) };
-        if columns + wide > width {
-            lines.push(line_of(std::mem::take(&mut runs)));
-            runs.push((" ".repeat(INDENT), Style::new()));
-            columns = INDENT;
+    // The beginning of this line, and the last place at which the next one may begin, with the columns up to there.
+    let (mut start, mut next) = (0, None);
+    let mut used = 0;
+    for (at, (c, _)) in chars.iter().enumerate() {
+        if beginnings.next_if_eq(&at).is_some() && at > spaces {
+            next = Some((at, used));
         }
-        columns += wide;
+        // White space at the end of a line takes no room.
+        while used + columns(*c) > width && !c.is_whitespace() && at > start {
+            let (end, up_to) = next.filter(|(end, _)| *end > start).unwrap_or((at, used));
+            lines.push(line_of(chars.part(start..end), lines.len(), indent));
+            (start, next, used) = (end, None, indent + used - up_to);
+        }
+        used += columns(*c);
+    }
+    lines.push(line_of(chars.part(start..), lines.len(), indent));
+    lines
+}
+
+/// A tab is shown as this many spaces.
+const TAB: usize = 4;
+
+fn columns(c: char) -> usize {
+    if c == '\t' { TAB } else { c.width().unwrap_or(0) }
+}
+
+/// The characters as line number `at` of those that are indented by `indent` columns, except for the first.
+fn line_of(chars: &[(char, Style)], at: usize, indent: usize) -> Line<'static> {
+    let mut runs: Vec<(String, Style)> = Vec::new();
+    runs.extend((at > 0).then(|| (" ".repeat(indent), Style::new())));
+    for (c, style) in chars {
         if runs.last().is_none_or(|(_, last)| last != style) {
             runs.push((String::new(), *style));
         }
@@ -200,27 +228,30 @@ fn wrapped(chars: &[(char, Style)], width: usize) -> Vec<Line<'static>> {
             }
         }
     }
-    lines.push(line_of(runs));
-    lines
-}
-
-fn line_of(runs: Vec<(String, Style)>) -> Line<'static> {
     runs.into_iter().map(|(run, style)| Span::styled(run, style)).collect()
 }
 
-/// `text` in one line, with the characters in `ranges` highlighted.
-pub(super) fn marked(text: &str, ranges: &[(u32, u32)], plain: Style, hit: Style) -> Vec<Span<'static>> {
-    let mut runs: Vec<(String, bool)> = Vec::new();
+/// `text` in one line of at most `width` columns, with the characters in `ranges` highlighted. The first of them are in
+/// view.
+pub(super) fn marked(
+    text: &str,
+    ranges: &[(u32, u32)],
+    width: usize,
+    (plain, hit): (Style, Style),
+) -> Vec<Span<'static>> {
+    let mut chars: Vec<(char, bool)> = Vec::new();
     let mut is_after_space = true;
     for (at, c) in (0_u32..).zip(text.chars()) {
         let was_after_space = std::mem::replace(&mut is_after_space, c.is_whitespace());
         if is_after_space && was_after_space {
             continue;
         }
-        let Some(c) = (if is_after_space { Some(' ') } else { crate::render::text::visible(c) }) else {
-            continue;
-        };
-        let is_hit = ranges.iter().any(|(start, end)| (*start..*end).contains(&at));
+        let Some(c) = (if is_after_space { Some(' ') } else { visible(c) }) else { continue };
+        chars.push((c, ranges.iter().any(|(start, end)| (*start..*end).contains(&at))));
+    }
+    let chars = in_view(&chars, width);
+    let mut runs: Vec<(String, bool)> = Vec::new();
+    for (c, is_hit) in chars {
         match runs.last_mut() {
             Some((run, same)) if *same == is_hit => run.push(c),
             _ => runs.push((String::from(c), is_hit)),
@@ -228,6 +259,46 @@ pub(super) fn marked(text: &str, ranges: &[(u32, u32)], plain: Style, hit: Style
     }
     let style = |is_hit| if is_hit { plain.patch(hit) } else { plain };
     runs.into_iter().map(|(run, is_hit)| Span::styled(run, style(is_hit))).collect()
+}
+
+/// The part of a line that fits into `width` columns, with ellipses for what is cut off: its beginning, or a later part if
+/// the first hit would not be in view.
+fn in_view(chars: &[(char, bool)], width: usize) -> Vec<(char, bool)> {
+    const ELLIPSIS: (char, bool) = ('…', false);
+    let wide = |chars: &[(char, bool)]| chars.iter().map(|(c, _)| columns(*c)).sum::<usize>();
+    if wide(chars) <= width {
+        return chars.to_vec();
+    }
+    let first = chars.iter().position(|(_, is_hit)| *is_hit).unwrap_or(0);
+    let hit = chars.part(first..).iter().take_while(|(_, is_hit)| *is_hit).count();
+    let mut shown = Vec::new();
+    let mut start = 0;
+    if wide(chars.part(..first + hit)) + 1 > width {
+        // The hit is in the middle then.
+        let mut left = (width / 2).saturating_sub(1);
+        start = first;
+        while let Some((c, _)) = start.checked_sub(1).and_then(|before| chars.get(before)) {
+            let Some(rest) = left.checked_sub(columns(*c)) else { break };
+            (start, left) = (start - 1, rest);
+        }
+        shown.push(ELLIPSIS);
+    }
+    let rest = chars.part(start..);
+    let room = width.saturating_sub(shown.len());
+    if wide(rest) <= room {
+        shown.extend_from_slice(rest);
+        return shown;
+    }
+    let mut used = 1;
+    for (c, is_hit) in rest {
+        used += columns(*c);
+        if used > room {
+            break;
+        }
+        shown.push((*c, *is_hit));
+    }
+    shown.push(ELLIPSIS);
+    shown
 }
 
 #[cfg(test)]
@@ -278,18 +349,44 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_and_wide_characters_wrap() {
-        let lines = wrapped(&look(true).chars("ab\tcdef日本語x"), 8);
-        assert_eq!(plain(&lines), ["ab    cd", "  ef日本", "  語x"]);
+    fn lines_break_between_words() {
+        let shown = |text: &str, width| plain(&wrapped(&look(true).chars(text), width));
+        assert_eq!(shown("one two three", 9), ["one two ", "  three"]);
+        assert_eq!(shown("one two   ", 7), ["one two   "]);
+        assert_eq!(shown("ab\tcdef日本語x", 8), ["ab    ", "  cdef日", "  本語x"]);
+        assert_eq!(shown("烤箱太冷了。请修理", 8), ["烤箱太冷", "  了。请", "  修理"]);
+        assert_eq!(shown("    - one two three", 13), ["    - one two ", "    three"]);
+    }
+
+    #[test]
+    fn a_word_that_is_wider_than_a_line_is_cut() {
+        let shown = |text: &str| plain(&wrapped(&look(true).chars(text), 8));
+        assert_eq!(shown("a averyverylongword b"), ["a ", "  averyv", "  erylon", "  gword ", "  b"]);
+        assert_eq!(shown("    abcdefghij"), ["    abcd", "    efgh", "    ij"]);
+        assert_eq!(shown(&"e\u{301}".repeat(9)).len(), 2);
     }
 
     #[test]
     fn snippets_are_marked_by_characters() {
-        let spans = marked("das Café\u{1b}", &[(4, 8)], Style::new(), look(true).hit());
+        let styles = (Style::new(), look(true).hit());
+        let spans = marked("das Café\u{1b}", &[(4, 8)], 80, styles);
         assert_eq!(spans.len(), 3);
         assert_eq!((&*spans[1].content, &*spans[2].content), ("Café", "\u{241b}"));
-        let spans = marked("fn main() {\n    dough();\n}", &[(16, 21)], Style::new(), look(true).hit());
+        let spans = marked("fn main() {\n    dough();\n}", &[(16, 21)], 80, styles);
         let texts: Vec<_> = spans.iter().map(|span| &*span.content).collect();
         assert_eq!(texts, ["fn main() { ", "dough", "(); }"]);
+    }
+
+    #[test]
+    fn the_first_match_of_a_snippet_is_in_view() {
+        let shown = |text: &str, hit| {
+            let spans = marked(text, &[hit], 12, (Style::new(), look(true).hit()));
+            spans.iter().map(|span| &*span.content).collect::<Vec<_>>().join("|")
+        };
+        assert_eq!(shown("one two three", (0, 3)), "one| two thr…");
+        assert_eq!(shown("twelve chars", (0, 6)), "twelve| chars");
+        assert_eq!(shown("烤箱太冷了请修理好", (0, 2)), "烤箱|太冷了…");
+        assert_eq!(shown("烤箱太冷了请修理好", (6, 8)), "…了请|修理|好");
+        assert_eq!(shown("烤箱太冷了请修理好吧再见", (6, 8)), "…了请|修理|好…");
     }
 }

@@ -126,10 +126,11 @@ impl WorkContext {
         Ok(FoundGroups { groups, notices, are_recent: false, has_more })
     }
 
-    /// The numbers of the messages of a session that match.
+    /// The numbers of the messages of a session that have words of the query.
     async fn hits_of_session(&self, request: &SearchRequest) -> Result<Vec<u32>, Failure> {
         let found = self.api().search(request).await?.response.results;
-        Ok(found.into_iter().map(|found| found.result.sequence).collect())
+        let of_words = found.into_iter().filter(|found| found.result.match_kind != MatchKind::Similar);
+        Ok(of_words.map(|found| found.result.sequence).collect())
     }
 
     async fn values(&self, kind: ValueKind, scope: Reach) -> Result<Vec<KnownValue>, Failure> {

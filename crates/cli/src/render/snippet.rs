@@ -1,12 +1,14 @@
 //! Snippets, with matched words highlighted: on the lines of a terminal, or on one line.
 
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use unicode_width::UnicodeWidthChar as _;
 
-use super::text::visible;
+use super::{text::visible, wrap};
 use crate::paint::Paint;
 
 /// Code has at most this many lines on a terminal.
 const CODE_LINES: usize = 4;
+/// As [`CODE_LINES`], for other text. Only wide characters need more.
+const TEXT_LINES: usize = 6;
 
 /// The width of a tab.
 const TAB: usize = 4;
@@ -18,7 +20,7 @@ const DEEPEST: usize = 16;
 const ARGUMENT: &str = "·";
 
 /// The snippet as lines of at most `width` columns, if no single word is wider. `highlights` are character ranges of
-/// `text`. Code keeps its line breaks and its indentation; of its lines, those with the most matches are shown.
+/// `text`. Code keeps its line breaks and its indentation. Of many lines, those with the most matches are shown.
 pub(crate) fn wrapped(text: &str, highlights: &[(u32, u32)], width: usize, paint: Paint) -> Vec<String> {
     let mut lines = lines(text, highlights);
     let is_code = lines.len() > 1;
@@ -29,9 +31,15 @@ pub(crate) fn wrapped(text: &str, highlights: &[(u32, u32)], width: usize, paint
     }
     remove_common_indentation(&mut lines);
     let rows: Vec<Row> = lines.iter().flat_map(|line| rows(line, width, paint)).collect();
-    let shown = if is_code { best_rows(&rows) } else { 0..rows.len() };
-    has_more |= shown.end < rows.len();
-    let mut shown: Vec<Row> = rows.into_iter().take(shown.end).skip(shown.start).collect();
+    let best = best_rows(&rows, if is_code { CODE_LINES } else { TEXT_LINES });
+    has_more |= best.end < rows.len();
+    let mut shown: Vec<Row> = rows.into_iter().take(best.end).skip(best.start).collect();
+    // Lines of code stand for themselves.
+    if let Some(first) = shown.first_mut().filter(|first| !is_code && best.start > 0 && first.columns < width)
+    {
+        first.text.insert(0, '…');
+        first.columns += 1;
+    }
     if let Some(last) = shown.last_mut().filter(|last| has_more && last.columns + 2 <= width) {
         last.text.push_str(" …");
     }
@@ -95,7 +103,21 @@ impl Word {
     }
 
     fn width(&self) -> usize {
-        self.runs.iter().map(|(_, run)| run.width()).sum()
+        self.runs.iter().map(|(_, run)| wrap::columns(run)).sum()
+    }
+
+    /// The word as the parts between which a line of `width` columns may break. Only the first one has a gap.
+    fn pieces(&self, width: usize) -> Vec<Self> {
+        let text: String = self.runs.iter().map(|(_, run)| run.as_str()).collect();
+        let mut chars = self.runs.iter().flat_map(|(hit, run)| run.chars().map(|c| (*hit, c)));
+        let mut pieces = Vec::new();
+        for piece in wrap::pieces(&text, width) {
+            let gap = if pieces.is_empty() { self.gap.max(1) } else { 0 };
+            let mut word = Self { gap, runs: Vec::new() };
+            chars.by_ref().take(piece.chars().count()).for_each(|(hit, c)| word.push(hit, c));
+            pieces.push(word);
+        }
+        pieces
     }
 
     fn hits(&self) -> usize {
@@ -167,8 +189,8 @@ fn rows(line: &SnippetLine, width: usize, paint: Paint) -> Vec<Row> {
     let begin = || Row { text: " ".repeat(indentation), columns: indentation, hits: 0 };
     let mut rows = Vec::new();
     let mut row = begin();
-    for word in &line.words {
-        let (gap, wide) = (word.gap.max(1), word.width());
+    for word in line.words.iter().flat_map(|word| word.pieces(width - indentation)) {
+        let (gap, wide) = (word.gap, word.width());
         if row.columns > indentation && row.columns + gap + wide > width {
             rows.push(std::mem::replace(&mut row, begin()));
         }
@@ -186,15 +208,15 @@ fn rows(line: &SnippetLine, width: usize, paint: Paint) -> Vec<Row> {
     rows
 }
 
-/// The rows with the most matches, as many as are shown; of several, the first.
-fn best_rows(rows: &[Row]) -> std::ops::Range<usize> {
-    let mut best = 0..rows.len().min(CODE_LINES);
+/// The `count` rows with the most matches; of several, the first.
+fn best_rows(rows: &[Row], count: usize) -> std::ops::Range<usize> {
+    let mut best = 0..rows.len().min(count);
     let mut most = 0;
-    for (start, window) in rows.windows(CODE_LINES).enumerate() {
+    for (start, window) in rows.windows(count).enumerate() {
         let hits = window.iter().map(|row| row.hits).sum();
         if hits > most {
             most = hits;
-            best = start..start + CODE_LINES;
+            best = start..start + count;
         }
     }
     best
@@ -219,8 +241,11 @@ mod tests {
     #[test]
     fn lines_break_between_words() {
         let lines = plain("one two three 日本語 averyverylongword x", &[(0, 3)], 9);
-        assert_eq!(lines, ["one two", "three", "日本語", "averyverylongword", "x"]);
+        assert_eq!(lines, ["one two", "three 日", "本語", "averyverylongword", "x"]);
         assert!(plain(" \n ", &[], 9).is_empty());
+        assert_eq!(plain("a 烤箱太冷了。请修理", &[(3, 5)], 9), ["a 烤箱太", "冷了。请", "修理"]);
+        let painted = wrapped("烤箱太冷", &[(1, 3)], 4, Paint::new(true));
+        assert_eq!(painted, ["烤\x1b[33;1m箱\x1b[0m", "\x1b[33;1m太\x1b[0m冷"]);
     }
 
     #[test]
@@ -241,6 +266,13 @@ mod tests {
         assert_eq!(plain(code, &[], 80), ["a", "b", "c", "d …"]);
         assert_eq!(plain(code, &[(10, 11)], 80), ["c", "d", "e", "f …"]);
         assert_eq!(plain(code, &[(12, 13)], 80), ["d", "e", "f", "g"]);
+    }
+
+    #[test]
+    fn of_long_text_the_lines_with_the_most_matches_are_shown() {
+        let text = "一二三四五六七八九十甲乙丙丁戊";
+        assert_eq!(plain(text, &[(2, 4)], 5), ["一二", "三四", "五六", "七八", "九十", "甲乙"]);
+        assert_eq!(plain(text, &[(12, 14)], 5), ["…三四", "五六", "七八", "九十", "甲乙", "丙丁"]);
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! Lines that break between words, and in scripts without spaces between characters.
 
 use unicode_linebreak::{BreakOpportunity, linebreaks};
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use unicode_width::UnicodeWidthChar as _;
 
 /// The parts of a line between which it may break. The first of each comes after a space, or begins the line.
 pub(crate) type Pieces<'a> = Vec<&'a str>;
 
 /// Breaks a line between words: see [`lines`].
 pub(crate) fn wrapped_words(text: &str, first: &str, below: &str, width: usize) -> Vec<String> {
-    let room = width.saturating_sub(below.width());
+    let room = width.saturating_sub(columns(below));
     lines(text.split(' ').map(|word| pieces(word, room)), first, below, width)
 }
 
@@ -22,26 +22,26 @@ pub(crate) fn lines<'a>(
     width: usize,
 ) -> Vec<String> {
     let mut lines = Vec::new();
-    let (mut line, mut columns) = (first.to_owned(), first.width());
+    let (mut line, mut used) = (first.to_owned(), columns(first));
     let mut is_empty = true;
     for word in words {
         for (at, piece) in word.into_iter().enumerate() {
             let gap = if at == 0 && !is_empty { " " } else { "" };
-            let wide = piece.width();
-            if !is_empty && columns + gap.len() + wide > width {
+            let wide = columns(piece);
+            if !is_empty && used + gap.len() + wide > width {
                 lines.push(line.trim_end().to_owned());
-                (line, columns, is_empty) = (below.to_owned(), below.width(), true);
+                (line, used, is_empty) = (below.to_owned(), columns(below), true);
             } else {
                 line.push_str(gap);
-                columns += gap.len();
+                used += gap.len();
             }
-            if is_empty && columns + wide > width && wide <= width {
+            if is_empty && used + wide > width && wide <= width {
                 // It fits with less indentation.
                 lines.extend(Some(line.trim_end().to_owned()).filter(|line| !line.is_empty()));
-                (line, columns) = (" ".repeat(width - wide), width - wide);
+                (line, used) = (" ".repeat(width - wide), width - wide);
             }
             line.push_str(piece);
-            columns += wide;
+            used += wide;
             is_empty = false;
         }
     }
@@ -65,7 +65,7 @@ pub(crate) fn pieces(word: &str, width: usize) -> Pieces<'_> {
                 || after.chars().next().is_some_and(is_ideographic)
         }));
     }
-    if word.width() > width {
+    if columns(word) > width {
         let chars = word.char_indices().zip(word.chars().skip(1));
         let between = chars.filter(|((_, before), c)| is_syllable(*c) && begins_syllable(*before, *c));
         breaks.extend(between.map(|((at, before), _)| at + before.len_utf8()));
@@ -83,6 +83,27 @@ pub(crate) fn pieces(word: &str, width: usize) -> Pieces<'_> {
     pieces.reverse();
     pieces.retain(|piece| !piece.is_empty());
     if pieces.is_empty() { vec![word] } else { pieces }
+}
+
+/// The positions, counted in characters, at which a line of at most `width` columns may begin within `text`: at words, and
+/// at the pieces of words.
+pub(crate) fn beginnings(text: &str, width: usize) -> Vec<usize> {
+    let mut beginnings = Vec::new();
+    let mut at = 0;
+    for word in text.split([' ', '\t']) {
+        for piece in pieces(word, width).into_iter().filter(|piece| !piece.is_empty()) {
+            beginnings.push(at);
+            at += piece.chars().count();
+        }
+        // The space.
+        at += 1;
+    }
+    beginnings
+}
+
+/// The columns of `text` on a terminal, which puts its characters side by side: ligatures are not counted as one.
+pub(crate) fn columns(text: &str) -> usize {
+    text.chars().filter_map(|c| c.width()).sum()
 }
 
 /// Whether a character is of a script in which lines break between any two characters.
@@ -106,6 +127,8 @@ fn begins_syllable(before: char, c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use unicode_width::UnicodeWidthStr as _;
+
     use super::*;
 
     fn wrapped(text: &str, width: usize) -> Vec<String> {
@@ -131,6 +154,19 @@ mod tests {
         assert_eq!(wrapped("烤箱太冷。请", 8), ["烤箱太", "冷。请"]);
         assert_eq!(wrapped("a 烤箱太冷 b", 7), ["a 烤箱", "太冷 b"]);
         assert_eq!(wrapped("修理crates/cli/src的错误", 9), ["修理", "crates/cli/src", "的错误"]);
+    }
+
+    #[test]
+    fn arabic_is_not_wider_than_the_line() {
+        let lines = wrapped("القطعة لالالالا لالا", 8);
+        assert_eq!(lines, ["القطعة", "لالالالا", "لالا"]);
+        assert!(lines.iter().all(|line| line.chars().count() <= 8));
+    }
+
+    #[test]
+    fn a_line_may_begin_at_words_and_at_ideographs() {
+        assert_eq!(beginnings("one  two\tthree", 4), [0, 5, 9]);
+        assert_eq!(beginnings("a 烤箱。b", 9), [0, 2, 3, 5]);
     }
 
     #[test]

@@ -84,7 +84,10 @@ fn nothing_to_show() {
     let nothing = FoundGroups { notices, ..FoundGroups::default() };
     check("no_match", &mut state().with("xyzzy role:admin", nothing), 60, 10);
     let empty = FoundGroups { groups: Vec::new(), ..recent() };
-    check("empty_store", &mut state().with_recent(empty), 80, 8);
+    check("empty_store", &mut state().with_recent(empty.clone()), 80, 8);
+    let mut of_others = state().with_recent(empty);
+    of_others.others = Some("mira has no sessions in this store; ana has some: --user ana".to_owned());
+    check("sessions_of_others", &mut of_others, 60, 8);
     let mut searching = state();
     check("searching", &mut searching, 60, 8);
     let mut failed = state().with_recent(recent());
@@ -119,7 +122,11 @@ fn keys() {
     check("keys_80", &mut state, 80, 24);
     state.act(Action::PageDown);
     check("keys_60", &mut state, 60, 12);
-    let widest = super::super::help::lines().into_iter().filter_map(|line| match line {
+    let mut opened = with_results();
+    opened.act(Action::Open);
+    opened.act(Action::Help);
+    check("keys_of_a_session_40", &mut opened, 40, 12);
+    let widest = super::super::help::lines(0).into_iter().filter_map(|line| match line {
         super::super::help::HelpLine::Key(key, effect) => Some((key.width(), 3 + 23 + 1 + effect.width())),
         _ => None,
     });
@@ -172,6 +179,33 @@ fn a_conversation() {
     check("conversation_80", &mut state, 80, 20);
     state.status = Some("copied 7f3c9a52#3".to_owned());
     check("conversation_60", &mut state, 60, 12);
+}
+
+#[test]
+fn wide_characters_break_between_words_and_snippets_show_the_match() {
+    let text = "烤箱今天早上又出现了温度不足的问题，我们检查了加热元件和温控器。请尽快联系供应商更换零件。";
+    let mut found = found();
+    found.groups.truncate(1);
+    found.groups[0].hits.truncate(2);
+    for found in &mut found.groups[0].hits {
+        (found.snippet, found.highlights) = (text.to_owned(), vec![(28, 31)]);
+    }
+    found.groups[0].hits[1].remark = Some("by its title".to_owned());
+    let long = format!("```\n{text}\n    cargo run --release --package bakery --bin oven -- --watch\n```");
+    let mut state = state().with("温控器", found).with_preview(vec![message(0, &long)]);
+    check("wide_characters_60", &mut state, 60, 20);
+}
+
+#[test]
+fn two_characters_of_one_column_have_a_cell_each() {
+    let mut found = found();
+    found.groups.truncate(1);
+    found.groups[0].title = "จำ 🇩🇪 e\u{301} 日".to_owned();
+    let terminal = drawn(&mut state().with("dough", found), 60, 12);
+    let cells = terminal.backend().buffer().content().iter().skip(3 * 60 + 1).take(11);
+    let symbols: Vec<&str> = cells.map(ratatui::buffer::Cell::symbol).collect();
+    let expected = ["จ", "ำ", " ", "\u{1f1e9}", "\u{1f1ea}", " ", "e\u{301}", " ", "日", " ", " "];
+    assert_eq!(symbols, expected);
 }
 
 #[test]

@@ -104,6 +104,18 @@ fn tab_takes_several_values() {
 }
 
 #[test]
+fn the_user_of_the_command_line_stays() {
+    let mut state = state();
+    state.filters.set_user(Some("ana".to_owned()));
+    let mut state = state.with("dough", found());
+    state.act(Action::Filters);
+    state.typed("user");
+    assert_eq!(state.act(Action::Remove), Effect::None);
+    assert_eq!(state.status.as_deref(), Some("--user stays as the command line has it"));
+    assert_eq!(shown(&state), ["user ana"]);
+}
+
+#[test]
 fn filters_of_the_command_line_are_removed() {
     let mut request = SearchRequest::new("");
     request.query.scope = Reach::All;

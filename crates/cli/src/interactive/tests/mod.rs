@@ -1,6 +1,7 @@
 //! Tests of the interactive search without a terminal and without a store.
 
 mod drawings;
+mod filters;
 mod lists;
 mod sessions;
 mod states;

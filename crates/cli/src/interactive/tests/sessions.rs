@@ -5,6 +5,7 @@ use super::{super::keys::Focus, *};
 /// A session of `total` messages that is opened at message 100, with further hits.
 fn opened(total: u32, hits: Vec<u32>) -> SearchState {
     let mut state = state().with("dough", found());
+    state.list.found.groups[0].hits.truncate(1);
     state.list.found.groups[0].hits[0].sequence = 100;
     state.act(Action::Open);
     state.conversation.as_mut().unwrap().resize(60, 20, &super::state().look);
@@ -51,6 +52,8 @@ fn a_session_opens_at_the_result_and_loads_what_is_read() {
     }
     let lines: Vec<String> = state.conversation.as_ref().unwrap().lines().map(ToString::to_string).collect();
     assert_eq!((lines.len(), lines[18].as_str()), (20, "  Line 299 of the dough."));
+    state.act(Action::End);
+    assert_eq!(current(&state), Some(299), "not the first one on the last screen");
     state.act(Action::Home);
     state.read(300);
     assert_eq!(current(&state), Some(0));
@@ -89,6 +92,20 @@ fn hits_follow_each_other_wherever_they_are() {
     state.repeated(3, &Action::NextMessage);
     state.act(Action::PreviousHit);
     assert_eq!(current(&state), Some(2));
+}
+
+#[test]
+fn by_meaning_the_hits_are_those_of_the_list() {
+    let mut state = state().with("dough", found());
+    state.act(Action::Mode);
+    state.debounced();
+    let (number, _) = state.search().unwrap();
+    state.list_answer(number, found());
+    state.act(Action::Open);
+    state.conversation.as_mut().unwrap().resize(60, 20, &super::state().look);
+    assert!(state.hits_wanted.is_none());
+    state.read(300);
+    assert_eq!(state.conversation.as_ref().unwrap().hit(), Some((1, 5)));
 }
 
 #[test]

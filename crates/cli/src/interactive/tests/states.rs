@@ -229,6 +229,16 @@ fn text_address_and_commands_are_copied() {
 }
 
 #[test]
+fn without_a_message_nothing_is_copied_or_edited() {
+    let mut state = state().with("xyzzy", FoundGroups::default());
+    for action in [Action::Copy, Action::Edit] {
+        assert_eq!(state.act(action), Effect::None);
+        assert_eq!(state.status.as_deref(), Some("no message is chosen"));
+    }
+    assert_eq!(state.keys_go_to(), Focus::Search);
+}
+
+#[test]
 fn a_message_opens_in_an_editor() {
     let mut state = state().with("dough", found());
     assert_eq!(state.act(Action::Edit), Effect::None);
